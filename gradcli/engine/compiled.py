@@ -1,0 +1,237 @@
+"""Straight-line Python for a row's hot paths: the recorded call and the backward function on arrays.
+
+The code is generated from the row alone; it carries generated names, and the row's kernel, rules and
+node class as values. What it does not cover (unusual operands or thread state) goes to `Row.general`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gradcli.engine import modes, versions
+from gradcli.engine.node import FREED_MESSAGE, new
+from gradcli.engine.tensor import LAZY, Scalar, Tensor, edge, scalar
+
+if TYPE_CHECKING:
+    from gradcli.engine.operator import Row
+
+_CODE: dict[str, Any] = {}  # rows of one shape share one code object
+
+
+def _function(source: str, name: str, values: dict[str, Any]) -> Callable[..., Any]:
+    code = _CODE.get(source)
+    if code is None:
+        code = _CODE[source] = compile(source, f"<gradcli {name}>", "exec")
+    space = {"__name__": __name__, **values}
+    exec(code, space)
+    return space[name]  # type: ignore[no-any-return]
+
+
+def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """The function that runs and records the row.
+
+    Fast for rows of required tensors with one result; any other row gets `general` itself. fallback:
+    what to call instead of `general` for unusual operands.
+    """
+    general = fallback or row.general
+    k = len(row.tensors)
+    simple = (
+        row.single
+        and not row.view
+        and bool(row.rules)
+        and k in (1, 2)
+        and row.tensors == tuple(range(k))
+        and all(kind == "tensor" for kind in row.kinds[:k])
+        and row.node != "NotImplemented"
+    )
+    if not simple:
+        return lambda *args, **kwargs: general(args, kwargs)
+    from gradcli.engine.operator import promote
+
+    tensors = [f"t{i}" for i in range(k)]
+    options = [f"o{i}" for i in range(k, len(row.names))]
+    edges = [f"e{i}" for i in row.differentiated]
+    names = dict(zip(row.names, tensors + options, strict=True))
+    given = ", ".join(tensors + options)
+    body = []
+    unusual = f"return general(({given},), {{}})"
+    if k == 1:
+        body += ["if t0.__class__ is not Tensor or local.state is not None:", f" {unusual}"]
+    else:
+        body += [
+            f"if local.state is not None: {unusual}",
+            "if t0.__class__ is not Tensor or t1.__class__ is not Tensor:",
+            " if t1.__class__ in numbers and t0.__class__ is Tensor: t1 = scalar(t1, t0)",
+            " elif t0.__class__ in numbers and t1.__class__ is Tensor: t0 = scalar(t0, t1)",
+            f" else: {unusual}",
+        ]
+    body += [f"a{i} = t{i}.array" for i in range(k)]
+    arrays = [f"a{i}" for i in range(k)]
+    if row.types == "float":
+        same = " or ".join(f"{a}.dtype is not a0.dtype" for a in arrays[1:])
+        kind = "a0.dtype.kind not in 'fc'"
+        body += [f"if {same + ' or ' if same else ''}{kind}:"]
+        body += [f" {', '.join(arrays)}, = promote('float', {', '.join(tensors)})"]
+    elif row.types == "common" and k == 2:
+        body += ["if a0.dtype is not a1.dtype:", " a0, a1 = promote('common', t0, t1)"]
+    positional = len(row.names) - row.keyword_only
+    given = arrays + [
+        o if i < positional else f"{row.names[i]}={o}" for i, o in enumerate(options, k)
+    ]
+    invoke = f"y = kernel({', '.join(given)})"
+    if k == 2:
+        body += [f"try: {invoke}", "except ValueError as error:"]
+        body += [" raise shape_error(error, [a0, a1]) from None"]
+    else:
+        body += [invoke]
+    body += ["out = new(Tensor)", "out.array = y"]
+    body += [f"e{i} = t{i}.node" for i in row.differentiated]
+    nothing = " and ".join(f"{e} is None" for e in edges)
+    body += [f"if {nothing} or y.dtype.kind not in 'fc':", " out.node = None", " return out"]
+    for i in row.differentiated:
+        body += [f"if e{i} is LAZY: e{i} = edge(t{i})"]
+    body += ["n = out.node = new(Node)", f"n.edges = ({', '.join(edges)},)"]
+    saved = []
+    for field in row.saved_fields:
+        value = names.get(field, "y")
+        guard = row.guards.get(field)
+        saved.append(f"{value} if e{guard[0]} is not None else None" if guard else value)
+    body += [f"n.saved = ({', '.join(saved)}{',' if saved else ''})"]
+    if row.option_fields:
+        kept = [_measured(f, names) for f in row.option_fields]
+        body += [f"n.options = ({', '.join(kept)},)"]
+    body += ["n.seq = tick()", "n.shape = y.shape", "n.dtype = y.dtype", "return out"]
+
+    signature = []
+    for i, name in enumerate(row.names):
+        if i == positional:
+            signature.append("*")
+        local_name = (tensors + options)[i]
+        default = f"=defaults[{name!r}]" if name in row.defaults else ""
+        signature.append(local_name + default)
+    source = f"def call({', '.join(signature)}):\n " + "\n ".join(body)
+    fast = _function(
+        source,
+        "call",
+        {
+            "Node": row.node_type,
+            "defaults": row.defaults,
+            "general": general,
+            "kernel": row.kernel,
+            "promote": promote,
+            **_RUNTIME,
+        },
+    )
+    if not options or fallback is not None:
+        return fast
+
+    # Options are named by keyword in calls: let `general` bind those.
+    def named(*args: Any, **kwargs: Any) -> Any:
+        return general(args, kwargs) if kwargs else fast(*args)
+
+    return named
+
+
+def _measured(field: str, names: dict[str, str]) -> str:
+    if field in names:
+        return names[field]
+    for suffix, text in (
+        ("_sym_sizes", "{}.shape"),
+        ("_sym_numel", "{}.size"),
+        ("_dtype", "{}.dtype"),
+        ("_sym_strides", "strides({})"),
+    ):
+        if field.endswith(suffix):
+            return text.format(names[field.removesuffix(suffix)].replace("t", "a"))
+    raise AssertionError(field)
+
+
+def backward(row: Row) -> Callable[..., Any]:
+    """`backward(node, grad)` on arrays: a gradient per edge, None where not needed."""
+    plain = (
+        not row.many
+        and len(row.outputs) == 1
+        and all(len(t) == 1 for t in row.targets)
+        and not any(row.masked)
+        and all(row.kinds[i] != "list" for i in row.tensors)
+    )
+    if not plain:
+        return _backward_general(row)
+    body = []
+    if row.saved_fields:
+        body += ["s = n.saved", "if s is None: raise RuntimeError(freed)"]
+    if row.option_fields:
+        body += ["o = n.options"]
+    k = len(row.differentiated)
+    body += [f"{', '.join(f'e{i}' for i in row.differentiated)}, = n.edges"]
+    values = {f"r{i}": rule for i, rule in enumerate(row.rules.values())}
+    by_target = {t[0]: i for i, t in enumerate(row.targets)}
+    results = []
+    optional = any(kind == "optional" for kind in row.kinds)
+    for i in row.differentiated:
+        args = ["g"]
+        for need in row.needs[by_target[i]]:
+            if need in row.option_fields:
+                args.append(f"o[{row.option_fields.index(need)}]")
+                continue
+            value = f"s[{row.saved_fields.index(need)}]"
+            if need in row.position:
+                may_lack = optional and row.kinds[row.position[need]] == "optional"
+                value = f"array({value})" if may_lack else f"{value}.array"
+            args.append(value)
+        text = f"r{by_target[i]}({', '.join(args)})"
+        results.append(text if k == 1 else f"{text} if e{i} is not None else None")
+    body += [f"return ({', '.join(results)},)"]
+    source = "def backward(n, g):\n " + "\n ".join(body)
+    return _function(source, "backward", {"freed": FREED_MESSAGE, "array": _array, **values})
+
+
+def _array(saved: Any) -> Any:
+    return None if saved is None else saved.array
+
+
+def _backward_general(row: Row) -> Callable[..., Any]:
+    from gradcli.engine.operator import raw
+
+    fields = {f: i for i, f in enumerate(row.saved_fields)}
+    options = {f: i for i, f in enumerate(row.option_fields)}
+
+    def run(node: Any, grad: Any) -> Any:
+        saved = node.saved
+        if saved is None:
+            raise RuntimeError(FREED_MESSAGE)
+
+        def read(field: str) -> Any:
+            if field in options:
+                return node.options[options[field]]
+            value = saved[fields[field]]
+            return value.array if type(value) is Scalar else raw(value)
+
+        return row.backward_on(node, grad, read)
+
+    return run
+
+
+def _shape_error(error: ValueError, operands: list[Any]) -> Exception:
+    from gradcli.engine.operator import shape_error
+
+    return shape_error(error, operands)
+
+
+def _strides(array: Any) -> tuple[int, ...]:
+    return tuple(s // array.dtype.itemsize for s in array.strides)
+
+
+_RUNTIME: dict[str, Any] = {
+    "LAZY": LAZY,
+    "Tensor": Tensor,
+    "edge": edge,
+    "local": modes.local,
+    "new": new,
+    "numbers": frozenset([int, float, complex, bool]),
+    "scalar": scalar,
+    "shape_error": _shape_error,
+    "strides": _strides,
+    "tick": versions.tick,
+}

@@ -1,0 +1,31 @@
+"""The one device there is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class device:
+    """A CPU, under PyTorch's name; raises RuntimeError for any other device."""
+
+    type = "cpu"
+    index = None
+
+    def __init__(self, name: Any = "cpu") -> None:
+        if str(name) not in ("cpu", "cpu:0"):
+            raise RuntimeError(f"gradcli computes on the CPU only; there is no device {name!r}")
+
+    def __repr__(self) -> str:
+        return "device(type='cpu')"
+
+    def __str__(self) -> str:
+        return "cpu"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, device)
+
+    def __hash__(self) -> int:
+        return hash("cpu")
+
+
+cpu = device()

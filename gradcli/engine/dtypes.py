@@ -1,0 +1,212 @@
+"""PyTorch's dtypes over NumPy's, the default dtype, and type promotion.
+
+A `dtype` carries its NumPy dtype in `.dtype`, which makes it acceptable to NumPy wherever a dtype is
+asked for. Promotion follows PyTorch's three ranks of operands (tensors with dimensions, 0-d tensors,
+Python numbers): a lower rank decides only by its category (bool < integer < floating < complex), see
+`at::native::result_type`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+
+class dtype:
+    """One of PyTorch's element types; unique objects, compared by identity."""
+
+    __slots__ = ("_dtype", "name")
+
+    def __init__(self, name: str, kind: Any) -> None:
+        self.name = name
+        self._dtype: np.dtype[Any] = np.dtype(kind)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype."""
+        return self._dtype
+
+    @property
+    def kind(self) -> str:
+        """NumPy's letter for the category: one of "b", "i", "u", "f", "c"."""
+        return self._dtype.kind
+
+    @property
+    def is_floating_point(self) -> bool:
+        """True for the real floating dtypes."""
+        return self._dtype.kind == "f"
+
+    @property
+    def is_complex(self) -> bool:
+        """True for the complex dtypes."""
+        return self._dtype.kind == "c"
+
+    @property
+    def is_signed(self) -> bool:
+        """True where negative numbers can be represented."""
+        return self._dtype.kind in "ifc"
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return self._dtype.itemsize
+
+    def to_complex(self) -> dtype:
+        """The complex dtype of this floating dtype's precision."""
+        return of(np.result_type(self._dtype, np.complex64))
+
+    def to_real(self) -> dtype:
+        """The real dtype of this complex dtype's parts."""
+        return of(np.zeros((), self._dtype).real.dtype)
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+float16 = dtype("float16", np.float16)
+float32 = dtype("float32", np.float32)
+float64 = dtype("float64", np.float64)
+complex64 = dtype("complex64", np.complex64)
+complex128 = dtype("complex128", np.complex128)
+uint8 = dtype("uint8", np.uint8)
+int8 = dtype("int8", np.int8)
+int16 = dtype("int16", np.int16)
+int32 = dtype("int32", np.int32)
+int64 = dtype("int64", np.int64)
+boolean = dtype("bool", np.bool_)
+
+ALL = (
+    *(float16, float32, float64, complex64, complex128),
+    *(uint8, int8, int16, int32, int64, boolean),
+)
+# Every public name, PyTorch's second names included.
+NAMES: dict[str, dtype] = {d.name: d for d in ALL} | {
+    "half": float16,
+    "float": float32,
+    "double": float64,
+    "cfloat": complex64,
+    "cdouble": complex128,
+    "short": int16,
+    "int": int32,
+    "long": int64,
+}
+_OF = {d.dtype: d for d in ALL}
+DIFFERENTIABLE = frozenset(d.dtype for d in ALL if d.dtype.kind in "fc")
+
+# What `Tensor.type()` and the version error call a tensor of each dtype.
+TYPE_NAMES = {
+    "float16": "HalfTensor",
+    "float32": "FloatTensor",
+    "float64": "DoubleTensor",
+    "complex64": "ComplexFloatTensor",
+    "complex128": "ComplexDoubleTensor",
+    "uint8": "ByteTensor",
+    "int8": "CharTensor",
+    "int16": "ShortTensor",
+    "int32": "IntTensor",
+    "int64": "LongTensor",
+    "bool": "BoolTensor",
+}
+# What C++ messages call each dtype ("result type Float can't be cast to ...").
+SCALAR_NAMES = {name: text.removesuffix("Tensor") for name, text in TYPE_NAMES.items()}
+
+
+def of(numpy_dtype: Any) -> dtype:
+    """PyTorch's dtype for a NumPy dtype.
+
+    Raises TypeError, in PyTorch's words, for a NumPy dtype that PyTorch has no counterpart for.
+    """
+    found = _OF.get(np.dtype(numpy_dtype))
+    if found is None:
+        raise TypeError(
+            f"can't convert np.ndarray of type numpy.{np.dtype(numpy_dtype).name}. The only "
+            "supported types are: float64, float32, float16, complex64, complex128, int64, int32, "
+            "int16, int8, uint64, uint32, uint16, uint8, and bool."
+        )
+    return found
+
+
+class _Default:
+    """The default floating dtype of the process, and its NumPy forms, ready for the hot paths."""
+
+    __slots__ = ("complex", "real", "torch")
+
+    def __init__(self) -> None:
+        self.set(float32)
+
+    def set(self, d: dtype) -> None:
+        self.torch, self.real = d, d.dtype
+        self.complex: np.dtype[Any] = np.result_type(d.dtype, np.complex64)
+
+
+default = _Default()
+
+
+def get_default_dtype() -> dtype:
+    """The dtype of `tensor(1.0)`."""
+    return default.torch
+
+
+def set_default_dtype(d: dtype) -> None:
+    """Set the dtype of `tensor(1.0)`; raises TypeError unless `d` is floating."""
+    if not isinstance(d, dtype):
+        raise TypeError("invalid dtype object")
+    if not d.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    default.set(d)
+
+
+_CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
+
+
+def promote_types(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of a result of two operands of equal rank (`torch.promote_types`)."""
+    if a == b:
+        return a
+    x, y = _CATEGORY[a.kind], _CATEGORY[b.kind]
+    if x == y:
+        return np.promote_types(a, b)
+    if x < y:
+        a, b, x, y = b, a, y, x
+    if x == 3 and y == 2:
+        return np.dtype(np.complex128) if b.itemsize == 8 else a
+    return a
+
+
+def number_dtype(value: Any) -> np.dtype[Any]:
+    """The dtype of a tensor made of a Python number."""
+    if isinstance(value, np.generic):
+        return value.dtype
+    if isinstance(value, bool):
+        return boolean.dtype
+    if isinstance(value, int):
+        return int64.dtype
+    return default.real if isinstance(value, float) else default.complex
+
+
+def _combine(higher: Any, lower: Any) -> Any:
+    if higher is None:
+        return lower
+    if lower is None or higher.kind == "c":
+        return higher
+    if higher.kind == "f":
+        return np.result_type(higher, np.complex64) if lower.kind == "c" else higher
+    if higher.kind == "b" or lower.kind in "fc":
+        return promote_types(higher, lower)
+    return higher
+
+
+def result_type(operands: Iterable[tuple[np.dtype[Any], int]]) -> np.dtype[Any]:
+    """The common dtype of operands given as (dtype, rank).
+
+    Rank 2 is a tensor with dimensions, 1 a 0-d tensor, 0 a Python number.
+    """
+    best: list[Any] = [None, None, None]
+    for d, rank in operands:
+        best[rank] = d if best[rank] is None else promote_types(best[rank], d)
+    return _combine(best[2], _combine(best[1], best[0]))

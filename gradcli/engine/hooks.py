@@ -1,0 +1,60 @@
+"""Hooks on tensors and nodes, kept in the order of registration, and their removable handles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+if TYPE_CHECKING:
+    from gradcli.engine.node import Node
+
+Hooks = dict[int, Callable[..., Any]]
+_ids = count().__next__
+
+
+class RemovableHandle:
+    """Takes a hook away again: `remove()`, or as a context manager."""
+
+    def __init__(self, hooks: Hooks) -> None:
+        self.id = _ids()
+        self._hooks = hooks
+
+    def remove(self) -> None:
+        """Remove the hook; a second call does nothing."""
+        self._hooks.pop(self.id, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
+
+
+def add(hooks: Hooks, hook: Callable[..., Any]) -> RemovableHandle:
+    """Register a hook; returns the handle that removes it."""
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+class NodeHooks:
+    """The hooks of one node."""
+
+    __slots__ = ("packed", "post", "pre", "retain", "tensor")
+
+    def __init__(self) -> None:
+        self.pre: Hooks = {}
+        self.post: Hooks = {}
+        self.tensor: dict[int, Hooks] = {}  # by output number
+        self.retain: dict[int, ref[Any]] = {}  # output number: the tensor that keeps its gradient
+        self.packed = False  # saved tensors went through hooks
+
+
+def node_hooks(node: Node) -> NodeHooks:
+    """The hooks of a node, made on first use."""
+    hooks = node.hooks
+    if hooks is None:
+        hooks = node.hooks = NodeHooks()
+    return hooks  # type: ignore[no-any-return]

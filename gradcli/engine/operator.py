@@ -1,0 +1,591 @@
+"""A row of the operator table: a kernel, a node, and the rules that differentiate it.
+
+A rule's *name* is the differentiable argument, its *parameters* are what must be saved, as in PyTorch's
+derivatives.yaml: a tensor argument, `result` (or the name of an output), `NAME_sym_sizes`, or an option
+of the kernel. From that the row derives everything else: what a call saves and when, the node's
+`_saved_*` fields, the backward functions on arrays and on recorded tensors.
+
+A row may be called with tensors (recorded), with plain arrays (the kernel runs) or with any object whose
+class has `__operator__` (tracing), so that rules may call rows and run on all of them.
+"""
+
+from __future__ import annotations
+
+import operator as op
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes, modes, versions
+from gradcli.engine.node import (
+    FREED,
+    FREED_MESSAGE,
+    Node,
+    Port,
+    new,
+    node_class,
+)
+from gradcli.engine.saved import Packed, Saved, pack
+from gradcli.engine.tensor import LAZY, Scalar, Tensor, edge, scalar, track_view, wrap
+
+Array = Any
+Arrays = Any
+
+# Operators on NumPy scalars are ten times faster than the ufuncs they mean.
+_KERNELS: dict[Any, Callable[..., Any]] = {
+    np.add: op.add,
+    np.subtract: op.sub,
+    np.multiply: op.mul,
+    np.divide: op.truediv,
+    np.negative: op.neg,
+}
+_TENSOR_KINDS = {"Array": "tensor", "Array | None": "optional", "Arrays": "list"}
+_NUMBERS = frozenset([int, float, complex, bool])
+_REQUIRED: Any = object()
+_ARRAYS = (np.ndarray, np.generic)
+
+
+class Row:
+    """One operator: see the module's docstring; made by the decorator `operator`."""
+
+    def __init__(
+        self,
+        name: str,
+        kernel: Callable[..., Any],
+        node: str | None,
+        rules: dict[str, Callable[..., Any]],
+        *,
+        kind: str | None = None,
+        types: str | None = None,
+        params: str | None = None,
+        outputs: str | None = None,
+        differentiable: int | None = None,
+        view: bool = False,
+        doc: str = "",
+    ) -> None:
+        self.name, self.node, self.kind, self.view, self.doc = name, node, kind, view, doc
+        self.numpy = kernel if isinstance(kernel, np.ufunc) else None
+        self.kernel = _KERNELS.get(kernel, kernel)
+        self.rules = rules
+        self.names, self.kinds, self.defaults, self.keyword_only = _parameters(
+            kernel, rules, params
+        )
+        self.position = {n: i for i, n in enumerate(self.names)}
+        self.tensors = tuple(i for i, k in enumerate(self.kinds) if k != "option")
+        self.types = types or ("common" if kind in ("elementwise", "bilinear") else None)
+        self.outputs: tuple[str, ...] = tuple(outputs.split()) if outputs else ("result",)
+        self.many = self.outputs == ("list",)
+        self.single = not self.many and len(self.outputs) == 1
+        self.differentiable = len(self.outputs) if differentiable is None else differentiable
+        self.scalar: Row | None = None  # the row that a C++ scalar operand selects inside rules
+        self._read_rules()
+        self.node_type = node_class(node, _NODE_BASES.get(node, Node)) if node else Node
+        self.node_type.row = self
+
+    # -- what the rules say -----------------------------------------------------------------------
+    def _read_rules(self) -> None:
+        self.targets: list[tuple[int, ...]] = []  # by rule: positions of the arguments
+        self.needs: list[tuple[str, ...]] = []
+        self.masked: list[bool] = []
+        for target, rule in self.rules.items():
+            code = rule.__code__
+            needs = code.co_varnames[1 : code.co_argcount]
+            self.targets.append(tuple(self.position[t] for t in target.split("__")))
+            self.masked.append("mask" in needs)
+            self.needs.append(tuple(n for n in needs if n != "mask"))
+        self.differentiated = tuple(dict.fromkeys(i for t in self.targets for i in t))
+        fields = tuple(dict.fromkeys(n for need in self.needs for n in need))
+        self.saved_fields = tuple(n for n in fields if self._is_tensor_field(n))
+        self.option_fields = tuple(n for n in fields if not self._is_tensor_field(n))
+        lists = any(self.kinds[i] == "list" for i in self.differentiated)
+        # PyTorch's guard: an input that one rule out of several needs is saved only for that rule.
+        self.guards: dict[str, tuple[int, ...]] = {}
+        if len(self.differentiated) > 1 and not lists and "backward" not in self.name:
+            for field in self.saved_fields:
+                users = [
+                    t for t, need in zip(self.targets, self.needs, strict=True) if field in need
+                ]
+                if field in self.position and len(users) == 1 and len(users[0]) == 1:
+                    self.guards[field] = users[0]
+
+    def _is_tensor_field(self, field: str) -> bool:
+        i = self.position.get(field)
+        return field in self.outputs if i is None else self.kinds[i] != "option"
+
+    @property
+    def saves(self) -> tuple[str, ...]:
+        """The fields that a node saves, as `_saved_FIELD`."""
+        return tuple(sorted(f for f in self.saved_fields + self.option_fields if _shown(f)))
+
+    # -- calling ----------------------------------------------------------------------------------
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and isinstance(args[0], _ARRAYS):
+            for a in args:
+                if isinstance(a, Tensor) or hasattr(a, "__operator__"):
+                    break
+            else:  # a rule on arrays
+                return self.run(list(args)) if len(args) == len(self.names) else self.kernel(*args)
+        return self.call(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        """Compile `call` and `backward` on first use, so that importing a table costs little."""
+        if name not in ("call", "backward"):
+            raise AttributeError(name)
+        from gradcli.engine import compiled
+
+        made = compiled.call(self) if name == "call" else compiled.backward(self)
+        setattr(self, name, made)
+        return made
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The arguments in the order of the parameters; TypeError in PyTorch's words."""
+        names = self.names
+        values = list(args)
+        if len(values) > len(names) - self.keyword_only:
+            raise TypeError(
+                f"{self.name}() takes {len(names) - self.keyword_only} positional arguments but "
+                f"{len(values)} were given"
+            )
+        for n in names[len(values) :]:
+            key = "input" if n == "self" and "input" in kwargs else n
+            if key in kwargs:
+                values.append(kwargs.pop(key))
+            elif (default := self.defaults.get(n, _REQUIRED)) is _REQUIRED:
+                raise TypeError(
+                    f"{self.name}() missing 1 required positional arguments: "
+                    f'"{"input" if n == "self" else n}"'
+                )
+            else:
+                values.append(default)
+        for n in kwargs:
+            raise TypeError(f"{self.name}() got an unexpected keyword argument '{n}'")
+        return values
+
+    def general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The call in full: any operands, any state of the thread."""
+        values = self.bind(args, kwargs) if kwargs or len(args) != len(self.names) else list(args)
+        state = modes.local.state
+        like = None
+        arrays_only = True
+        numbers: list[int] = []
+        for i in self.tensors:
+            value = values[i]
+            if self.kinds[i] == "list":
+                if not isinstance(value, (list, tuple)):
+                    raise self._type_error(i, value, "tuple of Tensors")
+                for v in value:
+                    if isinstance(v, Tensor):
+                        arrays_only = False
+                    elif hasattr(v, "__operator__"):
+                        return v.__operator__(self, values)
+            elif isinstance(value, Tensor):
+                arrays_only = False
+                like = value if like is None else like
+            elif type(value) in _NUMBERS:
+                numbers.append(i)
+            elif value is not None and hasattr(value, "__operator__"):
+                return value.__operator__(self, values)
+            elif not (value is None and self.kinds[i] == "optional") and not isinstance(
+                value, (np.ndarray, np.generic)
+            ):
+                raise self._type_error(i, value, "Tensor")
+        if arrays_only:
+            return self.run(values)
+        if numbers and state is not None and state.rules and self.scalar is not None:
+            return self.scalar.general(tuple(values), {})
+        for i in self.tensors:
+            value = values[i]
+            if self.kinds[i] == "list":
+                values[i] = [v if isinstance(v, Tensor) else wrap(np.asarray(v)) for v in value]
+            elif i in numbers:
+                values[i] = scalar(value, like)
+            elif value is not None and not isinstance(value, Tensor):
+                values[i] = wrap(value)
+        return self._record(values, state)
+
+    def run(self, operands: list[Any]) -> Any:
+        """The kernel's result on arrays and options."""
+        if not self.keyword_only:
+            return self.kernel(*operands)
+        at = len(operands) - self.keyword_only
+        return self.kernel(*operands[:at], **dict(zip(self.names[at:], operands[at:], strict=True)))
+
+    def _type_error(self, i: int, value: Any, wanted: str) -> TypeError:
+        name = "input" if self.names[i] == "self" else self.names[i]
+        return TypeError(
+            f"{self.name.rstrip('_')}(): argument '{name}' (position {i + 1}) must be {wanted}, "
+            f"not {type(value).__name__}"
+        )
+
+    def _record(self, values: list[Any], state: modes.State | None) -> Any:
+        operands = self._arrays(values)
+        try:
+            result = self.run(operands)
+        except ValueError as error:
+            raise shape_error(error, operands) from None
+        results = (result,) if self.single else tuple(result)
+        if self.view:
+            base = values[0]
+            made = [track_view(wrap(r), base, self.many, state) for r in results]
+        else:
+            made = [wrap(r) for r in results]
+        if state is None or state.enabled:
+            self._attach(values, made, results, state)
+        if state is not None:
+            if state.inference:
+                for out in made:
+                    out.inference = True
+            if state.intercept is not None:
+                state.intercept(self, values, made)
+        return made[0] if self.single else tuple(made)
+
+    def _arrays(self, values: list[Any]) -> list[Any]:
+        operands: list[Any] = []
+        for value, kind in zip(values, self.kinds, strict=True):
+            if kind == "list":
+                operands.append([v.array for v in value])
+            elif kind == "option" or value is None:
+                operands.append(value)
+            else:
+                operands.append(value.array)
+        if self.types is not None:
+            tensors = [values[i] for i in self.tensors if values[i] is not None]
+            if self.kinds[self.tensors[0]] == "list":
+                lists = values[self.tensors[0]]
+                operands[self.tensors[0]] = promote(self.types, *lists)
+            else:
+                cast = iter(promote(self.types, *tensors))
+                for i in self.tensors:
+                    if values[i] is not None:
+                        operands[i] = next(cast)
+        elif self.view:
+            operands[0] = values[0].memory()
+        return operands
+
+    def _attach(
+        self, values: list[Any], made: list[Tensor], results: tuple[Any, ...], state: Any
+    ) -> None:
+        """Record the call: make the node and hang the outputs on it."""
+        edges: list[Any] = []
+        by_position: dict[int, Any] = {}
+        for i in self.differentiated:
+            value = values[i]
+            if self.kinds[i] == "list":
+                own = [edge(v) for v in value]
+                edges += own
+                by_position[i] = next((e for e in own if e is not None), None)
+            else:
+                by_position[i] = e = None if value is None else edge(value)
+                edges.append(e)
+        if not any(e is not None for e in edges):
+            return
+        count = len(made) if self.many else self.differentiable
+        if not any(o.array.dtype in dtypes.DIFFERENTIABLE for o in made[:count]):
+            return
+        for i in self.tensors:
+            for v in values[i] if self.kinds[i] == "list" else (values[i],):
+                if type(v) is not Scalar and v is not None and v.inference:
+                    raise RuntimeError(
+                        "Inference tensors cannot be saved for backward. Please do not use "
+                        "Tensors created in inference mode in computation tracked by autograd. To "
+                        "work around this, you can make a clone to get a normal tensor and use it "
+                        "in autograd, or use `torch.no_grad()` instead of "
+                        "`torch.inference_mode()`."
+                    )
+        node = new(self.node_type)
+        node.edges = tuple(edges)
+        node.seq = versions.tick()
+        node.saved = tuple(
+            self._save(field, values, results, by_position) for field in self.saved_fields
+        )
+        if self.option_fields:
+            node.options = tuple(self._option(field, values) for field in self.option_fields)
+        if count == 1 and not self.many:
+            node.shape, node.dtype = results[0].shape, results[0].dtype
+            made[0].set_node(node)
+        else:
+            node.outputs = tuple((r.shape, r.dtype) for r in results)
+            node.shape, node.dtype = results[0].shape, results[0].dtype
+            for nr, out in enumerate(made[:count]):
+                if results[nr].dtype in dtypes.DIFFERENTIABLE:
+                    out.set_node(Port(node, nr, results[nr].shape, results[nr].dtype))
+        if state is not None:
+            if state.pack:
+                pack(node, self, state.pack)
+            if state.anomaly:
+                from gradcli.engine.anomaly import remember
+
+                remember(node)
+
+    def _save(
+        self, field: str, values: list[Any], results: tuple[Any, ...], edges: dict[int, Any]
+    ) -> Any:
+        guard = self.guards.get(field)
+        if guard is not None and edges[guard[0]] is None:
+            return None
+        i = self.position.get(field)
+        if i is None:
+            return results[self.outputs.index(field)]
+        return tuple(values[i]) if self.kinds[i] == "list" else values[i]
+
+    def _option(self, field: str, values: list[Any]) -> Any:
+        i = self.position.get(field)
+        if i is not None:
+            return values[i]
+        for suffix, measure in _MEASURES.items():
+            if field.endswith(suffix):
+                value = values[self.position[field.removesuffix(suffix)]]
+                if isinstance(value, (list, tuple)):
+                    return tuple(measure(v.array) for v in value)
+                return None if value is None else measure(value.array)
+        raise AssertionError(f"{self.name}: a rule asks for {field!r}")
+
+    # -- what was saved ---------------------------------------------------------------------------
+    def unpack(self, node: Node, field: str) -> Any:
+        """A saved field as PyTorch shows it: tensors as tensors, results with their grad_fn."""
+        if field in self.option_fields:
+            return node.options[self.option_fields.index(field)]
+        if node.saved is None:
+            raise RuntimeError(FREED_MESSAGE)
+        return self._present(node, field, node.saved[self.saved_fields.index(field)])
+
+    def _present(self, node: Node, field: str, value: Any) -> Any:
+        if value is None or type(value) is Tensor:
+            return value
+        if type(value) is Scalar:
+            return value.tensor()
+        if type(value) is Packed:
+            return value.unpack(node, field)
+        if type(value) is tuple:
+            return tuple(self._present(node, field, v) for v in value)
+        if isinstance(value, Tensor):
+            return value
+        out = wrap(value)
+        nr = 0 if self.many else self.outputs.index(field)
+        if node.outputs is None:
+            out.node = node
+        elif nr < self.differentiable and value.dtype in dtypes.DIFFERENTIABLE:
+            out.node = Port(node, nr, value.shape, value.dtype)
+        return out
+
+    def saved_items(self, node: Node) -> Iterator[tuple[str, Any]]:
+        """(field, value) of what a node saved, in alphabetical order, as PyTorch shows them."""
+        for field in self.saves:
+            if field in self.saved_fields and node.saved is None:
+                yield field, FREED
+            else:
+                yield field, shown_option(self.unpack(node, field))
+
+    def saved_names(self) -> list[str]:
+        """The attributes of a node through which saved fields are read."""
+        raw = [f"_raw_saved_{f}" for f in self.saved_fields]
+        return [f"_saved_{f}" for f in self.saves] + raw
+
+    def saved_attribute(self, node: Node, name: str) -> Any:
+        """`node._saved_FIELD` and `node._raw_saved_FIELD`."""
+        raw = name.startswith("_raw_saved_")
+        field = name.removeprefix("_raw_saved_" if raw else "_saved_")
+        if raw and field in self.saved_fields:
+            i = self.position.get(field)
+            if i is not None and self.kinds[i] == "list":
+                count = len(node.saved[self.saved_fields.index(field)]) if node.saved else 0
+                return tuple(Saved(node, field, k) for k in range(count))
+            return Saved(node, field)
+        if not raw and field in self.saves:
+            return shown_option(self.unpack(node, field))
+        raise AttributeError(f"{type(node).__name__!r} object has no attribute {name!r}")
+
+    # -- the rules --------------------------------------------------------------------------------
+    def backward_on(self, node: Node, grad: Any, read: Callable[[str], Any]) -> tuple[Any, ...]:
+        """The gradients of the inputs, one per edge; `read(field)` gives what the rules need."""
+        edges = node.edges
+        by_position = self._edges_by_position(node)
+        found: dict[int, Any] = {}
+        for targets, rule, needs, masked in zip(
+            self.targets, self.rules.values(), self.needs, self.masked, strict=True
+        ):
+            wanted = [any(e is not None for e in by_position[t]) for t in targets]
+            if not any(wanted):
+                continue
+            args = [read(n) for n in needs]
+            if masked:
+                listed = self.kinds[targets[0]] == "list"
+                flags = by_position[targets[0]] if listed else wanted
+                args.append(tuple(e is not None and e is not False for e in flags))
+            result = rule(grad, *args)
+            if len(targets) == 1:
+                found[targets[0]] = result
+            else:
+                found.update(zip(targets, result, strict=True))
+        grads: list[Any] = []
+        for t in self.differentiated:
+            value = found.get(t)
+            if self.kinds[t] == "list":
+                count = len(by_position[t])
+                grads += [None] * count if value is None else list(value)
+            else:
+                grads.append(value)
+        return tuple(g if e is not None else None for g, e in zip(grads, edges, strict=True))
+
+    def _edges_by_position(self, node: Node) -> dict[int, tuple[Any, ...]]:
+        edges = node.edges
+        lists = [t for t in self.differentiated if self.kinds[t] == "list"]
+        spare = len(edges) - (len(self.differentiated) - len(lists))
+        by_position: dict[int, tuple[Any, ...]] = {}
+        at = 0
+        for t in self.differentiated:
+            n = spare // len(lists) if t in lists else 1
+            by_position[t] = edges[at : at + n]
+            at += n
+        return by_position
+
+    def backward_packed(self, node: Node, grad: Any) -> tuple[Any, ...]:
+        """As `backward`, where saved tensors went through hooks."""
+        return self.backward_on(node, grad, lambda f: raw(self.unpack(node, f)))
+
+    def backward_recorded(self, node: Node, grad: Any) -> tuple[Any, ...]:
+        """As `backward`, on tensors: the same rules, recorded."""
+        before = modes.change(rules=True)
+        try:
+            return self.backward_on(node, grad, lambda f: self.unpack(node, f))
+        finally:
+            modes.restore(before)
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}>"
+
+
+_NODE_BASES: dict[str, type[Node]] = {}
+
+
+class NotImplementedNode(Node):
+    """The node of an operation without a derivative: refuses to run backward."""
+
+    __slots__ = ()
+
+    def name(self) -> str:
+        return "torch::autograd::NotImplemented"
+
+    def apply(self, grad: Any) -> Any:
+        assert self.row is not None
+        raise RuntimeError(f"derivative for aten::{self.row.name} is not implemented")
+
+    apply_recorded = apply
+
+
+_NODE_BASES["NotImplemented"] = NotImplementedNode
+
+
+_MEASURES: dict[str, Callable[[Any], Any]] = {
+    "_sym_sizes": lambda a: a.shape,
+    "_sym_numel": lambda a: a.size,
+    "_sym_strides": lambda a: tuple(s // a.dtype.itemsize for s in a.strides),
+    "_dtype": lambda a: a.dtype,
+}
+
+
+def _shown(field: str) -> bool:
+    return not field.endswith(("_dtype", "_args"))
+
+
+def shown_option(value: Any) -> Any:
+    """A saved option as PyTorch shows it: negative integers as unsigned 64-bit ones."""
+    if type(value) is int and value < 0:
+        return value + 2**64
+    if type(value) is tuple:
+        return tuple(shown_option(v) for v in value)
+    return value
+
+
+def raw(value: Any) -> Any:
+    """The array of a tensor, the arrays of a tuple of them, anything else itself."""
+    if isinstance(value, Tensor):
+        return value.array
+    if type(value) is tuple:
+        return tuple(raw(v) for v in value)
+    return value
+
+
+def _parameters(
+    kernel: Callable[..., Any], rules: dict[str, Any], params: str | None
+) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, Any], int]:
+    """(names, kinds, defaults, number of keyword-only ones) of the kernel's parameters."""
+    if not isinstance(kernel, FunctionType) or params is not None:
+        named = (t for target in rules for t in target.split("__"))
+        names = tuple(params.split() if params else dict.fromkeys(named))
+        return names, ("tensor",) * len(names), {}, 0
+    code = kernel.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    kinds = tuple(_TENSOR_KINDS.get(str(kernel.__annotations__.get(n)), "option") for n in names)
+    positional = names[: code.co_argcount]
+    given = kernel.__defaults__ or ()
+    defaults = dict(zip(positional[len(positional) - len(given) :], given, strict=True))
+    return names, kinds, defaults | (kernel.__kwdefaults__ or {}), code.co_kwonlyargcount
+
+
+# -- promotion and errors of shape ----------------------------------------------------------------
+def promote(types: str, *operands: Any) -> list[Any]:
+    """The operands' arrays, cast to the dtype that PyTorch computes in.
+
+    `types` is "common" (their common dtype) or "float" (integers become the default dtype).
+    """
+    ranks = [
+        (o.array.dtype, 0 if type(o) is Scalar or o.wrapped else 2 if o.array.ndim else 1)
+        for o in operands
+    ]
+    wanted = dtypes.result_type(ranks)
+    if types == "float" and wanted.kind in "biu":
+        wanted = dtypes.default.real
+    return [
+        o.array if o.array.dtype is wanted else o.array.astype(wanted, copy=False) for o in operands
+    ]
+
+
+def shape_error(error: ValueError, operands: list[Any]) -> Exception:
+    """NumPy's refusal to broadcast in PyTorch's words, if that is what it was."""
+    shapes = [o.shape for o in operands if isinstance(o, (np.ndarray, np.generic))]
+    if "broadcast" not in str(error) or len(shapes) < 2:
+        return RuntimeError(*error.args)
+    return mismatch(shapes) or RuntimeError(*error.args)
+
+
+def mismatch(shapes: list[tuple[int, ...]]) -> RuntimeError | None:
+    """PyTorch's error for shapes that do not broadcast; None where they do."""
+    total = shapes[0]
+    for shape in shapes[1:]:
+        ndim = max(len(total), len(shape))
+        a = (1,) * (ndim - len(total)) + tuple(total)
+        b = (1,) * (ndim - len(shape)) + tuple(shape)
+        for i in reversed(range(ndim)):
+            if a[i] != b[i] and 1 not in (a[i], b[i]):
+                return RuntimeError(
+                    f"The size of tensor a ({a[i]}) must match the size of tensor b ({b[i]}) at "
+                    f"non-singleton dimension {i}"
+                )
+        total = tuple(y if x == 1 else x for x, y in zip(a, b, strict=True))
+    return None
+
+
+def operator(
+    kernel: Callable[..., Any], node: str | None = None, **facts: Any
+) -> Callable[[type], Row]:
+    """Decorate a class of rules: makes it a Row (see the module's docstring).
+
+    kernel: the function on arrays. node: the name of the node's class, None where nothing is recorded.
+    kind: "linear", "bilinear" or "elementwise", where the operation is. types: "common" or "float", how
+    operands are promoted. params: the tensor arguments, for kernels that are ufuncs and have no rules.
+    outputs: names of the outputs, or "list". differentiable: how many of them, counted from the first.
+    view: the results alias the first argument.
+    """
+
+    def make(body: type) -> Row:
+        rules = {n: f for n, f in vars(body).items() if isinstance(f, FunctionType)}
+        doc = (body.__doc__ or "").strip()
+        return Row(body.__name__.rstrip("_"), kernel, node, rules, doc=doc, **facts)
+
+    return make
+
+
+__all__ = ["LAZY", "Array", "Arrays", "Row", "mismatch", "operator", "promote", "shape_error"]

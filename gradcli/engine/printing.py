@@ -1,0 +1,242 @@
+"""PyTorch's layout of a tensor as text, over NumPy arrays.
+
+A text is made bottom up: the items that are shown (all of them, or the edges of a summarised array)
+are formatted in one flat pass with one width, then joined a dimension at a time. A summarised array
+is cut down to its edges first, so printing takes time in what is shown, not in what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass
+class PrintOptions:
+    """What `set_printoptions` sets."""
+
+    precision: int = 4
+    threshold: float = 1000
+    edgeitems: int = 3
+    linewidth: int = 80
+    sci_mode: bool | None = None
+
+
+OPTIONS = PrintOptions()
+_PROFILES: dict[str, tuple[int, float, int, int]] = {
+    "default": (4, 1000, 3, 80),
+    "short": (2, 1000, 2, 80),
+    "full": (4, float("inf"), 3, 80),
+}
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Set how tensors print; what is left out keeps its value.
+
+    As in PyTorch, `sci_mode` is the exception: left out, it goes back to being chosen a tensor, and
+    a `profile` that does not exist changes nothing.
+    """
+    options = OPTIONS
+    if profile in _PROFILES:
+        (options.precision, options.threshold, options.edgeitems, options.linewidth) = _PROFILES[
+            profile
+        ]
+    if precision is not None:
+        options.precision = precision
+    if threshold is not None:
+        options.threshold = threshold
+    if edgeitems is not None:
+        options.edgeitems = edgeitems
+    if linewidth is not None:
+        options.linewidth = linewidth
+    options.sci_mode = sci_mode
+
+
+def get_printoptions() -> dict[str, Any]:
+    """The options now, as keyword arguments for `set_printoptions`."""
+    return asdict(OPTIONS)
+
+
+@contextmanager
+def printoptions(**options: Any) -> Iterator[None]:
+    """Set options as `set_printoptions` does, for the length of a `with` block."""
+    before = get_printoptions()
+    set_printoptions(**options)
+    try:
+        yield
+    finally:
+        set_printoptions(**before)
+
+
+def array_text(array: Any, indent: int = 7) -> str:
+    """The items of an array between brackets, as PyTorch lays them out.
+
+    `indent` is the column where the text starts; lines after the first are indented to match.
+    """
+    array = np.asarray(array)
+    if array.size == 0:
+        return "[]"
+    summarise = array.size > OPTIONS.threshold and array.ndim > 0
+    if not summarise:
+        items, width = _items(array)
+        return _join(items, array.shape, [False] * array.ndim, indent, width)
+    edge = int(OPTIONS.edgeitems)
+    if edge == 0:
+        return "[...]"
+    cut = [size > 2 * edge for size in array.shape]
+    for axis, shortened in enumerate(cut):
+        if shortened:
+            index = (slice(None),) * axis
+            array = np.concatenate(
+                (array[(*index, slice(None, edge))], array[(*index, slice(-edge, None))]), axis
+            )
+    items, width = _items(array)
+    return _join(items, array.shape, cut, indent, width)
+
+
+def tensor_text(
+    array: Any,
+    *,
+    prefix: str = "tensor",
+    default_dtype: np.dtype[Any],
+    suffixes: Sequence[str] = (),
+) -> str:
+    """The text of a whole tensor: `tensor([1., 2.], dtype=torch.float64, requires_grad=True)`.
+
+    `suffixes` come after the size and the dtype, which are added here where PyTorch shows them:
+    the size of an empty tensor that is not one-dimensional, and every dtype but those that the
+    items tell (the default floating dtype, its complex one, int64 and bool; of an empty tensor
+    only the first).
+    """
+    array = np.asarray(array)
+    indent = len(prefix) + 1
+    kind: np.dtype[Any] = array.dtype
+    if array.size == 0:
+        show_size, show_dtype = array.ndim != 1, kind != default_dtype
+    else:
+        show_size = not OPTIONS.edgeitems
+        show_dtype = kind != default_dtype and kind not in (
+            np.dtype(np.complex128 if default_dtype == np.float64 else np.complex64),
+            np.dtype(np.int64),
+            np.dtype(np.bool_),
+        )
+    parts = [f"size={array.shape}"] if show_size else []
+    if show_dtype:
+        parts.append(f"dtype=torch.{kind.name}")
+    return _add_suffixes(f"{prefix}({array_text(array, indent)}", [*parts, *suffixes], indent)
+
+
+def _add_suffixes(text: str, suffixes: Sequence[str], indent: int) -> str:
+    pieces = [text]
+    # The length that PyTorch takes for the last line: one or two more than it really has.
+    used = len(text) - text.rfind("\n") + 1
+    for suffix in suffixes:
+        if used + len(suffix) + 2 > OPTIONS.linewidth:
+            pieces.append(",\n" + " " * indent + suffix)
+            used = indent + len(suffix)
+        else:
+            pieces.append(", " + suffix)
+            used += len(suffix) + 2
+    pieces.append(")")
+    return "".join(pieces)
+
+
+def _join(
+    items: list[str], shape: tuple[int, ...], cut: list[bool], indent: int, width: int
+) -> str:
+    """Join formatted items, a flat list in row-major order, into nested brackets."""
+    if not shape:
+        return items[0]
+    edge = int(OPTIONS.edgeitems)
+    for axis in range(len(shape) - 1, -1, -1):
+        size, column = shape[axis], indent + axis
+        newline = "\n" + " " * (column + 1)
+        innermost = axis == len(shape) - 1
+        a_line = max(1, (OPTIONS.linewidth - column) // (width + 2)) if innermost else 1
+        joined = []
+        for start in range(0, len(items), size):
+            row = items[start : start + size]
+            if cut[axis]:
+                row[edge:edge] = [" ..." if innermost else "..."]
+            if innermost:
+                row = [", ".join(row[i : i + a_line]) for i in range(0, len(row), a_line)]
+                joined.append("[" + ("," + newline).join(row) + "]")
+            else:
+                blank = "\n" * (len(shape) - axis - 2)
+                joined.append("[" + ("," + blank + newline).join(row) + "]")
+        items = joined
+    return items[0]
+
+
+def _items(array: Array) -> tuple[list[str], int]:
+    """The text of every item, padded, and the width that line breaking takes for one."""
+    flat = array.reshape(-1)
+    if flat.dtype.kind != "c":
+        item, width = _formatter(flat)
+        return [item(value) for value in flat.tolist()], width
+    real, real_width = _formatter(flat.real)
+    imag, imag_width = _formatter(flat.imag)
+    texts = []
+    for value in flat.tolist():
+        part = imag(value.imag).lstrip()
+        texts.append(f"{real(value.real)}{'' if part[0] in '+-' else '+'}{part}j")
+    return texts, real_width + imag_width + 1
+
+
+def _formatter(flat: Array) -> tuple[Callable[[Any], str], int]:
+    """How to format each of these items, and the width of the widest that has a say in it.
+
+    Zeros and non-finite values have none: PyTorch chooses the mode and the width from the others.
+    Lengths grow with the magnitude (and, in scientific notation, again towards tiny exponents), so
+    the extremes of each sign decide the width.
+    """
+    if flat.dtype.kind == "b":
+        width = 4 if flat.all() else 5
+        return lambda value: str(value).rjust(width), width
+    if flat.dtype.kind in "iu":
+        width = max(len(str(flat.min())), len(str(flat.max())))
+        return lambda value: str(value).rjust(width), width
+    telling = flat[np.isfinite(flat) & (flat != 0)]
+    if telling.size == 0:
+        return _integral(1), 1
+    extremes = [
+        float(extreme)
+        for side in (telling[telling > 0], telling[telling < 0])
+        if side.size
+        for extreme in (side.min(), side.max())
+    ]
+    integral = bool((telling == np.ceil(telling)).all())
+    scientific = OPTIONS.sci_mode
+    if scientific is None:
+        magnitudes = [abs(extreme) for extreme in extremes]
+        low, high = min(magnitudes), max(magnitudes)
+        # Multiplying would differ from PyTorch's division in the last digit; 1/5e-324 overflows to
+        # inf there, where Python's floats divide alike.
+        scientific = high / low > 1000.0 or high > 1.0e8 or low < 1.0e-4
+    if integral and not scientific:
+        width = max(len(f"{extreme:.0f}") for extreme in extremes) + 1
+        return _integral(width), width
+    form = f".{OPTIONS.precision}{'e' if scientific else 'f'}"
+    width = max(len(format(extreme, form)) for extreme in extremes)
+    padded = f"{width}{form}"
+    return lambda value: format(value, padded), width
+
+
+def _integral(width: int) -> Callable[[Any], str]:
+    # The mark that tells a float from an integer is not put after inf and nan.
+    return lambda value: f"{value:.0f}{'.' if isfinite(value) else ''}".rjust(width)

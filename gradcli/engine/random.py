@@ -1,0 +1,670 @@
+"""PyTorch's CPU random numbers, bit for bit, as NumPy arrays.
+
+The source is the 32-bit Mersenne Twister, seeded with the low half of the seed. What makes the numbers
+PyTorch's is how many draws a value takes, which bits of them count, and the arithmetic after that:
+where PyTorch's build contracts a product and a sum into one rounding (FMA), so does this file.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gradcli.engine import dtypes
+
+Array = NDArray[Any]
+Shape = Sequence[int]
+
+_STATE_WORDS = 624
+# From this length on a normal sample is filled in blocks of 16; below, a pair of values at a time.
+_FILL = 16
+# Work on this many values at a time, so that temporaries stay in the cache.
+_BLOCK = 1 << 16
+# Integer ranges from here on take two draws a value.
+_WIDE = 1 << 28
+_DIGITS = {"f2": 11, "f4": 24, "f8": 53}
+_STATE = np.dtype(
+    {
+        "names": [
+            *("seed", "left", "seeded", "next", "words"),
+            *("normal", "has_normal", "float_normal", "has_float_normal"),
+        ],
+        "formats": ["u8", "i4", "i4", "u8", ("u8", _STATE_WORDS), "f8", "i4", "f4", "u1"],
+        "offsets": [0, 8, 12, 16, 24, 24 + 8 * 624 + 8, 24 + 8 * 624 + 24, 5048, 5052],
+        "itemsize": 5056,
+    }
+)
+
+
+class Generator:
+    """A source of random numbers with a state of its own (`torch.Generator`, on the CPU)."""
+
+    def __init__(self, device: Any = "cpu") -> None:
+        if str(device) != "cpu":
+            raise RuntimeError(f"gradcli computes on the CPU only: no generator for {device}")
+        self.lock = threading.RLock()
+        self._source: np.random.RandomState | None = None
+        self._seed = 67280421310721
+        # The second value of the last pair of normal values.
+        self._normal: float | None = None
+
+    @property
+    def device(self) -> Any:
+        """The device, which is the CPU."""
+        from gradcli.engine.device import device
+
+        return device("cpu")
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the sequence of this seed, any integer of 64 bits with or without a sign."""
+        number = operator.index(seed)
+        if not -(2**63) <= number < 2**64:
+            raise ValueError("Overflow when unpacking long long")
+        with self.lock:
+            self._seed, self._source, self._normal = number % 2**64, None, None
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed that the sequence started from."""
+        return self._seed
+
+    def seed(self) -> int:
+        """Seed from the operating system's entropy and return the seed."""
+        seed = int.from_bytes(os.urandom(8), "little") >> 1
+        self.manual_seed(seed)
+        return seed
+
+    def get_state(self) -> Any:
+        """The state as a byte tensor, laid out as PyTorch's."""
+        from gradcli.engine.tensor import wrap
+
+        with self.lock:
+            words, position = self._twister().get_state()[1:3]
+            state = np.zeros((), _STATE)
+            state["seed"], state["seeded"], state["words"] = self._seed, 1, words
+            state["left"] = _STATE_WORDS + 1 - position
+            # PyTorch's index of the next word is 0 until the first draw.
+            state["next"] = position % _STATE_WORDS if self._fresh else position
+            if self._normal is not None:
+                state["normal"], state["has_normal"] = self._normal, 1
+        return wrap(np.frombuffer(state.tobytes(), np.uint8).copy())
+
+    def set_state(self, state: Any) -> Generator:
+        """Take a state that `get_state` returned."""
+        data = getattr(state, "array", None)
+        if data is None or data.dtype != np.uint8:
+            raise TypeError("expected a torch.ByteTensor, but got " + type(state).__name__)
+        if data.size != _STATE.itemsize:
+            raise RuntimeError("RNG state is wrong size")
+        fields = np.frombuffer(np.ascontiguousarray(data).tobytes(), _STATE)[0]
+        words = fields["words"].astype(np.uint32)
+        position = _STATE_WORDS + 1 - int(fields["left"])
+        with self.lock:
+            self._seed = int(fields["seed"])
+            source = self._source = np.random.RandomState(0)
+            source.set_state(("MT19937", words, position, 0, 0.0))
+            self._fresh = position == _STATE_WORDS and int(fields["next"]) == 0
+            self._normal = float(fields["normal"]) if fields["has_normal"] else None
+        return self
+
+    def clone_state(self) -> Generator:
+        """Another generator in the same state."""
+        return Generator().set_state(self.get_state())
+
+    _fresh = True
+
+    def _twister(self) -> np.random.RandomState:
+        if self._source is None:
+            self._source, self._fresh = np.random.RandomState(self._seed & 0xFFFFFFFF), True
+        return self._source
+
+    def words(self, count: int) -> NDArray[np.uint32]:
+        """The next `count` 32-bit draws."""
+        source = self._twister()
+        if count:
+            self._fresh = False
+        return source.randint(0, 1 << 32, count, np.uint32)
+
+    def double_words(self, count: int) -> NDArray[np.uint64]:
+        """The next `count` 64-bit draws, each of two words, the high one first."""
+        words = self.words(2 * count).astype(np.uint64)
+        return (words[0::2] << np.uint64(32)) | words[1::2]
+
+    def floats(self, count: int) -> NDArray[np.float32]:
+        """The next `count` values in [0, 1), a word each."""
+        return _floats(self.words(count))
+
+    def doubles(self, count: int) -> NDArray[np.float64]:
+        """The next `count` values in [0, 1), two words each."""
+        result: NDArray[np.float64] = (
+            self.double_words(count) & np.uint64((1 << 53) - 1)
+        ) * 2.0**-53
+        return result
+
+    def normal_pairs(self, count: int) -> list[float]:
+        """The next `count` standard normal values, made in pairs; an odd one out is kept."""
+        values: list[float] = []
+        if count and self._normal is not None:
+            values.append(self._normal)
+            self._normal = None
+        missing = count - len(values)
+        uniforms = self.doubles(2 * ((missing + 1) // 2)).tolist()
+        for first, second in zip(uniforms[0::2], uniforms[1::2], strict=True):
+            radius = math.sqrt(-2.0 * math.log1p(-second))
+            angle = 2.0 * math.pi * first
+            values += (radius * math.cos(angle), radius * math.sin(angle))
+        if missing % 2:
+            self._normal = values.pop()
+        return values
+
+
+default_generator = Generator()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator and return it."""
+    return default_generator.manual_seed(int(seed))
+
+
+def initial_seed() -> int:
+    """The seed of the default generator."""
+    return default_generator.initial_seed()
+
+
+def seed() -> int:
+    """Seed the default generator from the operating system and return the seed."""
+    return default_generator.seed()
+
+
+def get_rng_state() -> Any:
+    """The default generator's state, a byte tensor."""
+    return default_generator.get_state()
+
+
+def set_rng_state(state: Any) -> None:
+    """Set the default generator's state."""
+    default_generator.set_state(state)
+
+
+# -- uniform --------------------------------------------------------------------------------------
+def rand(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = None) -> Array:
+    """Values uniform in [0, 1)."""
+    return uniform(shape, dtype, 0.0, 1.0, generator)
+
+
+def uniform(
+    shape: Shape,
+    dtype: np.dtype[Any],
+    low: float = 0.0,
+    high: float = 1.0,
+    generator: Generator | None = None,
+) -> Array:
+    """Values uniform in [low, high)."""
+    if dtype.kind == "c":
+        return _as_complex(uniform, shape, dtype, low, high, generator)
+    _check_kind(dtype, '"check_uniform_bounds" not implemented for')
+    if low > high:
+        raise RuntimeError(
+            f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}"
+        )
+    source = generator or default_generator
+    count = math.prod(shape)
+    standard = low == 0 and high == 1
+    values: Array
+    with source.lock:
+        values = source.doubles(count) if dtype.itemsize == 8 else source.floats(count)
+    if not standard:
+        start, stop = values.dtype.type(low), values.dtype.type(high)
+        fma = _fma64 if dtype.itemsize == 8 else _fma32
+        values = fma(values, stop - start, start)
+    result = values.astype(dtype, copy=False)
+    if not standard or dtype.itemsize == 2:
+        # Rounding may reach the end of the half-open range; such values become its start.
+        result[result == dtype.type(high)] = low
+    return result.reshape(shape)
+
+
+def bernoulli(
+    shape: Shape, dtype: np.dtype[Any], p: Any, generator: Generator | None = None
+) -> Array:
+    """Ones with probability `p`, a number or an array of that shape, zeros otherwise.
+
+    Of an array, its dtype decides how many bits take part, as in PyTorch.
+    """
+    source = generator or default_generator
+    count = math.prod(shape)
+    with source.lock:
+        if isinstance(p, (np.ndarray, np.generic)):
+            if not bool(((p >= 0) & (p <= 1)).all()):
+                raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+            draw = source.doubles if p.dtype.itemsize == 8 else source.floats
+            ones = draw(count).reshape(shape) < p
+        else:
+            if not 0 <= p <= 1:
+                raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+            ones = source.doubles(count).reshape(shape) < p
+    return np.asarray(ones).astype(dtype)
+
+
+def dropout_mask(
+    shape: Shape, dtype: np.dtype[Any], p: float, generator: Generator | None = None
+) -> Array:
+    """What `dropout` multiplies by: zeros with probability `p`, `1 / (1 - p)` elsewhere."""
+    if p in (0, 1):
+        return np.full(shape, 1 - p, dtype)
+    return bernoulli(shape, dtype, 1 - p, generator) / dtype.type(1 - p)
+
+
+# -- normal ---------------------------------------------------------------------------------------
+def randn(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = None) -> Array:
+    """Standard normal values."""
+    return normal(shape, dtype, 0.0, 1.0, generator)
+
+
+def normal(
+    shape: Shape,
+    dtype: np.dtype[Any],
+    mean: float = 0.0,
+    std: float = 1.0,
+    generator: Generator | None = None,
+    *,
+    contiguous: bool = True,
+) -> Array:
+    """Normal values.
+
+    contiguous: False where PyTorch would fill a tensor that is not laid out row by row; it makes
+    such values pair by pair, whatever their number.
+    """
+    if not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    if dtype.kind == "c":
+        return _as_complex(normal, shape, dtype, mean, std / math.sqrt(2.0), generator)
+    _check_kind(dtype, '"normal_kernel_cpu" not implemented for')
+    source = generator or default_generator
+    count = math.prod(shape)
+    with source.lock:
+        if count < _FILL or not contiguous:
+            values = _fma64(np.array(source.normal_pairs(count)), float(std), float(mean))
+        elif dtype.itemsize == 8:
+            values = _fill(source.doubles, count, count, _normal64, float(mean), float(std))
+        else:
+            # Of float16, PyTorch draws only for whole blocks before the rest.
+            drawn = count if dtype.itemsize == 4 else count - count % 16
+            values = _fill(
+                source.floats, drawn, count, _normal32, np.float32(mean), np.float32(std)
+            )
+    return _cast(values, dtype).reshape(shape)
+
+
+def _fill(
+    draw: Callable[[int], Array],
+    drawn: int,
+    count: int,
+    transform: Callable[[Array, Array, Any, Any], tuple[Array, Array]],
+    mean: Any,
+    std: Any,
+) -> Array:
+    """Turn uniform values into normal ones, sixteen at a time; a rest is drawn anew at the end."""
+    values = draw(drawn)
+    if drawn != count:
+        values = np.concatenate((values, np.zeros(count - drawn, values.dtype)))
+    whole = count - count % 16
+    for start in range(0, whole, _BLOCK):
+        _transform(values[start : min(start + _BLOCK, whole)], transform, mean, std)
+    if whole != count:
+        values[-16:] = draw(16)
+        _transform(values[-16:], transform, mean, std)
+    return values
+
+
+def _transform(values: Array, transform: Callable[..., Any], mean: Any, std: Any) -> None:
+    rows = values.reshape(-1, 2, 8)
+    rows[:, 0], rows[:, 1] = transform(1 - rows[:, 0], rows[:, 1].copy(), mean, std)
+
+
+def _normal64(first: Array, second: Array, mean: float, std: float) -> tuple[Array, Array]:
+    # NumPy's own float64 logarithm may differ from the C library's in the last bit.
+    logs = np.fromiter(map(math.log, first.ravel().tolist()), np.float64, first.size)
+    radius = np.sqrt(-2.0 * logs).reshape(first.shape)
+    angle = 2.0 * math.pi * second
+    return _fma64(radius * np.cos(angle), std, mean), _fma64(radius * np.sin(angle), std, mean)
+
+
+_LOG = (
+    *(7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1),
+    *(-1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1),
+)
+_COS = (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
+_SIN = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
+# pi / 4 in three parts, the first two with few enough digits for exact products.
+_QUARTER = (-0.78515625, -2.4187564849853515625e-4, -3.77489497744594108e-8)
+
+
+def _normal32(first: Array, second: Array, mean: Any, std: Any) -> tuple[Array, Array]:
+    """Box and Muller's transformation with Cephes' single-precision polynomials."""
+    f4 = np.float32
+    radius = np.sqrt(f4(-2) * _log32(first))
+    sin, cos = _sincos32(f4(2 * math.pi) * second)
+    return _fma32(radius * cos, std, mean), _fma32(radius * sin, std, mean)
+
+
+def _log32(x: Array) -> Array:
+    f4, bits = np.float32, x.view(np.int32)
+    exponent = ((bits >> 23) - 126).astype(f4)
+    x = ((bits & 0x007FFFFF) | 0x3F000000).view(f4)
+    small = x < f4(0.707106781186547524)
+    exponent -= small
+    x = np.where(small, x - f4(1) + x, x - f4(1))
+    square = x * x
+    y = _horner(x, _LOG) * x
+    y = _fma32(y, square, exponent * f4(-2.12194440e-4))
+    y = _fma32(square, f4(-0.5), y)
+    return _fma32(exponent, f4(0.693359375), x + y)
+
+
+def _sincos32(x: Array) -> tuple[Array, Array]:
+    f4 = np.float32
+    octant = ((x * f4(1.27323954473516)).astype(np.int32) + 1) & ~1
+    rounded = octant.astype(f4)
+    for part in _QUARTER:
+        x = _fma32(rounded, f4(part), x)
+    square = x * x
+    cos = _horner(square, _COS) * square
+    cos = _fma32(cos, square, square * f4(-0.5)) + f4(1)
+    sin = _fma32(_horner(square, _SIN) * square, x, x)
+    straight = (octant & 2) == 0
+    sin_sign = ((octant & 4) << 29).astype(np.int32)
+    cos_sign = ((~(octant - 2) & 4) << 29).astype(np.int32)
+    return (
+        (np.where(straight, sin, cos).view(np.int32) ^ sin_sign).view(f4),
+        (np.where(straight, cos, sin).view(np.int32) ^ cos_sign).view(f4),
+    )
+
+
+def _horner(x: Array, coefficients: Sequence[float]) -> Array:
+    y: Any = np.float32(coefficients[0])
+    for c in coefficients[1:]:
+        y = _fma32(x, y, np.float32(c))
+    return np.asarray(y)
+
+
+def _fma32(a: Array, b: Any, c: Any) -> Array:
+    # The product of two float32 is exact in float64.
+    result = a.astype(np.float64)
+    result *= b
+    result += c
+    return result.astype(np.float32)
+
+
+def _fma64(a: Array, b: float, c: float) -> Array:
+    """a * b + c with one rounding, by Dekker's product and Knuth's sum."""
+    if c == 0 or b == 1 or abs(b) > 1e290:
+        return a * b + c
+    product = a * b
+    a_high, b_high = _split(a), _split(np.float64(b))
+    a_low, b_low = a - a_high, b - b_high
+    error = a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
+    total = product + c
+    part = total - product
+    rest = (product - (total - part)) + (c - part)
+    return np.asarray(total + (rest + error))
+
+
+def _split(a: Any) -> Any:
+    scaled = a * 134217729.0
+    return scaled - (scaled - a)
+
+
+# -- integers -------------------------------------------------------------------------------------
+def randint(
+    shape: Shape,
+    dtype: np.dtype[Any],
+    low: int,
+    high: int,
+    generator: Generator | None = None,
+) -> Array:
+    """Integers uniform in [low, high), in any real dtype."""
+    low, high = int(low), int(high)
+    if low >= high:
+        raise RuntimeError(
+            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+        )
+    if dtype.kind == "f":
+        start, stop = _representable_from(low, dtype), _representable_to(high, dtype)
+        if start >= stop:
+            raise RuntimeError(
+                "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, "
+                f"but got from={start} >= to={stop}"
+            )
+    else:
+        start, stop = low, high
+    _check_bound("from", low, dtype)
+    _check_bound("to - 1", high - 1, dtype)
+    source = generator or default_generator
+    span, count = stop - start, math.prod(shape)
+    with source.lock:
+        if span >= _WIDE:
+            draws = source.double_words(count)
+        else:
+            draws = source.words(count).astype(np.uint64)
+    values = (draws % np.uint64(span) + np.uint64(start % 2**64)).view(np.int64)
+    return values.astype(dtype).reshape(shape)
+
+
+def random(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = None) -> Array:
+    """Integers over all of the dtype's range (not negative), what `random_()` fills with."""
+    source = generator or default_generator
+    count = math.prod(shape)
+    if dtype.kind == "f":
+        span = (1 << _DIGITS[dtype.str[1:]]) + 1
+    elif dtype.kind == "b":
+        span = 2
+    elif dtype.kind in "iu":
+        span = int(np.iinfo(dtype).max) + 1
+    else:
+        raise NotImplementedError(f"\"random_kernel_cpu\" not implemented for '{_word(dtype)}'")
+    with source.lock:
+        if dtype.itemsize == 8:
+            draws = source.double_words(count)
+        else:
+            draws = source.words(count).astype(np.uint64)
+    return (draws % np.uint64(span)).astype(dtype).reshape(shape)
+
+
+def randperm(n: int, dtype: np.dtype[Any], generator: Generator | None = None) -> Array:
+    """The integers below `n` in random order."""
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    if dtype.kind == "f" and n > (limit := (1 << _DIGITS[dtype.str[1:]]) + 1):
+        raise RuntimeError(f"n cannot be greater than {limit} for {_word(dtype)} type.")
+    if dtype.kind in "iu" and n > np.iinfo(dtype).max:
+        name = f"{dtype.name}_t"
+        raise RuntimeError(f"value cannot be converted to type {name} without overflow")
+    source = generator or default_generator
+    order = list(range(n))
+    with source.lock:
+        draw = source.words if n < (1 << 32) // 20 else source.double_words
+        draws = draw(max(n - 1, 0)).astype(np.uint64)
+    steps = (draws % np.arange(n, 1, -1, dtype=np.uint64)).tolist()
+    for i, step in enumerate(steps):
+        order[i], order[i + step] = order[i + step], order[i]
+    return np.array(order, dtype)
+
+
+# -- other distributions --------------------------------------------------------------------------
+def exponential(
+    shape: Shape, dtype: np.dtype[Any], rate: float = 1.0, generator: Generator | None = None
+) -> Array:
+    """Exponentially distributed values of that rate."""
+    if dtype.kind not in "f":
+        raise RuntimeError(
+            "Exponential distribution is a continuous probability distribution. dtype must be a "
+            f"floating point but you specified {_word(dtype)}"
+        )
+    if not rate > 0:
+        raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
+    scale = -1.0 / rate
+    return _mapped(shape, dtype, lambda u: scale * math.log1p(-u), generator)
+
+
+def cauchy(
+    shape: Shape,
+    dtype: np.dtype[Any],
+    median: float = 0.0,
+    sigma: float = 1.0,
+    generator: Generator | None = None,
+) -> Array:
+    """Values of Cauchy's distribution."""
+    if dtype.kind not in "f":
+        raise RuntimeError(
+            "Cauchy distribution is a continuous probability distribution. dtype must be a "
+            f"floating point but you specified {_word(dtype)}"
+        )
+    if not sigma > 0:
+        raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
+    tangents = _mapped(
+        shape, np.dtype(np.float64), lambda u: math.tan(math.pi * (u - 0.5)), generator
+    )
+    return _cast(_fma64(tangents, float(sigma), float(median)), dtype)
+
+
+def geometric(
+    shape: Shape, dtype: np.dtype[Any], p: float, generator: Generator | None = None
+) -> Array:
+    """How many trials of probability `p` the first success takes."""
+    if not 0 < p < 1:
+        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
+    scale = math.log1p(-p)
+    return _mapped(shape, dtype, lambda u: math.ceil(math.log(u) / scale) if u else 0, generator)
+
+
+def log_normal(
+    shape: Shape,
+    dtype: np.dtype[Any],
+    mean: float = 1.0,
+    std: float = 2.0,
+    generator: Generator | None = None,
+) -> Array:
+    """Values whose logarithms are normal."""
+    if not std > 0:
+        raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+    source = generator or default_generator
+    count = math.prod(shape)
+    with source.lock:
+        logs = _fma64(np.array(source.normal_pairs(count)), float(std), float(mean))
+    values = np.fromiter(map(_exp, logs.tolist()), np.float64, count)
+    return _cast(values, dtype).reshape(shape)
+
+
+def _exp(x: float) -> float:
+    return math.exp(x) if x < 709.7 else float(np.exp(x))
+
+
+def _mapped(
+    shape: Shape,
+    dtype: np.dtype[Any],
+    transform: Callable[[float], float],
+    generator: Generator | None,
+) -> Array:
+    source = generator or default_generator
+    count = math.prod(shape)
+    with source.lock:
+        uniforms = source.doubles(count)
+    values = np.fromiter(map(transform, uniforms.tolist()), np.float64, count)
+    return _cast(values, dtype).reshape(shape)
+
+
+# -- helpers --------------------------------------------------------------------------------------
+def _floats(words: NDArray[np.uint32]) -> NDArray[np.float32]:
+    result = (words & np.uint32(0xFFFFFF)).astype(np.float32)
+    result *= np.float32(2.0**-24)
+    return result
+
+
+def _cast(values: Array, dtype: np.dtype[Any]) -> Array:
+    # PyTorch goes from double to half by way of float.
+    if dtype.itemsize == 2 and values.dtype.itemsize == 8:
+        values = values.astype(np.float32)
+    with np.errstate(over="ignore"):
+        return values.astype(dtype, copy=False)
+
+
+def _as_complex(
+    sample: Callable[..., Array], shape: Shape, dtype: np.dtype[Any], *args: Any
+) -> Array:
+    """Real and imaginary parts side by side, as in memory."""
+    part = np.dtype(np.float32 if dtype.itemsize == 8 else np.float64)
+    return sample((*shape, 2), part, *args).view(dtype).reshape(shape)
+
+
+def _word(dtype: np.dtype[Any]) -> str:
+    return dtypes.SCALAR_NAMES[dtypes.of(dtype).name]
+
+
+def _check_kind(dtype: np.dtype[Any], words: str) -> None:
+    if dtype.kind != "f":
+        raise NotImplementedError(f"{words} '{_word(dtype)}'")
+
+
+_C_NAMES = {
+    **{"float16": "c10::Half", "float32": "float", "float64": "double", "bool": "bool"},
+    **{"uint8": "unsigned char", "int8": "signed char", "int16": "short", "int32": "int"},
+    "int64": "long",
+}
+
+
+def _check_bound(what: str, value: int, dtype: np.dtype[Any]) -> None:
+    if dtype.kind == "c":
+        raise RuntimeError(
+            "check_random_bounds handles only integral, floating-point and boolean types"
+        )
+    name = _C_NAMES[dtype.name]
+    if dtype.kind == "f":
+        limit = float(np.finfo(dtype).max)
+        if not -limit <= value <= limit:
+            raise RuntimeError(f"{what} is out of bounds for {name}")
+        digits = _DIGITS[dtype.str[1:]]
+        if not -(1 << digits) <= value <= 1 << digits:
+            warnings.warn(
+                f"{what} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations "
+                f"{name} can support discrete uniform distribution only within this range. This "
+                "warning will become an error in version 1.7 release, please fix the code in "
+                "advance",
+                UserWarning,
+                stacklevel=3,
+            )
+        return
+    lowest, highest = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    if not lowest <= value <= highest:
+        raise RuntimeError(f"{what} is out of bounds for {name}")
+
+
+def _representable_from(low: int, dtype: np.dtype[Any]) -> int:
+    """The first bound that the floating dtype can tell from the next integer."""
+    after = _rounded(low + 1, dtype)
+    if after < low:
+        low = after + (1 << (abs(low + 1).bit_length() - _DIGITS[dtype.str[1:]]))
+    return low
+
+
+def _representable_to(high: int, dtype: np.dtype[Any]) -> int:
+    before = _rounded(high - 1, dtype)
+    if before >= high:
+        high = before - (1 << (abs(high - 1).bit_length() - _DIGITS[dtype.str[1:]]))
+    return high
+
+
+def _rounded(value: int, dtype: np.dtype[Any]) -> int:
+    with np.errstate(over="ignore"):
+        number = float(dtype.type(value))
+    if math.isinf(number):
+        return value
+    return int(number)

@@ -1,0 +1,692 @@
+"""The tensor: an array, where its gradient goes, and PyTorch's attributes.
+
+Functions of tensors are rows of the operator table, which adds them as methods and operators; this class
+holds what belongs to a tensor itself. Rare state (gradient, hooks, versions, view) lives in the instance's
+dictionary, made on demand; class attributes are its defaults.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+from weakref import WeakValueDictionary, ref
+
+import numpy as np
+
+from gradcli.engine import dtypes, modes
+from gradcli.engine.node import AccumulateGrad, Node, Port, accumulator, new
+from gradcli.engine.size import Size
+from gradcli.engine.versions import Versions
+
+
+class _Lazy:
+    """Stands for an edge that is worked out when asked for: a leaf's, or a stale view's."""
+
+    __slots__ = ()
+    node = None
+
+
+LAZY: Any = _Lazy()
+
+ONLY_FLOATING = "only Tensors of floating point and complex dtype can require gradients"
+_NON_LEAF = "you can only change requires_grad flags of leaf variables."
+_NON_LEAF_OFF = (
+    " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
+    "var_no_grad = var.detach()."
+)
+
+
+class _Methods(type):
+    """Finds methods in the operator table when they are first asked for."""
+
+    finder: Callable[[str], Any] | None = None
+
+    def __getattr__(cls, name: str) -> Any:
+        found = None if name.startswith("__") or cls.finder is None else cls.finder(name)
+        if found is None:
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+        setattr(Tensor, name, found)
+        return found
+
+
+class Tensor(metaclass=_Methods):
+    """An n-dimensional array that remembers how it was computed."""
+
+    __slots__ = ("__dict__", "__weakref__", "array", "node")
+    array: Any  # a NumPy array, or a NumPy scalar where 0-d and not aliased
+    node: Any  # None: constant. LAZY: ask `edge`. Else the Node or Port that made it.
+
+    _grad: Tensor | None = None
+    hooks: Any = None  # a leaf's hooks on its gradient
+    post_hooks: Any = None  # a leaf's hooks after accumulation
+    versions: Versions | None = None
+    base: Tensor | None = None  # a view's base
+    views: Any = None  # a base's views: weak references
+    stale = False  # a view whose base has been written since
+    creation = ""  # why a view may not be written: see engine.views
+    label: str | None = None
+    wrapped = False  # a Python number in disguise: weak in promotion
+    inference = False
+    retained = False
+    accumulates: Any = None  # weak reference to the AccumulateGrad
+    __array_priority__ = 1000
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        out = super().__new__(cls)
+        out.node = None
+        return out
+
+    def __init__(self, *data: Any, device: Any = None) -> None:
+        """The legacy constructor: sizes, or a sequence; always of the default dtype."""
+        real = dtypes.default.real
+        if len(data) == 1 and isinstance(data[0], Tensor):
+            self.array = data[0].array
+        elif data and all(isinstance(n, int) for n in data):
+            self.array = np.zeros(data, real)
+        elif len(data) == 1 and isinstance(data[0], Size):
+            self.array = np.zeros(data[0], real)
+        else:
+            self.array = np.array(data[0] if data else [], dtype=real)
+
+    # -- where the gradient goes ------------------------------------------------------------------
+    @property
+    def requires_grad(self) -> bool:
+        """True where operations on the tensor are recorded."""
+        return self.node is not None
+
+    @requires_grad.setter
+    def requires_grad(self, value: Any) -> None:
+        if not isinstance(value, bool):
+            raise RuntimeError("requires_grad must be a bool")
+        self._set_requires_grad(value, ONLY_FLOATING)
+
+    def requires_grad_(self, requires_grad: Any = True) -> Tensor:
+        """Record operations on the tensor from now on (or no more); returns it."""
+        if not isinstance(requires_grad, bool):
+            raise TypeError(
+                "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
+                f"{type(requires_grad).__name__}"
+            )
+        self._set_requires_grad(
+            requires_grad, "only Tensors of floating point dtype can require gradients"
+        )
+        return self
+
+    def _set_requires_grad(self, value: bool, refusal: str) -> None:
+        if not self.is_leaf:
+            raise RuntimeError(_NON_LEAF + ("" if value else _NON_LEAF_OFF))
+        if value and self.inference and not modes.current().inference:
+            raise RuntimeError(
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not "
+                "allowed."
+            )
+        if value and self.array.dtype not in dtypes.DIFFERENTIABLE:
+            raise RuntimeError(refusal)
+        if not value:
+            self.node = None
+        elif self.node is None:
+            self.node = LAZY
+
+    @property
+    def is_leaf(self) -> bool:
+        """True unless the tensor is the recorded result of an operation."""
+        return self.node is None or (self.node is LAZY and not self.stale)
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that made the tensor; None for leaves."""
+        if self.is_leaf:
+            return None
+        e = edge(self)
+        return e.node if type(e) is Port else e
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of its node the tensor is."""
+        return self.node.nr if type(self.node) is Port else 0
+
+    def set_node(self, node: Node | Port) -> None:
+        """Make the tensor the recorded result of a node."""
+        self.node = node
+
+    # -- the gradient -----------------------------------------------------------------------------
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that backward passes have accumulated; None before the first."""
+        if self._grad is None and not self.retained and not self.is_leaf:
+            warnings.warn(_NOT_A_LEAF, UserWarning, stacklevel=2)
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is None:
+            self._grad = None
+            return
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                "assigned grad expected to be a Tensor or None but got grad of type "
+                f"{type(value).__name__}"
+            )
+        if value is self:
+            raise RuntimeError("can't assign Variable as its own grad")
+        if value.array.dtype != self.array.dtype:
+            wanted, got = dtypes.of(self.array.dtype), dtypes.of(value.array.dtype)
+            raise RuntimeError(
+                f"attempting to assign a gradient with dtype '{_CTYPES.get(got.name, got.name)}' to "
+                f"a tensor with grad_dtype '{dtypes.SCALAR_NAMES[wanted.name]}'. The gradient must "
+                "match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the "
+                "tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. "
+                "Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may "
+                "break downstream systems that assume they match."
+            )
+        if value.array.shape != self.array.shape:
+            raise RuntimeError(
+                f"attempting to assign a gradient of size '{list(value.array.shape)}' to a tensor "
+                f"of size '{list(self.array.shape)}'. Please ensure that the gradient and the "
+                "tensor are the same size"
+            )
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:
+        """Accumulate the gradient of this tensor into the leaves of its graph.
+
+        gradient: the seed (cotangent), of this tensor's shape; may be left out for one element.
+        retain_graph: keep what the graph saved, for another pass (default: as create_graph).
+        create_graph: record the pass itself, so that gradients can be differentiated again.
+        inputs: accumulate only into these.
+        Raises RuntimeError, in PyTorch's words, where that is not possible.
+        """
+        from gradcli.engine import backward
+
+        backward.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this non-leaf in `.grad` too."""
+        if self.node is None:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if self.is_leaf or self.retained:
+            return
+        from gradcli.engine.hooks import node_hooks
+
+        node = self.grad_fn
+        assert node is not None
+        node_hooks(node).retain[self.output_nr] = ref(self)
+        self.retained = True
+
+    @property
+    def retains_grad(self) -> bool:
+        """True for a non-leaf whose gradient is kept."""
+        return self.retained
+
+    def register_hook(self, hook: Callable[..., Any]) -> Any:
+        """Call `hook(grad)` when the gradient of this tensor is known.
+
+        What it returns, unless None, replaces the gradient. Returns a handle with `remove()`.
+        """
+        from gradcli.engine.hooks import add, node_hooks
+
+        if self.node is None:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self.is_leaf:
+            if self.hooks is None:
+                self.hooks = {}
+            return add(self.hooks, hook)
+        node = self.grad_fn
+        assert node is not None
+        return add(node_hooks(node).tensor.setdefault(self.output_nr, {}), hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[..., Any]) -> Any:
+        """Call `hook(tensor)` after a gradient has been added to this leaf's `.grad`."""
+        from gradcli.engine.hooks import add
+
+        if self.node is None:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if not self.is_leaf:
+            raise RuntimeError(
+                "post accumulate grad hooks cannot be registered on non-leaf tensors"
+            )
+        if self.post_hooks is None:
+            self.post_hooks = {}
+        return add(self.post_hooks, hook)
+
+    # -- memory -----------------------------------------------------------------------------------
+    def memory(self) -> Any:
+        """The array as memory that can be shared: a NumPy scalar becomes a 0-d array first."""
+        if not isinstance(self.array, np.ndarray):
+            self.array = np.asarray(self.array)
+        return self.array
+
+    def shared_versions(self) -> Versions:
+        """The version counter, to share with an alias."""
+        found = self.versions
+        if found is None:
+            found = self.versions = Versions()
+            node = self.node
+            if node is not None and node is not LAZY:
+                link_result(node, found)
+        return found
+
+    def version_number(self) -> int:
+        """How often the memory has been written in place."""
+        return len(self.versions) if self.versions is not None else 0
+
+    @property
+    def _version(self) -> int:
+        if self.inference:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return self.version_number()
+
+    @property
+    def _base(self) -> Tensor | None:
+        return self.base
+
+    def _is_view(self) -> bool:
+        return self.base is not None
+
+    def detach(self) -> Tensor:
+        """The same values, out of the graph; memory and version counter are shared."""
+        out = wrap(self.memory())
+        out.versions = self.shared_versions()
+        return out
+
+    def detach_(self) -> Tensor:
+        """Take this tensor itself out of the graph."""
+        if self.base is not None:
+            raise RuntimeError(_DETACH_VIEW)
+        self.node, self.retained = None, False
+        return self
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory, out of the graph, with a version counter of its own."""
+        return wrap(self.memory())
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        self.array = value.memory()
+        node = self.accumulates() if self.accumulates is not None else None
+        if node is not None:
+            node.shape, node.dtype = self.array.shape, self.array.dtype
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return int(self.memory().__array_interface__["data"][0])
+
+    def storage_offset(self) -> int:
+        """Elements between the start of the memory and the first element."""
+        root = self.memory()
+        while isinstance(root.base, np.ndarray):
+            root = root.base
+        start = root.__array_interface__["data"][0]
+        return int((self.data_ptr() - start) // self.array.dtype.itemsize)
+
+    # -- shape and dtype --------------------------------------------------------------------------
+    @property
+    def shape(self) -> Size:
+        """The size of each dimension."""
+        return Size(self.array.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of one dimension."""
+        if dim is None:
+            return Size(self.array.shape)
+        return self.array.shape[wrap_dim(dim, self.array.ndim)]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return int(self.array.ndim)
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return int(self.array.ndim)
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return int(self.array.size)
+
+    nelement = numel
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Elements to step for the next index of each dimension."""
+        a = self.memory()
+        strides = tuple(s // a.dtype.itemsize for s in a.strides)
+        return strides if dim is None else strides[wrap_dim(dim, a.ndim)]
+
+    def is_contiguous(self) -> bool:
+        """True where the elements lie in order without gaps."""
+        return bool(self.memory().flags.c_contiguous)
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        """The type of the elements."""
+        return dtypes.of(self.array.dtype)
+
+    @property
+    def device(self) -> Any:
+        """Always the CPU."""
+        from gradcli.engine.device import cpu
+
+        return cpu
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return int(self.array.dtype.itemsize)
+
+    element_size = property(lambda self: lambda: self.array.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return int(self.array.nbytes)
+
+    def is_floating_point(self) -> bool:
+        """True for the real floating dtypes."""
+        return self.array.dtype.kind == "f"  # type: ignore[no-any-return]
+
+    def is_complex(self) -> bool:
+        """True for the complex dtypes."""
+        return self.array.dtype.kind == "c"  # type: ignore[no-any-return]
+
+    def is_signed(self) -> bool:
+        """True where negative numbers can be represented."""
+        return self.array.dtype.kind in "ifc"
+
+    def is_inference(self) -> bool:
+        """True for tensors made in inference mode."""
+        return self.inference
+
+    # -- values -----------------------------------------------------------------------------------
+    def item(self) -> Any:
+        """The one element as a Python number."""
+        if self.array.size != 1:
+            raise RuntimeError(
+                f"a Tensor with {self.array.size} elements cannot be converted to Scalar"
+            )
+        return self.array.item()
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers."""
+        return self.array.tolist()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """The elements as a NumPy array over the same memory."""
+        if self.node is not None and not force:
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
+                "instead."
+            )
+        return self.memory()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        array = self.numpy()
+        if dtype is not None:
+            array = array.astype(dtype, copy=False)
+        return array.copy() if copy else array
+
+    def _number(self) -> Any:
+        if self.array.size != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        if self.node is not None:
+            warnings.warn(_TO_SCALAR, UserWarning, stacklevel=3)
+        return self.array.item()
+
+    def __float__(self) -> float:
+        return float(self._number())
+
+    def __int__(self) -> int:
+        return int(self._number())
+
+    def __complex__(self) -> complex:
+        return complex(self._number())
+
+    def __index__(self) -> int:
+        if self.array.size != 1 or self.array.dtype.kind not in "biu":
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.array.item())
+
+    def __bool__(self) -> bool:
+        if self.array.size == 1:
+            return bool(self.array.item() if self.array.ndim else self.array)
+        few = "no values" if self.array.size == 0 else "more than one value"
+        raise RuntimeError(f"Boolean value of Tensor with {few} is ambiguous")
+
+    def __len__(self) -> int:
+        if self.array.ndim == 0:
+            raise TypeError("len() of a 0-d tensor")
+        return int(self.array.shape[0])
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self.array.ndim == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __contains__(self, element: Any) -> bool:
+        if not isinstance(element, (Tensor, int, float, complex)):
+            raise RuntimeError(
+                "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
+                f"{type(element)}."
+            )
+        return bool((self == element).any())
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        from gradcli.engine.printing import tensor_text
+
+        suffixes = []
+        node = None if self.is_leaf else self.grad_fn
+        if node is not None:
+            suffixes.append(f"grad_fn=<{type(node).__name__}>")
+        elif self.node is not None:
+            suffixes.append("requires_grad=True")
+        prefix = "tensor" if type(self) is Tensor else type(self).__name__
+        return tensor_text(
+            self.array, prefix=prefix, default_dtype=dtypes.default.real, suffixes=suffixes
+        )
+
+    def __format__(self, spec: str) -> str:
+        if self.array.ndim == 0 and type(self) is Tensor:
+            return format(self.array.item(), spec)
+        return object.__format__(self, spec)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                "protocol at the moment.  If you were attempting to deepcopy a module, this may be "
+                "because of a torch.nn.utils.weight_norm usage, see "
+                "https://github.com/pytorch/pytorch/pull/103001"
+            )
+        if id(self) in memo:
+            return memo[id(self)]  # type: ignore[no-any-return]
+        out = wrap(np.array(self.array, copy=True), self.requires_grad)
+        memo[id(self)] = out
+        if self._grad is not None:
+            out._grad = self._grad.__deepcopy__(memo)
+        return out
+
+    def __reduce__(self) -> Any:
+        if not self.is_leaf:
+            raise RuntimeError("only leaf tensors can be pickled")
+        return _rebuild, (np.asarray(self.array), self.requires_grad)
+
+    # -- the table --------------------------------------------------------------------------------
+    def __getattr__(self, name: str) -> Any:
+        kind = type(self)
+        if not name.startswith("__") and _Methods.finder is not None:
+            found = _Methods.finder(name)
+            if found is not None:
+                setattr(Tensor, name, found)
+                return getattr(self, name)
+        raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        row = NUMPY.get(ufunc)
+        if method != "__call__" or row is None:
+            return NotImplemented
+        return row(*args, **kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        row = NUMPY.get(function)
+        return NotImplemented if row is None else row(*args, **kwargs)
+
+
+# NumPy's functions as rules use them: what they mean on tensors. Filled by the operator table.
+NUMPY: dict[Any, Callable[..., Any]] = {}
+
+_CTYPES = {"float64": "double", "float32": "float", "float16": "c10::Half", "int64": "long"}
+_NOT_A_LEAF = (
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+    "attribute won't be populated during autograd.backward(). If you indeed want the .grad field to "
+    "be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access "
+    "the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. See "
+    "github.com/pytorch/pytorch/pull/30531 for more informations."
+)
+_TO_SCALAR = (
+    "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+    "Consider using tensor.detach() first."
+)
+_DETACH_VIEW = (
+    "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel "
+    "(DDP) for training, and gradient_as_bucket_view is set as True, gradients are views of DDP "
+    "buckets, and hence detach_() cannot be called on these gradients. To fix this error, please "
+    "refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
+)
+
+
+def _rebuild(array: Any, requires_grad: bool) -> Tensor:
+    return wrap(array, requires_grad)
+
+
+def wrap(array: Any, requires_grad: bool = False) -> Tensor:
+    """A tensor over a NumPy array or scalar, without a copy."""
+    out = new(Tensor)
+    out.array = array
+    out.node = LAZY if requires_grad else None
+    return out
+
+
+def edge(tensor: Tensor | Scalar) -> Any:
+    """Where the gradient of a tensor goes: a Node, a Port, or None."""
+    node = tensor.node
+    if node is not LAZY:
+        return node
+    assert isinstance(tensor, Tensor)
+    if tensor.stale:
+        from gradcli.engine.views import regenerate
+
+        return regenerate(tensor)
+    found = tensor.accumulates() if tensor.accumulates is not None else None
+    if found is None:
+        found = accumulator(tensor)
+        tensor.accumulates = ref(found)
+    return found
+
+
+def link_result(node: Node | Port, versions: Versions) -> None:
+    """Tell a node that the memory of its result now has a version counter."""
+    nr = 0
+    if type(node) is Port:
+        node, nr = node.node, node.nr
+    assert isinstance(node, Node)
+    if node.saved:
+        if node.written is None:
+            node.written = {}
+        node.written[nr] = versions
+
+
+def track_view(out: Tensor, source: Tensor, many: bool, state: Any) -> Tensor:
+    """Make `out` a view of `source` (or of what that is a view of)."""
+    base = source.base if source.base is not None else source
+    out.base = base
+    out.versions = source.shared_versions()
+    if state is not None and state.inference:
+        out.creation = "inference"
+    elif many:
+        out.creation = "many" if state is None or state.enabled else "many no_grad"
+    elif state is not None and not state.enabled:
+        out.creation = "no_grad"
+    else:
+        out.creation = source.creation
+    if base.views is None:
+        base.views = WeakValueDictionary()
+    base.views[id(out)] = out
+    return out
+
+
+class Scalar:
+    """A Python number as an operand: its array is already of the dtype to compute in."""
+
+    __slots__ = ("array", "value")
+    node = None
+    wrapped = True
+    inference = False
+
+    def __init__(self, array: Any, value: Any) -> None:
+        self.array, self.value = array, value
+
+    def tensor(self) -> Tensor:
+        """The number as PyTorch saves it: a 0-d tensor of the number's own dtype."""
+        value = self.value
+        kind = np.float64 if type(value) is float else np.complex128
+        if not isinstance(value, (float, complex)):
+            kind = dtypes.number_dtype(value)
+        out = wrap(np.asarray(value, kind))
+        out.wrapped = True
+        return out
+
+
+_SCALARS: dict[Any, Scalar] = {}
+
+
+def scalar(value: Any, like: Tensor | None) -> Scalar:
+    """A Python number, ready to meet the tensor `like`.
+
+    A number of the same or a lower category takes the tensor's dtype, as in PyTorch's promotion.
+    """
+    if like is None:
+        return Scalar(np.asarray(value, dtypes.number_dtype(value)), value)
+    array = like.array
+    flat = type(array) is np.ndarray
+    key = (value, value.__class__, array.dtype, flat, dtypes.default.real)
+    found = _SCALARS.get(key)
+    if found is None:
+        own = dtypes.number_dtype(value)
+        rank = "biufc"
+        fits = rank.index(array.dtype.kind) >= rank.index(own.kind)
+        with np.errstate(all="ignore"):
+            constant = np.asarray(value).astype(array.dtype if fits else own)
+        found = Scalar(constant if flat else constant[()], value)
+        # 0.0 and -0.0 are equal as keys but not as numbers; NaN equals nothing.
+        if value and value == value and len(_SCALARS) < 10_000:
+            _SCALARS[key] = found
+    return found
+
+
+def wrap_dim(dim: Any, ndim: int) -> int:
+    """A dimension counted from the front; IndexError in PyTorch's words where there is none."""
+    n = max(ndim, 1)
+    if not -n <= dim < n:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})"
+        )
+    return int(dim) % n
+
+
+__all__ = ["LAZY", "AccumulateGrad", "Scalar", "Tensor", "edge", "scalar", "wrap", "wrap_dim"]

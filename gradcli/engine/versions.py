@@ -1,0 +1,48 @@
+"""One clock for nodes and in-place writes, and the version counters that views share.
+
+A node and a write each take a tick. A saved tensor is stale when it was written after its node was
+made, so nothing has to be stored when a tensor is saved.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+tick = count(1).__next__
+
+_KEPT = 4096
+
+
+class Versions:
+    """The ticks at which one piece of memory was written; shared by all tensors over it."""
+
+    __slots__ = ("forgotten", "stamps")
+
+    def __init__(self) -> None:
+        self.forgotten = 0
+        self.stamps: list[int] = []
+
+    def __len__(self) -> int:
+        return self.forgotten + len(self.stamps)
+
+    def bump(self) -> None:
+        """Count a write that happens now."""
+        global written
+        written = True
+        stamps = self.stamps
+        stamps.append(tick())
+        if len(stamps) > 2 * _KEPT:
+            self.forgotten += _KEPT
+            del stamps[:_KEPT]
+
+    def stale(self, tick: int) -> bool:
+        """True where the memory was written after `tick`."""
+        return bool(self.stamps) and self.stamps[-1] > tick
+
+    def at(self, tick: int) -> int:
+        """The version that held at `tick`."""
+        return self.forgotten + sum(stamp < tick for stamp in self.stamps)
+
+
+# Whether this process has ever written in place: until then no node has to be checked.
+written = False

@@ -1,0 +1,1 @@
+"""The table of operators, by family; `table` is the way in."""

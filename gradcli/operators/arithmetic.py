@@ -1,0 +1,619 @@
+"""Sums, products, quotients, powers, comparisons and logic, and the operators of Python that mean them."""
+
+from __future__ import annotations
+
+import operator as op
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes
+from gradcli.engine.tensor import Tensor, wrap
+from gradcli.operators.helpers import conj, dtype_of, is_complex, zeros_like
+from gradcli.operators.table import (
+    Array,
+    Row,
+    binary_method,
+    function,
+    is_array,
+    operator,
+)
+
+_PAIR = ("{0}(randn(3), randn(3))", "{0}(randn(3,1), randn(4))", "{0}(randn(()), randn(2,3))")
+_PAIRS = (*_PAIR, "{0}(randn(2,3), 2)", "{0}(randn(0), randn(0))", "{0}(randn(1), randn(2,3))")
+
+
+def _samples(name: str, *more: str) -> tuple[str, ...]:
+    return tuple(s.format(name) for s in _PAIRS) + more
+
+
+# -- kernels --------------------------------------------------------------------------------------
+def _add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
+    return self + other if alpha == 1 else self + alpha * other
+
+
+def _sub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
+    if self.dtype.kind == "b":
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+        )
+    return self - other if alpha == 1 else self - alpha * other
+
+
+def _rsub(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+    return other - self if alpha == 1 else other - alpha * self
+
+
+def _neg(self: Array) -> Array:
+    if self.dtype.kind == "b":
+        raise RuntimeError(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
+            "invert a mask, use the `~` or `logical_not()` operator instead."
+        )
+    return -self
+
+
+def _mul_scalar(self: Array, other: Any) -> Array:
+    return self * other
+
+
+def _div_scalar(self: Array, other: Any) -> Array:
+    return self / other
+
+
+def _add_scalar(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+    return self + other * alpha
+
+
+def _sub_scalar(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+    return self - other * alpha
+
+
+def _scaled(g: Any, alpha: Any) -> Any:
+    return g if alpha == 1 else g * alpha
+
+
+# -- rows -----------------------------------------------------------------------------------------
+@operator(
+    _add,
+    "AddBackward0",
+    kind="linear",
+    types="common",
+    inplace=True,
+    numpy=np.add,
+    samples=_samples("add", "add(randn(3), randn(3), alpha=2)"),
+)
+class add:
+    """Sum, `input + alpha * other`."""
+
+    self = lambda g: g
+    other = lambda g, alpha: _scaled(g, alpha)
+
+
+@operator(
+    _sub,
+    "SubBackward0",
+    kind="linear",
+    types="common",
+    inplace=True,
+    numpy=np.subtract,
+    aliases="subtract",
+    samples=_samples("sub", "sub(randn(3), randn(3), alpha=2)"),
+)
+class sub:
+    """Difference, `input - alpha * other`."""
+
+    self = lambda g: g
+    other = lambda g, alpha: _scaled(-g, alpha)
+
+
+@operator(_add_scalar, "AddBackward1", kind="linear", public=False, scalar_of=add)
+class add_scalar:
+    self = lambda g: g
+
+
+@operator(_sub_scalar, "SubBackward1", kind="linear", public=False, scalar_of=sub)
+class sub_scalar:
+    self = lambda g: g
+
+
+@operator(_rsub, "RsubBackward1", kind="linear", public=False, samples=("2 - randn(3)",))
+class rsub_scalar:
+    self = lambda g, alpha: -_scaled(g, alpha)
+
+
+def _rsub_tensor(self: Array, other: Array, *, alpha: Any = 1) -> Array:
+    return other - self if alpha == 1 else other - alpha * self
+
+
+@operator(_rsub_tensor, "RsubBackward0", kind="linear", types="common", public=False)
+class rsub_tensor:
+    self = lambda g, alpha: -_scaled(g, alpha)
+    other = lambda g: g
+
+
+@operator(
+    np.multiply,
+    "MulBackward0",
+    kind="bilinear",
+    inplace=True,
+    aliases="multiply",
+    samples=_samples("mul"),
+)
+class mul:
+    """Product of the elements."""
+
+    self = lambda g, other: g * other if other.dtype.kind != "c" else g * other.conj()
+    other = lambda g, self: g * self if self.dtype.kind != "c" else g * self.conj()
+
+
+@operator(_mul_scalar, "MulBackward1", kind="linear", public=False, scalar_of=mul)
+class mul_scalar:
+    self = lambda g, other: g * conj(other)
+
+
+@operator(
+    np.divide,
+    "DivBackward0",
+    kind="elementwise",
+    types="float",
+    public=False,
+    samples=_samples("div"),
+)
+class div_true:
+    self = lambda g, other: g / (other if other.dtype.kind != "c" else other.conj())
+    other = lambda g, self, other: -g * conj((self / other) / other)
+
+
+@operator(
+    _div_scalar, "DivBackward1", kind="linear", types="float", public=False, scalar_of=div_true
+)
+class div_scalar:
+    self = lambda g, other: g / conj(other)
+
+
+def _rounded(self: Array, other: Array, rounding_mode: str | None = None) -> Array:
+    if self.dtype.kind in "biu" and not np.all(other):
+        raise RuntimeError("ZeroDivisionError")
+    if rounding_mode == "floor":
+        return np.floor_divide(self, other)
+    if self.dtype.kind == "f":
+        return np.trunc(self / other)
+    quotient = np.floor_divide(self, other)
+    exact = quotient * other == self
+    return quotient + ((quotient < 0) & ~exact)
+
+
+@operator(_rounded, "DivBackward2", types="common", public=False)
+class div_rounded:
+    self = lambda g, self: g * 0
+    other = lambda g, self, other, rounding_mode: g * 0
+
+
+@operator(
+    np.reciprocal,
+    "ReciprocalBackward0",
+    kind="elementwise",
+    types="float",
+    inplace=True,
+    samples=("reciprocal(rand(2,3) + 0.5)", "reciprocal(rand(()) + 0.5)", "reciprocal(randn(0))"),
+)
+class reciprocal:
+    """1 / input."""
+
+    self = lambda g, result: -g * conj(result * result)
+
+
+@operator(
+    _neg,
+    "NegBackward0",
+    kind="linear",
+    inplace=True,
+    aliases="negative",
+    numpy=np.negative,
+    samples=("neg(randn(2,3))", "neg(randn(()))", "neg(randn(0))"),
+)
+class neg:
+    """Minus the elements."""
+
+    self = lambda g: -g
+
+
+# -- powers ---------------------------------------------------------------------------------------
+def _check_integer_power(base: Any, exponent: Any) -> None:
+    kinds = [x.dtype.kind if is_array(x) else type(x).__name__[0] for x in (base, exponent)]
+    if kinds[0] in "biu" and not is_array(exponent) and kinds[1] in "bi" and exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+
+
+def _pow(base: Any, exponent: Any) -> Any:
+    """Powers of arrays; integers to negative integer powers truncate, as in C."""
+    try:
+        return base**exponent
+    except ValueError as error:
+        if "negative integer" not in str(error):
+            raise
+        with np.errstate(all="ignore"):
+            exact = np.asarray(base, np.float64) ** exponent
+        return np.trunc(np.where(np.isfinite(exact), exact, 0)).astype(
+            np.result_type(base, exponent)
+        )
+
+
+def _pow_number(self: Array, exponent: Any) -> Array:
+    _check_integer_power(self, exponent)
+    if self.dtype.kind in "fc" and not isinstance(exponent, complex):
+        if exponent == 2:
+            return self * self
+        if exponent == 0.5:
+            return np.sqrt(self)
+        if exponent == -1:
+            return 1 / self
+    if self.dtype.kind in "biu" and isinstance(exponent, float):
+        self = self.astype(dtypes.default.real)
+    if isinstance(exponent, complex) and self.dtype.kind != "c":
+        self = self.astype(np.result_type(self.dtype, np.complex64))
+    return _pow(self, exponent)
+
+
+def _pow_tensors(self: Array, exponent: Array) -> Array:
+    return _pow(self, exponent)
+
+
+def _pow_base(self: Any, exponent: Array) -> Array:
+    if exponent.dtype.kind in "biu" and isinstance(self, float):
+        exponent = exponent.astype(dtypes.default.real)
+    if isinstance(self, int) and not isinstance(self, bool) and exponent.dtype.kind in "iub":
+        self = np.int64(self)
+    return _pow(self, exponent)
+
+
+def _pow_backward(g: Any, self: Any, exponent: Any) -> Any:
+    if exponent == 0:
+        return zeros_like(g)
+    return g * conj(exponent * self ** (exponent - 1))
+
+
+def _pow_backward_self(g: Any, self: Any, exponent: Any) -> Any:
+    return np.where(exponent == 0.0, 0.0, g * conj(exponent * self ** (exponent - 1)))
+
+
+def _pow_backward_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any:
+    if is_complex(exponent):
+        still = (self == 0) & ((exponent.real > 0) | ((exponent.real == 0) & (exponent.imag == 0)))
+    else:
+        still = (self == 0) & (exponent >= 0)
+    return np.where(still, 0.0, g * conj(result * np.log(self)))
+
+
+def _pow_backward_base(g: Any, self: Any, exponent: Any, result: Any) -> Any:
+    slope = g * conj(result * np.log(np.asarray(self, _real_or_complex(self))))
+    return slope if self else np.where(exponent == 0, 0.0, zeros_like(g))
+
+
+def _real_or_complex(number: Any) -> Any:
+    return np.complex128 if isinstance(number, complex) or number < 0 else np.float64
+
+
+@operator(
+    _pow_number,
+    "PowBackward0",
+    kind="elementwise",
+    public=False,
+    samples=("pow(randn(2,3), 3)", "pow(rand(3) + 0.5, 0.5)", "pow(rand(()) + 0.5, -1)"),
+)
+class pow_number:
+    self = lambda g, self, exponent: _pow_backward(g, self, exponent)
+
+
+@operator(
+    _pow_tensors,
+    "PowBackward1",
+    kind="elementwise",
+    public=False,
+    samples=("pow(rand(2,3) + 0.5, randn(3))", "pow(rand(()) + 0.5, randn(2))"),
+)
+class pow_tensors:
+    self = lambda g, self, exponent: _pow_backward_self(g, self, exponent)
+    exponent = lambda g, self, exponent, result: _pow_backward_exponent(g, self, exponent, result)
+
+
+@operator(
+    _pow_base, "PowBackward2", kind="elementwise", public=False, samples=("pow(2, randn(3))",)
+)
+class pow_base:
+    exponent = lambda g, self, exponent, result: _pow_base_rule(g, self, exponent, result)
+
+
+def _pow_base_rule(g: Any, self: Any, exponent: Any, result: Any) -> Any:
+    if self == 0:
+        return _pow_backward_base(g, self, exponent, result)
+    log = (
+        complex(np.log(complex(self)))
+        if _real_or_complex(self) is np.complex128
+        else float(np.log(self))
+    )
+    if isinstance(log, complex) and not is_complex(g):
+        log = float("nan")
+    return g * conj(result * log)
+
+
+# -- division with remainder ----------------------------------------------------------------------
+def _floor_divide(self: Array, other: Array) -> Array:
+    if self.dtype.kind in "biu" and not np.all(other):
+        raise RuntimeError("ZeroDivisionError")
+    quotient = self // other
+    if self.dtype.kind == "f":  # NumPy gives NaN where PyTorch divides by zero
+        return np.where(other == 0, self / other, quotient)[()]
+    return quotient
+
+
+def _remainder(self: Array, other: Array) -> Array:
+    if self.dtype.kind in "biu" and not np.all(other):
+        raise RuntimeError("ZeroDivisionError")
+    return self % other
+
+
+def _remainder_number(self: Array, other: Any) -> Array:
+    return self % other
+
+
+@operator(
+    _floor_divide,
+    "NotImplemented",
+    types="common",
+    inplace=True,
+    samples=("floor_divide(tensor([7., -7.]), 2)",),
+)
+class floor_divide:
+    """Quotient rounded down."""
+
+    self = lambda g: g * 0
+    other = lambda g: g * 0
+
+
+@operator(_remainder, "RemainderBackward1", types="common", public=False)
+class remainder_tensors:
+    self = lambda g: g
+    other = lambda g, self, other: -g * _floor_quotient(self, other)
+
+
+@operator(_remainder_number, "RemainderBackward0", public=False)
+class remainder_number:
+    self = lambda g: g
+
+
+def _floor_quotient(self: Any, other: Any) -> Any:
+    if is_array(self) or is_array(other):
+        return np.floor_divide(self, other)
+    return div(self, other, rounding_mode="floor")
+
+
+# -- functions that choose a row ------------------------------------------------------------------
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, complex))
+
+
+@function(inplace=True, rows=[rsub_scalar, rsub_tensor], samples=["rsub(randn(3), 2)"])
+def rsub(input: Array, other: Any, *, alpha: Any = 1) -> Any:
+    """`other - alpha * input`."""
+    if _is_number(other):
+        return rsub_scalar(input, other, alpha=alpha)
+    return rsub_tensor(input, other, alpha=alpha)
+
+
+@function(
+    inplace=True,
+    aliases="divide true_divide",
+    numpy=np.divide,
+    rows=[div_true, div_rounded],
+    samples=[*_samples("div"), "div(randn(3), 2, rounding_mode='floor')"],
+)
+def div(input: Array, other: Array, *, rounding_mode: str | None = None) -> Any:
+    """Quotient; rounding_mode "trunc" or "floor" rounds it."""
+    if rounding_mode is None:
+        return div_true(input, other)
+    if rounding_mode not in ("trunc", "floor"):
+        raise RuntimeError(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+            f"'{rounding_mode}'"
+        )
+    return div_rounded(input, other, rounding_mode)
+
+
+@function(
+    inplace=True,
+    aliases="float_power",
+    numpy=np.power,
+    rows=[pow_number, pow_tensors, pow_base],
+    samples=["pow(randn(3), 2)", "pow(rand(3) + 0.5, randn(3))", "pow(2, randn(3))"],
+)
+def pow(input: Array, exponent: Any) -> Any:
+    """`input ** exponent`."""
+    if _is_number(exponent):
+        if not _is_number(input):
+            return pow_number(input, exponent)
+    elif _is_number(input):
+        return pow_base(input, exponent)
+    return pow_tensors(input, exponent)
+
+
+@function(
+    inplace=True,
+    rows=[remainder_number, remainder_tensors],
+    numpy=np.remainder,
+    samples=["remainder(randn(3), 2)", "remainder(randn(3), rand(3) + 0.5)"],
+)
+def remainder(input: Array, other: Any) -> Any:
+    """Python's modulus: has the sign of `other`."""
+    if _is_number(other) and not _is_number(input):
+        dtype = dtype_of(input)
+        if dtype.kind == "f" or (dtype.kind in "iu" and isinstance(other, int) and other):
+            return remainder_number(input, other)
+    return remainder_tensors(input, other)
+
+
+@function(inplace=True, rows=[pow_number], numpy=np.square, samples=["square(randn(2,3))"])
+def square(input: Array) -> Any:
+    """`input ** 2`."""
+    return pow_number(input, 2)
+
+
+# -- comparisons and logic ------------------------------------------------------------------------
+def _compare(ufunc: Any, name: str, aliases: str = "") -> Row:
+    body = type(name, (), {"__doc__": f"Elementwise `{name}`.", "__module__": __name__})
+    return operator(
+        ufunc,
+        types="common",
+        params="self other",
+        aliases=aliases,
+        inplace=True,
+        samples=(f"{name}(randn(3), 0)", f"{name}(randn(3,1), randn(4))"),
+    )(body)
+
+
+eq = _compare(np.equal, "eq")
+ne = _compare(np.not_equal, "ne", "not_equal")
+lt = _compare(np.less, "lt", "less")
+le = _compare(np.less_equal, "le", "less_equal")
+gt = _compare(np.greater, "gt", "greater")
+ge = _compare(np.greater_equal, "ge", "greater_equal")
+logical_and = _compare(np.logical_and, "logical_and")
+logical_or = _compare(np.logical_or, "logical_or")
+logical_xor = _compare(np.logical_xor, "logical_xor")
+
+
+@operator(np.logical_not, params="self", inplace=True, samples=("logical_not(tensor([0., 1.]))",))
+class logical_not:
+    """True where zero."""
+
+
+def _bits(ufunc: Any, sign: str) -> Callable[..., Any]:
+    def kernel(self: Array, other: Array) -> Array:
+        if self.dtype.kind in "fc":
+            kind = dtypes.SCALAR_NAMES[dtypes.of(self.dtype).name]
+            raise RuntimeError(f"\"bitwise_{sign}_cpu\" not implemented for '{kind}'")
+        return ufunc(self, other)
+
+    return kernel
+
+
+def _bitwise(ufunc: Any, sign: str) -> Row:
+    body = type(f"bitwise_{sign}", (), {"__doc__": f"Bitwise {sign}.", "__module__": __name__})
+    return operator(
+        _bits(ufunc, sign),
+        types="common",
+        inplace=True,
+        numpy=ufunc,
+        samples=(f"bitwise_{sign}(tensor([True, False]), tensor([True, True]))",),
+    )(body)
+
+
+bitwise_and = _bitwise(np.bitwise_and, "and")
+bitwise_or = _bitwise(np.bitwise_or, "or")
+bitwise_xor = _bitwise(np.bitwise_xor, "xor")
+
+
+def _invert(self: Array) -> Array:
+    if self.dtype.kind in "fc":
+        raise TypeError(
+            "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
+        )
+    return ~self
+
+
+@operator(_invert, inplace=True, numpy=np.invert, samples=("bitwise_not(tensor([True, False]))",))
+class bitwise_not:
+    """Bitwise not."""
+
+
+# -- Python's operators ---------------------------------------------------------------------------
+def _reflected(method: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, b: Any) -> Any:
+        return method(b, a)
+
+    return call
+
+
+def _accepts(value: Any) -> bool:
+    known = (Tensor, bool, int, float, complex, np.ndarray, np.generic)
+    return isinstance(value, known) or hasattr(value, "__operator__")
+
+
+def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, b: Any) -> Any:
+        return function(a, b) if _accepts(b) else NotImplemented
+
+    return call
+
+
+def _rdiv(a: Any, b: Any) -> Any:
+    if not _accepts(b):
+        return NotImplemented
+    if isinstance(b, (np.ndarray, np.generic, Tensor)):
+        return div_true(b, a)
+    return mul(reciprocal(a), b)
+
+
+def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
+    from gradcli.engine.views import inplace
+
+    def call(a: Any, b: Any) -> Any:
+        return inplace(function, a, b) if _accepts(b) else NotImplemented
+
+    return call
+
+
+def _equal(a: Any, b: Any) -> Any:
+    return eq(a, b) if _accepts(b) else NotImplemented
+
+
+def _not_equal(a: Any, b: Any) -> Any:
+    return ne(a, b) if _accepts(b) else NotImplemented
+
+
+def _on_first_use(name: str, row: Row, method: Callable[[Row], Any]) -> None:
+    """Set an operator's method that compiles itself when first called."""
+
+    def first(*args: Any) -> Any:
+        compiled = method(row)
+        setattr(Tensor, name, compiled)
+        return compiled(*args)
+
+    setattr(Tensor, name, first)
+
+
+def _install() -> None:
+    """Give tensors Python's operators."""
+    rows = {"add": add, "radd": add, "mul": mul, "rmul": mul, "sub": sub, "truediv": div_true}
+    for name, row in rows.items():
+        _on_first_use(f"__{name}__", row, binary_method)
+    _on_first_use("__neg__", neg, lambda row: row.call)
+    _on_first_use("__invert__", bitwise_not, lambda row: row.call)
+    setattr(Tensor, "__rsub__", _guarded(rsub))
+    setattr(Tensor, "__rtruediv__", _rdiv)
+    for name, function in {"pow": pow, "mod": remainder, "floordiv": floor_divide}.items():
+        setattr(Tensor, f"__{name}__", _guarded(function))
+        setattr(Tensor, f"__r{name}__", _guarded(_reflected(function)))
+    for name, row in {"and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor}.items():
+        setattr(Tensor, f"__{name}__", _guarded(row))
+        setattr(Tensor, f"__r{name}__", _guarded(row))
+    for row in (lt, le, gt, ge):
+        setattr(Tensor, f"__{row.name}__", _guarded(row))
+    setattr(Tensor, "__eq__", _equal)
+    setattr(Tensor, "__ne__", _not_equal)
+    setattr(Tensor, "__pos__", lambda t: t)
+    setattr(Tensor, "__abs__", lambda t: t.abs())
+    setattr(Tensor, "__matmul__", lambda a, b: a.matmul(b))
+    setattr(Tensor, "__rmatmul__", lambda a, b: b @ a if isinstance(b, Tensor) else wrap(b) @ a)
+    augmented = {
+        **{"iadd": add, "isub": sub, "imul": mul, "itruediv": div, "ipow": pow, "imod": remainder},
+        **{"ifloordiv": floor_divide, "iand": bitwise_and, "ior": bitwise_or, "ixor": bitwise_xor},
+    }
+    for name, function in augmented.items():
+        setattr(Tensor, f"__{name}__", _in_place(function))
+
+
+_install()

@@ -1,0 +1,900 @@
+"""Functions of one or two numbers, element by element."""
+
+from __future__ import annotations
+
+from math import pi
+from typing import Any
+
+import numpy as np
+
+
+from gradcli.engine.tensor import Tensor
+from gradcli.operators.helpers import conj, is_complex, masked_fill, where, zeros_like
+from gradcli.operators.table import Array, function, operator
+
+_ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(1))", "{0}(randn(0))")
+_POSITIVE = ("{0}(rand(2,3) + 0.5)", "{0}(rand(()) + 0.5)", "{0}(rand(1) + 0.5)", "{0}(rand(0))")
+_UNIT = ("{0}(rand(2,3) - 0.5)", "{0}(rand(()) - 0.5)", "{0}(rand(1) - 0.5)", "{0}(rand(0))")
+_PAIRS = (
+    *("{0}(randn(3), randn(3))", "{0}(randn(3,1), randn(4))", "{0}(randn(()), randn(2,3))"),
+    *("{0}(randn(0), randn(0))", "{0}(randn(1), randn(2,3))"),
+)
+
+
+def _unary(kernel: Any, node: str, samples: tuple[str, ...] = _ANY, **facts: Any) -> Any:
+    """A row of one argument that PyTorch calls elementwise."""
+
+    def decorate(body: type) -> Any:
+        name = facts.get("name") or body.__name__.rstrip("_")
+        return operator(
+            kernel,
+            node,
+            kind="elementwise",
+            types=facts.pop("types", "float"),
+            inplace=True,
+            samples=tuple(s.format(name) for s in samples),
+            **facts,
+        )(body)
+
+    return decorate
+
+
+# -- exponentials and logarithms ------------------------------------------------------------------
+@_unary(np.exp, "ExpBackward0")
+class exp:
+    """e to the power of the elements."""
+
+    self = lambda g, result: g * (result if result.dtype.kind != "c" else result.conj())
+
+
+@_unary(np.exp2, "Exp2Backward0", aliases="special.exp2")
+class exp2:
+    """2 to the power of the elements."""
+
+    self = lambda g, result: g * conj(result) * _LN2
+
+
+@_unary(np.expm1, "Expm1Backward0", aliases="special.expm1")
+class expm1:
+    """exp(input) - 1, exact near 0."""
+
+    self = lambda g, result: g * (conj(result) + 1)
+
+
+_LN2 = 0.6931471805599453
+_LN10 = 2.3025850929940456
+
+
+@_unary(np.log, "LogBackward0", _POSITIVE)
+class log:
+    """The natural logarithm."""
+
+    self = lambda g, self: g / conj(self)
+
+
+@_unary(np.log2, "Log2Backward0", _POSITIVE)
+class log2:
+    """The logarithm to the base 2."""
+
+    self = lambda g, self: g / (conj(self) * _LN2)
+
+
+@_unary(np.log10, "Log10Backward0", _POSITIVE)
+class log10:
+    """The logarithm to the base 10."""
+
+    self = lambda g, self: g / (conj(self) * _LN10)
+
+
+@_unary(np.log1p, "Log1PBackward0", _POSITIVE, aliases="special.log1p")
+class log1p:
+    """log(1 + input), exact near 0."""
+
+    self = lambda g, self: g / conj(self + 1)
+
+
+# -- roots ----------------------------------------------------------------------------------------
+@_unary(np.sqrt, "SqrtBackward0", _POSITIVE)
+class sqrt:
+    """The square root."""
+
+    self = lambda g, result: g / (2 * conj(result))
+
+
+def _rsqrt(self: Array) -> Array:
+    return 1 / np.sqrt(self)
+
+
+@_unary(_rsqrt, "RsqrtBackward0", _POSITIVE)
+class rsqrt:
+    """1 / sqrt(input)."""
+
+    self = lambda g, result: -0.5 * g * conj(result**3)
+
+
+# -- circular and hyperbolic functions ------------------------------------------------------------
+@_unary(np.sin, "SinBackward0")
+class sin:
+    """The sine."""
+
+    self = lambda g, self: g * conj(np.cos(self))
+
+
+@_unary(np.cos, "CosBackward0")
+class cos:
+    """The cosine."""
+
+    self = lambda g, self: g * -conj(np.sin(self))
+
+
+@_unary(np.tan, "TanBackward0")
+class tan:
+    """The tangent."""
+
+    self = lambda g, result: g * conj(1 + result**2)
+
+
+@_unary(np.arcsin, "AsinBackward0", _UNIT, aliases="arcsin")
+class asin:
+    """The inverse sine."""
+
+    self = lambda g, self: g * conj(rsqrt(-self * self + 1))
+
+
+@_unary(np.arccos, "AcosBackward0", _UNIT, aliases="arccos")
+class acos:
+    """The inverse cosine."""
+
+    self = lambda g, self: g * conj(-rsqrt(-self * self + 1))
+
+
+@_unary(np.arctan, "AtanBackward0", aliases="arctan")
+class atan:
+    """The inverse tangent."""
+
+    self = lambda g, self: g / conj(self * self + 1)
+
+
+@_unary(np.sinh, "SinhBackward0")
+class sinh:
+    """The hyperbolic sine."""
+
+    self = lambda g, self: g * conj(np.cosh(self))
+
+
+@_unary(np.cosh, "CoshBackward0")
+class cosh:
+    """The hyperbolic cosine."""
+
+    self = lambda g, self: g * conj(np.sinh(self))
+
+
+@_unary(np.tanh, "TanhBackward0", aliases="nn.functional.tanh")
+class tanh:
+    """The hyperbolic tangent."""
+
+    self = lambda g, result: tanh_backward(g, result)
+
+
+def _tanh_backward(grad_output: Array, output: Array) -> Array:
+    return grad_output * (1 - conj(output * output))
+
+
+@operator(_tanh_backward, "TanhBackwardBackward0", public=False)
+class tanh_backward:
+    grad_output = lambda g, output: tanh_backward(g, conj(output))
+    output = lambda g, output, grad_output: conj(g) * (-2 * conj(output) * grad_output)
+
+
+@_unary(np.arcsinh, "AsinhBackward0", aliases="arcsinh")
+class asinh:
+    """The inverse hyperbolic sine."""
+
+    self = lambda g, self: g * conj(rsqrt(self**2 + 1))
+
+
+@_unary(
+    np.arccosh,
+    "AcoshBackward0",
+    ("{0}(rand(2,3) + 1.5)", "{0}(rand(()) + 1.5)", "{0}(rand(0))"),
+    aliases="arccosh",
+)
+class acosh:
+    """The inverse hyperbolic cosine."""
+
+    self = lambda g, self: (
+        g * conj(rsqrt(self + 1) * rsqrt(self - 1))
+        if is_complex(self)
+        else g * rsqrt(self * self - 1)
+    )
+
+
+@_unary(np.arctanh, "AtanhBackward0", _UNIT, aliases="arctanh")
+class atanh:
+    """The inverse hyperbolic tangent."""
+
+    self = lambda g, self: g * 1 / conj(1 - self**2)
+
+
+def _sinc(self: Array) -> Array:
+    return np.sinc(self)[()]
+
+
+def _sinc_backward(g: Any, self: Any) -> Any:
+    product = pi * self
+    slope = g * conj(product * np.cos(product) - np.sin(product)) / conj(product * self)
+    return masked_fill(slope, self == 0.0, 0)
+
+
+@_unary(_sinc, "SincBackward0", aliases="special.sinc")
+class sinc:
+    """sin(pi x) / (pi x), 1 at 0."""
+
+    self = lambda g, self: _sinc_backward(g, self)
+
+
+# -- sigmoids and rectifiers ----------------------------------------------------------------------
+def _sigmoid(self: Array) -> Array:
+    return 1 / (1 + np.exp(-self))
+
+
+@_unary(_sigmoid, "SigmoidBackward0", aliases="special.expit nn.functional.sigmoid")
+class sigmoid:
+    """1 / (1 + exp(-input))."""
+
+    self = lambda g, result: sigmoid_backward(g, result)
+
+
+def _sigmoid_backward(grad_output: Array, output: Array) -> Array:
+    return grad_output * conj((1 - output) * output)
+
+
+@operator(_sigmoid_backward, "SigmoidBackwardBackward0", public=False)
+class sigmoid_backward:
+    grad_output = lambda g, output: sigmoid_backward(g, conj(output))
+    output = lambda g, output, grad_output: conj(g) * grad_output * (-2 * conj(output) + 1)
+
+
+def _relu(self: Array) -> Array:
+    return np.maximum(self, 0)
+
+
+@_unary(_relu, "ReluBackward0", types="common", aliases="nn.functional.relu")
+class relu:
+    """The elements, negative ones replaced by 0."""
+
+    self = lambda g, result: threshold_backward(g, result, 0)
+
+
+def _threshold_backward(grad_output: Array, self: Array, threshold: Any) -> Array:
+    return where(self <= threshold, grad_output.dtype.type(0), grad_output)
+
+
+@operator(_threshold_backward, "ThresholdBackwardBackward0", public=False)
+class threshold_backward:
+    grad_output = lambda g, self, threshold: threshold_backward(g, self, threshold)
+    self = lambda g: zeros_like(g)
+
+
+def _softplus(self: Array, beta: Any = 1, threshold: Any = 20) -> Array:
+    scaled = self * beta
+    return where(scaled > threshold, self, np.log1p(np.exp(np.minimum(scaled, threshold))) / beta)
+
+
+def _softplus_backward(grad_output: Array, self: Array, beta: Any, threshold: Any) -> Array:
+    scaled = self * beta
+    z = np.exp(np.minimum(scaled, threshold))
+    return where(scaled > threshold, grad_output, grad_output * z / (z + 1))
+
+
+@_unary(
+    _softplus, "SoftplusBackward0", name="nn.functional.softplus", aliases="softplus", method=False
+)
+class softplus:
+    """log(1 + exp(beta * input)) / beta; linear above the threshold."""
+
+    self = lambda g, self, beta, threshold: softplus_backward(g, self, beta, threshold)
+
+
+@operator(_softplus_backward, "SoftplusBackwardBackward0", public=False)
+class softplus_backward:
+    grad_output = lambda g, self, beta, threshold: softplus_backward(g, self, beta, threshold)
+    self = lambda g, grad_output, self, beta, threshold: _softplus_double_backward(
+        g * grad_output, self, beta, threshold
+    )
+
+
+def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> Any:
+    x = self * beta
+    return masked_fill(sigmoid_backward(g, sigmoid(x)) * beta, x > threshold, 0)
+
+
+def _silu(self: Array) -> Array:
+    return self / (1 + np.exp(-self))
+
+
+def _silu_backward(g: Any, self: Any) -> Any:
+    s = sigmoid(self)
+    return g * s * (1 + self * (1 - s))
+
+
+@_unary(_silu, "SiluBackward0", name="nn.functional.silu", aliases="silu", method=False)
+class silu:
+    """input * sigmoid(input)."""
+
+    self = lambda g, self: _silu_backward(g, self)
+
+
+# -- signs and rounding ---------------------------------------------------------------------------
+@_unary(np.abs, "AbsBackward0", types="common", aliases="absolute")
+class abs:
+    """The absolute value; its slope at 0 is 0."""
+
+    self = lambda g, self: g * sgn(self)
+
+
+def _sgn(self: Array) -> Array:
+    if self.dtype.kind != "c":
+        return np.sign(self)
+    size = np.abs(self)
+    return where(size == 0, 0, self / where(size == 0, 1, size))
+
+
+def _sgn_backward(g: Any, self: Any, result: Any) -> Any:
+    if not is_complex(self):
+        return zeros_like(g)
+    size = np.abs(self)
+    return masked_fill((g / size - (g * conj(result)).real * result / size), size == 0.0, 0)
+
+
+@_unary(_sgn, "SgnBackward0", types="common")
+class sgn:
+    """The sign; for complex numbers the unit number of the same angle."""
+
+    self = lambda g, self, result: _sgn_backward(g, self, result)
+
+
+def _still(
+    kernel: Any, node: str, name: str, doc: str, numpy: Any = None, aliases: str = ""
+) -> Any:
+    """A step function: its derivative is zero."""
+    body = type(name, (), {"__doc__": doc, "__module__": __name__, "self": lambda g: zeros_like(g)})
+    return _unary(kernel, node, types="common", numpy=numpy, aliases=aliases)(body)
+
+
+def _keeping_integers(ufunc: Any) -> Any:
+    def kernel(self: Array) -> Array:
+        return ufunc(self) if self.dtype.kind in "fc" else self
+
+    return kernel
+
+
+sign = _still(np.sign, "SignBackward0", "sign", "-1, 0 or 1 by the sign.")
+floor = _still(_keeping_integers(np.floor), "FloorBackward0", "floor", "Rounded down.", np.floor)
+ceil = _still(_keeping_integers(np.ceil), "CeilBackward0", "ceil", "Rounded up.", np.ceil)
+trunc = _still(
+    _keeping_integers(np.trunc), "TruncBackward0", "trunc", "Rounded to 0.", np.trunc, "fix"
+)
+
+
+def _round_decimals(self: Array, decimals: int) -> Array:
+    scale = 10.0 ** (decimals if decimals > 0 else -decimals)
+    if decimals > 0:
+        return np.rint(self * scale) / scale
+    return np.rint(self / scale) * scale
+
+
+@operator(_keeping_integers(np.rint), "RoundBackward0", public=False, numpy=np.rint, types="common")
+class round_whole:
+    self = lambda g: zeros_like(g)
+
+
+@operator(_round_decimals, "RoundBackward1", public=False)
+class round_to:
+    self = lambda g: zeros_like(g)
+
+
+@function(
+    inplace=True,
+    rows=[round_whole, round_to],
+    aliases="special.round",
+    samples=["round(randn(2,3))", "round(randn(3), decimals=1)"],
+)
+def round(input: Array, *, decimals: int = 0) -> Any:
+    """Rounded to the nearest; halves to the even number."""
+    return round_to(input, decimals) if decimals else round_whole(input)
+
+
+def _frac(self: Array) -> Array:
+    return self - np.trunc(self)
+
+
+@_unary(_frac, "FracBackward0", types="common")
+class frac:
+    """What is behind the decimal point, with the sign."""
+
+    self = lambda g: g
+
+
+# -- limits ---------------------------------------------------------------------------------------
+def _limited(self: Array, low: Any, high: Any) -> Array:
+    if low is not None:
+        self = np.maximum(self, low)
+    return self if high is None else np.minimum(self, high)
+
+
+def _clamp_numbers(self: Array, min: Any = None, max: Any = None) -> Array:
+    return _limited(self, min, max)
+
+
+def _clamp_tensors(self: Array, min: Array | None = None, max: Array | None = None) -> Array:
+    return _limited(self, min, max)
+
+
+def _inside(self: Any, low: Any, high: Any) -> Any:
+    if low is None:
+        return self <= high
+    return self >= low if high is None else (self >= low) & (self <= high)
+
+
+def _clamp_limits(g: Any, self: Any, min: Any, max: Any, mask: Any) -> tuple[Any, Any]:
+    """Where a limit was taken, the gradient goes to it."""
+    to_low = to_high = None
+    if mask[0] and min is not None:
+        below = self < min if max is None else (self < min) & (min < max)
+        to_low = where(below, g, 0)
+    if mask[1] and max is not None:
+        above = self > max if min is None else (self > max) | (max < min)
+        to_high = where(above, g, 0)
+    return to_low, to_high
+
+
+@operator(_clamp_numbers, "ClampBackward1", kind="elementwise", types="common", public=False)
+class clamp_numbers:
+    self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
+
+
+@operator(_clamp_tensors, "ClampBackward0", types="common", public=False)
+class clamp_tensors:
+    self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
+    min__max = lambda g, self, min, max, mask: _clamp_limits(g, self, min, max, mask)
+
+
+@function(
+    inplace=True,
+    aliases="clip",
+    rows=[clamp_numbers, clamp_tensors],
+    numpy=np.clip,
+    samples=[
+        "clamp(randn(2,3), -0.5, 0.5)",
+        "clamp(randn(3), min=0)",
+        "clamp(randn(3), max=0)",
+        "clamp(randn(3), randn(3) - 1, randn(3) + 1)",
+    ],
+)
+def clamp(input: Array, min: Any = None, max: Any = None) -> Any:
+    """The elements, none below `min` nor above `max` (numbers or tensors)."""
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        return clamp_tensors(input, min, max)
+    return clamp_numbers(input, min, max)
+
+
+def _clamp_one(ufunc: Any, name: str, doc: str) -> Any:
+    low = name == "clamp_min"
+
+    def number(self: Array, limit: Any) -> Array:
+        return ufunc(self, limit)
+
+    def tensors(self: Array, limit: Array) -> Array:
+        return ufunc(self, limit)
+
+    def keep(g: Any, self: Any, limit: Any) -> Any:
+        return where(self >= limit if low else self <= limit, g, 0)
+
+    def give(g: Any, self: Any, limit: Any) -> Any:
+        return where(self < limit if low else self > limit, g, 0)
+
+    node = "ClampMinBackward" if low else "ClampMaxBackward"
+    facts = {"__module__": __name__, "self": lambda g, self, limit: keep(g, self, limit)}
+    first = operator(number, f"{node}0", public=False, types="common")(type(name, (), facts))
+    facts["limit"] = lambda g, self, limit: give(g, self, limit)
+    second = operator(tensors, f"{node}1", public=False, types="common")(type(name, (), facts))
+
+    def call(input: Array, limit: Any) -> Any:
+        return (second if isinstance(limit, Tensor) else first)(input, limit)
+
+    call.__name__, call.__doc__ = name, doc
+    call.__module__ = __name__
+    return function(
+        inplace=True,
+        rows=[first, second],
+        name=name,
+        samples=[f"{name}(randn(3), 0.5)", f"{name}(randn(3), randn(3))"],
+    )(call)
+
+
+clamp_min = _clamp_one(np.maximum, "clamp_min", "The elements, none below the limit.")
+clamp_max = _clamp_one(np.minimum, "clamp_max", "The elements, none above the limit.")
+
+
+# -- the larger and the smaller -------------------------------------------------------------------
+def _shared(g: Any, loses: Any, ties: Any) -> Any:
+    return masked_fill(where(ties, g / 2, g), loses, 0)
+
+
+def _pairs(name: str) -> tuple[str, ...]:
+    return tuple(s.format(name) for s in _PAIRS)
+
+
+@operator(np.maximum, "MaximumBackward0", types="common", samples=_pairs("maximum"))
+class maximum:
+    """The larger of two; equal ones share the gradient."""
+
+    self = lambda g, self, other: _shared(g, self < other, self == other)
+    other = lambda g, self, other: _shared(g, self > other, self == other)
+
+
+@operator(np.minimum, "MinimumBackward0", types="common", samples=_pairs("minimum"))
+class minimum:
+    """The smaller of two; equal ones share the gradient."""
+
+    self = lambda g, self, other: _shared(g, self > other, self == other)
+    other = lambda g, self, other: _shared(g, self < other, self == other)
+
+
+@operator(np.fmax, "FmaxBackward0", types="common", samples=_pairs("fmax"))
+class fmax:
+    """The larger of two; a number wins over NaN."""
+
+    self = lambda g, self, other: masked_fill(g, ~((self >= other) | np.isnan(other)), 0)
+    other = lambda g, self, other: masked_fill(g, (self >= other) | np.isnan(other), 0)
+
+
+@operator(np.fmin, "FminBackward0", types="common", samples=_pairs("fmin"))
+class fmin:
+    """The smaller of two; a number wins over NaN."""
+
+    self = lambda g, self, other: masked_fill(g, ~((self <= other) | np.isnan(other)), 0)
+    other = lambda g, self, other: masked_fill(g, (self <= other) | np.isnan(other), 0)
+
+
+# -- two arguments --------------------------------------------------------------------------------
+def _atan2_backward(g: Any, self: Any, other: Any, mask: Any) -> tuple[Any, Any]:
+    inverse = self * self + other * other
+    inverse = masked_fill(1 / inverse, inverse == 0, 0)
+    return (
+        g * other * inverse if mask[0] else None,
+        g * -self * inverse if mask[1] else None,
+    )
+
+
+@operator(
+    np.arctan2,
+    "Atan2Backward0",
+    types="float",
+    aliases="arctan2",
+    inplace=True,
+    samples=_pairs("atan2"),
+)
+class atan2:
+    """The angle of the point (other, input)."""
+
+    self__other = lambda g, self, other, mask: _atan2_backward(g, self, other, mask)
+
+
+@operator(np.hypot, "HypotBackward0", types="common", inplace=True, samples=_pairs("hypot"))
+class hypot:
+    """sqrt(input**2 + other**2), without overflow."""
+
+    self = lambda g, self, result: g * self / result
+    other = lambda g, other, result: g * other / result
+
+
+@operator(np.logaddexp, "LogaddexpBackward0", types="common", samples=_pairs("logaddexp"))
+class logaddexp:
+    """log(exp(input) + exp(other))."""
+
+    self = lambda g, self, other: g / conj(1 + np.exp(other - self))
+    other = lambda g, self, other: g / conj(1 + np.exp(self - other))
+
+
+@operator(np.logaddexp2, "Logaddexp2Backward0", types="common", samples=_pairs("logaddexp2"))
+class logaddexp2:
+    """log2(2**input + 2**other)."""
+
+    self = lambda g, self, other: g / (1 + 2 ** (other - self))
+    other = lambda g, self, other: g / (1 + 2 ** (self - other))
+
+
+def _fmod_number(self: Array, other: Any) -> Array:
+    return np.fmod(self, other)
+
+
+def _fmod_tensors(self: Array, other: Array) -> Array:
+    return np.fmod(self, other)
+
+
+@operator(_fmod_number, "FmodBackward0", public=False)
+class fmod_number:
+    self = lambda g: g
+
+
+@operator(_fmod_tensors, "FmodBackward1", types="common", public=False)
+class fmod_tensors:
+    self = lambda g: g
+    other = lambda g, self, other: -g * _div_trunc(self, other)
+
+
+def _div_trunc(a: Any, b: Any) -> Any:
+    from gradcli.operators.arithmetic import div
+
+    return np.trunc(a / b) if not isinstance(a, Tensor) else div(a, b, rounding_mode="trunc")
+
+
+@function(
+    inplace=True,
+    rows=[fmod_number, fmod_tensors],
+    numpy=np.fmod,
+    samples=["fmod(randn(3), 2)", "fmod(randn(3), rand(3) + 0.5)"],
+)
+def fmod(input: Array, other: Any) -> Any:
+    """The remainder of C: has the sign of `input`."""
+    if isinstance(other, (bool, int, float)):
+        return fmod_number(input, other)
+    return fmod_tensors(input, other)
+
+
+def _copysign(self: Array, other: Array) -> Array:
+    return np.copysign(self, other)
+
+
+def _copysign_number(self: Array, other: Any) -> Array:
+    return np.copysign(self, self.dtype.type(other))
+
+
+def _copysign_backward(g: Any, self: Any, result: Any) -> Any:
+    return g * masked_fill(result / self, self == 0, 0)
+
+
+@operator(_copysign, "CopysignBackward0", types="float", public=False)
+class copysign_tensors:
+    self = lambda g, self, result: _copysign_backward(g, self, result)
+    other = lambda g, other: zeros_like(other)
+
+
+@operator(_copysign_number, "CopysignBackward1", types="float", public=False)
+class copysign_number:
+    self = lambda g, self, result: _copysign_backward(g, self, result)
+
+
+@function(
+    inplace=True,
+    rows=[copysign_tensors, copysign_number],
+    numpy=np.copysign,
+    samples=["copysign(randn(3), randn(3))", "copysign(randn(3), -1)"],
+)
+def copysign(input: Array, other: Any) -> Any:
+    """The size of `input` with the sign of `other`."""
+    if isinstance(other, (bool, int, float)):
+        return copysign_number(input, other)
+    return copysign_tensors(input, other)
+
+
+def _ldexp(self: Array, other: Array) -> Array:
+    return self * np.exp2(other.astype(self.dtype) if other.dtype.kind in "iub" else other)
+
+
+@function(inplace=True, samples=["ldexp(randn(3), tensor([1., 2., 3.]))"])
+def ldexp(input: Array, other: Array) -> Any:
+    """input * 2**other."""
+    from gradcli.operators.arithmetic import mul, pow
+
+    return mul(input, pow(2.0, other))
+
+
+# -- weighted sums --------------------------------------------------------------------------------
+def _lerp_number(self: Array, end: Array, weight: Any) -> Array:
+    if np.abs(weight) < 0.5:
+        return self + weight * (end - self)
+    return end - (end - self) * (1 - weight)
+
+
+def _lerp_tensor(self: Array, end: Array, weight: Array) -> Array:
+    step = end - self
+    return where(np.abs(weight) < 0.5, self + weight * step, end - step * (1 - weight))
+
+
+@operator(_lerp_number, "LerpBackward0", types="common", public=False)
+class lerp_number:
+    self = lambda g, weight: g * conj(1 - weight)
+    end = lambda g, weight: g * conj(weight)
+
+
+@operator(_lerp_tensor, "LerpBackward1", types="common", public=False)
+class lerp_tensor:
+    self = lambda g, weight: g * conj(1 - weight)
+    end = lambda g, weight: g * conj(weight)
+    weight = lambda g, self, end: g * conj(end - self)
+
+
+@function(
+    inplace=True,
+    rows=[lerp_number, lerp_tensor],
+    samples=["lerp(randn(3), randn(3), 0.3)", "lerp(randn(3), randn(3), rand(3))"],
+)
+def lerp(input: Array, end: Array, weight: Any) -> Any:
+    """input + weight * (end - input)."""
+    if isinstance(weight, (int, float, complex)):
+        return lerp_number(input, end, weight)
+    return lerp_tensor(input, end, weight)
+
+
+def _addcmul(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
+    return self + value * tensor1 * tensor2
+
+
+def _addcdiv(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
+    return self + value * tensor1 / tensor2
+
+
+@operator(
+    _addcmul,
+    "AddcmulBackward0",
+    types="common",
+    inplace=True,
+    samples=("addcmul(randn(3), randn(3), randn(3), value=2)",),
+)
+class addcmul:
+    """input + value * tensor1 * tensor2."""
+
+    self = lambda g: g
+    tensor1 = lambda g, tensor2, value: g * conj(tensor2 * value)
+    tensor2 = lambda g, tensor1, value: g * conj(tensor1 * value)
+
+
+@operator(
+    _addcdiv,
+    "AddcdivBackward0",
+    types="float",
+    inplace=True,
+    samples=("addcdiv(randn(3), randn(3), rand(3) + 0.5, value=2)",),
+)
+class addcdiv:
+    """input + value * tensor1 / tensor2."""
+
+    self = lambda g: g
+    tensor1 = lambda g, tensor2, value: g * conj(value / tensor2)
+    tensor2 = lambda g, tensor1, tensor2, value: -g * conj(value * tensor1 / (tensor2 * tensor2))
+
+
+# -- angles, NaN, tests ---------------------------------------------------------------------------
+def _deg2rad(self: Array) -> Array:
+    return self * (pi / 180)
+
+
+def _rad2deg(self: Array) -> Array:
+    return self * (180 / pi)
+
+
+@_unary(_deg2rad, "Deg2RadBackward0")
+class deg2rad:
+    """Degrees to radians."""
+
+    self = lambda g: g * (pi / 180)
+
+
+@_unary(_rad2deg, "Rad2DegBackward0")
+class rad2deg:
+    """Radians to degrees."""
+
+    self = lambda g: g * (180 / pi)
+
+
+def _nan_to_num(self: Array, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Array:
+    return np.nan_to_num(self, nan=nan or 0.0, posinf=posinf, neginf=neginf)
+
+
+@operator(
+    _nan_to_num,
+    "NanToNumBackward0",
+    kind="elementwise",
+    inplace=True,
+    samples=("nan_to_num(tensor([1.0, nan, inf]))",),
+)
+class nan_to_num:
+    """NaN and infinities replaced by numbers."""
+
+    self = lambda g, self: g * np.isfinite(self)
+
+
+def _test(ufunc: Any, name: str, doc: str) -> Any:
+    body = type(name, (), {"__doc__": doc, "__module__": __name__})
+    return operator(ufunc, params="self", samples=(f"{name}(tensor([1.0, nan, inf]))",))(body)
+
+
+isnan = _test(np.isnan, "isnan", "True where NaN.")
+isinf = _test(np.isinf, "isinf", "True where infinite.")
+isfinite = _test(np.isfinite, "isfinite", "True where neither infinite nor NaN.")
+signbit = _test(np.signbit, "signbit", "True where the sign bit is set.")
+
+
+def _infinite(sign: int) -> Any:
+    def kernel(self: Array) -> Array:
+        return np.isinf(self) & (self * sign > 0)
+
+    return kernel
+
+
+@operator(_infinite(1), samples=("isposinf(tensor([1.0, inf]))",))
+class isposinf:
+    """True where +infinity."""
+
+
+@operator(_infinite(-1), samples=("isneginf(tensor([1.0, -inf]))",))
+class isneginf:
+    """True where -infinity."""
+
+
+@function(samples=["isclose(tensor([1.0, 2.0]), tensor([1.0, 2.1]))"])
+def isclose(
+    input: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Any:
+    """True where equal within atol + rtol * |other|."""
+    from gradcli.engine.tensor import wrap
+
+    return wrap(np.isclose(input.array, other.array, rtol, atol, equal_nan))
+
+
+@function(samples=["allclose(tensor([1.0]), tensor([1.0]))"])
+def allclose(
+    input: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
+    """True where all elements are close: see `isclose`."""
+    return bool(np.allclose(input.array, other.array, rtol, atol, equal_nan))
+
+
+@function(samples=["equal(tensor([1.0]), tensor([1.0]))"])
+def equal(input: Array, other: Array) -> bool:
+    """True where shape and all elements are equal."""
+    return bool(np.array_equal(input.array, other.array))
+
+
+@function(samples=["positive(randn(3))"])
+def positive(input: Array) -> Any:
+    """The tensor itself."""
+    if input.array.dtype.kind == "b":
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+def _heaviside(self: Array, values: Array) -> Array:
+    return np.heaviside(self, values)
+
+
+@operator(_heaviside, "NotImplemented", types="common", samples=("heaviside(randn(3), zeros(3))",))
+class heaviside:
+    """0 where negative, 1 where positive, `values` at 0."""
+
+    self = lambda g: g * 0
+    values = lambda g: g * 0
+
+
+def _xlogy(self: Array, other: Array) -> Array:
+    return where((self == 0) & ~np.isnan(other), 0, self * np.log(other))
+
+
+@operator(
+    _xlogy,
+    "XlogyBackward0",
+    types="float",
+    inplace=True,
+    aliases="special.xlogy",
+    samples=("xlogy(rand(3), rand(3) + 0.5)", "xlogy(2, rand(3) + 0.5)"),
+)
+class xlogy:
+    """input * log(other), 0 where input is 0."""
+
+    self = lambda g, self, other: masked_fill(xlogy(g, other), (self == 0.0) & (other <= 0.0), 0.0)
+    other = lambda g, self, other: g * self / other

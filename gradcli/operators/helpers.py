@@ -1,0 +1,56 @@
+"""What rules of several families need, on arrays, tensors and traced values alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.tensor import Tensor, wrap
+from gradcli.operators.table import is_array
+
+
+def dtype_of(value: Any) -> Any:
+    """The NumPy dtype of an array or tensor."""
+    return value.array.dtype if isinstance(value, Tensor) else value.dtype
+
+
+def is_complex(value: Any) -> bool:
+    """True for complex arrays, tensors and numbers."""
+    if isinstance(value, (int, float)):
+        return False
+    return type(value) is complex or value.dtype.kind == "c"
+
+
+def conj(value: Any) -> Any:
+    """The complex conjugate; a real value itself."""
+    return value.conjugate() if is_complex(value) and not isinstance(value, Tensor) else (
+        value.conj() if is_complex(value) else value
+    )
+
+
+def zeros_like(value: Any) -> Any:
+    """Zeros of the shape and dtype of an array or tensor; never part of a graph."""
+    if is_array(value):
+        return np.zeros_like(value)[()]
+    if isinstance(value, Tensor):
+        return wrap(np.zeros_like(value.array))
+    return value.zeros_like()
+
+
+def masked_fill(value: Any, mask: Any, number: Any) -> Any:
+    """`number` where the mask is true, else `value`."""
+    if is_array(value):
+        return np.where(mask, value.dtype.type(number), value)[()]
+    return value.masked_fill(mask, number)
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """`a` where the condition is true, else `b`; 0-d results are NumPy scalars."""
+    found = np.where(condition, a, b)
+    return found[()] if type(found) is np.ndarray and not found.ndim else found
+
+
+def logical_not(mask: Any) -> Any:
+    """The opposite of a mask."""
+    return ~mask

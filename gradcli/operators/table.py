@@ -1,0 +1,315 @@
+"""The one table: every function of the language and of the Python API, from one place.
+
+A *row* (decorator `operator`) is a kernel with its node and rules; it is a function of its name at once.
+A *function* (decorator `function`) is Python over rows: it picks one by its arguments, or composes
+several as PyTorch composes them. From the table come the Python functions, the methods, the in-place
+forms, the language's names, `gradcli ops`, the completions and the sweeps of the tests.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import compiled, dtypes
+from gradcli.engine import operator as engine
+from gradcli.engine.tensor import NUMPY, Scalar, Tensor, _Methods, wrap
+from gradcli.engine.views import inplace
+
+Array = Any
+Arrays = Any
+Row = engine.Row
+
+FAMILIES = (
+    *("arithmetic", "elementwise", "reductions", "shapes", "indexing", "linalg"),
+    *("creation", "inplace", "special", "statistics", "nn", "losses", "fft", "convolution"),
+)
+FUNCTIONS: dict[str, Function] = {}
+ROWS: list[Row] = []
+CONSTANTS: dict[str, Any] = {"pi": np.pi, "inf": np.inf, "nan": np.nan} | dtypes.NAMES
+
+
+class Function:
+    """One entry of the table: a function under its public name."""
+
+    def __init__(
+        self,
+        name: str,
+        target: Row | Callable[..., Any],
+        *,
+        family: str,
+        doc: str = "",
+        aliases: tuple[str, ...] = (),
+        method: bool = True,
+        inplace: bool = False,
+        samples: tuple[str, ...] = (),
+        rows: tuple[Row, ...] = (),
+    ) -> None:
+        self.name, self.target, self.family, self.doc = name, target, family, doc
+        self.aliases, self.method, self.inplace = aliases, method, inplace
+        self.samples = samples
+        self.rows = (target,) if isinstance(target, Row) else rows
+
+    @property
+    def call(self) -> Callable[..., Any]:
+        """The plain function."""
+        return self.target.call if isinstance(self.target, Row) else self.target
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.call(*args, **kwargs)
+
+    @property
+    def signature(self) -> str:
+        """`name(input, dim=None, keepdim=False)`."""
+        if isinstance(self.target, Row):
+            row = self.target
+            parts = []
+            for i, n in enumerate(row.names):
+                if i == len(row.names) - row.keyword_only:
+                    parts.append("*")
+                shown = "input" if n == "self" else n
+                parts.append(f"{shown}={row.defaults[n]!r}" if n in row.defaults else shown)
+            return f"{self.name}({', '.join(parts)})"
+        target = inspect.unwrap(self.target)
+        given = [
+            p.replace(annotation=inspect.Parameter.empty)
+            for p in inspect.signature(target).parameters.values()
+        ]
+        return f"{self.name}{inspect.Signature(given)}"
+
+    @property
+    def tensor_args(self) -> frozenset[int | str]:
+        """Positions and names of the parameters that want a tensor."""
+        if isinstance(self.target, Row):
+            row = self.target
+            wanted = [i for i in row.tensors if row.kinds[i] != "list"]
+            return frozenset(wanted) | {row.names[i] for i in wanted} | {"input"}
+        target = inspect.unwrap(self.target)
+        found: set[int | str] = set()
+        for i, p in enumerate(inspect.signature(target).parameters.values()):
+            if p.annotation in ("Array", "Array | None"):
+                found |= {i, p.name}
+        return frozenset(found)
+
+    def __repr__(self) -> str:
+        return f"<function {self.name} of gradcli>"
+
+
+# -- filling the table ----------------------------------------------------------------------------
+def _family(module: str) -> str:
+    return module.rpartition(".")[2]
+
+
+def _enter(entry: Function, numpy: Any) -> None:
+    for name in (entry.name, *entry.aliases):
+        FUNCTIONS[name] = entry
+    for np_function in numpy if isinstance(numpy, tuple) else (numpy,):
+        if np_function is not None:
+            NUMPY[np_function] = entry
+
+
+def operator(
+    kernel: Callable[..., Any],
+    node: str | None = None,
+    *,
+    aliases: str = "",
+    method: bool = True,
+    inplace: bool = False,
+    samples: Iterable[str] = (),
+    public: bool = True,
+    name: str | None = None,
+    numpy: Any = None,
+    scalar_of: Row | None = None,
+    **facts: Any,
+) -> Callable[[type], Row]:
+    """A row, entered as a function of its own name unless public=False.
+
+    See `gradcli.engine.operator.operator` for the facts about the row. aliases: further names. method,
+    inplace: whether `x.NAME()` and `x.NAME_()` exist. samples: calls in the language, for tests and
+    documentation. name: the public name, where the class cannot carry it. numpy: the NumPy functions
+    that mean this row in rules (a ufunc kernel always does). scalar_of: the row in whose place this one
+    is recorded when rules multiply by a plain number.
+    """
+    make = engine.operator(kernel, node, **facts)
+
+    def decorate(body: type) -> Row:
+        row = make(body)
+        row.samples = tuple(samples)
+        ROWS.append(row)
+        if scalar_of is not None:
+            scalar_of.scalar = row
+        if public:
+            entry = Function(
+                name or row.name,
+                row,
+                family=_family(body.__module__),
+                doc=row.doc,
+                aliases=tuple(aliases.split()),
+                method=method,
+                inplace=inplace,
+                samples=row.samples,
+            )
+            _enter(entry, numpy or row.numpy)
+        elif numpy is not None:
+            NUMPY[numpy] = row
+        return row
+
+    return decorate
+
+
+_NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input"}
+
+
+def function(
+    *,
+    aliases: str = "",
+    method: bool = True,
+    inplace: bool = False,
+    samples: Iterable[str] = (),
+    rows: Iterable[Row] = (),
+    name: str | None = None,
+    numpy: Any = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter a Python function over rows; its parameters are PyTorch's.
+
+    `axis` and `keepdims` are taken for `dim` and `keepdim`, as PyTorch does. rows: the rows it may
+    record. The other arguments are as for `operator`.
+    """
+
+    def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
+        code = body.__code__  # type: ignore[attr-defined]
+        target = body
+        known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        if "dim" in known or "input" in known:
+
+            def target(*args: Any, **kwargs: Any) -> Any:
+                if kwargs:
+                    kwargs = {
+                        (_NUMPY_NAMES.get(k, k) if k not in known else k): v
+                        for k, v in kwargs.items()
+                    }
+                return body(*args, **kwargs)
+
+            target.__name__ = target.__qualname__ = body.__name__.rstrip("_")
+            target.__doc__ = body.__doc__
+            target.__wrapped__ = body  # type: ignore[attr-defined]
+            target.__module__ = body.__module__
+        entry = Function(
+            name or body.__name__.rstrip("_"),
+            target,
+            family=_family(body.__module__),
+            doc=(body.__doc__ or "").strip(),
+            aliases=tuple(aliases.split()),
+            method=method,
+            inplace=inplace,
+            samples=tuple(samples),
+            rows=tuple(rows),
+        )
+        _enter(entry, numpy)
+        return target
+
+    return decorate
+
+
+# -- looking things up ----------------------------------------------------------------------------
+@cache
+def load() -> None:
+    """Import every family."""
+    for family in FAMILIES:
+        module = f"{__package__}.{family}"
+        if importlib.util.find_spec(module) is not None:
+            importlib.import_module(module)
+
+
+def resolve(name: str) -> Any:
+    """What a name of PyTorch's means: a Function, a constant, a dtype; None if nothing."""
+    if name in CONSTANTS:
+        return CONSTANTS[name]
+    load()
+    found = FUNCTIONS.get(name)
+    if found is None and name.endswith("_") and (entry := _inplace_entry(name)) is not None:
+        found = Function(name, _inplace_call(entry), family="inplace", method=True)
+    return found
+
+
+def names() -> list[str]:
+    """Every name that `resolve` knows."""
+    load()
+    return sorted({*FUNCTIONS, *CONSTANTS})
+
+
+def methods() -> frozenset[str]:
+    """The names that can be called as `x.NAME(...)`, in-place forms included."""
+    load()
+    found = {n for n, f in FUNCTIONS.items() if f.method and "." not in n}
+    return frozenset(found | {f"{n}_" for n in found if FUNCTIONS[n].inplace})
+
+
+def _inplace_entry(name: str) -> Function | None:
+    entry = FUNCTIONS.get(name[:-1])
+    return entry if entry is not None and entry.inplace else None
+
+
+def _inplace_call(entry: Function) -> Callable[..., Any]:
+    call = entry.call
+
+    def run(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return inplace(call, input, *args, **kwargs)
+
+    run.__name__ = run.__qualname__ = f"{entry.name}_"
+    run.__doc__ = f"In-place form of `{entry.name}`."
+    return run
+
+
+def find_method(name: str) -> Callable[..., Any] | None:
+    """The method of tensors of that name; None if there is none."""
+    load()
+    entry = FUNCTIONS.get(name)
+    if entry is not None and entry.method:
+        call = entry.call
+        if isinstance(call, type(find_method)):
+            return call
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            return call(*args, **kwargs)
+
+        return run
+    if name.endswith("_"):
+        found = _inplace_entry(name)
+        return _inplace_call(found) if found is not None else None
+    return None
+
+
+_Methods.finder = staticmethod(find_method)  # type: ignore[assignment]
+
+
+def lift(number: Any) -> Tensor:
+    """A 0-d tensor of the default dtype (complex numbers: its complex form)."""
+    kind = dtypes.default.complex if isinstance(number, complex) else dtypes.default.real
+    return wrap(kind.type(number))
+
+
+def is_array(value: Any) -> bool:
+    """True for plain NumPy values, on which rules run without a graph."""
+    return isinstance(value, (np.ndarray, np.generic))
+
+
+def binary_method(row: Row) -> Callable[..., Any]:
+    """The row as a Python operator's method: NotImplemented for operands it does not take."""
+
+    def unusual(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for a in args:
+            if not isinstance(a, (Tensor, bool, int, float, complex, np.ndarray, np.generic)):
+                if not hasattr(a, "__operator__"):
+                    return NotImplemented
+        return row.general(args, kwargs)
+
+    return compiled.call(row, unusual)
+
+
+__all__ = ["FUNCTIONS", "ROWS", "Function", "Scalar", "function", "lift", "operator", "resolve"]
