@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+import warnings
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,20 @@ def remember(node: Node) -> None:
     frame = sys._getframe(1)
     while frame.f_back is not None and "gradcli" in frame.f_globals.get("__name__", ""):
         frame = frame.f_back
-    node.traceback = traceback.format_stack(frame)
+    node.metadata["traceback_"] = traceback.format_stack(frame)
+
+
+def accuse(node: Node) -> None:
+    """Warn which node failed, and where its forward call was made."""
+    lines = node.metadata.get("traceback_")
+    if lines:
+        text = "Traceback of forward call that caused the error:\n" + "".join(lines)
+    else:
+        text = (
+            "No forward pass information available. Enable detect anomaly during forward pass for "
+            "more information."
+        )
+    warnings.warn(f"Error detected in {node.name()}. {text}", stacklevel=2)
 
 
 def check(node: Node, grads: Any) -> None:
@@ -27,12 +41,5 @@ def check(node: Node, grads: Any) -> None:
             continue
         array = g.array if isinstance(g, Tensor) else g
         if array.dtype.kind in "fc" and np.isnan(array).any():
-            import warnings
-
-            if node.traceback is not None:
-                warnings.warn(
-                    f"Error detected in {node.name()}. Traceback of forward call that caused the "
-                    "error:\n" + "".join(node.traceback),
-                    stacklevel=2,
-                )
+            accuse(node)
             raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")

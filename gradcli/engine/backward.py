@@ -1,16 +1,17 @@
 """The backward pass: iterative, in PyTorch's order.
 
-Nodes run in descending sequence number, so the ready queue is a sort; leaves may wait until last unless
-somebody watches (hooks, an observer), when they run as soon as their last gradient has come, ties broken
-as PyTorch's heap breaks them (engine.order). One place sums a gradient to its input's shape and casts it
-to its dtype. The first gradient to arrive is borrowed, the second makes a fresh sum, later ones are added
-in place.
+Nodes run in descending sequence number, so the ready queue is a sort; leaves may wait until last
+unless somebody watches (hooks, an observer), when they run as soon as their last gradient has come,
+ties broken as PyTorch's heap breaks them (engine.order). One place sums a gradient to its input's
+shape and casts it to its dtype. The first gradient to arrive is borrowed, the second makes a fresh
+sum, later ones are added in place.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from itertools import count
 from operator import attrgetter
 from typing import Any
 
@@ -21,16 +22,39 @@ from gradcli.engine.node import FREED_MESSAGE, AccumulateGrad, Node, Port
 from gradcli.engine.tensor import Scalar, Tensor, edge, wrap
 
 Edge = Node | Port
-_by_sequence = attrgetter("seq")
+_by_sequence = attrgetter("_seq")
 _accumulating = threading.RLock()
 
 # Called with (kind, node, data) at every step of a pass, if set: see engine.observe.
 observer: Callable[[tuple[str, Node, Any]], None] | None = None
 
 
+_numbers = count()
+
+
+class Pass:
+    """One run over a graph, as hooks may ask about it."""
+
+    __slots__ = ("nodes", "number", "only")
+
+    def __init__(self, nodes: list[Node], only: frozenset[int] | None) -> None:
+        self.number, self.nodes, self.only = next(_numbers), nodes, only
+
+    def reaches(self, node: Node) -> bool:
+        """True where the pass brings a gradient to the node."""
+        return any(n is node for n in self.nodes)
+
+
 class _Running(threading.local):
     callbacks: list[Callable[[], Any]] | None = None
-    depth = 0
+    task: Pass | None = None
+
+
+def current_pass() -> Pass:
+    """The pass that runs in this thread now; RuntimeError outside of one."""
+    if _running.task is None:
+        raise RuntimeError("expected the current thread to be running a backward pass")
+    return _running.task
 
 
 _running = _Running()
@@ -42,6 +66,12 @@ class Captured:
     def __init__(self, edges: Sequence[Edge | None]) -> None:
         self.keys = {_key(e) for e in edges if e is not None}
         self.grads: dict[tuple[int, int], Any] = {}
+
+    def take(self, node: Node, parts: Sequence[Any]) -> None:
+        """Keep the gradients of a node's outputs that were asked for."""
+        for nr, part in enumerate(parts):
+            if (id(node), nr) in self.keys and part is not None:
+                self.grads[id(node), nr] = part
 
 
 def _key(e: Edge) -> tuple[int, int]:
@@ -62,7 +92,7 @@ def run(
     captured: collect gradients there instead of accumulating. only: the ids of the nodes to run.
     """
     before = modes.change(enabled=create, rules=False)
-    _running.depth += 1
+    outer = _running.task
     outermost = _running.callbacks is None
     if outermost:
         _running.callbacks = []
@@ -75,7 +105,7 @@ def run(
             for callback in callbacks:  # the list grows while callbacks queue callbacks
                 callback()
     finally:
-        _running.depth -= 1
+        _running.task = outer
         if outermost:
             _running.callbacks = None
         modes.restore(before)
@@ -88,8 +118,8 @@ def queue_callback(callback: Callable[[], Any]) -> None:
     _running.callbacks.append(callback)
 
 
-def discover(roots: Sequence[Edge]) -> tuple[list[Node], dict[Node, list[Port]]]:
-    """Every node that can be reached from the roots, and the ports met, by node."""
+def discover(roots: Sequence[Edge]) -> tuple[list[Node], dict[Node, list[Port]], bool]:
+    """Every node that can be reached from the roots; the ports met, by node; whether any is rare."""
     nodes: list[Node] = []
     ports: dict[Node, list[Port]] = {}
     seen: set[Any] = set()
@@ -108,26 +138,24 @@ def discover(roots: Sequence[Edge]) -> tuple[list[Node], dict[Node, list[Port]]]
                 meet_port(e)  # type: ignore[arg-type]
             else:
                 append(e)  # type: ignore[arg-type]
+    rare = False
     for node in nodes:
-        for e in node.edges:  # type: ignore[assignment]
+        if node._rare:
+            rare = True
+        for e in node._edges:  # type: ignore[assignment]
             if e is not None and e not in seen:
                 add(e)
                 if e.__class__ is Port:
                     meet_port(e)  # type: ignore[arg-type]
                 else:
                     append(e)  # type: ignore[arg-type]
-    return nodes, ports
+    return nodes, ports, rare or bool(ports)
 
 
 def _ordered(nodes: list[Node], roots: Sequence[Edge]) -> list[Node]:
     watched = observer is not None
     if not watched:
-        for n in nodes:
-            if n.__class__ is AccumulateGrad:
-                v = n.variable  # type: ignore[attr-defined]
-                if n.hooks is not None or v.hooks or v.post_hooks:
-                    watched = True
-                    break
+        watched = any(n.__class__ is AccumulateGrad and n._rare for n in nodes)
     if watched:
         from gradcli.engine.order import exact_order
 
@@ -144,106 +172,153 @@ def _run(
     captured: Captured | None,
     only: frozenset[int] | None,
 ) -> None:
-    nodes, ports = discover(roots)
+    nodes, ports, rare = discover(roots)
     nodes = _ordered(nodes, roots)
+    _running.task = Pass(nodes, only)
     grads: dict[Any, Any] = {}
-    mine: set[Any] = set()  # edges whose gradient is a fresh sum, ours to add to
     for root, seed in zip(roots, seeds, strict=True):
         grads[root] = grads[root] + seed if root in grads else seed
-    if observer is not None:
-        observer(("begin", nodes[0], seeds[0] if len(seeds) == 1 else tuple(seeds)))
+    plain = not (rare or create or only is not None or captured is not None)
+    if plain and observer is None and not modes.current().anomaly:
+        _run_plain(nodes, grads, retain)
+    else:
+        _run_watched(nodes, ports, grads, retain, create, captured, only)
+
+
+def _run_plain(nodes: list[Node], grads: dict[Any, Any], retain: bool) -> None:
+    """The pass where nothing is unusual: no hooks, ports, writes in place or recording."""
+    mine: set[Any] = set()  # edges whose gradient is a fresh array, ours to add to or give away
+    take, get = grads.pop, grads.get
+    written = versions.last
+    node = nodes[0]
+    try:
+        for node in nodes:
+            g = take(node, None)
+            if g is None:
+                continue
+            if node.__class__ is AccumulateGrad:
+                with _accumulating:
+                    _add_to_grad(node.variable, g, node in mine)  # type: ignore[attr-defined]
+                continue
+            if node._seq < written:
+                check_versions(node)
+            for e, d in zip(node._edges, node.apply(g), strict=False):
+                if d is None or e is None:
+                    continue
+                if d.shape != e._shape or d.dtype is not e._dtype:
+                    d = fit(d, e, node)
+                old = get(e)
+                if old is None:
+                    grads[e] = d
+                    if e.__class__ is AccumulateGrad and d is not g and _is_fresh(d, node):
+                        mine.add(e)
+                elif e in mine and type(old) is np.ndarray:
+                    old += d
+                else:
+                    grads[e] = old = old + d
+                    mine.add(e)
+            if not retain and node._saved:
+                node._saved = None
+    except BaseException:
+        _finish_leaves(nodes[nodes.index(node) :], grads)
+        raise
+
+
+def _finish_leaves(left: list[Node], grads: dict[Any, Any]) -> None:
+    """After an error: leaves that the nodes left over do not feed have their whole gradient."""
+    waiting = {e for node in left for e in node._edges}
+    for leaf, g in grads.items():
+        if leaf.__class__ is AccumulateGrad and leaf not in waiting:
+            _add_to_grad(leaf.variable, g, False)
+
+
+def _run_watched(
+    nodes: list[Node],
+    ports: dict[Node, list[Port]],
+    grads: dict[Any, Any],
+    retain: bool,
+    create: bool,
+    captured: Captured | None,
+    only: frozenset[int] | None,
+) -> None:
+    """The pass in full."""
     state = modes.current()
-    unusual = create or captured is not None or state.anomaly or observer is not None
     take = grads.pop
+    if observer is not None:
+        first = next(iter(grads))
+        observer(("begin", first.node if type(first) is Port else first, grads[first]))
     for node in nodes:
+        g = take(node, None)
         if node in ports:
-            g = [None] * len(node.output_meta())
+            parts = [None] * len(node.output_meta())
+            parts[0] = g
             for port in ports[node]:
                 part = take(port, None)
                 if part is not None:
-                    g[port.nr] = part if g[port.nr] is None else g[port.nr] + part
-            if node in grads:  # a saved result's or an older alias's edge without a port
-                part = take(node)
-                g[0] = part if g[0] is None else g[0] + part
-            missing = all(x is None for x in g)
+                    had = parts[port.nr]
+                    parts[port.nr] = part if had is None else had + part
+            g = parts
+            missing = all(x is None for x in parts)
         else:
-            g = take(node, None)
             missing = g is None
-        if missing and not node.eager:
+        if missing and not node._rare:
             continue
         if only is not None and id(node) not in only:
-            if node.hooks is not None or captured is not None:
-                _capture(node, g, captured, create)
+            _capture(node, g, captured, create, runs=False)
             continue
-        hooks = node.hooks
         if node.__class__ is AccumulateGrad:
-            _accumulate_leaf(node, g, node in mine, create, captured)  # type: ignore[arg-type]
+            _run_leaf(node, g, create, captured)  # type: ignore[arg-type]
             continue
-        if versions.written:
+        if node._seq < versions.last and node._row is not None:
             check_versions(node)
-        if unusual or hooks is not None or node.eager:
-            results = _run_watched(node, g, create, captured, state)
-        else:
-            results = node.apply(g)
-        for i, (e, d) in enumerate(zip(node.edges, results, strict=True)):
+        results = _run_node(node, g, create, captured, state)
+        for i, (e, d) in enumerate(zip(node._edges, results, strict=True)):
             if d is None or e is None:
                 continue
-            if d.shape != e.shape or d.dtype is not e.dtype:
-                d = fit(d, e, node, i)
-            old = take(e, None)
-            if old is None:
-                grads[e] = d
-                if e.__class__ is AccumulateGrad and d is not g and node.row is not None:
-                    # A rule's own fresh array may become the leaf's gradient without a copy.
-                    if type(d) is np.ndarray and d.base is None and not _is_saved(d, node):
-                        mine.add(e)
-                    else:
-                        mine.discard(e)
-            elif e in mine and type(old) is np.ndarray:
-                old += d
-                grads[e] = old
-            else:
-                grads[e] = total = old + d
-                if type(total) is np.ndarray:
-                    mine.add(e)
-        if not retain and node.frees():
-            node.free()
+            d = fit(d, e, node, i)
+            old = grads.get(e)
+            grads[e] = d if old is None else old + d
+        if not retain and node._saved:
+            node._saved = None
             if observer is not None:
                 observer(("free", node, None))
     if observer is not None:
         observer(("end", nodes[0], None))
 
 
-def _is_saved(array: Any, node: Node) -> bool:
-    for s in node.saved or ():
+def _is_fresh(array: Any, node: Node) -> bool:
+    """True where a rule has made the array itself, so that nobody else holds it."""
+    if type(array) is not np.ndarray or array.base is not None or node._row is None:
+        return False
+    for s in node._saved or ():
         if s is array or (type(s) is Tensor and s.array is array):
-            return True
-    return False
+            return False
+    return True
 
 
 # -- one gradient to its input's shape and dtype --------------------------------------------------
-def fit(grad: Any, e: Edge, node: Node, index: int) -> Any:
+def fit(grad: Any, e: Edge, node: Node, index: int = 0) -> Any:
     """A gradient summed to its input's shape and cast to its dtype.
 
     Raises RuntimeError where the shape cannot be summed to the input's.
     """
     shape = tuple(grad.shape)
-    if shape != tuple(e.shape):
-        if not _expandable(tuple(e.shape), shape):
+    if shape != e._shape:
+        if not _expandable(tuple(e._shape), shape):
             raise RuntimeError(
                 f"Function {node.name()} returned an invalid gradient at index {index} - got "
-                f"{list(shape)} but expected shape compatible with {list(e.shape)}"
+                f"{list(shape)} but expected shape compatible with {list(e._shape)}"
             )
-        grad = sum_to(grad, tuple(e.shape))
+        grad = sum_to(grad, tuple(e._shape))
     dtype = grad.array.dtype if isinstance(grad, Tensor) else grad.dtype
-    if dtype != e.dtype:
-        if dtype.kind == "c" and e.dtype.kind != "c":
+    if dtype != e._dtype:
+        if dtype.kind == "c" and e._dtype.kind != "c":
             grad = grad.real
         if isinstance(grad, Tensor):
-            if grad.array.dtype != e.dtype:
-                grad = grad.to(dtypes.of(e.dtype))
+            if grad.array.dtype != e._dtype:
+                grad = grad.to(dtypes.of(e._dtype))
         else:
-            grad = grad.astype(e.dtype)
+            grad = grad.astype(e._dtype)
     return grad
 
 
@@ -271,46 +346,48 @@ def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
 
 
 # -- leaves ---------------------------------------------------------------------------------------
-def _accumulate_leaf(
-    node: AccumulateGrad, grad: Any, own: bool, create: bool, captured: Captured | None
-) -> None:
+def _run_leaf(node: AccumulateGrad, grad: Any, create: bool, captured: Captured | None) -> None:
+    """A leaf's end of the pass, with its hooks."""
     variable = node.variable
     if observer is not None:
         observer(("start", node, (grad,)))
     if variable.hooks:
         grad = call_tensor_hooks(variable.hooks, grad, create, node)
-        own = False
     if captured is not None and (id(node), 0) in captured.keys:
-        captured.grads[id(node), 0] = _owned(grad, own)
-        return
+        captured.grads[id(node), 0] = _owned(grad, False)
     if captured is not None:
         return
-    if node.hooks is not None and node.hooks.pre:
+    if node._hooks is not None and node._hooks.pre:
         grad = _call_prehooks(node, grad, create)
-        own = False
     with _accumulating:
-        _add_to_grad(variable, grad, own, create)
+        _add_to_grad(variable, grad, False)
         if observer is not None:
             assert variable._grad is not None
             observer(("accumulate", node, (grad, variable._grad)))
         if variable.post_hooks:
             for hook in list(variable.post_hooks.values()):
-                if hook(variable) is not None:
-                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
-    if node.hooks is not None and node.hooks.post:
-        for hook in list(node.hooks.post.values()):
+                _check_post_hook(hook(variable), variable)
+    if node._hooks is not None and node._hooks.post:
+        for hook in list(node._hooks.post.values()):
             hook((), (_tensor(grad),))
     if observer is not None:
         observer(("finish", node, ()))
 
 
-def _add_to_grad(variable: Tensor, grad: Any, own: bool, create: bool) -> None:
+def _check_post_hook(result: Any, variable: Tensor) -> None:
+    if result is None or result is variable:
+        return
+    if not isinstance(result, Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
+    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+
+
+def _add_to_grad(variable: Tensor, grad: Any, own: bool) -> None:
+    """Add to `.grad`; own: the array is nobody else's, and may become `.grad` as it is."""
     had = variable._grad
     if isinstance(grad, Tensor):
         if had is None:
-            if grad.node is None:
-                grad = wrap(np.array(grad.array, copy=True))
-            variable._grad = grad
+            variable._grad = _recorded_copy(grad)
         else:
             variable._grad = had + grad
         return
@@ -319,11 +396,15 @@ def _add_to_grad(variable: Tensor, grad: Any, own: bool, create: bool) -> None:
     elif had.node is not None:
         variable._grad = had + wrap(grad)
     elif isinstance(had.array, np.ndarray):
-        if had.base is not None or had.views or had.versions is not None:
-            had.shared_versions().bump()
+        had.shared_versions().bump()
         had.array += grad
     else:
         had.array = had.array + grad
+
+
+def _recorded_copy(grad: Tensor) -> Tensor:
+    """What `.grad` first holds under create_graph: a copy, recorded as CopyBackwards."""
+    return wrap(np.array(grad.array)).copy_(grad)  # type: ignore[no-any-return]
 
 
 def _owned(grad: Any, own: bool) -> Any:
@@ -366,7 +447,7 @@ def _hook_name(hook: Any) -> str:
 
 def _check_hook_result(given: Any, result: Any, hook: Any) -> None:
     if not isinstance(result, Tensor):
-        raise TypeError(f"expected Tensor, but hook returned '{type(result).__name__}'")
+        raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
     if given is None:
         raise RuntimeError("can't replace a None gradient with a non-None value")
     if given.array.dtype != result.array.dtype:
@@ -385,12 +466,12 @@ def _type_name(tensor: Tensor) -> str:
 def _call_prehooks(node: Node, grad: Any, create: bool) -> Any:
     many = isinstance(grad, list)
     grads = tuple(_tensor(g) for g in (grad if many else [grad]))
-    for hook in list(node.hooks.pre.values()):
+    for hook in list(node._hooks.pre.values()):
         result = hook(grads)
         if result is None:
             continue
         if not isinstance(result, tuple):
-            result = (result,)
+            raise TypeError(f"expected tuple, but hook returned '{type(result).__name__}'")
         if len(result) != len(grads):
             raise RuntimeError(
                 f"hook '{_hook_name(hook)}' has returned an incorrect number of values (got "
@@ -406,11 +487,18 @@ def _call_prehooks(node: Node, grad: Any, create: bool) -> Any:
     return plain if many else plain[0]
 
 
-def _capture(node: Node, grad: Any, captured: Captured | None, create: bool) -> Any:
-    """Tensor hooks and retained gradients of a node's outputs; then what `grad` asked for."""
-    hooks = node.hooks
+def _capture(
+    node: Node, grad: Any, captured: Captured | None, create: bool, runs: bool = True
+) -> Any:
+    """Tensor hooks and retained gradients of a node's outputs, and what `grad` asked for.
+
+    As in PyTorch, what `grad` gets of a node that runs itself is the gradient before its hooks.
+    """
+    hooks = node._hooks
     many = isinstance(grad, list)
     parts = list(grad) if many else [grad]
+    if runs and captured is not None:
+        captured.take(node, parts)
     if hooks is not None:
         for nr, own in hooks.tensor.items():
             parts[nr] = call_tensor_hooks(own, parts[nr], create, node)
@@ -420,10 +508,8 @@ def _capture(node: Node, grad: Any, captured: Captured | None, create: bool) -> 
                 _retain(tensor, parts[nr])
                 if observer is not None:
                     observer(("retain", node, parts[nr]))
-    if captured is not None:
-        for nr, part in enumerate(parts):
-            if (id(node), nr) in captured.keys and part is not None:
-                captured.grads[id(node), nr] = part
+    if not runs and captured is not None:
+        captured.take(node, parts)
     return parts if many else parts[0]
 
 
@@ -437,11 +523,11 @@ def _retain(tensor: Tensor, grad: Any) -> None:
         tensor._grad = wrap(had.array + grad)
 
 
-def _run_watched(
+def _run_node(
     node: Node, grad: Any, create: bool, captured: Captured | None, state: modes.State
 ) -> Any:
     """A node's run where something unusual holds: hooks, a recorded pass, captures, anomalies."""
-    hooks = node.hooks
+    hooks = node._hooks
     grad = _capture(node, grad, captured, create)
     if hooks is not None and hooks.pre:
         grad = _call_prehooks(node, grad, create)
@@ -449,12 +535,17 @@ def _run_watched(
     incoming = tuple(grad) if many else (grad,)
     if observer is not None:
         observer(("start", node, incoming))
-    if create:
-        results = node.apply_recorded(grad)
-    elif hooks is not None and hooks.packed and node.row is not None:
-        results = node.row.backward_packed(node, grad)
+    if all(g is None for g in incoming) and not node._eager:
+        results = (None,) * len(node._edges)
     else:
-        results = node.apply(grad)
+        try:
+            results = _apply(node, grad, create)
+        except BaseException:
+            if state.anomaly:
+                from gradcli.engine.anomaly import accuse
+
+                accuse(node)
+            raise
     if state.anomaly and state.check_nan:
         from gradcli.engine.anomaly import check
 
@@ -464,22 +555,30 @@ def _run_watched(
     if observer is not None:
         fitted = tuple(
             None if d is None or e is None else fit(d, e, node, i)
-            for i, (e, d) in enumerate(zip(node.edges, results, strict=True))
+            for i, (e, d) in enumerate(zip(node._edges, results, strict=True))
         )
         observer(("finish", node, fitted))
         return fitted
     return results
 
 
+def _apply(node: Node, grad: Any, create: bool) -> Any:
+    if create:
+        return node.apply_recorded(grad)
+    if node._hooks is not None and node._hooks.packed and node._row is not None:
+        return node._row.backward_packed(node, grad)
+    return node.apply(grad)
+
+
 def _call_posthooks(node: Node, results: Any, incoming: Any, create: bool) -> Any:
     outputs = tuple(_tensor(g) for g in incoming)
     grads = tuple(_tensor(g) for g in results)
-    for hook in list(node.hooks.post.values()):
+    for hook in list(node._hooks.post.values()):
         result = hook(grads, outputs)
         if result is None:
             continue
         if not isinstance(result, tuple):
-            result = (result,)
+            raise TypeError(f"expected tuple, but hook returned '{type(result).__name__}'")
         if len(result) != len(grads):
             raise RuntimeError(
                 f"hook '{_hook_name(hook)}' has returned an incorrect number of values (got "
@@ -496,7 +595,9 @@ def _call_posthooks(node: Node, results: Any, incoming: Any, create: bool) -> An
 
 def call_node(node: Node, grads: tuple[Any, ...]) -> Any:
     """`node(grad)`: the gradients of the inputs, recorded, as a tuple or a single tensor."""
-    given: Any = list(grads) if node.outputs is not None else grads[0]
+    if all(g is None for g in grads) and not node._eager:
+        return (None,) * len(node._edges) if len(node._edges) != 1 else None
+    given: Any = list(grads) if node._outputs is not None else grads[0]
     results = tuple(node.apply_recorded(given))
     return results[0] if len(results) == 1 else results
 
@@ -504,30 +605,30 @@ def call_node(node: Node, grads: tuple[Any, ...]) -> Any:
 # -- versions -------------------------------------------------------------------------------------
 def check_versions(node: Node) -> None:
     """Raise RuntimeError, in PyTorch's words, where a saved tensor has been written since."""
-    for s in node.saved or ():
+    for s in node._saved or ():
         if type(s) is tuple:
             for part in s:
                 _check_input(part, node)
         else:
             _check_input(s, node)
-    if node.written is not None:
-        after = node.result_tick or node.seq
-        for nr, counter in node.written.items():
+    if node._written is not None:
+        after = node._result_tick or node._seq
+        for nr, counter in node._written.items():
             if counter.stale(after):
                 shape, dtype = node.output_meta()[nr]
-                raise _stale(shape, dtype, (node, nr), counter, after)
+                raise stale_error(shape, dtype, (node, nr), counter, after)
 
 
 def _check_input(saved: Any, node: Node) -> None:
     if type(saved) is Scalar or not isinstance(saved, Tensor):
         return
     counter = saved.versions
-    if counter is not None and counter.stale(node.seq):
+    if counter is not None and counter.stale(node._seq):
         origin = None if saved.is_leaf else (saved.grad_fn, saved.output_nr)
-        raise _stale(saved.array.shape, saved.array.dtype, origin, counter, node.seq)
+        raise stale_error(saved.array.shape, saved.array.dtype, origin, counter, node._seq)
 
 
-def _stale(shape: Any, dtype: Any, origin: Any, counter: Any, tick: int) -> RuntimeError:
+def stale_error(shape: Any, dtype: Any, origin: Any, counter: Any, tick: int) -> RuntimeError:
     from gradcli.engine.views import short_name
 
     which = f", which is output {origin[1]} of {short_name(origin[0])}," if origin else ""
@@ -588,9 +689,9 @@ def grad(
 ) -> tuple[Tensor | None, ...]:
     """The gradients of `outputs` with respect to `inputs` (`torch.autograd.grad`).
 
-    Nothing is accumulated. allow_unused: an input that the outputs do not depend on gives None instead
-    of an error; materialize_grads: zeros. is_grads_batched: grad_outputs have a leading dimension of
-    independent seeds.
+    Nothing is accumulated. allow_unused: an input that the outputs do not depend on gives None
+    instead of an error; materialize_grads: zeros. is_grads_batched: grad_outputs have a leading
+    dimension of independent seeds.
     """
     if materialize_grads and allow_unused is False:
         raise ValueError(
@@ -600,6 +701,8 @@ def grad(
     if allow_unused is None:
         allow_unused = materialize_grads
     roots, wanted = _as_tuple(outputs), _as_tuple(inputs)
+    if not wanted:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     retain = create_graph if retain_graph is None else retain_graph
     given = _as_tuple(grad_outputs) or (None,) * len(roots)
     if is_grads_batched:
@@ -612,12 +715,12 @@ def grad(
     plain = seeds if create_graph else [s.array for s in seeds]
     run(edges, plain, retain=retain, create=create_graph, captured=captured, only=only)
     results: list[Tensor | None] = []
-    for target, tensor in zip(targets, wanted, strict=True):
+    for i, (target, tensor) in enumerate(zip(targets, wanted, strict=True)):
         found = None if target is None else captured.grads.get(_key(target))
         if found is None and not allow_unused:
             raise RuntimeError(
-                "One of the differentiated Tensors appears to not have been used in the graph. Set "
-                "allow_unused=True if this is the desired behavior."
+                f"The differentiated Tensor at index {i} appears to not have been used in the graph. "
+                "Set allow_unused=True if this is the desired behavior."
             )
         if found is None and materialize_grads:
             found = np.zeros(tensor.array.shape, tensor.array.dtype)
@@ -673,12 +776,20 @@ def _root_edges(roots: tuple[Any, ...]) -> list[Edge]:
 def _input_edges(inputs: tuple[Any, ...], retain_non_leaves: bool = False) -> list[Edge | None]:
     edges: list[Edge | None] = []
     for tensor in inputs:
+        if isinstance(tensor, tuple) and isinstance(tensor[0], Node):  # a GradientEdge
+            node, nr = tensor[:2]
+            edges.append(Port(node, nr, *node.output_meta()[nr]) if node._outputs else node)
+            continue
+        if not isinstance(tensor, Tensor):
+            raise TypeError(
+                "all inputs have to be Tensors or GradientEdges, but got "
+                f"{type(tensor).__name__}"
+            )
+        if retain_non_leaves:
+            tensor.retain_grad()
         if not tensor.requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
-        if retain_non_leaves and not tensor.is_leaf:
-            tensor.retain_grad()
-        e = edge(tensor)
-        edges.append(e)
+        edges.append(edge(tensor))
     return edges
 
 
@@ -687,7 +798,7 @@ def _paths(roots: Sequence[Edge], targets: Sequence[Edge | None]) -> frozenset[i
 
     A non-leaf target itself runs only where another target lies behind it.
     """
-    nodes, _ = discover(roots)
+    nodes, _, _ = discover(roots)
     nodes.sort(key=_by_sequence)
     goals = {id(t.node if type(t) is Port else t) for t in targets if t is not None}
     needed: set[int] = set()
@@ -696,7 +807,7 @@ def _paths(roots: Sequence[Edge], targets: Sequence[Edge | None]) -> frozenset[i
             if id(node) in goals:
                 needed.add(id(node))
             continue
-        for e in node.edges:
+        for e in node._edges:
             if e is None:
                 continue
             n = e.node if type(e) is Port else e
@@ -708,10 +819,8 @@ def _paths(roots: Sequence[Edge], targets: Sequence[Edge | None]) -> frozenset[i
 
 def _seeds(roots: tuple[Any, ...], seeds: tuple[Any, ...]) -> list[Tensor]:
     """A seed for each root, checked and cast; ones where none is given for one element."""
-    if len(seeds) != len(roots):
-        raise RuntimeError(f"got {len(roots)} tensors and {len(seeds)} gradients")
     made: list[Tensor] = []
-    for i, (root, seed) in enumerate(zip(roots, seeds, strict=True)):
+    for i, (root, seed) in enumerate(zip(roots, seeds, strict=False)):
         if seed is None:
             made.append(_implicit_seed(root))
             continue

@@ -1,7 +1,8 @@
 """Straight-line Python for a row's hot paths: the recorded call and the backward function on arrays.
 
-The code is generated from the row alone; it carries generated names, and the row's kernel, rules and
-node class as values. What it does not cover (unusual operands or thread state) goes to `Row.general`.
+The code is generated from the row alone; it carries generated names, and the row's kernel, rules
+and node class as values. What it does not cover (unusual operands or thread state) goes to
+`Row.general`.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ def _function(source: str, name: str, values: dict[str, Any]) -> Callable[..., A
 def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """The function that runs and records the row.
 
-    Fast for rows of required tensors with one result; any other row gets `general` itself. fallback:
-    what to call instead of `general` for unusual operands.
+    Fast for rows of required tensors with one result; any other row gets `general` itself.
+    fallback: what to call instead of `general` for unusual operands.
     """
     general = fallback or row.general
     k = len(row.tensors)
@@ -88,20 +89,20 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     body += ["out = new(Tensor)", "out.array = y"]
     body += [f"e{i} = t{i}.node" for i in row.differentiated]
     nothing = " and ".join(f"{e} is None" for e in edges)
-    body += [f"if {nothing} or y.dtype.kind not in 'fc':", " out.node = None", " return out"]
+    body += [f"if {nothing}:", " out.node = None", " return out"]
     for i in row.differentiated:
         body += [f"if e{i} is LAZY: e{i} = edge(t{i})"]
-    body += ["n = out.node = new(Node)", f"n.edges = ({', '.join(edges)},)"]
+    body += ["n = out.node = new(Node)", f"n._edges = ({', '.join(edges)},)"]
     saved = []
     for field in row.saved_fields:
         value = names.get(field, "y")
         guard = row.guards.get(field)
         saved.append(f"{value} if e{guard[0]} is not None else None" if guard else value)
-    body += [f"n.saved = ({', '.join(saved)}{',' if saved else ''})"]
+    body += [f"n._saved = ({', '.join(saved)}{',' if saved else ''})"]
     if row.option_fields:
         kept = [_measured(f, names) for f in row.option_fields]
-        body += [f"n.options = ({', '.join(kept)},)"]
-    body += ["n.seq = tick()", "n.shape = y.shape", "n.dtype = y.dtype", "return out"]
+        body += [f"n._options = ({', '.join(kept)},)"]
+    body += ["n._seq = tick()", "n._shape = y.shape", "n._dtype = y.dtype", "return out"]
 
     signature = []
     for i, name in enumerate(row.names):
@@ -160,11 +161,11 @@ def backward(row: Row) -> Callable[..., Any]:
         return _backward_general(row)
     body = []
     if row.saved_fields:
-        body += ["s = n.saved", "if s is None: raise RuntimeError(freed)"]
+        body += ["s = n._saved", "if s is None: raise RuntimeError(freed)"]
     if row.option_fields:
-        body += ["o = n.options"]
+        body += ["o = n._options"]
     k = len(row.differentiated)
-    body += [f"{', '.join(f'e{i}' for i in row.differentiated)}, = n.edges"]
+    body += [f"{', '.join(f'e{i}' for i in row.differentiated)}, = n._edges"]
     values = {f"r{i}": rule for i, rule in enumerate(row.rules.values())}
     by_target = {t[0]: i for i, t in enumerate(row.targets)}
     results = []
@@ -198,13 +199,13 @@ def _backward_general(row: Row) -> Callable[..., Any]:
     options = {f: i for i, f in enumerate(row.option_fields)}
 
     def run(node: Any, grad: Any) -> Any:
-        saved = node.saved
+        saved = node._saved
         if saved is None:
             raise RuntimeError(FREED_MESSAGE)
 
         def read(field: str) -> Any:
             if field in options:
-                return node.options[options[field]]
+                return node._options[options[field]]
             value = saved[fields[field]]
             return value.array if type(value) is Scalar else raw(value)
 

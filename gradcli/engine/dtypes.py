@@ -1,9 +1,9 @@
 """PyTorch's dtypes over NumPy's, the default dtype, and type promotion.
 
-A `dtype` carries its NumPy dtype in `.dtype`, which makes it acceptable to NumPy wherever a dtype is
-asked for. Promotion follows PyTorch's three ranks of operands (tensors with dimensions, 0-d tensors,
-Python numbers): a lower rank decides only by its category (bool < integer < floating < complex), see
-`at::native::result_type`.
+A `dtype` carries its NumPy dtype in `.dtype`, which makes it acceptable to NumPy wherever a dtype
+is asked for. Promotion follows PyTorch's three ranks of operands (tensors with dimensions, 0-d
+tensors, Python numbers): a lower rank decides only by its category (bool < integer < floating <
+complex), see `at::native::result_type`.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def of(numpy_dtype: Any) -> dtype:
     found = _OF.get(np.dtype(numpy_dtype))
     if found is None:
         raise TypeError(
-            f"can't convert np.ndarray of type numpy.{np.dtype(numpy_dtype).name}. The only "
+            f"can't convert np.ndarray of type numpy.{np.dtype(numpy_dtype).type.__name__}. The only "
             "supported types are: float64, float32, float16, complex64, complex128, int64, int32, "
             "int16, int8, uint64, uint32, uint16, uint8, and bool."
         )

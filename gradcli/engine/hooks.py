@@ -32,6 +32,9 @@ class RemovableHandle:
         self.remove()
 
 
+RemovableHandle.__module__ = "torch.utils.hooks"
+
+
 def add(hooks: Hooks, hook: Callable[..., Any]) -> RemovableHandle:
     """Register a hook; returns the handle that removes it."""
     handle = RemovableHandle(hooks)
@@ -54,7 +57,9 @@ class NodeHooks:
 
 def node_hooks(node: Node) -> NodeHooks:
     """The hooks of a node, made on first use."""
-    hooks = node.hooks
+    hooks = node._hooks
     if hooks is None:
-        hooks = node.hooks = NodeHooks()
+        hooks = node._hooks = NodeHooks()
+        if "_rare" not in type(node).__dict__:
+            node._rare = True
     return hooks  # type: ignore[no-any-return]

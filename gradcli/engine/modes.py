@@ -1,7 +1,7 @@
 """Grad mode and the other states of a thread that change what an operator records.
 
-`local.state` is None in the ordinary case (gradients recorded, nothing unusual), so that an operator
-asks one question on its fast path. Anything else is a `State`.
+`local.state` is None in the ordinary case (gradients recorded, nothing unusual), so that an
+operator asks one question on its fast path. Anything else is a `State`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -88,27 +89,27 @@ class Mode:
 
     def __call__(self, function: F) -> F:
         if inspect.isclass(function):
-            raise TypeError(f"{type(self).__name__} does not decorate classes")
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You "
+                "should only decorate functions or methods. To preserve the current behavior of "
+                "class decoration, you can directly decorate the `__init__` method and nothing "
+                "else.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            return lambda *args, **kwargs: self._call(function, args, kwargs)  # type: ignore[return-value]
         if inspect.isgeneratorfunction(function):
             return _decorate_generator(self.clone, function)
-        if inspect.iscoroutinefunction(function):
-            return _decorate_coroutine(self.clone, function)
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            with self.clone():
-                return function(*args, **kwargs)
+            return self._call(function, args, kwargs)
 
         return call  # type: ignore[return-value]
 
-
-def _decorate_coroutine(mode: Callable[[], Mode], function: Any) -> Any:
-    @functools.wraps(function)
-    async def call(*args: Any, **kwargs: Any) -> Any:
-        with mode():
-            return await function(*args, **kwargs)
-
-    return call
+    def _call(self, function: Any, args: Any, kwargs: Any) -> Any:
+        with self.clone():
+            return function(*args, **kwargs)
 
 
 def _decorate_generator(mode: Callable[[], Mode], function: Any) -> Any:
@@ -242,8 +243,6 @@ class detect_anomaly(Mode):
     """Inside, a NaN gradient is an error that shows where its forward call was made."""
 
     def __init__(self, check_nan: bool = True) -> None:
-        import warnings
-
         super().__init__()
         self.check_nan = check_nan
         warnings.warn(

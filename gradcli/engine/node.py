@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.engine.versions import tick
-
 if TYPE_CHECKING:
     from gradcli.engine.operator import Row
     from gradcli.engine.tensor import Tensor
@@ -39,31 +37,31 @@ FREED = _Freed()
 class Node:
     """One recorded operation: where its inputs' gradients go, and what its rules need.
 
-    `edges` has, for each differentiable input, a Node, a Port (an output of a node that has several)
-    or None. `saved` holds tensors, freed after use; `options` plain values, kept.
+    `edges` has, for each differentiable input, a Node, a Port (an output of a node that has
+    several) or None. `saved` holds tensors, freed after use; `options` plain values, kept.
     """
 
     __slots__ = (
-        *("edges", "saved", "options", "seq", "shape", "dtype", "span"),
+        *("_edges", "_saved", "_options", "_seq", "_shape", "_dtype", "span"),
         *("__dict__", "__weakref__"),
     )
-    edges: tuple[Node | Port | None, ...]
-    saved: tuple[Any, ...] | None
-    options: tuple[Any, ...]
-    seq: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    _edges: tuple[Node | Port | None, ...]
+    _saved: tuple[Any, ...] | None
+    _options: tuple[Any, ...]
+    _seq: int
+    _shape: tuple[int, ...]
+    _dtype: np.dtype[Any]
     span: tuple[int, int] | None
 
     # Rare state: class defaults here, instance entries on demand.
-    row: Row | None = None
-    hooks: Any = None  # engine.hooks.NodeHooks
+    _row: Row | None = None
+    _hooks: Any = None  # engine.hooks.NodeHooks
     label: str | None = None
-    outputs: tuple[tuple[tuple[int, ...], np.dtype[Any]], ...] | None = None  # where not one
-    written: Any = None  # {output number: Versions} of saved results that have aliases
-    result_tick: int | None = None  # when an in-place operation had written its saved result
-    traceback: Any = None  # anomaly mode: where the forward call was made
-    eager = False  # True: runs even where no gradient arrives (custom functions)
+    _outputs: tuple[tuple[tuple[int, ...], np.dtype[Any]], ...] | None = None  # where not one
+    _written: Any = None  # {output number: Versions} of saved results that have aliases
+    _result_tick: int | None = None  # when an in-place operation had written its saved result
+    _rare = False  # True where a pass has to look closer: hooks, custom functions
+    _eager = False  # True: runs even where no gradient arrives (custom functions)
 
     def name(self) -> str:
         """The name as PyTorch prints it."""
@@ -72,7 +70,7 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """The nodes that the gradients of the inputs go to, each with its input number."""
-        return tuple(edge_of(e) for e in self.edges)
+        return tuple(edge_of(e) for e in self._edges)
 
     @property
     def metadata(self) -> dict[Any, Any]:
@@ -85,18 +83,18 @@ class Node:
         return True
 
     def _sequence_nr(self) -> int:
-        return self.seq
+        return self._seq
 
     def _set_sequence_nr(self, number: int) -> None:
-        self.seq = number
+        self._seq = number
 
     @property
-    def _input_metadata(self) -> list[InputMetadata]:
-        return [InputMetadata(shape, dtype) for shape, dtype in self.output_meta()]
+    def _input_metadata(self) -> tuple[InputMetadata, ...]:
+        return tuple(InputMetadata(shape, dtype) for shape, dtype in self.output_meta())
 
     def output_meta(self) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]:
         """(shape, dtype) of each output of the operation."""
-        return self.outputs or ((self.shape, self.dtype),)
+        return self._outputs or ((self._shape, self._dtype),)
 
     def register_hook(self, hook: Any) -> Any:
         """Call `hook(grad_inputs, grad_outputs)` after the node has run.
@@ -113,30 +111,27 @@ class Node:
 
         return add(node_hooks(self).pre, hook)
 
+    def _register_hook_dict(self, tensor: Tensor) -> None:
+        from gradcli.engine.hooks import node_hooks
+
+        node_hooks(self).tensor.setdefault(tensor.output_nr, {})
+
     # -- running ----------------------------------------------------------------------------------
     def apply(self, grad: Any) -> Any:
         """The gradients of the inputs, on arrays: one per edge, None where not needed.
 
         Raises RuntimeError where the saved tensors have been freed.
         """
-        row = self.row
+        row = self._row
         assert row is not None
+        type(self).apply = row.backward  # type: ignore[method-assign]
         return row.backward(self, grad)
 
     def apply_recorded(self, grad: Any) -> Any:
         """As `apply`, on tensors and recorded, for `create_graph`."""
-        row = self.row
+        row = self._row
         assert row is not None
         return row.backward_recorded(self, grad)
-
-    def frees(self) -> bool:
-        """True where the node has tensors to free."""
-        return bool(self.saved)
-
-    def free(self) -> None:
-        """Let go of the saved tensors."""
-        if self.saved:
-            self.saved = None
 
     def __call__(self, *grads: Any) -> Any:
         from gradcli.engine.backward import call_node
@@ -146,21 +141,20 @@ class Node:
     # -- what was saved ---------------------------------------------------------------------------
     def saved_items(self) -> Iterator[tuple[str, Any]]:
         """(field, value) of everything saved; FREED where a backward pass has freed it."""
-        if self.row is not None:
-            yield from self.row.saved_items(self)
+        if self._row is not None:
+            yield from self._row.saved_items(self)
 
     def __getattr__(self, name: str) -> Any:
         if name == "span":
             return None
-        if name == "options":
+        if name == "_options":
             return ()
-        if name.startswith(("_saved_", "_raw_saved_")) and self.row is not None:
-            return self.row.saved_attribute(self, name)
+        if name.startswith(("_saved_", "_raw_saved_")) and self._row is not None:
+            return self._row.saved_attribute(self, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
-        names = [n for n in super().__dir__() if n not in _INTERNAL]
-        return sorted(names + (self.row.saved_names() if self.row is not None else []))
+        return sorted([*_PUBLIC, *(self._row.saved_names() if self._row is not None else [])])
 
     def __repr__(self) -> str:
         kind = type(self)
@@ -168,11 +162,9 @@ class Node:
         return f"<{prefix}{kind.__name__} object at {id(self):#x}>"
 
 
-_INTERNAL = frozenset(
-    [
-        *("edges saved options seq shape dtype row hooks outputs written result_tick".split()),
-        *("traceback eager apply_recorded frees free saved_items output_meta".split()),
-    ]
+_PUBLIC = (
+    *("_input_metadata", "_register_hook_dict", "_sequence_nr", "_set_sequence_nr", "metadata"),
+    *("name", "next_functions", "register_hook", "register_prehook", "requires_grad"),
 )
 
 
@@ -181,9 +173,8 @@ class InputMetadata:
 
     def __init__(self, shape: tuple[int, ...], numpy_dtype: np.dtype[Any]) -> None:
         from gradcli.engine import dtypes
-        from gradcli.engine.size import Size
 
-        self.shape = Size(shape)
+        self.shape = list(shape)
         self.dtype = dtypes.of(numpy_dtype)
         self.device = "cpu"
         self.is_nested_tensor = False
@@ -193,10 +184,10 @@ class InputMetadata:
 class Port:
     """One output of a node that has several differentiable ones: an edge that is not output 0."""
 
-    __slots__ = ("dtype", "node", "nr", "shape")
+    __slots__ = ("_dtype", "_shape", "node", "nr")
 
     def __init__(self, node: Node, nr: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self.node, self.nr, self.shape, self.dtype = node, nr, shape, dtype
+        self.node, self.nr, self._shape, self._dtype = node, nr, shape, dtype
 
 
 def edge_of(edge: Node | Port | None) -> tuple[Node | None, int]:
@@ -215,6 +206,9 @@ class AccumulateGrad(Node):
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
 
+    def __dir__(self) -> list[str]:
+        return sorted([*super().__dir__(), "variable"])
+
     def _sequence_nr(self) -> int:
         return sys.maxsize * 2 + 1
 
@@ -222,6 +216,11 @@ class AccumulateGrad(Node):
     def label(self) -> str | None:  # type: ignore[override]
         """The name that the program gave the variable."""
         return self.variable.label
+
+    @property
+    def _rare(self) -> bool:  # type: ignore[override]
+        v = self.variable
+        return self._hooks is not None or bool(v.hooks) or bool(v.post_hooks)
 
 
 AccumulateGrad.__module__ = "builtins"
@@ -231,16 +230,11 @@ def accumulator(variable: Tensor) -> AccumulateGrad:
     """A fresh AccumulateGrad of a leaf."""
     node = new(AccumulateGrad)
     node.variable = variable
-    node.edges, node.saved, node.seq = (), (), -1
-    node.shape, node.dtype = variable.array.shape, variable.array.dtype
+    node._edges, node._saved, node._seq = (), (), -1
+    node._shape, node._dtype = variable.array.shape, variable.array.dtype
     return node
 
 
 def node_class(name: str, base: type[Node] = Node) -> type[Node]:
     """The class of an operator's nodes, which reads as PyTorch's do."""
     return type(name, (base,), {"__slots__": (), "__module__": "builtins"})
-
-
-def stamp(node: Node) -> None:
-    """Give a node its place in the order of recording."""
-    node.seq = tick()

@@ -1,12 +1,13 @@
 """A row of the operator table: a kernel, a node, and the rules that differentiate it.
 
-A rule's *name* is the differentiable argument, its *parameters* are what must be saved, as in PyTorch's
-derivatives.yaml: a tensor argument, `result` (or the name of an output), `NAME_sym_sizes`, or an option
-of the kernel. From that the row derives everything else: what a call saves and when, the node's
-`_saved_*` fields, the backward functions on arrays and on recorded tensors.
+A rule's *name* is the differentiable argument, its *parameters* are what must be saved, as in
+PyTorch's derivatives.yaml: a tensor argument, `result` (or the name of an output),
+`NAME_sym_sizes`, or an option of the kernel. From that the row derives everything else: what a call
+saves and when, the node's `_saved_*` fields, the backward functions on arrays and on recorded
+tensors.
 
-A row may be called with tensors (recorded), with plain arrays (the kernel runs) or with any object whose
-class has `__operator__` (tracing), so that rules may call rows and run on all of them.
+A row may be called with tensors (recorded), with plain arrays (the kernel runs) or with any object
+whose class has `__operator__` (tracing), so that rules may call rows and run on all of them.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Row:
         params: str | None = None,
         outputs: str | None = None,
         differentiable: int | None = None,
+        constant: str = "",
         view: bool = False,
         doc: str = "",
     ) -> None:
@@ -74,15 +76,17 @@ class Row:
         )
         self.position = {n: i for i, n in enumerate(self.names)}
         self.tensors = tuple(i for i, k in enumerate(self.kinds) if k != "option")
-        self.types = types or ("common" if kind in ("elementwise", "bilinear") else None)
+        default = "common" if kind in ("elementwise", "bilinear") else None
+        self.types = None if types == "own" else types or default
         self.outputs: tuple[str, ...] = tuple(outputs.split()) if outputs else ("result",)
         self.many = self.outputs == ("list",)
         self.single = not self.many and len(self.outputs) == 1
         self.differentiable = len(self.outputs) if differentiable is None else differentiable
+        self.constant = frozenset(self.outputs.index(n) for n in constant.split())
         self.scalar: Row | None = None  # the row that a C++ scalar operand selects inside rules
         self._read_rules()
         self.node_type = node_class(node, _NODE_BASES.get(node, Node)) if node else Node
-        self.node_type.row = self
+        self.node_type._row = self
 
     # -- what the rules say -----------------------------------------------------------------------
     def _read_rules(self) -> None:
@@ -99,6 +103,9 @@ class Row:
         fields = tuple(dict.fromkeys(n for need in self.needs for n in need))
         self.saved_fields = tuple(n for n in fields if self._is_tensor_field(n))
         self.option_fields = tuple(n for n in fields if not self._is_tensor_field(n))
+        self.saved_results = frozenset(
+            self.outputs.index(n) for n in self.saved_fields if n in self.outputs
+        )
         lists = any(self.kinds[i] == "list" for i in self.differentiated)
         # PyTorch's guard: an input that one rule out of several needs is saved only for that rule.
         self.guards: dict[str, tuple[int, ...]] = {}
@@ -192,13 +199,17 @@ class Row:
             ):
                 raise self._type_error(i, value, "Tensor")
         if arrays_only:
+            if numbers and len(numbers) == len(self.tensors):
+                raise self._type_error(numbers[0], values[numbers[0]], "Tensor")
             return self.run(values)
         if numbers and state is not None and state.rules and self.scalar is not None:
             return self.scalar.general(tuple(values), {})
         for i in self.tensors:
             value = values[i]
             if self.kinds[i] == "list":
-                values[i] = [v if isinstance(v, Tensor) else wrap(np.asarray(v)) for v in value]
+                values[i] = [
+                    v if v is None or isinstance(v, Tensor) else wrap(np.asarray(v)) for v in value
+                ]
             elif i in numbers:
                 values[i] = scalar(value, like)
             elif value is not None and not isinstance(value, Tensor):
@@ -231,7 +242,7 @@ class Row:
             made = [track_view(wrap(r), base, self.many, state) for r in results]
         else:
             made = [wrap(r) for r in results]
-        if state is None or state.enabled:
+        if state is None or (state.enabled and not state.inference):
             self._attach(values, made, results, state)
         if state is not None:
             if state.inference:
@@ -245,7 +256,7 @@ class Row:
         operands: list[Any] = []
         for value, kind in zip(values, self.kinds, strict=True):
             if kind == "list":
-                operands.append([v.array for v in value])
+                operands.append([None if v is None else v.array for v in value])
             elif kind == "option" or value is None:
                 operands.append(value)
             else:
@@ -295,21 +306,21 @@ class Row:
                         "`torch.inference_mode()`."
                     )
         node = new(self.node_type)
-        node.edges = tuple(edges)
-        node.seq = versions.tick()
-        node.saved = tuple(
+        node._edges = tuple(edges)
+        node._seq = versions.tick()
+        node._saved = tuple(
             self._save(field, values, results, by_position) for field in self.saved_fields
         )
         if self.option_fields:
-            node.options = tuple(self._option(field, values) for field in self.option_fields)
+            node._options = tuple(self._option(field, values) for field in self.option_fields)
         if count == 1 and not self.many:
-            node.shape, node.dtype = results[0].shape, results[0].dtype
+            node._shape, node._dtype = results[0].shape, results[0].dtype
             made[0].set_node(node)
         else:
-            node.outputs = tuple((r.shape, r.dtype) for r in results)
-            node.shape, node.dtype = results[0].shape, results[0].dtype
+            node._outputs = tuple((r.shape, r.dtype) for r in results)
+            node._shape, node._dtype = results[0].shape, results[0].dtype
             for nr, out in enumerate(made[:count]):
-                if results[nr].dtype in dtypes.DIFFERENTIABLE:
+                if results[nr].dtype in dtypes.DIFFERENTIABLE and nr not in self.constant:
                     out.set_node(Port(node, nr, results[nr].shape, results[nr].dtype))
         if state is not None:
             if state.pack:
@@ -346,10 +357,17 @@ class Row:
     def unpack(self, node: Node, field: str) -> Any:
         """A saved field as PyTorch shows it: tensors as tensors, results with their grad_fn."""
         if field in self.option_fields:
-            return node.options[self.option_fields.index(field)]
-        if node.saved is None:
+            return node._options[self.option_fields.index(field)]
+        if node._saved is None:
+            guard = self.guards.get(field)
+            if guard is not None and self._edges_by_position(node)[guard[0]] == (None,):
+                return None
             raise RuntimeError(FREED_MESSAGE)
-        return self._present(node, field, node.saved[self.saved_fields.index(field)])
+        if node._seq < versions.last:
+            from gradcli.engine.backward import check_versions
+
+            check_versions(node)
+        return self._present(node, field, node._saved[self.saved_fields.index(field)])
 
     def _present(self, node: Node, field: str, value: Any) -> Any:
         if value is None or type(value) is Tensor:
@@ -364,7 +382,7 @@ class Row:
             return value
         out = wrap(value)
         nr = 0 if self.many else self.outputs.index(field)
-        if node.outputs is None:
+        if node._outputs is None:
             out.node = node
         elif nr < self.differentiable and value.dtype in dtypes.DIFFERENTIABLE:
             out.node = Port(node, nr, value.shape, value.dtype)
@@ -373,10 +391,14 @@ class Row:
     def saved_items(self, node: Node) -> Iterator[tuple[str, Any]]:
         """(field, value) of what a node saved, in alphabetical order, as PyTorch shows them."""
         for field in self.saves:
-            if field in self.saved_fields and node.saved is None:
+            if field in self.saved_fields and node._saved is None:
                 yield field, FREED
             else:
-                yield field, shown_option(self.unpack(node, field))
+                yield field, self._show(node, field)
+
+    def _show(self, node: Node, field: str) -> Any:
+        value = self.unpack(node, field)
+        return shown_option(value) if field in _UNSIGNED else value
 
     def saved_names(self) -> list[str]:
         """The attributes of a node through which saved fields are read."""
@@ -390,17 +412,17 @@ class Row:
         if raw and field in self.saved_fields:
             i = self.position.get(field)
             if i is not None and self.kinds[i] == "list":
-                count = len(node.saved[self.saved_fields.index(field)]) if node.saved else 0
+                count = len(node._saved[self.saved_fields.index(field)]) if node._saved else 0
                 return tuple(Saved(node, field, k) for k in range(count))
             return Saved(node, field)
         if not raw and field in self.saves:
-            return shown_option(self.unpack(node, field))
+            return self._show(node, field)
         raise AttributeError(f"{type(node).__name__!r} object has no attribute {name!r}")
 
     # -- the rules --------------------------------------------------------------------------------
     def backward_on(self, node: Node, grad: Any, read: Callable[[str], Any]) -> tuple[Any, ...]:
         """The gradients of the inputs, one per edge; `read(field)` gives what the rules need."""
-        edges = node.edges
+        edges = node._edges
         by_position = self._edges_by_position(node)
         found: dict[int, Any] = {}
         for targets, rule, needs, masked in zip(
@@ -430,7 +452,7 @@ class Row:
         return tuple(g if e is not None else None for g, e in zip(grads, edges, strict=True))
 
     def _edges_by_position(self, node: Node) -> dict[int, tuple[Any, ...]]:
-        edges = node.edges
+        edges = node._edges
         lists = [t for t in self.differentiated if self.kinds[t] == "list"]
         spare = len(edges) - (len(self.differentiated) - len(lists))
         by_position: dict[int, tuple[Any, ...]] = {}
@@ -469,8 +491,8 @@ class NotImplementedNode(Node):
         return "torch::autograd::NotImplemented"
 
     def apply(self, grad: Any) -> Any:
-        assert self.row is not None
-        raise RuntimeError(f"derivative for aten::{self.row.name} is not implemented")
+        assert self._row is not None
+        raise RuntimeError(f"derivative for aten::{self._row.name} is not implemented")
 
     apply_recorded = apply
 
@@ -478,16 +500,47 @@ class NotImplementedNode(Node):
 _NODE_BASES["NotImplemented"] = NotImplementedNode
 
 
+def _elements(array: Any) -> tuple[int, ...]:
+    return tuple(s // array.dtype.itemsize for s in array.strides)
+
+
+def _geometry(array: Any) -> tuple[Any, ...]:
+    """Shape, strides and offset of an array in its memory, in elements."""
+    root = array
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    start = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+    return array.shape, _elements(array), start // array.dtype.itemsize
+
+
 _MEASURES: dict[str, Callable[[Any], Any]] = {
+    "_args": lambda a: a.shape,
+    "_dim": lambda a: a.ndim,
+    "_geometry": lambda a: _geometry(np.asarray(a)),
     "_sym_sizes": lambda a: a.shape,
     "_sym_numel": lambda a: a.size,
-    "_sym_strides": lambda a: tuple(s // a.dtype.itemsize for s in a.strides),
+    "_sym_strides": _elements,
+    "_sym_argsize_0": lambda a: a.shape[0],
+    "_sym_argsize_1": lambda a: a.shape[1],
+    "_sym_argsize_2": lambda a: a.shape[2],
+    "_sym_argsize_minus_1": lambda a: a.shape[-1],
+    "_sym_argsize_minus_2": lambda a: a.shape[-2],
     "_dtype": lambda a: a.dtype,
 }
 
 
+# Fields that PyTorch keeps as 64-bit integers and shows unsigned.
+_UNSIGNED = frozenset(
+    [
+        *("dim", "dims", "dim0", "dim1", "dim2", "index", "start", "end", "step", "diagonal"),
+        *("offset", "shifts", "size", "repeats", "storage_offset", "stride", "padding_idx"),
+        *("ignore_index", "pad"),
+    ]
+)
+
+
 def _shown(field: str) -> bool:
-    return not field.endswith(("_dtype", "_args"))
+    return not field.endswith(("_dtype", "_args", "_geometry"))
 
 
 def shown_option(value: Any) -> Any:
@@ -573,11 +626,12 @@ def operator(
 ) -> Callable[[type], Row]:
     """Decorate a class of rules: makes it a Row (see the module's docstring).
 
-    kernel: the function on arrays. node: the name of the node's class, None where nothing is recorded.
-    kind: "linear", "bilinear" or "elementwise", where the operation is. types: "common" or "float", how
-    operands are promoted. params: the tensor arguments, for kernels that are ufuncs and have no rules.
-    outputs: names of the outputs, or "list". differentiable: how many of them, counted from the first.
-    view: the results alias the first argument.
+    kernel: the function on arrays. node: the name of the node's class, None where nothing is
+    recorded. kind: "linear", "bilinear" or "elementwise", where the operation is. types: "common"
+    or "float", how operands are promoted; "own": not at all. params: the tensor arguments, for
+    kernels that are ufuncs and have no rules. outputs: names of the outputs, or "list".
+    differentiable: how many of them, counted from the first. view: the results alias the first
+    argument.
     """
 
     def make(body: type) -> Row:

@@ -1,7 +1,7 @@
 """PyTorch's exact order of execution, leaves included.
 
-Its ready queue is libstdc++'s binary heap over sequence numbers, in which leaves come first; equal keys
-come out in the order that this heap's sift operations leave them in, reproduced here.
+Its ready queue is libstdc++'s binary heap over sequence numbers, in which leaves come first; equal
+keys come out in the order that this heap's sift operations leave them in, reproduced here.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def exact_order(roots: Sequence[Any]) -> list[Node]:
 
 
 def _inputs(node: Node) -> list[Node]:
-    return [e.node if type(e) is Port else e for e in node.edges if e is not None]  # type: ignore[misc]
+    return [e.node if type(e) is Port else e for e in node._edges if e is not None]  # type: ignore[misc]
 
 
 def _key(node: Node) -> float:
-    return _FIRST if type(node) is AccumulateGrad else node.seq
+    return _FIRST if type(node) is AccumulateGrad else node._seq
 
 
 def _push(heap: list[tuple[float, Node]], item: tuple[float, Node]) -> None:

@@ -1,8 +1,9 @@
 """PyTorch's CPU random numbers, bit for bit, as NumPy arrays.
 
-The source is the 32-bit Mersenne Twister, seeded with the low half of the seed. What makes the numbers
-PyTorch's is how many draws a value takes, which bits of them count, and the arithmetic after that:
-where PyTorch's build contracts a product and a sum into one rounding (FMA), so does this file.
+The source is the 32-bit Mersenne Twister, seeded with the low half of the seed. What makes the
+numbers PyTorch's is how many draws a value takes, which bits of them count, and the arithmetic
+after that: where PyTorch's build contracts a product and a sum into one rounding (FMA), so does
+this file.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradcli.engine import dtypes
+from gradcli.engine.device import device as Device
+from gradcli.engine.fma import fma32, fma64
+from gradcli.engine.tensor import Tensor, wrap
 
 Array = NDArray[Any]
 Shape = Sequence[int]
@@ -31,7 +35,7 @@ _BLOCK = 1 << 16
 # Integer ranges from here on take two draws a value.
 _WIDE = 1 << 28
 _DIGITS = {"f2": 11, "f4": 24, "f8": 53}
-_STATE = np.dtype(
+_STATE: Any = np.dtype(
     {
         "names": [
             *("seed", "left", "seeded", "next", "words"),
@@ -48,8 +52,7 @@ class Generator:
     """A source of random numbers with a state of its own (`torch.Generator`, on the CPU)."""
 
     def __init__(self, device: Any = "cpu") -> None:
-        if str(device) != "cpu":
-            raise RuntimeError(f"gradcli computes on the CPU only: no generator for {device}")
+        self._device = Device(device)
         self.lock = threading.RLock()
         self._source: np.random.RandomState | None = None
         self._seed = 67280421310721
@@ -57,11 +60,9 @@ class Generator:
         self._normal: float | None = None
 
     @property
-    def device(self) -> Any:
+    def device(self) -> Device:
         """The device, which is the CPU."""
-        from gradcli.engine.device import device
-
-        return device("cpu")
+        return self._device
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the sequence of this seed, any integer of 64 bits with or without a sign."""
@@ -82,12 +83,11 @@ class Generator:
         self.manual_seed(seed)
         return seed
 
-    def get_state(self) -> Any:
+    def get_state(self) -> Tensor:
         """The state as a byte tensor, laid out as PyTorch's."""
-        from gradcli.engine.tensor import wrap
-
         with self.lock:
-            words, position = self._twister().get_state()[1:3]
+            twister: Any = self._twister().get_state()
+            words, position = twister[1:3]
             state = np.zeros((), _STATE)
             state["seed"], state["seeded"], state["words"] = self._seed, 1, words
             state["left"] = _STATE_WORDS + 1 - position
@@ -99,9 +99,9 @@ class Generator:
 
     def set_state(self, state: Any) -> Generator:
         """Take a state that `get_state` returned."""
-        data = getattr(state, "array", None)
-        if data is None or data.dtype != np.uint8:
-            raise TypeError("expected a torch.ByteTensor, but got " + type(state).__name__)
+        if not isinstance(state, Tensor) or state.array.dtype != np.uint8:
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
+        data = state.memory()
         if data.size != _STATE.itemsize:
             raise RuntimeError("RNG state is wrong size")
         fields = np.frombuffer(np.ascontiguousarray(data).tobytes(), _STATE)[0]
@@ -109,8 +109,9 @@ class Generator:
         position = _STATE_WORDS + 1 - int(fields["left"])
         with self.lock:
             self._seed = int(fields["seed"])
-            source = self._source = np.random.RandomState(0)
+            source = np.random.RandomState(0)
             source.set_state(("MT19937", words, position, 0, 0.0))
+            self._start(source)
             self._fresh = position == _STATE_WORDS and int(fields["next"]) == 0
             self._normal = float(fields["normal"]) if fields["has_normal"] else None
         return self
@@ -120,17 +121,27 @@ class Generator:
         return Generator().set_state(self.get_state())
 
     _fresh = True
+    _raw: Any = None
 
     def _twister(self) -> np.random.RandomState:
         if self._source is None:
-            self._source, self._fresh = np.random.RandomState(self._seed & 0xFFFFFFFF), True
+            self._start(np.random.RandomState(self._seed & 0xFFFFFFFF))
+            self._fresh = True
+        assert self._source is not None
         return self._source
+
+    def _start(self, source: np.random.RandomState) -> None:
+        self._source = source
+        self._raw = source._bit_generator.random_raw
 
     def words(self, count: int) -> NDArray[np.uint32]:
         """The next `count` 32-bit draws."""
         source = self._twister()
         if count:
             self._fresh = False
+        if count < 1000:
+            # Of the two ways to the same draws, the quick one for a few.
+            return self._raw(count).astype(np.uint32)
         return source.randint(0, 1 << 32, count, np.uint32)
 
     def double_words(self, count: int) -> NDArray[np.uint64]:
@@ -138,15 +149,18 @@ class Generator:
         words = self.words(2 * count).astype(np.uint64)
         return (words[0::2] << np.uint64(32)) | words[1::2]
 
+    def integers(self, count: int, wide: bool) -> NDArray[np.uint64]:
+        """The next `count` draws, of 64 bits (wide) or 32."""
+        return self.double_words(count) if wide else self.words(count).astype(np.uint64)
+
     def floats(self, count: int) -> NDArray[np.float32]:
         """The next `count` values in [0, 1), a word each."""
         return _floats(self.words(count))
 
     def doubles(self, count: int) -> NDArray[np.float64]:
         """The next `count` values in [0, 1), two words each."""
-        result: NDArray[np.float64] = (
-            self.double_words(count) & np.uint64((1 << 53) - 1)
-        ) * 2.0**-53
+        result = (self.double_words(count) & np.uint64((1 << 53) - 1)).astype(np.float64)
+        result *= 2.0**-53
         return result
 
     def normal_pairs(self, count: int) -> list[float]:
@@ -184,7 +198,7 @@ def seed() -> int:
     return default_generator.seed()
 
 
-def get_rng_state() -> Any:
+def get_rng_state() -> Tensor:
     """The default generator's state, a byte tensor."""
     return default_generator.get_state()
 
@@ -223,7 +237,7 @@ def uniform(
         values = source.doubles(count) if dtype.itemsize == 8 else source.floats(count)
     if not standard:
         start, stop = values.dtype.type(low), values.dtype.type(high)
-        fma = _fma64 if dtype.itemsize == 8 else _fma32
+        fma = fma64 if dtype.itemsize == 8 else fma32
         values = fma(values, stop - start, start)
     result = values.astype(dtype, copy=False)
     if not standard or dtype.itemsize == 2:
@@ -242,7 +256,7 @@ def bernoulli(
     source = generator or default_generator
     count = math.prod(shape)
     with source.lock:
-        if isinstance(p, (np.ndarray, np.generic)):
+        if isinstance(p, np.ndarray):
             if not bool(((p >= 0) & (p <= 1)).all()):
                 raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
             draw = source.doubles if p.dtype.itemsize == 8 else source.floats
@@ -260,7 +274,9 @@ def dropout_mask(
     """What `dropout` multiplies by: zeros with probability `p`, `1 / (1 - p)` elsewhere."""
     if p in (0, 1):
         return np.full(shape, 1 - p, dtype)
-    return bernoulli(shape, dtype, 1 - p, generator) / dtype.type(1 - p)
+    kept = bernoulli(shape, dtype, 1 - p, generator)
+    kept /= dtype.type(1 - p)
+    return kept
 
 
 # -- normal ---------------------------------------------------------------------------------------
@@ -292,7 +308,7 @@ def normal(
     count = math.prod(shape)
     with source.lock:
         if count < _FILL or not contiguous:
-            values = _fma64(np.array(source.normal_pairs(count)), float(std), float(mean))
+            values = fma64(np.array(source.normal_pairs(count)), float(std), float(mean))
         elif dtype.itemsize == 8:
             values = _fill(source.doubles, count, count, _normal64, float(mean), float(std))
         else:
@@ -335,7 +351,7 @@ def _normal64(first: Array, second: Array, mean: float, std: float) -> tuple[Arr
     logs = np.fromiter(map(math.log, first.ravel().tolist()), np.float64, first.size)
     radius = np.sqrt(-2.0 * logs).reshape(first.shape)
     angle = 2.0 * math.pi * second
-    return _fma64(radius * np.cos(angle), std, mean), _fma64(radius * np.sin(angle), std, mean)
+    return fma64(radius * np.cos(angle), std, mean), fma64(radius * np.sin(angle), std, mean)
 
 
 _LOG = (
@@ -353,7 +369,7 @@ def _normal32(first: Array, second: Array, mean: Any, std: Any) -> tuple[Array, 
     f4 = np.float32
     radius = np.sqrt(f4(-2) * _log32(first))
     sin, cos = _sincos32(f4(2 * math.pi) * second)
-    return _fma32(radius * cos, std, mean), _fma32(radius * sin, std, mean)
+    return fma32(radius * cos, std, mean), fma32(radius * sin, std, mean)
 
 
 def _log32(x: Array) -> Array:
@@ -365,9 +381,9 @@ def _log32(x: Array) -> Array:
     x = np.where(small, x - f4(1) + x, x - f4(1))
     square = x * x
     y = _horner(x, _LOG) * x
-    y = _fma32(y, square, exponent * f4(-2.12194440e-4))
-    y = _fma32(square, f4(-0.5), y)
-    return _fma32(exponent, f4(0.693359375), x + y)
+    y = fma32(y, square, exponent * f4(-2.12194440e-4))
+    y = fma32(square, f4(-0.5), y)
+    return fma32(exponent, f4(0.693359375), x + y)
 
 
 def _sincos32(x: Array) -> tuple[Array, Array]:
@@ -375,11 +391,11 @@ def _sincos32(x: Array) -> tuple[Array, Array]:
     octant = ((x * f4(1.27323954473516)).astype(np.int32) + 1) & ~1
     rounded = octant.astype(f4)
     for part in _QUARTER:
-        x = _fma32(rounded, f4(part), x)
+        x = fma32(rounded, f4(part), x)
     square = x * x
     cos = _horner(square, _COS) * square
-    cos = _fma32(cos, square, square * f4(-0.5)) + f4(1)
-    sin = _fma32(_horner(square, _SIN) * square, x, x)
+    cos = fma32(cos, square, square * f4(-0.5)) + f4(1)
+    sin = fma32(_horner(square, _SIN) * square, x, x)
     straight = (octant & 2) == 0
     sin_sign = ((octant & 4) << 29).astype(np.int32)
     cos_sign = ((~(octant - 2) & 4) << 29).astype(np.int32)
@@ -392,35 +408,8 @@ def _sincos32(x: Array) -> tuple[Array, Array]:
 def _horner(x: Array, coefficients: Sequence[float]) -> Array:
     y: Any = np.float32(coefficients[0])
     for c in coefficients[1:]:
-        y = _fma32(x, y, np.float32(c))
+        y = fma32(x, y, np.float32(c))
     return np.asarray(y)
-
-
-def _fma32(a: Array, b: Any, c: Any) -> Array:
-    # The product of two float32 is exact in float64.
-    result = a.astype(np.float64)
-    result *= b
-    result += c
-    return result.astype(np.float32)
-
-
-def _fma64(a: Array, b: float, c: float) -> Array:
-    """a * b + c with one rounding, by Dekker's product and Knuth's sum."""
-    if c == 0 or b == 1 or abs(b) > 1e290:
-        return a * b + c
-    product = a * b
-    a_high, b_high = _split(a), _split(np.float64(b))
-    a_low, b_low = a - a_high, b - b_high
-    error = a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
-    total = product + c
-    part = total - product
-    rest = (product - (total - part)) + (c - part)
-    return np.asarray(total + (rest + error))
-
-
-def _split(a: Any) -> Any:
-    scaled = a * 134217729.0
-    return scaled - (scaled - a)
 
 
 # -- integers -------------------------------------------------------------------------------------
@@ -451,10 +440,7 @@ def randint(
     source = generator or default_generator
     span, count = stop - start, math.prod(shape)
     with source.lock:
-        if span >= _WIDE:
-            draws = source.double_words(count)
-        else:
-            draws = source.words(count).astype(np.uint64)
+        draws = source.integers(count, span >= _WIDE)
     values = (draws % np.uint64(span) + np.uint64(start % 2**64)).view(np.int64)
     return values.astype(dtype).reshape(shape)
 
@@ -472,10 +458,7 @@ def random(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = Non
     else:
         raise NotImplementedError(f"\"random_kernel_cpu\" not implemented for '{_word(dtype)}'")
     with source.lock:
-        if dtype.itemsize == 8:
-            draws = source.double_words(count)
-        else:
-            draws = source.words(count).astype(np.uint64)
+        draws = source.integers(count, dtype.itemsize == 8)
     return (draws % np.uint64(span)).astype(dtype).reshape(shape)
 
 
@@ -491,8 +474,7 @@ def randperm(n: int, dtype: np.dtype[Any], generator: Generator | None = None) -
     source = generator or default_generator
     order = list(range(n))
     with source.lock:
-        draw = source.words if n < (1 << 32) // 20 else source.double_words
-        draws = draw(max(n - 1, 0)).astype(np.uint64)
+        draws = source.integers(max(n - 1, 0), n >= (1 << 32) // 20)
     steps = (draws % np.arange(n, 1, -1, dtype=np.uint64)).tolist()
     for i, step in enumerate(steps):
         order[i], order[i + step] = order[i + step], order[i]
@@ -533,7 +515,7 @@ def cauchy(
     tangents = _mapped(
         shape, np.dtype(np.float64), lambda u: math.tan(math.pi * (u - 0.5)), generator
     )
-    return _cast(_fma64(tangents, float(sigma), float(median)), dtype)
+    return _cast(fma64(tangents, float(sigma), float(median)), dtype)
 
 
 def geometric(
@@ -559,7 +541,7 @@ def log_normal(
     source = generator or default_generator
     count = math.prod(shape)
     with source.lock:
-        logs = _fma64(np.array(source.normal_pairs(count)), float(std), float(mean))
+        logs = fma64(np.array(source.normal_pairs(count)), float(std), float(mean))
     values = np.fromiter(map(_exp, logs.tolist()), np.float64, count)
     return _cast(values, dtype).reshape(shape)
 

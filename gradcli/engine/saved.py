@@ -35,11 +35,11 @@ class Packed:
         return value
 
 
-def _pack(value: Any, hooks: tuple[Any, Any], is_result: bool) -> Any:
+def pack_value(value: Any, hooks: tuple[Any, Any], is_result: bool) -> Any:
     if value is None or type(value) is Packed:
         return value
     if type(value) is tuple:
-        return tuple(_pack(v, hooks, is_result) for v in value)
+        return tuple(pack_value(v, hooks, is_result) for v in value)
     if type(value) is Scalar:
         tensor = value.tensor()
     elif isinstance(value, Tensor):
@@ -63,13 +63,11 @@ def pack(node: Node, row: Row, stack: tuple[Any, ...]) -> None:
     """Send what a node saved through the innermost pair of hooks."""
     from gradcli.engine.hooks import node_hooks
 
-    if not node.saved:
+    if not node._saved or stack[-1][0] is None:
         return
-    if stack[-1][0] is None:
-        raise RuntimeError(stack[-1][1])
-    node.saved = tuple(
-        _pack(value, stack[-1], field not in row.position)
-        for field, value in zip(row.saved_fields, node.saved, strict=True)
+    node._saved = tuple(
+        pack_value(value, stack[-1], field not in row.position)
+        for field, value in zip(row.saved_fields, node._saved, strict=True)
     )
     node_hooks(node).packed = True
 
@@ -91,10 +89,10 @@ class Saved:
 
         node, row = self._node, self._node.row
         assert row is not None
-        if node.saved is None:
+        if node._saved is None:
             raise RuntimeError(FREED_MESSAGE)
         at = row.saved_fields.index(self._field)
-        value = node.saved[at] if self._index is None else node.saved[at][self._index]
+        value = node._saved[at] if self._index is None else node._saved[at][self._index]
         if value is None:
             raise RuntimeError("Can't register hooks on a SavedTensor whose value is None.")
         if type(value) is Packed:
@@ -102,12 +100,12 @@ class Saved:
                 "Calling register_hooks on a saved tensor with hooks already registered is not "
                 "supported"
             )
-        packed = _pack(value, (pack_hook, unpack_hook), self._field not in row.position)
+        packed = pack_value(value, (pack_hook, unpack_hook), self._field not in row.position)
         if self._index is not None:
-            items = list(node.saved[at])
+            items = list(node._saved[at])
             items[self._index] = packed
             packed = tuple(items)
-        node.saved = (*node.saved[:at], packed, *node.saved[at + 1 :])
+        node._saved = (*node._saved[:at], packed, *node._saved[at + 1 :])
         node_hooks(node).packed = True
 
     def unpack(self) -> Any:

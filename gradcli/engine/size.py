@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import Any
+
+
+def _integer(i: int, n: Any) -> int:
+    if isinstance(n, float) or not hasattr(n, "__index__"):
+        raise TypeError(
+            f"torch.Size() takes an iterable of 'int' (item {i} is '{type(n).__name__}')"
+        )
+    return int(n.__index__())
 
 
 class Size(tuple[int, ...]):
     """A tuple of sizes; slices and sums of it are sizes too."""
 
     __slots__ = ()
+
+    def __new__(cls, sizes: Iterable[Any] = ()) -> Size:
+        out = super().__new__(cls, sizes)
+        for n in out:
+            if type(n) is not int:
+                return super().__new__(cls, [_integer(i, n) for i, n in enumerate(out)])
+        return out
 
     def numel(self) -> int:
         """The number of elements of a tensor of this size."""
@@ -20,10 +36,16 @@ class Size(tuple[int, ...]):
         return Size(found) if isinstance(index, slice) else found
 
     def __add__(self, other: Any) -> Any:
-        return Size(super().__add__(tuple(other)))
+        if not isinstance(other, tuple):
+            raise TypeError(
+                f"can only concatenate tuple (not {type(other).__name__}) to torch.Size"
+            )
+        return Size(super().__add__(other))
 
     def __radd__(self, other: Any) -> Any:
-        return Size(tuple(other) + tuple(self))
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return Size((*other, *self))
 
     def __mul__(self, n: Any) -> Any:
         return Size(super().__mul__(n))

@@ -1,8 +1,8 @@
 """The tensor: an array, where its gradient goes, and PyTorch's attributes.
 
-Functions of tensors are rows of the operator table, which adds them as methods and operators; this class
-holds what belongs to a tensor itself. Rare state (gradient, hooks, versions, view) lives in the instance's
-dictionary, made on demand; class attributes are its defaults.
+Functions of tensors are rows of the operator table, which adds them as methods and operators; this
+class holds what belongs to a tensor itself. Rare state (gradient, hooks, versions, view) lives in
+the instance's dictionary, made on demand; class attributes are its defaults.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class Tensor(metaclass=_Methods):
     inference = False
     retained = False
     accumulates: Any = None  # weak reference to the AccumulateGrad
+    tangent: Any = None  # (level, tensor) in forward mode
     __array_priority__ = 1000
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -115,6 +116,8 @@ class Tensor(metaclass=_Methods):
 
     def _set_requires_grad(self, value: bool, refusal: str) -> None:
         if not self.is_leaf:
+            if value and refusal is not ONLY_FLOATING:
+                return  # requires_grad_() on a result asks for what holds already
             raise RuntimeError(_NON_LEAF + ("" if value else _NON_LEAF_OFF))
         if value and self.inference and not modes.current().inference:
             raise RuntimeError(
@@ -316,10 +319,15 @@ class Tensor(metaclass=_Methods):
     def data(self, value: Any) -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        if self.node is not None and value.array.dtype not in dtypes.DIFFERENTIABLE:
+            raise RuntimeError(
+                "data set to a tensor that requires gradients must be floating point or complex "
+                "dtype"
+            )
         self.array = value.memory()
         node = self.accumulates() if self.accumulates is not None else None
         if node is not None:
-            node.shape, node.dtype = self.array.shape, self.array.dtype
+            node._shape, node._dtype = self.array.shape, self.array.dtype
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -441,12 +449,15 @@ class Tensor(metaclass=_Methods):
     def _number(self) -> Any:
         if self.array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
-        if self.node is not None:
-            warnings.warn(_TO_SCALAR, UserWarning, stacklevel=3)
         return self.array.item()
 
     def __float__(self) -> float:
-        return float(self._number())
+        if self.node is not None and self.array.size == 1:
+            warnings.warn(_TO_SCALAR, UserWarning, stacklevel=2)
+        value = self._number()
+        if isinstance(value, complex) and value.imag:
+            raise RuntimeError("value cannot be converted to type double without overflow")
+        return float(value.real)
 
     def __int__(self) -> int:
         return int(self._number())
@@ -547,10 +558,17 @@ class Tensor(metaclass=_Methods):
         return NotImplemented if row is None else row(*args, **kwargs)
 
 
+# PyTorch's signature has no annotations.
+Tensor.backward.__annotations__.clear()
+
 # NumPy's functions as rules use them: what they mean on tensors. Filled by the operator table.
 NUMPY: dict[Any, Callable[..., Any]] = {}
 
-_CTYPES = {"float64": "double", "float32": "float", "float16": "c10::Half", "int64": "long"}
+_CTYPES = {
+    **{"float64": "double", "float32": "float", "float16": "c10::Half", "int64": "long int"},
+    **{"int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char"},
+    **{"complex64": "c10::complex<float>", "complex128": "c10::complex<double>"},
+}
 _NOT_A_LEAF = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
     "attribute won't be populated during autograd.backward(). If you indeed want the .grad field to "
@@ -605,10 +623,10 @@ def link_result(node: Node | Port, versions: Versions) -> None:
     if type(node) is Port:
         node, nr = node.node, node.nr
     assert isinstance(node, Node)
-    if node.saved:
-        if node.written is None:
-            node.written = {}
-        node.written[nr] = versions
+    if node._saved and node._row is not None and nr in node._row.saved_results:
+        if node._written is None:
+            node._written = {}
+        node._written[nr] = versions
 
 
 def track_view(out: Tensor, source: Tensor, many: bool, state: Any) -> Tensor:

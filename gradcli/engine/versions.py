@@ -27,10 +27,10 @@ class Versions:
 
     def bump(self) -> None:
         """Count a write that happens now."""
-        global written
-        written = True
+        global last
+        last = tick()
         stamps = self.stamps
-        stamps.append(tick())
+        stamps.append(last)
         if len(stamps) > 2 * _KEPT:
             self.forgotten += _KEPT
             del stamps[:_KEPT]
@@ -44,5 +44,5 @@ class Versions:
         return self.forgotten + sum(stamp < tick for stamp in self.stamps)
 
 
-# Whether this process has ever written in place: until then no node has to be checked.
-written = False
+# When this process last wrote in place: younger nodes need not be checked.
+last = 0

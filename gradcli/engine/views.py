@@ -1,11 +1,13 @@
 """Writing in place: what may be written, version counters, and the history of bases and views.
 
-A tensor over written memory gets a new history. For a view that is its base's history too: the base gets
-a CopySlices node, and every view of it works its own node out anew (AsStridedBackward0) when asked.
+A tensor over written memory gets a new history. For a view that is its base's history too: the base
+gets a CopySlices node, and every view of it works its own node out anew (AsStridedBackward0) when
+asked.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +15,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from gradcli.engine import dtypes, modes, versions
-from gradcli.engine.node import Node, Port, new
+from gradcli.engine.node import FREED_MESSAGE, Node, Port, new
 from gradcli.engine.tensor import LAZY, Tensor, edge, link_result, wrap
 
 _SPLIT = (
@@ -59,9 +61,7 @@ def _refuse_view(view: Tensor, happened: str) -> None:
 
 def short_name(node: Node) -> str:
     """A node's name in messages: without Backward and its number."""
-    name = node.name()
-    head, found, tail = name.rpartition("Backward")
-    return head if found and tail.isdigit() else name
+    return re.sub(r"Backward\d*$", "", node.name())
 
 
 def check_writable(tensor: Tensor, recorded: bool) -> None:
@@ -130,8 +130,8 @@ def _castable(source: str, target: str) -> bool:
 def inplace(row: Callable[..., Any], tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Run an operation and write its result over its first operand; returns that tensor.
 
-    The rules see the operand as it was before. Raises RuntimeError, in PyTorch's words, for leaves that
-    require grad, forbidden views, and results that do not fit.
+    The rules see the operand as it was before. Raises RuntimeError, in PyTorch's words, for leaves
+    that require grad, forbidden views, and results that do not fit.
     """
     if not isinstance(tensor, Tensor):
         raise TypeError(f"an in-place operation needs a Tensor, not {type(tensor).__name__}")
@@ -143,16 +143,18 @@ def inplace(row: Callable[..., Any], tensor: Tensor, *args: Any, **kwargs: Any) 
     before = wrap(np.array(tensor.array, copy=True) if recorded else tensor.array)
     before.wrapped = tensor.wrapped
     before.node = edge(tensor) if recorded else None
+    before.tangent = tensor.tangent
     out = row(before, *args, **kwargs)
+    tensor.tangent = out.tangent
     node = out.node
     if isinstance(node, Port):
         node = node.node
     values = out.array
     store(tensor, values)
     if node is not None and node is not LAZY:
-        if node.saved and tensor.versions is not None:
+        if node._saved and tensor.versions is not None:
             link_result(node, tensor.versions)
-            node.result_tick = versions.tick()
+            node._result_tick = versions.tick()
         rebase(tensor, node)
     return tensor
 
@@ -201,12 +203,12 @@ def regenerate(view: Tensor) -> Node:
     base = view.base
     assert base is not None
     node = new(AsStridedBackward0)
-    node.edges = (edge(base),)
-    node.saved = ()
+    node._edges = (edge(base),)
+    node._saved = ()
     array, source = view.memory(), base.memory()
     node.geometry = (source, array)
-    node.seq = versions.tick()
-    node.shape, node.dtype = array.shape, array.dtype
+    node._seq = versions.tick()
+    node._shape, node._dtype = array.shape, array.dtype
     view.stale, view.node = False, node
     if view.retained:
         view.retained = False
@@ -294,7 +296,8 @@ class CopySlices(Node):
     """The history of a base that was written through a view of it."""
 
     __slots__ = ()
-    inner: Any
+    _rare = True
+    inner_edges: tuple[Any, ...]
     geometry: tuple[Any, Any]
 
     def name(self) -> str:
@@ -321,26 +324,18 @@ class CopySlices(Node):
         return (memory[whole].reshape(layout.source_shape), *inner[1:])
 
     def _inner_gradients(self, grad: Any, recorded: bool) -> tuple[Any, ...]:
-        from gradcli.engine.backward import fit
+        from gradcli.engine.backward import check_versions, fit
 
-        inner = self.inner
-        if inner is None:
-            from gradcli.engine.node import FREED_MESSAGE
-
+        if self._saved is None:
             raise RuntimeError(FREED_MESSAGE)
+        inner = self._saved[0]
+        if inner._seq < versions.last and inner._row is not None:
+            check_versions(inner)
         grads = inner.apply_recorded(grad) if recorded else inner.apply(grad)
         return tuple(
             g if g is None or e is None else fit(g, e, inner, i)
             for i, (g, e) in enumerate(zip(grads, self.inner_edges, strict=True))
         )
-
-    def free(self) -> None:
-        if self.inner is not None:
-            self.inner.free()
-            self.inner = None
-
-    def frees(self) -> bool:
-        return self.inner is not None
 
 
 CopySlices.__module__ = "builtins"
@@ -353,13 +348,13 @@ def copy_slices(base: Tensor, view: Tensor, inner: Node) -> CopySlices:
     first = edge(base) if base.requires_grad else None
     # Inside, the first gradient has the view's shape and always has to be there.
     target = Port(node, 0, array.shape, array.dtype)
-    node.inner, node.inner_edges = inner, (target, *inner.edges[1:])
-    inner.edges = node.inner_edges
-    node.edges = (first, *node.inner_edges[1:])
-    node.saved = ()
+    node.inner_edges = (target, *inner._edges[1:])
+    inner._edges = node.inner_edges
+    node._edges = (first, *node.inner_edges[1:])
+    node._saved = (inner,)
     node.geometry = (base.memory(), array)
-    node.seq = versions.tick()
-    node.shape, node.dtype = base.array.shape, base.array.dtype
+    node._seq = versions.tick()
+    node._shape, node._dtype = base.array.shape, base.array.dtype
     return node
 
 

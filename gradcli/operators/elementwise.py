@@ -333,9 +333,15 @@ class abs:
     self = lambda g, self: g * sgn(self)
 
 
+def _sign(self: Array) -> Array:
+    signs = np.sign(self)
+    # PyTorch's sign of NaN is 0.
+    return where(np.isnan(self), signs.dtype.type(0), signs) if self.dtype.kind == "f" else signs
+
+
 def _sgn(self: Array) -> Array:
     if self.dtype.kind != "c":
-        return np.sign(self)
+        return _sign(self)
     size = np.abs(self)
     return where(size == 0, 0, self / where(size == 0, 1, size))
 
@@ -369,7 +375,7 @@ def _keeping_integers(ufunc: Any) -> Any:
     return kernel
 
 
-sign = _still(np.sign, "SignBackward0", "sign", "-1, 0 or 1 by the sign.")
+sign = _still(_sign, "SignBackward0", "sign", "-1, 0 or 1 by the sign.", np.sign)
 floor = _still(_keeping_integers(np.floor), "FloorBackward0", "floor", "Rounded down.", np.floor)
 ceil = _still(_keeping_integers(np.ceil), "CeilBackward0", "ceil", "Rounded up.", np.ceil)
 trunc = _still(

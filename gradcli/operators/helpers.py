@@ -24,8 +24,10 @@ def is_complex(value: Any) -> bool:
 
 def conj(value: Any) -> Any:
     """The complex conjugate; a real value itself."""
-    return value.conjugate() if is_complex(value) and not isinstance(value, Tensor) else (
-        value.conj() if is_complex(value) else value
+    return (
+        value.conjugate()
+        if is_complex(value) and not isinstance(value, Tensor)
+        else (value.conj() if is_complex(value) else value)
     )
 
 
@@ -36,6 +38,15 @@ def zeros_like(value: Any) -> Any:
     if isinstance(value, Tensor):
         return wrap(np.zeros_like(value.array))
     return value.zeros_like()
+
+
+def new_zeros(value: Any, shape: tuple[int, ...]) -> Any:
+    """Zeros of a shape, of the dtype of an array or tensor; never part of a graph."""
+    if is_array(value):
+        return np.zeros(shape, value.dtype)
+    if isinstance(value, Tensor):
+        return wrap(np.zeros(shape, value.array.dtype))
+    return value.new_zeros(shape)
 
 
 def masked_fill(value: Any, mask: Any, number: Any) -> Any:

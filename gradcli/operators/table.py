@@ -1,17 +1,19 @@
 """The one table: every function of the language and of the Python API, from one place.
 
-A *row* (decorator `operator`) is a kernel with its node and rules; it is a function of its name at once.
-A *function* (decorator `function`) is Python over rows: it picks one by its arguments, or composes
-several as PyTorch composes them. From the table come the Python functions, the methods, the in-place
-forms, the language's names, `gradcli ops`, the completions and the sweeps of the tests.
+A *row* (decorator `operator`) is a kernel with its node and rules; it is a function of its name at
+once. A *function* (decorator `function`) is Python over rows: it picks one by its arguments, or
+composes several as PyTorch composes them. From the table come the Python functions, the methods,
+the in-place forms, the language's names, `gradcli ops`, the completions and the sweeps of the
+tests.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 from collections.abc import Callable, Iterable
 from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,10 +27,6 @@ Array = Any
 Arrays = Any
 Row = engine.Row
 
-FAMILIES = (
-    *("arithmetic", "elementwise", "reductions", "shapes", "indexing", "linalg"),
-    *("creation", "inplace", "special", "statistics", "nn", "losses", "fft", "convolution"),
-)
 FUNCTIONS: dict[str, Function] = {}
 ROWS: list[Row] = []
 CONSTANTS: dict[str, Any] = {"pi": np.pi, "inf": np.inf, "nan": np.nan} | dtypes.NAMES
@@ -101,8 +99,15 @@ class Function:
 
 
 # -- filling the table ----------------------------------------------------------------------------
+_LARGER = {  # modules that are part of a family
+    **{"products": "linalg", "einsum": "linalg", "decompositions": "linalg"},
+    **{"activations": "nn", "normalizations": "nn", "pooling": "nn", "convolution": "nn"},
+}
+
+
 def _family(module: str) -> str:
-    return module.rpartition(".")[2]
+    name = module.rpartition(".")[2]
+    return _LARGER.get(name, name)
 
 
 def _enter(entry: Function, numpy: Any) -> None:
@@ -129,11 +134,11 @@ def operator(
 ) -> Callable[[type], Row]:
     """A row, entered as a function of its own name unless public=False.
 
-    See `gradcli.engine.operator.operator` for the facts about the row. aliases: further names. method,
-    inplace: whether `x.NAME()` and `x.NAME_()` exist. samples: calls in the language, for tests and
-    documentation. name: the public name, where the class cannot carry it. numpy: the NumPy functions
-    that mean this row in rules (a ufunc kernel always does). scalar_of: the row in whose place this one
-    is recorded when rules multiply by a plain number.
+    See `gradcli.engine.operator.operator` for the facts about the row. aliases: further names.
+    method, inplace: whether `x.NAME()` and `x.NAME_()` exist. samples: calls in the language, for
+    tests and documentation. name: the public name, where the class cannot carry it. numpy: the
+    NumPy functions that mean this row in rules (a ufunc kernel always does). scalar_of: the row in
+    whose place this one is recorded when rules multiply by a plain number.
     """
     make = engine.operator(kernel, node, **facts)
 
@@ -219,11 +224,9 @@ def function(
 # -- looking things up ----------------------------------------------------------------------------
 @cache
 def load() -> None:
-    """Import every family."""
-    for family in FAMILIES:
-        module = f"{__package__}.{family}"
-        if importlib.util.find_spec(module) is not None:
-            importlib.import_module(module)
+    """Import every family: all modules beside this one."""
+    for file in sorted(Path(__file__).parent.glob("[a-z]*.py")):
+        import_module(f"{__package__}.{file.stem}")
 
 
 def resolve(name: str) -> Any:

@@ -1,0 +1,73 @@
+"""gradcli: a differentiator of expressions and an inspector of backward graphs.
+
+The module speaks PyTorch's language: `import gradcli as torch` gives its functions of tensors, its
+`autograd`, `linalg`, `nn.functional` and the other namespaces, on an engine of NumPy. Everything is
+loaded when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from gradcli.version import __version__
+
+# Where the names that are not in the operator table live.
+_HOME = {
+    **dict.fromkeys(["Tensor"], "gradcli.engine.tensor"),
+    "Size": "gradcli.engine.size",
+    "device": "gradcli.engine.device",
+    **dict.fromkeys(["finfo", "iinfo"], "gradcli.engine.finfo"),
+    **dict.fromkeys(["Generator", "default_generator"], "gradcli.engine.random"),
+    **dict.fromkeys(
+        ["dtype", "get_default_dtype", "set_default_dtype"],
+        "gradcli.engine.dtypes",
+    ),
+    **dict.fromkeys(
+        [
+            *("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled"),
+            *("is_inference_mode_enabled", "is_anomaly_enabled", "is_anomaly_check_nan_enabled"),
+        ],
+        "gradcli.engine.modes",
+    ),
+    "set_printoptions": "gradcli.engine.printing",
+    **dict.fromkeys(["evaluate", "parse"], "gradcli.language"),
+    "inspect": "gradcli.graphs",
+    "compile": "gradcli.plan",
+}
+_NAMESPACES = frozenset(
+    [
+        *("autograd", "linalg", "special", "fft", "nn", "func", "testing", "return_types"),
+        *("engine", "operators", "language", "graphs", "calculus", "plan", "commands"),
+    ]
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    elif name in _NAMESPACES:
+        return import_module(f"gradcli.{name}")
+    elif name.startswith("__"):
+        raise AttributeError(f"module 'gradcli' has no attribute {name!r}")
+    else:
+        value = _table(name)
+    globals()[name] = value
+    return value
+
+
+def _table(name: str) -> Any:
+    table = import_module("gradcli.operators.table")
+    found = table.resolve(name)
+    if found is None:
+        raise AttributeError(f"module 'gradcli' has no attribute {name!r}")
+    return found.call if isinstance(found, table.Function) else found
+
+
+def __dir__() -> list[str]:
+    table = import_module("gradcli.operators.table")
+    plain = [n for n in table.names() if "." not in n]
+    return sorted({*plain, *_HOME, *_NAMESPACES, "__version__"})
+
+
+__all__ = ["__version__"]

@@ -1,0 +1,39 @@
+"""torch.autograd: differentiation, custom operations, modes and checks."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from gradcli.autograd import graph
+from gradcli.engine.backward import backward, grad
+from gradcli.engine.function import Function
+from gradcli.engine.modes import (
+    detect_anomaly,
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_detect_anomaly,
+    set_grad_enabled,
+)
+from gradcli.engine.tensor import Tensor as Variable
+
+_LATER = {
+    "gradcheck": "gradcli.calculus.gradcheck",
+    "gradgradcheck": "gradcli.calculus.gradcheck",
+    "GradcheckError": "gradcli.calculus.gradcheck",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    if name in ("functional", "forward_ad", "function", "variable"):
+        return import_module(f"gradcli.autograd.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = [
+    *("Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "graph"),
+    *("inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"),
+]

@@ -1,0 +1,17 @@
+"""torch.autograd.graph: nodes, edges and hooks of the backward graph."""
+
+from gradcli.engine.edges import (
+    GradientEdge,
+    disable_saved_tensors_hooks,
+    get_gradient_edge,
+    increment_version,
+    register_multi_grad_hook,
+    save_on_cpu,
+    saved_tensors_hooks,
+)
+from gradcli.engine.node import Node
+
+__all__ = [
+    *("GradientEdge", "Node", "disable_saved_tensors_hooks", "get_gradient_edge"),
+    *("increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"),
+]

@@ -1,0 +1,1 @@
+"""What is built on the engine: forward mode, Jacobians, Hessians, checks, derivatives as text."""

@@ -1,0 +1,268 @@
+"""Forward mode: dual numbers, pushed through the same rules as reverse mode.
+
+After every operation the engine calls `_push` (the state's `intercept`): a linear row is applied to the
+tangents, a bilinear one by the product rule, an elementwise rule takes the tangent in the place of the
+gradient, and any other row's product is the transpose of its vector-Jacobian product (J. Townsend, 2017),
+which differentiates the rule once more.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradcli.engine import dtypes, modes
+from gradcli.engine.backward import fit, grad
+from gradcli.engine.function import BackwardCFunction
+from gradcli.engine.node import Node, Port, new
+from gradcli.engine.operator import Row
+from gradcli.engine.tensor import Scalar, Tensor, wrap
+
+_levels: list[int] = []
+
+
+class UnpackedDualTensor(NamedTuple):
+    """A dual number taken apart."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+class dual_level(modes.Mode):
+    """Inside, tangents travel with the tensors that `make_dual` has given them to."""
+
+    def values(self) -> dict[str, Any]:
+        return {"intercept": _push}
+
+    def __enter__(self) -> int:
+        if _levels:
+            raise RuntimeError("Nested forward mode AD is not supported at the moment")
+        super().__enter__()
+        _levels.append(0)
+        return 0
+
+    def __exit__(self, *error: object) -> None:
+        _levels.pop()
+        super().__exit__(*error)
+
+
+def enter_dual_level() -> int:
+    """Enter a level without a `with`; leave it with `exit_dual_level`."""
+    mode = dual_level()
+    _open.append(mode)
+    return mode.__enter__()
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Leave the level that `enter_dual_level` entered."""
+    if not _open:
+        raise RuntimeError("Trying to exit a forward AD level but no level is currently active.")
+    _open.pop().__exit__()
+
+
+_open: list[dual_level] = []
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """The tensor with a tangent of the same shape and dtype; only inside `dual_level`."""
+    if not _levels:
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
+            "enter_dual_level() first."
+        )
+    for value in (tensor, tangent):
+        if not (value.is_floating_point() or value.is_complex()):
+            which = "primal" if value is tensor else "tangent"
+            raise ValueError(f"Expected {which} to be floating point or complex, but got: "
+                             f"{value.dtype}")
+    if tensor.shape != tangent.shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original "
+            f"Tensor, this is not supported. Tensor is of size {list(tensor.shape)} while the given "
+            f"forward gradient is of size {list(tangent.shape)}."
+        )
+    with modes.no_grad() if tensor.node is None else modes.enable_grad():
+        before = modes.change(intercept=None)
+        try:
+            out = tensor.view_as(tensor)
+        finally:
+            modes.restore(before)
+    out.tangent = (_levels[-1], tangent)
+    return out
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """The tensor and its tangent; None where it has none, or outside of a level."""
+    if not _levels:
+        return UnpackedDualTensor(tensor, None)
+    return UnpackedDualTensor(tensor, _tangent(tensor))
+
+
+def _tangent(value: Any) -> Tensor | None:
+    found = getattr(value, "tangent", None) if isinstance(value, Tensor) else None
+    return found[1] if found is not None else None
+
+
+def _push(row: Any, values: Any, outputs: Any) -> None:
+    if not any(_tangent(v) is not None for v in _flat(values)):
+        return
+    before = modes.change(intercept=None)
+    try:
+        if isinstance(row, BackwardCFunction):
+            tangents = _custom(row, values, outputs)
+        else:
+            tangents = _row(row, list(values), list(outputs))
+    finally:
+        modes.restore(before)
+    for out, tangent in zip(outputs, tangents, strict=False):
+        if tangent is not None and isinstance(out, Tensor):
+            out.tangent = (0, tangent)
+
+
+def _flat(values: Any) -> list[Any]:
+    found = []
+    for v in values:
+        found += list(v) if isinstance(v, (list, tuple)) else [v]
+    return found
+
+
+def _custom(ctx: BackwardCFunction, args: Any, outputs: Any) -> list[Any]:
+    saved = ctx.saved_for_forward
+    if saved is not None:
+        ctx._saved = ctx._saved or tuple(saved)
+    result = ctx._function.jvp(ctx, *(_tangent(a) for a in args))
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+def _row(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:
+    if not row.rules:
+        return [None] * len(outputs)
+    if not any(o.array.dtype in dtypes.DIFFERENTIABLE for o in outputs):
+        return [None] * len(outputs)
+    if row.kind == "linear":
+        return [_linear(row, values)]
+    if row.kind == "bilinear":
+        return [_bilinear(row, values)]
+    if row.kind == "elementwise":
+        return [_elementwise(row, values, outputs)]
+    return _transposed(row, values, outputs)
+
+
+def _zeros(value: Any) -> Tensor:
+    return wrap(np.zeros_like(value.array))
+
+
+def _linear(row: Row, values: list[Any]) -> Any:
+    args = list(values)
+    for i in row.differentiated:
+        if row.kinds[i] == "list":
+            args[i] = [_tangent(v) if _tangent(v) is not None else _zeros(v) for v in values[i]]
+        elif values[i] is not None:
+            own = _tangent(values[i])
+            args[i] = own if own is not None else _zeros(values[i])
+    return row.general(tuple(args), {}) if not row.keyword_only else _call(row, args)
+
+
+def _call(row: Row, args: list[Any]) -> Any:
+    at = len(args) - row.keyword_only
+    return row.general(tuple(args[:at]), dict(zip(row.names[at:], args[at:], strict=True)))
+
+
+def _bilinear(row: Row, values: list[Any]) -> Any:
+    total: Any = None
+    for i in row.differentiated:
+        own = _tangent(values[i])
+        if own is None:
+            continue
+        args = [v.tensor() if type(v) is Scalar else v for v in values]
+        args[i] = own
+        part = row.general(tuple(args), {})
+        total = part if total is None else total + part
+    return total
+
+
+def _field(row: Row, field: str, values: list[Any], outputs: list[Tensor]) -> Any:
+    if field in row.outputs:
+        return outputs[row.outputs.index(field)]
+    i = row.position.get(field)
+    if i is None:
+        return row._option(field, values)
+    value = values[i]
+    return value.tensor() if type(value) is Scalar else value
+
+
+def _elementwise(row: Row, values: list[Any], outputs: list[Tensor]) -> Any:
+    total: Any = None
+    for targets, rule, needs, masked in zip(
+        row.targets, row.rules.values(), row.needs, row.masked, strict=True
+    ):
+        if masked or len(targets) > 1:
+            return _transposed(row, values, outputs)[0]
+        own = _tangent(values[targets[0]])
+        if own is None:
+            continue
+        fields = [_field(row, n, values, outputs) for n in needs]
+        complex_ = outputs[0].is_complex()
+        part = rule(own.conj() if complex_ else own, *fields)
+        part = part.conj() if complex_ else part
+        total = part if total is None else total + part
+    if total is not None and total.shape != outputs[0].shape:
+        total = total.expand(outputs[0].shape)
+    return total
+
+
+def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:
+    """The product as the derivative of the rule by its gradient."""
+    count = len(outputs) if row.many else row.differentiable
+    diff = [k for k in range(count) if outputs[k].array.dtype in dtypes.DIFFERENTIABLE]
+    node = new(Node)
+    edges: list[Any] = []
+    operands: list[Any] = []
+    for i in row.differentiated:
+        for v in values[i] if row.kinds[i] == "list" else [values[i]]:
+            has = _tangent(v) is not None
+            edges.append(Port(node, 0, v.array.shape, v.array.dtype) if has else None)
+            operands.append(v)
+    node._edges = tuple(edges)
+    with modes.enable_grad():
+        dummies = [
+            wrap(np.zeros_like(outputs[k].array), requires_grad=True) if k in diff else None
+            for k in range(count)
+        ]
+        given: Any = dummies[0] if count == 1 and not row.many else list(dummies)
+        pulled = row.backward_on(node, given, lambda f: _field(row, f, values, outputs))
+        products, tangents = [], []
+        for e, v, p in zip(edges, operands, pulled, strict=True):
+            if e is None or p is None:
+                continue
+            p = fit(p, e, _Named(row.node_type))
+            if p.requires_grad:
+                products.append(p)
+                tangents.append(_tangent(v))
+        if not products:
+            return [wrap(np.zeros_like(o.array)) for o in outputs[:count]]
+        wanted = [d for d in dummies if d is not None]
+        found = grad(products, wanted, tangents, create_graph=True, materialize_grads=True)
+    results: list[Any] = [None] * len(outputs)
+    for k, f in zip(diff, found, strict=True):
+        results[k] = f
+    return results
+
+
+class _Named(Node):
+    """A stand-in whose name messages carry."""
+
+    __slots__ = ("_kind",)
+
+    def __init__(self, kind: type) -> None:
+        self._kind = kind
+
+    def name(self) -> str:
+        return self._kind.__name__
+
+
+__all__ = [
+    *("UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual"),
+    "unpack_dual",
+]

@@ -1,0 +1,422 @@
+"""`torch.autograd.functional`: products with Jacobians and Hessians, and the matrices themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import modes
+from gradcli.engine.backward import grad
+from gradcli.engine.tensor import Tensor, wrap
+
+Tensors = tuple[Tensor, ...]
+_STRICT = "This is not allowed in strict mode."
+
+
+def _as_tuple(value: Any, what: str, function: str) -> tuple[bool, Tensors]:
+    if isinstance(value, Tensor):
+        return False, (value,)
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(
+            f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the "
+            f"given {what} has type {type(value)}."
+        )
+    for i, item in enumerate(value):
+        if not isinstance(item, Tensor):
+            raise TypeError(
+                f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but "
+                f"the value at index {i} has type {type(item)}."
+            )
+    return True, tuple(value)
+
+
+def _fresh(inputs: Tensors, create_graph: bool) -> Tensors:
+    """The inputs as variables of their own; connected to the given ones where asked."""
+    if create_graph:
+        return tuple(t.view_as(t) if t.requires_grad else _leaf(t) for t in inputs)
+    return tuple(_leaf(t) for t in inputs)
+
+
+def _leaf(tensor: Tensor) -> Tensor:
+    return tensor.detach().requires_grad_()
+
+
+def _validated(v: Tensors, other: Tensors, is_tuple: bool) -> None:
+    if len(v) != len(other):
+        if is_tuple:
+            raise RuntimeError(
+                f"v is a tuple of invalid length: should be {len(other)} but got {len(v)}."
+            )
+        raise RuntimeError("The given v should contain a single Tensor.")
+    for i, (mine, wanted) in enumerate(zip(v, other, strict=True)):
+        if mine.shape != wanted.shape:
+            where = f"Entry {i} in " if is_tuple else ""
+            raise RuntimeError(
+                f"{where}v has invalid size: should be {wanted.shape} but got {mine.shape}."
+            )
+
+
+def _pulled(
+    outputs: Tensors, inputs: Tensors, seeds: Any, create_graph: bool, strict: bool, message: str
+) -> Tensors:
+    """Gradients with zeros where there is no dependence; in strict mode that is an error."""
+    pairs = [(o, s) for o, s in zip(outputs, seeds, strict=True) if o.requires_grad]
+    if not pairs:
+        grads: tuple[Tensor | None, ...] = (None,) * len(inputs)
+    else:
+        grads = grad(
+            [o for o, _ in pairs],
+            inputs,
+            [s for _, s in pairs],
+            create_graph=create_graph,
+            retain_graph=True,
+            allow_unused=True,
+        )
+    filled = []
+    for i, (g, t) in enumerate(zip(grads, inputs, strict=True)):
+        if g is None and strict:
+            raise RuntimeError(message.format(i))
+        filled.append(wrap(np.zeros(t.shape, t.array.dtype)) if g is None else g)
+    return tuple(filled)
+
+
+_INDEPENDENT = "The output of the user-provided function is independent of input {}. " + _STRICT
+_HESSIAN_INDEPENDENT = (
+    "The jacobian of the user-provided function is independent of input {}. " + _STRICT
+)
+
+
+def _check_outputs(outputs: Tensors, strict: bool) -> None:
+    for i, o in enumerate(outputs):
+        if strict and not o.requires_grad:
+            raise RuntimeError(
+                f"Output {i} of the user-provided function does not require gradients. The outputs "
+                "must be computed in a differentiable manner from the input when running in strict "
+                "mode."
+            )
+
+
+def _unwrapped(values: Tensors, is_tuple: bool) -> Any:
+    return values if is_tuple else values[0]
+
+
+def _released(values: Any, create_graph: bool) -> Any:
+    if create_graph:
+        return values
+    if isinstance(values, tuple):
+        return tuple(_released(v, False) for v in values)
+    return values.detach()
+
+
+def _single_seed(outputs: Tensors) -> Tensors:
+    if len(outputs) != 1 or outputs[0].numel() != 1:
+        raise RuntimeError(
+            "The vector v can only be None if the user-provided function returns a single Tensor "
+            "with a single element."
+        )
+    return (wrap(np.ones(outputs[0].shape, outputs[0].array.dtype)),)
+
+
+def vjp(
+    func: Callable[..., Any],
+    inputs: Any,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """(outputs, v-transposed times Jacobian)."""
+    with modes.enable_grad():
+        many, given = _as_tuple(inputs, "inputs", "vjp")
+        variables = _fresh(given, create_graph)
+        many_out, outputs = _as_tuple(
+            func(*variables), "outputs of the user-provided function", "vjp"
+        )
+        _check_outputs(outputs, strict)
+        if v is None:
+            seeds = _single_seed(outputs)
+        else:
+            _, seeds = _as_tuple(v, "v", "vjp")
+            seeds = seeds if create_graph else tuple(s.detach() for s in seeds)
+            _validated(seeds, outputs, many_out)
+    pulled = _pulled(outputs, variables, seeds, create_graph, strict, _INDEPENDENT)
+    return (
+        _released(_unwrapped(outputs, many_out), create_graph),
+        _released(_unwrapped(pulled, many), create_graph),
+    )
+
+
+def jvp(
+    func: Callable[..., Any],
+    inputs: Any,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """(outputs, Jacobian times v), by differentiating the vector-Jacobian product."""
+    with modes.enable_grad():
+        many, given = _as_tuple(inputs, "inputs", "jvp")
+        variables = _fresh(given, create_graph)
+        if v is not None:
+            _, vectors = _as_tuple(v, "v", "jvp")
+            vectors = vectors if create_graph else tuple(t.detach() for t in vectors)
+            _validated(vectors, variables, many)
+        else:
+            if len(variables) != 1 or variables[0].numel() != 1:
+                raise RuntimeError(
+                    "The vector v can only be None if the input to the user-provided function is a "
+                    "single Tensor with a single element."
+                )
+            vectors = (wrap(np.ones(variables[0].shape, variables[0].array.dtype)),)
+        many_out, outputs = _as_tuple(
+            func(*variables), "outputs of the user-provided function", "jvp"
+        )
+        _check_outputs(outputs, strict)
+        seeds = tuple(wrap(np.zeros(o.shape, o.array.dtype), True) for o in outputs)
+        pulled = _pulled(outputs, variables, seeds, True, strict, _INDEPENDENT)
+        pushed = _pulled(
+            pulled,
+            seeds,
+            vectors,
+            create_graph,
+            strict,
+            "The gradient with respect to the input is independent of entry {} in the grad_outputs "
+            "when using the double backward trick to compute forward mode gradients. " + _STRICT,
+        )
+    return (
+        _released(_unwrapped(outputs, many_out), create_graph),
+        _released(_unwrapped(pushed, many_out), create_graph),
+    )
+
+
+def jacobian(
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """The Jacobian of every output by every input: shape output.shape + input.shape.
+
+    strategy: "reverse-mode" (a pass per output element) or "forward-mode" (a pass per input element,
+    only with vectorize=True, as in PyTorch).
+    """
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError(
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your '
+            'function has more outputs than inputs, "forward-mode" tends to be more performant. '
+            'Otherwise, prefer to use "reverse-mode".'
+        )
+    if strategy == "forward-mode":
+        if create_graph:
+            raise NotImplementedError(
+                "torch.autograd.functional.jacobian: `create_graph=True` and "
+                '`strategy="forward-mode"` are not supported together (yet). Please either set '
+                '`create_graph=False` or `strategy="reverse-mode"`.'
+            )
+        if not vectorize:
+            raise NotImplementedError(
+                "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only "
+                "implemented for `vectorize=True`."
+            )
+        return _forward_jacobian(func, inputs, strict)
+    with modes.enable_grad():
+        many, given = _as_tuple(inputs, "inputs", "jacobian")
+        variables = _fresh(given, create_graph)
+        many_out, outputs = _as_tuple(
+            func(*variables), "outputs of the user-provided function", "jacobian"
+        )
+        _check_outputs(outputs, strict)
+        blocks: list[Any] = []
+        for i, output in enumerate(outputs):
+            rows: list[Tensors] = []
+            for k in range(output.numel()):
+                unit = np.zeros(output.numel(), output.array.dtype)
+                unit[k] = 1
+                message = (
+                    f"Output {i} of the user-provided function is independent of input {{}}. "
+                    + _STRICT
+                )
+                seed = (wrap(unit.reshape(output.shape)),)
+                rows.append(_pulled((output,), variables, seed, create_graph, strict, message))
+            blocks.append(
+                tuple(
+                    _stacked([row[j] for row in rows], output, variable)
+                    for j, variable in enumerate(variables)
+                )
+            )
+    result = tuple(_unwrapped(block, many) for block in blocks)
+    return _released(_unwrapped(result, many_out), create_graph)
+
+
+def _stacked(rows: list[Tensor], output: Tensor, variable: Tensor) -> Tensor:
+    shape = (*output.shape, *variable.shape)
+    if not rows:
+        return wrap(np.zeros(shape, variable.array.dtype))
+    if any(r.requires_grad for r in rows):
+        from gradcli.operators import table
+
+        return table.resolve("stack")(rows).reshape(shape)  # type: ignore[no-any-return]
+    return wrap(np.stack([r.array for r in rows]).reshape(shape))
+
+
+def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool) -> Any:
+    from gradcli.calculus import forward_ad
+
+    if strict:
+        raise RuntimeError(
+            "torch.autograd.functional.jacobian: `strict=True` and `strategy=\"forward-mode\"` are "
+            "not supported together (yet). Please either set `strict=False` or "
+            "`strategy=\"reverse-mode\"`."
+        )
+    many, given = _as_tuple(inputs, "inputs", "jacobian")
+    columns: list[list[list[Any]]] = []
+    many_out = False
+    shapes: list[Any] = []
+    for j, variable in enumerate(given):
+        columns.append([])
+        for k in range(variable.numel()):
+            unit = np.zeros(variable.numel(), variable.array.dtype)
+            unit[k] = 1
+            with forward_ad.dual_level():
+                duals = list(given)
+                duals[j] = forward_ad.make_dual(variable, wrap(unit.reshape(variable.shape)))
+                many_out, outputs = _as_tuple(
+                    func(*duals), "outputs of the user-provided function", "jacobian"
+                )
+                tangents = [forward_ad.unpack_dual(o).tangent for o in outputs]
+            shapes = [o.shape for o in outputs]
+            columns[j].append(
+                [
+                    np.zeros(o.shape, o.array.dtype) if t is None else t.array
+                    for o, t in zip(outputs, tangents, strict=True)
+                ]
+            )
+    result = tuple(
+        _unwrapped(
+            tuple(
+                wrap(
+                    np.stack([np.asarray(c[i]) for c in columns[j]], -1).reshape(
+                        (*shape, *variable.shape)
+                    )
+                )
+                for j, variable in enumerate(given)
+            ),
+            many,
+        )
+        for i, shape in enumerate(shapes)
+    )
+    return _unwrapped(result, many_out)
+
+
+def hessian(
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """The second derivatives of a function of one element: the Jacobian of its gradient."""
+    many, given = _as_tuple(inputs, "inputs", "hessian")
+
+    def gradient(*variables: Tensor) -> Any:
+        _, outputs = _single_output(func(*variables), "hessian")
+        _check_outputs(outputs, strict)
+        return _pulled(outputs, variables, (None,), True, strict, _INDEPENDENT)
+
+    found = jacobian(gradient, given, create_graph=create_graph, strict=strict)
+    return found if many else found[0][0]
+
+
+def _single_output(result: Any, function: str) -> tuple[bool, Tensors]:
+    many, outputs = _as_tuple(result, "outputs of the user-provided function", function)
+    if many or len(outputs) != 1:
+        raise RuntimeError(f"The function given to {function} should return a single Tensor")
+    if outputs[0].numel() != 1:
+        raise RuntimeError(
+            f"The Tensor returned by the function given to {function} should contain a single "
+            "element"
+        )
+    return many, outputs
+
+
+def _second(
+    func: Callable[..., Any],
+    inputs: Any,
+    v: Any,
+    create_graph: bool,
+    strict: bool,
+    name: str,
+) -> tuple[bool, Tensors, Tensors, Tensors, Tensors]:
+    many, given = _as_tuple(inputs, "inputs", name)
+    variables = _fresh(given, create_graph)
+    if v is not None:
+        _, vectors = _as_tuple(v, "v", name)
+        vectors = vectors if create_graph else tuple(t.detach() for t in vectors)
+        _validated(vectors, variables, many)
+    else:
+        if len(variables) != 1 or variables[0].numel() != 1:
+            raise RuntimeError(
+                "The vector v can only be None if the input to the user-provided function is a "
+                "single Tensor with a single element."
+            )
+        vectors = (wrap(np.ones(variables[0].shape, variables[0].array.dtype)),)
+    _, outputs = _single_output(func(*variables), name)
+    _check_outputs(outputs, strict)
+    slopes = _pulled(outputs, variables, (None,), True, strict, _INDEPENDENT)
+    return many, variables, vectors, outputs, slopes
+
+
+def vhp(
+    func: Callable[..., Any],
+    inputs: Any,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """(output, v-transposed times Hessian)."""
+    with modes.enable_grad():
+        many, variables, vectors, outputs, slopes = _second(
+            func, inputs, v, create_graph, strict, "vhp"
+        )
+        pulled = _pulled(slopes, variables, vectors, create_graph, strict, _HESSIAN_INDEPENDENT)
+    return (
+        _released(outputs[0], create_graph),
+        _released(_unwrapped(pulled, many), create_graph),
+    )
+
+
+def hvp(
+    func: Callable[..., Any],
+    inputs: Any,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
+    """(output, Hessian times v), by differentiating the product with its transpose."""
+    with modes.enable_grad():
+        many, variables, vectors, outputs, slopes = _second(
+            func, inputs, v, create_graph, strict, "hvp"
+        )
+        seeds = tuple(wrap(np.zeros(t.shape, t.array.dtype), True) for t in variables)
+        pulled = _pulled(slopes, variables, seeds, True, strict, _HESSIAN_INDEPENDENT)
+        pushed = _pulled(
+            pulled,
+            seeds,
+            vectors,
+            create_graph,
+            strict,
+            "The hessian of the user-provided function is independent of entry {} in the "
+            "grad_jacobian. This is not allowed in strict mode as it prevents from using the double "
+            "backward trick to replace forward mode AD.",
+        )
+    return (
+        _released(outputs[0], create_graph),
+        _released(_unwrapped(pushed, many), create_graph),
+    )
+
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]

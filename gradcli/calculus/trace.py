@@ -1,0 +1,282 @@
+"""Traced values: arrays that remember how they were made, and their derivatives by the table's rules.
+
+A program run on traced values gives a graph of calls of rows. Running the rules of those rows on traced
+values, in reverse, gives the derivative as the same kind of graph: what `gradcli diff` prints and
+`gradcli.plan` compiles. Every traced value carries a concrete one, so shapes and dtypes are always known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes
+from gradcli.engine.node import Node, Port, new
+from gradcli.engine.operator import Row
+from gradcli.engine.tensor import NUMPY, Scalar, Tensor, scalar, wrap
+from gradcli.operators import table
+from gradcli.operators.table import find_method
+
+
+class Call:
+    """One application of a row: its operands in the order of the row's parameters."""
+
+    __slots__ = ("args", "outputs", "row", "span")
+
+    def __init__(self, row: Row, args: tuple[Any, ...]) -> None:
+        self.row, self.args = row, args
+        self.outputs: tuple[Traced, ...] = ()
+        self.span: tuple[int, int] | None = None
+
+
+class Traced:
+    """A value and the call that made it; a variable or a constant where there is none."""
+
+    __slots__ = ("call", "index", "name", "value")
+
+    def __init__(
+        self, value: Any, name: str | None = None, call: Call | None = None, index: int = 0
+    ) -> None:
+        self.value, self.name, self.call, self.index = value, name, call, index
+
+    # What rules and composite functions ask of an operand.
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The size of each dimension."""
+        return self.value.shape  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return int(self.value.ndim)
+
+    @property
+    def array(self) -> Any:
+        """The concrete value."""
+        return self.value
+
+    @property
+    def dtype(self) -> dtypes.dtype:
+        """The type of the elements."""
+        return dtypes.of(self.value.dtype)
+
+    requires_grad = True
+    inference = wrapped = False
+    node = None
+
+    def __operator__(self, row: Row, values: Sequence[Any]) -> Any:
+        return apply(row, values)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        return NUMPY[ufunc](*args, **kwargs)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return NUMPY[function](*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = find_method(name)
+        if found is not None:
+            return lambda *args, **kwargs: found(self, *args, **kwargs)
+        plain = getattr(Tensor, name, None)  # size(), dim(), numel() and the like
+        if callable(plain):
+            return lambda *args, **kwargs: plain(wrap(self.value), *args, **kwargs)
+        raise AttributeError(f"traced values have no attribute {name!r}")
+
+    def zeros_like(self) -> Traced:
+        """Zeros of the same shape, as a constant."""
+        return Traced(np.zeros_like(self.value))
+
+    def detach(self) -> Traced:
+        """The value as a constant of the derivative."""
+        return Traced(self.value, call=Call(_DETACH, (self,)))
+
+    def __len__(self) -> int:
+        return int(self.value.shape[0])
+
+    def __bool__(self) -> bool:
+        raise TypeError("a traced value has no truth: the program's path would depend on the data")
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def _detached(self: Any) -> Any:
+    return self
+
+
+_DETACH = Row("detach", _detached, None, {})
+
+
+def _install_operators() -> None:
+    """Python's operators, as tensors have them."""
+    for name in (
+        *("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "pow", "rpow"),
+        *("mod", "rmod", "floordiv", "matmul", "rmatmul", "neg", "pos", "abs", "invert"),
+        *("and", "or", "xor", "eq", "ne", "lt", "le", "gt", "ge", "getitem"),
+    ):
+        dunder = f"__{name}__"
+
+        def method(self: Any, *args: Any, dunder: str = dunder) -> Any:
+            return getattr(Tensor, dunder)(self, *args)
+
+        setattr(Traced, dunder, method)
+
+
+_install_operators()
+
+
+def apply(row: Row, values: Sequence[Any]) -> Any:
+    """Call a row on operands of which some are traced; the result is traced."""
+    operands = [_operand(v) for v in values]
+    for i in row.tensors:
+        if row.kinds[i] != "list" and isinstance(operands[i], (int, float, complex)):
+            operands[i] = scalar(operands[i], _first_tensor(operands))
+        elif row.kinds[i] != "list" and isinstance(operands[i], (np.ndarray, np.generic)):
+            operands[i] = wrap(operands[i])
+    arrays = row._arrays(operands)
+    with np.errstate(all="ignore"):
+        result = row.run(arrays)
+    call = Call(row, tuple(values))
+    results = (result,) if row.single else tuple(result)
+    call.outputs = tuple(Traced(r, call=call, index=i) for i, r in enumerate(results))
+    return call.outputs[0] if row.single else call.outputs
+
+
+def _operand(value: Any) -> Any:
+    if isinstance(value, Traced):
+        return wrap(value.value)
+    if isinstance(value, (list, tuple)) and any(isinstance(v, (Traced, Tensor)) for v in value):
+        return [wrap(v.value) if isinstance(v, Traced) else v for v in value]
+    return value
+
+
+def _first_tensor(operands: Iterable[Any]) -> Tensor | None:
+    return next((o for o in operands if isinstance(o, Tensor)), None)
+
+
+def calls(outputs: Iterable[Traced]) -> list[Call]:
+    """Every call that the outputs depend on, operands before their uses."""
+    order: list[Call] = []
+    seen: set[int] = set()
+    stack: list[tuple[Call, bool]] = [(o.call, False) for o in outputs if o.call is not None]
+    while stack:
+        call, ready = stack.pop()
+        if ready:
+            order.append(call)
+            continue
+        if id(call) in seen:
+            continue
+        seen.add(id(call))
+        stack.append((call, True))
+        for t in operands_of(call):
+            if t.call is not None and id(t.call) not in seen:
+                stack.append((t.call, False))
+    return order
+
+
+def operands_of(call: Call) -> list[Traced]:
+    """The traced operands of a call, in order."""
+    found: list[Traced] = []
+    for a in call.args:
+        if isinstance(a, Traced):
+            found.append(a)
+        elif isinstance(a, (list, tuple)):
+            found += [v for v in a if isinstance(v, Traced)]
+    return found
+
+
+def pullback(output: Traced, seed: Any, wrt: Sequence[Traced]) -> list[Traced | None]:
+    """The vector-Jacobian product, as traced values: None for what the output does not depend on.
+
+    seed: the cotangent, a Traced or an array of the output's shape.
+    """
+    order = calls([output])
+    needed = _dependent(order, wrt)
+    grads: dict[int, Any] = {id(output): seed if isinstance(seed, Traced) else Traced(seed)}
+    for call in reversed(order):
+        given = [grads.get(id(o)) for o in call.outputs]
+        if all(g is None for g in given) or not call.row.rules:
+            continue
+        for operand, g in _backward(call, given, needed):
+            had = grads.get(id(operand))
+            grads[id(operand)] = g if had is None else had + g
+    return [grads.get(id(w)) for w in wrt]
+
+
+def _dependent(order: Sequence[Call], wrt: Sequence[Traced]) -> set[int]:
+    found = {id(w) for w in wrt}
+    for call in order:
+        if call.row is not _DETACH and any(id(t) in found for t in operands_of(call)):
+            found.update(id(o) for o in call.outputs)
+    return found
+
+
+def _backward(call: Call, given: list[Any], needed: set[int]) -> list[tuple[Traced, Any]]:
+    row = call.row
+    node = new(row.node_type)
+    edges: list[Any] = []
+    operands: list[Any] = []
+    for i in row.differentiated:
+        value = call.args[i]
+        for v in value if row.kinds[i] == "list" else [value]:
+            wanted = isinstance(v, Traced) and id(v) in needed
+            edges.append(Port(node, 0, v.value.shape, v.value.dtype) if wanted else None)
+            operands.append(v)
+    if not any(e is not None for e in edges):
+        return []
+    node._edges = tuple(edges)
+    count = row.differentiable
+    g = given[0] if count == 1 and not row.many else given[: len(given) if row.many else count]
+    pulled = row.backward_on(node, g, lambda field: _read(call, field))
+    return [
+        (v, fit_traced(p, e, node))
+        for v, e, p in zip(operands, edges, pulled, strict=True)
+        if e is not None and p is not None
+    ]
+
+
+def fit_traced(grad: Any, edge: Port, node: Node) -> Any:
+    """A traced gradient summed to its input's shape and cast to its dtype."""
+    if not isinstance(grad, Traced):
+        grad = Traced(np.asarray(grad))
+    shape = tuple(edge._shape)
+    lead = grad.ndim - len(shape)
+    axes = tuple(range(lead)) + tuple(
+        lead + i for i, n in enumerate(shape) if n == 1 != grad.shape[lead + i]
+    )
+    if axes:
+        grad = table.resolve("sum")(grad, axes, True)
+    if grad.shape != shape:
+        grad = table.resolve("reshape")(grad, shape)
+    return grad
+
+
+def _read(call: Call, field: str) -> Any:
+    row = call.row
+    if field in row.outputs:
+        return call.outputs[row.outputs.index(field)]
+    i = row.position.get(field)
+    if i is None:
+        return row._option(field, list(call.args))
+    value = call.args[i]
+    if isinstance(value, (int, float, complex)) and row.kinds[i] == "tensor":
+        like = next((a for a in call.args if isinstance(a, Traced)), None)
+        return Traced(scalar(value, wrap(like.value) if like is not None else None).array)
+    if isinstance(value, Tensor):
+        return Traced(value.array)
+    if type(value) is Scalar:
+        return Traced(value.array)
+    return value
+
+
+def run(function: Callable[..., Any], values: dict[str, Any]) -> tuple[Any, dict[str, Traced]]:
+    """Call a function on traced variables of these values; returns (result, variables)."""
+    variables = {name: Traced(value, name=name) for name, value in values.items()}
+    return function(**variables), variables
+
+
+__all__ = ["Call", "Traced", "apply", "calls", "operands_of", "pullback", "run"]

@@ -1,0 +1,164 @@
+"""The click group: it knows the names of the commands, loads the one that is asked for, and sees to it
+that every way out is a clean one (exit codes, streams, Ctrl-C, closed pipes, no traceback).
+
+Nothing heavy is imported here: `--help`, `--version` and completion need neither numpy, lark nor rich.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from gradcli.version import __version__
+
+# In the order in which the help lists them; each is a module of gradcli.commands, loaded when asked for.
+COMMANDS = {
+    "eval": "Print the value of EXPR.",
+    "grad": "Print the gradient of EXPR with respect to its variables.",
+    "graph": "Show the backward graph of EXPR.",
+    "ops": "List every function, or show one.",
+    "completion": "Print the completion script for bash, zsh or fish.",
+}
+COMPLETION_VARIABLE = "_GRADCLI_COMPLETE"
+# A command line without files and without numbers of three digits makes no large matrix product.
+_MAYBE_LARGE = re.compile(r"\d{3}|\d[eE]|\*\*\s*[\d(]|@.*\.|^-f?$")
+
+
+class Program(click.Group):
+    """The group. Called as `main()` it is the console's entry point and ends the process."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands, whether loaded or not."""
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, loaded now."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(f"gradcli.commands.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; a word that is no command may be an expression, and then says so."""
+        word = args[0]
+        if word not in COMMANDS and not ctx.resilient_parsing:
+            from gradcli.commands.errors import unknown_command
+
+            raise unknown_command(word, COMMANDS)
+        return super().resolve_command(ctx, args)
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = False,  # click would take `2*x` for a glob pattern
+        **extra: Any,
+    ) -> Any:
+        """Run a command line; with `standalone_mode` leave by SystemExit, as click does."""
+        arguments = sys.argv[1:] if args is None else list(args)
+        if not standalone_mode:
+            return super().main(arguments, prog_name, complete_var, standalone_mode=False, **extra)
+        sys.exit(self._run(arguments, prog_name or "gradcli", extra))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """What the console script calls."""
+        if not any(map(_MAYBE_LARGE.search, sys.argv[1:])):
+            # OpenBLAS starts its threads when numpy is imported; a small problem has no use for them.
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None and hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        self.main(*args, **kwargs)
+        raise AssertionError("main() leaves by SystemExit")
+
+    def _run(self, arguments: list[str], prog_name: str, extra: dict[str, Any]) -> int:
+        """Run the command line and return the exit code; nothing but SystemExit passes."""
+        try:
+            try:
+                code = self._dispatch(arguments, prog_name, extra)
+                if sys.stdout is not None:
+                    sys.stdout.flush()
+            except SystemExit as leaving:
+                code = leaving.code if isinstance(leaving.code, int) else int(bool(leaving.code))
+            except BrokenPipeError:
+                _abandon_stdout()
+                code = 0
+            except Exception as error:
+                code = _show(error, arguments, {})
+        except KeyboardInterrupt:
+            _interrupted()
+            code = 130
+        except BrokenPipeError:  # standard error is closed too: nobody is left to tell
+            code = 1
+        return code
+
+    def _dispatch(self, arguments: list[str], prog_name: str, extra: dict[str, Any]) -> int:
+        if instruction := os.environ.get(COMPLETION_VARIABLE):
+            from click.shell_completion import shell_complete
+
+            return shell_complete(self, extra, prog_name, COMPLETION_VARIABLE, instruction)
+        try:
+            with self.make_context(prog_name, arguments, **extra) as ctx:
+                try:
+                    self.invoke(ctx)
+                except (click.exceptions.Exit, BrokenPipeError):
+                    raise
+                except Exception as error:
+                    return _show(error, arguments, ctx.meta)
+        except click.exceptions.Exit as leaving:
+            return leaving.exit_code
+        return 0
+
+
+def _show(error: Exception, arguments: list[str], meta: dict[str, Any]) -> int:
+    from gradcli.commands.errors import show
+
+    if sys.stdout is not None:
+        sys.stdout.flush()  # what was printed before the error comes before it
+    return show(error, arguments, meta)
+
+
+def _abandon_stdout() -> None:
+    """Send what is still buffered nowhere, so that Python does not complain on its way out."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError, AttributeError):
+        return
+
+
+def _interrupted() -> None:
+    """End the terminal's line that shows ^C."""
+    try:
+        click.echo(file=sys.stderr)
+    except OSError:
+        return
+
+
+@click.group(
+    cls=Program,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog='Try: gradcli grad "2*dot(x,x)" --x 0,1,2,3',
+)
+@click.version_option(__version__, prog_name="gradcli", message="%(prog)s %(version)s")
+def main() -> None:
+    """Evaluate, differentiate and inspect tensor expressions, in PyTorch's language."""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""`gradcli completion SHELL`: the script that makes a shell complete gradcli's command lines."""
+
+from __future__ import annotations
+
+import click
+
+from gradcli.commands import output
+
+WHERE = {
+    "bash": 'eval "$(gradcli completion bash)"    in ~/.bashrc',
+    "zsh": 'eval "$(gradcli completion zsh)"    in ~/.zshrc',
+    "fish": "gradcli completion fish > ~/.config/fish/completions/gradcli.fish",
+}
+
+
+@click.command("completion", epilog="\b\n" + "\n".join(WHERE.values()))
+@click.argument("shell", type=click.Choice(list(WHERE)))
+@click.pass_context
+def command(ctx: click.Context, shell: str) -> None:
+    """Print the completion script for bash, zsh or fish."""
+    from click.shell_completion import get_completion_class
+
+    from gradcli.cli import COMPLETION_VARIABLE
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    script = kind(ctx.find_root().command, {}, "gradcli", COMPLETION_VARIABLE)
+    # The source alone: click's `source()` would first run bash to ask for its version.
+    output.write((script.source_template % script.source_vars()).rstrip("\n"))

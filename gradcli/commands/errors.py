@@ -1,0 +1,144 @@
+"""How the command line says that something is wrong: one shape for click's errors, the language's, the
+engine's and the unexpected ones; as text with a caret and a remedy, or as one JSON object.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import click
+
+from gradcli.language.errors import LanguageError, did_you_mean, suggest
+
+DEBUG_VARIABLE = "GRADCLI_DEBUG"
+LONGEST_SOURCE = 10_000  # characters that an error in JSON quotes
+
+
+def usage(
+    message: str,
+    *,
+    hint: str | None = None,
+    source: str = "",
+    span: tuple[int, int] | None = None,
+    kind: str = "usage",
+) -> LanguageError:
+    """An error in how the command was called: exit code 2."""
+    return LanguageError(message, kind=kind, source=source, span=span, hint=hint)
+
+
+def unknown_command(word: str, commands: Iterable[str]) -> LanguageError:
+    """The error for a first word that is neither an option nor a command."""
+    names = list(commands)
+    if word.startswith("-") and word.lstrip("-").replace("-", "").isalpha():
+        message = f"no such option {word}"
+    else:
+        message = f"no such command {word!r}"
+    hint = did_you_mean(suggest(word, names))
+    if hint is None and not word.isidentifier() and message.startswith("no such command"):
+        hint = f"to evaluate an expression, write: gradcli eval {quoted(word)}"
+    return usage(message, hint=hint or f"the commands are {', '.join(names)}; see gradcli --help")
+
+
+def quoted(text: str) -> str:
+    """A word as the shell wants it."""
+    import shlex
+
+    return shlex.quote(text)
+
+
+def refused(
+    error: Exception,
+    *,
+    source: str = "",
+    span: tuple[int, int] | None = None,
+    hint: str | None = None,
+) -> LanguageError:
+    """An error of the engine's as one of ours: PyTorch's words first, then where and what to do."""
+    kinds = {TypeError: "type", IndexError: "index", ValueError: "value", NameError: "name"}
+    kind = next((kinds[c] for c in type(error).__mro__ if c in kinds), "runtime")
+    found = LanguageError(str(error), kind=kind, source=source, span=span, hint=hint, usage=False)
+    found.__cause__ = error
+    return found
+
+
+def show(error: Exception, arguments: list[str], meta: Mapping[str, Any]) -> int:
+    """Write the error to standard error; return the exit code.
+
+    `meta` is the context's: what the command line said of --json and --color before it went wrong.
+    """
+    if os.environ.get(DEBUG_VARIABLE) and not isinstance(error, click.ClickException):
+        import traceback
+
+        traceback.print_exception(error)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        click.echo(error.format_message(), file=sys.stderr)
+        return error.exit_code
+    report = _as_report(error)
+    if meta.get("gradcli.json", "--json" in arguments):
+        text = to_json(report)
+    else:
+        text = to_text(report, meta.get("gradcli.color", "auto"))
+    click.echo(text, file=sys.stderr, color=True)
+    return 2 if report.usage else 1
+
+
+def to_json(report: LanguageError) -> str:
+    """{"error": {"type", "message", "span", "hint"}} and the text that the span counts in."""
+    found = {
+        "type": report.kind,
+        "message": report.message,
+        "span": list(report.span) if report.span is not None else None,
+        "hint": report.hint,
+        "source": report.source if 0 < len(report.source) <= LONGEST_SOURCE else None,
+    }
+    import json
+
+    return json.dumps({"error": found}, ensure_ascii=False)
+
+
+def to_text(report: LanguageError, colour: str) -> str:
+    """The words, the line with its caret, the hint; coloured on a terminal."""
+    from gradcli.commands.terminal import colour_wanted, width
+
+    text = f"gradcli: error: {report.render(width(sys.stderr))}"
+    if colour_wanted(sys.stderr, colour):
+        text = text.replace("error:", _bold("error:", "red"), 1)
+        text = re.sub(r"(?m)(?<=^    ) *\^+$", lambda found: _bold(found[0], "red"), text)
+        text = re.sub(r"(?m)^hint:", lambda found: _bold(found[0], "cyan"), text)
+    return text
+
+
+def _bold(text: str, colour: str) -> str:
+    return click.style(text, fg=colour, bold=True)
+
+
+def _as_report(error: Exception) -> LanguageError:
+    if isinstance(error, LanguageError):
+        return error
+    if isinstance(error, click.ClickException):
+        return _from_click(error)
+    if isinstance(error, MemoryError):
+        return LanguageError("out of memory", kind="memory", usage=False)
+    if isinstance(error, OSError):
+        where = f" {error.filename!r}" if error.filename is not None else ""
+        return LanguageError(
+            f"cannot read or write{where}: {error.strerror}", kind="file", usage=False
+        )
+    words = " ".join(f"{type(error).__name__}: {error}".split())
+    return LanguageError(
+        f"unexpected: {words} (this is a fault in gradcli; {DEBUG_VARIABLE}=1 shows the traceback)",
+        kind="internal",
+        usage=False,
+    )
+
+
+def _from_click(error: click.ClickException) -> LanguageError:
+    message = error.format_message()
+    message = message[:1].lower() + message[1:] if message[1:2].islower() else message
+    ctx = getattr(error, "ctx", None)
+    hint = f"see {ctx.command_path} --help" if ctx is not None else None
+    return LanguageError(message, kind="usage", hint=hint, usage=error.exit_code == 2)

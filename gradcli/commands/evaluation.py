@@ -1,0 +1,232 @@
+"""From a request to a value: variables read, told to require grad or not, and the program run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradcli.commands.errors import refused, usage
+
+if TYPE_CHECKING:
+    from gradcli.commands.options import Request
+    from gradcli.language.errors import LanguageError
+
+NO_GRAD_DTYPES = "Only Tensors of floating point and complex dtype can require gradients"
+ENGINE_ERRORS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)
+
+
+class Evaluation:
+    """A program's value, and the tensors that it was made from.
+
+    names: every name that the program bound, and the variables. integers: the variables that would have
+    to require grad, if their dtype could.
+    """
+
+    __slots__ = ("integers", "names", "request", "value", "variables")
+
+    def __init__(
+        self,
+        request: Request,
+        variables: dict[str, Any],
+        value: Any,
+        names: dict[str, Any],
+        integers: list[str],
+    ) -> None:
+        self.request, self.variables, self.value = request, variables, value
+        self.names, self.integers = names, integers
+
+    @property
+    def leaves(self) -> dict[str, Any]:
+        """The leaves that require grad: variables first, then those that the program made."""
+        found = {n: t for n, t in self.variables.items() if _is_tracked_leaf(t)}
+        seen = {id(tensor) for tensor in found.values()}
+        for name, tensor in self.names.items():
+            if id(tensor) not in seen and name not in found and _is_tracked_leaf(tensor):
+                found[name] = tensor
+                seen.add(id(tensor))
+        return found
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """Where the source has the expression whose value it is."""
+        program = self.request.program
+        return program.span(len(program) - 2) if program.ends_in_expression else None
+
+    def refused(self, error: Exception, hint: str | None = None) -> LanguageError:
+        """An error of the engine's about the value."""
+        return refused(error, source=self.request.source, span=self.span, hint=hint)
+
+    def tensor(self, purpose: str) -> Any:
+        """The value, if it is a tensor; else the error that says why there is no `purpose`."""
+        value = self.value
+        if hasattr(value, "requires_grad"):
+            return value
+        if value is None and self.span is None:
+            what, hint = "the program has no value", "end it with an expression"
+        else:
+            what = f"the value is {_article(type(value).__name__)}, not a tensor"
+            hint = "nothing in it depends on a variable"
+            if isinstance(value, tuple | list):
+                hint = "choose one of its items: (…)[0]"
+        raise self.refused(TypeError(f"{what}: there is no {purpose}"), hint)
+
+
+def evaluate(ctx: click.Context, request: Request) -> Evaluation:
+    """Run the program on the values of the command line."""
+    set_up(ctx, request)
+    variables = {name: _read(request, name) for name in request.names}
+    integers = []
+    for name, tensor in variables.items():
+        if not _require_grad(request, name, tensor):
+            integers.append(name)
+    return run(request, variables, integers)
+
+
+def run(request: Request, variables: dict[str, Any], integers: Iterable[str] = ()) -> Evaluation:
+    """Run the program on these variables."""
+    from gradcli import language
+
+    result = language.run(request.program, {**request.loaded, **variables})
+    return Evaluation(request, variables, result.value, result.names, list(integers))
+
+
+def set_up(ctx: click.Context, request: Request) -> None:
+    """Set the default dtype (until the context closes) and the generator's seed."""
+    import warnings
+
+    import numpy as np
+
+    from gradcli.engine import dtypes
+
+    # inf and nan are results like others, as in PyTorch; what is worth a warning is one line of ours.
+    ctx.with_resource(np.errstate(all="ignore"))
+    ctx.with_resource(warnings.catch_warnings())
+    warnings.showwarning = _show_warning
+    before = dtypes.get_default_dtype()
+    ctx.call_on_close(lambda: dtypes.set_default_dtype(before))
+    dtypes.set_default_dtype(getattr(dtypes, request.dtype))
+    if request.manual_seed is not None:
+        from gradcli.operators.table import resolve
+
+        try:
+            resolve("manual_seed")(request.manual_seed)
+        except ENGINE_ERRORS as error:
+            raise usage(f"--manual-seed: {error}") from error
+
+
+def _show_warning(message: Warning | str, *_: Any) -> None:
+    click.echo(f"gradcli: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+def read_value(text: str, option: str) -> Any:
+    """The value of an option; what is wrong with it says which option's it is."""
+    from gradcli import language
+    from gradcli.language.errors import LanguageError
+
+    try:
+        return language.read_value(text, stdin=sys.stdin)
+    except LanguageError as error:
+        error.message = f"{option}: {error.message}"
+        raise
+
+
+def _read(request: Request, name: str) -> Any:
+    value = read_value(request.texts[name], request.options[name].rstrip("="))
+    if (
+        value.grad_fn is not None
+    ):  # `tensor([1.], requires_grad=True)*2`: the option's value is a leaf
+        value = value.detach()
+    return value
+
+
+def _require_grad(request: Request, name: str, tensor: Any) -> bool:
+    """Make the variable require grad, or not; False where its dtype cannot."""
+    wanted = name not in request.no_grad and (request.wrt is None or name in request.wrt)
+    able = tensor.is_floating_point() or tensor.is_complex()
+    if wanted and not able:
+        if request.wrt is not None:
+            raise cannot_require_grad(request, name, tensor)
+        return False
+    if tensor.requires_grad != wanted:
+        tensor.requires_grad_(wanted)
+    return True
+
+
+def cannot_require_grad(request: Request, name: str, tensor: Any) -> LanguageError:
+    """The error for a variable of an integer or bool dtype."""
+    text = request.texts[name]
+    found = refused(
+        RuntimeError(NO_GRAD_DTYPES),
+        source=text,
+        span=(0, len(text)),
+        hint=f"{name} has dtype {tensor.dtype.name}; write it as plain numbers (1,2) or with a "
+        f"floating dtype= to differentiate with respect to it",
+    )
+    return found
+
+
+def _is_tracked_leaf(value: Any) -> bool:
+    return getattr(value, "requires_grad", False) is True and value.is_leaf
+
+
+def _article(noun: str) -> str:
+    return f"an {noun}" if noun[:1] in "aeiou" else f"a {noun}"
+
+
+def load_files(paths: Iterable[str]) -> dict[str, Any]:
+    """Run Python files of the user's; the names that they leave."""
+    found: dict[str, Any] = {}
+    for path in paths:
+        found.update(_load_file(path))
+    return found
+
+
+def _load_file(path: str) -> dict[str, Any]:
+    import importlib.util
+    import os
+    from types import ModuleType
+
+    import gradcli
+
+    full = os.path.expanduser(path)
+    name = os.path.splitext(os.path.basename(full))[0]
+    if not os.path.isfile(full):
+        raise usage(f"--load: cannot read {path}: no such file", kind="file")
+    spec = importlib.util.spec_from_file_location(name, full)
+    if spec is None or spec.loader is None:
+        raise usage(f"--load: {path} is not a Python file", hint="its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    module.__dict__["torch"] = gradcli
+    # `import torch` in the file means this library, for its classes are to be used with it.
+    before = sys.modules.get("torch")
+    sys.modules["torch"] = gradcli
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise usage(f"--load: {path}, line {error.lineno}: {error.msg}", kind="syntax") from error
+    except Exception as error:
+        raise _load_error(path, full, error) from error
+    finally:
+        if before is None:
+            del sys.modules["torch"]
+        else:
+            sys.modules["torch"] = before
+    return {
+        key: value
+        for key, value in module.__dict__.items()
+        if not key.startswith("_") and not isinstance(value, ModuleType)
+    }
+
+
+def _load_error(path: str, full: str, error: Exception) -> LanguageError:
+    """An exception of the user's file, with the last of its lines that was running."""
+    trace, line = error.__traceback__, None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == full:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    words = f"{type(error).__name__}: {error}"
+    return refused(RuntimeError(f"--load: {path}, line {line}: {words}"))

@@ -1,0 +1,139 @@
+"""`gradcli grad EXPR`: forward, backward, then the gradients of the leaves and of the retained names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from gradcli.commands import output
+from gradcli.commands.backward import backward, retain, seed_of
+from gradcli.commands.evaluation import Evaluation, evaluate
+from gradcli.commands.hooks import register_hooks, split_hooks
+from gradcli.commands.options import (
+    ExpressionCommand,
+    Request,
+    assigned_names,
+    expression_options,
+    name_list,
+)
+
+
+@click.command(
+    "grad", cls=ExpressionCommand, epilog='Example: gradcli grad "2*dot(x,x)" --x 0,1,2,3'
+)
+@expression_options
+@click.option("--seed", "--gradient", metavar="VALUE", help="Seed gradient; `ones` has any shape.")
+@click.option("--retain", metavar="NAMES|all", help="Gradients of these names too.")
+@click.option(
+    "--passes",
+    metavar="N",
+    type=click.IntRange(1),
+    default=1,
+    help="Backpropagate N times; gradients add up.",
+)
+@click.option("--retain-graph", is_flag=True, help="Keep the graph for another pass.")
+@click.option("--create-graph", is_flag=True, help="Record the backward pass itself.")
+@click.option("--value", "show_value", is_flag=True, help="Print the value too.")
+@click.option(
+    "--hook",
+    "hooks",
+    metavar="'NAME: EXPR of grad'",
+    multiple=True,
+    help="Replace NAME's gradient on its way.",
+)
+@click.option("--trace", "show_trace", is_flag=True, help="One row a step of the backward pass.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    request: Request,
+    seed: str | None,
+    retain: str | None,
+    passes: int,
+    retain_graph: bool,
+    create_graph: bool,
+    show_value: bool,
+    hooks: tuple[str, ...],
+    show_trace: bool,
+) -> None:
+    """Print the gradient of EXPR with respect to its variables.
+
+    Every variable x of EXPR is an option: --x 1,2,3. Several statements are separated by `;`.
+    """
+    retained, every = _retained_names(request, retain)
+    hook_programs = split_hooks(request, hooks)
+    evaluation = evaluate(ctx, request)
+    evaluation.tensor("gradient")
+    register_hooks(evaluation, hook_programs)
+    intermediates = _retain(evaluation, retained, every)
+    gradient = seed_of(evaluation, seed)
+
+    def run() -> None:
+        backward(
+            evaluation,
+            gradient,
+            passes=passes,
+            retain_graph=retain_graph,
+            create_graph=create_graph,
+        )
+
+    trace = _traced(run, request) if show_trace else run()
+    if request.style.form == "json":
+        found = to_json(evaluation, intermediates, gradient, passes)
+        output.write_json(found if trace is None else {**found, "trace": trace.to_json()})
+        return
+    if trace is not None and request.style.form == "text":
+        output.write_drawing(trace, request.style)
+    results: list[tuple[str | None, Any]] = []
+    if show_value:
+        results.append(("value", evaluation.value))
+    for name, tensor in [*evaluation.leaves.items(), *intermediates.items()]:
+        results.append((f"{name}.grad", tensor.grad))
+    output.write_results(results, request.style)
+
+
+def _traced(run: Callable[[], None], request: Request) -> Any:
+    """What happens while it runs, as a table."""
+    from gradcli.graphs import tracing
+
+    with tracing(request.source) as trace:
+        run()
+    return trace
+
+
+def to_json(
+    evaluation: Evaluation, intermediates: dict[str, Any], seed: Any, passes: int
+) -> dict[str, Any]:
+    """The object that --json prints."""
+    precision = evaluation.request.style.precision
+    value = evaluation.value
+    return {
+        "expression": evaluation.request.source,
+        **output.described(value, precision),
+        "grad_fn": None if value.grad_fn is None else value.grad_fn.name(),
+        "seed": 1.0 if seed is None else output.to_json(seed, precision),
+        "passes": passes,
+        "grads": {n: _grad_json(t, precision) for n, t in evaluation.leaves.items()},
+        "retained": {n: _grad_json(t, precision) for n, t in intermediates.items()},
+    }
+
+
+def _grad_json(tensor: Any, precision: int | None) -> dict[str, Any]:
+    grad = tensor.grad
+    found = output.described(tensor if grad is None else grad, precision)
+    value = found.pop("value")
+    return {"grad": None if grad is None else value, **found}
+
+
+def _retained_names(request: Request, text: str | None) -> tuple[list[str], bool]:
+    if text is None or text.strip() == "all":
+        return [], text is not None
+    known = [*assigned_names(request.program), *request.names]
+    return name_list(
+        text, "--retain", known, what="a name that the expression assigns"
+    ) or [], False
+
+
+def _retain(evaluation: Evaluation, names: list[str], every: bool) -> dict[str, Any]:
+    return retain(evaluation, names, every)

@@ -1,0 +1,208 @@
+"""`gradcli ops [NAME]`: the operator table, or one function of it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradcli.cli import COMMANDS
+from gradcli.commands import output
+from gradcli.commands.errors import usage
+from gradcli.commands.options import chosen_form, style_options
+
+if TYPE_CHECKING:
+    from gradcli.operators.table import Function
+
+
+class OpsCommand(click.Command):
+    """Says early that errors are wanted as JSON, too."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does."""
+        ctx.meta["gradcli.json"] = "--json" in args
+        return super().parse_args(ctx, args)
+
+
+@click.command(
+    "ops",
+    cls=OpsCommand,
+    short_help=COMMANDS["ops"],
+    epilog="Example: gradcli ops softmax",
+)
+@click.argument("name", required=False)
+@style_options
+def command(
+    name: str | None,
+    as_json: bool,
+    as_plain: bool,
+    precision: int | None,
+    color: str,
+) -> None:
+    """List every function of the language; or show one: signature, derivative, node, example."""
+    style = output.Style.of(chosen_form(as_json, as_plain), precision, color)
+    if name is None:
+        _list(style)
+    else:
+        _show(name, style)
+
+
+def _entries() -> dict[str, list[Function]]:
+    """The functions by family, each once."""
+    from gradcli.operators.table import FAMILIES, FUNCTIONS, names
+
+    names()  # loads every family
+    found: dict[str, list[Function]] = {family: [] for family in FAMILIES}
+    for entry in sorted(set(FUNCTIONS.values()), key=lambda entry: entry.name):
+        found.setdefault(entry.family, []).append(entry)
+    return {family: entries for family, entries in found.items() if entries}
+
+
+def _list(style: output.Style) -> None:
+    families = _entries()
+    if style.form == "json":
+        output.write_json(
+            {"functions": [summary(e) for entries in families.values() for e in entries]}
+        )
+        return
+    lines = []
+    for family, entries in families.items():
+        if style.form == "plain":
+            lines += [f"{e.name}\t{family}\t{e.signature}" for e in entries]
+            continue
+        text = " ".join(entry.name for entry in entries)
+        if style.summarise:
+            text = _wrapped(text)
+        title = click.style(family, fg="cyan", bold=True) if style.colour else family
+        lines.append(f"{title}:\n{text}\n" if style.summarise else f"{title}: {text}")
+    output.write("\n".join(lines).rstrip("\n"))
+
+
+def _wrapped(text: str) -> str:
+    import textwrap
+
+    from gradcli.commands.terminal import width
+
+    indent = "  "
+    return textwrap.fill(
+        text,
+        width(sys.stdout),
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def summary(entry: Function) -> dict[str, Any]:
+    """One function as JSON, short."""
+    return {
+        "name": entry.name,
+        "family": entry.family,
+        "signature": entry.signature,
+        "aliases": list(entry.aliases),
+        "nodes": [row.node for row in entry.rows if row.node],
+    }
+
+
+def details(entry: Function) -> dict[str, Any]:
+    """One function as JSON, whole."""
+    from gradcli.graphs.rules import rule_text
+
+    rows = []
+    for row in entry.rows:
+        rules = {t.replace("__", ", "): rule_text(rule) for t, rule in row.rules.items()}
+        rows.append({"node": row.node, "saves": list(row.saves), "derivatives": rules})
+    return {
+        **summary(entry),
+        "doc": " ".join((entry.doc or "").split()),
+        "method": entry.method,
+        "inplace": entry.inplace,
+        "rows": rows,
+        "example": example(entry),
+    }
+
+
+def example(entry: Function) -> str | None:
+    """A command line that runs the function; None where no sample says how to call it."""
+    if not entry.samples:
+        return None
+    sample = entry.samples[0]
+    verb = "grad" if any(row.rules for row in entry.rows) else "eval"
+    if verb == "grad":
+        return f'gradcli eval "{sample}"' if "randn" not in sample else _with_variables(sample)
+    return f'gradcli eval "{sample}"'
+
+
+def _with_variables(sample: str) -> str:
+    """The sample with its random arguments as variables, so that there is something to differentiate."""
+    import re
+
+    found: list[str] = []
+
+    def name(match: re.Match[str]) -> str:
+        found.append(match[0])
+        return "xyzuvw"[len(found) - 1] if len(found) <= 6 else match[0]
+
+    pattern = r"randn\((?:[^()]|\(\))*\)"
+    expression = re.sub(pattern, name, sample)
+    values = " ".join(f'--{"xyzuvw"[i]} "{text}"' for i, text in enumerate(found[:6]))
+    return f'gradcli grad "{expression}" {values} --seed ones'
+
+
+def _show(name: str, style: output.Style) -> None:
+    from gradcli.operators.table import FUNCTIONS, resolve
+
+    resolve(name)
+    entry = FUNCTIONS.get(name.removeprefix("torch."))
+    if entry is None:
+        raise _unknown(name)
+    found = details(entry)
+    if style.form == "json":
+        output.write_json(found)
+        return
+    output.write("\n".join(_lines(found, style.colour)))
+
+
+def _unknown(name: str) -> Exception:
+    from gradcli.language.errors import did_you_mean, suggest
+    from gradcli.operators.table import names
+
+    hint = did_you_mean(suggest(name, names())) or "gradcli ops lists them all"
+    return usage(f"no function is called `{name}`", hint=hint, kind="name")
+
+
+def _lines(found: dict[str, Any], colour: bool) -> list[str]:
+    """What a person reads about a function: one fact a line, none empty."""
+
+    def line(key: str, text: str) -> str:
+        label = f"{key:<12}"
+        return f"  {click.style(label, fg='cyan') if colour else label}{text}"
+
+    signature = click.style(found["signature"], bold=True) if colour else found["signature"]
+    lines = [signature]
+    if found["doc"]:
+        lines.append(f"  {found['doc']}")
+    lines.append(line("family", found["family"]))
+    if found["aliases"]:
+        lines.append(line("aliases", ", ".join(found["aliases"])))
+    forms = []
+    bare = found["name"].rpartition(".")[2]
+    if found["method"]:
+        forms.append(f"x.{bare}(…)")
+    if found["inplace"]:
+        forms.append(f"x.{bare}_(…)")
+    if forms:
+        lines.append(line("methods", ", ".join(forms)))
+    for row in found["rows"]:
+        lines.append(line("node", row["node"] or "none: not differentiable"))
+        if row["saves"]:
+            lines.append(line("saves", ", ".join(row["saves"])))
+        lines += [
+            line("derivative", f"{argument}: {rule or '(see the source)'}")
+            for argument, rule in row["derivatives"].items()
+        ]
+    if found["example"]:
+        lines.append(line("example", found["example"]))
+    return lines

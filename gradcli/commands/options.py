@@ -1,0 +1,557 @@
+"""Options that grow out of the expression: `--x VALUE` for every variable x of EXPR.
+
+argv is put in order by spelling alone, then click parses it with one real option a variable, so that
+errors, `--help` and completion are click's:
+
+R1  `--name`, where name is an identifier and no declared option, binds and takes exactly one value,
+    whatever that starts with.
+R2  a token with a single dash that is not exactly a declared short option is a positional; short options
+    take no attached value.
+R3  `--…` that is not `--identifier` is a positional, and so is everything after `--`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gradcli.commands.errors import usage
+from gradcli.commands.output import Style
+
+if TYPE_CHECKING:
+    from gradcli.language.program import Program
+
+FLOATS = ("float16", "float32", "float64")
+_CONSTANTS = frozenset(("pi", "inf", "nan"))
+_BINDING = re.compile(r"--([^\W\d]\w*)(?:=(.*))?", re.S)
+_DASHED = re.compile(r"--[^\W\d][\w-]*(=.*)?", re.S)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Split:
+    """argv put in order.
+
+    taken: (option, the next word that was taken for its value), to be looked at once the variables are
+    known. given: the last value of each declared option. missing: the option that ended the line without
+    its value.
+    """
+
+    __slots__ = ("bindings", "given", "missing", "options", "positionals", "taken")
+
+    def __init__(self) -> None:
+        self.options: list[str] = []
+        self.bindings: list[tuple[str, str]] = []
+        self.positionals: list[str] = []
+        self.taken: list[tuple[str, str]] = []
+        self.given: dict[str, str] = {}
+        self.missing: str | None = None
+
+
+class Request:
+    """What the command line asks for, before anything is computed.
+
+    names: the variables, in the order of the command line. texts: the text of every variable's value.
+    options: how it was given, `--x` or `--let x=`. loaded: the names that --load brought.
+    """
+
+    __slots__ = (
+        *("dtype", "loaded", "manual_seed", "names", "no_grad", "options", "program"),
+        *("style", "texts", "wrt"),
+    )
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        texts: dict[str, str],
+        options: dict[str, str],
+        wrt: list[str] | None,
+        no_grad: list[str],
+        dtype: str,
+        manual_seed: int | None,
+        loaded: dict[str, Any],
+        style: Style,
+    ) -> None:
+        self.program, self.names = program, list(texts)
+        self.texts, self.options = texts, options
+        self.wrt, self.no_grad = wrt, no_grad
+        self.dtype, self.manual_seed = dtype, manual_seed
+        self.loaded, self.style = loaded, style
+
+    @property
+    def source(self) -> str:
+        """The text of the expression."""
+        return self.program.source
+
+
+def split(args: Iterable[str], declared: dict[str, click.Option]) -> Split:
+    """Sort argv into declared options, bindings and positionals, by spelling alone."""
+    found = Split()
+    rest = list(args)[::-1]
+
+    def take(option: str) -> str:
+        if not rest:
+            found.missing = found.missing or option
+            return ""
+        found.taken.append((option, rest[-1]))
+        return rest.pop()
+
+    while rest:
+        word = rest.pop()
+        if word == "--":
+            found.positionals.extend(reversed(rest))
+            break
+        head, equals, attached = word.partition("=")
+        option = declared.get(head)
+        if option is not None and (head.startswith("--") or not equals):
+            if option.is_flag or option.count or equals:
+                found.options.append(word)
+                found.given[option.name or head] = attached
+            else:
+                value = take(head)
+                # Joined, so that click cannot take the value for an option; a short option's value
+                # comes as a word of its own, which click takes whatever it is.
+                found.options.extend([f"{head}={value}"] if head[:2] == "--" else [head, value])
+                found.given[option.name or head] = value
+        elif match := _BINDING.fullmatch(word):
+            name = unicodedata.normalize("NFKC", match[1])
+            found.bindings.append((name, take(f"--{match[1]}") if match[2] is None else match[2]))
+        else:
+            found.positionals.append(word)
+    return found
+
+
+class ExpressionCommand(click.Command):
+    """A command whose options include one for each variable of its EXPR."""
+
+    def __init__(self, name: str | None, **attributes: Any) -> None:
+        attributes.setdefault("options_metavar", "[OPTIONS] [--VARIABLE VALUE]...")
+        super().__init__(name, **attributes)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The declared parameters, then the variables' options once they are known."""
+        return [*super().get_params(ctx), *ctx.meta.get("gradcli.variables", ())]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Options as usual, then the expression's variables in a section of their own."""
+        held = ctx.meta.pop("gradcli.variables", ())
+        super().format_options(ctx, formatter)
+        ctx.meta["gradcli.variables"] = held
+        records = [option.get_help_record(ctx) for option in held]
+        if records:
+            with formatter.section("Variables of EXPR"):
+                formatter.write_dl([record for record in records if record is not None])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put argv in order, find the variables, and let click parse."""
+        declared = {
+            name: option
+            for option in super().get_params(ctx)
+            if isinstance(option, click.Option)
+            for name in (*option.opts, *option.secondary_opts)
+        }
+        found = split(args, declared)
+        ctx.meta["gradcli.json"] = "as_json" in found.given
+        if found.given.get("color") in ("always", "never"):
+            ctx.meta["gradcli.color"] = found.given["color"]
+        # Help and completion make do with what can be understood, and import nothing heavy.
+        helps = {declared[name].name for name in ctx.help_option_names if name in declared}
+        lenient = ctx.resilient_parsing or not helps.isdisjoint(found.given)
+        if found.missing is not None and not lenient:
+            raise usage(f"{found.missing} needs a value", hint=f"write {found.missing} VALUE")
+        text = _expression(found, lenient)
+        program, names = _variables(text, lenient)
+        bound = {name for name, _ in found.bindings} | {
+            item.partition("=")[0] for item in _lets(found.options)
+        }
+        known_by = _looks_known if lenient else _is_known
+        shown = [
+            name
+            for name in names
+            if name in bound
+            or not known_by(program, name)
+            # `seed*2`: the name of an option and of a function, and not called
+            or (f"--{name}" in declared and not _is_called(program, name))
+        ]
+        ctx.meta["gradcli.variables"] = _options_for(shown, declared)
+        if lenient:
+            # What is bound to no variable is left out: click would refuse it.
+            known = [
+                f"--{n}={v}" for n, v in found.bindings if n in shown and f"--{n}" not in declared
+            ]
+            return super().parse_args(ctx, [*found.options, *known, "--", *found.positionals])
+        _check_spelling(found, {f"--{name}" for name in shown} | set(declared))
+        _check_positionals(found, declared)
+        if program is None:
+            raise usage("no expression", hint=f"see {ctx.command_path} --help")
+        for name, _ in found.bindings:
+            if name not in names:
+                known = [*(f"--{n}" for n in shown), *declared]
+                raise _no_variable(name, shown, known, f"--{name}")
+        positionals = found.positionals or [""]  # the expression came from -f
+        out = super().parse_args(ctx, [*found.options, "--", *positionals])
+        ctx.params["request"] = _request(ctx, found, program, names, shown, declared)
+        return out
+
+
+# -- the expression and its variables -------------------------------------------------------------
+def _expression(found: Split, lenient: bool) -> str | None:
+    """The text of EXPR: a positional, a file (-f FILE) or standard input (`-`)."""
+    path = found.given.get("file")
+    if path is None:
+        if not found.positionals:
+            return None
+        text = found.positionals[0]
+        if text != "-":
+            return text
+        path = "-"
+    elif found.positionals and not lenient:
+        raise usage(
+            f"the expression is given twice: in {path} and as {found.positionals[0]!r}",
+            hint="leave out one of them",
+        )
+    if lenient and path == "-":
+        return None
+    try:
+        return read_text(path)
+    except click.ClickException:
+        if lenient:
+            return None
+        raise
+
+
+def read_text(path: str) -> str:
+    """The text of a UTF-8 file, or of standard input for `-`."""
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.read() if sys.stdin is not None else b""
+        else:
+            with open(os.path.expanduser(path), "rb") as stream:
+                data = stream.read()
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        raise usage(f"cannot read {path}: {error.strerror}", kind="file") from None
+    except UnicodeDecodeError as error:
+        raise usage(
+            f"{path} is not UTF-8 text (byte {error.start})", kind="file", hint="save it as UTF-8"
+        ) from None
+
+
+def _variables(text: str | None, lenient: bool) -> tuple[Program | None, list[str]]:
+    """The program and every name that it reads before assigning it."""
+    if text is None:
+        return None, []
+    from gradcli.language import parse
+    from gradcli.language.checks import free_names
+    from gradcli.language.errors import LanguageError
+
+    try:
+        program = parse(text)
+    except LanguageError:
+        if lenient:
+            return None, []
+        raise
+    return program, list(free_names(program))
+
+
+def _is_known(program: Program | None, name: str) -> bool:
+    """Whether the language gives the name a meaning of its own."""
+    from gradcli.language.names import is_known
+
+    return is_known(name)
+
+
+def _looks_known(program: Program | None, name: str) -> bool:
+    """The same without the operator table, which would import numpy: what is called is a function."""
+    from gradcli.language.names import NAMESPACES, SHORT, builtins
+
+    if name in _CONSTANTS or name in NAMESPACES or name in SHORT or name in builtins():
+        return True
+    return _is_called(program, name)
+
+
+def where_read(program: Program, name: str) -> tuple[int, int] | None:
+    """The span where a name is first read."""
+    for kind, word, _, span in program.walk():
+        if kind == "name" and word == name:
+            return span
+    return None
+
+
+def assigned_names(program: Program) -> list[str]:
+    """The names that the program assigns, in order."""
+    return list(dict.fromkeys(word for kind, word, _, _ in program.walk() if kind == "target"))
+
+
+def _options_for(names: list[str], declared: dict[str, click.Option]) -> list[click.Option]:
+    return [
+        click.Option(
+            [f"--{name}", f"variable_{name}"],
+            metavar="VALUE",
+            help=f"Value of {name}.",
+            expose_value=False,
+        )
+        for name in names
+        if f"--{name}" not in declared
+    ]
+
+
+# -- what may be wrong ----------------------------------------------------------------------------
+def _check_spelling(found: Split, options: set[str]) -> None:
+    """Refuse an option whose value is another option."""
+    for option, value in found.taken:
+        head = value.partition("=")[0]
+        if head in options and head.startswith("--"):
+            raise usage(
+                f"{option} needs a value, but {head} follows it",
+                hint=f"if {value} is meant as the value, write {option}={value}",
+            )
+
+
+def _check_positionals(found: Split, declared: dict[str, click.Option]) -> None:
+    """Refuse words that are left over; those that look like options are most likely misspelt."""
+    allowed = 0 if "file" in found.given else 1
+    if len(found.positionals) <= allowed:
+        return
+    from gradcli.language.errors import did_you_mean, suggest
+
+    for word in found.positionals:
+        head = word.partition("=")[0]
+        if _DASHED.fullmatch(word):
+            names = suggest(head, declared)
+            raise usage(f"no such option {head}", hint=did_you_mean(names))
+        if word[:2] in declared and word[:2] != "--" and len(word) > 2:
+            raise usage(
+                f"unexpected argument {word!r}",
+                hint=f"a short option's value stands apart: {word[:2]} {word[2:].lstrip('=')}",
+            )
+    extra = found.positionals[allowed]
+    hint = "quote the expression, so that the shell passes it as one word"
+    flags = [o for o in found.options if o in declared and declared[o].is_flag]
+    if flags:
+        name = flags[-1].lstrip("-")
+        hint = (
+            f"{flags[-1]} takes no value; a variable of that name is bound with --let {name}=VALUE"
+        )
+    raise usage(f"unexpected argument {extra!r}", hint=hint)
+
+
+def _lets(options: list[str]) -> list[str]:
+    return [item.partition("=")[2] for item in options if item.startswith("--let=")]
+
+
+def _no_variable(name: str, names: list[str], known: list[str], written: str) -> Exception:
+    from gradcli.language.errors import did_you_mean, suggest
+
+    variables = ", ".join(names) if names else "none"
+    what = "is neither an option nor a variable" if written[:2] == "--" else "is no variable"
+    return usage(
+        f"{written} {what} of the expression (variables: {variables})",
+        hint=did_you_mean(suggest(written, known)),
+        kind="name",
+    )
+
+
+def _request(
+    ctx: click.Context,
+    found: Split,
+    program: Program,
+    names: list[str],
+    shown: list[str],
+    declared: dict[str, click.Option],
+) -> Request:
+    params = ctx.params
+    texts: dict[str, str] = {}
+    options: dict[str, str] = {}
+    for name, text in found.bindings:
+        if name in texts:
+            raise usage(f"variable {name} is bound twice", hint=f"leave out one --{name}")
+        texts[name], options[name] = text, f"--{name}"
+    for item in params.pop("let"):
+        name, equals, text = item.partition("=")
+        name = unicodedata.normalize("NFKC", name.strip())
+        if not equals or not name.isidentifier():
+            raise usage(f"--let wants NAME=VALUE, not {item!r}")
+        if name not in names:
+            raise _no_variable(name, shown, shown, name)
+        if name in texts:
+            raise usage(f"variable {name} is bound twice", hint="leave out one of its values")
+        texts[name], options[name] = text, f"--let {name}="
+    _check_standard_input(found, texts, options)
+    loaded: dict[str, Any] = {}
+    if paths := params.pop("load"):
+        from gradcli.commands.evaluation import load_files
+
+        loaded = load_files(paths)
+        shown = [name for name in shown if name in texts or name not in loaded]
+    for name in shown:
+        if name not in texts:
+            raise _unbound(program, name, declared)
+    form = chosen_form(params.pop("as_json"), params.pop("as_plain"))
+    colour = params.pop("color")
+    params.pop("expression")
+    params.pop("file")
+    return Request(
+        program,
+        texts=texts,
+        options=options,
+        wrt=name_list(params.pop("wrt"), "--wrt", shown),
+        no_grad=name_list(params.pop("no_grad"), "--no-grad", shown, every=True) or [],
+        dtype=params.pop("dtype"),
+        manual_seed=params.pop("manual_seed"),
+        loaded=loaded,
+        style=Style.of(form, params.pop("precision"), colour),
+    )
+
+
+def _check_standard_input(found: Split, texts: dict[str, str], options: dict[str, str]) -> None:
+    readers = [options[name].rstrip("=") for name, text in texts.items() if text.strip() == "-"]
+    if found.given.get("file") == "-":
+        readers.insert(0, "-f")
+    elif found.positionals[:1] == ["-"]:
+        readers.insert(0, "EXPR")
+    if found.given.get("seed", "").strip() == "-":
+        readers.append("--seed")
+    if len(readers) > 1:
+        raise usage(
+            f"only one of {' and '.join(readers)} can be read from standard input",
+            hint="put the others into files and write @FILE",
+        )
+
+
+def _unbound(program: Program, name: str, declared: dict[str, click.Option]) -> Exception:
+    """The error for a variable without a value; what is called is a function that nobody knows."""
+    span = where_read(program, name)
+
+    def error(message: str, hint: str) -> Exception:
+        return usage(message, hint=hint, source=program.source, span=span, kind="name")
+
+    if f"--{name}" in declared:
+        message = f"no value for {name}, which has the name of an option"
+        return error(message, f"bind it with --let {name}=VALUE")
+    if _is_called(program, name):
+        from gradcli.language.errors import did_you_mean, suggest
+        from gradcli.operators.table import names
+
+        hint = did_you_mean(suggest(name, names())) or "gradcli ops lists the functions"
+        return error(f"no function is called `{name}`", hint)
+    return error(f"no value for {name}", f"add --{name} VALUE")
+
+
+def _is_called(program: Program | None, name: str) -> bool:
+    """Whether the program calls the name."""
+    if program is None:
+        return False
+    entries = list(program.walk())
+    for row, (kind, _, _, _) in enumerate(entries):
+        if kind in ("call", "call_keywords"):
+            called = entries[program.children(row)[0]]
+            if called[:2] == ("name", name):
+                return True
+    return False
+
+
+def name_list(
+    text: str | None,
+    option: str,
+    known: list[str],
+    *,
+    every: bool = False,
+    what: str = "a variable of the expression",
+) -> list[str] | None:
+    """The names in `a,b`; with `every`, `all` means all that are known."""
+    if text is None:
+        return None
+    if every and text.strip() == "all":
+        return list(known)
+    from gradcli.language.errors import did_you_mean, suggest
+
+    names = [unicodedata.normalize("NFKC", word) for word in re.split(r"[,\s]+", text.strip())]
+    for name in names:
+        if name not in known:
+            names_known = ", ".join(known) if known else "none"
+            raise usage(
+                f"{option}: {name!r} is not {what} (there are: {names_known})",
+                hint=did_you_mean(suggest(name, known)),
+                kind="name",
+            )
+    return names
+
+
+# -- the options that all expression commands have ------------------------------------------------
+_EXPRESSION_OPTIONS = (
+    click.argument("expression", metavar="EXPR", required=False),
+    click.option(
+        "--let",
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="Bind a variable; also one that has the name of an option.",
+    ),
+    click.option("--wrt", metavar="NAMES", help="Only these variables require grad."),
+    click.option("--no-grad", metavar="NAMES|all", help="These variables require no grad."),
+    click.option(
+        "--dtype",
+        metavar="DTYPE",
+        type=click.Choice(FLOATS),
+        default="float64",
+        envvar="GRADCLI_DTYPE",
+        show_default=True,
+        show_envvar=True,
+        help="Default dtype: float16, float32 or float64.",
+    ),
+    click.option(
+        "--manual-seed", metavar="N", type=int, help="Seed of randn, rand and their like."
+    ),
+    click.option(
+        "--load",
+        metavar="FILE.py",
+        multiple=True,
+        help="Run a Python file of yours and make its names available.",
+    ),
+    click.option("-f", "file", metavar="FILE", help="Read EXPR from a file (- for stdin)."),
+)
+_STYLE_OPTIONS = (
+    click.option("--json", "as_json", is_flag=True, help="One JSON object."),
+    click.option("--plain", "as_plain", is_flag=True, help="Values that can be fed back in."),
+    click.option(
+        "--precision",
+        metavar="N",
+        type=click.IntRange(1, 17),
+        help="At most N significant digits.",
+    ),
+    click.option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        help="Colour: on a terminal (auto), always or never.",
+    ),
+)
+
+
+def style_options(function: F) -> F:
+    """--json, --plain, --precision, --color."""
+    for option in reversed(_STYLE_OPTIONS):
+        function = option(function)
+    return function
+
+
+def expression_options(function: F) -> F:
+    """EXPR and the options common to all commands that take one."""
+    function = style_options(function)
+    for option in reversed(_EXPRESSION_OPTIONS):
+        function = option(function)
+    return function
+
+
+def chosen_form(as_json: bool, as_plain: bool) -> str:
+    """The form of the results that --json and --plain ask for."""
+    if as_json and as_plain:
+        raise usage("--json and --plain exclude each other", hint="leave out one of them")
+    return "json" if as_json else "plain" if as_plain else "text"

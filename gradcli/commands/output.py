@@ -1,0 +1,342 @@
+"""Results as text, plain lines and JSON.
+
+Text is for people: one line a result, the shortest digits that round-trip in the dtype, no `.0`. Plain
+is for the shell: what it prints is itself a value of the language. JSON is for programs: every number
+round-trips in the tensor's dtype, non-finite ones are strings, complex ones are pairs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import click
+
+from gradcli.commands.terminal import colour_wanted, is_terminal
+
+SUMMARY_THRESHOLD = 1000  # elements; a larger array is summarised on a terminal
+SUMMARY_EDGE = 3  # what is shown at either end of a dimension
+ELLIPSIS = "…"
+
+
+class Style:
+    """How results are to be written.
+
+    form: text, plain or json. precision: significant digits at most. summarise: whether somebody looks
+    at a terminal. (Not a dataclass: making one takes a millisecond of every start.)
+    """
+
+    __slots__ = ("colour", "form", "precision", "summarise")
+
+    def __init__(
+        self,
+        form: str = "text",
+        precision: int | None = None,
+        summarise: bool = False,
+        colour: bool = False,
+    ) -> None:
+        self.form, self.precision = form, precision
+        self.summarise, self.colour = summarise, colour
+
+    @classmethod
+    def of(cls, form: str, precision: int | None, colour: str) -> Style:
+        """The style for standard output as it is now."""
+        return cls(form, precision, is_terminal(sys.stdout), colour_wanted(sys.stdout, colour))
+
+
+# -- numbers --------------------------------------------------------------------------------------
+def as_array(value: Any) -> Any:
+    """The numpy array (or scalar) of a tensor, array or number; None for anything else."""
+    array = getattr(value, "array", value)
+    if hasattr(array, "dtype") and hasattr(array, "ndim"):
+        return array
+    if isinstance(value, bool | int | float | complex):
+        import numpy as np
+
+        # An integer of any size stays what it is.
+        return np.asarray(value, dtype=object if type(value) is int else None)
+    return None
+
+
+def parts(array: Any, precision: int | None = None) -> list[Any]:
+    """The elements in order, as Python numbers whose repr has no more digits than the dtype needs."""
+    kind = array.dtype.kind
+    if kind == "c":
+        real, imaginary = parts(array.real, precision), parts(array.imag, precision)
+        return list(map(complex, real, imaginary))
+    found: list[Any] = array.ravel().tolist()
+    if kind != "f":
+        return found
+    if array.dtype.itemsize < 8:
+        # numpy prints a narrow float with the shortest digits; read as a double they stay the same.
+        found = list(map(float, array.ravel().astype(str).tolist()))
+    if precision is not None:
+        pattern = f"%.{precision}g"
+        found = [float(pattern % number) for number in found]
+    return found
+
+
+def _numerals(numbers: list[Any], kind: str) -> list[str]:
+    if kind == "f":
+        return [text[:-2] if text[-2:] == ".0" else text for text in map(repr, numbers)]
+    if kind == "c":
+        return list(map(_complex_numeral, numbers))
+    return list(map(repr, numbers))
+
+
+def _complex_numeral(number: complex) -> str:
+    real, imaginary = _numerals([number.real, number.imag], "f")
+    sign = "" if imaginary[0] == "-" else "+"
+    return f"{real}{sign}{imaginary}j"
+
+
+def _nested(items: list[str], shape: tuple[int, ...], separator: str) -> str:
+    """Items joined into brackets, innermost dimension first."""
+    for axis in range(len(shape) - 1, -1, -1):
+        size = shape[axis]
+        starts = [i * size for i in range(_product(shape[:axis]))]
+        items = [f"[{separator.join(items[i : i + size])}]" for i in starts]
+    return items[0]
+
+
+def _product(sizes: Iterable[int]) -> int:
+    result = 1
+    for size in sizes:
+        result *= size
+    return result
+
+
+def _summary(array: Any, precision: int | None) -> str:
+    """The edges of every dimension, with an ellipsis between them."""
+    import numpy as np
+
+    edges = [
+        np.r_[0:SUMMARY_EDGE, size - SUMMARY_EDGE : size]
+        if size > 2 * SUMMARY_EDGE
+        else np.arange(size)
+        for size in array.shape
+    ]
+    corner = array[np.ix_(*edges)]
+    items = _numerals(parts(corner, precision), array.dtype.kind)
+    for size, shown in zip(reversed(array.shape), reversed(corner.shape), strict=True):
+        rows = [items[i : i + shown] for i in range(0, len(items), shown)]
+        if size > shown:
+            rows = [[*row[:SUMMARY_EDGE], ELLIPSIS, *row[SUMMARY_EDGE:]] for row in rows]
+        items = [f"[{', '.join(row)}]" for row in rows]
+    return items[0]
+
+
+# -- text -----------------------------------------------------------------------------------------
+def to_text(value: Any, style: Style) -> str:
+    """The value for a person to read, on one line."""
+    array = as_array(value)
+    if array is None:
+        if isinstance(value, tuple | list):
+            return _sequence_text(value, style)
+        return _other_text(value)
+    if style.summarise and array.size > SUMMARY_THRESHOLD:
+        return _summary(array, style.precision)
+    items = _numerals(parts(array, style.precision), array.dtype.kind)
+    return items[0] if not array.ndim else _nested(items, array.shape, ", ")
+
+
+def _sequence_text(value: Any, style: Style) -> str:
+    inner = ", ".join(to_text(item, style) for item in value)
+    if isinstance(value, list):
+        return f"[{inner}]"
+    return f"({inner},)" if len(value) == 1 else f"({inner})"
+
+
+def _other_text(value: Any) -> str:
+    return value if isinstance(value, str) else repr(value)
+
+
+# -- plain ----------------------------------------------------------------------------------------
+def to_plain(value: Any, precision: int | None = None) -> str:
+    """The value as the language reads it after `--x`."""
+    array = as_array(value)
+    if array is None:
+        if isinstance(value, tuple | list):
+            return f"[{', '.join(to_plain(item, precision) for item in value)}]"
+        return _other_text(value)
+    numbers = parts(array, precision)
+    kind = array.dtype.kind
+    items = list(map(_readable_complex, numbers)) if kind == "c" else _numerals(numbers, kind)
+    if kind == "f" and "-0" in items:
+        # `-0` would be minus the integer 0, which has no sign.
+        items = ["-0.0" if item == "-0" else item for item in items]
+    shape = array.shape
+    if not shape:
+        return items[0]
+    if 0 in shape:
+        return "[]" if shape == (0,) else f"zeros({', '.join(map(str, shape))})"
+    if len(shape) == 1:
+        return ",".join(items) if shape[0] > 1 else f"{items[0]},"
+    if len(shape) == 2 and min(shape) > 1:
+        columns = shape[1]
+        rows = range(0, len(items), columns)
+        return ";".join(",".join(items[i : i + columns]) for i in rows)
+    return _nested(items, shape, ",")
+
+
+def _readable_complex(number: complex) -> str:
+    """`1+2j`; a part that arithmetic would not give back (inf, nan, -0) is named as a part."""
+    from math import copysign, isfinite
+
+    exact = isfinite(number.imag) and isfinite(number.real)
+    signs = (copysign(1.0, part) < 0 and part == 0 for part in (number.real, number.imag))
+    if exact and not any(signs):
+        return _complex_numeral(number)
+    real, imaginary = _numerals([number.real, number.imag], "f")
+    return f"complex({real}, {imaginary})"
+
+
+# -- JSON -----------------------------------------------------------------------------------------
+def to_json(value: Any, precision: int | None = None) -> Any:
+    """The value as what `json.dumps` takes: nested lists of numbers for a tensor."""
+    array = as_array(value)
+    if array is None:
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, Mapping):
+            return {str(key): to_json(item, precision) for key, item in value.items()}
+        if isinstance(value, tuple | list):
+            return [to_json(item, precision) for item in value]
+        return repr(value)
+    items = parts(array, precision)
+    kind = array.dtype.kind
+    if kind == "c":
+        items = [[_number(z.real), _number(z.imag)] for z in items]
+    elif kind == "f" and not _all_finite(array):
+        items = list(map(_number, items))
+    return _shaped(items, array.shape)
+
+
+def _all_finite(array: Any) -> bool:
+    import numpy as np
+
+    return bool(np.isfinite(array).all())
+
+
+def _number(number: float) -> float | str:
+    """The number; as a string if JSON has no numeral for it."""
+    return number if number - number == 0 else repr(number)
+
+
+def _shaped(items: list[Any], shape: tuple[int, ...]) -> Any:
+    if not shape:
+        return items[0]
+    for axis in range(len(shape) - 1, 0, -1):
+        size = shape[axis]
+        rows = _product(shape[:axis])
+        items = [items[i * size : (i + 1) * size] for i in range(rows)]
+    return items
+
+
+def described(value: Any, precision: int | None = None) -> dict[str, Any]:
+    """{"value", "shape", "dtype"} of a tensor or number; shape and dtype are null for other values."""
+    array = as_array(value)
+    tensor = hasattr(value, "requires_grad")
+    return {
+        "value": to_json(value, precision),
+        "shape": None if array is None else list(array.shape),
+        "dtype": value.dtype.name if tensor else None,
+    }
+
+
+# -- writing --------------------------------------------------------------------------------------
+def write_results(results: Iterable[tuple[str | None, Any]], style: Style) -> None:
+    """One line a result: `name = value`, `name<TAB>value` with --plain, the bare value without a name."""
+    lines = []
+    for name, value in results:
+        if style.form == "plain":
+            text = to_plain(value, style.precision)
+            lines.append(text if name is None else f"{name}\t{text}")
+        else:
+            text = to_text(value, style)
+            if name is not None:
+                shown = click.style(name, fg="cyan") if style.colour else name
+                text = f"{shown} = {text}"
+            lines.append(text)
+    if lines:
+        write("\n".join(lines))
+
+
+def write_json(found: Mapping[str, Any]) -> None:
+    """One object on one line."""
+    import json
+
+    write(json.dumps(found, ensure_ascii=False, allow_nan=False))
+
+
+def write(text: str) -> None:
+    """Text and a newline to standard output, as it is: colour has been decided before."""
+    click.echo(text, color=True)
+
+
+def write_drawing(drawing: Any, style: Style) -> None:
+    """What knows how to draw itself with rich, or else how to say itself in plain lines."""
+    if not (style.summarise or style.colour):
+        write(drawing.plain())
+        return
+    from rich.console import Console
+
+    from gradcli.commands.terminal import width
+
+    console = Console(
+        file=sys.stdout,
+        force_terminal=style.colour,
+        no_color=not style.colour,
+        color_system="auto" if style.summarise else "standard",
+        # Without a terminal (--color always in a pipe) nothing is wrapped.
+        width=width(sys.stdout) if style.summarise else 1_000_000,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=True,
+    )
+    console.print(drawing)
+
+
+def write_file(path: str, text: str) -> None:
+    """Write a file whole or not at all; `-` is standard output."""
+    if path == "-":
+        write(text.removesuffix("\n"))
+        return
+    from gradcli.commands.errors import usage
+
+    try:
+        _replace_file(os.path.realpath(os.path.expanduser(path)), text)
+    except OSError as error:
+        raise usage(f"cannot write {path}: {error.strerror}", kind="file") from None
+
+
+def _replace_file(path: str, text: str) -> None:
+    if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe; a folder refuses
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        return
+    import tempfile
+
+    folder, name = os.path.split(path)
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
+    try:
+        with open(handle, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+        os.chmod(temporary, _mode(path))
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _mode(path: str) -> int:
+    """The permissions of the file that is replaced, or those of a new one."""
+    try:
+        return os.stat(path).st_mode & 0o777
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask

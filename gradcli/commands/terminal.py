@@ -1,0 +1,38 @@
+"""What a stream is: a terminal or not, how wide, and whether colour is wanted on it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+PLAIN_WIDTH = 100  # for lines of source under errors, where there is no terminal to measure
+
+
+def is_terminal(stream: Any) -> bool:
+    """Whether somebody is looking: a stream that is a terminal, and not a dumb one."""
+    try:
+        return bool(stream.isatty()) and os.environ.get("TERM") != "dumb"
+    except (AttributeError, ValueError):
+        return False
+
+
+def colour_wanted(stream: Any, choice: str = "auto") -> bool:
+    """--color, then NO_COLOR, then FORCE_COLOR, then whether it is a terminal."""
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR", "0") not in ("", "0"):
+        return True
+    return is_terminal(stream)
+
+
+def width(stream: Any) -> int:
+    """Columns of the terminal that the stream is; PLAIN_WIDTH where it is none."""
+    if not is_terminal(stream):
+        return PLAIN_WIDTH
+    try:
+        columns = int(os.environ.get("COLUMNS", 0)) or os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        columns = 0
+    return columns if columns > 0 else 80

@@ -1,0 +1,116 @@
+"""Where a computation first went wrong: the node whose value or gradient is NaN or infinite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradcli.graphs import nonfinite, saved
+from gradcli.graphs.recorder import Recorder, Step
+from gradcli.graphs.records import class_name
+from gradcli.graphs.remedies import remedy
+
+
+@dataclass(slots=True)
+class Anomaly:
+    """The first anomaly: PyTorch's words, where it was made, what did it, what usually helps."""
+
+    message: str
+    name: str
+    node: Any
+    span: tuple[int, int] | None
+    backward: bool
+    inputs: dict[str, str] = field(default_factory=dict)
+    remedy: str = ""
+
+    @property
+    def hint(self) -> str:
+        """The values that did it and the remedy, as one text."""
+        did = ", ".join(f"{name} = {text}" for name, text in self.inputs.items())
+        return f"{did}\n{self.remedy}" if did else self.remedy
+
+
+def find_anomaly(
+    graph: Any,
+    *,
+    values: Mapping[Any, Any] | None = None,
+    recorder: Recorder | None = None,
+) -> Anomaly | None:
+    """Return the first node that gave NaN or infinity, in the forward pass or else in the backward.
+
+    graph: an inspected result. values: results by node, in order, from `watching()`. recorder: of a
+    `tracing()` with `check=True`, whose steps are looked at.
+    """
+    found = _forward(graph, values or {})
+    if found is None and recorder is not None:
+        found = _backward(graph, values or {}, recorder)
+    return found
+
+
+def _forward(graph: Any, watched: Mapping[Any, Any]) -> Anomaly | None:
+    for node, tensor in watched.items():
+        wrong = nonfinite.wrong(tensor)
+        i = graph.describer.id_of(node)
+        if wrong and i is not None:
+            name = class_name(node)
+            message = f"Function '{name}' computed {wrong} values in the forward pass."
+            at = nonfinite.place_of(tensor)
+            inputs = _operands(graph, node, watched, at)
+            span = graph.describer.span(i)
+            return Anomaly(message, name, node, span, False, inputs, remedy(name))
+    return None
+
+
+def _backward(
+    graph: Any, watched: Mapping[Any, Any], recorder: Recorder
+) -> Anomaly | None:
+    if recorder.anomaly is None:
+        return None
+    step, saved_before = recorder.anomaly
+    name = class_name(step.node)
+    output = next(
+        k for k, grad in enumerate(step.outgoing) if grad is not None and nonfinite.wrong(grad)
+    )
+    wrong = nonfinite.wrong(step.outgoing[output])
+    message = f"Function '{name}' returned {wrong} values in its {output}th output."
+    help_for = "WhereBackward0" if _behind_where(step, output, recorder.steps) else name
+    at = nonfinite.place_of(step.outgoing[output])
+    inputs = _operands(graph, step.node, watched, at) | saved_before
+    i = graph.describer.id_of(step.node)
+    span = None if i is None else graph.describer.span(i)
+    return Anomaly(message, name, step.node, span, True, inputs, remedy(help_for))
+
+
+def _operands(
+    graph: Any, node: Any, watched: Mapping[Any, Any], at: tuple[int, ...]
+) -> dict[str, str]:
+    found = nonfinite.saved_inputs(node, at)
+    for child, _ in node.next_functions:
+        tensor = getattr(child, "variable", None) if child is not None else None
+        if tensor is None and child is not None:
+            tensor = watched.get(child)
+        if tensor is not None:
+            i = graph.describer.id_of(child)
+            piece = graph.describer.piece(graph.describer.span(i)) if i is not None else None
+            name = saved.name_of(tensor, {}) or piece or class_name(child)
+            text = nonfinite.element(tensor, at)
+            if text not in found.values():
+                found.setdefault(name, text)
+    return found
+
+
+def _behind_where(step: Step, output: int, steps: Iterable[Step]) -> bool:
+    """Tell whether a gradient of 0 became NaN here, on a branch that a `where` did not take."""
+    import numpy as np
+
+    if nonfinite.wrong(step.outgoing[output]) != "nan":
+        return False
+    at = nonfinite.place_of(step.outgoing[output])
+    came = [np.asarray(grad) for grad in step.incoming if grad is not None]
+    zero = any(grad[at] == 0 for grad in came if grad.ndim == len(at) and _inside(at, grad.shape))
+    return zero and any(class_name(other.node).startswith("Where") for other in steps)
+
+
+def _inside(at: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    return all(k < n for k, n in zip(at, shape, strict=True))

@@ -1,0 +1,114 @@
+"""What the engine does in a backward pass, step by step, as it tells whoever observes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradcli.graphs import nonfinite, values
+
+
+@dataclass(slots=True)
+class Note:
+    """Something that happened at a step besides its rule."""
+
+    kind: str  # "hook", "prehook", "tensor hook", "accumulate", "retain", "free"
+    before: Any = None
+    after: Any = None
+
+
+@dataclass(slots=True)
+class Step:
+    """One node's turn in a backward pass."""
+
+    number: int
+    node: Any
+    incoming: tuple[Any, ...]
+    outgoing: tuple[Any, ...] = ()
+    notes: list[Note] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Pass:
+    """One backward pass: the node it begins at, its seed, its steps."""
+
+    root: Any
+    seed: Any
+    steps: list[Step] = field(default_factory=list)
+
+
+class Recorder:
+    """What the engine calls with every event; keeps copies, for gradients are reused in place."""
+
+    def __init__(self, *, check: bool = False) -> None:
+        self.check = check
+        self.anomaly: tuple[Step, dict[str, str]] | None = None  # the first, if `check`
+        self.passes: list[Pass] = []
+        self.reached: dict[Any, Any] = {}
+        self._open: dict[Any, Step] = {}
+
+    def __call__(self, event: tuple[str, Any, Any]) -> None:
+        kind, node, data = event
+        handler = getattr(self, f"_{kind}", None)
+        if handler is not None:
+            handler(node, data)
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps of every pass, one after another."""
+        return [step for one in self.passes for step in one.steps]
+
+    def _begin(self, node: Any, seed: Any) -> None:
+        self.passes.append(Pass(node, _copies(seed) if isinstance(seed, tuple) else _copy(seed)))
+
+    def _start(self, node: Any, grads: tuple[Any, ...]) -> None:
+        steps = self.passes[-1].steps
+        step = Step(len(steps) + 1, node, _copies(grads))
+        self.reached[node] = step.incoming[0] if len(step.incoming) == 1 else _first(step.incoming)
+        self._open[node] = step
+        steps.append(step)
+
+    def _finish(self, node: Any, grads: tuple[Any, ...]) -> None:
+        if node in self._open:
+            step = self._open[node]
+            step.outgoing = _copies(grads)
+            if self.check and self.anomaly is None:
+                self._look(step)
+
+    def _look(self, step: Step) -> None:
+        """Keep the first step that sends NaN or infinity, and what it saved before that goes."""
+        place = nonfinite.first_place(step.outgoing)
+        if place is not None:
+            self.anomaly = step, nonfinite.saved_inputs(step.node, place)
+
+    def _hook(self, node: Any, data: tuple[str, Any, Any]) -> None:
+        kind, before, after = data
+        self._note(node, Note(kind, _copies(before), _copies(after)))
+
+    def _accumulate(self, node: Any, data: tuple[Any, Any]) -> None:
+        self._note(node, Note("accumulate", _copy(data[0]), _copy(data[1])))
+
+    def _retain(self, node: Any, grad: Any) -> None:
+        self._note(node, Note("retain", None, _copy(grad)))
+
+    def _free(self, node: Any, _: Any) -> None:
+        self._note(node, Note("free"))
+
+    def _note(self, node: Any, note: Note) -> None:
+        if node in self._open:
+            self._open[node].notes.append(note)
+
+
+def _copy(value: Any) -> Any:
+    if value is None:
+        return None
+    array = values.as_array(value)
+    return array.copy() if getattr(array, "ndim", 0) else array
+
+
+def _copies(value: Any) -> tuple[Any, ...]:
+    return tuple(map(_copy, value)) if isinstance(value, tuple | list) else (_copy(value),)
+
+
+def _first(grads: tuple[Any, ...]) -> Any:
+    return next((grad for grad in grads if grad is not None), None)

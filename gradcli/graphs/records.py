@@ -1,0 +1,248 @@
+"""The one traversal of a backward graph, and what it knows of each node.
+
+`walk` visits every node once, iteratively, and keeps the skeleton: order, edges, who consumed what.
+`records` then describes the nodes one after another; every renderer reads these two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradcli.graphs import saved as saved_values
+from gradcli.graphs.values import dtype_name
+
+LEAF = "AccumulateGrad"
+# A piece of a very long expression is shown by its two ends; its span says the rest.
+SOURCE_LIMIT = 200
+
+Edge = tuple[int, int]  # (id of the node, number of its output)
+
+
+@dataclass(slots=True)
+class Record:
+    """All that is known of one node."""
+
+    id: int
+    name: str
+    variable: str | None
+    label: str | None
+    source: str | None
+    span: tuple[int, int] | None
+    shape: tuple[int, ...] | None
+    dtype: str | None
+    sequence_nr: int | None
+    saved: dict[str, saved_values.Entry]
+    next: list[Edge | None]
+    outputs: list[tuple[tuple[int, ...], str | None]]
+    depth: int
+    shared: bool
+    node: Any
+    has_grad: bool = False
+    grad: Any = None
+
+    @property
+    def is_leaf(self) -> bool:
+        """Tell whether the node is where a leaf's gradient accumulates."""
+        return self.name == LEAF
+
+
+@dataclass(slots=True)
+class Walk:
+    """The skeleton of a graph: one list entry a node, in order of first visit, depth first."""
+
+    nodes: list[Any] = field(default_factory=list)
+    edges: list[tuple[Edge | None, ...]] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)  # who visited it first; -1 for a root
+    depths: list[int] = field(default_factory=list)
+    uses: list[int] = field(default_factory=list)  # edges that end here
+    roots: list[int] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+
+def walk(roots: Iterable[Any]) -> Walk:
+    """Visit every node that gradients of the roots reach, each once, depth first."""
+    seen = Walk()
+    ids: dict[Any, int] = {}
+    follow: list[tuple[tuple[Any, int], ...]] = []
+    starts = list(roots)
+    for start in starts:
+        stack: list[tuple[Any, int]] = [(start, -1)]
+        while stack:
+            node, parent = stack.pop()
+            if node in ids:
+                continue
+            ids[node] = len(seen.nodes)
+            here = len(seen.nodes)
+            seen.nodes.append(node)
+            seen.parents.append(parent)
+            seen.depths.append(seen.depths[parent] + 1 if parent >= 0 else 0)
+            functions = node.next_functions
+            follow.append(functions)
+            for child, _ in reversed(functions):
+                if child is not None and child not in ids:
+                    stack.append((child, here))
+    seen.uses = [0] * len(seen.nodes)
+    for functions in follow:
+        row = tuple([None if child is None else (ids[child], nr) for child, nr in functions])
+        for edge in row:
+            if edge is not None:
+                seen.uses[edge[0]] += 1
+        seen.edges.append(row)
+    seen.roots = [ids[start] for start in starts]
+    return seen
+
+
+def class_name(node: Any) -> str:
+    """Return the node's name, without the C++ namespace that AccumulateGrad's carries."""
+    name = node.name() if callable(getattr(node, "name", None)) else type(node).__name__
+    return str(name).rpartition("::")[2]
+
+
+@dataclass(slots=True)
+class Describer:
+    """Turns entries of a Walk into records; holds what is known besides the nodes themselves."""
+
+    skeleton: Walk
+    source: str | None = None
+    names: Mapping[int, str] = field(default_factory=dict)  # id of a tensor -> its name
+    grads: Mapping[Any, Any] | None = None  # node -> the gradient that reached it
+    spans: dict[int, tuple[int, int] | None] = field(default_factory=dict)
+    _ids: dict[Any, int] = field(default_factory=dict)
+
+    def id_of(self, node: Any) -> int | None:
+        """Return the id of a node of the graph."""
+        if not self._ids:
+            self._ids = {node: i for i, node in enumerate(self.skeleton.nodes)}
+        return self._ids.get(node)
+
+    def span(self, i: int) -> tuple[int, int] | None:
+        """Return the node's span, inherited from the node that consumes it where it has none."""
+        path: list[int] = []
+        while i >= 0 and i not in self.spans:
+            own = getattr(self.skeleton.nodes[i], "span", None)
+            if own is not None:
+                self.spans[i] = (int(own[0]), int(own[1]))
+                break
+            path.append(i)
+            i = self.skeleton.parents[i]
+        found = self.spans[i] if i >= 0 else None
+        for j in path:
+            self.spans[j] = found
+        return found
+
+    def piece(self, span: tuple[int, int] | None, limit: int = SOURCE_LIMIT) -> str | None:
+        """Return the source text of a span on one line, long ones by their two ends."""
+        if span is None or self.source is None:
+            return None
+        start, end = span
+        if end - start <= limit:
+            return " ".join(self.source[start:end].split())
+        half = limit // 2
+        head, tail = self.source[start : start + half], self.source[end - half : end]
+        return f"{' '.join(head.split())} … {' '.join(tail.split())}"
+
+    def variable(self, node: Any) -> str | None:
+        """Return the name of the leaf that an AccumulateGrad node adds to."""
+        tensor = getattr(node, "variable", None)
+        return None if tensor is None else saved_values.name_of(tensor, self.names)
+
+    def label(self, i: int) -> str | None:
+        """Return the name that the program gave the node's result (the variable's for a leaf)."""
+        node = self.skeleton.nodes[i]
+        if getattr(node, "variable", None) is not None:
+            return self.variable(node)
+        return getattr(node, "label", None) or self.names.get(id(node))
+
+    def record(self, i: int) -> Record:
+        """Describe one node."""
+        node = self.skeleton.nodes[i]
+        name = class_name(node)
+        variable = self.variable(node)
+        span = self.span(i)
+        if name == LEAF:
+            span = self._where_read(variable, span)
+        outputs = [(tuple(shape), dtype_name(dtype)) for shape, dtype in _metas(node)]
+        shape, dtype = outputs[0] if outputs else (None, None)
+        number = getattr(node, "_sequence_nr", None)
+        entries = {
+            key: saved_values.entry(value, self.names) for key, value in saved_values.fields(node)
+        }
+        reached = self.grads is not None
+        return Record(
+            id=i,
+            name=name,
+            variable=variable,
+            label=None if variable is not None else self.label(i),
+            source=self.piece(span),
+            span=span,
+            shape=shape,
+            dtype=dtype,
+            sequence_nr=None if number is None else int(number()),
+            saved=entries,
+            next=list(self.skeleton.edges[i]),
+            outputs=outputs,
+            depth=self.skeleton.depths[i],
+            shared=self.skeleton.uses[i] > 1,
+            node=node,
+            has_grad=reached,
+            grad=self.grads.get(node) if self.grads is not None else None,
+        )
+
+    def _where_read(
+        self, variable: str | None, span: tuple[int, int] | None
+    ) -> tuple[int, int] | None:
+        """Narrow a leaf's inherited span to where its name is read."""
+        if variable is None or span is None or self.source is None:
+            return span
+        name = rf"(?<![\w.]){re.escape(variable)}(?!\w)"
+        found = re.compile(name).search(self.source, *span)
+        return found.span() if found else span
+
+
+def _metas(node: Any) -> Iterable[tuple[Any, Any]]:
+    method = getattr(node, "output_meta", None)
+    return () if method is None else method()
+
+
+def records(describer: Describer) -> Iterator[Record]:
+    """Describe every node, in order of id."""
+    for i in range(len(describer.skeleton)):
+        yield describer.record(i)
+
+
+@dataclass(slots=True)
+class Totals:
+    """What a graph amounts to."""
+
+    nodes: int = 0
+    edges: int = 0
+    leaves: int = 0
+    saved: int = 0
+    nbytes: int = 0
+    freed: int = 0
+
+
+def totals(skeleton: Walk) -> Totals:
+    """Count nodes, edges and leaves, and the distinct tensors kept alive, with their bytes."""
+    from gradcli.engine.node import FREED
+    from gradcli.graphs.values import as_array
+
+    found = Totals(nodes=len(skeleton), edges=sum(skeleton.uses))
+    held: dict[int, Any] = {}
+    for node in skeleton.nodes:
+        if getattr(node, "variable", None) is not None:
+            found.leaves += 1
+            continue
+        for tensor in saved_values.tensors(node):
+            array = as_array(tensor)
+            # Keeping the array itself in the table keeps its id from being used again.
+            held.setdefault(id(array), array)
+        found.freed += any(value is FREED for _, value in saved_values.fields(node))
+    found.saved = len(held)
+    found.nbytes = sum(int(array.nbytes) for array in held.values())
+    return found

@@ -1,0 +1,127 @@
+"""A node's derivative rules as text, read from the row of the operator table that made it."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+from functools import lru_cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+
+def rules_of(node: Any) -> dict[str, str]:
+    """Return {argument: rule} of a node, "grad" being what comes in; empty where unknown."""
+    row = getattr(node, "_row", None)
+    if row is None:
+        return {}
+    return {target.replace("__", ", "): rule_text(rule) for target, rule in row.rules.items()}
+
+
+def rules_by_edge(node: Any) -> list[str]:
+    """Return the rule behind each edge of `next_functions`, "" where unknown."""
+    edges = node.next_functions
+    row = getattr(node, "_row", None)
+    if row is None:
+        return [""] * len(edges)
+    texts: dict[int, str] = {}
+    for targets, rule in zip(row.targets, row.rules.values(), strict=True):
+        for position in targets:
+            texts[position] = rule_text(rule)
+    ordered = [texts.get(position, "") for position in row.differentiated]
+    if len(ordered) == len(edges):
+        return ordered
+    # An argument that is a list of tensors has one rule for many edges.
+    return ordered * len(edges) if len(ordered) == 1 else [""] * len(edges)
+
+
+def rule_text(rule: Any) -> str:
+    """Return the text of a rule: a lambda's body, or a function's only expression, or its name."""
+    if not isinstance(rule, FunctionType):
+        return ""
+    code = rule.__code__
+    found = _bodies(code.co_filename).get((code.co_firstlineno, code.co_name))
+    if found is None:
+        return "" if code.co_name == "<lambda>" else f"{code.co_name}(…)"
+    first = code.co_varnames[0] if code.co_argcount else ""
+    return re.sub(rf"(?<![\w.]){re.escape(first)}(?!\w)", "grad", found) if first else found
+
+
+Found = dict[tuple[int, str], str]
+
+
+@lru_cache
+def _bodies(filename: str) -> Found:
+    """Return the text of every lambda and one-expression function of a file, by line and name."""
+    try:
+        module = ast.parse(Path(filename).read_text(encoding="utf-8"))
+    except OSError:
+        return {}
+    helpers = {
+        item.name: ([argument.arg for argument in item.args.args], expression)
+        for item in module.body
+        if isinstance(item, ast.FunctionDef) and (expression := _only_expression(item))
+    }
+    found: Found = {}
+    for item in ast.walk(module):
+        if isinstance(item, ast.Lambda):
+            found[item.lineno, "<lambda>"] = _text(item.body, helpers)
+        elif isinstance(item, ast.FunctionDef) and (expression := _only_expression(item)):
+            line = item.decorator_list[0].lineno if item.decorator_list else item.lineno
+            found[line, item.name] = _text(expression, helpers)
+    return found
+
+
+def _only_expression(function: ast.FunctionDef) -> ast.expr | None:
+    documented = isinstance(function.body[0], ast.Expr)
+    last = function.body[-1]
+    if isinstance(last, ast.Return) and len(function.body) == 1 + documented:
+        return last.value
+    return None
+
+
+class _Plain(ast.NodeTransformer):
+    """Rewrites a rule as a reader would: helpers opened, special cases left out."""
+
+    def __init__(self, helpers: dict[str, tuple[list[str], ast.expr]]) -> None:
+        self.helpers, self.depth = helpers, 0
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        test = ast.unparse(node.test)
+        if "is_complex" in test or test.endswith(("alpha == 1", "dtype.kind == 'c'")):
+            return self.visit(node.orelse)  # type: ignore[no-any-return]
+        if test.endswith("dtype.kind != 'c'"):
+            return self.visit(node.body)  # type: ignore[no-any-return]
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "conj" and not node.args:
+            return self.visit(node.func.value)  # type: ignore[no-any-return]
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        known = self.helpers.get(name) if name.startswith("_") and self.depth < 3 else None
+        self.generic_visit(node)
+        if name == "conj" and len(node.args) == 1:
+            return node.args[0]
+        if known is None or node.keywords or len(known[0]) != len(node.args):
+            return node
+        swap = _Swap(dict(zip(known[0], node.args, strict=True)))
+        self.depth += 1
+        opened = self.visit(swap.visit(copy.deepcopy(known[1])))
+        self.depth -= 1
+        return opened  # type: ignore[no-any-return]
+
+
+class _Swap(ast.NodeTransformer):
+    """Puts arguments in the place of parameters."""
+
+    def __init__(self, arguments: dict[str, ast.expr]) -> None:
+        self.arguments = arguments
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return self.arguments.get(node.id, node)
+
+
+def _text(expression: ast.expr, helpers: dict[str, tuple[list[str], ast.expr]]) -> str:
+    plain = ast.unparse(_Plain(helpers).visit(copy.deepcopy(expression)))
+    return re.sub(r"(?<![\w.])_(?=[a-z])", "", plain)

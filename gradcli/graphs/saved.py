@@ -1,0 +1,94 @@
+"""What a node saved for its backward, field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gradcli.engine.node import FREED
+from gradcli.graphs import values
+
+
+@dataclass(slots=True)
+class SavedTensor:
+    """A tensor kept for the backward pass, and the name that the program knows it by."""
+
+    tensor: Any
+    variable: str | None
+    shape: tuple[int, ...]
+    dtype: str | None
+    nbytes: int
+
+
+@dataclass(slots=True)
+class SavedScalar:
+    """A number, an option or None kept for the backward pass."""
+
+    value: Any
+
+
+@dataclass(slots=True)
+class Freed:
+    """Stands for what was released after the backward pass."""
+
+
+Single = SavedTensor | SavedScalar | Freed
+Entry = Single | list[Single]
+
+
+def fields(node: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the (field, value) pairs that a node saved."""
+    items = getattr(node, "saved_items", None)
+    return iter(()) if items is None else iter(items())
+
+
+def name_of(tensor: Any, names: Mapping[int, str]) -> str | None:
+    """Return what the program calls a tensor: its own label, or its node's, or a binding's."""
+    label = getattr(tensor, "label", None) or names.get(id(tensor))
+    if label is None:
+        label = getattr(getattr(tensor, "grad_fn", None), "label", None)
+    return label
+
+
+def entry(value: Any, names: Mapping[int, str]) -> Entry:
+    """Describe one saved value, or a list of saved tensors."""
+    if isinstance(value, tuple | list) and any(values.is_tensor(v) or v is FREED for v in value):
+        return [_single(v, names) for v in value]
+    return _single(value, names)
+
+
+def _single(value: Any, names: Mapping[int, str]) -> Single:
+    if value is FREED:
+        return Freed()
+    if not values.is_tensor(value):
+        return SavedScalar(value)
+    shape = tuple(int(n) for n in value.shape)
+    dtype = values.dtype_name(value.dtype)
+    nbytes = int(values.as_array(value).nbytes)
+    return SavedTensor(value, name_of(value, names), shape, dtype, nbytes)
+
+
+def tensors(node: Any) -> Iterator[Any]:
+    """Yield the tensors that a node keeps alive."""
+    for _, value in fields(node):
+        if values.is_tensor(value):
+            yield value
+        elif isinstance(value, tuple | list):
+            yield from (v for v in value if values.is_tensor(v))
+
+
+def to_json(saved: Entry) -> Any:
+    """Turn an entry into the `saved` value of the JSON schema."""
+    if isinstance(saved, list):
+        return [to_json(one) for one in saved]
+    if isinstance(saved, SavedTensor):
+        return {
+            "value": values.to_json(saved.tensor),
+            "shape": list(saved.shape),
+            "dtype": saved.dtype,
+            "variable": saved.variable,
+        }
+    if isinstance(saved, SavedScalar):
+        return values.scalar_to_json(saved.value)
+    return {"freed": True}

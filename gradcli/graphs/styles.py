@@ -1,0 +1,90 @@
+"""The signs and the colours of graphs, in one place: what means what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+Piece = tuple[str, str]  # (text, role)
+Line = list[Piece]
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """The characters that a tree is drawn with."""
+
+    tee: str
+    elbow: str
+    pipe: str
+    blank: str
+    ellipsis: str
+    up: str
+    down: str
+    fold: str
+    times: str
+    dot: str
+    to: str
+    unnamed: str = "unnamed"
+
+    def compact(self) -> Signs:
+        """Return the same signs with guides of two columns a level, for deep trees."""
+        narrow = {name: getattr(self, name)[::2] for name in ("tee", "elbow", "pipe", "blank")}
+        return replace(self, **narrow)
+
+
+UNICODE = Signs("├─ ", "└─ ", "│  ", "   ", "…", "↑", "↓", "⋮", "×", "·", "→")
+ASCII = Signs("|- ", "`- ", "|  ", "   ", "...", "^", "v", ":", "x", "|", "->")
+
+# Roles of text, as rich writes styles. Ordinary functions keep the terminal's own colour: what is
+# coloured is what one looks for.
+STYLES = {
+    "guide": "dim",
+    "function": "none",
+    "label": "bold cyan",
+    "leaf": "green",
+    "variable": "bold green",
+    "shape": "dim",
+    "dtype": "blue",
+    "source": "italic dim",
+    "field": "dim",
+    "value": "none",
+    "saved": "yellow",
+    "grad": "magenta",
+    "shared": "blue",
+    "fold": "dim",
+    "note": "dim",
+    "bad": "bold red",
+}
+
+
+def length(line: Line) -> int:
+    """Return how many columns a line takes."""
+    return sum(len(text) for text, _ in line)
+
+
+def crop(line: Line, width: int, ellipsis: str) -> Line:
+    """Cut a line to a width, with an ellipsis where something is lost."""
+    if len("".join(text for text, _ in line).rstrip()) <= width:
+        return line
+    room = width - len(ellipsis)
+    kept: Line = []
+    for text, role in line:
+        kept.append((text[:room], role))
+        room -= len(text)
+        if room <= 0:
+            break
+    return [*kept, (ellipsis, "guide")]
+
+
+def segments(lines: Iterable[Line]) -> Iterator[Any]:
+    """Turn lines into rich's segments: no markup to be read, nothing left to wrap."""
+    from rich.segment import Segment
+    from rich.style import Style
+
+    styles = {role: Style.parse(style) for role, style in STYLES.items()}
+    newline = Segment.line()
+    for line in lines:
+        for text, role in line:
+            yield Segment(text, styles[role])
+        yield newline

@@ -1,0 +1,60 @@
+"""The backward pass as a table: what came into each node, what went out and where to.
+
+`tracing()` listens to the engine while backward passes run; `Trace` is what it heard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gradcli.graphs.recorder import Pass, Recorder
+from gradcli.graphs.styles import segments
+from gradcli.graphs.trace_table import pass_to_json, table
+
+
+@contextmanager
+def tracing(source: str | None = None, *, check: bool = False) -> Iterator[Trace]:
+    """Inside, every step of every backward pass is kept, in the order in which the engine runs.
+
+    check: also keep what did it where a gradient first becomes NaN or infinite (`find_anomaly`).
+    """
+    from gradcli.engine.observe import observing
+
+    trace = Trace(Recorder(check=check), source)
+    with observing(trace.recorder):
+        yield trace
+
+
+class Trace:
+    """The steps of the backward passes; `lines()` and rich's `console.print` make the table."""
+
+    def __init__(self, recorder: Recorder, source: str | None = None) -> None:
+        self.recorder, self.source = recorder, source
+
+    @property
+    def passes(self) -> list[Pass]:
+        """The passes in the order in which they ran."""
+        return self.recorder.passes
+
+    def __str__(self) -> str:
+        return self.plain()
+
+    def plain(self, *, ascii: bool = False, width: int | None = None) -> str:
+        """Return the table as text."""
+        lines = table(self.passes, self.source, ascii=ascii, width=width)
+        return "\n".join("".join(text for text, _ in line).rstrip() for line in lines)
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        yield from segments(
+            table(self.passes, self.source, ascii=options.ascii_only, width=options.max_width)
+        )
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return one list entry a step: pass, step, node, grads in, rule, grads out, events."""
+        return [
+            step
+            for number, one in enumerate(self.passes, 1)
+            for step in pass_to_json(one, number, self.source)
+        ]

@@ -1,0 +1,42 @@
+"""The backward graph as a tree: plain text in a pipe, colour on a terminal, ASCII where need be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from gradcli.graphs.records import Describer
+from gradcli.graphs.styles import ASCII, UNICODE, Line, segments
+from gradcli.graphs.tree_lines import Drawing, Options
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+
+@dataclass(slots=True)
+class Tree:
+    """A drawing of the graph; `str()` is plain, rich's `console.print` colours it."""
+
+    describer: Describer
+    forward: Mapping[int, Any]
+    options: Options = field(default_factory=Options)
+
+    def __str__(self) -> str:
+        return self.plain()
+
+    def plain(self, *, ascii: bool | None = None, width: int | None = None) -> str:
+        """Return the tree as text; `ascii` for locales without UTF-8."""
+        lines = self.lines(ascii=ascii, width=width)
+        return "\n".join("".join(text for text, _ in line).rstrip() for line in lines)
+
+    def lines(self, *, ascii: bool | None = None, width: int | None = None) -> list[Line]:
+        """Return the lines, each a list of (text, role), fitted into the width."""
+        ascii = self.options.ascii if ascii is None else ascii
+        width = self.options.width if width is None else width
+        signs = ASCII if ascii else UNICODE
+        return Drawing(self.describer, self.forward, self.options, signs, width).lines()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        ascii = self.options.ascii or options.ascii_only
+        yield from segments(self.lines(ascii=ascii, width=self.options.width or options.max_width))

@@ -1,0 +1,270 @@
+"""Compile grammars/gradcli.lark into the tables that the parser's driver runs.
+
+    python -m gradcli.language.compile_grammar           writes gradcli/language/tables.py
+    python -m gradcli.language.compile_grammar --check   exit code 1 if that file is not what the grammar says
+
+lark reads the grammar and computes the LALR(1) automaton. Here its states are renumbered (breadth first, so
+that the output does not depend on hashing), chains of unit reductions are collapsed into the goto table, and
+everything is written as short strings of numbers.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from gradcli.language import tree
+
+# Terminals whose numbers the driver knows by heart; the others are numbered after them.
+FIRST_TERMINALS = (
+    "$END",
+    "NAME",
+    "NUMBER",
+    "NAME_EQ",
+    "ATTRIBUTE",
+    "STRING",
+    "NEWLINE",
+    "INDENT",
+    "DEDENT",
+    "FORMAT_OPEN",
+    "FORMAT_TEXT",
+    "FORMAT_FIELD",
+    "FORMAT_CONVERSION",
+    "FORMAT_SPEC",
+    "FORMAT_END",
+    "FORMAT_CLOSE",
+)
+
+FIRST_CHARACTER = 35  # tables.py writes token 0 as "#", token 1 as "$" and so on
+
+
+def grammar_path() -> Path:
+    """Where the grammar is: in a wheel inside the package, in a checkout or editable install beside it."""
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package / "grammars", package.parent / "grammars"):
+        if (folder / "gradcli.lark").is_file():
+            return folder / "gradcli.lark"
+    raise FileNotFoundError(f"grammars/gradcli.lark is neither in {package} nor beside it")
+
+
+def load_lark(**options: Any) -> Any:
+    """The grammar as a lark parser (the oracle in tests, and the source of the tables)."""
+    import lark
+
+    text = grammar_path().read_text(encoding="utf-8")
+    return lark.Lark(
+        text, parser="lalr", lexer="basic", start="program", maybe_placeholders=False, **options
+    )
+
+
+def build() -> dict[str, Any]:
+    """Everything in tables.py, by name."""
+    from lark.grammar import Rule
+    from lark.lexer import PatternStr
+    from lark.parsers.lalr_analysis import Shift
+
+    parser = load_lark(debug=True, strict=False)
+    automaton = parser.parser.parser._parse_table
+    fixed = {
+        terminal.name: terminal.pattern.value
+        for terminal in parser.terminals
+        if isinstance(terminal.pattern, PatternStr)
+    }
+    patterns = {
+        terminal.name: terminal.pattern.value
+        for terminal in parser.terminals
+        if terminal.name not in fixed
+    }
+    words = sorted(fixed.values())
+    terminals = [*FIRST_TERMINALS, *words]
+    number = {name: i for i, name in enumerate(FIRST_TERMINALS)}
+    number.update((name, terminals.index(word)) for name, word in fixed.items())
+
+    rules: dict[Rule, int] = {}
+    ordered: list[Any] = [None]
+    for rule in sorted(parser.rules, key=lambda r: (r.origin.name, r.order)):
+        rules[rule] = len(ordered)
+        ordered.append(rule)
+    nonterminals = sorted({rule.origin.name for rule in ordered[1:]})
+
+    # Number the states breadth first; those entered by a token that begins its rule come last.
+    start = automaton.start_states["program"]
+    order = [start]
+    seen = {start}
+    for state in order:
+        row = automaton.states[state]
+        for name in sorted(row, key=lambda n: (n not in number, number.get(n, 0), n)):
+            action, argument = row[name]
+            if action is Shift and argument not in seen:
+                seen.add(argument)
+                order.append(argument)
+    begins = {state for state in order if _begins_rule(state)}
+    order = [s for s in order if s not in begins] + [s for s in order if s in begins]
+    position = {state: i + 1 for i, state in enumerate(order)}
+    prefix = len(order) - len(begins) + 1
+
+    width = len(terminals)
+    action = [[0] * width for _ in range(len(order) + 1)]
+    goto: list[dict[str, int]] = [{} for _ in range(len(order) + 1)]
+    for state, row in automaton.states.items():
+        here = position[state]
+        for name, (kind, argument) in row.items():
+            if kind is not Shift:
+                action[here][number[name]] = -rules[argument]
+            elif name in number:
+                action[here][number[name]] = position[argument]
+            else:
+                goto[here][name] = position[argument]
+
+    def collapse(state: int, name: str, token: int) -> int:
+        """The state after `name` at `state` when `token` follows: unit reductions are done on the way."""
+        there = goto[state][name]
+        while (reduction := action[there][token]) < 0:
+            rule = ordered[-reduction]
+            if len(rule.expansion) != 1 or rule.alias or rule.origin.name not in goto[state]:
+                break
+            there = goto[state][rule.origin.name]
+        return there
+
+    # A token that is an error after the collapse may lead anywhere it stays an error: where most do.
+    goto_rows: dict[str, int] = {}
+    goto_index = [""]
+    for state in range(1, len(order) + 1):
+        entry = []
+        for name in sorted(goto[state]):
+            row = [collapse(state, name, token) for token in range(width)]
+            common = max(sorted(set(row)), key=row.count)
+            usual = [
+                common if not action[there][token] and not action[common][token] else there
+                for token, there in enumerate(row)
+            ]
+            text = " ".join([str(common), *_grouped(usual, common)])
+            number_of_row = goto_rows.setdefault(text, len(goto_rows))
+            entry.append(f"{nonterminals.index(name)} {number_of_row}")
+        goto_index.append(" ".join(entry))
+    action_rows = [" ".join(_grouped(row, 0)) for row in action]
+
+    table = []
+    for rule in ordered[1:]:
+        alias = rule.alias
+        if alias is None:
+            if len(rule.expansion) != 1:
+                raise ValueError(f"{rule} wants an alias")
+            alias = "keep"
+        what, kind, extra = tree.ALIASES[alias]
+        values = sum(
+            not symbol.is_term or (i == 0 and symbol.name not in ("INDENT", "DEDENT"))
+            for i, symbol in enumerate(rule.expansion)
+        )
+        table.append(
+            (what, kind, extra, len(rule.expansion), values, nonterminals.index(rule.origin.name))
+        )
+    return {
+        "TERMINALS": terminals,
+        "PLAIN": token_pattern(patterns, words, plain=True),
+        "FULL": token_pattern(patterns, words, plain=False),
+        "START": position[start],
+        "END": position[automaton.end_states["program"]],
+        "PREFIX": prefix,
+        "ATOM": nonterminals.index("atom"),
+        "RULES": table,
+        "ACTION": action_rows,
+        "GOTO_ROWS": list(goto_rows),
+        "GOTO": goto_index,
+    }
+
+
+def _begins_rule(state: Iterable[Any]) -> bool:
+    """True if the state is entered by a token that is the first of its rule."""
+    kernel = [item for item in state if item.index > 0]
+    positions = {item.index == 1 and item.rule.expansion[0].is_term for item in kernel}
+    if len(positions) > 1:
+        raise ValueError(f"a token both begins and continues a rule: {kernel}")
+    return positions == {True}
+
+
+def _grouped(row: list[int], common: int) -> list[str]:
+    """A row without its most common value: for each other value, it and its tokens as characters."""
+    groups: dict[int, str] = {}
+    for token, value in enumerate(row):
+        if value != common:
+            groups[value] = groups.get(value, "") + chr(FIRST_CHARACTER + token)
+    return [f"{value} {tokens}" for value, tokens in groups.items()]
+
+
+def token_pattern(patterns: dict[str, str], words: list[str], *, plain: bool) -> str:
+    """One expression that findall cuts a text with: blanks before a token belong to it.
+
+    The plain one is for a text without quotes, comments and backslashes.
+    """
+    name, name_eq = patterns["NAME"], patterns["NAME_EQ"]
+    if not name_eq.startswith(name):
+        raise ValueError("NAME_EQ must begin as NAME does")
+    number = patterns["NUMBER"].split("|")[0]  # the others are words and the ellipsis
+    tails: dict[str, list[str]] = {}
+    for word in [*words, "..."]:
+        if len(word) > 1 and not word[0].isalpha():
+            tails.setdefault(word[0], []).append(word[1:])
+    starts: dict[tuple[str, ...], list[str]] = {}
+    for first, rest in tails.items():
+        starts.setdefault(tuple(sorted(rest, key=lambda w: (-len(w), w))), []).append(first)
+    operators = []
+    for following, firsts in starts.items():
+        first = re.escape(firsts[0]) if len(firsts) == 1 else f"[{re.escape(''.join(firsts))}]"
+        tail = "|".join(re.escape(w) for w in following)
+        operators.append(f"{first}{tail}" if first == r"\." else f"{first}(?:{tail})?")
+    choices = [
+        f"{name}(?:{name_eq[len(name) :]})?",
+        number,
+        *operators,
+        patterns["ATTRIBUTE"],
+        patterns["NEWLINE"],
+        r"[^ \t\f\r\n]",
+    ]
+    blanks = r"[ \t\f]*"
+    if not plain:
+        blanks = r"(?:[ \t\f]|\\\r?\n)*"
+        choices = [patterns["STRING"], *choices[:-1], r"#[^\r\n]*", choices[-1]]
+    pattern = f"{blanks}(?:{'|'.join(choices)})"
+    return pattern.replace("\t", r"\t").replace("\f", r"\f")
+
+
+def render(tables: dict[str, Any]) -> str:
+    """The text of tables.py."""
+    lines = [
+        '"""LALR tables of grammars/gradcli.lark, by compile_grammar.py: do not edit."""',
+        "",
+        "# ruff: noqa: E501",
+        "# fmt: off",
+    ]
+    for name, value in tables.items():
+        if isinstance(value, list):
+            lines.append(f"{name} = (")
+            lines.extend(f"    {item!r}," for item in value)
+            lines.append(")")
+        elif isinstance(value, dict):
+            lines.append(f"{name} = {{")
+            lines.extend(f"    {key!r}: {item!r}," for key, item in value.items())
+            lines.append("}")
+        else:
+            lines.append(f"{name} = {value!r}")
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Write tables.py, or with --check compare it."""
+    path = Path(__file__).with_name("tables.py")
+    text = render(build())
+    if "--check" in arguments:
+        fresh = path.is_file() and path.read_text(encoding="utf-8") == text
+        print("tables.py is fresh" if fresh else "tables.py is stale", file=sys.stderr)
+        return 0 if fresh else 1
+    path.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,290 @@
+"""What to say about a text that the grammar refuses. Imported only when there is something to say."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from gradcli.language import tokens as tk
+from gradcli.language.errors import LanguageError, Span
+from gradcli.language.layout import BLANKS
+
+_UNKNOWN: dict[str, tuple[str, str]] = {
+    "^": ("`^` is not a power here", "for a power, write `**`"),
+    "!": ("`!` is not an operator", "for negation, write `not` (numbers) or `~` (masks)"),
+    "$": ("`$` means nothing here", "in a shell, put the expression in single quotes"),
+    "?": ("`?` means nothing here", "a choice is written `a if condition else b`"),
+    "{": ("dictionaries and sets are not part of this language", "use a list: `[1, 2]`"),
+    "}": ("`}` closes nothing", "use round or square brackets"),
+    "\\": ("a backslash may only end a line", "remove it"),
+    "`": ("a backquote means nothing here", "in a shell, put the expression in single quotes"),
+    "×": ("`×` is not an operator here", "to multiply, write `*`"),
+    "·": ("`·` is not an operator here", "to multiply, write `*`"),
+    "÷": ("`÷` is not an operator here", "to divide, write `/`"),
+    "−": ("this minus sign is not the one of the keyboard", "write `-`"),
+    "–": ("this dash is not a minus sign", "write `-`"),
+    "≤": ("`≤` is not an operator here", "write `<=`"),
+    "≥": ("`≥` is not an operator here", "write `>=`"),
+    "≠": ("`≠` is not an operator here", "write `!=`"),
+    "√": ("`√` is not an operator here", "write `sqrt(x)`"),
+    "²": ("`²` is not an operator here", "write `**2`"),
+    "³": ("`³` is not an operator here", "write `**3`"),
+    "“": ("this is not a quotation mark of Python's", 'write `"`'),
+    "”": ("this is not a quotation mark of Python's", 'write `"`'),
+    "‘": ("this is not a quotation mark of Python's", "write `'`"),
+    "’": ("this is not a quotation mark of Python's", "write `'`"),
+}
+_CLOSER = {"(": ")", "[": "]"}
+
+
+def syntax_error(
+    source: str, table: Any, state: int, text: str, end: int, problem: tk.TokenError | None
+) -> LanguageError:
+    """The error for the token `text`, which ends at `end` and cannot be read in this state."""
+    bare = text.lstrip(BLANKS) or text[-1:].strip()
+    start = end - len(bare)
+    if problem is not None:
+        if problem.message:
+            first = start + problem.offset
+            last = first + problem.length if problem.length else end
+            return _error(source, (first, last), problem.message, problem.hint)
+        return _unknown(source, bare, start)
+    previous = _tokens_before(source, start if not text.startswith("\0") else end)
+    accepts = table.action[state]
+    number = table.number
+
+    def takes(token: str) -> bool:
+        return bool(accepts[number[token]])
+
+    at_end = bare in ("", "\0<")
+    bracket = _open_bracket(previous)
+    if at_end:
+        if bracket is not None:
+            which, where = bracket
+            return _error(
+                source,
+                (where, where + 1),
+                f"`{which}` is never closed",
+                f"add `{_CLOSER[which]}`",
+            )
+        return _at_end(source, previous, takes)
+    if bare.startswith("\0"):
+        return _invented(source, bare, end, takes)
+    if bare in (")", "]"):
+        if bracket is None:
+            return _error(source, (start, end), f"`{bare}` closes nothing", "remove it")
+        which, where = bracket
+        if _CLOSER[which] != bare:
+            return _error(
+                source,
+                (start, end),
+                f"`{bare}` cannot close the `{which}` of column {_column(source, where)}",
+                f"write `{_CLOSER[which]}`",
+            )
+    if bare.endswith("=") and len(bare) > 1 and (bare[0].isalpha() or bare[0] == "_"):
+        return _error(
+            source,
+            (end - 1, end),
+            "`=` cannot stand here",
+            "to compare, write `==`; an assignment is a statement of its own",
+        )
+    if takes("NAME_EQ") and not takes("NAME"):
+        return _error(
+            source,
+            (start, end),
+            "a positional argument cannot follow a keyword argument",
+            "put it before the first `name=`",
+        )
+    if bare in tk.KEYWORDS and number.get(bare) is None and bare not in tk.WORDS:
+        return _error(source, (start, end), *tk.reserved(bare))
+    before = previous[-1][0] if previous else ""
+    if takes("INDENT"):
+        return _error(source, (start, end), "an indented block is missing here", "indent this line")
+    if takes("NAME"):
+        return _value_missing(source, bare, start, end, before)
+    return _operator_missing(source, bare, start, end, before, takes)
+
+
+def target_error(source: str, kind: str, span: Span) -> LanguageError:
+    """The error for something that cannot be assigned to."""
+    what = {
+        "call": "a call", "call_keywords": "a call", "constant": "a constant", "lambda": "a function",
+        "joined": "a string", "concatenate": "a string", "conditional": "a conditional expression",
+    }.get(kind, "an expression")  # fmt: skip
+    return _error(source, span, f"cannot assign to {what}", "to compare, write `==`")
+
+
+def _error(source: str, span: Span, message: str, hint: str | None = None) -> LanguageError:
+    return LanguageError(message, source=source, span=span, hint=hint)
+
+
+def _column(source: str, position: int) -> int:
+    return position - max(source.rfind("\n", 0, position), source.rfind("\r", 0, position))
+
+
+def _tokens_before(source: str, position: int) -> list[tuple[str, int]]:
+    """(token, where it begins) of all tokens before a position."""
+    from gradcli.language.parser import compiled, tables
+
+    found = []
+    for match in compiled(tables().full).finditer(source, 0, position):
+        text = match[0].lstrip(BLANKS)
+        if text and text[0] != "#":
+            found.append((text, match.end() - len(text)))
+    return found
+
+
+def _open_bracket(tokens: list[tuple[str, int]]) -> tuple[str, int] | None:
+    """The innermost bracket that is still open."""
+    waiting = []
+    for text, position in tokens:
+        if text in ("(", "["):
+            waiting.append((text, position))
+        elif text in (")", "]") and waiting:
+            waiting.pop()
+    return waiting[-1] if waiting else None
+
+
+def _unknown(source: str, text: str, start: int) -> LanguageError:
+    character = text[:1]
+    if character in ("'", '"'):
+        return _error(
+            source,
+            (start, start + 1),
+            "this string is never closed",
+            f"add {character} at its end",
+        )
+    if character in _UNKNOWN:
+        message, hint = _UNKNOWN[character]
+        return _error(source, (start, start + 1), message, hint)
+    if character.isprintable():
+        return _error(source, (start, start + 1), f"`{character}` means nothing here")
+    return _error(
+        source, (start, start + 1), f"the character U+{ord(character):04X} means nothing here"
+    )
+
+
+def _at_end(source: str, previous: list[tuple[str, int]], takes: Any) -> LanguageError:
+    last, where = previous[-1] if previous else ("", 0)
+    end = where + len(last)
+    if takes("INDENT"):
+        return _error(source, (end - 1, end), f"nothing follows this `{last}`", "add a statement")
+    if takes("NAME"):
+        return _error(
+            source, (end, end + 1), f"the text ends where a value is missing after `{last}`"
+        )
+    return _missing(source, end, takes) or _error(source, (end, end + 1), "the text ends too early")
+
+
+def _missing(source: str, end: int, takes: Any) -> LanguageError | None:
+    """What would have to follow here, where it is one thing."""
+    if takes("else") and not takes("NEWLINE"):
+        return _error(
+            source,
+            (end, end + 1),
+            "this conditional expression has no `else`",
+            "write `a if condition else b`",
+        )
+    if takes(":") and not takes("NEWLINE"):
+        return _error(source, (end, end + 1), "`:` is missing here")
+    if takes("in") and not takes("NEWLINE") and not takes("+"):
+        return _error(source, (end, end + 1), "`in` is missing here", "write `for x in values:`")
+    if takes("except"):
+        return _error(source, (end, end + 1), "`try` has no `except`")
+    if takes("(") and not takes("NEWLINE"):
+        return _error(source, (end, end + 1), "`(` is missing here")
+    return None
+
+
+def _invented(source: str, text: str, end: int, takes: Any) -> LanguageError:
+    if text == "\0>":
+        return _error(
+            source,
+            (end, end + 1),
+            "unexpected indentation",
+            "only the body of `def`, `if`, `while`, `for`, `with`, `try` is indented",
+        )
+    if takes("NAME"):
+        return _error(
+            source,
+            (end - 1, end),
+            "a value is missing in this f-string's field",
+            "write `{{` and `}}` for braces",
+        )
+    return _error(
+        source,
+        (max(end - 1, 0), end),
+        "this f-string's field is not a whole expression",
+        "give the value a name in a line of its own",
+    )
+
+
+def _value_missing(source: str, text: str, start: int, end: int, last: str) -> LanguageError:
+    if not text.strip() or "\n" in text or "\r" in text:
+        where = start
+        return _error(
+            source, (where, where + 1), f"the line ends where a value is missing after `{last}`"
+        )
+    if not last or last[-1] in "\r\n;":
+        return _error(source, (start, end), f"a statement cannot begin with `{text}`")
+    if text in tk.KEYWORDS:
+        return _error(source, (start, end), f"`{text}` cannot follow `{last}`")
+    hint = None
+    if text == last and text in ("&", "|"):
+        hint = f"write `{'and' if text == '&' else 'or'}` for conditions, `{text}` for masks"
+    elif text == "*" and last == "*":
+        hint = "a power is written `**`, without a blank"
+    elif text == "=" and last in "=<>!":
+        hint = f"write `{last}=` without a blank"
+    return _error(source, (start, end), f"a value is missing between `{last}` and `{text}`", hint)
+
+
+def _operator_missing(
+    source: str, text: str, start: int, end: int, last: str, takes: Any
+) -> LanguageError:
+    line_ends = "\n" in text or "\r" in text
+    if line_ends or text in (")", "]", ",", ";", ":"):
+        found = _missing(source, start, takes)
+        if found is not None:
+            return found
+    if line_ends:
+        return _error(source, (start, start + 1), "the line ends too early")
+    if text == "=":
+        return _error(
+            source,
+            (start, end),
+            "`=` cannot stand here",
+            "to compare, write `==`; an assignment is a statement of its own",
+        )
+    if text in ("\0", ":"):
+        return _error(
+            source,
+            (start, end),
+            "`:` cannot stand here",
+            "a slice stands in square brackets: `x[1:3]`",
+        )
+    value = text[0].isalnum() or text[0] in "_'\".("
+    if text in tk.KEYWORDS and text not in tk.WORDS:
+        if text == "not":
+            return _error(source, (start, end), "`not` cannot follow a value", "write `not in`")
+        if last == "else" and text == "if":
+            return _error(source, (start, end), "write `elif`")
+        return _error(source, (start, end), f"`{text}` cannot stand here")
+    if value:
+        shown = text if len(text) <= 20 else "this"
+        name = re.fullmatch(r"[^\W\d]\w*", last)
+        ready = f"`{last}` and `{shown}`" if last and len(last) <= 20 else f"this and `{shown}`"
+        message = f"an operator is missing between {ready}"
+        if name and last in tk.KEYWORDS:
+            return _error(source, (start, end), f"`{text}` cannot follow `{last}`")
+        if name:
+            hint = f"to call it, write `{last}({text})`; to multiply, `{last}*{text}`"
+        elif last and (last[-1].isalnum() or last in (")", "]")):
+            multiply = f"`{last}*{text}`" if last[-1].isalnum() else "`*`"
+            hint = f"to multiply, write {multiply}; between list items, a comma"
+        else:
+            hint = None
+        return _error(source, (start, end), message, hint)
+    if text == ",":
+        return _error(source, (start, end), "`,` cannot stand here")
+    return _error(source, (start, end), f"`{text}` cannot follow `{last}`")

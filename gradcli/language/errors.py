@@ -1,0 +1,191 @@
+"""Errors that point at the piece of source they are about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Span = tuple[int, int]
+
+_TAB = 4
+_MAX_CALLS = 4
+
+
+class Call:
+    """One call that led to an error: the function's name, and where it was called."""
+
+    __slots__ = ("name", "source", "span")
+
+    def __init__(self, name: str, span: Span, source: str) -> None:
+        self.name = name
+        self.span = span
+        self.source = source
+
+
+class LanguageError(Exception):
+    """What is wrong with a program, where, and what to do about it.
+
+    `usage` is True where the text is at fault (exit code 2) and False where the computation was refused
+    (exit code 1). The exception that the engine raised, if any, is `__cause__`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str = "syntax",
+        source: str = "",
+        span: Span | None = None,
+        hint: str | None = None,
+        usage: bool = True,
+        notes: tuple[str, ...] = (),
+        calls: tuple[Call, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind = kind
+        self.source = source
+        self.span = span
+        self.hint = hint
+        self.usage = usage
+        self.notes = notes
+        self.calls = calls
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restore, (self.message, self.__dict__.copy()))
+
+    def render(self, width: int = 100) -> str:
+        """The message, the calls that led there, the line with a caret run under the span, the hint."""
+        lines = [self.message]
+        lines.extend(f"  {note}" for note in self.notes)
+        shown = self.calls
+        if len(shown) > _MAX_CALLS:
+            lines.append(f"  ({len(shown) - _MAX_CALLS} more calls before these)")
+            shown = shown[-_MAX_CALLS:]
+        for call in shown:
+            number, _, _ = locate(call.source, call.span[0])
+            lines.append(f"  in {call.name}, called at line {number}:")
+            lines.extend(underline(call.source, call.span, width))
+        if self.span is not None:
+            number, _, _ = locate(self.source, self.span[0])
+            if self.calls or number > 1 or "\n" in self.source.strip():
+                lines.append(f"  line {number}:")
+            lines.extend(underline(self.source, self.span, width))
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+
+def _restore(message: str, state: dict[str, Any]) -> LanguageError:
+    error = LanguageError(message)
+    error.__dict__.update(state)
+    return error
+
+
+def locate(source: str, position: int) -> tuple[int, int, int]:
+    """(line number from 1, start of the line, end of the line) for a position in the source."""
+    position = min(max(position, 0), len(source))
+    before = source[:position]
+    normal = before.replace("\r\n", "\n").replace("\r", "\n")
+    start = max(before.rfind("\n"), before.rfind("\r")) + 1
+    ends = [end for end in (source.find("\n", position), source.find("\r", position)) if end >= 0]
+    return normal.count("\n") + 1, start, min(ends, default=len(source))
+
+
+def underline(source: str, span: Span, width: int = 100) -> list[str]:
+    """Two lines: the piece of source around the span, and carets under it, cut to `width` columns."""
+    _, line_start, line_end = locate(source, span[0])
+    first = min(max(span[0], line_start), line_end)
+    last = min(max(span[1], first + 1), max(line_end, first + 1))
+    room = max(width - 4, 20)
+    # A window of characters around the span: no column is narrower than nothing, so `room` characters do.
+    window_start = max(line_start, first - room)
+    window_end = min(line_end, first + 2 * room)
+    cells = [_cell(source[i]) for i in range(window_start, window_end)]
+    left, right = first - window_start, min(last, window_end) - window_start
+    right = max(right, left + 1)
+    total = sum(cell_width for _, cell_width in cells)
+    begin, end = 0, len(cells)
+    cut_left = window_start > line_start
+    cut_right = window_end < line_end
+    if total > room or cut_left or cut_right:
+        # Keep the caret's beginning in view, a third of the room before it.
+        begin, used = left, 0
+        while begin > 0 and used + cells[begin - 1][1] <= room // 3:
+            begin -= 1
+            used += cells[begin][1]
+        cut_left = cut_left or begin > 0
+        end = begin
+        used = 0
+        while end < len(cells) and used + cells[end][1] <= room - 2:
+            used += cells[end][1]
+            end += 1
+        cut_right = cut_right or end < len(cells)
+    text = "".join(cell for cell, _ in cells[begin:end])
+    indent = sum(cell_width for _, cell_width in cells[begin:left])
+    run = sum(cell_width for _, cell_width in cells[left : min(right, end)]) or 1
+    prefix = "…" if cut_left else ""
+    suffix = "…" if cut_right else ""
+    return [
+        f"    {prefix}{text.rstrip()}{suffix}",
+        " " * (4 + len(prefix) + indent) + "^" * run,
+    ]
+
+
+def _cell(character: str) -> tuple[str, int]:
+    """A character as it is shown, and the columns it takes."""
+    if character < "\x7f":
+        if character == "\t":
+            return " " * _TAB, _TAB
+        return (character, 1) if character >= " " else ("\N{REPLACEMENT CHARACTER}", 1)
+    import unicodedata
+
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return character, 0
+    if unicodedata.category(character) == "Cc":
+        return "\N{REPLACEMENT CHARACTER}", 1
+    return character, 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def suggest(word: str, known: Any, limit: int = 2) -> list[str]:
+    """The known names closest to a misspelt one, nearest first."""
+    best: list[tuple[int, str]] = []
+    allowed = (len(word) + 1) // 3
+    for name in known:
+        if abs(len(name) - len(word)) > allowed or name.startswith("_") or name == word:
+            continue
+        distance = edit_distance(word, name, allowed)
+        if distance <= allowed:
+            best.append((distance, name))
+    best.sort(
+        key=lambda pair: (pair[0], pair[1][:1] != word[:1], abs(len(pair[1]) - len(word)), pair[1])
+    )
+    if best and best[0][0] == 0:
+        return [best[0][1]]
+    return [name for _, name in best[:limit]]
+
+
+def edit_distance(a: str, b: str, limit: int) -> int:
+    """Insertions, deletions, substitutions and swaps of neighbours between two words, case aside."""
+    if a.lower() == b.lower():
+        return 0
+    before: list[int] = []
+    previous = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        row = [i]
+        for j, y in enumerate(b, 1):
+            cost = min(previous[j] + 1, row[-1] + 1, previous[j - 1] + (x.lower() != y.lower()))
+            if i > 1 and j > 1 and x == b[j - 2] and a[i - 2] == y:
+                cost = min(cost, before[j - 2] + 1)
+            row.append(cost)
+        if min(row) > limit:
+            return limit + 1
+        before, previous = previous, row
+    return previous[-1]
+
+
+def did_you_mean(names: list[str]) -> str | None:
+    """The hint that offers one or two names."""
+    return f"did you mean {' or '.join(f'`{name}`' for name in names)}?" if names else None

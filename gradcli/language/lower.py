@@ -1,0 +1,496 @@
+"""From tree to instructions with jumps, for programs that are not straight.
+
+An instruction is (operation, argument, row). Operations below 128 are kinds of rows and mean what they mean
+in a straight program; those from 128 up are listed here. The walk over the tree is a list of things to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from gradcli.language import tree
+from gradcli.language.checks import local_names
+
+if TYPE_CHECKING:
+    from gradcli.language.program import Program
+
+_K = tree.KIND
+
+(
+    JUMP,
+    JUMP_BACK,
+    JUMP_IF_FALSE,
+    AND_JUMP,
+    OR_JUMP,
+    CHAIN,
+    POP,
+    DISPLAY,
+    STORE,
+    STORE_ATTRIBUTE,
+    STORE_SUBSCRIPT,
+    STORE_ATTRIBUTE_BELOW,
+    STORE_SUBSCRIPT_BELOW,
+    UNPACK,
+    DUPLICATE,
+    DUPLICATE_TWO,
+    INPLACE,
+    MAKE_FUNCTION,
+    RETURN,
+    GET_ITERATOR,
+    FOR_NEXT,
+    ASSERT_FAILED,
+    WITH_ENTER,
+    WITH_EXIT,
+    TRY_PUSH,
+    TRY_POP,
+    MATCH,
+    RAISE_AGAIN,
+    LOAD_LOCAL,
+    LOAD_OUTER,
+    DELETE,
+) = range(128, 159)
+
+
+class Label:
+    """A place to jump to, known once everything before it is written."""
+
+    __slots__ = ("position",)
+
+    def __init__(self) -> None:
+        self.position = -1
+
+
+class Code:
+    """The instructions of a program or of one of its functions."""
+
+    __slots__ = ("arguments", "locals", "name", "operations", "parameters", "program", "rows")
+
+    def __init__(self, program: Program, name: str) -> None:
+        self.program = program
+        self.name = name
+        self.operations: list[int] = []
+        self.arguments: list[Any] = []
+        self.rows: list[int] = []
+        self.parameters: list[str] = []
+        self.locals: frozenset[int] = frozenset()
+
+
+class FunctionSpec:
+    """A function's place in the tree; its instructions are made when it is first called."""
+
+    __slots__ = ("_code", "enclosing", "name", "program", "row")
+
+    def __init__(
+        self, program: Program, row: int, name: str, enclosing: tuple[frozenset[int], ...]
+    ) -> None:
+        self.program = program
+        self.row = row
+        self.name = name
+        self.enclosing = enclosing
+        self._code: Code | None = None
+
+    @property
+    def code(self) -> Code:
+        """The instructions of the body."""
+        if self._code is None:
+            self._code = _Writer(self.program, self.name, self.enclosing).function(self.row)
+        return self._code
+
+
+# Where a statement stands: ("loop", break label, continue label, is a for) / ("with",) / ("try",), parent.
+Context = tuple[Any, ...] | None
+
+
+def lower(program: Program) -> Code:
+    """The instructions of a whole program."""
+    return _Writer(program, "", ()).module()
+
+
+_CHAINS = {_K[f"chain_{name}"]: _K[name] for name in tree.COMPARISONS}
+_PAIRS = frozenset(_K[name] for name in tree.COMPARISONS)
+_AUGMENTED = {_K[f"{name}_assign"]: _K[name] for name in tree.BINARY}
+_NAME, _TARGET = tree.NAME, _K["target"]
+
+
+class _Writer:
+    def __init__(self, program: Program, name: str, enclosing: tuple[frozenset[int], ...]) -> None:
+        self.program = program
+        self.kinds = program.kinds
+        self.operands = program.operands
+        self.code = Code(program, name)
+        self.enclosing = enclosing
+        self.own: frozenset[int] | None = None
+        self.todo: list[Callable[[], None]] = []
+        control = (kind >= tree.CONTROL or kind in _REWRITTEN for kind in self.kinds)
+        self.control = list(accumulate(control, initial=0))
+
+    def module(self) -> Code:
+        self._run(lambda: self.row(len(self.program) - 1, None))
+        self.emit(RETURN, 0, len(self.program) - 1)
+        return self.finish()
+
+    def function(self, row: int) -> Code:
+        children = self.program.children(row)
+        is_lambda = self.kinds[row] == _K["lambda"]
+        self.own = local_names(self.program, row)
+        for child in children[:-1] if is_lambda else children[1:-1]:
+            if self.kinds[child] == _K["parameter_default"]:
+                child = self.program.children(child)[0]
+            self.code.parameters.append(self.program.words[self.operands[child]])
+        body = children[-1]
+        self._run(lambda: self.row(body, None))
+        if not is_lambda:
+            self.emit(tree.CONSTANT, 0, row)
+        self.emit(RETURN, 1, row)
+        return self.finish()
+
+    def finish(self) -> Code:
+        code = self.code
+        code.locals = self.own or frozenset()
+        code.arguments = [_resolved(argument) for argument in code.arguments]
+        return code
+
+    def _run(self, first: Callable[[], None]) -> None:
+        todo = self.todo
+        todo.append(first)
+        while todo:
+            todo.pop()()
+
+    def then(self, *steps: Callable[[], None]) -> None:
+        """Do these next, in this order."""
+        self.todo.extend(reversed(steps))
+
+    def emit(self, operation: int, argument: Any, row: int) -> None:
+        self.code.operations.append(operation)
+        self.code.arguments.append(argument)
+        self.code.rows.append(row)
+
+    def writes(self, operation: int, argument: Any, row: int) -> Callable[[], None]:
+        return lambda: self.emit(operation, argument, row)
+
+    def place(self, label: Label) -> Callable[[], None]:
+        def do() -> None:
+            label.position = len(self.code.operations)
+
+        return do
+
+    def visit(self, row: int, context: Context = None) -> Callable[[], None]:
+        return lambda: self.row(row, context)
+
+    # -- rows -------------------------------------------------------------------------------------
+    def row(self, row: int, context: Context) -> None:
+        first = self.program.subtree(row)
+        if self.control[row + 1] == self.control[first]:
+            for i in range(first, row + 1):
+                self.copy(i)
+            return
+        kind = self.kinds[row]
+        if kind in _CHAINS:
+            self.chain(row)
+        elif kind in _AUGMENTED:
+            self.augmented(row, _AUGMENTED[kind])
+        else:
+            special = _SPECIAL.get(kind)
+            if special is not None:
+                special(self, row, self.program.children(row), context)
+            else:
+                children = self.program.children(row)
+                steps = [self.visit(child, context) for child in children]
+                self.then(*steps, lambda: self.copy(row))
+
+    def copy(self, row: int) -> None:
+        kind, operand = self.kinds[row], self.operands[row]
+        if kind == _NAME and self.own is not None:
+            if operand in self.own:
+                kind = LOAD_LOCAL
+            elif any(operand in names for names in self.enclosing):
+                kind = LOAD_OUTER
+        self.emit(kind, operand, row)
+
+    def block(self, row: int, children: list[int], context: Context) -> None:
+        self.then(*[self.visit(child, context) for child in children])
+
+    def expression(self, row: int, children: list[int], context: Context) -> None:
+        last = POP if self.own is not None else DISPLAY
+        self.then(self.visit(children[0]), self.writes(last, 0, row))
+
+    def assign(self, row: int, children: list[int], context: Context) -> None:
+        *targets, value = children
+        steps = [self.visit(value)]
+        for i, target in enumerate(targets):
+            if i < len(targets) - 1:
+                steps.append(self.writes(DUPLICATE, 0, row))
+            steps.append(self.store(target))
+        self.then(*steps)
+
+    def store(self, target: int) -> Callable[[], None]:
+        """Write what is on top of the stack to a target."""
+
+        def do() -> None:
+            kind = self.kinds[target]
+            if kind == _TARGET:
+                self.emit(STORE, self.operands[target], target)
+                return
+            children = self.program.children(target)
+            if kind == _K["target_attribute"]:
+                self.then(
+                    self.visit(children[0]),
+                    self.writes(STORE_ATTRIBUTE, self.operands[target], target),
+                )
+            elif kind == _K["target_subscript"]:
+                self.then(
+                    self.visit(children[0]),
+                    self.visit(children[1]),
+                    self.writes(STORE_SUBSCRIPT, 0, target),
+                )
+            else:
+                self.emit(UNPACK, len(children), target)
+                self.then(*[self.store(child) for child in children])
+
+        return do
+
+    def augmented(self, row: int, operator: int) -> None:
+        target, value = self.program.children(row)
+        kind, operand = self.kinds[target], self.operands[target]
+        compute = (self.visit(value), self.writes(INPLACE, operator, row))
+        if kind == _NAME:
+            self.then(self.visit(target), *compute, self.writes(STORE, operand, target))
+        elif kind == _K["attribute"]:
+            (holder,) = self.program.children(target)
+            self.then(
+                self.visit(holder),
+                self.writes(DUPLICATE, 0, row),
+                self.writes(_K["attribute"], operand, target),
+                *compute,
+                self.writes(STORE_ATTRIBUTE_BELOW, operand, target),
+            )
+        else:
+            holder, index = self.program.children(target)
+            self.then(
+                self.visit(holder),
+                self.visit(index),
+                self.writes(DUPLICATE_TWO, 0, row),
+                self.writes(_K["subscript"], 0, target),
+                *compute,
+                self.writes(STORE_SUBSCRIPT_BELOW, 0, target),
+            )
+
+    def chain(self, row: int) -> None:
+        """a < b < c: b is computed once, and c only if a < b."""
+        links = []
+        while self.kinds[row] in _CHAINS:
+            before, right = self.program.children(row)
+            links.append((row, _CHAINS[self.kinds[row]], right))
+            row = before
+        left, right = self.program.children(row)
+        links.append((row, self.kinds[row], right))
+        links.reverse()
+        end = Label()
+        steps = [self.visit(left)]
+        for i, (link, kind, value) in enumerate(links):
+            steps.append(self.visit(value))
+            if i < len(links) - 1:
+                steps.append(self.writes(CHAIN, (kind, end), link))
+            else:
+                steps.append(self.writes(kind, 0, link))
+        self.then(*steps, self.place(end))
+
+    def logic(self, row: int, children: list[int], context: Context) -> None:
+        jump = AND_JUMP if self.kinds[row] == _K["and"] else OR_JUMP
+        end = Label()
+        steps = []
+        for child in children[:-1]:
+            steps += [self.visit(child), self.writes(jump, end, child)]
+        self.then(*steps, self.visit(children[-1]), self.place(end))
+
+    def conditional(self, row: int, children: list[int], context: Context) -> None:
+        value, test, other = children
+        otherwise, end = Label(), Label()
+        self.then(
+            self.visit(test),
+            self.writes(JUMP_IF_FALSE, otherwise, test),
+            self.visit(value),
+            self.writes(JUMP, end, row),
+            self.place(otherwise),
+            self.visit(other),
+            self.place(end),
+        )
+
+    def if_(self, row: int, children: list[int], context: Context) -> None:
+        otherwise, end = Label(), Label()
+        steps = [
+            self.visit(children[0]),
+            self.writes(JUMP_IF_FALSE, otherwise, children[0]),
+            self.visit(children[1], context),
+        ]
+        if len(children) == 3:
+            steps += [
+                self.writes(JUMP, end, row),
+                self.place(otherwise),
+                self.visit(children[2], context),
+                self.place(end),
+            ]
+        else:
+            steps.append(self.place(otherwise))
+        self.then(*steps)
+
+    def while_(self, row: int, children: list[int], context: Context) -> None:
+        test, body = children
+        again, end = Label(), Label()
+        self.then(
+            self.place(again),
+            self.visit(test),
+            self.writes(JUMP_IF_FALSE, end, test),
+            self.visit(body, ("loop", end, again, False, context)),
+            self.writes(JUMP_BACK, again, row),
+            self.place(end),
+        )
+
+    def for_(self, row: int, children: list[int], context: Context) -> None:
+        target, values, body = children
+        again, end = Label(), Label()
+        self.then(
+            self.visit(values),
+            self.writes(GET_ITERATOR, 0, values),
+            self.place(again),
+            self.writes(FOR_NEXT, end, values),
+            self.store(target),
+            self.visit(body, ("loop", end, again, True, context)),
+            self.writes(JUMP_BACK, again, row),
+            self.place(end),
+        )
+
+    def leave(self, row: int, context: Context, *, loop: bool) -> Context:
+        """Undo `with` and `try` on the way out of a loop's body, or of the function."""
+        while context is not None:
+            if context[0] == "loop" and loop:
+                return context
+            if context[0] == "with":
+                self.emit(WITH_EXIT, 0, row)
+            elif context[0] == "try":
+                self.emit(TRY_POP, 0, row)
+            context = context[-1]
+        return None
+
+    def break_(self, row: int, children: list[int], context: Context) -> None:
+        found = self.leave(row, context, loop=True)
+        assert found is not None
+        if found[3]:
+            self.emit(POP, 0, row)
+        self.emit(JUMP, found[1], row)
+
+    def continue_(self, row: int, children: list[int], context: Context) -> None:
+        found = self.leave(row, context, loop=True)
+        assert found is not None
+        self.emit(JUMP_BACK, found[2], row)
+
+    def return_(self, row: int, children: list[int], context: Context) -> None:
+        def end() -> None:
+            self.leave(row, context, loop=False)
+            self.emit(RETURN, 1, row)
+
+        value = self.visit(children[0]) if children else self.writes(tree.CONSTANT, 0, row)
+        self.then(value, end)
+
+    def assert_(self, row: int, children: list[int], context: Context) -> None:
+        fail, end = Label(), Label()
+        steps = [
+            self.visit(children[0]),
+            self.writes(JUMP_IF_FALSE, fail, children[0]),
+            self.writes(JUMP, end, row),
+            self.place(fail),
+        ]
+        if len(children) == 2:
+            steps.append(self.visit(children[1]))
+        steps += [self.writes(ASSERT_FAILED, len(children) - 1, children[0]), self.place(end)]
+        self.then(*steps)
+
+    def function_(self, row: int, children: list[int], context: Context) -> None:
+        is_lambda = self.kinds[row] == _K["lambda"]
+        name = "<lambda>" if is_lambda else self.program.words[self.operands[children[0]]]
+        defaults = [
+            self.program.children(child)[1]
+            for child in (children[:-1] if is_lambda else children[1:-1])
+            if self.kinds[child] == _K["parameter_default"]
+        ]
+        enclosing = self.enclosing if self.own is None else (self.own, *self.enclosing)
+        spec = FunctionSpec(self.program, row, name, enclosing)
+        steps = [self.visit(value) for value in defaults]
+        steps.append(self.writes(MAKE_FUNCTION, (spec, len(defaults)), row))
+        if not is_lambda:
+            steps.append(self.writes(STORE, self.operands[children[0]], children[0]))
+        self.then(*steps)
+
+    def with_(self, row: int, children: list[int], context: Context) -> None:
+        *items, body = children
+        steps = []
+        for item in items:
+            value, *target = self.program.children(item)
+            steps += [self.visit(value), self.writes(WITH_ENTER, 0, value)]
+            steps.append(self.store(target[0]) if target else self.writes(POP, 0, item))
+            context = ("with", context)
+        steps.append(self.visit(body, context))
+        steps += [self.writes(WITH_EXIT, 0, row) for _ in items]
+        self.then(*steps)
+
+    def try_(self, row: int, children: list[int], context: Context) -> None:
+        body, *handlers = children
+        caught, end = Label(), Label()
+        steps = [
+            self.writes(TRY_PUSH, caught, row),
+            self.visit(body, ("try", context)),
+            self.writes(TRY_POP, 0, row),
+            self.writes(JUMP, end, row),
+            self.place(caught),
+        ]
+        for handler in handlers:
+            parts = self.program.children(handler)
+            following = Label()
+            if len(parts) > 1:
+                steps += [self.visit(parts[0]), self.writes(MATCH, following, parts[0])]
+            if len(parts) == 3:
+                steps.append(self.store(parts[1]))
+            else:
+                steps.append(self.writes(POP, 0, handler))
+            steps.append(self.visit(parts[-1], context))
+            if len(parts) == 3:
+                steps.append(self.writes(DELETE, self.operands[parts[1]], handler))
+            steps += [self.writes(JUMP, end, handler), self.place(following)]
+        steps += [self.writes(RAISE_AGAIN, 0, row), self.place(end)]
+        self.then(*steps)
+
+
+def _resolved(argument: Any) -> Any:
+    if type(argument) is Label:
+        return argument.position
+    if type(argument) is tuple and type(argument[1]) is Label:
+        return argument[0], argument[1].position
+    return argument
+
+
+# Straight rows that are written otherwise among instructions.
+_REWRITTEN = frozenset(_K[name] for name in ("expression", "assign", "block"))
+_SPECIAL: dict[int, Callable[[_Writer, int, list[int], Context], None]] = {
+    _K["block"]: _Writer.block,
+    _K["expression"]: _Writer.expression,
+    _K["assign"]: _Writer.assign,
+    _K["and"]: _Writer.logic,
+    _K["or"]: _Writer.logic,
+    _K["conditional"]: _Writer.conditional,
+    _K["if"]: _Writer.if_,
+    _K["if_else"]: _Writer.if_,
+    _K["while"]: _Writer.while_,
+    _K["for"]: _Writer.for_,
+    _K["break"]: _Writer.break_,
+    _K["continue"]: _Writer.continue_,
+    _K["return"]: _Writer.return_,
+    _K["return_nothing"]: _Writer.return_,
+    _K["assert"]: _Writer.assert_,
+    _K["assert_message"]: _Writer.assert_,
+    _K["function"]: _Writer.function_,
+    _K["lambda"]: _Writer.function_,
+    _K["with"]: _Writer.with_,
+    _K["try"]: _Writer.try_,
+}

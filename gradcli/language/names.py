@@ -1,0 +1,396 @@
+"""What a name or an attribute may mean: closed lists, and nothing outside them.
+
+Names are the table's (torch's), a few of Python's own, and what other rooms or `--load` have registered.
+Attributes are looked up by the type of the value. No name that begins with two underscores is reachable.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+
+def words(*lines: str) -> frozenset[str]:
+    """The words of some lines of text."""
+    return frozenset(" ".join(lines).split())
+
+
+LETTERS = frozenset("etij")  # never predefined as values, because people use them as names
+NAMESPACES = frozenset(
+    ("torch", "linalg", "special", "fft", "nn", "nn.functional", "nn.init", "autograd", "func", "random")
+)  # fmt: skip
+SHORT = {"F": "nn.functional", "torch": ""}
+MODULES = {"torch": "", "numpy": "numpy", "math": "math"}
+
+_registered: dict[str, Any] = {}
+
+
+def register(name: str, value: Any) -> None:
+    """Make a value known to every program under a name (dotted: inside a namespace)."""
+    _registered[name] = value
+
+
+def unregister(name: str) -> None:
+    """Forget a registered name."""
+    _registered.pop(name, None)
+
+
+class Namespace:
+    """`torch`, `linalg`, `nn.functional`, ...: its attributes are the table's names."""
+
+    __slots__ = ("prefix",)
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+
+    def __repr__(self) -> str:
+        return f"<module {('torch.' + self.prefix).rstrip('.')!r}>"
+
+
+class Constants:
+    """`numpy` and `math`: their constants only."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<module {self.name!r}>"
+
+
+class ModulePath(str):
+    """The dotted name in an import statement."""
+
+    __slots__ = ()
+
+
+def builtins() -> dict[str, Any]:
+    """Python's own functions that programs may call. `print` and `display` belong to the machine."""
+    return _BUILTINS
+
+
+def _checked_list(values: Iterable[Any] = ()) -> list[Any]:
+    _check_length(values)
+    return list(values)
+
+
+def _checked_tuple(values: Iterable[Any] = ()) -> tuple[Any, ...]:
+    _check_length(values)
+    return tuple(values)
+
+
+def _sorted(values: Iterable[Any], reverse: bool = False) -> list[Any]:
+    _check_length(values)
+    return sorted(values, reverse=reverse)
+
+
+def _check_length(values: Any) -> None:
+    if isinstance(values, range) and len(values) > MAX_ITEMS:
+        raise ValueError(f"a list of {len(values)} items is too long (at most {MAX_ITEMS})")
+
+
+def _is_instance(value: Any, kinds: Any) -> bool:
+    return isinstance(value, kinds)
+
+
+def _type(value: Any) -> type:
+    return type(value)
+
+
+MAX_ITEMS = 10_000_000
+MAX_BITS = 1 << 20
+_BUILTINS: dict[str, Any] = {
+    "len": len, "range": range, "enumerate": enumerate, "zip": zip, "reversed": reversed,
+    "sorted": _sorted, "list": _checked_list, "tuple": _checked_tuple, "repr": repr, "id": id,
+    "type": _type, "isinstance": _is_instance, "callable": callable,
+    "float": float, "int": int, "bool": bool, "str": str, "complex": complex,
+    **{
+        error.__name__: error
+        for error in (
+            Exception, ArithmeticError, AssertionError, AttributeError, FloatingPointError,
+            IndexError, KeyError, LookupError, NameError, NotImplementedError, OverflowError,
+            RecursionError, RuntimeError, StopIteration, TypeError, ValueError, ZeroDivisionError,
+        )
+    },
+}  # fmt: skip
+
+
+def _engine_names() -> dict[str, Any]:
+    """Functions that belong to the engine and not to the operator table."""
+    from gradcli.engine import backward, dtypes, modes
+
+    known: dict[str, Any] = {}
+    for name in ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled"):
+        if hasattr(modes, name):
+            known[name] = known[f"autograd.{name}"] = getattr(modes, name)
+    for name in ("get_default_dtype", "set_default_dtype", "finfo", "iinfo"):
+        if hasattr(dtypes, name):
+            known[name] = getattr(dtypes, name)
+    for name in ("grad", "backward"):
+        if hasattr(backward, name):
+            known[f"autograd.{name}"] = getattr(backward, name)
+    return known
+
+
+_engine: dict[str, Any] | None = None
+
+
+def qualified(name: str) -> Any:
+    """What a dotted name of torch's means; None if nothing."""
+    if name.startswith("__") or ".__" in name:
+        return None
+    if name in _registered:
+        return _registered[name]
+    global _engine
+    if _engine is None:
+        _engine = _engine_names()
+    if name in _engine:
+        return _engine[name]
+    found = _resolve(name)
+    if found is None and name in NAMESPACES:
+        return Namespace(name)
+    return found
+
+
+def _resolve(name: str) -> Any:
+    from gradcli.operators import table
+
+    return table.resolve(name)
+
+
+def meaning(name: str) -> Any:
+    """What a name that is not bound means; None if nothing."""
+    if name in _registered:
+        return _registered[name]
+    if name in _BUILTINS:
+        return _BUILTINS[name]
+    if name in SHORT:
+        return Namespace(SHORT[name])
+    return qualified(name)
+
+
+def is_known(name: str) -> bool:
+    """Whether a name means something without being bound."""
+    return name in ("print", "display") or meaning(name) is not None
+
+
+def all_names() -> list[str]:
+    """Every name that means something, for suggestions and completion."""
+    from gradcli.operators import table
+
+    return sorted(
+        {*table.names(), *_BUILTINS, *SHORT, *NAMESPACES, *_registered, "print", "display"}
+    )
+
+
+def imported(path: str) -> Any:
+    """What `import path` binds; ImportError for anything but torch and numpy."""
+    root, _, rest = path.partition(".")
+    if root == "torch":
+        found = Namespace("") if not rest else qualified(rest)
+        if found is not None:
+            return found
+        raise ImportError(f"No module named {path!r}")
+    if root in ("numpy", "math") and not rest:
+        return Constants(root)
+    raise ImportError(f"No module named {path!r}")
+
+
+# -- attributes -----------------------------------------------------------------------------------
+_TENSOR = words(
+    "shape T mT H mH real imag grad data grad_fn requires_grad is_leaf dtype device ndim layout ",
+    "itemsize nbytes output_nr _version retains_grad label is_sparse is_cuda ",
+    "backward item tolist numpy requires_grad_ retain_grad register_hook detach detach_ size dim numel ",
+    "nelement element_size stride storage_offset is_contiguous contiguous is_floating_point is_complex ",
+    "is_signed type to cpu data_ptr ndimension register_post_accumulate_grad_hook is_inference ",
+    "is_conj is_neg resolve_conj resolve_neg new_tensor new_zeros new_ones new_full new_empty is_tensor ",
+    "double float half int long short bool char byte apply_ share_memory_ view_as_real ",
+    "_base",
+)
+_NODE = words(
+    "name next_functions variable metadata register_hook register_prehook _sequence_nr requires_grad ",
+    "label",
+)
+_LISTS = words("append extend insert pop index count reverse remove clear copy")
+_TUPLES = frozenset(("index", "count", "numel"))
+_NUMBERS = frozenset(("real", "imag", "conjugate", "is_integer"))
+_DTYPES = frozenset(("is_floating_point", "is_complex", "is_signed", "itemsize", "name"))
+_INFO = words("eps max min tiny smallest_normal resolution bits dtype")
+_WRITABLE = frozenset(("grad", "data", "requires_grad", "label"))
+_CONSTANT_NAMES = frozenset(("pi", "e", "inf", "nan", "newaxis", "euler_gamma", "tau"))
+
+
+def attribute(value: Any, name: str) -> Any:
+    """`value.name` for the names on the closed lists; AttributeError for all others."""
+    kind = type(value)
+    if name.startswith("__"):
+        raise AttributeError(f"`{name}` is not part of this language")
+    if kind is Namespace:
+        found = qualified(f"{value.prefix}.{name}" if value.prefix else name)
+        if found is None:
+            raise AttributeError(f"module {repr(value)[8:-1]} has no attribute {name!r}")
+        return found
+    if _allowed(value, kind, name):
+        if kind is str:
+            return _string_method(value, name)
+        return getattr(value, name)
+    if kind is ModulePath:
+        return ModulePath(f"{value}.{name}")
+    if kind is Constants:
+        return _constant(value, name)
+    shown = "Tensor" if kind.__name__ == "Parameter" else kind.__name__
+    raise AttributeError(f"{shown!r} object has no attribute {name!r}")
+
+
+def _allowed(value: Any, kind: type, name: str) -> bool:
+    from gradcli.engine.node import Node
+    from gradcli.engine.tensor import Tensor
+
+    if isinstance(value, Tensor):
+        if name in _TENSOR:
+            return True
+        return name in _tensor_methods()
+    if isinstance(value, Node):
+        return name in _NODE or name.startswith(("_saved_", "_raw_saved_"))
+    if kind is str:
+        return name in _STRINGS
+    if kind is list:
+        return name in _LISTS
+    if isinstance(value, tuple):
+        return name in _TUPLES or name in getattr(kind, "_fields", ())
+    if kind in (int, float, complex, bool):
+        return name in _NUMBERS
+    if isinstance(value, BaseException):
+        return name == "args"
+    module = kind.__module__ or ""
+    if module.startswith("gradcli.engine"):
+        if kind.__name__ == "dtype":
+            return name in _DTYPES
+        if kind.__name__ in ("finfo", "iinfo"):
+            return name in _INFO
+        if "Handle" in kind.__name__:
+            return name == "remove"
+        if kind.__name__ == "Generator":
+            return name in ("manual_seed", "initial_seed", "seed", "get_state")
+        if kind.__name__ == "device":
+            return name in ("type", "index")
+    if isinstance(value, type) and name == "apply":
+        from gradcli.engine import function
+
+        return issubclass(value, function.Function)
+    return False
+
+
+def _tensor_methods() -> frozenset[str]:
+    from gradcli.operators import table
+
+    return table.methods()
+
+
+def attributes(value: Any) -> list[str]:
+    """The names of a value's attributes that programs may read: for suggestions and completion."""
+    if isinstance(value, Namespace):
+        from gradcli.operators import table
+
+        known = {*table.names(), *NAMESPACES, *_registered, *(_engine or ())}
+        start = f"{value.prefix}." if value.prefix else ""
+        return sorted(
+            {name[len(start) :].split(".")[0] for name in known if name.startswith(start)}
+        )
+    candidates: set[str] = {*_TENSOR, *_NODE, *_STRINGS, *_LISTS, *_TUPLES, *_NUMBERS, *_DTYPES}
+    candidates |= _tensor_methods() | {"args", "remove", *getattr(type(value), "_fields", ())}
+    return sorted(n for n in candidates if _allowed(value, type(value), n) and hasattr(value, n))
+
+
+def set_attribute(value: Any, name: str, new: Any) -> None:
+    """`value.name = new`, for the few attributes of tensors that may be written."""
+    from gradcli.engine.tensor import Tensor
+
+    if not isinstance(value, Tensor) or name not in _WRITABLE:
+        raise AttributeError(f"`.{name}` of {type(value).__name__!r} cannot be assigned to")
+    setattr(value, name, new)
+
+
+def _constant(value: Constants, name: str) -> Any:
+    import math
+
+    if name == "newaxis" and value.name == "numpy":
+        return None
+    if name in _CONSTANT_NAMES:
+        if name == "euler_gamma":
+            return 0.5772156649015329
+        if hasattr(math, name):
+            return getattr(math, name)
+    raise AttributeError(
+        f"only the constants of {value.name} are part of this language, not `{value.name}.{name}`"
+    )
+
+
+# -- strings --------------------------------------------------------------------------------------
+_STRINGS = words(
+    "format join upper lower strip lstrip rstrip split replace startswith endswith ljust rjust center ",
+    "zfill count find index title capitalize isdigit isalpha splitlines",
+)
+_WIDTH = r"\d{5,}|\d[\d_]{5,}"
+
+
+def check_specification(text: str) -> str:
+    """Refuse widths and precisions that would only fill memory."""
+    if text and re.search(_WIDTH, text):
+        raise ValueError(f"the width in the format specification {text!r} is too large")
+    return text
+
+
+def _string_method(value: str, name: str) -> Callable[..., Any]:
+    if name == "format":
+        return lambda *args, **kwargs: _format(value, args, kwargs)
+    method = getattr(value, name)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        numbers = [a for a in args if isinstance(a, int)]
+        grown = len(value) * max((len(a) for a in args if isinstance(a, str)), default=1)
+        if any(n > MAX_ITEMS for n in numbers) or grown > MAX_ITEMS:
+            raise ValueError("the resulting string is too long")
+        return method(*args, **kwargs)
+
+    call.__name__ = name
+    return call
+
+
+def _format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """str.format without attribute access: `{}`, `{0}`, `{name}`, `{:.3f}`, `{!r}`."""
+    from _string import formatter_parser  # type: ignore[import-not-found]  # what string.Formatter uses, without its imports
+
+    out: list[str] = []
+    automatic = 0
+    for text, field, specification, conversion in formatter_parser(template):
+        out.append(text)
+        if field is None:
+            continue
+        if not field:
+            field = str(automatic)
+            automatic += 1
+        if not field.isidentifier() and not field.isdigit():
+            raise ValueError(
+                f"format field {field!r}: only names and numbers are part of this language"
+            )
+        if field.isdigit() and int(field) >= len(args):
+            raise IndexError(f"Replacement index {field} out of range for positional args tuple")
+        if not field.isdigit() and field not in kwargs:
+            raise KeyError(field)
+        value = args[int(field)] if field.isdigit() else kwargs[field]
+        out.append(formatted(value, conversion, specification or ""))
+    return "".join(out)
+
+
+def formatted(value: Any, conversion: str | None, specification: str) -> str:
+    """`{value!conversion:specification}`."""
+    if conversion == "r":
+        value = repr(value)
+    elif conversion == "s":
+        value = str(value)
+    elif conversion == "a":
+        value = ascii(value)
+    return format(value, check_specification(specification))

@@ -1,0 +1,226 @@
+"""What the rows compute: operators, calls and subscripts, with guards where a number could be huge."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from gradcli.language import names, tree
+from gradcli.language.tree import KIND
+
+
+def _contains(item: Any, values: Any) -> bool:
+    return item in values
+
+
+def _lacks(item: Any, values: Any) -> bool:
+    return item not in values
+
+
+_FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "pow": operator.pow,
+    "matmul": operator.matmul,
+    "bitor": operator.or_,
+    "bitand": operator.and_,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "is": operator.is_,
+    "is_not": operator.is_not,
+    "in": _contains,
+    "not_in": _lacks,
+}
+_INPLACE: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.iadd,
+    "sub": operator.isub,
+    "mul": operator.imul,
+    "div": operator.itruediv,
+    "floordiv": operator.ifloordiv,
+    "mod": operator.imod,
+    "pow": operator.ipow,
+    "matmul": operator.imatmul,
+    "bitor": operator.ior,
+    "bitand": operator.iand,
+}
+FIRST_BINARY = KIND["add"]
+LAST_BINARY = KIND["not_in"]
+# Indexed by kind; the first rows are no operators.
+BINARY: list[Callable[[Any, Any], Any]] = [_contains] * FIRST_BINARY + [
+    _FUNCTIONS[name] for name in (*tree.BINARY, *tree.COMPARISONS)
+]
+INPLACE: dict[int, Callable[[Any, Any], Any]] = {
+    KIND[name]: function for name, function in _INPLACE.items()
+}
+UNARY: dict[int, Callable[[Any], Any]] = {
+    KIND["neg"]: operator.neg,
+    KIND["pos"]: operator.pos,
+    KIND["invert"]: operator.invert,
+}
+_ADD, _MUL, _POW, _MOD = KIND["add"], KIND["mul"], KIND["pow"], KIND["mod"]
+_GUARDED = frozenset((_ADD, _MUL, _POW, _MOD))
+_SEQUENCES = (str, list, tuple)
+
+
+def plain(kind: int, a: Any, b: Any) -> Any:
+    """A binary operator between values that are not tensors."""
+    if kind in _GUARDED:
+        guard(kind, a, b)
+    return BINARY[kind](a, b)
+
+
+def guard(kind: int, a: Any, b: Any) -> None:
+    """Refuse what would take all memory or hours: 9**9**9, 'a'*10**10."""
+    if kind == _POW:
+        if isinstance(a, int) and isinstance(b, int) and b > 1 and abs(a) > 1:
+            bits = a.bit_length() * b if b < names.MAX_BITS else names.MAX_BITS + 1
+            if bits > names.MAX_BITS:
+                raise OverflowError(_too_large(f"{_short(a)}**{_short(b)}"))
+    elif kind == _MUL:
+        if isinstance(a, int) and isinstance(b, int):
+            if a.bit_length() + b.bit_length() > names.MAX_BITS:
+                raise OverflowError(_too_large("the product"))
+        elif isinstance(a, _SEQUENCES) and isinstance(b, int):
+            _check_size(len(a), b)
+        elif isinstance(b, _SEQUENCES) and isinstance(a, int):
+            _check_size(len(b), a)
+    elif kind == _ADD:
+        if isinstance(a, _SEQUENCES) and isinstance(b, _SEQUENCES):
+            _check_size(len(a) + len(b), 1)
+    elif isinstance(a, str):
+        names.check_specification(a)
+        values = b if isinstance(b, tuple) else (b,)
+        if "*" in a and any(isinstance(v, int) and abs(v) > 10_000 for v in values):
+            raise ValueError("the width in the format is too large")
+
+
+def _check_size(length: int, times: int) -> None:
+    if times > 0 and length * times > names.MAX_ITEMS:
+        raise ValueError(
+            f"a sequence of {_short(length * times)} items is too long (at most {names.MAX_ITEMS})"
+        )
+
+
+def _short(number: int) -> str:
+    return str(number) if abs(number) < 10**12 else f"about 2**{number.bit_length() - 1}"
+
+
+def _too_large(what: str) -> str:
+    return f"{what} is an integer of more than {names.MAX_BITS} bits; write a decimal point for a float"
+
+
+_wanted: dict[Any, frozenset[int | str]] = {}
+
+
+def call(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+    """Call a value; a bare number where a function of the table wants a tensor becomes one."""
+    from gradcli.operators.table import Function
+
+    if type(function) is not Function:
+        if not callable(function):
+            raise TypeError(f"{type(function).__name__!r} object is not callable")
+        return function(*args, **keywords)
+    wanted = _wanted.get(function)
+    if wanted is None:
+        wanted = _wanted[function] = function.tensor_args
+    if wanted and _all_numbers(args, keywords, wanted):
+        args, keywords = _lifted(args, keywords, wanted)
+        return function(*args, **keywords)
+    try:
+        return function(*args, **keywords)
+    except TypeError:
+        lifted, lifted_keywords = _lifted(args, keywords, wanted)
+        if lifted == args and lifted_keywords == keywords:
+            raise
+        try:
+            return function(*lifted, **lifted_keywords)
+        except TypeError:
+            pass
+        raise
+
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def _all_numbers(args: list[Any], keywords: dict[str, Any], wanted: frozenset[int | str]) -> bool:
+    """True if every argument that should be a tensor is a number, and there is one."""
+    found = False
+    for position, value in enumerate(args):
+        if position in wanted:
+            if type(value) not in _NUMBERS:
+                return False
+            found = True
+    for name, value in keywords.items():
+        if name in wanted:
+            if type(value) not in _NUMBERS:
+                return False
+            found = True
+    return found
+
+
+def _lifted(
+    args: list[Any], keywords: dict[str, Any], wanted: frozenset[int | str]
+) -> tuple[list[Any], dict[str, Any]]:
+    out = [lift(value) if position in wanted else value for position, value in enumerate(args)]
+    return out, {name: lift(value) if name in wanted else value for name, value in keywords.items()}
+
+
+def lift(value: Any) -> Any:
+    """A number or a list of numbers as a tensor of the default dtype; anything else unchanged."""
+    from gradcli.operators import table
+
+    if type(value) in _NUMBERS:
+        return table.lift(value)
+    if isinstance(value, list) and value and _plain_numbers(value):
+        from gradcli.language.values import as_tensor
+
+        return as_tensor(value)
+    return value
+
+
+def _plain_numbers(values: list[Any]) -> bool:
+    waiting: list[Any] = [values]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, list):
+            waiting.extend(item)
+        elif type(item) not in _NUMBERS:
+            return False
+    return True
+
+
+def truth(value: Any) -> bool:
+    """The truth of a value, as Python's `if` takes it."""
+    return bool(value)
+
+
+def subscript(value: Any, index: Any) -> Any:
+    """`value[index]`, for values that programs may index."""
+    return value[index]
+
+
+def set_subscript(value: Any, index: Any, new: Any) -> None:
+    """`value[index] = new`, for tensors and lists."""
+    from gradcli.engine.tensor import Tensor
+
+    if not isinstance(value, (Tensor, list)):
+        raise TypeError(f"{type(value).__name__!r} object does not support item assignment")
+    value[index] = new
+
+
+def make_slice(mask: int, parts: list[Any]) -> slice:
+    """A slice from the parts that the mask says are present."""
+    given = iter(parts)
+    start = next(given) if mask & 1 else None
+    stop = next(given) if mask & 2 else None
+    step = next(given) if mask & 4 else None
+    return slice(start, stop, step)

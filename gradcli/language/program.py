@@ -1,0 +1,185 @@
+"""The tree of a parsed program."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import Any
+
+from gradcli.language import tree
+
+Nested = tuple[Any, ...]
+
+_NAMED = (
+    *("name", "attribute", "target", "target_attribute"),
+    *("module", "parameter", "keyword_name"),
+)
+_WORD_KINDS = frozenset(tree.KIND[name] for name in _NAMED)
+_CONSTANT_KINDS = frozenset(tree.KIND[name] for name in ("constant", "convert"))
+
+
+class Program:
+    """A parsed program: rows (kind, operand, start, end) in post-order, and what they refer to.
+
+    `rows` holds four integers a row. A name's or attribute's operand is an index into `words`, a
+    constant's into `constants`; any other operand is a count or a mask. `straight` says that the rows
+    need no jumps, so that they can be run from front to back.
+    """
+
+    __slots__ = ("_code", "_firsts", "_kinds", "constants", "rows", "source", "straight", "words")
+
+    def __init__(
+        self,
+        source: str,
+        rows: array[int],
+        words: list[str],
+        constants: list[Any],
+        targets: list[int],
+    ) -> None:
+        self.source = source
+        self.rows = rows
+        self.words = words
+        self.constants = constants
+        self._code: Any = None
+        self._firsts: array[int] | None = None
+        for row in targets:
+            self._bind(row)
+        self._kinds = bytes(rows[0::4].tolist())
+        self.straight = max(self._kinds) < tree.CONTROL
+        if not self.straight:
+            from gradcli.language.checks import check
+
+            check(self)
+
+    def __len__(self) -> int:
+        return len(self.rows) // 4
+
+    def __repr__(self) -> str:
+        return f"<Program of {len(self)} rows>"
+
+    @property
+    def kinds(self) -> bytes:
+        """The kind of every row."""
+        return self._kinds
+
+    @property
+    def operands(self) -> array[int]:
+        """The operand of every row."""
+        return self.rows[1::4]
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """Where in the source every row stands."""
+        return list(zip(self.rows[2::4], self.rows[3::4], strict=True))
+
+    def span(self, row: int) -> tuple[int, int]:
+        """Where in the source a row stands."""
+        return self.rows[4 * row + 2], self.rows[4 * row + 3]
+
+    def subtree(self, row: int) -> int:
+        """The first row of the subtree that ends with this row."""
+        if self._firsts is None:
+            firsts = array("i")
+            open_subtrees: list[int] = []
+            for i in range(len(self)):
+                count = tree.children_count(self.rows[4 * i], self.rows[4 * i + 1])
+                first = i
+                if count:
+                    first = open_subtrees[-count]
+                    del open_subtrees[-count:]
+                open_subtrees.append(first)
+                firsts.append(first)
+            self._firsts = firsts
+        return self._firsts[row]
+
+    def children(self, row: int) -> list[int]:
+        """The last rows of the subtrees that a row consists of, first to last."""
+        found = []
+        child = row - 1
+        for left in range(
+            tree.children_count(self.rows[4 * row], self.rows[4 * row + 1]) - 1, -1, -1
+        ):
+            found.append(child)
+            if left:
+                child = self.subtree(child) - 1
+        found.reverse()
+        return found
+
+    @property
+    def ends_in_expression(self) -> bool:
+        """Whether the last statement is an expression, which a notebook would display."""
+        return len(self) > 1 and self.rows[-8] == tree.KIND["expression"]
+
+    def free_variables(self) -> list[str]:
+        """Names that are read before they are assigned and that the table does not know."""
+        from gradcli.language.checks import free_names, is_only_called
+        from gradcli.language.names import LETTERS, is_known
+
+        return [
+            name
+            for name in free_names(self)
+            if not is_known(name) or (name in LETTERS and not is_only_called(self, name))
+        ]
+
+    def nested(self) -> Nested:
+        """The tree as nested tuples: (kind, operand's meaning, *children). For reading and for tests."""
+        stack: list[Any] = []
+        for name, meaning, count, _ in self.walk():
+            children = stack[len(stack) - count :]
+            del stack[len(stack) - count :]
+            bare = meaning is None and name != "constant"
+            stack.append((name, *(() if bare else (meaning,)), *children))
+        return stack[0]  # type: ignore[no-any-return]
+
+    def walk(self) -> Iterator[tuple[str, Any, int, tuple[int, int]]]:
+        """(kind, what the operand means or None, number of children, span) of every row, in post-order."""
+        rows = self.rows
+        for i in range(0, len(rows), 4):
+            kind, operand = rows[i], rows[i + 1]
+            meaning: Any = None
+            if kind in _WORD_KINDS:
+                meaning = self.words[operand]
+            elif kind in _CONSTANT_KINDS:
+                meaning = self.constants[operand]
+            elif kind == tree.KIND["slice"]:
+                meaning = operand
+            yield (
+                tree.KINDS[kind],
+                meaning,
+                tree.children_count(kind, operand),
+                (rows[i + 2], rows[i + 3]),
+            )
+
+    def dump(self) -> str:
+        """The tree as text, one row a line, children indented under their parents."""
+        lines: list[str] = []
+        waiting = [(len(self) - 1, 0)]
+        entries = list(self.walk())
+        while waiting:
+            row, depth = waiting.pop()
+            name, meaning, _, (start, end) = entries[row]
+            value = "" if meaning is None and name != "constant" else f" {meaning!r}"
+            lines.append(f"{'  ' * depth}{name}{value} [{start}:{end}]")
+            waiting.extend((child, depth + 1) for child in reversed(self.children(row)))
+        return "\n".join(lines)
+
+    def _bind(self, root: int) -> None:
+        """Turn the expression that ends at this row into what an assignment writes to."""
+        rows = self.rows
+        waiting = [root]
+        while waiting:
+            row = waiting.pop()
+            kind = rows[4 * row]
+            if kind == tree.NAME:
+                rows[4 * row] = tree.KIND["target"]
+            elif kind == tree.KIND["attribute"]:
+                rows[4 * row] = tree.KIND["target_attribute"]
+            elif kind == tree.KIND["subscript"]:
+                rows[4 * row] = tree.KIND["target_subscript"]
+            elif kind in (tree.KIND["tuple"], tree.KIND["list"], tree.KIND["target_tuple"]):
+                rows[4 * row] = tree.KIND["target_tuple"]
+                waiting.extend(self.children(row))
+            elif kind != tree.KIND["target"]:
+                from gradcli.language.complaints import target_error
+
+                raise target_error(self.source, tree.KINDS[kind], self.span(row))

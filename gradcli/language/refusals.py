@@ -1,0 +1,216 @@
+"""Errors of a running program: PyTorch's words, the place, the operands' shapes, and what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from gradcli.language import names as known
+from gradcli.language import tree
+from gradcli.language.errors import Call, LanguageError, did_you_mean, suggest
+from gradcli.language.interpreter import StepLimit, UnknownName
+from gradcli.language.program import Program
+
+_K = tree.KIND
+_SHAPES = re.compile(
+    r"shape|size|dimension|broadcast|1D tensors expected|mat1 and mat2|must match|inconsistent tensor"
+    r"|must be a matrix|vector \+ matrix",
+    re.IGNORECASE,
+)
+_HINTS: tuple[tuple[str, str], ...] = (
+    (
+        r"grad can be implicitly created only for scalar outputs",
+        "give backward a gradient of the same shape, or reduce first: `.sum().backward()`",
+    ),
+    (
+        r"backward through the graph a second time",
+        "keep the graph with `backward(retain_graph=True)`, or compute the result anew",
+    ),
+    (
+        r"does not require grad and does not have a grad_fn",
+        "no variable that this was computed from requires grad",
+    ),
+    (
+        r"The size of tensor a \(\d+\) must match the size of tensor b",
+        "shapes are compared from the right: sizes must be equal, or one of them 1; "
+        "see `unsqueeze`, `reshape`, `T`",
+    ),
+    (
+        r"1D tensors expected|inconsistent tensor size",
+        "for matrices use `@`; for all elements `(a*b).sum()`",
+    ),
+    (
+        r"mat1 and mat2 shapes cannot be multiplied|size mismatch",
+        "the columns of the left must be the rows of the right; a transpose is `x.T`",
+    ),
+    (
+        r"Boolean value of Tensor with more than one value",
+        "use `.all()` or `.any()`; masks are joined with `&`, `|`, `~`, not with `and`, `or`, `not`",
+    ),
+    (
+        r"modified by an inplace operation",
+        "write `x = x*2` instead of `x *= 2`, or work on `x.clone()`",
+    ),
+    (
+        r"a leaf Variable that requires grad is being used in an in-place operation",
+        "put it under `with no_grad():`",
+    ),
+    (r"Only Tensors of floating point and complex dtype", "give it a `dtype`, such as `float64`"),
+    (r"only Tensors of floating point", "give it a `dtype`, such as `float64`"),
+    (r"division by zero|modulo by zero", "tensors give inf or nan instead: write `tensor(0.)`"),
+    (r"maximum recursion depth exceeded", "give the function a case that ends it, or write a loop"),
+    (
+        r"^No module named",
+        "only torch and numpy can be imported; for a Python file use --load FILE.py",
+    ),
+    (r"Index put requires|item assignment", "only tensors and lists can be written to"),
+    (
+        r"is an integer of more than",
+        "with a decimal point, as in `9.0**9`, the numbers are floats",
+    ),
+)
+
+
+def refusal(
+    program: Program,
+    row: int,
+    error: Exception,
+    operands: tuple[Any, Any],
+    visible: Mapping[str, Any],
+) -> LanguageError:
+    """The LanguageError for an exception that a row raised."""
+    message = _message(error)
+    kind, usage = _kind(error, message), False
+    hint: str | None = None
+    span = program.span(row) if row >= 0 else None
+    notes: tuple[str, ...] = ()
+    if isinstance(error, UnknownName):
+        usage = "local variable" not in message and "free variable" not in message
+        called = span is not None and program.source[span[1] : span[1] + 1] == "("
+        hint = _unknown_hint(error.word, visible, called)
+    elif isinstance(error, StepLimit):
+        kind = "steps"
+        hint = "raise --max-steps, or look for a loop that does not end"
+    elif isinstance(error, AttributeError):
+        hint = _attribute_hint(program, row, operands[0])
+    else:
+        hint = next((text for pattern, text in _HINTS if re.search(pattern, message)), None)
+    if kind in ("shape", "type", "index"):
+        notes = _shapes(program, row, operands)
+        if kind == "type" and hint is None:
+            hint = _signature_hint(program, row, visible)
+    return LanguageError(
+        message,
+        kind=kind,
+        source=program.source,
+        span=span,
+        hint=hint,
+        usage=usage,
+        notes=notes,
+    )
+
+
+def called_from(error: LanguageError, program: Program, row: int) -> LanguageError:
+    """The error of a function that the engine called back, with the row that made it do so."""
+    error.calls = (Call("a function called back", program.span(row), program.source), *error.calls)
+    return error
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, KeyError) and error.args:
+        return f"there is no key {error.args[0]!r}"
+    if isinstance(error, RecursionError):
+        return "maximum recursion depth exceeded"
+    text = str(error)
+    return text if text else type(error).__name__
+
+
+def _kind(error: Exception, message: str) -> str:
+    if isinstance(error, NameError):
+        return "name"
+    if isinstance(error, AttributeError):
+        return "attribute"
+    if isinstance(error, (RuntimeError, ValueError)) and _SHAPES.search(message):
+        return "shape"
+    if isinstance(error, TypeError):
+        return "type"
+    if isinstance(error, IndexError):
+        return "index"
+    if isinstance(error, AssertionError):
+        return "assertion"
+    if isinstance(error, OverflowError):
+        return "overflow"
+    return "runtime"
+
+
+def _unknown_hint(word: str, visible: Mapping[str, Any], called: bool) -> str | None:
+    close = suggest(word, [*visible, *known.all_names()])
+    if close:
+        return did_you_mean(close)
+    dotted = [name for name in known.all_names() if name.rpartition(".")[2] == word and "." in name]
+    if dotted:
+        return did_you_mean(dotted[:2])
+    return "`gradcli ops` lists the functions" if called else f"give it a value: --{word} VALUE"
+
+
+def _attribute_hint(program: Program, row: int, value: Any) -> str | None:
+    kind = program.rows[4 * row]
+    if kind not in (_K["attribute"], _K["target_attribute"]):
+        return None
+    word = program.words[program.rows[4 * row + 1]]
+    return did_you_mean(suggest(word, known.attributes(value)))
+
+
+def _signature_hint(program: Program, row: int, visible: Mapping[str, Any]) -> str | None:
+    name = _callee(program, row)
+    if name is None or name.rpartition(".")[0] in visible or name in visible:
+        return None
+    from gradcli.operators.table import Function
+
+    found = known.qualified(name.removeprefix("torch."))
+    if found is None:
+        found = known.qualified(name.rpartition(".")[2])
+    return f"its signature is `{found.signature}`" if isinstance(found, Function) else None
+
+
+def _callee(program: Program, row: int) -> str | None:
+    """The dotted name of the function that a row calls."""
+    if program.rows[4 * row] not in (_K["call"], _K["call_keywords"]):
+        return None
+    callee = program.children(row)[0]
+    start, end = program.span(callee)
+    text = program.source[start:end].replace(" ", "")
+    return text if re.fullmatch(r"[\w.]+", text) else text.rpartition(".")[2]
+
+
+def _shapes(program: Program, row: int, operands: tuple[Any, Any]) -> tuple[str, ...]:
+    """`x` has shape (3,): one line for each operand that is a tensor, at most six."""
+    kind = program.rows[4 * row]
+    children = program.children(row)
+    values: list[Any]
+    if kind in (_K["call"], _K["call_keywords"]):
+        values = list(operands[0]) if isinstance(operands[0], list) else []
+        children = children[1:]
+    else:
+        values = list(operands)
+    lines: list[str] = []
+    for child, value in zip(children, values, strict=False):
+        value = getattr(value, "value", value) if type(value).__name__ == "Keyword" else value
+        items = value if isinstance(value, (list, tuple)) else [value]
+        lines += [
+            f"`{_text(program, child)}` has shape {_shape(item)}"
+            for item in items[:3]
+            if hasattr(item, "array")
+        ]
+    return tuple(dict.fromkeys(lines))[:6]
+
+
+def _shape(tensor: Any) -> str:
+    return str(tuple(tensor.array.shape))
+
+
+def _text(program: Program, row: int) -> str:
+    start, end = program.span(row)
+    text = " ".join(program.source[start:end].split())
+    return text if len(text) <= 30 else f"{text[:14]}…{text[-14:]}"

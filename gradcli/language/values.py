@@ -1,0 +1,631 @@
+"""What follows `--x`: numbers, vectors, matrices, ranges, files, standard input, or any expression.
+
+Bare numbers and what files hold take the default floating dtype, integers included, because only
+floating and complex tensors can require gradients; an explicit constructor says otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, TextIO
+
+from gradcli.language.errors import LanguageError, Span
+
+if TYPE_CHECKING:
+    from gradcli.engine.tensor import Tensor
+
+_PLAIN = r"[-+0-9.eE,\s]+(?:(?:inf|nan)[-+0-9.eE,\s]*)*|(?:(?:inf|nan)[-+0-9.eE,\s]*)+"
+_NUMBER = r"[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?|[-+]?(?:inf|nan)"
+_LONG = 2000  # characters from which NumPy's reader is worth its import
+_SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".txt", ".json")
+
+
+def read_value(text: str, *, stdin: TextIO | None = None, dtype: Any = None) -> Tensor:
+    """The tensor that a value's text means.
+
+    `stdin` is read where the text is `-`. `dtype` takes the place of the default dtype. Raises
+    LanguageError, with the place in the text or in the file.
+    """
+    bare = text.strip()
+    if not bare:
+        raise _error(
+            "a value is missing here", text, (0, max(len(text), 1)), "write a number, or 1,2,3"
+        )
+    if bare == "-":
+        if stdin is None:
+            import sys
+
+            stdin = sys.stdin
+        return _from_text(stdin.read(), "standard input", dtype)
+    if bare.startswith("@"):
+        return _from_file(bare[1:], text, dtype)
+    return _from_expression(text, dtype)
+
+
+# -- numbers and expressions ----------------------------------------------------------------------
+def _from_expression(text: str, dtype: Any) -> Tensor:
+    numbers = _plain_numbers(text)
+    if numbers is not None:
+        return _tensor(numbers, dtype)
+    cuts = _cuts(text)
+    rows = _split(text, cuts, ";")
+    if len(rows) > 1:
+        return _matrix(text, rows, dtype)
+    parts = _split(text, cuts, ":")
+    if len(parts) > 1:
+        return _range(text, parts, dtype)
+    return as_tensor(_evaluate(text, 0, len(text), dtype), dtype, where=(text, (0, len(text))))
+
+
+def _plain_numbers(text: str) -> Any:
+    """A number or a list of them, if the text is nothing else; None where it must be parsed."""
+    if not re.fullmatch(_PLAIN, text):
+        return None
+    if len(text) > _LONG:
+        return _numpy_numbers(text)
+    parts = text.split(",")
+    if len(parts) > 1 and not parts[-1].strip():
+        parts.pop()
+    elif len(parts) == 1:
+        word = text.strip()
+        return float(word) if re.fullmatch(_NUMBER, word) and _readable(word) else None
+    values = []
+    for part in parts:
+        word = part.strip()
+        if not re.fullmatch(_NUMBER, word) or not _readable(word):
+            return None
+        values.append(float(word))
+    return values
+
+
+def _readable(word: str) -> bool:
+    """False for what float() takes and Python's syntax does not: leading zeros."""
+    digits = word.lstrip("+-")
+    if "_" in word:
+        return False
+    return not (digits[:1] == "0" and digits[1:2].isdigit() and digits.isdigit() and int(digits))
+
+
+def _numpy_numbers(text: str) -> Any:
+    """A long list of numbers through NumPy's own reader, or None where that stops half-way."""
+    import warnings
+
+    import numpy as np
+
+    body = text.rstrip()
+    body = body.removesuffix(",")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        try:
+            found = np.fromstring(body, dtype=np.float64, sep=",")
+        except (DeprecationWarning, ValueError):
+            return None
+    return found if found.size == body.count(",") + 1 else None
+
+
+def _cuts(text: str) -> list[tuple[int, str]]:
+    """Where `;`, `:` and `,` stand outside brackets and strings."""
+    if not any(mark in text for mark in ";:"):
+        return []
+    from gradcli.language.layout import BLANKS
+    from gradcli.language.parser import compiled, tables
+
+    found = []
+    depth = 0
+    for match in compiled(tables().full).finditer(text):
+        token = match[0].lstrip(BLANKS)
+        if token in ("(", "["):
+            depth += 1
+        elif token in (")", "]"):
+            depth -= 1
+        elif depth == 0 and token in (";", ":", "lambda"):
+            if token == "lambda":
+                return []
+            found.append((match.end() - 1, token))
+    return found
+
+
+def _split(text: str, cuts: list[tuple[int, str]], mark: str) -> list[Span]:
+    edges = [-1, *(position for position, token in cuts if token == mark), len(text)]
+    return [(a + 1, b) for a, b in zip(edges, edges[1:], strict=False)]
+
+
+def _evaluate(text: str, start: int, end: int, dtype: Any) -> Any:
+    """The value of a piece of the text, with errors placed in the whole of it."""
+    from gradcli.language.interpreter import Machine
+    from gradcli.language.parser import parse
+
+    # Blanks instead of what stands before keep all positions right.
+    source = text[start:end]
+    lead = len(source) - len(source.lstrip())
+    source = source.strip()
+    if not source:
+        raise _error("a value is missing here", text, (start, start + 1))
+    try:
+        program = parse(source)
+        if not _is_expression(program):
+            raise LanguageError("a value is one expression", source=source, span=(0, len(source)))
+        free = program.free_variables()
+        if free:
+            raise _variable_error(program, free[0])
+        machine = Machine()
+        with _default_dtype(dtype):
+            return machine.run(program)
+    except LanguageError as error:
+        shift = start + lead
+        if error.source == source and error.span is not None:
+            error.span = (error.span[0] + shift, error.span[1] + shift)
+            error.source = text
+        error.usage = True
+        raise
+
+
+def _is_expression(program: Any) -> bool:
+    """True for a program of one statement that is an expression."""
+    return bool(program.ends_in_expression and program.rows[-3] == 1)
+
+
+def _variable_error(program: Any, name: str) -> LanguageError:
+    from gradcli.language.errors import did_you_mean, suggest
+    from gradcli.language.names import all_names
+
+    where = next(
+        program.span(row)
+        for row, (kind, meaning, _, _) in enumerate(program.walk())
+        if kind == "name" and meaning == name
+    )
+    close = suggest(name, all_names()) if len(name) > 1 else []
+    return LanguageError(
+        f"name {name!r} is not defined",
+        kind="name",
+        source=program.source,
+        span=where,
+        hint=did_you_mean(close) or "a value may use no variables",
+    )
+
+
+class _default_dtype:
+    """The default dtype while a value is evaluated."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.wanted = dtype
+
+    def __enter__(self) -> None:
+        if self.wanted is not None:
+            from gradcli.engine import dtypes
+
+            self.before = dtypes.get_default_dtype()
+            dtypes.set_default_dtype(self.wanted)
+
+    def __exit__(self, *error: object) -> None:
+        if self.wanted is not None:
+            from gradcli.engine import dtypes
+
+            dtypes.set_default_dtype(self.before)
+
+
+def _matrix(text: str, rows: list[Span], dtype: Any) -> Tensor:
+    if not text[rows[-1][0] : rows[-1][1]].strip():
+        rows = rows[:-1]
+    values: list[list[Any]] = []
+    for start, end in rows:
+        found = _plain_numbers(text[start:end])
+        if found is None:
+            found = _evaluate(text, start, end, dtype)
+        if hasattr(found, "tolist"):
+            found = found.tolist()
+        items = list(found) if isinstance(found, (list, tuple)) else [found]
+        if values and len(items) != len(values[0]):
+            first = len(text[start:end]) - len(text[start:end].lstrip())
+            raise _error(
+                f"row {len(values) + 1} has {_count(len(items))}, and row 1 has {len(values[0])}",
+                text,
+                (start + first, max(start + first + 1, start + len(text[start:end].rstrip()))),
+                "all rows of a matrix are equally long",
+                kind="shape",
+            )
+        values.append(items)
+    return as_tensor(values, dtype, where=(text, (0, len(text))))
+
+
+def _count(number: int) -> str:
+    return f"{number} value{'s' * (number != 1)}"
+
+
+def _range(text: str, parts: list[Span], dtype: Any) -> Tensor:
+    if len(parts) > 3:
+        raise _error(
+            "a range is START:STOP or START:STOP:STEP",
+            text,
+            (parts[3][0] - 1, parts[3][0]),
+        )
+    numbers = []
+    for start, end in parts:
+        if not text[start:end].strip():
+            raise _error(
+                "a range is START:STOP or START:STOP:STEP",
+                text,
+                (max(start - 1, 0), max(start, 1)),
+                "write all its numbers, as in 0:4 or 0:1:0.25",
+            )
+        value = _evaluate(text, start, end, dtype)
+        value = value.item() if hasattr(value, "item") and value.ndim == 0 else value
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise _error("a range is between numbers", text, (start, end))
+        numbers.append(float(value))
+    import numpy as np
+
+    step = numbers[2] if len(numbers) == 3 else 1.0
+    if step == 0 or not all(np.isfinite(numbers)):
+        raise _error("this range never ends", text, (0, len(text)), "give a step that is not 0")
+    count = max(0.0, np.ceil((numbers[1] - numbers[0]) / step))
+    if count > 1e9:
+        raise _error(
+            f"this range has {count:.0f} values", text, (0, len(text)), "take a larger step"
+        )
+    return _tensor(numbers[0] + step * np.arange(int(count)), dtype)
+
+
+# -- tensors --------------------------------------------------------------------------------------
+def as_tensor(value: Any, dtype: Any = None, *, where: tuple[str, Span] | None = None) -> Tensor:
+    """A value of the language as a tensor: numbers and lists of them take the default dtype.
+
+    A tensor stays what it is. Raises LanguageError for text, functions and ragged lists.
+    """
+    from gradcli.engine.tensor import Tensor
+
+    if isinstance(value, Tensor):
+        return value
+    source, span = where or ("", None)
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        if _holds_tensor(value):
+            return _stacked(value, dtype, where)
+        return _tensor(_rectangular(value, where), dtype)
+    if isinstance(value, (bool, int, float, complex)):
+        return _tensor(value, dtype)
+    if type(value).__module__ == "numpy":
+        import numpy as np
+
+        if isinstance(value, (np.ndarray, np.generic)):
+            return _tensor(np.asarray(value), dtype)
+    if hasattr(value, "_fields") and isinstance(value[0], Tensor):
+        return value[0]
+    what = "nothing" if value is None else f"a {type(value).__name__}"
+    if callable(value):
+        what = "a function"
+    raise LanguageError(
+        f"this is {what}, not a number or a tensor",
+        kind="type",
+        source=source,
+        span=span,
+        hint="end with an expression" if value is None else None,
+        usage=True,
+    )
+
+
+def _holds_tensor(values: Any) -> bool:
+    waiting = [values]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, (list, tuple)):
+            waiting.extend(item)
+        elif hasattr(item, "grad_fn"):
+            return True
+    return False
+
+
+def _stacked(values: Any, dtype: Any, where: tuple[str, Span] | None) -> Tensor:
+    """A list that holds tensors: `stack`, so that gradients flow through it."""
+    from gradcli.language.names import qualified
+
+    if any(isinstance(item, (list, tuple)) for item in values):
+        items = [
+            _stacked(item, dtype, where)
+            if isinstance(item, (list, tuple))
+            else as_tensor(item, dtype)
+            for item in values
+        ]
+    else:
+        items = [as_tensor(item, dtype, where=where) for item in values]
+    found: Tensor = qualified("stack")(items)
+    return found
+
+
+def _rectangular(values: Any, where: tuple[str, Span] | None) -> Any:
+    """Nested lists of numbers, seen to be of one shape and kind."""
+    source, span = where or ("", None)
+    level = [values]
+    while isinstance(level[0], (list, tuple)):
+        size = len(level[0])
+        for item in level:
+            if not isinstance(item, (list, tuple)) or len(item) != size:
+                raise LanguageError(
+                    "the rows of this list are not equally long",
+                    kind="shape",
+                    source=source,
+                    span=span,
+                    hint="all rows of a matrix are equally long",
+                )
+        if not size:
+            return values
+        level = [part for item in level for part in item]
+    for item in level:
+        if isinstance(item, (list, tuple)):
+            raise LanguageError(
+                "the rows of this list are not equally deep", kind="shape", source=source, span=span
+            )
+        if not isinstance(item, (bool, int, float, complex)):
+            raise LanguageError(
+                f"a tensor holds numbers, not {type(item).__name__}",
+                kind="type",
+                source=source,
+                span=span,
+            )
+    return values
+
+
+def _tensor(data: Any, dtype: Any) -> Tensor:
+    """Numbers in the default dtype: booleans stay, complex ones stay complex."""
+    import numpy as np
+
+    from gradcli.engine import dtypes
+    from gradcli.engine.tensor import wrap
+
+    array = np.asarray(data)
+    default = dtypes.default
+    real, complex_ = default.real, default.complex
+    if dtype is not None:
+        real = dtype.dtype
+        complex_ = real if real.kind == "c" else np.result_type(real, np.complex64)
+    if array.dtype.kind == "O":
+        array = array.astype(np.float64)
+    if array.dtype.kind in "iuf":
+        array = array.astype(real, copy=False)
+    elif array.dtype.kind == "c":
+        array = array.astype(complex_, copy=False)
+    elif array.dtype.kind != "b":
+        raise LanguageError(f"a tensor holds numbers, not {array.dtype}", kind="type")
+    if array.ndim == 0:
+        return wrap(array[()])
+    return wrap(np.ascontiguousarray(array))
+
+
+# -- files and standard input ---------------------------------------------------------------------
+def _from_file(name: str, text: str, dtype: Any) -> Tensor:
+    from pathlib import Path
+
+    path, key = name, None
+    for suffix in (".npz:", ".json:"):
+        cut = name.lower().rfind(suffix)
+        if cut >= 0:
+            path, key = name[: cut + len(suffix) - 1], name[cut + len(suffix) :]
+    file = Path(path).expanduser()
+    span = (text.find("@"), len(text.rstrip()))
+    suffix = file.suffix.lower()
+    try:
+        if suffix in (".npy", ".npz"):
+            return _from_numpy(file, key, text, span, dtype)
+        if suffix in _SUFFIXES:
+            content = file.read_text(encoding="utf-8-sig")
+            return _from_text(content, str(path), dtype, suffix=suffix, key=key)
+    except OSError as error:
+        raise _error(f"{path}: {error.strerror or error}", text, span) from error
+    except UnicodeDecodeError as error:
+        raise _error(f"{path}: not a text in UTF-8", text, span) from error
+    if not path:
+        raise _error("a file's name is missing after `@`", text, span)
+    known = ", ".join(_SUFFIXES)
+    raise _error(
+        f"{path}: what kind of file is this?", text, span, f"its name should end in one of {known}"
+    )
+
+
+def _from_numpy(file: Any, key: str | None, text: str, span: Span, dtype: Any) -> Tensor:
+    import zipfile
+
+    import numpy as np
+
+    try:
+        found = np.load(file, allow_pickle=False)
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise _error(f"{file}: not a NumPy file of numbers ({error})", text, span) from error
+    if isinstance(found, np.ndarray):
+        return _of_numbers(found, file, text, span, dtype)
+    with found:
+        names = list(found.files)
+        if key is None and len(names) == 1:
+            key = names[0]
+        if key not in names:
+            listed = ", ".join(names) or "none"
+            problem = "say which array" if key is None else f"there is no array {key!r}"
+            raise _error(
+                f"{file}: {problem}", text, span, f"`{file}:NAME`, with NAME one of {listed}"
+            )
+        try:
+            return _of_numbers(found[key], file, text, span, dtype)
+        except ValueError as error:
+            raise _error(f"{file}: {error}", text, span) from error
+
+
+def _of_numbers(array: Any, file: Any, text: str, span: Span, dtype: Any) -> Tensor:
+    if array.dtype.kind not in "biufc":
+        raise _error(f"{file}: holds {array.dtype}, not numbers", text, span)
+    return _tensor(array, dtype)
+
+
+def _from_text(
+    content: str, name: str, dtype: Any, *, suffix: str = "", key: str | None = None
+) -> Tensor:
+    content = content.removeprefix("\ufeff")
+    body = content.strip()
+    if not body:
+        raise LanguageError(f"{name} is empty", source="", span=None)
+    if suffix == ".json" or (not suffix and body[0] in "[{"):
+        return _from_json(body, name, key, dtype)
+    lines = content.splitlines()
+    if not suffix:
+        kept = [line for line in lines if line.strip()]
+        if len(kept) == 1:
+            return _from_expression(kept[0].strip(), dtype)
+    return _tensor(_table(lines, name, suffix), dtype)
+
+
+def _table(lines: list[str], name: str, suffix: str) -> Any:
+    """Rows of numbers: one column or one row is a vector, one number a number."""
+    import numpy as np
+
+    kept = []
+    for number, line in enumerate(lines, 1):
+        line = line.partition("#")[0].strip(" \r\n" if suffix == ".tsv" else None)
+        if line.strip():
+            kept.append((number, line))
+    if not kept:
+        raise LanguageError(f"{name} holds no numbers", source="", span=None)
+    separator = {".csv": ",", ".tsv": "\t"}.get(suffix) or ("," if "," in kept[0][1] else None)
+    if suffix in (".csv", ".tsv") and len(kept) > 1 and _is_header(kept[0][1], separator):
+        kept = kept[1:]
+    body = [line.rstrip(separator) if separator == "," else line for _, line in kept]
+    if separator is None:
+        body = [",".join(line.split()) for line in body]
+    elif separator != ",":
+        body = [line.replace(separator, ",") for line in body]
+    columns = body[0].count(",") + 1
+    if all(line.count(",") == columns - 1 for line in body):
+        found = _numpy_numbers(",".join(body))
+        if found is not None and found.size == columns * len(body):
+            if columns == 1 or len(body) == 1:
+                return found[0] if found.size == 1 else found
+            return found.reshape(len(body), columns)
+    return np.array(_slow_table(lines, kept, name, separator))
+
+
+def _is_header(line: str, separator: str | None) -> bool:
+    return not any(re.fullmatch(_NUMBER, part.strip()) for part in line.split(separator))
+
+
+def _slow_table(
+    lines: list[str], kept: list[tuple[int, str]], name: str, separator: str | None
+) -> Any:
+    """The same field by field, for complex numbers and to say where the error is."""
+    rows: list[list[complex]] = []
+    for number, line in kept:
+        source = lines[number - 1].rstrip("\r\n")
+        row: list[complex] = []
+        position = source.find(line)
+        fields = line.split(separator)
+        if len(fields) > 1 and not fields[-1].strip():
+            fields.pop()
+        for field in fields:
+            bare = field.strip()
+            position = source.find(field, position)
+            start = position + len(field) - len(field.lstrip())
+            span = (start, start + max(len(bare), 1))
+            try:
+                row.append(complex(bare.replace(" ", "")) if "j" in bare else float(bare))
+            except ValueError:
+                problem = f"`{bare}` is not a number" if bare else "a number is missing here"
+                raise _error(f"{name}, line {number}: {problem}", source, span) from None
+            position += len(field)
+        if rows and len(row) != len(rows[0]):
+            raise _error(
+                f"{name}, line {number}: {_count(len(row))}, and line {kept[0][0]} has {len(rows[0])}",
+                source,
+                (0, len(source)),
+                "all rows of a matrix are equally long",
+                kind="shape",
+            )
+        rows.append(row)
+    if len(rows) == 1:
+        return rows[0] if len(rows[0]) > 1 else rows[0][0]
+    return [row[0] for row in rows] if len(rows[0]) == 1 else rows
+
+
+_SPECIAL = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+
+
+def _from_json(body: str, name: str, key: str | None, dtype: Any) -> Tensor:
+    import json
+
+    try:
+        found = json.loads(body, parse_constant=lambda word: float(word.replace("Infinity", "inf")))
+    except json.JSONDecodeError as error:
+        line = body.splitlines()[error.lineno - 1] if body else ""
+        raise _error(
+            f"{name}, line {error.lineno}: {error.msg}", line, (error.colno - 1, error.colno)
+        ) from None
+    except RecursionError:
+        raise LanguageError(f"{name}: nested too deeply", source="", span=None) from None
+    if key:
+        for part in key.split("."):
+            if not isinstance(found, dict) or part not in found:
+                listed = ", ".join(found) if isinstance(found, dict) else "none"
+                raise LanguageError(
+                    f"{name}: there is no key {part!r}", hint=f"its keys are: {listed}"
+                )
+            found = found[part]
+    if isinstance(found, dict):
+        if "value" not in found:
+            raise LanguageError(
+                f"{name}: say which key holds the numbers",
+                hint=f"`{name}:KEY`, with KEY one of {', '.join(found)}",
+            )
+        found = found["value"]
+    found = _json_numbers(found, name)
+    try:
+        return as_tensor(found, dtype)
+    except LanguageError as error:
+        error.message = f"{name}: {error.message}"
+        raise
+
+
+def _json_numbers(found: Any, name: str) -> Any:
+    """The lists of a JSON text with "nan" and "inf" as numbers."""
+    holder = [found]
+    waiting: list[list[Any]] = [holder]
+    while waiting:
+        items = waiting.pop()
+        for i, item in enumerate(items):
+            if isinstance(item, list):
+                waiting.append(item)
+            elif isinstance(item, str) and item in _SPECIAL:
+                items[i] = _SPECIAL[item]
+            elif isinstance(item, bool) or not isinstance(item, (int, float)):
+                shown = "null" if item is None else repr(item)
+                if isinstance(item, bool):
+                    continue
+                raise LanguageError(f"{name}: {shown} is not a number")
+    return holder[0]
+
+
+def _error(
+    message: str, source: str, span: Span, hint: str | None = None, kind: str = "value"
+) -> LanguageError:
+    return LanguageError(message, kind=kind, source=source, span=span, hint=hint)
+
+
+# -- the Python API -------------------------------------------------------------------------------
+def evaluate(source: str, /, **variables: Any) -> Tensor:
+    """The value of an expression or program as a tensor.
+
+    Variables may be tensors, numbers, lists or NumPy arrays: `evaluate("2*dot(x, x)", x=[1.0, 2.0])`.
+    """
+    from gradcli.engine.tensor import Tensor
+    from gradcli.language.interpreter import Machine
+    from gradcli.language.parser import parse
+
+    program = parse(source)
+    bound = {
+        name: value if isinstance(value, Tensor) or callable(value) else as_tensor(value)
+        for name, value in variables.items()
+    }
+    machine = Machine(bound)
+    value = machine.run(program)
+    if value is None:
+        raise LanguageError(
+            "this program has no value",
+            kind="type",
+            source=source,
+            span=(0, len(source)) if source.strip() else None,
+            hint="end it with an expression",
+        )
+    return as_tensor(value, where=(source, (0, len(source))))

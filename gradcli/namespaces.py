@@ -1,0 +1,25 @@
+"""Modules under PyTorch's names, filled from the operator table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+
+def filled(module: str, prefix: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a module that holds the table's names under a prefix."""
+
+    def find(name: str) -> Any:
+        table = import_module("gradcli.operators.table")
+        found = table.resolve(f"{prefix}.{name}")
+        if found is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return found.call if isinstance(found, table.Function) else found
+
+    def listed() -> list[str]:
+        table = import_module("gradcli.operators.table")
+        start = f"{prefix}."
+        return [n.removeprefix(start) for n in table.names() if n.startswith(start)]
+
+    return find, listed

@@ -1,0 +1,209 @@
+"""The arguments that PyTorch's creation functions share: sizes, dtypes, devices, numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes, modes
+from gradcli.engine.device import device as Device
+from gradcli.engine.tensor import ONLY_FLOATING, Tensor, wrap
+
+Kind = np.dtype[Any]
+
+_PYTHON = {
+    float: dtypes.float64,
+    int: dtypes.int64,
+    bool: dtypes.boolean,
+    complex: dtypes.complex128,
+}
+# The tails of the forms that the errors about bad calls list.
+OUT = "Tensor out = None"
+OPTIONS = (
+    "torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool "
+    "pin_memory = False, bool requires_grad = False"
+)
+# What C++ calls the element types in the messages about numbers that do not fit.
+C_NAMES = {
+    **{"float16": "c10::Half", "float32": "float", "float64": "double", "bool": "bool"},
+    **{"complex64": "c10::complex<float>", "complex128": "c10::complex<double>"},
+    **{"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int"},
+    "int64": "int64_t",
+}
+
+
+def type_name(value: Any) -> str:
+    """What messages call the type of an argument."""
+    return "torch.dtype" if isinstance(value, dtypes.dtype) else type(value).__name__
+
+
+def kind_of(name: str, dtype: Any, default: Kind | None = None) -> Any:
+    """The NumPy dtype that the argument `dtype` of a function means; `default` where it is None."""
+    if dtype is None:
+        return default
+    found = _PYTHON.get(dtype) if isinstance(dtype, type) else dtype
+    if not isinstance(found, dtypes.dtype):
+        raise TypeError(f"{name}(): argument 'dtype' must be torch.dtype, not {type_name(dtype)}")
+    return found.dtype
+
+
+def finish(
+    name: str,
+    array: Any,
+    requires_grad: Any = False,
+    device: Any = None,
+    layout: Any = None,
+    pin_memory: Any = False,
+) -> Tensor:
+    """The tensor over a new array, after a look at the arguments that every function has."""
+    if device is not None:
+        Device(device)
+    if layout is not None and str(layout) != "torch.strided":
+        raise RuntimeError(f"gradcli's tensors are dense: {name}() takes no layout {layout}")
+    for option, value in (("requires_grad", requires_grad), ("pin_memory", pin_memory)):
+        if not isinstance(value, bool):
+            raise TypeError(f"{name}(): argument '{option}' must be bool, not {type_name(value)}")
+    if pin_memory:
+        raise RuntimeError("Need to provide pin_memory allocator to use pin memory.")
+    if requires_grad and array.dtype not in dtypes.DIFFERENTIABLE:
+        raise RuntimeError("O" + ONLY_FLOATING[1:])  # constructors begin with a capital
+    out = wrap(array if array.ndim else array[()], requires_grad)
+    state = modes.local.state
+    if state is not None and state.inference:
+        out.inference = True
+    return out
+
+
+def is_integer(value: Any) -> bool:
+    """True for what counts as an int: Python's and NumPy's integers, integer tensors of one element."""
+    if isinstance(value, Tensor):
+        return value.array.size == 1 and value.array.dtype.kind in "iu"
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def sizes(name: str, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, ...]:
+    """The shape that a function was called with: ints, one sequence of ints, or `size=`."""
+    if "size" in named:
+        if given:
+            raise TypeError(f"{name}() got multiple values for argument 'size'")
+        given = (named.pop("size"),)
+    for key in named:
+        raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
+    if not given:
+        raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
+    first = given[0]
+    if isinstance(first, (tuple, list)):
+        if len(given) > 1:
+            raise TypeError(f"{name}() takes 1 positional argument but {len(given)} were given")
+        return shape_of(name, first)
+    if not is_integer(first):
+        raise size_error(name, 1, first)
+    return shape_of(name, given)
+
+
+def size_error(name: str, position: int, value: Any) -> TypeError:
+    """The error for an argument that is no size."""
+    return TypeError(
+        f"{name}(): argument 'size' (position {position}) must be tuple of ints, not "
+        f"{type_name(value)}"
+    )
+
+
+def shape_of(name: str, items: Any) -> tuple[int, ...]:
+    """The shape from a sequence of ints."""
+    for i, item in enumerate(items):
+        if not is_integer(item):
+            raise TypeError(
+                f"{name}(): argument 'size' failed to unpack the object at pos {i + 1} with error "
+                f'"type must be tuple of ints,but got {type_name(item)}"'
+            )
+    shape = tuple(int(item) for item in items)
+    for n in shape:
+        if n < 0:
+            if name == "zeros":
+                raise RuntimeError("zeros: Dimension size must be non-negative.")
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension {n}: {list(shape)}"
+            )
+    return shape
+
+
+def tensor_argument(name: str, value: Any, argument: str = "input", position: int = 1) -> Tensor:
+    """The argument itself; TypeError in PyTorch's words unless it is a tensor."""
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be Tensor, not "
+            f"{type_name(value)}"
+        )
+    return value
+
+
+def number(name: str, value: Any, argument: str, position: int) -> Any:
+    """A Python number from a number, a NumPy scalar or a 0-d tensor outside every graph."""
+    if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
+        return value
+    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
+        return value.item()
+    if isinstance(value, Tensor) and value.array.ndim == 0 and not value.requires_grad:
+        return value.array.item()
+    raise TypeError(
+        f"{name}(): argument '{argument}' (position {position}) must be Number, not "
+        f"{type_name(value)}"
+    )
+
+
+def integer(name: str, value: Any, argument: str, position: int) -> int:
+    """A Python int from an integer."""
+    if not is_integer(value):
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position {position}) must be int, not "
+            f"{type_name(value)}"
+        )
+    return int(value)
+
+
+def converted(value: Any, kind: Kind) -> Any:
+    """A NumPy scalar of a Python number; RuntimeError where the dtype cannot hold it.
+
+    As in C++, negative numbers wrap around in unsigned dtypes, floats lose their fraction in integer
+    ones, and everything fits into a bool.
+    """
+    if kind.kind == "b":
+        return np.bool_(value)
+    if isinstance(value, complex) and kind.kind != "c":
+        if value.imag != 0:
+            raise _does_not_fit(kind)
+        value = value.real
+    if kind.kind in "iu":
+        if isinstance(value, float) and not math.isfinite(value):
+            raise _does_not_fit(kind)
+        whole, limits = int(value), np.iinfo(kind)
+        if isinstance(value, int) and not -(2**63) <= whole < 2**63:
+            raise OverflowError("int too big to convert")
+        lowest = -int(limits.max) if kind.kind == "u" else int(limits.min)
+        if not lowest <= whole <= limits.max:
+            raise _does_not_fit(kind)
+        return np.int64(whole).astype(kind)
+    with np.errstate(over="ignore"):
+        found = kind.type(value)
+    real = np.real(value)
+    if math.isfinite(real) and not np.isfinite(found):
+        raise _does_not_fit(kind)
+    return found
+
+
+def _does_not_fit(kind: Kind) -> RuntimeError:
+    return RuntimeError(f"value cannot be converted to type {C_NAMES[kind.name]} without overflow")
+
+
+def invalid(name: str, args: tuple[Any, ...], named: dict[str, Any], *forms: str) -> TypeError:
+    """The error for a call that fits none of the forms of a function."""
+    shown = [type_name(a) for a in args]
+    shown += [f"{key}={type_name(value)}" for key, value in named.items()]
+    lines = "".join(f" * ({form})\n" for form in forms)
+    return TypeError(
+        f"{name}() received an invalid combination of arguments - got ({', '.join(shown)}), but "
+        f"expected one of:\n{lines}"
+    )

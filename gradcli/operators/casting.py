@@ -1,0 +1,185 @@
+"""Copies, layouts and dtypes: clone, contiguous, detach, to, float, int and their like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes
+from gradcli.engine.tensor import Tensor
+from gradcli.operators.helpers import is_complex
+from gradcli.operators.strides import contiguous as in_order
+from gradcli.operators.strides import copied
+from gradcli.operators.table import Array, function, is_array, operator
+
+
+# -- copies ---------------------------------------------------------------------------------------
+def _clone(self: Array, memory_format: str | None = None) -> Array:
+    if not isinstance(self, np.ndarray):
+        return self
+    return self.copy() if memory_format == "contiguous" else copied(self)
+
+
+@operator(_clone, "CloneBackward0", kind="linear", public=False)
+class clone_as:
+    self = lambda g: g
+
+
+@function(numpy=np.copy, rows=[clone_as], samples=["clone(randn(2,3))"])
+def clone(input: Array, *, memory_format: Any = None) -> Any:
+    """A copy that gradients flow through."""
+    if memory_format is None or str(memory_format).endswith("preserve_format"):
+        return clone_as(input)
+    return clone_as(input, "contiguous")
+
+
+@function(rows=[clone_as], numpy=np.ascontiguousarray, samples=["contiguous(randn(2,3))"])
+def contiguous(input: Array, memory_format: Any = None) -> Any:
+    """Itself where its elements lie in order in memory, else a copy that does."""
+    if is_array(input):
+        return in_order(input)
+    if not isinstance(input, Tensor) or input.is_contiguous():
+        return input
+    return clone_as(input, "contiguous")
+
+
+@function(samples=["detach(randn(3))"])
+def detach(input: Array) -> Any:
+    """The same memory, out of the graph."""
+    return input.detach()
+
+
+# -- dtypes ---------------------------------------------------------------------------------------
+def _to_copy(self: Array, dtype: Any) -> Array:
+    if self.dtype.kind == "c" and dtype.kind not in "cb":
+        self = self.real
+    with np.errstate(all="ignore"):
+        return copied(self, dtype) if isinstance(self, np.ndarray) else self.astype(dtype)
+
+
+def _cast_back(g: Any, dtype: Any) -> Any:
+    if is_complex(g) and dtype.kind != "c":
+        g = g.real
+    if is_array(g):
+        return g if g.dtype == dtype else g.astype(dtype)
+    return g if g.dtype.dtype == dtype else g.to(dtypes.of(dtype))
+
+
+@operator(_to_copy, "ToCopyBackward0", kind="linear", public=False)
+class to_copy:
+    self = lambda g, self_dtype: _cast_back(g, self_dtype)
+
+
+def cast(input: Any, dtype: Any, copy: bool = False) -> Any:
+    """`input` in a NumPy dtype; itself where it has it already."""
+    if is_array(input):
+        return input.astype(dtype, copy=copy)
+    if input.dtype.dtype == dtype and not copy:
+        return input
+    return to_copy(input, dtype)
+
+
+_DEVICES = (
+    *("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia"),
+    *("xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone"),
+)
+
+
+def _check_device(device: Any) -> None:
+    kind = str(getattr(device, "type", device)).partition(":")[0]
+    if kind not in _DEVICES:
+        raise RuntimeError(
+            f"Expected one of {', '.join(_DEVICES)} device type at start of device string: {device}"
+        )
+    if kind != "cpu":
+        raise RuntimeError(f"gradcli computes on the CPU only; {kind} is not available.")
+
+
+def to(
+    input: Array,
+    *args: Any,
+    dtype: Any = None,
+    device: Any = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+    other: Any = None,
+) -> Any:
+    """`input` in another dtype (or that of another tensor); itself where nothing changes."""
+    flags: list[bool] = []
+    for value in args:
+        if isinstance(value, dtypes.dtype):
+            dtype = value
+        elif isinstance(value, Tensor):
+            other = value
+        elif isinstance(value, bool):
+            flags.append(value)
+        elif value is not None:
+            device = value
+    if device is not None:
+        _check_device(device)
+    if other is not None:
+        dtype = other.dtype
+    copy = copy or len(flags) > 1 and flags[1]
+    wanted = input.dtype.dtype if dtype is None else _numpy_dtype(dtype)
+    return cast(input, wanted, copy)
+
+
+function(rows=[to_copy], samples=["to(randn(3), float32)"])(to)
+
+
+def _numpy_dtype(dtype: Any) -> Any:
+    if isinstance(dtype, dtypes.dtype):
+        return dtype.dtype
+    found = _PYTHON.get(dtype)
+    if found is None:
+        raise TypeError(f"dtype must be a torch.dtype, not {type(dtype).__name__}")
+    return found()
+
+
+_PYTHON: dict[Any, Callable[[], Any]] = {
+    float: lambda: np.dtype(np.float64),
+    int: lambda: np.dtype(np.int64),
+    bool: lambda: np.dtype(np.bool_),
+    complex: lambda: np.dtype(np.complex128),
+}
+
+
+@function(rows=[to_copy], samples=["type_as(randn(3), ones(1, dtype=float32))"])
+def type_as(input: Array, other: Array) -> Any:
+    """`input` in the dtype of `other`."""
+    return cast(input, other.dtype.dtype)
+
+
+_TYPES = {f"torch.{text}": dtypes.NAMES[name] for name, text in dtypes.TYPE_NAMES.items()}
+
+
+@function(name="type", rows=[to_copy], samples=["randn(3).type(float32)"])
+def type_(input: Array, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The name of the tensor's type, or the tensor in another dtype."""
+    if dtype is None:
+        return f"torch.{dtypes.TYPE_NAMES[input.dtype.name]}"
+    if isinstance(dtype, str):
+        if dtype not in _TYPES:
+            raise ValueError(f"invalid type: '{dtype}'")
+        dtype = _TYPES[dtype]
+    return cast(input, _numpy_dtype(dtype))
+
+
+def _conversion(name: str, dtype: dtypes.dtype) -> None:
+    def convert(input: Array, memory_format: Any = None) -> Any:
+        return cast(input, dtype.dtype)
+
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = f"`input` as {dtype.name}."
+    convert.__module__ = __name__
+    function(name=name, rows=[to_copy], samples=[f"randn(3).{name}()"])(convert)
+
+
+for _name in ("half", "float", "double", "cfloat", "cdouble", "short", "int", "long"):
+    _conversion(_name, dtypes.NAMES[_name])
+_conversion("bool", dtypes.boolean)
+_conversion("byte", dtypes.uint8)
+_conversion("char", dtypes.int8)

@@ -1,0 +1,863 @@
+"""New tensors: from data, filled, ranges, diagonals, and such as another tensor."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes
+from gradcli.engine.fma import fma32, fma64
+from gradcli.engine.tensor import Tensor, wrap
+from gradcli.operators import legacy, nested, sampling
+from gradcli.operators.arguments import (
+    OPTIONS,
+    OUT,
+    converted,
+    finish,
+    integer,
+    invalid,
+    kind_of,
+    number,
+    shape_of,
+    size_error,
+    sizes,
+    tensor_argument,
+    type_name,
+)
+from gradcli.operators.layout import empty_as
+from gradcli.operators.table import Array, function, is_array, operator, resolve
+
+Kind = np.dtype[Any]
+
+_COPY = (
+    "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+    "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor)."
+)
+
+
+def listed(body: Callable[..., Any]) -> Callable[..., Any]:
+    """Leave `**named`, which only takes `size=`, out of a function's signature."""
+    given = inspect.signature(body)
+    kept = [p for p in given.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    body.__signature__ = given.replace(parameters=kept)
+    return body
+
+
+# -- from data ------------------------------------------------------------------------------------
+@function(method=False, samples=("tensor([[1.5, 2], [3, 4]])", "tensor(2.5)"))
+def tensor(
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A new leaf tensor with a copy of the data: a number, nested sequences, or an array."""
+    kind = kind_of("tensor", dtype)
+    if isinstance(data, Tensor):
+        warnings.warn(_COPY, UserWarning, stacklevel=2)
+    array = nested.array_of(data, kind)
+    return finish("tensor", array, requires_grad, device, None, pin_memory)
+
+
+@function(method=False, samples=("as_tensor([1.5, 2])",))
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+    """The data as a tensor: itself, or over the same memory, where that is possible."""
+    kind = kind_of("as_tensor", dtype)
+    if isinstance(data, Tensor):
+        if kind is None or kind == data.array.dtype:
+            return data
+        return data.to(dtypes.of(kind))
+    if isinstance(data, np.ndarray):
+        return finish("as_tensor", nested.of_array(_forward(data), kind, copy=False), False, device)
+    return finish("as_tensor", nested.array_of(data, kind), False, device)
+
+
+@function(method=False, samples=("asarray([1.5, 2])",))
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """The data as a tensor; `copy` says whether memory may (None) or must (False) be shared."""
+    if isinstance(obj, Tensor):
+        out: Tensor = as_tensor(obj, dtype, device)
+        if copy and out is obj:
+            out = obj.clone()
+        return (
+            out
+            if out.requires_grad == requires_grad
+            else out.detach().requires_grad_(requires_grad)
+        )
+    kind = kind_of("asarray", dtype)
+    if isinstance(obj, np.ndarray):
+        if copy is False and kind not in (None, obj.dtype):
+            raise ValueError("can't alias tensor with dtype '{}' into dtype '{}'.")
+        array = nested.of_array(obj, kind, copy=bool(copy))
+    elif copy is False:
+        raise ValueError("can't alias arbitrary sequence into a tensor.")
+    else:
+        array = nested.array_of(obj, kind)
+    return finish("asarray", array, requires_grad, device)
+
+
+@function(method=False)
+def from_numpy(ndarray: Any) -> Tensor:
+    """A tensor over the memory of a NumPy array."""
+    if not isinstance(ndarray, np.ndarray):
+        kind = type(ndarray)
+        name = (
+            kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+        )
+        raise TypeError(f"expected np.ndarray (got {name})")
+    nested.of_array(ndarray[:0] if ndarray.ndim else ndarray, None, copy=False)
+    if any(step < 0 for step in ndarray.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative "
+            "strides are not currently supported. (You can probably work around this by making a "
+            "copy of your array  with array.copy().) "
+        )
+    return wrap(ndarray)
+
+
+def _forward(array: Array) -> Array:
+    return array.copy() if any(step < 0 for step in array.strides) else array
+
+
+@function(method=False, samples=("scalar_tensor(3)",))
+def scalar_tensor(
+    s: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A 0-d tensor of a number; of the default dtype, whatever the number."""
+    value = number("scalar_tensor", s, "s", 1)
+    kind = kind_of("scalar_tensor", dtype, dtypes.default.real)
+    array = np.asarray(converted(value, kind))
+    return finish("scalar_tensor", array, requires_grad, device, layout, pin_memory)
+
+
+# -- filled ---------------------------------------------------------------------------------------
+@function(method=False, samples=("zeros(2, 3)",))
+@listed
+def zeros(
+    *size: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    **named: Any,
+) -> Tensor:
+    """Zeros; the size is given as ints or as one sequence."""
+    kind = kind_of("zeros", dtype, dtypes.default.real)
+    array = np.zeros(sizes("zeros", size, named), kind)
+    return finish("zeros", array, requires_grad, device, layout, pin_memory)
+
+
+@function(method=False, samples=("ones(2, 3)",))
+@listed
+def ones(
+    *size: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    **named: Any,
+) -> Tensor:
+    """Ones; the size is given as ints or as one sequence."""
+    kind = kind_of("ones", dtype, dtypes.default.real)
+    array = np.ones(sizes("ones", size, named), kind)
+    return finish("ones", array, requires_grad, device, layout, pin_memory)
+
+
+@function(method=False, samples=("empty(2, 3)",))
+@listed
+def empty(
+    *size: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+    **named: Any,
+) -> Tensor:
+    """A tensor to be filled; here it starts with zeros, so that runs repeat."""
+    kind = kind_of("empty", dtype, dtypes.default.real)
+    array = np.zeros(sizes("empty", size, named), kind)
+    return finish("empty", array, requires_grad, device, layout, pin_memory)
+
+
+@function(method=False)
+def empty_strided(
+    size: Any,
+    stride: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor to be filled, with the strides given in elements."""
+    kind = kind_of("empty_strided", dtype, dtypes.default.real)
+    shape, steps = shape_of("empty_strided", size), tuple(int(s) for s in stride)
+    if len(shape) != len(steps):
+        raise RuntimeError(
+            "mismatch in length of strides and shape" if len(steps) else "strides are missing"
+        )
+    need = 1 + sum((n - 1) * s for n, s in zip(shape, steps, strict=True)) if all(shape) else 0
+    array = np.lib.stride_tricks.as_strided(
+        np.zeros(need, kind), shape, tuple(s * kind.itemsize for s in steps)
+    )
+    return finish("empty_strided", array, requires_grad, device, layout, pin_memory)
+
+
+@function(method=False, samples=("full((2, 3), 1.5)",))
+def full(
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor of one number, whose type decides the dtype unless given."""
+    if not isinstance(size, (tuple, list)):
+        raise size_error("full", 1, size)
+    value = number("full", fill_value, "fill_value", 2)
+    kind = kind_of("full", dtype, dtypes.number_dtype(value))
+    array = np.full(shape_of("full", size), converted(value, kind), kind)
+    return finish("full", array, requires_grad, device, layout, pin_memory)
+
+
+@function(method=False, samples=("zeros_like(randn(2, 3))",), numpy=np.zeros_like)
+def zeros_like(
+    input: Array,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Zeros of the shape, dtype and layout of `input`."""
+    return _filled_like("zeros_like", input, 0, dtype, layout, device, pin_memory, requires_grad)
+
+
+@function(method=False, samples=("ones_like(randn(2, 3))",), numpy=np.ones_like)
+def ones_like(
+    input: Array,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Ones of the shape, dtype and layout of `input`."""
+    return _filled_like("ones_like", input, 1, dtype, layout, device, pin_memory, requires_grad)
+
+
+@function(method=False, samples=("empty_like(randn(2, 3))",))
+def empty_like(
+    input: Array,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """A tensor to be filled, of the shape, dtype and layout of `input`; it starts with zeros."""
+    return _filled_like("empty_like", input, 0, dtype, layout, device, pin_memory, requires_grad)
+
+
+@function(method=False, samples=("full_like(randn(2, 3), 1.5)",))
+def full_like(
+    input: Array,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """One number in the shape, dtype and layout of `input`."""
+    value = number("full_like", fill_value, "fill_value", 2)
+    return _filled_like("full_like", input, value, dtype, layout, device, pin_memory, requires_grad)
+
+
+def _filled_like(
+    name: str,
+    like: Any,
+    value: Any,
+    dtype: Any,
+    layout: Any,
+    device: Any,
+    pin_memory: Any,
+    requires_grad: Any,
+) -> Tensor:
+    source = tensor_argument(name, like).array
+    kind = kind_of(name, dtype, source.dtype)
+    array = empty_as(source, kind)
+    array[...] = converted(value, kind)
+    return finish(name, array, requires_grad, device, layout, pin_memory)
+
+
+# -- as methods -----------------------------------------------------------------------------------
+@function()
+@listed
+def new_zeros(
+    input: Array,
+    *size: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    **named: Any,
+) -> Tensor:
+    """Zeros of another size, of this tensor's dtype unless given."""
+    shape = sizes("new_zeros", size, named)
+    array = np.zeros(shape, kind_of("new_zeros", dtype, _dtype(input)))
+    return finish("new_zeros", array, requires_grad, device, layout, pin_memory)
+
+
+@function()
+@listed
+def new_ones(
+    input: Array,
+    *size: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    **named: Any,
+) -> Tensor:
+    """Ones of another size, of this tensor's dtype unless given."""
+    shape = sizes("new_ones", size, named)
+    array = np.ones(shape, kind_of("new_ones", dtype, _dtype(input)))
+    return finish("new_ones", array, requires_grad, device, layout, pin_memory)
+
+
+@function()
+@listed
+def new_empty(
+    input: Array,
+    *size: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    **named: Any,
+) -> Tensor:
+    """A tensor to be filled, of this tensor's dtype unless given; it starts with zeros."""
+    shape = sizes("new_empty", size, named)
+    array = np.zeros(shape, kind_of("new_empty", dtype, _dtype(input)))
+    return finish("new_empty", array, requires_grad, device, layout, pin_memory)
+
+
+@function()
+def new_full(
+    input: Array,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """One number in another size, of this tensor's dtype unless given."""
+    if not isinstance(size, (tuple, list)):
+        raise size_error("new_full", 1, size)
+    value = number("new_full", fill_value, "fill_value", 2)
+    kind = kind_of("new_full", dtype, _dtype(input))
+    array = np.full(shape_of("new_full", size), converted(value, kind), kind)
+    return finish("new_full", array, requires_grad, device, layout, pin_memory)
+
+
+@function()
+def new_tensor(
+    input: Array,
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A copy of the data, of this tensor's dtype unless given."""
+    if isinstance(data, Tensor):
+        kind = kind_of("new_tensor", dtype, data.array.dtype)
+    else:
+        kind = kind_of("new_tensor", dtype, _dtype(input))
+    array = nested.array_of(data, kind)
+    return finish("new_tensor", array, requires_grad, device, layout, pin_memory)
+
+
+@function()
+def new(input: Array, *data: Any, device: Any = None) -> Tensor:
+    """The legacy constructor of this tensor's dtype: sizes, or data."""
+    return legacy.construct(_dtype(input), data, device)
+
+
+def _dtype(value: Any) -> Kind:
+    return tensor_argument("new", value, "self").array.dtype  # type: ignore[no-any-return]
+
+
+# -- ranges ---------------------------------------------------------------------------------------
+@function(method=False, samples=("arange(5)", "arange(0, 1, 0.25)"))
+def arange(
+    *args: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    **named: Any,
+) -> Tensor:
+    """Numbers from `start` (0) to before `end` by `step` (1): `arange([start,] end[, step])`."""
+    bounds = _bounds("arange", args, named)
+    start, end, step = (
+        number("arange", v, n, i + 1 if len(args) > 1 else 1)
+        for i, (n, v) in enumerate(zip(("start", "end", "step"), bounds, strict=True))
+    )
+    kind = kind_of("arange", dtype)
+    if any(isinstance(n, complex) for n in (start, end, step)):
+        raise RuntimeError("value cannot be converted to type double without overflow")
+    if kind is None:
+        whole = all(isinstance(n, int) for n in (start, end, step))
+        kind = np.dtype(np.int64) if whole else dtypes.default.real
+    if kind.kind in "bc":
+        word = dtypes.SCALAR_NAMES[dtypes.of(kind).name]
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{word}'")
+    array = _arange(start, end, step, kind)
+    return finish("arange", array, requires_grad, device, layout, pin_memory)
+
+
+def _bounds(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, Any]:
+    forms = (
+        f"Number end, *, {OUT}, {OPTIONS}",
+        f"Number start, Number end, *, {OPTIONS}",
+        f"Number start, Number end, Number step = 1, *, {OUT}, {OPTIONS}",
+    )
+    given = dict(zip(("end",) if len(args) == 1 else ("start", "end", "step"), args, strict=False))
+    if len(args) == 1 and "end" in named:
+        given = {"start": args[0]}
+    unknown = [key for key in named if key not in ("start", "end", "step")]
+    if unknown:
+        raise TypeError(f"{name}() got an unexpected keyword argument '{unknown[0]}'")
+    fits = len(args) <= 3 and not given.keys() & named.keys()
+    given |= named
+    if not fits or "end" not in given or ("step" in given and "start" not in given):
+        raise invalid(name, args, named, *forms)
+    return given.get("start", 0), given["end"], given.get("step", 1)
+
+
+def _check_range(start: Any, end: Any, step: Any) -> None:
+    if not (step > 0 or step < 0):
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(start) and math.isfinite(end)):
+        raise RuntimeError(f"unsupported range: {start:g} -> {end:g}")
+    if (end < start) if step > 0 else (end > start):
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+
+
+def _arange(start: Any, end: Any, step: Any, kind: Kind) -> Array:
+    _check_range(start, end, step)
+    if kind.kind == "f":
+        count = _count(math.ceil((float(end) - float(start)) / float(step)), kind)
+        return _stepped(float(start), float(step), count, kind)
+    if kind.itemsize == 8:
+        first, last, by = int(start), int(end), int(step)
+        if not by:
+            raise ValueError("step must be nonzero")
+        count = max(-((first - last) // by), 0)
+    else:
+        first, by = int(start), int(step)
+        count = math.ceil((float(end) - float(start)) / float(step))
+    with np.errstate(over="ignore"):
+        return (np.arange(_count(count, kind)) * by + first).astype(kind)
+
+
+def _count(count: int, kind: Kind) -> int:
+    if not 0 <= count <= 2**53:
+        raise RuntimeError("invalid size, possible overflow?")
+    if count * max(kind.itemsize, 8) > 2**42:
+        raise RuntimeError(
+            f"DefaultCPUAllocator: can't allocate memory: you tried to allocate "
+            f"{count * kind.itemsize} bytes."
+        )
+    return count
+
+
+def _stepped(start: float, step: float, count: int, kind: Kind) -> Array:
+    """start + step * i, rounded as PyTorch's vector kernel does.
+
+    It computes 32 bytes at a time, from a first value that is rounded to the dtype; what does not fill
+    two such vectors is computed one by one.
+    """
+    lanes = 32 // kind.itemsize
+    whole = count - count % (2 * lanes)
+    index = np.arange(count, dtype=np.float64)
+    first = nested.cast(fma64(index[:whole:lanes], step, start), kind).astype(np.float64)
+    body = fma64(index[:lanes] if whole else index[:0], step, first[:, None])
+    rest = fma64(index[whole:], step, start)
+    return nested.cast(np.concatenate((body.ravel(), rest)), kind)
+
+
+@function(method=False, name="range")
+def range_(
+    start: Any = 0,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Numbers from `start` to `end`, that included; deprecated in PyTorch: use `arange`."""
+    if end is None:
+        raise TypeError('range() missing 1 required positional arguments: "end"')
+    warnings.warn(
+        "torch.range is deprecated and will be removed in a future release because its behavior is "
+        "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values "
+        "in [start, end).",
+        UserWarning,
+        stacklevel=2,
+    )
+    values: Array
+    first, last, by = (
+        number("range", v, n, i + 1)
+        for i, (n, v) in enumerate((("start", start), ("end", end), ("step", step)))
+    )
+    kind = kind_of("range", dtype, dtypes.default.real)
+    _check_range(first, last, by)
+    count = _count(math.floor((float(last) - float(first)) / float(by)) + 1, kind)
+    if kind.kind == "f":
+        values = np.arange(count, dtype=np.float64) * float(by) + float(first)
+    else:
+        values = np.arange(count) * int(by) + int(first)
+    return finish("range", nested.cast(values, kind), requires_grad, device, layout, pin_memory)
+
+
+@function(method=False, samples=("linspace(0, 1, 5)",))
+def linspace(
+    *args: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    **named: Any,
+) -> Tensor:
+    """`steps` numbers from `start` to `end`, both included: `linspace(start, end, steps)`."""
+    start, end, steps = _spaced("linspace", args, named, ())[:3]
+    kind = _spaced_kind("linspace", start, end, dtype)
+    array = _linear(start, end, steps, kind)
+    return finish("linspace", array, requires_grad, device, layout, pin_memory)
+
+
+@function(method=False, samples=("logspace(0, 2, 3)",))
+def logspace(
+    *args: Any,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    **named: Any,
+) -> Tensor:
+    """Powers of `base` (10): `base ** linspace(start, end, steps)`."""
+    start, end, steps, *rest = _spaced("logspace", args, named, ("base",))
+    base = float(rest[0]) if rest else 10.0
+    kind = _spaced_kind("logspace", start, end, dtype)
+    if kind.kind == "c":
+        array = np.power(complex(base), _linear(start, end, steps, np.dtype(np.complex128)))
+        return finish("logspace", array.astype(kind), requires_grad, device, layout, pin_memory)
+    low, high = converted(start, kind), converted(end, kind)
+    step = float(high - low) / (steps - 1) if steps > 1 else 0.0
+    index = np.arange(steps, dtype=np.float64)
+    exponents = np.where(
+        index < steps // 2, float(low) + step * index, float(high) - step * (steps - 1 - index)
+    )
+    if steps == 1:
+        exponents = np.array([float(low)])
+    values = np.fromiter((_power(base, x) for x in exponents.tolist()), np.float64, steps)
+    array = nested.cast(values, kind)
+    return finish("logspace", array, requires_grad, device, layout, pin_memory)
+
+
+def _power(base: float, exponent: float) -> float:
+    try:
+        return math.pow(base, exponent)
+    except (OverflowError, ValueError):
+        with np.errstate(all="ignore"):
+            return float(np.power(base, exponent))
+
+
+def _spaced(
+    name: str, args: tuple[Any, ...], named: dict[str, Any], more: tuple[str, ...]
+) -> list[Any]:
+    names = ("start", "end", "steps", *more)
+    given = dict(zip(names, args, strict=False))
+    base = "float base = 10, " if more else ""
+    forms = [
+        f"{a} start, {b} end, int steps, {base}*, {OUT}, {OPTIONS}"
+        for a, b in (
+            ("Tensor", "Tensor"),
+            ("Number", "Tensor"),
+            ("Tensor", "Number"),
+            ("Number",) * 2,
+        )
+    ]
+    fits = len(args) <= len(names) and not given.keys() & named.keys() and named.keys() <= {*names}
+    given |= named
+    steps = given.get("steps")
+    if not fits or not given.keys() >= {*names[:3]} or not isinstance(steps, (int, np.integer)):
+        raise invalid(name, args, named, *forms)
+    if isinstance(steps, bool):
+        raise invalid(name, args, named, *forms)
+    ends = [given["start"], given["end"]]
+    if any(isinstance(e, Tensor) and e.array.ndim for e in ends):
+        dims = [e.array.ndim if isinstance(e, Tensor) else 0 for e in ends]
+        raise RuntimeError(
+            f"{name} only supports 0-dimensional start and end tensors, but got start with "
+            f"{dims[0]} dimension(s) and end with {dims[1]} dimension(s)."
+        )
+    values = [
+        number(name, e.detach() if isinstance(e, Tensor) else e, n, i + 1)
+        for i, (n, e) in enumerate(zip(names, ends, strict=False))
+    ]
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    return [*values, int(steps), *(given[n] for n in more if n in given)]
+
+
+def _spaced_kind(name: str, start: Any, end: Any, dtype: Any) -> Kind:
+    default = dtypes.default.real
+    if isinstance(start, complex) or isinstance(end, complex):
+        default = dtypes.default.complex
+    kind: Kind = kind_of(name, dtype, default)
+    if default.kind == "c" and kind.kind != "c":
+        word = {"complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
+        raise RuntimeError(
+            f"torch.{name}(): inferred dtype {word[default.name]} can't be safely cast to passed "
+            f"dtype {dtypes.SCALAR_NAMES[dtypes.of(kind).name]}"
+        )
+    if kind.kind == "b":
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
+    return kind
+
+
+def _linear(start: Any, end: Any, steps: int, kind: Kind) -> Array:
+    """Evenly spaced numbers; the second half is counted back from the end, as in PyTorch."""
+    if kind.kind == "c":
+        part = np.dtype(np.float32 if kind.itemsize == 8 else np.float64)
+        array = np.empty(steps, kind)
+        array.real = _linear(complex(start).real, complex(end).real, steps, part)
+        array.imag = _linear(complex(start).imag, complex(end).imag, steps, part)
+        return array
+    low, high = converted(start, kind), converted(end, kind)
+    if steps < 2:
+        return np.full(steps, low, kind)
+    up = np.arange(steps // 2)
+    down = np.arange(steps - steps // 2)[::-1]
+    if kind.kind == "f" and kind.itemsize == 2:
+        step = (high - low) / np.float16(steps - 1)
+        halves = (up.astype(kind) * step + low, high - down.astype(kind) * step)
+    elif kind.kind == "f" and kind.itemsize == 4:
+        step = (high - low) / np.float32(steps - 1)
+        halves = (fma32(up, step, low), fma32(down, -step, high))
+    else:
+        step = (float(high) - float(low)) / float(steps - 1)
+        halves = (
+            fma64(up.astype(np.float64), step, float(low)),
+            fma64(down.astype(np.float64), -step, float(high)),
+        )
+    return np.concatenate(halves).astype(kind)
+
+
+# -- diagonals and triangles ----------------------------------------------------------------------
+@function(method=False, samples=("eye(3)", "eye(2, 3)"))
+def eye(
+    n: Any,
+    m: Any = None,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Ones on the diagonal of an n x m (default: n x n) matrix, zeros elsewhere."""
+    rows = integer("eye", n, "n", 1)
+    columns = rows if m is None else integer("eye", m, "m", 2)
+    for name, value in (("n", rows), ("m", columns)):
+        if value < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
+    array = np.eye(rows, columns, dtype=kind_of("eye", dtype, dtypes.default.real))
+    return finish("eye", array, requires_grad, device, layout, pin_memory)
+
+
+@function(method=False, samples=("tril_indices(3, 3)",))
+def tril_indices(
+    row: Any,
+    col: Any,
+    offset: Any = 0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    layout: Any = None,
+) -> Tensor:
+    """The indices of a matrix's lower triangle, rows first, as a 2 x N tensor."""
+    return _triangle("tril_indices", np.tril_indices, row, col, offset, dtype, device, layout)
+
+
+@function(method=False, samples=("triu_indices(3, 3)",))
+def triu_indices(
+    row: Any,
+    col: Any,
+    offset: Any = 0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    layout: Any = None,
+) -> Tensor:
+    """The indices of a matrix's upper triangle, rows first, as a 2 x N tensor."""
+    return _triangle("triu_indices", np.triu_indices, row, col, offset, dtype, device, layout)
+
+
+def _triangle(
+    name: str,
+    indices: Callable[..., Any],
+    row: Any,
+    col: Any,
+    offset: Any,
+    dtype: Any,
+    device: Any,
+    layout: Any,
+) -> Tensor:
+    rows, columns = integer(name, row, "row", 1), integer(name, col, "col", 2)
+    for what, value in (("row", rows), ("col", columns)):
+        if value < 0:
+            raise RuntimeError(f"{what} must be non-negative, got{value}")
+    kind = kind_of(name, dtype, np.dtype(np.int64))
+    if kind.kind not in "iu":
+        word = dtypes.SCALAR_NAMES[dtypes.of(kind).name]
+        raise NotImplementedError(f"\"{name}\" not implemented for '{word}'")
+    found = indices(rows, integer(name, offset, "offset", 3), columns)
+    return finish(name, np.array(found, kind), False, device, layout)
+
+
+# -- complex numbers from their parts -------------------------------------------------------------
+def _check_parts(name: str, real: str, a: Array, b: Array) -> None:
+    for i, (argument, part) in enumerate(((real, a), ("imag" if real == "real" else "angle", b))):
+        if not is_array(part):
+            raise TypeError(
+                f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, not "
+                f"{type_name(part)}"
+            )
+    names = [dtypes.SCALAR_NAMES[dtypes.of(x.dtype).name] for x in (a, b)]
+    if a.dtype.kind != "f" or b.dtype.kind != "f":
+        raise RuntimeError(
+            "Expected both inputs to be Half, Float or Double tensors but got "
+            f"{names[0]} and {names[1]}"
+        )
+    if a.dtype != b.dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {names[0]} but got scalar type {names[1]} for second "
+            "argument"
+        )
+
+
+def _complex(real: Array, imag: Array) -> Array:
+    _check_parts("complex", "real", real, imag)
+    return _combined(real, imag)
+
+
+def _combined(real: Array, imag: Array) -> Array:
+    shape = np.broadcast_shapes(np.shape(real), np.shape(imag))
+    out = np.empty(shape, np.complex128 if real.dtype.itemsize == 8 else np.complex64)
+    out.real, out.imag = real, imag
+    return out if out.ndim else out[()]
+
+
+def _polar(abs: Array, angle: Array) -> Array:
+    _check_parts("polar", "abs", abs, angle)
+    return _combined(abs * np.cos(angle), abs * np.sin(angle))
+
+
+def _real(value: Any) -> Any:
+    return value.real if is_array(value) else resolve("real")(value)
+
+
+def _imag(value: Any) -> Any:
+    return value.imag if is_array(value) else resolve("imag")(value)
+
+
+def _unit(value: Any) -> Any:
+    return np.sign(value) if is_array(value) else resolve("sgn")(value)
+
+
+_PARTS = ("{0}(rand(3), rand(3))", "{0}(rand(2, 1), rand(3))", "{0}(rand(()), rand(0))")
+
+
+@operator(
+    _complex,
+    "ComplexBackward0",
+    method=False,
+    name="complex",
+    samples=tuple(s.format("complex") for s in _PARTS),
+)
+class complex_:
+    """Complex numbers with the given real and imaginary parts."""
+
+    real = lambda g, real: _real(g)
+    imag = lambda g, imag: _imag(g)
+
+
+@operator(
+    _polar,
+    "PolarBackward0",
+    method=False,
+    samples=tuple(s.format("polar") for s in _PARTS),
+)
+class polar:
+    """Complex numbers with the given absolute values and angles."""
+
+    abs = lambda g, result: _real(g.conj() * _unit(result))
+    angle = lambda g, result: _real(g.conj() * (result * 1j))
+
+
+__all__ = ["legacy", "sampling"]

@@ -1,0 +1,1296 @@
+"""Inverses, solves and factorisations of matrices: the rows, with PyTorch's rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes
+from gradcli.operators import lapack
+from gradcli.operators.helpers import conj, is_complex
+from gradcli.operators.products import matmul
+from gradcli.operators.table import Array, is_array, operator
+
+
+# -- what rules say on arrays and tensors alike ---------------------------------------------------
+def mH(x: Any) -> Any:  # noqa: N802 - PyTorch's name
+    """The matrices transposed and conjugated."""
+    return conj(x.mT)
+
+
+def tril(x: Any, k: int = 0) -> Any:
+    """The lower triangles."""
+    return np.tril(x, k) if is_array(x) else x.tril(k)
+
+
+def triu(x: Any, k: int = 0) -> Any:
+    """The upper triangles."""
+    return np.triu(x, k) if is_array(x) else x.triu(k)
+
+
+def diag_embed(x: Any) -> Any:
+    """The last dimension laid on the diagonal of matrices."""
+    if not is_array(x):
+        return x.diag_embed()
+    n = x.shape[-1]
+    out = np.zeros((*x.shape, n), x.dtype)
+    out[..., np.arange(n), np.arange(n)] = x
+    return out
+
+
+def _column(x: Any) -> Any:
+    """`x.unsqueeze(-1)`."""
+    return x[..., None] if is_array(x) else x.unsqueeze(-1)
+
+
+def _row(x: Any) -> Any:
+    """`x.unsqueeze(-2)`."""
+    return x[..., None, :] if is_array(x) else x.unsqueeze(-2)
+
+
+def _expand(x: Any, shape: Any) -> Any:
+    return np.broadcast_to(x, tuple(shape)) if is_array(x) else x.expand(*shape)
+
+
+def _cat(parts: list[Any], dim: int) -> Any:
+    if all(is_array(p) for p in parts):
+        return np.concatenate(parts, dim)
+    from gradcli.operators.table import resolve
+
+    return resolve("cat")(parts, dim=dim)
+
+
+def _zeros(shape: tuple[int, ...], like: Any) -> Any:
+    return np.zeros(shape, like.dtype) if is_array(like) else like.new_zeros(shape)
+
+
+def _narrow(x: Any, dim: int, start: int, length: int) -> Any:
+    if not is_array(x):
+        return x.narrow(dim, start, length)
+    stretch = slice(start, start + length)
+    return x[..., stretch] if dim == -1 else x[..., stretch, :]
+
+
+def _values(x: Any) -> Any:
+    """The numbers of an array or tensor, for decisions."""
+    return x if is_array(x) else x.array
+
+
+# -- checks, in PyTorch's words -------------------------------------------------------------------
+def check_floating(name: str, a: Any, what: str = "Expected") -> None:
+    """Refuses integers and half precision."""
+    kind = dtypes.SCALAR_NAMES[dtypes.of(a.dtype).name]
+    if a.dtype.kind not in "fc":
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {kind}")
+    if a.dtype == np.float16:
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {kind}")
+
+
+def check_matrix(name: str, a: Any, arg: str = "A") -> None:
+    """Refuses what has less than two dimensions."""
+    if a.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor {arg} must have at least 2 dimensions.")
+
+
+def check_square(name: str, a: Any, arg: str = "A") -> None:
+    """Refuses what is not a batch of square matrices."""
+    check_matrix(name, a, arg)
+    if a.shape[-1] != a.shape[-2]:
+        raise RuntimeError(
+            f"{name}: {arg} must be batches of square matrices, but they are {a.shape[-2]} by "
+            f"{a.shape[-1]} matrices"
+        )
+
+
+def _inputs(name: str, a: Any) -> None:
+    check_square(name, a)
+    check_floating(name, a)
+
+
+def refuse_failed(name: str, info: Any, reason: str) -> None:
+    """Raises LinAlgError where LAPACK reports a failure; `{}` in the reason is its number."""
+    flat = np.ravel(info)
+    if not flat.any():
+        return
+    at = int(flat.nonzero()[0][0])
+    place = f"(Batch element {at}): " if np.ndim(info) else ""
+    raise lapack.LinAlgError(f"{name}: {place}{reason.format(int(flat[at]))}")
+
+
+def _real(a: Any) -> Any:
+    return a.real.dtype
+
+
+# -- inverses and solves --------------------------------------------------------------------------
+def _inv_ex(A: Array, *, check_errors: bool = False) -> tuple[Array, Array]:
+    name = "linalg.inv_ex" if check_errors else "linalg.inv"
+    _inputs(name, A)
+    info = np.zeros(A.shape[:-2], np.int32)
+    try:
+        inverse = np.linalg.inv(A)
+    except np.linalg.LinAlgError:
+        lu, pivots = lapack.lu_factor(A)
+        info = lapack.first_zero(lu)
+        inverse = lapack.solve_lu(lu, pivots, np.eye(A.shape[-1], dtype=A.dtype))
+    if check_errors:
+        refuse_failed(name, info, INVERSE_FAILED)
+    return lapack.by_columns(inverse), info
+
+
+INVERSE_FAILED = (
+    "The diagonal element {} is zero, the inversion could not be completed because the input matrix "
+    "is singular."
+)
+SOLVE_FAILED = "The solver failed because the input matrix is singular."
+CHOLESKY_FAILED = (
+    "The factorization could not be completed because the input is not positive-definite (the leading "
+    "minor of order {} is not positive-definite)."
+)
+
+
+def _inv_backward(g: Any, inverse: Any) -> Any:
+    h = mH(inverse)
+    return -matmul(h, matmul(g, h))
+
+
+@operator(
+    _inv_ex,
+    "LinalgInvExBackward0",
+    outputs="inverse info",
+    differentiable=1,
+    public=False,
+    numpy=np.linalg.inv,
+)
+class inv_ex:
+    A = lambda g, inverse: _inv_backward(g, inverse)
+
+
+def is_vector(A: Any, B: Any) -> bool:
+    """True where PyTorch takes B for (a batch of) vectors."""
+    return B.ndim == 1 or (A.ndim - 1 == B.ndim and tuple(B.shape) == tuple(A.shape[:-1]))
+
+
+def _solve_ex(
+    A: Array, B: Array, *, left: bool = True, check_errors: bool = False
+) -> tuple[Array, Array, Array, Array]:
+    name = "linalg.solve"
+    check_floating(name, A)
+    if A.dtype != B.dtype:
+        raise RuntimeError(
+            f"{name}: Expected A and B to have the same dtype, but found A of type "
+            f"{dtypes.SCALAR_NAMES[dtypes.of(A.dtype).name]} and B of type "
+            f"{dtypes.SCALAR_NAMES[dtypes.of(B.dtype).name]} instead"
+        )
+    check_square(name, A)
+    vector = is_vector(A, B)
+    if vector and not left:
+        raise RuntimeError(
+            "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. "
+            "In this case linalg.solve is equivalent to B / A.squeeze(-1)"
+        )
+    rhs = B[..., None] if vector else B
+    if rhs.ndim < 2:
+        raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
+    if A.shape[-1] != rhs.shape[-2 if left else -1]:
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation "
+            f"{'AX = B' if left else 'XA = B'} ({A.shape[-2]}x{A.shape[-1]} and "
+            f"{rhs.shape[-2]}x{rhs.shape[-1]})"
+        )
+    lu, pivots = lapack.lu_factor(A)
+    info = lapack.first_zero(lu)
+    if info.any():
+        result = lapack.solve_lu(lu, pivots, rhs, left=left)
+    elif left:
+        result = lapack.by_columns(np.linalg.solve(A, rhs))
+    else:
+        result = lapack.by_columns(np.linalg.solve(A.mT, rhs.mT)).mT
+    if check_errors:
+        refuse_failed("linalg.solve_ex", info, SOLVE_FAILED)
+    return (result[..., 0] if vector else result), lu, pivots, info
+
+
+def _solve_backward(
+    g: Any, A: Any, LU: Any, pivots: Any, result: Any, left: bool, mask: Any
+) -> tuple[Any, Any]:
+    """g_B solves with the adjoint; g_A is minus g_B times the result."""
+    vector = is_vector(A, result)
+    column = _column if vector else (lambda x: x)
+    if is_array(g):
+        g_b = lapack.solve_lu(LU, pivots, column(g), left=left, adjoint_=True)
+        g_b = g_b[..., 0] if vector else g_b
+    else:
+        g_b = solve_ex(mH(A), g, left=left)[0]
+    g_a = None
+    if mask[0]:
+        h = mH(column(result))
+        g_a = matmul(-column(g_b), h) if left else matmul(-h, column(g_b))
+    return g_a, (g_b if mask[1] else None)
+
+
+@operator(
+    _solve_ex,
+    "LinalgSolveExBackward0",
+    outputs="result LU pivots info",
+    differentiable=1,
+    public=False,
+)
+class solve_ex:
+    A__B = lambda g, A, LU, pivots, result, left, mask: _solve_backward(
+        g, A, LU, pivots, result, left, mask
+    )
+
+
+def _solve_triangular(
+    self: Array, B: Array, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Array:
+    name = "linalg.solve_triangular"
+    check_square(name, self)
+    check_matrix(name, B, "B")
+    if self.dtype != B.dtype:
+        raise RuntimeError(
+            f"{name}: Expected A and B to have the same dtype, but found A of type "
+            f"{dtypes.SCALAR_NAMES[dtypes.of(self.dtype).name]} and B of type "
+            f"{dtypes.SCALAR_NAMES[dtypes.of(B.dtype).name]} instead"
+        )
+    if self.shape[-1] != B.shape[-2 if left else -1]:
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation "
+            f"{'AX = B' if left else 'XA = B'} ({self.shape[-2]}x{self.shape[-1]} and "
+            f"{B.shape[-2]}x{B.shape[-1]})"
+        )
+    return lapack.by_columns(
+        lapack.solve_triangular(self, B, upper=upper, left=left, unit=unitriangular)
+    )
+
+
+def _solve_triangular_backward(
+    g: Any, self: Any, result: Any, upper: bool, left: bool, unitriangular: bool, mask: Any
+) -> tuple[Any, Any]:
+    g_b = solve_triangular(mH(self), g, upper=not upper, left=left, unitriangular=unitriangular)
+    g_a = None
+    if mask[0]:
+        h = mH(result)
+        g_a = matmul(-g_b, h) if left else matmul(-h, g_b)
+        g_a = triu(g_a, int(unitriangular)) if upper else tril(g_a, -int(unitriangular))
+    return g_a, (g_b if mask[1] else None)
+
+
+@operator(
+    _solve_triangular,
+    "LinalgSolveTriangularBackward0",
+    name="linalg.solve_triangular",
+    method=False,
+    samples=(
+        "linalg.solve_triangular(randn(3,3) + 3*eye(3), randn(3,2), upper=True)",
+        "linalg.solve_triangular(randn(3,3) + 3*eye(3), randn(2,3), upper=False, left=False)",
+    ),
+)
+class solve_triangular:
+    """X with A X = B (left) or X A = B, reading one triangle of A."""
+
+    self__B = lambda g, self, result, upper, left, unitriangular, mask: _solve_triangular_backward(
+        g, self, result, upper, left, unitriangular, mask
+    )
+
+
+def _triangular_solve(
+    self: Array, A: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> tuple[Array, Array]:
+    name = "triangular_solve"
+    check_square(name, A)
+    check_matrix(name, self, "b")
+    a = A.mT if transpose else A
+    solution = lapack.solve_triangular(a, self, upper=upper != transpose, unit=unitriangular)
+    batch = np.broadcast_shapes(A.shape[:-2], self.shape[:-2])
+    clone = np.broadcast_to(A, (*batch, *A.shape[-2:])).copy()
+    return lapack.by_columns(solution), lapack.by_columns(clone)
+
+
+def _triangular_solve_backward(
+    grads: Any, A: Any, solution: Any, upper: bool, transpose: bool, unitriangular: bool, mask: Any
+) -> tuple[Any, Any]:
+    g, g_clone = grads
+    g_b = g_a = None
+    if g is not None:
+        # As in PyTorch: solve with the adjoint, then the outer product, one triangle kept.
+        h = conj(A) if transpose else mH(A)
+        g_b = solve_triangular(
+            h, g, upper=upper if transpose else not upper, unitriangular=unitriangular
+        )
+        if mask[1]:
+            if transpose:
+                g_a = -matmul(conj(solution), g_b.mT)
+            else:
+                g_a = -matmul(g_b, mH(solution))
+            k = int(unitriangular)
+            g_a = triu(g_a, k) if upper else tril(g_a, -k)
+    if g_clone is not None and mask[1]:
+        g_a = g_clone if g_a is None else g_a + g_clone
+    return (g_b if mask[0] else None), g_a
+
+
+@operator(
+    _triangular_solve,
+    "TriangularSolveBackward0",
+    outputs="solution cloned_coefficient",
+    public=False,
+)
+class triangular_solve_row:
+    self__A = lambda grads, self, A, solution, upper, transpose, unitriangular, mask: (
+        _triangular_solve_backward(grads, A, solution, upper, transpose, unitriangular, mask)
+    )
+
+
+# -- determinants ---------------------------------------------------------------------------------
+def _sign_of(pivots: Any) -> Any:
+    swaps = (pivots != np.arange(1, pivots.shape[-1] + 1)).sum(-1)
+    return 1 - 2 * (swaps % 2)
+
+
+def _det(A: Array) -> tuple[Array, Array, Array]:
+    _inputs("linalg.det", A)
+    lu, pivots = lapack.lu_factor(A)
+    result = lu.diagonal(0, -2, -1).prod(-1) * _sign_of(pivots).astype(A.dtype)
+    return result, lu, pivots
+
+
+def _scaled_identity(scale: Any, pivots: Any) -> Any:
+    return diag_embed(_expand(_column(scale), pivots.shape)).mT
+
+
+def _det_backward(g: Any, A: Any, LU: Any, pivots: Any, result: Any) -> Any:
+    if is_array(g):
+        d = _scaled_identity(np.asarray(g * conj(result)), pivots)
+        diagonal = LU.diagonal(0, -2, -1)
+        zero = diagonal == 0
+        if zero.any():
+            eps = np.finfo(_real(LU)).eps
+            LU = LU + diag_embed(np.where(zero, eps, 0).astype(LU.dtype))
+        return lapack.solve_lu(LU, pivots, d, adjoint_=True)
+    d = _scaled_identity(g * conj(result), pivots)
+    small = np.abs(_values(result)) < 100 * np.finfo(_real(_values(A))).eps
+    if not np.any(small):
+        return solve_ex(mH(A), d)[0]
+    singular = _det_backward_singular(g, A)
+    if np.all(small):
+        return singular
+    from gradcli.engine.tensor import wrap
+    from gradcli.operators.helpers import where
+
+    mask = wrap(small[..., None, None])
+    eye = wrap(np.eye(A.shape[-1], dtype=A.array.dtype))
+    regular = solve_ex(mH(where(mask, eye, A)), d)[0]
+    return where(mask, singular, regular)
+
+
+def _det_backward_singular(g: Any, A: Any) -> Any:
+    """The adjugate by the singular value decomposition."""
+    u, s, vh = svd_row(A, False)
+    alpha = conj(det_row(u)[0] * det_row(vh)[0]) * g
+    n = s.shape[-1]
+    parts = [_without(s, i) for i in range(n)]
+    gamma = _cat([_column(p) for p in parts], -1) if n else s
+    return matmul(u * _row(_column(alpha) * gamma), vh)
+
+
+def _without(s: Any, i: int) -> Any:
+    """The product of all but one element of the last dimension."""
+    out = 1
+    for k in range(s.shape[-1]):
+        if k != i:
+            out = s[..., k] * out
+    return out if s.shape[-1] > 1 else s[..., 0] * 0 + 1
+
+
+@operator(_det, "LinalgDetBackward0", outputs="result LU pivots", differentiable=1, public=False)
+class det_row:
+    A = lambda g, A, LU, pivots, result: _det_backward(g, A, LU, pivots, result)
+
+
+def _slogdet(A: Array) -> tuple[Array, Array, Array, Array]:
+    _inputs("linalg.slogdet", A)
+    lu, pivots = lapack.lu_factor(A)
+    diagonal = lu.diagonal(0, -2, -1)
+    size = np.abs(diagonal)
+    with np.errstate(all="ignore"):
+        logabsdet = np.log(size).sum(-1)
+        unit = np.where(size == 0, 0, diagonal / np.where(size == 0, 1, size))
+    sign = (unit.prod(-1) * _sign_of(pivots)).astype(A.dtype)
+    return sign[()], logabsdet, lu, pivots
+
+
+def _slogdet_backward(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> Any:
+    g_sign, g = grads
+    if is_complex(A):
+        if g_sign is not None:
+            turn = -1j * (conj(g_sign) * sign).imag
+            g = turn if g is None else g + turn
+    elif g is None:
+        return _zeros(tuple(A.shape), A)
+    d = _scaled_identity(g, pivots)
+    if is_complex(A) and is_array(d):
+        d = d.astype(A.dtype)
+    if is_array(g):
+        return lapack.solve_lu(LU, pivots, d, adjoint_=True)
+    return solve_ex(mH(A), d)[0]
+
+
+@operator(
+    _slogdet,
+    "LinalgSlogdetBackward0",
+    outputs="sign logabsdet LU pivots",
+    differentiable=2,
+    public=False,
+)
+class slogdet_row:
+    A = lambda grads, A, LU, pivots, sign: _slogdet_backward(grads, A, LU, pivots, sign)
+
+
+# -- Cholesky -------------------------------------------------------------------------------------
+def _cholesky_ex(A: Array, *, upper: bool = False, check_errors: bool = False) -> tuple[Array, Array]:
+    name = "linalg.cholesky_ex" if check_errors else "linalg.cholesky"
+    _inputs(name, A)
+    factor, info = lapack.cholesky(A, upper)
+    if check_errors:
+        refuse_failed(name, info, CHOLESKY_FAILED)
+    return factor, info
+
+
+def _cholesky_backward(g: Any, upper: bool, factor: Any) -> Any:
+    lower = mH(factor) if upper else factor
+    h = mH(lower)
+    phi = tril(matmul(h, mH(g) if upper else g))
+    phi = 0.5 * (phi + mH(tril(phi, -1)))
+    phi = solve_triangular(h, phi, upper=True)
+    return solve_triangular(lower, phi, upper=False, left=False)
+
+
+@operator(
+    _cholesky_ex,
+    "LinalgCholeskyExBackward0",
+    outputs="L info",
+    differentiable=1,
+    public=False,
+)
+class cholesky_ex_row:
+    A = lambda g, L, upper: _cholesky_backward(g, upper, L)
+
+
+def _cholesky(self: Array, upper: bool = False) -> Array:
+    check_square("cholesky", self)
+    check_floating("cholesky", self)
+    factor, info = lapack.cholesky(self, upper)
+    refuse_failed("cholesky", info, CHOLESKY_FAILED)
+    return factor
+
+
+@operator(
+    _cholesky,
+    "CholeskyBackward0",
+    samples=("cholesky(randn(3,3) * 0.1 + eye(3) * 2)", "cholesky(2*eye(3), upper=True)"),
+)
+class cholesky:
+    """L with input = L @ L.mH (an older name of linalg.cholesky)."""
+
+    self = lambda g, result, upper: _cholesky_backward(g, upper, result)
+
+
+def _cholesky_solve(self: Array, input2: Array, upper: bool = False) -> Array:
+    for value in (self, input2):
+        if value.ndim < 2:
+            which = "b" if value is self else "u"
+            raise RuntimeError(
+                f"{which} should have at least 2 dimensions, but has {value.ndim} dimensions instead"
+            )
+    check_floating("cholesky_solve", input2)
+    h = lapack.adjoint(input2)
+    first, second = (h, input2) if upper else (input2, h)
+    x = lapack.solve_triangular(first, self, upper=False)
+    return lapack.by_columns(lapack.solve_triangular(second, x, upper=True))
+
+
+def _cholesky_solve_backward(
+    g: Any, self: Any, input2: Any, result: Any, upper: bool, mask: Any
+) -> tuple[Any, Any]:
+    g_b = cholesky_solve(g, input2, upper)
+    g_l = None
+    if mask[1]:
+        common = matmul(g_b, mH(result))
+        common = common + mH(common)
+        g_l = -(matmul(input2, common) if upper else matmul(common, input2))
+    return (g_b if mask[0] else None), g_l
+
+
+@operator(
+    _cholesky_solve,
+    "CholeskySolveBackward0",
+    samples=("cholesky_solve(randn(3,2), tril(randn(3,3)) + 3*eye(3))",),
+)
+class cholesky_solve:
+    """X with A X = input, from the Cholesky factor of A."""
+
+    self__input2 = lambda g, self, input2, result, upper, mask: _cholesky_solve_backward(
+        g, self, input2, result, upper, mask
+    )
+
+
+def _cholesky_inverse(self: Array, upper: bool = False) -> Array:
+    check_square("cholesky_inverse", self)
+    return _cholesky_solve(np.eye(self.shape[-1], dtype=self.dtype), self, upper)
+
+
+def _cholesky_inverse_backward(g: Any, self: Any, upper: bool, result: Any) -> Any:
+    common = g + mH(g)
+    common = matmul(result, matmul(common, result))
+    return -(matmul(self, common) if upper else matmul(common, self))
+
+
+@operator(
+    _cholesky_inverse,
+    "CholeskyInverseBackward0",
+    samples=("cholesky_inverse(tril(randn(3,3)) + 3*eye(3))",),
+)
+class cholesky_inverse:
+    """The inverse of A from its Cholesky factor."""
+
+    self = lambda g, self, upper, result: _cholesky_inverse_backward(g, self, upper, result)
+
+
+# -- QR -------------------------------------------------------------------------------------------
+def _qr(A: Array, mode: str = "reduced") -> tuple[Array, Array]:
+    if mode not in ("reduced", "complete", "r"):
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or "
+            "'complete'"
+        )
+    check_matrix("linalg.qr", A)
+    check_floating("linalg.qr", A)
+    if mode == "r":
+        return np.zeros(0, A.dtype), lapack.by_columns(np.linalg.qr(A, "r"))
+    q, r = np.linalg.qr(A, mode)
+    return lapack.by_columns(q), lapack.by_columns(r)
+
+
+def _halved_diagonal(x: Any, like: Any) -> Any:
+    """The matrices with half their diagonals."""
+    n = x.shape[-1]
+    values = _values(like)
+    weights = (1 - 0.5 * np.eye(n)).astype(_real(values))
+    if is_array(x):
+        return x * weights
+    from gradcli.engine.tensor import wrap
+
+    return x * wrap(weights)
+
+
+def _qr_backward(grads: Any, Q: Any, R: Any, mode: str) -> Any:
+    g_q, g_r = grads
+    if mode == "r":
+        raise RuntimeError(
+            "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please "
+            "use linalg.qr(A, mode='reduced') if you are going to differentiate through linalg.qr."
+        )
+    m, n = Q.shape[-2], R.shape[-1]
+    if mode == "complete" and m > n:
+        raise RuntimeError(
+            "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."
+        )
+    g = None
+    if g_r is not None:
+        g = matmul(g_r, mH(R))
+    if g_q is not None:
+        inner = matmul(mH(Q), g_q)
+        g = -inner if g is None else g - inner
+    if m >= n:
+        upper = triu(g)
+        out = matmul(Q, _halved_diagonal(upper + mH(upper), R))
+        if g_q is not None:
+            out = out + g_q
+        return solve_triangular(mH(R), out, upper=False, left=False)
+    skew = -g
+    skew = _halved_diagonal(tril(skew - mH(skew)), R)
+    out = solve_triangular(mH(_narrow(R, -1, 0, m)), matmul(Q, skew), upper=False, left=False)
+    out = _cat([out, _zeros((*out.shape[:-1], n - m), out)], -1)
+    return out if g_r is None else out + matmul(Q, g_r)
+
+
+@operator(_qr, "LinalgQrBackward0", outputs="Q R", public=False)
+class qr_row:
+    A = lambda grads, Q, R, mode: _qr_backward(grads, Q, R, mode)
+
+
+# -- eigenvalues ----------------------------------------------------------------------------------
+def _eigh(A: Array, UPLO: str = "L", compute_v: bool = True) -> tuple[Array, Array]:  # noqa: N803
+    _inputs("linalg.eigh", A)
+    if UPLO.upper() not in ("L", "U"):
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    if not compute_v:
+        return np.linalg.eigvalsh(A, UPLO.upper()), np.zeros(0, A.dtype)
+    values, vectors = np.linalg.eigh(A, UPLO.upper())
+    return values, lapack.by_columns(vectors)
+
+
+def _phase_matters(name: str, diagonal: Any) -> None:
+    imag = _values(diagonal).imag
+    if not np.allclose(imag, 0, rtol=1e-2, atol=1e-2):
+        raise RuntimeError(
+            f"{name}: The eigenvectors in the complex case are specified up to multiplication by "
+            "e^{i phi}. The specified loss function depends on this quantity, so it is ill-defined."
+        )
+
+
+def _with_diagonal(x: Any, diagonal: Any) -> Any:
+    """The matrices with another diagonal (zeros where it is None)."""
+    off = _off_diagonal(x)
+    return off if diagonal is None else off + diag_embed(diagonal)
+
+
+def _off_diagonal(x: Any) -> Any:
+    mask = ~np.eye(x.shape[-1], dtype=bool)
+    if is_array(x):
+        return np.where(mask, x, x.dtype.type(0))
+    from gradcli.engine.tensor import wrap
+
+    return x * wrap(mask.astype(_real(x.array)))
+
+
+def _gaps(values: Any) -> Any:
+    """Differences of all pairs, with ones on the diagonal."""
+    gaps = _row(values) - _column(values)
+    one = np.eye(values.shape[-1], dtype=_real(_values(values)))
+    if is_array(values):
+        return gaps + one
+    from gradcli.engine.tensor import wrap
+
+    return gaps + wrap(one)
+
+
+def _eig_backward(grads: Any, values: Any, vectors: Any, hermitian: bool) -> Any:
+    g_l, g_v = grads
+    h = mH(vectors)
+    if g_v is None:
+        inner = _column(g_l) * h
+        return matmul(vectors, inner) if hermitian else solve_ex(h, inner)[0]
+    inner = matmul(h, g_v)
+    diagonal = inner.diagonal(0, -2, -1)
+    if is_complex(vectors):
+        _phase_matters("linalg_eigh_backward" if hermitian else "linalg_eig_backward", diagonal)
+    if not hermitian:
+        inner = inner - matmul(h, vectors * _row(diagonal.real))
+    inner = _with_diagonal(inner / conj(_gaps(values)), g_l)
+    if hermitian:
+        return matmul(vectors, matmul(inner, h))
+    return solve_ex(h, matmul(inner, h))[0]
+
+
+@operator(_eigh, "LinalgEighBackward0", outputs="eigenvalues eigenvectors", public=False)
+class eigh_row:
+    A = lambda grads, eigenvalues, eigenvectors: _eig_backward(
+        grads, eigenvalues, eigenvectors, True
+    )
+
+
+def _eig(self: Array) -> tuple[Array, Array]:
+    check_square("linalg.eig", self)
+    check_floating("linalg.eig", self)
+    if not np.isfinite(self).all():
+        raise RuntimeError(
+            "torch.linalg.eig: input tensor should not contain infs or NaNs."
+        )
+    kind = np.result_type(self.dtype, np.complex64)
+    values, vectors = np.linalg.eig(self)
+    return values.astype(kind), lapack.by_columns(vectors.astype(kind))
+
+
+def _to_real(g: Any, complex_input: bool) -> Any:
+    return g if complex_input or not is_complex(g) else g.real
+
+
+@operator(_eig, "LinalgEigBackward0", outputs="eigenvalues eigenvectors", public=False)
+class eig_row:
+    self = lambda grads, eigenvalues, eigenvectors, self_dtype: _to_real(
+        _eig_backward(grads, eigenvalues, eigenvectors, False), self_dtype.kind == "c"
+    )
+
+
+# -- singular values ------------------------------------------------------------------------------
+def _svd(
+    A: Array, full_matrices: bool = False, compute_uv: bool = True
+) -> tuple[Array, Array, Array]:
+    check_matrix("linalg.svd", A)
+    check_floating("linalg.svd", A)
+    if not compute_uv:
+        empty = np.zeros(0, A.dtype)
+        return empty, np.linalg.svd(A, compute_uv=False), empty
+    try:
+        u, s, vh = np.linalg.svd(A, full_matrices=full_matrices)
+    except np.linalg.LinAlgError:
+        raise lapack.LinAlgError(
+            "linalg.svd: The algorithm failed to converge because the input matrix contained "
+            "non-finite values."
+        ) from None
+    return lapack.by_columns(u), s, lapack.by_columns(vh)
+
+
+def _skew(x: Any) -> Any:
+    return x - mH(x)
+
+
+def _svd_backward(grads: Any, U: Any, S: Any, Vh: Any, full: bool, size: int) -> Any:
+    g_u, g_s, g_vh = grads
+    if full:
+        U, Vh = _narrow(U, -1, 0, size), _narrow(Vh, -2, 0, size)
+        g_u = None if g_u is None else _narrow(g_u, -1, 0, size)
+        g_vh = None if g_vh is None else _narrow(g_vh, -2, 0, size)
+    m, n = U.shape[-2], Vh.shape[-1]
+    if g_u is None and g_vh is None:
+        if m >= n:
+            return matmul(U, _column(g_s) * Vh)
+        return matmul(U * _row(g_s), Vh)
+    uu = None if g_u is None else _skew(matmul(mH(U), g_u))
+    vv = None if g_vh is None else _skew(matmul(Vh, mH(g_vh)))
+    if is_complex(U):
+        _check_phases(uu, vv)
+    squares = _gaps(S * S)
+    if uu is None:
+        inner = _column(S) * (vv / squares)
+    elif vv is None:
+        inner = (uu / squares) * _row(S)
+    else:
+        inner = (uu * _row(S) + _column(S) * vv) / squares
+    if g_s is not None:
+        inner = inner + diag_embed(g_s)
+    if is_complex(U) and uu is not None and vv is not None:
+        inner = inner + diag_embed(uu.diagonal(0, -2, -1) / (2.0 * S))
+    if m > n and g_u is not None:
+        out = matmul(U, inner)
+        over = g_u / _row(S)
+        out = out + over - matmul(U, matmul(mH(U), over))
+        return matmul(out, Vh)
+    if m < n and g_vh is not None:
+        out = matmul(inner, Vh)
+        over = g_vh / _column(S)
+        out = out + over - matmul(matmul(over, mH(Vh)), Vh)
+        return matmul(U, out)
+    return matmul(U, matmul(inner, Vh)) if m >= n else matmul(matmul(U, inner), Vh)
+
+
+def _check_phases(uu: Any, vv: Any) -> None:
+    """Refuses a loss that depends on the free phase of singular vectors."""
+    total = 0
+    for part in (uu, vv):
+        if part is not None:
+            total = total + _values(part).diagonal(0, -2, -1).imag
+    if not np.allclose(total, 0, rtol=1e-2, atol=1e-2):
+        raise RuntimeError(
+            "svd_backward: The singular vectors in the complex case are specified up to "
+            "multiplication by e^{i phi}. The specified loss function depends on this phase term, "
+            "making it ill-defined."
+        )
+
+
+@operator(_svd, "LinalgSvdBackward0", outputs="U S Vh", public=False)
+class svd_row:
+    A = lambda grads, U, S, Vh, full_matrices, S_sym_argsize_minus_1: _svd_backward(
+        grads, U, S, Vh, full_matrices, S_sym_argsize_minus_1
+    )
+
+
+# -- pseudo-inverses and least squares ------------------------------------------------------------
+def _cutoff(s: Any, m: int, n: int, atol: Any, rtol: Any) -> Any:
+    if rtol is None:
+        rtol = np.finfo(s.dtype).eps * max(m, n) if atol is None else 0.0
+    largest = s.max(-1, keepdims=True, initial=0)
+    relative = np.asarray(rtol)[..., None] * largest
+    return np.maximum(np.asarray(0.0 if atol is None else atol)[..., None], relative)
+
+
+def pseudo_inverse(a: Any, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
+    """The Moore-Penrose inverses of arrays."""
+    m, n = a.shape[-2:]
+    if a.size == 0:
+        return np.zeros((*a.shape[:-2], n, m), a.dtype)
+    if hermitian:
+        values, vectors = np.linalg.eigh(a)
+        size = np.abs(values)
+        keep = size > _cutoff(size, m, n, atol, rtol)
+        inverse = np.where(keep, 1 / np.where(keep, values, 1), 0).astype(values.dtype)
+        return (vectors * inverse[..., None, :]) @ lapack.adjoint(vectors)
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    keep = s > _cutoff(s, m, n, atol, rtol)
+    inverse = np.where(keep, 1 / np.where(keep, s, 1), 0).astype(s.dtype)
+    return lapack.adjoint(vh) @ (inverse[..., None] * lapack.adjoint(u))
+
+
+def _pinv(
+    self: Array,
+    *,
+    atol: Array | None = None,
+    rtol: Array | None = None,
+    hermitian: bool = False,
+) -> Array:
+    check_floating("linalg.pinv", self)
+    check_matrix("linalg.pinv", self)
+    return pseudo_inverse(self, atol, rtol, hermitian)
+
+
+def _pinv_backward(g: Any, pinv: Any, A: Any) -> Any:
+    m, n = A.shape[-2], A.shape[-1]
+    p_h, g_h = mH(pinv), mH(g)
+    if m <= n:
+        k = matmul(g_h, pinv)
+        kp = matmul(k, p_h)
+        return (
+            -mH(matmul(pinv, k))
+            + kp
+            - matmul(matmul(A, pinv), kp)
+            + matmul(matmul(p_h, pinv), g_h - matmul(k, A))
+        )
+    k = matmul(pinv, g_h)
+    pk = matmul(p_h, k)
+    return (
+        -mH(matmul(k, pinv))
+        + matmul(matmul(g_h - matmul(A, k), pinv), p_h)
+        + pk
+        - matmul(matmul(pk, pinv), A)
+    )
+
+
+@operator(_pinv, "LinalgPinvBackward0", public=False, numpy=np.linalg.pinv)
+class pinv_row:
+    self = lambda g, result, self: _pinv_backward(g, result, self)
+
+
+def _lstsq(
+    self: Array, b: Array, rcond: float | None = None, *, driver: str | None = None
+) -> tuple[Array, Array, Array, Array]:
+    name = "torch.linalg.lstsq"
+    if self.ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if b.ndim < 1:
+        raise RuntimeError(f"{name}: other must have at least 1 dimension.")
+    if self.dtype != b.dtype:
+        raise RuntimeError(
+            f"{name}: Expected input and other to have the same dtype, but got input's dtype "
+            f"{dtypes.SCALAR_NAMES[dtypes.of(self.dtype).name]} and other's dtype "
+            f"{dtypes.SCALAR_NAMES[dtypes.of(b.dtype).name]}"
+        )
+    if driver not in (None, "gels", "gelsd", "gelss", "gelsy"):
+        raise RuntimeError(
+            f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
+        )
+    m, n = self.shape[-2:]
+    vector = is_vector(self, b)
+    rhs = b[..., None] if vector else b
+    if rhs.shape[-2] != m:
+        raise RuntimeError(
+            f"{name}: input.size(-2) should match other.size(-{1 if vector else 2})"
+        )
+    driver = driver or "gelsy"
+    rtol = np.finfo(self.dtype).eps * max(m, n) if rcond is None else rcond
+    u, s, vh = np.linalg.svd(self, full_matrices=False)
+    limit = 0.0 if driver == "gels" else rtol * s.max(-1, keepdims=True, initial=0)
+    keep = s > limit
+    inverse = np.where(keep, 1 / np.where(keep, s, 1), 0).astype(s.dtype)
+    x = lapack.adjoint(vh) @ (inverse[..., None] * (lapack.adjoint(u) @ rhs))
+    empty = np.zeros(0, s.dtype)
+    rank = keep.sum(-1)
+    residuals = empty
+    if driver != "gelsy" and m > n and (rank == n).all():
+        residuals = (np.abs(self @ x - rhs) ** 2).sum(-2)
+    solution = x[..., 0] if vector else lapack.by_columns(x)
+    return (
+        solution,
+        residuals,
+        np.zeros(0, np.int64) if driver == "gels" else np.asarray(rank, np.int64),
+        s if driver in ("gelsd", "gelss") else empty,
+    )
+
+
+def _lstsq_backward(grads: Any, self: Any, b: Any, solution: Any, mask: Any) -> tuple[Any, Any]:
+    g_x, g_r = grads[0], grads[1]
+    vector = is_vector(self, b)
+    column = _column if vector else (lambda x: x)
+    g_a = g_b = None
+    if g_x is not None:
+        pinv = pinv_row(self)
+        if mask[0]:
+            g_pinv = matmul(column(g_x), mH(column(b)))
+            g_a = _pinv_backward(g_pinv, pinv, self)
+        if mask[1]:
+            g_b = matmul(mH(pinv), column(g_x))
+            g_b = g_b[..., 0] if vector else g_b
+    if g_r is not None and 0 not in g_r.shape:
+        slope = 2 * _row(g_r) * (matmul(self, column(solution)) - column(b))
+        if mask[0]:
+            extra = matmul(slope, mH(column(solution)))
+            g_a = extra if g_a is None else g_a + extra
+        if mask[1]:
+            extra = -(slope[..., 0] if vector else slope)
+            g_b = extra if g_b is None else g_b + extra
+    return g_a, g_b
+
+
+@operator(
+    _lstsq,
+    "LinalgLstsqBackward0",
+    outputs="solution residuals rank singular_values",
+    differentiable=2,
+    public=False,
+)
+class lstsq_row:
+    self__b = lambda grads, self, b, solution, mask: _lstsq_backward(grads, self, b, solution, mask)
+
+
+# -- LU -------------------------------------------------------------------------------------------
+def _lu_inputs(name: str, A: Any, pivot: bool) -> None:
+    check_matrix(name, A)
+    check_floating(name, A)
+    if not pivot:
+        raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU")
+
+
+def _lu_factor_ex(
+    A: Array, *, pivot: bool = True, check_errors: bool = False
+) -> tuple[Array, Array, Array]:
+    _lu_inputs("linalg.lu_factor", A, pivot)
+    lu, pivots = lapack.lu_factor(A)
+    info = lapack.first_zero(lu)
+    if check_errors:
+        refuse_failed("torch.linalg.lu_factor_ex", info, LU_FAILED)
+    return lu, pivots, info
+
+
+LU_FAILED = (
+    "U[{0},{0}] is zero and using it on lu_solve would result in a division by zero. If you still want "
+    "to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"
+)
+
+
+def _lu_backward(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:  # noqa: N803
+    """The gradient of A = P L U for square, wide and tall matrices."""
+    m, n = L.shape[-2], U.shape[-1]
+    k = min(m, n)
+    if m == n:
+        return _lu_square(g_l, g_u, P, L, U)
+    if m < n:
+        u1 = _narrow(U, -1, 0, k)
+        inner = None if g_l is None else matmul(mH(L), g_l)
+        right = None
+        if g_u is not None:
+            g_u1, g_u2 = _narrow(g_u, -1, 0, k), _narrow(g_u, -1, k, n - k)
+            cross = matmul(g_u2, mH(_narrow(U, -1, k, n - k)))
+            inner = -cross if inner is None else inner - cross
+            inner = tril(inner, -1) + matmul(triu(g_u1), mH(triu(u1)))
+            inner = tril(inner, -1) + triu(matmul(triu(g_u1), mH(u1)))
+            right = solve_triangular(mH(L), g_u2, upper=True, unitriangular=True)
+        else:
+            inner = tril(inner, -1)
+        left = solve_triangular(mH(u1), inner, upper=False, left=False)
+        left = solve_triangular(mH(L), left, upper=True, unitriangular=True)
+        if right is None:
+            right = _zeros((*left.shape[:-1], n - k), left)
+        return matmul(P, _cat([left, right], -1))
+    l1 = _narrow(L, -2, 0, k)
+    inner = None if g_u is None else matmul(g_u, mH(U))
+    lower = None
+    if g_l is not None:
+        g_l1, g_l2 = _narrow(g_l, -2, 0, k), _narrow(g_l, -2, k, m - k)
+        cross = matmul(mH(_narrow(L, -2, k, m - k)), g_l2)
+        inner = -cross if inner is None else inner - cross
+        inner = triu(inner) + tril(matmul(mH(l1), g_l1), -1)
+        lower = solve_triangular(mH(U), g_l2, upper=False, left=False)
+    else:
+        inner = triu(inner)
+    top = solve_triangular(mH(l1), inner, upper=True, unitriangular=True)
+    top = solve_triangular(mH(U), top, upper=False, left=False)
+    if lower is None:
+        lower = _zeros((*top.shape[:-2], m - k, n), top)
+    return matmul(P, _cat([top, lower], -2))
+
+
+def _lu_square(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:  # noqa: N803
+    inner = None
+    if g_l is not None:
+        inner = tril(matmul(mH(L), g_l), -1)
+    if g_u is not None:
+        upper = triu(matmul(g_u, mH(U)))
+        inner = upper if inner is None else inner + upper
+    out = solve_triangular(mH(U), inner, upper=False, left=False)
+    return matmul(P, solve_triangular(mH(L), out, upper=True, unitriangular=True))
+
+
+def _lu_factor_backward(g: Any, LU: Any, pivots: Any) -> Any:  # noqa: N803
+    p, lower, upper = lu_unpack_row(LU, pivots)
+    k = min(LU.shape[-2:])
+    g_l = tril(_narrow(g, -1, 0, k), -1)
+    g_u = triu(_narrow(g, -2, 0, k))
+    return _lu_backward(g_l, g_u, p, lower, upper)
+
+
+@operator(
+    _lu_factor_ex,
+    "LinalgLuFactorExBackward0",
+    outputs="LU pivots info",
+    differentiable=1,
+    public=False,
+)
+class lu_factor_ex_row:
+    A = lambda g, LU, pivots, pivot: _lu_factor_backward(g, LU, pivots)
+
+
+    """(L, U, P): the differentiable factors first."""
+
+    A = lambda grads, L, P, U, pivot: _lu_backward(grads[0], grads[1], P, L, U)
+
+
+def _lu(A: Array, *, pivot: bool = True) -> tuple[Array, Array, Array]:
+    _lu_inputs("linalg.lu", A, pivot)
+    return lapack.unpack(*lapack.lu_factor(A))
+
+
+@operator(_lu, "LinalgLuBackward0", outputs="P L U", constant="P", public=False)
+class lu_row:
+    A = lambda grads, P, L, U, pivot: _lu_backward(grads[1], grads[2], P, L, U)
+
+
+def _lu_unpack(
+    LU_data: Array,  # noqa: N803
+    LU_pivots: Array,  # noqa: N803
+    unpack_data: bool = True,
+    unpack_pivots: bool = True,
+) -> tuple[Array, Array, Array]:
+    p, lower, upper = lapack.unpack(LU_data, LU_pivots)
+    empty = np.zeros(0, LU_data.dtype)
+    return (
+        p if unpack_pivots else empty,
+        lower if unpack_data else empty,
+        upper if unpack_data else empty,
+    )
+
+
+def _lu_unpack_backward(grads: Any, m: int, n: int) -> Any:
+    g_l, g_u = grads
+    k = min(m, n)
+    parts = []
+    if g_l is not None:
+        lower = tril(g_l, -1)
+        wide = (*lower.shape[:-1], n - k)
+        parts.append(lower if n == k else _cat([lower, _zeros(wide, lower)], -1))
+    if g_u is not None:
+        upper = triu(g_u)
+        tall = (*upper.shape[:-2], m - k, n)
+        parts.append(upper if m == k else _cat([upper, _zeros(tall, upper)], -2))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+@operator(_lu_unpack, "LuUnpackBackward0", outputs="P L U", constant="P", public=False)
+class lu_unpack_row:
+    LU_data = lambda grads, LU_data_sym_argsize_minus_2, LU_data_sym_argsize_minus_1: (
+        _lu_unpack_backward(grads[1:], LU_data_sym_argsize_minus_2, LU_data_sym_argsize_minus_1)
+    )
+
+
+def _lu_solve(
+    LU: Array,  # noqa: N803
+    pivots: Array,
+    B: Array,
+    *,
+    left: bool = True,
+    adjoint: bool = False,
+) -> Array:
+    name = "linalg.lu_solve"
+    check_floating(name, LU)
+    if pivots.dtype != np.int32:
+        raise RuntimeError(f"{name}: Expected pivots to be a Tensor of torch.int32 but got {dtypes.of(pivots.dtype)}")
+    check_square(name, LU, "LU")
+    check_matrix(name, B, "B")
+    return lapack.solve_lu(LU, pivots, B, left=left, adjoint_=adjoint)
+
+
+def _lu_solve_factor_backward(
+    g: Any, LU: Any, pivots: Any, result: Any, left: bool, adjoint: bool  # noqa: N803
+) -> Any:
+    p, lower, upper = lu_unpack_row(LU, pivots)
+    x = result if left else mH(result)
+    if left != adjoint:
+        r = matmul(-(g if left else mH(g)), mH(x))
+        r = solve_triangular(mH(upper), r, upper=False)
+        g_l = solve_triangular(mH(lower), matmul(r, mH(upper)), upper=True, unitriangular=True)
+        return tril(g_l, -1) + triu(r)
+    r = -matmul(matmul(matmul(p.mT, x), mH(g) if left else g), p)
+    r = solve_triangular(mH(lower), r, upper=True, left=False, unitriangular=True)
+    g_u = solve_triangular(mH(upper), matmul(mH(lower), r), upper=False, left=False)
+    return tril(r, -1) + triu(g_u)
+
+
+@operator(_lu_solve, "LinalgLuSolveBackward0", public=False)
+class lu_solve_row:
+    LU = lambda g, LU, pivots, result, left, adjoint: _lu_solve_factor_backward(
+        g, LU, pivots, result, left, adjoint
+    )
+    B = lambda g, LU, pivots, left, adjoint: lu_solve_row(
+        LU, pivots, g, left=left, adjoint=not adjoint
+    )
+
+
+# -- the exponential ------------------------------------------------------------------------------
+def _matrix_exp(self: Array) -> Array:
+    check_square("linalg.matrix_exp", self)
+    check_floating("linalg.matrix_exp", self)
+    return lapack.expm(self)
+
+
+def _matrix_exp_backward(g: Any, self: Any) -> Any:
+    """The differential at the adjoint: a corner of the exponential of a block matrix."""
+    a = mH(self)
+    n = a.shape[-1]
+    top = _cat([a, g], -1)
+    bottom = _cat([_zeros(tuple(a.shape), a), a], -1)
+    return matrix_exp_row(_cat([top, bottom], -2))[..., :n, n:]
+
+
+@operator(_matrix_exp, "LinalgMatrixExpBackward0", public=False)
+class matrix_exp_row:
+    self = lambda g, self: _matrix_exp_backward(g, self)
+
+
+# -- Householder reflectors -----------------------------------------------------------------------
+def _householder_product(input: Array, tau: Array) -> Array:
+    name = "torch.linalg.householder_product"
+    if input.ndim < 2:
+        raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
+    if input.shape[-2] < input.shape[-1]:
+        raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
+    if input.shape[-1] < tau.shape[-1]:
+        raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+    if input.dtype != tau.dtype:
+        raise RuntimeError(
+            f"{name}: tau dtype {dtypes.of(tau.dtype)} does not match input dtype "
+            f"{dtypes.of(input.dtype)}"
+        )
+    return lapack.householder_product(input, tau)
+
+
+def _reflected(v: Any, tau: Any, x: Any) -> Any:
+    """(I - tau v v^H) x, for one reflector of each matrix."""
+    return x - _column(_column(tau)) * matmul(_column(v), matmul(mH(_column(v)), x))
+
+
+def _reflector(input: Any, i: int) -> Any:
+    """Reflector i with its leading one and the zeros above."""
+    m = input.shape[-2]
+    rest = _narrow(input, -2, i + 1, m - i - 1)[..., i]
+    head = np.zeros((*input.shape[:-2], i + 1), _values(input).dtype)
+    head[..., i] = 1
+    if is_array(input):
+        return np.concatenate([head, rest], -1)
+    from gradcli.engine.tensor import wrap
+
+    return _cat([wrap(head), rest], -1)
+
+
+def _pull_back(g: Any, starts: list[Any], input: Any, tau: Any) -> tuple[list[Any], list[Any], Any]:
+    """Gradients of each reflector and factor of x -> H_0 H_1 ... H_k x, and of x itself.
+
+    starts[i] is what H_i was applied to.
+    """
+    count = tau.shape[-1]
+    g_v: list[Any] = []
+    g_tau: list[Any] = []
+    for i in range(count):
+        v, t, x = _column(_reflector(input, i)), tau[..., i], starts[i]
+        scale = _column(_column(t))
+        row = matmul(mH(v), x)
+        g_row = matmul(mH(v), g)
+        inner = (conj(row) * g_row).sum(-1)[..., 0]
+        g_tau.append(-inner)
+        part = conj(scale) * matmul(g, mH(row)) + scale * matmul(x, mH(g_row))
+        g_v.append(-part)
+        g = g - conj(scale) * matmul(v, g_row)
+    return g_v, g_tau, g
+
+
+def _assembled(g_v: list[Any], input: Any) -> Any:
+    """The gradients of reflectors where the input holds them: below the diagonal."""
+    m, n = input.shape[-2:]
+    columns = list(g_v)
+    if len(columns) < n:
+        columns.append(_zeros((*input.shape[:-1], n - len(columns)), input))
+    return tril(_cat(columns, -1), -1) if columns else _zeros(tuple(input.shape), input)
+
+
+def _householder_backward(g: Any, input: Any, tau: Any) -> tuple[Any, Any]:
+    m, n = input.shape[-2:]
+    eye = np.eye(m, n, dtype=_values(input).dtype)
+    if not is_array(input):
+        from gradcli.engine.tensor import wrap
+
+        eye = wrap(eye)
+    x = _expand(eye, (*input.shape[:-2], m, n))
+    return _orthogonal_backward(g, x, input, tau)[:2]
+
+
+def _orthogonal_backward(g: Any, x: Any, input: Any, tau: Any) -> tuple[Any, Any, Any]:
+    starts: list[Any] = []
+    for i in reversed(range(tau.shape[-1])):
+        starts.append(x)
+        x = _reflected(_reflector(input, i), tau[..., i], x)
+    starts.reverse()
+    g_v, g_tau, g_x = _pull_back(g, starts, input, tau)
+    stacked = _cat([_column(t) for t in g_tau], -1) if g_tau else _zeros(tuple(tau.shape), tau)
+    return _assembled(g_v, input), stacked, g_x
+
+
+@operator(
+    _householder_product,
+    "LinalgHouseholderProductBackward0",
+    name="linalg.householder_product",
+    aliases="orgqr",
+    method=False,
+    samples=("linalg.householder_product(randn(3,2), rand(2))",),
+)
+class householder_product:
+    """The first columns of a product of Householder reflectors."""
+
+    input__tau = lambda g, input, result, tau, mask: _householder_backward(g, input, tau)
+
+
+def _ormqr(
+    self: Array, input2: Array, input3: Array, left: bool = True, transpose: bool = False
+) -> Array:
+    m = self.shape[-2]
+    full = np.zeros((*self.shape[:-1], m), self.dtype)
+    full[..., : self.shape[-1]] = self
+    q = lapack.householder_product(full, input2)
+    q = lapack.adjoint(q) if transpose else q
+    return lapack.by_columns(q @ input3 if left else input3 @ q)
+
+
+def _ormqr_backward(
+    g: Any, self: Any, input2: Any, input3: Any, left: bool, transpose: bool, mask: Any
+) -> tuple[Any, Any, Any]:
+    """As if Q multiplied from the left, untransposed: turned around where it does not."""
+    g_other = ormqr(self, input2, g, left, not transpose)
+    # Q C, C Q = (Q^H C^H)^H; Q^H C: <g, Q^H C> = <Q g, C> = <C g^H ...>: Q's cotangent is C g^H.
+    if left:
+        pair = (g, input3) if not transpose else (input3, g)
+    else:
+        pair = (mH(input3), mH(g)) if not transpose else (mH(g), mH(input3))
+    g_v, g_tau, _ = _orthogonal_backward(pair[0], pair[1], self, input2)
+    return g_v, g_tau, g_other
+
+
+@operator(
+    _ormqr,
+    "OrmqrBackward0",
+    samples=("ormqr(randn(3,2), rand(2), randn(3,4))",),
+)
+class ormqr:
+    """A matrix times the orthogonal matrix of Householder reflectors."""
+
+    self__input2__input3 = lambda g, self, input2, input3, result, left, transpose, mask: (
+        _ormqr_backward(g, self, input2, input3, left, transpose, mask)
+    )

@@ -1,0 +1,201 @@
+"""The dimensions that a function is given: checked, counted from the front, restored in gradients.
+
+Helpers whose name says what PyTorch calls them work on arrays, tensors and traced values alike.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes
+from gradcli.engine.tensor import wrap_dim
+from gradcli.operators.table import is_array
+
+
+class _Absent:
+    """Stands for an argument that was not given, where None means something else."""
+
+    def __repr__(self) -> str:
+        return "None"
+
+
+ABSENT: Any = _Absent()
+
+# Up to this many elements a filled array costs less than what computes with a broadcast one.
+_SMALL = 4096
+
+
+def given_dims(name: str, dim: Any) -> tuple[int, ...] | None:
+    """`dim` as PyTorch saves it: a tuple, or None. Raises TypeError where it is neither int nor ints."""
+    if dim is None:
+        return None
+    try:
+        if isinstance(dim, (tuple, list)):
+            return tuple([index(d) for d in dim])
+        return (index(dim),)
+    except TypeError:
+        raise TypeError(
+            f"{name}(): argument 'dim' must be tuple of ints, not {type(dim).__name__}"
+        ) from None
+
+
+def given_dim(name: str, dim: Any, position: int = 2) -> int:
+    """`dim` as one integer; TypeError in PyTorch's words where it is not one."""
+    try:
+        return index(dim)
+    except TypeError:
+        raise TypeError(
+            f"{name}(): argument 'dim' (position {position}) must be int, not {type(dim).__name__}"
+        ) from None
+
+
+def axes(dim: tuple[int, ...] | None, ndim: int) -> tuple[int, ...] | None:
+    """NumPy's `axis` for PyTorch's dims: None where all are reduced.
+
+    Raises IndexError for a dim out of range and RuntimeError for one named twice.
+    """
+    if not dim:
+        return None
+    found: list[int] = []
+    for d in dim:
+        at = wrap_dim(d, ndim)
+        if at in found:
+            raise RuntimeError(f"dim {at} appears multiple times in the list of dims")
+        found.append(at)
+    return tuple(found) if ndim else None
+
+
+def count(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> int:
+    """How many elements are reduced to one."""
+    if not dim or not shape:
+        return prod(shape)
+    return prod([shape[d] for d in dim])
+
+
+def unsqueeze_dims(value: Any, dim: tuple[int, ...] | None, ndim: int) -> Any:
+    """`value` with the dimensions that a reduction of `ndim` dimensions removed, of size 1."""
+    if dim is not None and len(dim) == 0:
+        return value
+    wanted = {d % ndim for d in dim} if dim is not None else set(range(ndim))
+    if not is_array(value):
+        if dim is not None and len(dim) == 1:
+            return value.unsqueeze(dim[0])
+        for d in sorted(wanted):
+            value = value.unsqueeze(d)
+        return value
+    sizes = iter(value.shape)
+    return value.reshape([1 if d in wanted else next(sizes) for d in range(ndim)])
+
+
+def unsqueeze(value: Any, dim: int) -> Any:
+    """`value` with a dimension of size 1 at `dim`."""
+    if is_array(value):
+        shape = list(value.shape)
+        shape.insert(dim % (value.ndim + 1), 1)
+        return value.reshape(shape)
+    return value.unsqueeze(dim)
+
+
+def reshape(value: Any, shape: tuple[int, ...]) -> Any:
+    """`value` in another shape; recorded as a view where the shape does not change."""
+    return value.reshape(shape)
+
+
+def expand(value: Any, shape: tuple[int, ...]) -> Any:
+    """`value` repeated to `shape`."""
+    if not is_array(value):
+        return value.expand(shape)
+    if value.shape == shape:
+        return value
+    if not value.ndim:
+        if prod(shape) > _SMALL:
+            return np.ndarray(shape, value.dtype, value, 0, (0,) * len(shape))
+        made = np.empty(shape, value.dtype)
+        made.fill(value)
+        return made
+    if prod(shape) > _SMALL:
+        return np.broadcast_to(value, shape)
+    made = np.empty(shape, value.dtype)
+    made[...] = value
+    return made
+
+
+def narrow(value: Any, dim: int, start: int, length: int) -> Any:
+    """`length` positions of a dimension, from `start`."""
+    if is_array(value):
+        return value[(slice(None),) * (dim % value.ndim) + (slice(start, start + length),)]
+    return value.narrow(dim, start, length)
+
+
+def flip(value: Any, dim: int) -> Any:
+    """`value` with one dimension reversed."""
+    if not is_array(value):
+        return value.flip(dim)
+    if not value.ndim:
+        return value
+    return value[(slice(None),) * (dim % value.ndim) + (slice(None, None, -1),)]
+
+
+def cat(values: list[Any], dim: int) -> Any:
+    """The values, one after the other along a dimension."""
+    if is_array(values[-1]):
+        return np.concatenate(values, dim)
+    from gradcli.operators.table import resolve
+
+    return resolve("cat")(values, dim)
+
+
+def cast(value: Any, dtype: Any) -> Any:
+    """`value` in a NumPy dtype; itself where it has it."""
+    if is_array(value):
+        return value if value.dtype == dtype else value.astype(dtype)
+    return value if data(value).dtype == dtype else value.to(dtypes.of(dtype))
+
+
+def data(value: Any) -> Any:
+    """The numbers of an array or tensor, for decisions that are not differentiated."""
+    return getattr(value, "array", value)
+
+
+def numpy_dtype(dtype: Any) -> Any:
+    """The NumPy dtype of an option `dtype`; None for None."""
+    return None if dtype is None else np.dtype(getattr(dtype, "dtype", dtype))
+
+
+def integers(value: Any) -> bool:
+    """True for arrays of booleans and integers, which sums widen to int64."""
+    return value.dtype.kind in "biu"
+
+
+def scalar_name(dtype: Any) -> str:
+    """What messages call a NumPy dtype: "Float", "Long"."""
+    return dtypes.SCALAR_NAMES[dtypes.of(dtype).name]
+
+
+class _Signed(int):
+    """An integer that PyTorch saves as a Scalar, and shows with its sign."""
+
+
+def signed(number: Any) -> Any:
+    """`number` as an option that a node shows as it is."""
+    return _Signed(number) if type(number) is int and number < 0 else number
+
+
+def describe(function: Any, name: str, doc: str, module: str) -> None:
+    """Name a function that was made inside another."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__, function.__module__ = doc, module
+
+
+def combination(name: str, args: tuple[Any, ...], signatures: tuple[str, ...], **named: Any) -> TypeError:
+    """PyTorch's error for arguments that fit none of a function's signatures."""
+    given = [type(a).__name__ for a in args] + [f"{k}={type(v).__name__}" for k, v in named.items()]
+    listed = "".join([f" * ({s})\n" for s in signatures])
+    return TypeError(
+        f"{name}() received an invalid combination of arguments - got ({', '.join(given)}), but "
+        f"expected one of:\n{listed}"
+    )

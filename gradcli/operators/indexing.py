@@ -1,0 +1,1173 @@
+"""Elements picked and placed by index, by mask and by condition."""
+
+from __future__ import annotations
+
+from operator import index as to_int
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes
+from gradcli.engine.operator import mismatch
+from gradcli.engine.tensor import Scalar, Tensor, wrap, wrap_dim
+from gradcli.engine.views import as_strided_array
+from gradcli.operators import subscript
+from gradcli.operators.helpers import dtype_of, new_zeros, zeros_like
+from gradcli.operators.shapes import (
+    as_strided_size,
+    bounds,
+    broadcast_shape,
+    diagonal,
+    expand_size,
+    reshape,
+    select,
+    slice_,
+    view_size,
+)
+from gradcli.operators.strides import contiguous, copied, dense_order, laid_out
+from gradcli.operators.table import Array, Arrays, function, is_array, operator
+
+
+def _kind(array: Any) -> str:
+    return dtypes.SCALAR_NAMES[dtypes.of(array.dtype).name]
+
+
+def _is_mask(array: Any) -> bool:
+    return array.dtype.kind == "b" or array.dtype == np.uint8
+
+
+# -- x[...] ---------------------------------------------------------------------------------------
+def _key(self: Any, indices: Any) -> tuple[Any, ...]:
+    """The indices as NumPy takes them; IndexError in PyTorch's words where they do not fit."""
+    key: list[Any] = []
+    dim = 0
+    for i, at in enumerate(indices):
+        if at is None:
+            key.append(slice(None))
+            dim += 1
+        elif _is_mask(at):
+            if dim + at.ndim > self.ndim:
+                raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
+            for d in range(at.ndim):
+                if at.shape[d] != self.shape[dim + d]:
+                    raise IndexError(
+                        f"The shape of the mask {list(at.shape)} at index {d} does not match the "
+                        f"shape of the indexed tensor {list(self.shape)} at index {dim + d}"
+                    )
+            key.append(at.astype(bool, copy=False))
+            dim += at.ndim
+        else:
+            if at.dtype.kind not in "iu":
+                raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+            key.append(at)
+            dim += 1
+    if dim > self.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
+    return tuple(key)
+
+
+def _refuse_index(error: IndexError, self: Any, key: tuple[Any, ...]) -> IndexError:
+    """NumPy's refusal of an index in PyTorch's words."""
+    text = str(error)
+    if "out of bounds" in text:
+        return IndexError(text.replace("axis", "dimension"))
+    if "broadcast" in text:
+        found = [k for k in key if not isinstance(k, slice)]
+        sizes = [[int(np.count_nonzero(k))] if k.dtype.kind == "b" else list(k.shape) for k in found]
+        return IndexError(
+            "shape mismatch: indexing tensors could not be broadcast together with shapes "
+            + ", ".join(map(str, sizes))
+        )
+    return error
+
+
+def _index(self: Array, indices: Arrays) -> Array:
+    key = _key(self, indices)
+    try:
+        found = self[key]
+    except IndexError as error:
+        raise _refuse_index(error, self, key) from None
+    if self.flags.c_contiguous or found.ndim < 2:
+        return contiguous(found)
+    order = dense_order(found.shape, _index_strides(self, key, found.ndim))
+    if order == list(reversed(range(found.ndim))):
+        return contiguous(found)
+    return laid_out(found, order)
+
+
+def _index_strides(self: Any, key: tuple[Any, ...], ndim: int) -> list[list[int]]:
+    """The strides of the tensor and of its indices over the dims of the result."""
+    key = (*key, *[slice(None)] * (self.ndim - sum(k.ndim if _masks(k) else 1 for k in key)))
+    kept: list[int] = []
+    places: list[int] = []
+    dim = 0
+    for n, k in enumerate(key):
+        if isinstance(k, slice):
+            kept.append(self.strides[dim])
+            dim += 1
+        else:
+            places.append(n)
+            dim += k.ndim if _masks(k) else 1
+    own = [(8,) if _masks(key[n]) else key[n].strides for n in places]
+    width = ndim - len(kept)
+    together = places[-1] - places[0] + 1 == len(places)
+    start = sum(isinstance(k, slice) for k in key[: places[0]]) if together else 0
+    strides = [[*kept[:start], *[0] * width, *kept[start:]]]
+    for s in own:
+        padded = (0,) * (width - len(s)) + tuple(s)
+        strides.append([0] * start + list(padded) + [0] * (len(kept) - start))
+    return strides
+
+
+def _masks(key: Any) -> bool:
+    return not isinstance(key, slice) and key.dtype.kind == "b"
+
+
+def _index_back(g: Any, sizes: tuple[int, ...], indices: Any) -> Any:
+    return index_put_impl(new_zeros(g, sizes), indices, g, True)
+
+
+@operator(_index, "IndexBackward0", kind="linear", public=False, samples=("randn(3)[[0,2]]",))
+class index:
+    """The elements at the given positions of each dim: `x[a, b]`."""
+
+    self = lambda g, self_sym_sizes, indices: _index_back(g, self_sym_sizes, indices)
+
+
+def _index_put(self: Array, indices: Arrays, values: Array, accumulate: bool = False) -> Array:
+    key = _key(self, indices)
+    if values.dtype != self.dtype:
+        raise RuntimeError(
+            "Index put requires the source and destination dtypes match, got "
+            f"{_kind(self)} for the destination and {_kind(values)} for the source."
+        )
+    made = copied(self)
+    try:
+        if not accumulate:
+            made[key] = values
+        elif all(_masks(k) or isinstance(k, slice) for k in key):
+            made[key] += values
+        else:
+            np.add.at(made, key, values)
+    except IndexError as error:
+        raise _refuse_index(error, self, key) from None
+    except ValueError:
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
+            f"indexing result of shape {list(self[key].shape)}"
+        ) from None
+    return made
+
+
+def _index_put_back(g: Any, shape: Any, indices: Any, accumulate: bool) -> Any:
+    return g if accumulate else index_put(g, indices, new_zeros(g, shape), False)
+
+
+@operator(
+    _index_put,
+    "IndexPutBackward0",
+    inplace=True,
+    samples=(
+        "index_put(randn(3), (tensor([0, 2]),), randn(2))",
+        "index_put(randn(3), (tensor([0, 0]),), randn(2), True)",
+    ),
+)
+class index_put:
+    """`input` with `values` at the given positions; accumulate adds them."""
+
+    self = lambda g, values_args, indices, accumulate: _index_put_back(
+        g, values_args, indices, accumulate
+    )
+    values = lambda g, indices: index(g, indices)
+
+
+@operator(_index_put, "IndexPutImplBackward0", public=False)
+class index_put_impl:
+    self = lambda g, values_args, indices, accumulate: _index_put_back(
+        g, values_args, indices, accumulate
+    )
+    values = lambda g, indices: index(g, indices)
+
+
+# -- by condition ---------------------------------------------------------------------------------
+def _where(condition: Array, self: Array, other: Array, dtype: Any = None) -> Array:
+    found = np.where(condition, self, other)
+    if dtype is not None and found.dtype != dtype:
+        found = found.astype(dtype)
+    return found if found.ndim else found[()]
+
+
+def _zero(g: Any) -> Any:
+    return 0.0 if dtype_of(g).kind == "f" else 0
+
+
+@operator(_where, "WhereBackward0", kind="linear", public=False)
+class where_of:
+    self = lambda g, condition: where(condition, g, 0)
+    other = lambda g, condition: where(condition, 0, g)
+
+
+@function(
+    numpy=np.where,
+    rows=[where_of],
+    samples=["where(randn(3) > 0, randn(3), randn(3))", "where(randn(2,3) > 0, randn(3), 0.)"],
+)
+def where(condition: Array, input: Any = None, other: Any = None) -> Any:
+    """`input` where the condition is true, else `other`; alone: the positions where it is true."""
+    if input is None and other is None:
+        return nonzero(condition, as_tuple=True)
+    if isinstance(input, Tensor) and _swapped(condition, input):
+        condition, input = input, condition  # x.where(condition, other)
+    if is_array(condition) and not isinstance(input, Tensor) and not isinstance(other, Tensor):
+        found = np.where(condition, input, other)
+        return found if found.ndim else found[()]
+    if dtype_of(condition).kind != "b" and dtype_of(condition) != np.uint8:
+        name = dtypes.of(dtype_of(condition)).name
+        raise RuntimeError(
+            "where expected condition to be a boolean tensor, but got a tensor with dtype "
+            f"{dtypes.SCALAR_NAMES[name]}"
+        )
+    given = [_operand(v) for v in (input, other)]
+    wanted = dtypes.result_type([_rank(v) for v in given])
+    return where_of(condition, *given, wanted)
+
+
+def _swapped(first: Any, second: Tensor) -> bool:
+    """True where the arguments came as a method's: the tensor first, the condition second."""
+    return second.array.dtype.kind == "b" and (
+        isinstance(first, Tensor) and first.array.dtype.kind != "b"
+    )
+
+
+def _operand(value: Any) -> Any:
+    if isinstance(value, (bool, int, float, complex)):
+        made = wrap(np.asarray(value, dtypes.number_dtype(value)))
+        made.wrapped = True
+        return made
+    return wrap(value) if is_array(value) else value
+
+
+def _rank(value: Any) -> tuple[Any, int]:
+    dtype = dtype_of(value)
+    if isinstance(value, Tensor) and value.wrapped:
+        return dtype, 0
+    return dtype, 2 if value.ndim else 1
+
+
+def _nonzero(self: Array) -> Array:
+    return np.stack(np.nonzero(np.atleast_1d(self))).T if self.ndim else np.zeros(
+        (int(bool(self)), 0), np.int64
+    )
+
+
+@operator(_nonzero, params="self", public=False)
+class nonzero_of:
+    """Positions of the elements that are not zero, one a row."""
+
+
+@function(rows=[nonzero_of], samples=["nonzero(tensor([0., 1., 2.]))"])
+def nonzero(input: Array, *, as_tuple: bool = False) -> Any:
+    """The positions of the elements that are not zero, one a row; as_tuple: by dim."""
+    if not as_tuple:
+        return nonzero_of(input)
+    from gradcli.operators.shapes import unbind
+
+    return unbind(nonzero_of(input if input.ndim else input.unsqueeze(0)), 1)
+
+
+@function(rows=[nonzero_of], samples=["argwhere(tensor([0., 1., 2.]))"])
+def argwhere(input: Array) -> Any:
+    """The positions of the elements that are not zero, one a row."""
+    return nonzero_of(input)
+
+
+# -- by mask --------------------------------------------------------------------------------------
+def _check_mask(name: str, mask: Any) -> None:
+    if mask.dtype.kind != "b":
+        raise RuntimeError(f"{name}: expected BoolTensor for mask")
+
+
+def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
+    if mask.dtype.kind != "b":
+        raise RuntimeError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {_kind(mask)}"
+        )
+    if isinstance(value, complex) and self.dtype.kind != "c":
+        from gradcli.operators.inplace import overflow
+
+        raise overflow(self.dtype)
+    number = np.asarray(value).astype(self.dtype)
+    found = np.where(mask, number, self)
+    return found if found.ndim else found[()]
+
+
+@operator(_masked_fill, "MaskedFillBackward0", kind="linear", public=False)
+class masked_fill_number:
+    self = lambda g, mask: masked_fill(g, mask, 0)
+
+
+def _masked_fill_tensor(self: Array, mask: Array, value: Array) -> Array:
+    if value.ndim:
+        raise RuntimeError(
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value.ndim} dimension(s)."
+        )
+    return _masked_fill(self, mask, value)
+
+
+@operator(_masked_fill_tensor, "MaskedFillBackward1", public=False)
+class masked_fill_tensor:
+    self = lambda g, mask: masked_fill(g, mask, 0)
+    value = lambda g, mask: masked_select(g, mask).sum()
+
+
+@function(
+    inplace=True,
+    rows=[masked_fill_number, masked_fill_tensor],
+    samples=["masked_fill(randn(3), tensor([True, False, True]), 0.)"],
+)
+def masked_fill(input: Array, mask: Array, value: Any) -> Any:
+    """`value` where the mask is true, else `input`."""
+    if isinstance(value, Tensor):
+        return masked_fill_tensor(input, mask, value)
+    return masked_fill_number(input, mask, value)
+
+
+def _masked_select(self: Array, mask: Array) -> Array:
+    if mask.dtype.kind != "b":
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    if self.shape != mask.shape:
+        self, mask = np.broadcast_arrays(self, mask)
+    return np.atleast_1d(self)[np.atleast_1d(mask)]
+
+
+def _masked_select_back(g: Any, self: Any, mask: Any) -> Any:
+    shape = tuple(np.broadcast_shapes(tuple(self.shape), tuple(mask.shape)))
+    return masked_scatter(new_zeros(g, shape), mask, g)
+
+
+@operator(
+    _masked_select,
+    "MaskedSelectBackward0",
+    kind="linear",
+    samples=("masked_select(randn(3), tensor([True, False, True]))",),
+)
+class masked_select:
+    """The elements where the mask is true, as a vector."""
+
+    self = lambda g, self, mask: _masked_select_back(g, self, mask)
+
+
+def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
+    if mask.dtype.kind != "b":
+        raise RuntimeError(
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {_kind(mask)}"
+        )
+    if source.dtype != self.dtype:
+        raise RuntimeError(
+            f"masked_scatter: expected self and source to have same dtypes but got {_kind(self)} and "
+            f"{_kind(source)}"
+        )
+    shape = np.broadcast_shapes(self.shape, mask.shape)
+    made = np.array(np.broadcast_to(self, shape))
+    mask = np.broadcast_to(mask, shape)
+    count = int(np.count_nonzero(mask))
+    if count > source.size:
+        raise RuntimeError("masked_scatter: number of elements of source < number of ones in mask")
+    made[mask] = source.reshape(-1)[:count]
+    return made
+
+
+@operator(
+    _masked_scatter,
+    "MaskedScatterBackward0",
+    inplace=True,
+    samples=("masked_scatter(randn(3), tensor([True, False, True]), randn(2))",),
+)
+class masked_scatter:
+    """The elements where the mask is true replaced by those of `source`, in order."""
+
+    self = lambda g, mask: masked_fill(g, mask, 0)
+    source = lambda g, mask, source_sym_sizes: masked_scatter_backward(g, mask, source_sym_sizes)
+
+
+def _masked_scatter_backward(grad_output: Array, mask: Array, sizes: Any) -> Array:
+    found = _masked_select(grad_output, mask)
+    made = np.zeros(sizes, grad_output.dtype)
+    made.reshape(-1)[: found.size] = found
+    return made
+
+
+@operator(_masked_scatter_backward, "MaskedScatterBackwardBackward0", public=False)
+class masked_scatter_backward:
+    grad_output = lambda g, grad_output_args, mask: masked_scatter(
+        new_zeros(g, grad_output_args), mask, g
+    )
+
+
+# -- along a dim, an index an element -------------------------------------------------------------
+def _refuse_size(name: str, dim: int, self: Any, index: Any, what: str, other: Any = None) -> None:
+    """RuntimeError unless `index` is no larger than `self` (but at `dim`) and `other`."""
+    if index.size == 0:
+        return
+    if max(self.ndim, 1) != max(index.ndim, 1):
+        raise RuntimeError(
+            f"Index tensor must have the same number of dimensions as {what} tensor"
+        )
+
+
+def _check_index(index: Any, name: str) -> None:
+    if index.dtype not in (np.int64, np.int32):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+
+
+def _check_range(index: Any, dim: int, n: int) -> None:
+    if index.size:
+        low, high = int(index.min()), int(index.max())
+        if low < 0 or high >= n:
+            bad = low if low < 0 else high
+            raise RuntimeError(f"index {bad} is out of bounds for dimension {dim} with size {n}")
+
+
+def _one(array: Any) -> Any:
+    """A 0-d array as one of one element."""
+    return array.reshape(1) if not array.ndim else array
+
+
+def _places(index: Any, dim: int) -> tuple[Any, ...]:
+    """The NumPy index of the elements that `index` names along `dim`."""
+    ndim = index.ndim
+    key: list[Any] = [
+        np.arange(n).reshape((-1,) + (1,) * (ndim - d - 1)) for d, n in enumerate(index.shape)
+    ]
+    key[dim] = index
+    return tuple(key)
+
+
+def _gather(self: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array:
+    at = wrap_dim(dim, self.ndim)
+    _check_index(index, "gather")
+    if not index.size:
+        return np.empty(index.shape, self.dtype)
+    if max(self.ndim, 1) != max(index.ndim, 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
+    source, where = _one(self), _one(index)
+    for d in range(where.ndim):
+        if d != at and where.shape[d] > source.shape[d]:
+            raise RuntimeError(
+                f"Size does not match at dimension {d} expected index {list(index.shape)} to be no "
+                f"larger than self {list(self.shape)} apart from dimension {at}"
+            )
+    _check_range(where, at, source.shape[at])
+    return source[_places(where, at)].reshape(index.shape)[()]
+
+
+def _gather_back(g: Any, self: Any, dim: int, index: Any) -> Any:
+    return scatter_add(new_zeros(g, tuple(self.shape)), dim, index, g)
+
+
+@operator(
+    _gather,
+    "GatherBackward0",
+    kind="linear",
+    samples=(
+        "gather(randn(2,3), 1, tensor([[0, 2], [1, 1]]))",
+        "gather(randn(3), 0, tensor([2, 0, 0]))",
+    ),
+)
+class gather:
+    """The elements that `index` names along a dim."""
+
+    self = lambda g, self, dim, index, sparse_grad: _gather_back(g, self, dim, index)
+
+
+def _scatter_check(name: str, self: Any, dim: int, index: Any, src: Any = None) -> tuple[Any, ...]:
+    at = wrap_dim(dim, self.ndim)
+    if index.dtype not in (np.int64, np.int32):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+    made = copied(self) if isinstance(self, np.ndarray) else np.array(self)
+    if src is not None and src.dtype != self.dtype:
+        raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
+    if not index.size:
+        return made, None, None
+    if max(self.ndim, 1) != max(index.ndim, 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
+    target, where = _one(made), _one(index)
+    part = None if src is None else _one(src)
+    if part is not None and part.ndim != where.ndim:
+        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+    for d in range(where.ndim):
+        large = d != at and where.shape[d] > target.shape[d]
+        if large or part is not None and where.shape[d] > part.shape[d]:
+            over = "" if src is None else f" and to be no larger than src {list(src.shape)}"
+            raise RuntimeError(
+                f"Expected index {list(index.shape)} to be no larger than self {list(self.shape)} "
+                f"apart from dimension {at}{over}"
+            )
+    _check_range(where, at, target.shape[at])
+    if part is not None:
+        part = part[tuple(slice(n) for n in where.shape)]
+    return made, _places(where, at), part
+
+
+def _scatter(self: Array, dim: int, index: Array, src: Array) -> Array:
+    made, key, part = _scatter_check("scatter", self, dim, index, src)
+    if key is not None:
+        _one(made)[key] = part
+    return made
+
+
+@operator(_scatter, "ScatterBackward0", public=False)
+class scatter_src:
+    self = lambda g, dim, index: scatter_value(g, dim, index, 0)
+    src = lambda g, dim, index: gather(g, dim, index, False)
+
+
+def _scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
+    made, key, _ = _scatter_check("scatter", self, dim, index)
+    if key is not None:
+        _one(made)[key] = value
+    return made
+
+
+@operator(_scatter_value, "ScatterBackward1", kind=None, public=False)
+class scatter_value:
+    self = lambda g, dim, index: scatter_value(g, dim, index, 0)
+
+
+def _scatter_reducing(self: Array, dim: int, index: Array, src: Array, reduce: str) -> Array:
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    part = np.broadcast_to(src, index.shape) if not src.ndim else src
+    made, key, part = _scatter_check("scatter", self, dim, index, part.astype(self.dtype))
+    if key is not None:
+        (np.add if reduce == "add" else np.multiply).at(_one(made), key, part)
+    return made
+
+
+@operator(_scatter_reducing, "NotImplemented", public=False)
+class scatter_reducing:
+    self = lambda g: g
+    src = lambda g: g
+
+
+@function(
+    inplace=True,
+    rows=[scatter_src, scatter_value, scatter_reducing],
+    samples=[
+        "scatter(randn(2,3), 1, tensor([[0], [2]]), randn(2,1))",
+        "scatter(randn(2,3), 1, tensor([[0], [2]]), 9.)",
+    ],
+)
+def scatter(
+    input: Array, dim: int, index: Array, src: Any = None, value: Any = None, *, reduce: Any = None
+) -> Any:
+    """`src` (or one number) written to the places that `index` names along a dim."""
+    if src is None:
+        src = value
+    number = isinstance(src, (bool, int, float, complex))
+    if reduce is not None:
+        given = wrap(np.asarray(src, input.dtype.dtype)) if number else src
+        return scatter_reducing(input, dim, index, given, reduce)
+    return scatter_value(input, dim, index, src) if number else scatter_src(input, dim, index, src)
+
+
+def _scatter_add(self: Array, dim: int, index: Array, src: Array) -> Array:
+    made, key, part = _scatter_check("scatter", self, dim, index, src)
+    if key is not None:
+        np.add.at(_one(made), key, part)
+    return made
+
+
+@operator(
+    _scatter_add,
+    "ScatterAddBackward0",
+    kind="linear",
+    inplace=True,
+    samples=("scatter_add(randn(2,3), 1, tensor([[0, 0], [2, 1]]), randn(2,2))",),
+)
+class scatter_add:
+    """`src` added to the places that `index` names along a dim."""
+
+    self = lambda g: g
+    src = lambda g, dim, index: gather(g, dim, index, False)
+
+
+# -- scatter and index with a reduction -----------------------------------------------------------
+_REDUCERS: dict[str, Any] = {
+    "sum": np.add,
+    "mean": np.add,
+    "prod": np.multiply,
+    "amax": np.maximum,
+    "amin": np.minimum,
+}
+
+
+def _start(name: str, dtype: Any) -> Any:
+    """The neutral element of a reduction."""
+    if name in ("sum", "mean"):
+        return 0
+    if name == "prod":
+        return 1
+    low = name == "amax"
+    if dtype.kind == "f":
+        return -np.inf if low else np.inf
+    if dtype.kind == "b":
+        return not low
+    return np.iinfo(dtype).min if low else np.iinfo(dtype).max
+
+
+def _reduced_at(target: Any, key: Any, part: Any, reduce: str, include_self: bool) -> None:
+    """Reduce `part` into the places `key` of `target`, in place."""
+    if not include_self:
+        target[key] = _start(reduce, target.dtype)
+    _REDUCERS[reduce].at(target, key, part)
+    if reduce == "mean":
+        count = np.zeros(target.shape, np.int64)
+        if include_self:
+            count += 1
+        np.add.at(count, key, 1)
+        count[count == 0] = 1
+        if target.dtype.kind in "iu":
+            np.floor_divide(target, count.astype(target.dtype), out=target)
+        else:
+            np.divide(target, count.astype(target.dtype), out=target)
+
+
+def _scatter_reduce(
+    self: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool = True
+) -> Array:
+    if reduce not in _REDUCERS:
+        raise RuntimeError("reduce argument must be either sum, prod, mean, amax or amin, got " + reduce)
+    made, key, part = _scatter_check("scatter", self, dim, index, src)
+    if key is not None:
+        _reduced_at(_one(made), key, part, reduce, include_self)
+    return made
+
+
+def _cast_like(mask: Any, like: Any) -> Any:
+    from gradcli.operators.casting import cast
+
+    return cast(mask, dtype_of(like))
+
+
+def _scatter_reduce_back(
+    g: Any,
+    self: Any,
+    dim: int,
+    index: Any,
+    src: Any,
+    reduce: str,
+    include_self: bool,
+    result: Any,
+) -> tuple[Any, Any]:
+    if reduce == "sum":
+        grad_self, grad_src = g, gather(g, dim, index, False)
+    elif reduce == "prod":
+        plain = masked_fill(self, self == 0, 1)
+        product = scatter_reduce(plain, dim, index, src, reduce, include_self)
+        grad_self = (g * product) / plain
+        zero = src == 0
+        zeros = scatter_add(zeros_like(self), dim, index, _cast_like(zero, self))
+        lone = zero & (gather(zeros, dim, index, False) == 1)
+        filled = masked_fill(src, lone, 1)
+        others = scatter_reduce(self, dim, index, filled, reduce, include_self)
+        grad_src = where(
+            lone,
+            gather(g * others, dim, index, False),
+            gather(g * result, dim, index, False) / masked_fill(src, zero, 1),
+        )
+    elif reduce == "mean":
+        count = zeros_like(g) + 1 if include_self else zeros_like(g)
+        count = scatter_add(count, dim, index, zeros_like(src) + 1)
+        count = masked_fill(count, count == 0, 1)
+        grad_self = g / count
+        grad_src = gather(g, dim, index, False) / gather(count, dim, index, False)
+    else:
+        value = gather(result, dim, index, False)
+        own, theirs = self == result, src == value
+        ties = scatter_add(_cast_like(own, self), dim, index, _cast_like(theirs, self))
+        shared = g / ties
+        grad_self = own * shared
+        grad_src = theirs * gather(shared, dim, index, False)
+    if not include_self:
+        grad_self = scatter_value(grad_self, dim, index, 0)
+    return grad_self, grad_src
+
+
+@operator(
+    _scatter_reduce,
+    "ScatterReduceBackward0",
+    inplace=True,
+    samples=tuple(
+        f"scatter_reduce(randn(3), 0, tensor([0, 0, 2]), randn(3), '{r}')" for r in _REDUCERS
+    ),
+)
+class scatter_reduce:
+    """`src` reduced into the places that `index` names along a dim."""
+
+    self__src = lambda g, self, dim, index, src, reduce, include_self, result: _scatter_reduce_back(
+        g, self, dim, index, src, reduce, include_self, result
+    )
+
+
+# -- along a dim, an index a slice ----------------------------------------------------------------
+def _line(name: str, index: Any) -> Any:
+    """The index as a vector; RuntimeError or IndexError where it is none."""
+    if index.ndim > 1:
+        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim}")
+    if index.dtype not in (np.int64, np.int32):
+        raise RuntimeError(f"{name}(): Expected dtype int32 or int64 for index but got: {_kind(index)}")
+    return index.reshape(-1)
+
+
+def _checked_line(name: str, self: Any, at: int, index: Any) -> Any:
+    line = _line(name, index)
+    n = self.shape[at] if self.ndim else 1
+    if line.size and (line.min() < 0 or line.max() >= n):
+        bad = line.min() if line.min() < 0 else line.max()
+        if name == "index_select":
+            raise IndexError("index out of range in self")
+        raise IndexError(f"{name}(): index {int(bad)} is out of bounds for dimension {at} with size {n}")
+    return line
+
+
+def _index_select(self: Array, dim: int, index: Array) -> Array:
+    at = wrap_dim(dim, self.ndim)
+    if index.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if index.dtype not in (np.int64, np.int32):
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    line = _checked_line("index_select", self, at, index)
+    if not self.ndim:
+        return np.asarray(self)
+    return contiguous(np.take(self, line, at))
+
+
+def _index_select_back(g: Any, sizes: tuple[int, ...], dim: int, index: Any) -> Any:
+    return index_add(new_zeros(g, sizes), dim, index, g, alpha=1)
+
+
+@operator(
+    _index_select,
+    "IndexSelectBackward0",
+    kind="linear",
+    samples=("index_select(randn(2,3), 1, tensor([2, 0, 0]))",),
+)
+class index_select:
+    """The positions of a dim that a vector of indices names."""
+
+    self = lambda g, self_sym_sizes, dim, index: _index_select_back(g, self_sym_sizes, dim, index)
+
+
+def _source_check(name: str, self: Any, dim: int, index: Any, source: Any) -> tuple[Any, Any, Any]:
+    at = wrap_dim(dim, self.ndim)
+    if index.ndim > 1:
+        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {_kind(index)} and size: {list(index.shape)}")
+    if index.dtype not in (np.int64, np.int32):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {_kind(index)}")
+    if source.dtype != self.dtype:
+        raise RuntimeError(
+            f"{name}(): self ({_kind(self)}) and source ({_kind(source)}) must have the same scalar "
+            "type"
+        )
+    line = index.reshape(-1)
+    n = source.shape[at] if source.ndim else 1
+    if line.size != n:
+        raise RuntimeError(
+            f"{name}(): Number of indices ({line.size}) should be equal to source.size({dim}): ({n}), "
+            f"for dim: {dim}"
+        )
+    if self.ndim and source.ndim:
+        rest = [list(a.shape[:at] + a.shape[at + 1 :]) for a in (self, source)]
+        if rest[0] != rest[1]:
+            raise RuntimeError(
+                f"source tensor shape must match self tensor shape, excluding the specified dimension. "
+                f"Got self.shape = {list(self.shape)} source.shape = {list(source.shape)}"
+            )
+    size = self.shape[at] if self.ndim else 1
+    if line.size and (line.min() < 0 or line.max() >= size):
+        raise RuntimeError("index out of range in self")
+    made = np.array(self) if not self.ndim else copied(self)
+    key = (*(slice(None),) * at, line)
+    part = source if source.ndim or not self.ndim else source.reshape(1)
+    return made, key, _one(part)
+
+
+def _index_add(self: Array, dim: int, index: Array, source: Array, *, alpha: Any = 1) -> Array:
+    made, key, part = _source_check("index_add", self, dim, index, source)
+    np.add.at(_one(made), key, part if alpha == 1 else part * alpha)
+    return made
+
+
+def _source_back(g: Any, source: Any, dim: int, index: Any, alpha: Any = 1) -> Any:
+    if source.ndim:
+        found = index_select(g, dim, index)
+        if not is_array(g):
+            found = expand_size(found, tuple(source.shape))
+    else:
+        found = index_select(g, dim, index if not index.ndim else index.squeeze(0))
+    return found if alpha == 1 else found * alpha
+
+
+@operator(
+    _index_add,
+    "IndexAddBackward0",
+    inplace=True,
+    samples=("index_add(randn(3,2), 0, tensor([0, 2]), randn(2,2), alpha=2)",),
+)
+class index_add:
+    """`alpha * source` added to the positions of a dim that a vector of indices names."""
+
+    self = lambda g: g
+    source = lambda g, source, source_dim, dim, index, alpha: _source_back(
+        g, source, dim, index, alpha
+    )
+
+
+def _index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
+    made, key, part = _source_check("index_copy_", self, dim, index, source)
+    _one(made)[key] = part
+    return made
+
+
+@operator(
+    _index_copy,
+    "IndexCopyBackward0",
+    inplace=True,
+    samples=("index_copy(randn(3,2), 0, tensor([0, 2]), randn(2,2))",),
+)
+class index_copy:
+    """`source` written to the positions of a dim that a vector of indices names."""
+
+    self = lambda g, dim, index: index_fill_number(g, dim, index, 0)
+    source = lambda g, source, source_dim, dim, index: _source_back(g, source, dim, index)
+
+
+def _index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
+    at = wrap_dim(dim, self.ndim)
+    if index.dtype not in (np.int64, np.int32):
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if index.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    line = index.reshape(-1)
+    n = self.shape[at] if self.ndim else 1
+    if line.size and (line.min() < -n or line.max() >= n):
+        raise IndexError("index out of range in self")
+    made = np.array(self) if not self.ndim else copied(self)
+    _one(made)[(*(slice(None),) * at, line)] = value
+    return made
+
+
+@operator(_index_fill, "IndexFillBackward0", public=False)
+class index_fill_number:
+    self = lambda g, dim, index: index_fill_number(g, dim, index, 0)
+
+
+def _index_fill_tensor(self: Array, dim: int, index: Array, value: Array) -> Array:
+    if value.ndim:
+        raise RuntimeError(
+            "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+            f"{value.ndim} dimension(s)."
+        )
+    return _index_fill(self, dim, index, value)
+
+
+def _unique(index: Any) -> Any:
+    return np.unique(index) if is_array(index) else wrap(np.unique(index.array))
+
+
+@operator(_index_fill_tensor, "IndexFillBackward1", public=False)
+class index_fill_tensor:
+    self = lambda g, dim, index: index_fill_number(g, dim, index, 0)
+    value = lambda g, dim, index: index_select(g, dim, _unique(index)).sum()
+
+
+@function(
+    inplace=True,
+    rows=[index_fill_number, index_fill_tensor],
+    samples=["index_fill(randn(3,2), 0, tensor([0, 2]), 1.)"],
+)
+def index_fill(input: Array, dim: int, index: Array, value: Any) -> Any:
+    """One value at the positions of a dim that a vector of indices names."""
+    if isinstance(value, Tensor):
+        return index_fill_tensor(input, dim, index, value)
+    return index_fill_number(input, dim, index, value)
+
+
+def _index_reduce(
+    self: Array, dim: int, index: Array, source: Array, reduce: str, *, include_self: bool = True
+) -> Array:
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(
+            f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
+        )
+    made, key, part = _source_check("index_reduce", self, dim, index, source)
+    _reduced_at(_one(made), key, part, reduce, include_self)
+    return made
+
+
+def _index_reduce_back(
+    g: Any,
+    self: Any,
+    dim: int,
+    index: Any,
+    source: Any,
+    reduce: str,
+    include_self: bool,
+    result: Any,
+) -> tuple[Any, Any]:
+    if reduce == "prod":
+        plain = masked_fill(self, self == 0, 1)
+        product = index_reduce(plain, dim, index, source, reduce, include_self=include_self)
+        grad_self = (g * product) / plain
+        zero = source == 0
+        zeros = index_add(zeros_like(self), dim, index, _cast_like(zero, self))
+        lone = zero & (index_select(zeros, dim, index) == 1)
+        filled = masked_fill(source, lone, 1)
+        others = index_reduce(self, dim, index, filled, reduce, include_self=include_self)
+        grad_source = where(
+            lone,
+            index_select(g * others, dim, index),
+            index_select(g * result, dim, index) / masked_fill(source, zero, 1),
+        )
+    elif reduce == "mean":
+        count = zeros_like(g) + 1 if include_self else zeros_like(g)
+        count = index_add(count, dim, index, zeros_like(source) + 1)
+        count = masked_fill(count, count == 0, 1)
+        grad_self = g / count
+        grad_source = index_select(g, dim, index) / index_select(count, dim, index)
+    else:
+        value = index_select(result, dim, index)
+        own, theirs = self == result, source == value
+        ties = index_add(_cast_like(own, self), dim, index, _cast_like(theirs, self))
+        shared = g / ties
+        grad_self = own * shared
+        grad_source = theirs * index_select(shared, dim, index)
+    if not include_self:
+        grad_self = index_fill_number(grad_self, dim, index, 0)
+    return grad_self, grad_source
+
+
+@operator(
+    _index_reduce,
+    "IndexReduceBackward0",
+    inplace=True,
+    samples=tuple(
+        f"index_reduce(randn(3,2), 0, tensor([0, 2, 0]), randn(3,2), '{r}')"
+        for r in ("prod", "mean", "amax", "amin")
+    ),
+)
+class index_reduce:
+    """`source` reduced into the positions of a dim that a vector of indices names."""
+
+    self__source = (
+        lambda g, self, dim, index, source, reduce, include_self, result: _index_reduce_back(
+            g, self, dim, index, source, reduce, include_self, result
+        )
+    )
+
+
+# -- by position in the flattened tensor ----------------------------------------------------------
+def _flat_positions(name: str, self: Any, index: Any) -> Any:
+    if index.dtype != np.int64:
+        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {_kind(index)}")
+    n = self.size
+    if index.size:
+        low, high = int(index.min()), int(index.max())
+        if not n:
+            raise IndexError(f"{name}(): tried to take from an empty tensor")
+        if low < -n or high >= n:
+            bad = low if low < -n else high
+            raise IndexError(f"out of range: tried to access index {bad} on a tensor of {n} elements.")
+    return index
+
+
+def _take(self: Array, index: Array) -> Array:
+    return self.reshape(-1)[_flat_positions("take", self, index)]
+
+
+@operator(
+    _take, "TakeBackward0", kind="linear", samples=("take(randn(2,3), tensor([0, 5, 5]))",)
+)
+class take:
+    """The elements at positions of the flattened tensor."""
+
+    self = lambda g, self, index: put(new_zeros(g, tuple(self.shape)), index, g, True)
+
+
+def _put(self: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
+    if source.dtype != self.dtype:
+        raise RuntimeError(
+            f"put_(): self and source expected to have the same dtype, but got self.dtype = "
+            f"{_kind(self)} and source.dtype = {_kind(source)}"
+        )
+    if source.size != index.size:
+        raise RuntimeError(
+            "put_(): Expected source and index to have the same number of elements, but got "
+            f"source.numel() = {source.size}, index.numel() = {index.size}"
+        )
+    where = _flat_positions("put_", self, index).reshape(-1)
+    made = np.array(self, order="C")
+    flat = made.reshape(-1)
+    if accumulate:
+        np.add.at(flat, where, source.reshape(-1))
+    else:
+        flat[where] = source.reshape(-1)
+    return made
+
+
+@operator(
+    _put,
+    "PutBackward0",
+    inplace=True,
+    samples=("put(randn(2,3), tensor([0, 5]), randn(2))", "put(randn(3), tensor([0, 0]), randn(2), True)"),
+)
+class put:
+    """`source` at positions of the flattened tensor; accumulate adds."""
+
+    self = lambda g, source_args, index, accumulate: (
+        g if accumulate else put(g, index, new_zeros(g, source_args), False)
+    )
+    source = lambda g, source_args, index: reshape(take(g, index), source_args)
+
+
+@function(
+    numpy=np.take_along_axis,
+    rows=[gather],
+    samples=["take_along_dim(randn(2,3), tensor([[0], [2]]), 1)", "take_along_dim(randn(3), tensor([2, 0]))"],
+)
+def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Any:
+    """The elements that `indices` names along a dim, both broadcast; without dim: flattened."""
+    if dim is None:
+        return gather(view_size(_ordered(input), (-1,)), 0, view_size(_ordered(indices), (-1,)), False)
+    if dtype_of(indices) != np.int64:
+        raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got " + _kind(indices.array))
+    if input.ndim != indices.ndim:
+        raise RuntimeError(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but "
+            f"got {input.ndim} dimensions for input, and {indices.ndim} dimensions for indices"
+        )
+    at = wrap_dim(dim, input.ndim)
+    own, theirs = list(input.shape), list(indices.shape)
+    common = list(broadcast_shape([_without(own, at), _without(theirs, at)]))
+    own_shape = (*common[:at], own[at], *common[at + 1 :])
+    index_shape = (*common[:at], theirs[at], *common[at + 1 :])
+    return gather(expand_size(input, own_shape), at, expand_size(indices, index_shape), False)
+
+
+def _without(shape: list[int], at: int) -> tuple[int, ...]:
+    return (*shape[:at], 1, *shape[at + 1 :])
+
+
+def _ordered(value: Any) -> Any:
+    return contiguous(value) if is_array(value) else value.contiguous()
+
+
+# -- a part replaced ------------------------------------------------------------------------------
+def _placed(name: str, self: Any, part: Any, src: Any, made: Any) -> Any:
+    if part.shape != src.shape:
+        raise RuntimeError(
+            f"expected src to have a size equal to the {name} of self. src size = {list(src.shape)}, "
+            f"{name} size = {list(part.shape)}"
+        )
+    part[...] = src
+    return made
+
+
+def _select_scatter(self: Array, src: Array, dim: int, index: int) -> Array:
+    made = copied(self)
+    return _placed("slice", self, select(made, dim, index), src, made)
+
+
+@operator(
+    _select_scatter,
+    "SelectScatterBackward0",
+    kind="linear",
+    samples=("select_scatter(randn(2,3), randn(3), 0, 1)",),
+)
+class select_scatter:
+    """`input` with one position of a dim replaced by `src`."""
+
+    self = lambda g, src_args, dim, index: select_scatter(g, new_zeros(g, src_args), dim, index)
+    src = lambda g, dim, index: select(g, dim, index)
+
+
+def _slice_scatter(
+    self: Array, src: Array, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Array:
+    made = copied(self)
+    return _placed("slice", self, slice_(made, dim, start, end, step), src, made)
+
+
+@operator(
+    _slice_scatter,
+    "SliceScatterBackward0",
+    kind="linear",
+    samples=("slice_scatter(randn(4), randn(2), 0, 1, 3)",),
+)
+class slice_scatter:
+    """`input` with a slice of a dim replaced by `src`."""
+
+    self = lambda g, src_args, dim, start, end, step: slice_scatter(
+        g, new_zeros(g, src_args), dim, start, end, step
+    )
+    src = lambda g, dim, start, end, step: slice_(g, dim, start, end, step)
+
+
+def _diagonal_scatter(
+    self: Array, src: Array, offset: int = 0, dim1: int = 0, dim2: int = 1
+) -> Array:
+    made = copied(self)
+    return _placed("slice", self, diagonal(made, offset, dim1, dim2), src, made)
+
+
+@operator(
+    _diagonal_scatter,
+    "DiagonalScatterBackward0",
+    kind="linear",
+    samples=("diagonal_scatter(randn(3,3), randn(3))",),
+)
+class diagonal_scatter:
+    """`input` with a diagonal replaced by `src`."""
+
+    self = lambda g, src_args, offset, dim1, dim2: diagonal_scatter(
+        g, new_zeros(g, src_args), offset, dim1, dim2
+    )
+    src = lambda g, offset, dim1, dim2: diagonal(g, offset, dim1, dim2)
+
+
+def _as_strided_scatter(
+    self: Array, src: Array, size: Any, stride: Any, storage_offset: int | None = None
+) -> Array:
+    made = np.array(self, order="C") if self.flags.c_contiguous else copied(self)
+    part = as_strided_array(made, size, stride, storage_offset)
+    return _placed("slice", self, part, src, made)
+
+
+def _as_strided_scatter_back(g: Any, src_shape: Any, size: Any, stride: Any, offset: Any) -> Any:
+    return as_strided_scatter_of(_ordered(g), new_zeros(g, src_shape), size, stride, offset)
+
+
+@operator(_as_strided_scatter, "AsStridedScatterBackward0", kind="linear", public=False)
+class as_strided_scatter_of:
+    self = lambda g, src_args, size, stride, storage_offset: _as_strided_scatter_back(
+        g, src_args, size, stride, storage_offset
+    )
+    src = lambda g, size, stride, storage_offset: as_strided_size(
+        _ordered(g), size, stride, storage_offset
+    )
+
+
+@function(
+    rows=[as_strided_scatter_of],
+    samples=["as_strided_scatter(randn(2,3), randn(2,2), (2,2), (1,2))"],
+)
+def as_strided_scatter(
+    input: Array, src: Array, size: Any, stride: Any, storage_offset: Any = None
+) -> Any:
+    """`input` with the elements of a strided view replaced by `src`."""
+    return as_strided_scatter_of(input, src, tuple(size), tuple(stride), storage_offset)
+
+
+subscript.install()

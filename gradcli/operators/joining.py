@@ -1,0 +1,648 @@
+"""Tensors joined, repeated, rotated and cut along their diagonals: results in fresh memory."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import accumulate
+from operator import index as to_int
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes
+from gradcli.engine.tensor import Tensor, wrap, wrap_dim
+from gradcli.operators.helpers import new_zeros
+from gradcli.operators.shapes import (
+    diagonal,
+    diagonal_backward,
+    expand_size,
+    reshape,
+    select,
+    slice_,
+    squeeze_dim,
+    unsqueeze,
+    view_size,
+)
+from gradcli.operators.strides import contiguous, copied, integers, unique_dims
+from gradcli.operators.table import Array, Arrays, function, is_array, operator
+
+
+# -- one after the other --------------------------------------------------------------------------
+def _cat(tensors: Arrays, dim: int = 0) -> Array:
+    if not tensors:
+        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    for i, a in enumerate(tensors):
+        if not a.ndim:
+            raise RuntimeError(
+                f"zero-dimensional tensor (at position {i}) cannot be concatenated"
+            )
+    kept = [a for a in tensors if a.shape != (0,)]
+    if not kept:
+        return tensors[0].copy()
+    first = kept[0]
+    at = wrap_dim(dim, first.ndim)
+    for i, a in enumerate(tensors):
+        if a.shape == (0,):
+            continue
+        if a.ndim != first.ndim:
+            raise RuntimeError(
+                "Tensors must have same number of dimensions: got "
+                f"{first.ndim} and {a.ndim}"
+            )
+        for d in range(a.ndim):
+            if d != at and a.shape[d] != first.shape[d]:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {at}. Expected size "
+                    f"{first.shape[d]} but got size {a.shape[d]} for tensor number {i} in the list."
+                )
+    return contiguous(np.concatenate(kept, at))
+
+
+def _cat_back(g: Any, shapes: Any, dim: int, mask: tuple[bool, ...]) -> list[Any]:
+    found: list[Any] = []
+    start = 0
+    at = dim % g.ndim
+    for shape, wanted in zip(shapes, mask, strict=True):
+        if shape == (0,):
+            found.append(new_zeros(g, (0,)) if wanted else None)
+            continue
+        end = start + shape[at]
+        found.append(slice_(g, at, start, end, 1) if wanted else None)
+        start = end
+    return found
+
+
+@operator(
+    _cat,
+    "CatBackward0",
+    kind="linear",
+    types="common",
+    aliases="concat concatenate",
+    method=False,
+    numpy=np.concatenate,
+    samples=("cat([randn(2,3), randn(1,3)])", "cat([randn(2,3), randn(2,2)], dim=-1)"),
+)
+class cat:
+    """The tensors one after the other along a dim."""
+
+    tensors = lambda g, tensors_args, dim, mask: _cat_back(g, tensors_args, dim, mask)
+
+
+def _stack(tensors: Arrays, dim: int = 0) -> Array:
+    if not tensors:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    first = tensors[0]
+    at = wrap_dim(dim, first.ndim + 1)
+    for i, a in enumerate(tensors):
+        if a.shape != first.shape:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry "
+                f"0 and {list(a.shape)} at entry {i}"
+            )
+    made = np.empty((*first.shape[:at], len(tensors), *first.shape[at:]), first.dtype)
+    before = (slice(None),) * at
+    for i, a in enumerate(tensors):
+        made[(*before, i)] = a
+    return made
+
+
+@operator(
+    _stack,
+    "StackBackward0",
+    kind="linear",
+    types="common",
+    method=False,
+    numpy=np.stack,
+    samples=("stack([randn(2,3), randn(2,3)])", "stack([randn(3), randn(3)], dim=-1)"),
+)
+class stack:
+    """The tensors along a new dim."""
+
+    tensors = lambda g, dim, mask: [
+        select(g, dim, i) if wanted else None for i, wanted in enumerate(mask)
+    ]
+
+
+def _listed(name: str, tensors: Any) -> list[Any]:
+    if not isinstance(tensors, (tuple, list)):
+        raise TypeError(
+            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not "
+            f"{type(tensors).__name__}"
+        )
+    if not tensors:
+        raise RuntimeError(f"{name} expects a non-empty TensorList")
+    return list(tensors)
+
+
+@function(method=False, numpy=np.hstack, rows=[cat], samples=["hstack([randn(3), randn(2)])"])
+def hstack(tensors: Arrays) -> Any:
+    """The tensors side by side: along the second dim (vectors: the first)."""
+    given = [_atleast_1d(t) for t in _listed("hstack", tensors)]
+    return cat(given, 0 if given[0].ndim == 1 else 1)
+
+
+@function(
+    aliases="row_stack", method=False, numpy=np.vstack, rows=[cat], samples=["vstack([randn(3), randn(2,3)])"]
+)
+def vstack(tensors: Arrays) -> Any:
+    """The tensors one above the other, vectors as rows."""
+    return cat([_atleast_2d(t) for t in _listed("vstack", tensors)], 0)
+
+
+@function(method=False, rows=[cat], samples=["dstack([randn(3), randn(3)])"])
+def dstack(tensors: Arrays) -> Any:
+    """The tensors behind each other: along the third dim."""
+    return cat([_atleast_3d(t) for t in _listed("dstack", tensors)], 2)
+
+
+@function(method=False, rows=[cat], samples=["column_stack([randn(3), randn(3,2)])"])
+def column_stack(tensors: Arrays) -> Any:
+    """The tensors side by side, vectors as columns."""
+    given = [
+        t if t.ndim > 1 else reshape(t, (-1 if t.ndim else 1, 1)) if t.ndim else reshape(t, (1, 1))
+        for t in _listed("column_stack", tensors)
+    ]
+    return cat(given, 1)
+
+
+# -- at least so many dims ------------------------------------------------------------------------
+def _atleast_1d(t: Any) -> Any:
+    return t if t.ndim else reshape(t, (1,))
+
+
+def _atleast_2d(t: Any) -> Any:
+    if t.ndim > 1:
+        return t
+    return unsqueeze(t, 0) if t.ndim else reshape(t, (1, 1))
+
+
+def _atleast_3d(t: Any) -> Any:
+    if t.ndim > 2:
+        return t
+    if t.ndim == 2:
+        return unsqueeze(t, -1)
+    return unsqueeze(unsqueeze(t, 0), -1) if t.ndim else reshape(t, (1, 1, 1))
+
+
+def _each(change: Any, tensors: tuple[Any, ...]) -> Any:
+    if len(tensors) == 1:
+        if isinstance(tensors[0], (tuple, list)):
+            return tuple(change(t) for t in tensors[0])
+        return change(tensors[0])
+    return tuple(change(t) for t in tensors)
+
+
+@function(method=False, rows=[view_size], samples=["atleast_1d(randn(()))"])
+def atleast_1d(*tensors: Array) -> Any:
+    """Numbers as vectors of one element."""
+    return _each(_atleast_1d, tensors)
+
+
+@function(method=False, rows=[unsqueeze], samples=["atleast_2d(randn(3))"])
+def atleast_2d(*tensors: Array) -> Any:
+    """Numbers and vectors as matrices of one row."""
+    return _each(_atleast_2d, tensors)
+
+
+@function(method=False, rows=[unsqueeze], samples=["atleast_3d(randn(2,3))"])
+def atleast_3d(*tensors: Array) -> Any:
+    """What has fewer dims, with three of them."""
+    return _each(_atleast_3d, tensors)
+
+
+# -- repeated -------------------------------------------------------------------------------------
+def _repeat(self: Array, repeats: Any) -> Array:
+    if len(repeats) < self.ndim:
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
+            "tensor"
+        )
+    if any(n < 0 for n in repeats):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(repeats)}")
+    return np.tile(self, repeats) if repeats else self.copy()
+
+
+def _repeat_back(g: Any, repeats: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
+    if 0 in repeats:
+        return new_zeros(g, sizes)
+    lead = g.ndim - len(sizes)
+    for _ in range(lead):
+        g = g.sum(0)
+    shape: list[int] = []
+    summed: list[int] = []
+    for n, size in zip(repeats[lead:], sizes, strict=True):
+        if n != 1:
+            summed.append(len(shape))
+            shape.append(n)
+        shape.append(size)
+    if not summed:
+        return g
+    return reshape(g, tuple(shape)).sum(tuple(summed))
+
+
+@operator(_repeat, "RepeatBackward0", kind="linear", public=False)
+class repeat_by:
+    self = lambda g, repeats, self_sym_sizes: _repeat_back(g, repeats, self_sym_sizes)
+
+
+@function(rows=[repeat_by], samples=["repeat(randn(2,3), (2,1))", "repeat(randn(3), (2,2))"])
+def repeat(input: Array, repeats: Any, *more: int) -> Any:
+    """The tensor repeated along its dims, new ones in front."""
+    return repeat_by(input, integers("repeat", "repeats", repeats, more))
+
+
+@function(numpy=np.tile, rows=[repeat_by], samples=["tile(randn(2,3), (2,))", "tile(randn(3), (2,2))"])
+def tile(input: Array, dims: Any, *more: int) -> Any:
+    """The tensor repeated along its dims, counted from the last."""
+    given = integers("tile", "dims", dims, more)
+    return repeat_by(input, (1,) * (input.ndim - len(given)) + given)
+
+
+def _counts(repeats: Any) -> Any:
+    array = repeats.array if isinstance(repeats, Tensor) else np.asarray(repeats)
+    if array.ndim > 1:
+        raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+    if array.dtype not in (np.int32, np.int64):
+        raise RuntimeError("repeats has to be Long or Int tensor")
+    if (array < 0).any():
+        raise RuntimeError("repeats can not be negative")
+    return array
+
+
+@function(
+    rows=[expand_size],
+    numpy=np.repeat,
+    samples=["repeat_interleave(randn(2,3), 2)", "repeat_interleave(randn(2,3), 2, dim=1)"],
+)
+def repeat_interleave(input: Array, repeats: Any = None, dim: int | None = None, *, output_size: Any = None) -> Any:
+    """Each element (or position of a dim) repeated in place."""
+    if repeats is None:
+        return wrap(np.repeat(np.arange(len(input)), _counts(input)))
+    if isinstance(repeats, int):
+        return _repeat_each(input, repeats, dim)
+    counts = _counts(repeats)
+    from gradcli.operators.indexing import index_select
+
+    if dim is None:
+        input, dim = _flat(input), 0
+    n = input.shape[wrap_dim(dim, input.ndim)]
+    if counts.size == 1:
+        counts = np.broadcast_to(counts.reshape(-1), (n,))
+    elif counts.size != n:
+        raise RuntimeError(
+            "repeats must have the same size as input along dim, but got repeats.size(0) = "
+            f"{counts.size} and input.size({dim}) = {n}"
+        )
+    where = np.repeat(np.arange(n), counts)
+    return index_select(input, dim, where if is_array(input) else wrap(where))
+
+
+def _flat(input: Any) -> Any:
+    from gradcli.operators.shapes import flatten
+
+    return flatten(input)
+
+
+def _repeat_each(input: Any, times: int, dim: int | None) -> Any:
+    if dim is None:
+        input, dim = _flat(input), 0
+    if times < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    at = wrap_dim(dim, input.ndim)
+    input = unsqueeze(input, at + 1)
+    shape = tuple(input.shape)
+    input = expand_size(input, (*shape[: at + 1], times, *shape[at + 2 :]))
+    if isinstance(input, Tensor):
+        from gradcli.operators.casting import clone_as
+
+        input = clone_as(input, "contiguous")
+    return reshape(input, (*shape[:at], shape[at] * times, *shape[at + 2 :]))
+
+
+# -- turned ---------------------------------------------------------------------------------------
+def _flip(self: Array, dims: Any) -> Array:
+    at = unique_dims(dims, self.ndim)
+    out = copied(self)
+    return np.flip(self, at) if is_scalar(self) else _filled(out, np.flip(self, at))
+
+
+def is_scalar(value: Any) -> bool:
+    """True for NumPy scalars and 0-d arrays."""
+    return not value.ndim
+
+
+def _filled(made: Any, values: Any) -> Any:
+    made[...] = values
+    return made
+
+
+@operator(_flip, "FlipBackward0", kind="linear", public=False)
+class flip_dims:
+    self = lambda g, dims: flip_dims(g, dims)
+
+
+@function(numpy=np.flip, rows=[flip_dims], samples=["flip(randn(2,3), 0)", "flip(randn(2,3), (0,1))"])
+def flip(input: Array, dims: Any, *more: int) -> Any:
+    """The order along dims reversed."""
+    return flip_dims(input, integers("flip", "dims", dims, more))
+
+
+@function(numpy=np.fliplr, rows=[flip_dims], samples=["fliplr(randn(2,3))"])
+def fliplr(input: Array) -> Any:
+    """Columns in reverse order."""
+    if input.ndim < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return flip_dims(input, (1,))
+
+
+@function(numpy=np.flipud, rows=[flip_dims], samples=["flipud(randn(2,3))"])
+def flipud(input: Array) -> Any:
+    """Rows in reverse order."""
+    if input.ndim < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return flip_dims(input, (0,))
+
+
+def _roll(self: Array, shifts: Any, dims: Any = ()) -> Array:
+    if not shifts:
+        raise RuntimeError("`shifts` required")
+    if not dims and len(shifts) == 1:
+        return contiguous(np.roll(self, shifts[0]))
+    if len(shifts) != len(dims):
+        raise RuntimeError(
+            f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
+        )
+    return contiguous(np.roll(self, shifts, tuple(wrap_dim(d, self.ndim) for d in dims)))
+
+
+@operator(_roll, "RollBackward0", kind="linear", public=False)
+class roll_by:
+    self = lambda g, shifts, dims: roll_by(g, tuple(-n for n in reversed(shifts)), dims[::-1])
+
+
+@function(numpy=np.roll, rows=[roll_by], samples=["roll(randn(2,3), 1)", "roll(randn(2,3), (1,2), (0,1))"])
+def roll(input: Array, shifts: Any, dims: Any = None) -> Any:
+    """Elements moved along dims, round the end."""
+    return roll_by(
+        input,
+        integers("roll", "shifts", shifts),
+        () if dims is None else integers("roll", "dims", dims),
+    )
+
+
+def _rot90(self: Array, k: int = 1, dims: Any = (0, 1)) -> Array:
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if self.ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {self.ndim}")
+    if dims[0] == dims[1] or abs(dims[0] - dims[1]) == self.ndim:
+        raise RuntimeError(
+            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
+        )
+    a, b = (wrap_dim(d, self.ndim) for d in dims)
+    k %= 4
+    if k == 1:
+        return _flip(self, (b,)).swapaxes(a, b)
+    if k == 2:
+        return _flip(self, (a, b))
+    return _flip(self, (a,)).swapaxes(a, b) if k == 3 else copied(self)
+
+
+@operator(_rot90, "Rot90Backward0", kind="linear", public=False)
+class rot90_by:
+    self = lambda g, k, dims: rot90_by(g, -k, dims)
+
+
+@function(numpy=np.rot90, rows=[rot90_by], samples=["rot90(randn(2,3))", "rot90(randn(2,3,3), 2, (1,2))"])
+def rot90(input: Array, k: int = 1, dims: Any = (0, 1)) -> Any:
+    """Turned by k quarters in the plane of two dims."""
+    return rot90_by(input, to_int(k), integers("rot90", "dims", dims))
+
+
+# -- triangles and diagonals ----------------------------------------------------------------------
+def _tril(self: Array, diagonal: int = 0) -> Array:
+    if self.ndim < 2:
+        raise RuntimeError("tril: input tensor must have at least 2 dimensions")
+    return contiguous(np.tril(self, diagonal))
+
+
+def _triu(self: Array, diagonal: int = 0) -> Array:
+    if self.ndim < 2:
+        raise RuntimeError("triu: input tensor must have at least 2 dimensions")
+    return contiguous(np.triu(self, diagonal))
+
+
+@operator(
+    _tril,
+    "TrilBackward0",
+    kind="linear",
+    inplace=True,
+    numpy=np.tril,
+    samples=("tril(randn(3,3))", "tril(randn(2,3,3), -1)"),
+)
+class tril:
+    """The lower triangle; 0 above."""
+
+    self = lambda g, diagonal: tril(g, diagonal)
+
+
+@operator(
+    _triu,
+    "TriuBackward0",
+    kind="linear",
+    inplace=True,
+    numpy=np.triu,
+    samples=("triu(randn(3,3))", "triu(randn(2,3,3), 1)"),
+)
+class triu:
+    """The upper triangle; 0 below."""
+
+    self = lambda g, diagonal: triu(g, diagonal)
+
+
+def _diag_embed(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
+    ndim = self.ndim + 1
+    a, b = wrap_dim(dim1, ndim), wrap_dim(dim2, ndim)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    side = self.shape[-1] + abs(offset)
+    shape = list(self.shape[:-1])
+    for d in sorted((a, b)):
+        shape.insert(d, side)
+    made = np.zeros(shape, self.dtype)
+    diagonal(made, offset, dim1, dim2)[...] = self
+    return made
+
+
+@operator(
+    _diag_embed,
+    "DiagEmbedBackward0",
+    kind="linear",
+    samples=("diag_embed(randn(3))", "diag_embed(randn(2,3), 1)", "diag_embed(randn(2,3), 0, 0, 2)"),
+)
+class diag_embed:
+    """Matrices with the last dim on their diagonals, 0 elsewhere."""
+
+    self = lambda g, offset, dim1, dim2: diagonal(g, offset, dim1, dim2)
+
+
+def _diagonal_copy(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
+    return diagonal(self, offset, dim1, dim2).copy()
+
+
+@operator(_diagonal_copy, "DiagonalBackward0_copy", kind="linear", name="diagonal_copy", method=False,
+          samples=("diagonal_copy(randn(3,3))",))
+class diagonal_copy:
+    """A copy of a diagonal."""
+
+    self = lambda g, self_sym_sizes, offset, dim1, dim2: diagonal_backward(
+        g, self_sym_sizes, offset, dim1, dim2
+    )
+
+
+@function(
+    numpy=np.diag, rows=[diag_embed, diagonal_copy], samples=["diag(randn(3))", "diag(randn(3,3), 1)"]
+)
+def diag(input: Array, diagonal: int = 0) -> Any:
+    """The diagonal of a matrix, or the matrix with that diagonal."""
+    if input.ndim == 1:
+        return diag_embed(input, diagonal, -2, -1)
+    if input.ndim == 2:
+        return diagonal_copy(input, diagonal, 0, 1)
+    raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
+
+
+@function(rows=[diag_embed], numpy=np.diagflat, samples=["diagflat(randn(3))", "diagflat(randn(2,2), 1)"])
+def diagflat(input: Array, offset: int = 0) -> Any:
+    """The matrix with all elements on its diagonal."""
+    flat = view_size(input.contiguous() if isinstance(input, Tensor) else contiguous(input), (-1,))
+    return diag_embed(flat, offset, -2, -1)
+
+
+def _block_diag(tensors: Arrays) -> Array:
+    blocks = []
+    for i, a in enumerate(tensors):
+        if a.ndim > 2:
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
+                f"{a.ndim} dimensions"
+            )
+        blocks.append(a.reshape((1,) * (2 - a.ndim) + a.shape))
+    made = np.zeros(
+        (sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)), blocks[0].dtype
+    )
+    row = column = 0
+    for b in blocks:
+        made[row : row + b.shape[0], column : column + b.shape[1]] = b
+        row, column = row + b.shape[0], column + b.shape[1]
+    return made
+
+
+def _block_diag_back(g: Any, shapes: Any, mask: tuple[bool, ...]) -> list[Any]:
+    found: list[Any] = []
+    full = [(1,) * (2 - len(s)) + tuple(s) for s in shapes]
+    rows = [0, *accumulate(s[0] for s in full)]
+    columns = [0, *accumulate(s[1] for s in full)]
+    for i, (shape, wanted) in enumerate(zip(shapes, mask, strict=True)):
+        if not wanted:
+            found.append(None)
+            continue
+        part = slice_(slice_(g, 0, rows[i], rows[i + 1], 1), 1, columns[i], columns[i + 1], 1)
+        if len(shape) == 1:
+            part = squeeze_dim(part, -1)
+        elif not shape:
+            part = squeeze_dim(squeeze_dim(part, -1), -1)
+        found.append(part)
+    return found
+
+
+@operator(_block_diag, "BlockDiagBackward0", kind="linear", types="common", public=False)
+class block_diag_of:
+    tensors = lambda g, tensors_args, mask: _block_diag_back(g, tensors_args, mask)
+
+
+@function(method=False, rows=[block_diag_of], samples=["block_diag(randn(2,3), randn(2), randn(()))"])
+def block_diag(*tensors: Array) -> Any:
+    """The matrix with the tensors as blocks along its diagonal."""
+    if not tensors:
+        return wrap(np.zeros((1, 0), dtypes.default.real))
+    return block_diag_of(list(tensors))
+
+
+# -- grids ----------------------------------------------------------------------------------------
+@function(
+    method=False,
+    rows=[expand_size],
+    samples=["meshgrid(randn(2), randn(3), indexing='ij')", "meshgrid(randn(2), randn(3), indexing='xy')"],
+)
+def meshgrid(*tensors: Array, indexing: str | None = None) -> Any:
+    """The coordinates of a grid: each vector along a dim of its own, repeated along the others."""
+    given = list(tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors)
+    if not given:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for i, t in enumerate(given):
+        if t.ndim > 1:
+            raise RuntimeError(
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {list(t.shape)}"
+            )
+        if i and t.dtype != given[i - 1].dtype:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+    if indexing is None:
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
+            "argument.",
+            UserWarning,
+            stacklevel=3,
+        )
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(
+            f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
+        )
+    place = list(range(len(given)))
+    if indexing == "xy" and len(given) > 1:
+        place[0], place[1] = 1, 0
+    shape = [1] * len(given)
+    for t, at in zip(given, place, strict=True):
+        shape[at] = t.shape[0] if t.ndim else 1
+    found = []
+    for t, at in zip(given, place, strict=True):
+        line = view_size(t, (1,) * at + (-1,) + (1,) * (len(given) - at - 1))
+        found.append(expand_size(line, tuple(shape)))
+    return tuple(found)
+
+
+@function(method=False, rows=[stack], samples=["cartesian_prod(randn(2), randn(3))"])
+def cartesian_prod(*tensors: Array) -> Any:
+    """All combinations of one element of each vector, as rows."""
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    for t in given:
+        if t.ndim != 1:
+            raise RuntimeError(
+                "Expect a 1D vector, but got shape " + str(list(t.shape))
+            )
+    if len(given) == 1:
+        return given[0]
+    grid = meshgrid(*given, indexing="ij")
+    from gradcli.operators.shapes import flatten
+
+    return stack([flatten(t) for t in grid], 1)
+
+
+@function(rows=[stack], samples=["combinations(randn(4))", "combinations(randn(3), 2, True)"])
+def combinations(input: Array, r: int = 2, with_replacement: bool = False) -> Any:
+    """All r-element combinations of a vector, as rows."""
+    if input.ndim != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if not r:
+        return new_zeros(input, (0,))
+    n = input.shape[0]
+    grid = meshgrid(*([input] * r), indexing="ij")
+    places = np.meshgrid(*([np.arange(n)] * r), indexing="ij")
+    mask = np.ones((n,) * r, bool)
+    for a, b in zip(places, places[1:], strict=False):
+        mask &= a <= b if with_replacement else a < b
+    from gradcli.operators.indexing import masked_select
+
+    return stack([masked_select(t, mask if is_array(t) else wrap(mask)) for t in grid], 1)

@@ -1,0 +1,252 @@
+"""What NumPy's linear algebra lacks: LU with its pivots, triangular solves, reflectors, exponentials.
+
+Plain functions on (batches of) arrays, in LAPACK's conventions. Matrices that LAPACK returns lie column
+by column in memory, as PyTorch's do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = Any
+_BLOCK = 48
+
+
+class _LinAlgError(RuntimeError):
+    """A factorisation or a solve that the input does not allow (`torch.linalg.LinAlgError`)."""
+
+
+LinAlgError = _LinAlgError
+LinAlgError.__module__ = "torch._C"
+
+
+def by_columns(a: Array) -> Array:
+    """The same matrices with columns contiguous in memory."""
+    return np.ascontiguousarray(a.mT).mT
+
+
+def adjoint(a: Array) -> Array:
+    """The matrices transposed and conjugated."""
+    return a.mT.conj() if a.dtype.kind == "c" else a.mT
+
+
+# -- LU -------------------------------------------------------------------------------------------
+def _size(a: Array) -> Array:
+    """LAPACK's cheap measure of a number's size."""
+    return np.abs(a) if a.dtype.kind != "c" else np.abs(a.real) + np.abs(a.imag)
+
+
+def _panel(lu: Array, pivots: Array, start: int, stop: int) -> None:
+    """Eliminate the columns start..stop of a batch, rows swapped over the whole width."""
+    batch = np.arange(lu.shape[0])
+    for j in range(start, stop):
+        p = _size(lu[:, j:, j]).argmax(1) + j
+        pivots[:, j] = p + 1
+        top = lu[:, j].copy()
+        lu[:, j] = lu[batch, p]
+        lu[batch, p] = top
+        d = lu[:, j, j]
+        lu[:, j + 1 :, j] /= np.where(d == 0, 1, d)[:, None]
+        lu[:, j + 1 :, j + 1 : stop] -= lu[:, j + 1 :, j, None] * lu[:, None, j, j + 1 : stop]
+
+
+def lu_factor(a: Array) -> tuple[Array, Array]:
+    """(LU, pivots): both factors in one matrix, pivots counted from 1 as LAPACK's."""
+    *batch, m, n = a.shape
+    k = min(m, n)
+    lu = a.reshape(int(np.prod(batch)), m, n).copy()
+    pivots = np.empty((lu.shape[0], k), np.int32)
+    with np.errstate(all="ignore"):
+        for start in range(0, k, _BLOCK):
+            stop = min(start + _BLOCK, k)
+            _panel(lu, pivots, start, stop)
+            if stop < n:
+                right = lu[:, start:stop, stop:]
+                lower = np.tril(lu[:, start:stop, start:stop], -1)
+                right[...] = np.linalg.solve(lower + np.eye(stop - start, dtype=a.dtype), right)
+                if stop < m:
+                    lu[:, stop:, stop:] -= lu[:, stop:, start:stop] @ right
+    return by_columns(lu.reshape(a.shape)), pivots.reshape(*batch, k)
+
+
+def permutation(pivots: Array, m: int) -> Array:
+    """The order of rows that a sequence of swaps makes."""
+    *batch, k = pivots.shape
+    flat = pivots.reshape(int(np.prod(batch)), k) - 1
+    order = np.tile(np.arange(m), (flat.shape[0], 1))
+    rows = np.arange(flat.shape[0])
+    for j in range(k):
+        p = flat[:, j]
+        top = order[:, j].copy()
+        order[:, j] = order[rows, p]
+        order[rows, p] = top
+    return order.reshape(*batch, m)
+
+
+def unpack(lu: Array, pivots: Array) -> tuple[Array, Array, Array]:
+    """(P, L, U) with A = P @ L @ U."""
+    *batch, m, n = lu.shape
+    k = min(m, n)
+    lower = np.tril(lu[..., :k], -1) + np.eye(m, k, dtype=lu.dtype)
+    upper = np.triu(lu[..., :k, :])
+    order = permutation(pivots, m)
+    p = np.zeros((*batch, m, m), lu.dtype)
+    np.put_along_axis(p, order[..., None, :], 1, -2)
+    return p, lower, upper
+
+
+def first_zero(lu: Array) -> Array:
+    """LAPACK's info: the first diagonal element of U that is zero, counted from 1; 0 if none is."""
+    zero = lu.diagonal(0, -2, -1) == 0
+    found = zero.argmax(-1) + 1 if zero.shape[-1] else np.zeros(zero.shape[:-1], int)
+    return np.where(zero.any(-1), found, 0).astype(np.int32)
+
+
+def solve_lu(lu: Array, pivots: Array, b: Array, *, left: bool = True, adjoint_: bool = False) -> Array:
+    """Solve A X = B (or X A = B, or with A's adjoint) from A's factors."""
+    if not left:
+        turned = solve_lu(lu, pivots, adjoint(b), left=True, adjoint_=not adjoint_)
+        return adjoint(turned)
+    n = lu.shape[-1]
+    order = permutation(pivots, n)
+    batch = np.broadcast_shapes(lu.shape[:-2], b.shape[:-2])
+    b = np.broadcast_to(b, (*batch, *b.shape[-2:]))
+    order = np.broadcast_to(order, (*batch, n))[..., None]
+    if not adjoint_:
+        x = np.take_along_axis(b, order, -2)
+        x = solve_triangular(lu, x, upper=False, unit=True)
+        return by_columns(solve_triangular(lu, x, upper=True))
+    turned_lu = adjoint(lu)
+    x = solve_triangular(turned_lu, b, upper=False)
+    x = solve_triangular(turned_lu, x, upper=True, unit=True)
+    out = np.empty_like(x)
+    np.put_along_axis(out, np.broadcast_to(order, x.shape), x, -2)
+    return by_columns(out)
+
+
+# -- triangles ------------------------------------------------------------------------------------
+def solve_triangular(
+    a: Array, b: Array, *, upper: bool, left: bool = True, unit: bool = False
+) -> Array:
+    """Solve A X = B (left) or X A = B, reading one triangle of A; division by zero gives infinities."""
+    if not left:
+        return solve_triangular(a.mT, b.mT, upper=not upper, unit=unit).mT
+    triangle = np.triu(a, int(unit)) if upper else np.tril(a, -int(unit))
+    if unit:
+        triangle = triangle + np.eye(a.shape[-1], dtype=a.dtype)
+    if 0 in a.shape or 0 in b.shape:
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        return np.zeros((*batch, *b.shape[-2:]), b.dtype)
+    try:
+        return by_columns(np.linalg.solve(triangle, b))
+    except np.linalg.LinAlgError:
+        return _substitute(triangle, b, upper)
+
+
+def _substitute(a: Array, b: Array, upper: bool) -> Array:
+    n = a.shape[-1]
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    x = np.broadcast_to(b, (*batch, *b.shape[-2:])).copy()
+    with np.errstate(all="ignore"):
+        for i in reversed(range(n)) if upper else range(n):
+            x[..., i, :] /= a[..., i, i, None]
+            rows = slice(0, i) if upper else slice(i + 1, n)
+            x[..., rows, :] -= a[..., rows, i, None] * x[..., None, i, :]
+    return by_columns(x)
+
+
+def solve(a: Array, b: Array) -> Array:
+    """Solve A X = B; infinities where A is singular."""
+    try:
+        return np.linalg.solve(a, b)
+    except np.linalg.LinAlgError:
+        return solve_lu(*lu_factor(a), b)
+
+
+# -- Cholesky -------------------------------------------------------------------------------------
+def cholesky(a: Array, upper: bool) -> tuple[Array, Array]:
+    """(factor, info): info is the order of the first leading minor that is not positive, or 0."""
+    lower_of = adjoint(a) if upper else a
+    try:
+        factor = np.linalg.cholesky(lower_of)
+        info = np.zeros(a.shape[:-2], np.int32)
+    except np.linalg.LinAlgError:
+        factor, info = _cholesky_by_columns(lower_of)
+    factor = adjoint(factor) if upper else factor
+    return by_columns(factor), info
+
+
+def _cholesky_by_columns(a: Array) -> tuple[Array, Array]:
+    n = a.shape[-1]
+    flat = np.tril(a).reshape(-1, n, n).copy()
+    info = np.zeros(flat.shape[0], np.int32)
+    for k, matrix in enumerate(flat):
+        for j in range(n):
+            row = matrix[j, :j]
+            d = (matrix[j, j] - (row * row.conj()).sum()).real
+            if not d > 0:
+                info[k] = j + 1
+                break
+            matrix[j, j] = np.sqrt(d)
+            rest = matrix[j + 1 :, j] - matrix[j + 1 :, :j] @ row.conj()
+            matrix[j + 1 :, j] = rest / matrix[j, j]
+    return flat.reshape(a.shape), info.reshape(a.shape[:-2])
+
+
+# -- reflectors -----------------------------------------------------------------------------------
+def reflectors(a: Array) -> Array:
+    """The vectors of Householder reflectors that QR leaves below the diagonal, with their ones."""
+    m, n = a.shape[-2:]
+    return np.tril(a, -1) + np.eye(m, n, dtype=a.dtype)
+
+
+def householder_product(a: Array, tau: Array) -> Array:
+    """The first columns of H_1 H_2 ... H_k, where H_i = I - tau_i v_i v_i^H."""
+    m, n = a.shape[-2:]
+    v = reflectors(a)
+    q = np.broadcast_to(np.eye(m, n, dtype=a.dtype), (*a.shape[:-2], m, n)).copy()
+    for i in reversed(range(tau.shape[-1])):
+        column = v[..., i, None]
+        q -= tau[..., i, None, None] * column @ (adjoint(column) @ q)
+    return by_columns(q)
+
+
+# -- the exponential ------------------------------------------------------------------------------
+_PADE = (
+    *(64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0),
+    *(129060195264000.0, 10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0),
+    *(40840800.0, 960960.0, 16380.0, 182.0, 1.0),
+)
+_LIMIT = 5.371920351148152  # up to this 1-norm the approximant is exact to rounding
+
+
+def expm(a: Array) -> Array:
+    """The exponential of square matrices: scaling, a Pade approximant of degree 13, squaring."""
+    n = a.shape[-1]
+    if a.size == 0:
+        return a.copy()
+    if n == 1:
+        return np.exp(a)
+    norm = np.abs(a).sum(-2).max(-1)
+    with np.errstate(all="ignore"):
+        steps = np.ceil(np.log2(np.maximum(norm, 1e-300) / _LIMIT))
+    steps = np.where(np.isfinite(norm), np.maximum(steps, 0), 0).astype(int)
+    x = a / (2.0 ** steps)[..., None, None].astype(a.real.dtype)
+    one = np.eye(n, dtype=a.dtype)
+    x2 = x @ x
+    x4 = x2 @ x2
+    x6 = x4 @ x2
+    b = _PADE
+    odd = x @ (
+        x6 @ (b[13] * x6 + b[11] * x4 + b[9] * x2)
+        + (b[7] * x6 + b[5] * x4 + b[3] * x2 + b[1] * one)
+    )
+    even = x6 @ (b[12] * x6 + b[10] * x4 + b[8] * x2) + (
+        b[6] * x6 + b[4] * x4 + b[2] * x2 + b[0] * one
+    )
+    out = solve(even - odd, even + odd).astype(a.dtype, copy=False)
+    for step in range(int(steps.max(initial=0))):
+        out = np.where((steps > step)[..., None, None], out @ out, out)
+    return out

@@ -1,0 +1,731 @@
+"""`torch.linalg`: functions that pick and compose the rows of products and decompositions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes
+from gradcli.engine.tensor import Tensor, wrap, wrap_dim
+from gradcli.operators import decompositions as rows
+from gradcli.operators import lapack
+from gradcli.operators.products import matmul, mm
+from gradcli.operators.return_types import return_type
+from gradcli.operators.table import CONSTANTS, Array, function, resolve
+
+CONSTANTS["linalg.LinAlgError"] = lapack.LinAlgError
+
+_REGULAR = "randn(3,3) + 3*eye(3)"
+_POSITIVE = "eye(3)*3 + randn(3,3)*0 + ones(3,3)"
+_SYMMETRIC = "randn(3,3) + diag(tensor([1., 5., 9.]))"
+
+_INV_EX = return_type("linalg_inv_ex", "inverse info")
+_SOLVE_EX = return_type("linalg_solve_ex", "result info")
+_SLOGDET = return_type("linalg_slogdet", "sign logabsdet")
+_SLOGDET_OLD = return_type("slogdet", "sign logabsdet")
+_CHOLESKY_EX = return_type("linalg_cholesky_ex", "L info")
+_QR = return_type("linalg_qr", "Q R")
+_QR_OLD = return_type("qr", "Q R")
+_EIGH = return_type("linalg_eigh", "eigenvalues eigenvectors")
+_EIG = return_type("linalg_eig", "eigenvalues eigenvectors")
+_SVD = return_type("linalg_svd", "U S Vh")
+_SVD_OLD = return_type("svd", "U S V")
+_LSTSQ = return_type("linalg_lstsq", "solution residuals rank singular_values")
+_TRIANGULAR = return_type("triangular_solve", "solution cloned_coefficient")
+_LU = return_type("linalg_lu", "P L U")
+_LU_UNPACK = return_type("lu_unpack", "P L U")
+_LU_FACTOR = return_type("linalg_lu_factor", "LU pivots")
+_LU_FACTOR_EX = return_type("linalg_lu_factor_ex", "LU pivots info")
+
+
+def _values(x: Any) -> Any:
+    """The array of a tensor, for decisions."""
+    return x.array if isinstance(x, Tensor) else x
+
+
+def _mT(x: Any) -> Any:  # noqa: N802 - PyTorch's name
+    return x.transpose(-2, -1)
+
+
+# -- determinants ---------------------------------------------------------------------------------
+@function(
+    name="linalg.det",
+    method=False,
+    rows=[rows.det_row],
+    samples=[f"linalg.det({_REGULAR})", "linalg.det(randn(2,3,3))", "linalg.det(randn(0,0))"],
+)
+def linalg_det(A: Array) -> Any:  # noqa: N803
+    """The determinants of square matrices."""
+    return rows.det_row(A)[0]
+
+
+@function(rows=[rows.det_row], samples=[f"det({_REGULAR})"], numpy=np.linalg.det)
+def det(input: Array) -> Any:
+    """The determinants of square matrices."""
+    return rows.det_row(input)[0]
+
+
+@function(
+    name="linalg.slogdet",
+    method=False,
+    rows=[rows.slogdet_row],
+    samples=[f"linalg.slogdet({_REGULAR})"],
+)
+def linalg_slogdet(A: Array) -> Any:  # noqa: N803
+    """(sign, logabsdet): the determinants' signs and logarithms of absolute values."""
+    return _SLOGDET(rows.slogdet_row(A)[:2])
+
+
+@function(rows=[rows.slogdet_row], samples=[f"slogdet({_REGULAR})"])
+def slogdet(input: Array) -> Any:
+    """(sign, logabsdet), see linalg.slogdet."""
+    return _SLOGDET_OLD(rows.slogdet_row(input)[:2])
+
+
+@function(rows=[rows.slogdet_row], samples=[f"logdet(eye(3)*3 + randn(3,3)*0.1)"])
+def logdet(input: Array) -> Any:
+    """The logarithm of the determinant; NaN where it is negative."""
+    sign, logabsdet = rows.slogdet_row(input)[:2]
+    if _values(input).dtype.kind == "c":
+        return sign.log() + logabsdet
+    return resolve("where")(sign == -1.0, float("nan"), logabsdet)
+
+
+# -- inverses and solves --------------------------------------------------------------------------
+def _inverse(A: Any, name: str) -> Any:  # noqa: N803
+    inverse, info = rows.inv_ex(A)
+    rows.refuse_failed(name, _values(info), rows.INVERSE_FAILED)
+    return inverse
+
+
+@function(
+    name="linalg.inv",
+    method=False,
+    rows=[rows.inv_ex],
+    samples=[f"linalg.inv({_REGULAR})", "linalg.inv(eye(2) + rand(4,2,2))"],
+)
+def linalg_inv(A: Array) -> Any:  # noqa: N803
+    """The inverses of square matrices."""
+    return _inverse(A, "linalg.inv")
+
+
+@function(aliases="linalg.inverse", rows=[rows.inv_ex], samples=[f"inverse({_REGULAR})"])
+def inverse(input: Array) -> Any:
+    """The inverses of square matrices, see linalg.inv."""
+    return _inverse(input, "linalg.inv")
+
+
+@function(name="linalg.inv_ex", method=False, rows=[rows.inv_ex], samples=[f"linalg.inv_ex({_REGULAR})"])
+def linalg_inv_ex(A: Array, *, check_errors: bool = False) -> Any:  # noqa: N803
+    """(inverse, info): as linalg.inv, reporting failures instead of raising."""
+    return _INV_EX(rows.inv_ex(A, check_errors=check_errors))
+
+
+@function(
+    name="linalg.solve",
+    method=False,
+    numpy=np.linalg.solve,
+    rows=[rows.solve_ex],
+    samples=[
+        f"linalg.solve({_REGULAR}, randn(3))",
+        f"linalg.solve({_REGULAR}, randn(3,2))",
+        f"linalg.solve({_REGULAR}, randn(2,3), left=False)",
+    ],
+)
+def linalg_solve(A: Array, B: Array, *, left: bool = True) -> Any:  # noqa: N803
+    """X with A X = B (or X A = B)."""
+    result, _, _, info = rows.solve_ex(A, B, left=left)
+    rows.refuse_failed("torch.linalg.solve", _values(info), rows.SOLVE_FAILED)
+    return result
+
+
+@function(
+    name="linalg.solve_ex",
+    method=False,
+    rows=[rows.solve_ex],
+    samples=[f"linalg.solve_ex({_REGULAR}, randn(3))"],
+)
+def linalg_solve_ex(A: Array, B: Array, *, left: bool = True, check_errors: bool = False) -> Any:  # noqa: N803
+    """(result, info): as linalg.solve, reporting failures instead of raising."""
+    result, _, _, info = rows.solve_ex(A, B, left=left, check_errors=check_errors)
+    return _SOLVE_EX((result, info))
+
+
+@function(
+    rows=[rows.triangular_solve_row],
+    samples=["triangular_solve(randn(3,2), randn(3,3) + 3*eye(3))"],
+)
+def triangular_solve(
+    input: Array,
+    A: Array,  # noqa: N803
+    upper: bool = True,
+    transpose: bool = False,
+    unitriangular: bool = False,
+) -> Any:
+    """(solution, cloned_coefficient): X with A X = input for a triangular A."""
+    return _TRIANGULAR(rows.triangular_solve_row(input, A, upper, transpose, unitriangular))
+
+
+@function(
+    name="linalg.tensorinv",
+    method=False,
+    rows=[rows.inv_ex],
+    samples=["linalg.tensorinv(eye(4).reshape(2,2,4), ind=2)"],
+)
+def linalg_tensorinv(A: Array, ind: int = 2) -> Any:  # noqa: N803
+    """The inverse of a tensor as a map between its first `ind` dimensions and the rest."""
+    if ind <= 0:
+        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    first, rest = tuple(A.shape[:ind]), tuple(A.shape[ind:])
+    rows_count, columns = prod(first), prod(rest)
+    if rows_count != columns:
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+            f"prod(self.shape[:ind]), but got {columns} != {rows_count}"
+        )
+    inverse, info = rows.inv_ex(A.reshape(rows_count, columns))
+    rows.refuse_failed("linalg.inv", _values(info), rows.INVERSE_FAILED)
+    return inverse.reshape(*rest, *first)
+
+
+@function(
+    name="linalg.tensorsolve",
+    method=False,
+    rows=[rows.solve_ex],
+    samples=["linalg.tensorsolve(eye(4).reshape(2,2,4), randn(2,2))"],
+)
+def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None = None) -> Any:  # noqa: N803
+    """X with tensordot(A, X, X.ndim) = B."""
+    if dims is not None:
+        moved = sorted(wrap_dim(d, A.ndim) for d in dims)
+        A = A.movedim(tuple(dims), tuple(range(A.ndim - len(moved), A.ndim)))  # noqa: N806
+    shape = tuple(A.shape[B.ndim :])
+    columns, total = prod(shape), prod(B.shape)
+    if columns != total:
+        raise RuntimeError(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
+            f"prod(self.shape[:other.ndim]), but got {columns} != {total}"
+        )
+    out = linalg_solve(A.reshape(total, columns), B.reshape(total))
+    return out.reshape(*shape) if shape else out.reshape(())
+
+
+# -- Cholesky -------------------------------------------------------------------------------------
+@function(
+    name="linalg.cholesky",
+    method=False,
+    rows=[rows.cholesky_ex_row],
+    samples=[f"linalg.cholesky({_POSITIVE})", f"linalg.cholesky({_POSITIVE}, upper=True)"],
+)
+def linalg_cholesky(A: Array, *, upper: bool = False) -> Any:  # noqa: N803
+    """L with A = L @ L.mH, or its adjoint."""
+    factor, info = rows.cholesky_ex_row(A, upper=upper)
+    rows.refuse_failed("linalg.cholesky", _values(info), rows.CHOLESKY_FAILED)
+    return factor
+
+
+@function(
+    name="linalg.cholesky_ex",
+    method=False,
+    rows=[rows.cholesky_ex_row],
+    samples=[f"linalg.cholesky_ex({_POSITIVE})"],
+)
+def linalg_cholesky_ex(A: Array, *, upper: bool = False, check_errors: bool = False) -> Any:  # noqa: N803
+    """(L, info): as linalg.cholesky, reporting failures instead of raising."""
+    return _CHOLESKY_EX(rows.cholesky_ex_row(A, upper=upper, check_errors=check_errors))
+
+
+# -- QR, eigenvalues, singular values -------------------------------------------------------------
+@function(
+    name="linalg.qr",
+    method=False,
+    rows=[rows.qr_row],
+    samples=["linalg.qr(randn(3,2))", "linalg.qr(randn(2,3))", "linalg.qr(randn(2,3), mode='complete')"],
+)
+def linalg_qr(A: Array, mode: str = "reduced") -> Any:  # noqa: N803
+    """(Q, R) with A = Q @ R."""
+    return _QR(rows.qr_row(A, mode))
+
+
+@function(rows=[rows.qr_row], samples=["qr(randn(3,2))"])
+def qr(input: Array, some: bool = True) -> Any:
+    """(Q, R), see linalg.qr."""
+    return _QR_OLD(rows.qr_row(input, "reduced" if some else "complete"))
+
+
+@function(
+    name="linalg.eigh",
+    method=False,
+    rows=[rows.eigh_row],
+    samples=[f"linalg.eigh({_SYMMETRIC})"],
+)
+def linalg_eigh(A: Array, UPLO: str = "L") -> Any:  # noqa: N803
+    """(eigenvalues, eigenvectors) of symmetric matrices, in ascending order; one triangle is read."""
+    return _EIGH(rows.eigh_row(A, UPLO))
+
+
+@function(
+    name="linalg.eigvalsh",
+    method=False,
+    rows=[rows.eigh_row],
+    samples=[f"linalg.eigvalsh({_SYMMETRIC})"],
+)
+def linalg_eigvalsh(A: Array, UPLO: str = "L") -> Any:  # noqa: N803
+    """The eigenvalues of symmetric matrices, ascending."""
+    return rows.eigh_row(A, UPLO)[0]
+
+
+@function(name="linalg.eig", method=False, rows=[rows.eig_row], samples=[f"linalg.eig({_REGULAR})"])
+def linalg_eig(A: Array) -> Any:  # noqa: N803
+    """(eigenvalues, eigenvectors), complex."""
+    return _EIG(rows.eig_row(A))
+
+
+@function(
+    name="linalg.eigvals",
+    method=False,
+    rows=[rows.eig_row],
+    samples=[f"linalg.eigvals({_REGULAR})"],
+)
+def linalg_eigvals(A: Array) -> Any:  # noqa: N803
+    """The eigenvalues, complex."""
+    return rows.eig_row(A)[0]
+
+
+@function(
+    name="linalg.svd",
+    method=False,
+    rows=[rows.svd_row],
+    samples=["linalg.svd(randn(3,2), full_matrices=False)"],
+)
+def linalg_svd(A: Array, full_matrices: bool = True, *, driver: str | None = None) -> Any:  # noqa: N803
+    """(U, S, Vh) with A = U @ diag(S) @ Vh."""
+    if driver is not None:
+        raise RuntimeError(
+            "linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER "
+            "backend."
+        )
+    return _SVD(rows.svd_row(A, full_matrices))
+
+
+@function(
+    name="linalg.svdvals",
+    method=False,
+    rows=[rows.svd_row],
+    samples=["linalg.svdvals(randn(3,2))"],
+)
+def linalg_svdvals(A: Array, *, driver: str | None = None) -> Any:  # noqa: N803
+    """The singular values, descending."""
+    return rows.svd_row(A, False)[1]
+
+
+@function(rows=[rows.svd_row], samples=["svd(randn(3,2))"])
+def svd(input: Array, some: bool = True, compute_uv: bool = True) -> Any:
+    """(U, S, V), see linalg.svd; V is not transposed."""
+    if input.ndim < 2:
+        raise RuntimeError("linalg.svd: input should have at least 2 dimensions, but has "
+                           f"{input.ndim} dimensions instead")
+    if compute_uv:
+        u, s, vh = rows.svd_row(input, not some)
+        return _SVD_OLD((u, s, vh.mH))
+    m, n = input.shape[-2:]
+    batch = tuple(input.shape[:-2])
+    kind = _values(input).dtype
+    s = rows.svd_row(input, False)[1]
+    return _SVD_OLD((wrap(np.zeros((*batch, m, m), kind)), s, wrap(np.zeros((*batch, n, n), kind))))
+
+
+# -- pseudo-inverses, ranks, least squares --------------------------------------------------------
+def _as_tensor(limit: Any) -> Any:
+    return limit if limit is None or isinstance(limit, Tensor) else wrap(np.asarray(float(limit)))
+
+
+@function(
+    name="linalg.pinv",
+    method=False,
+    rows=[rows.pinv_row],
+    samples=["linalg.pinv(randn(3,2))", "linalg.pinv(randn(2,3))"],
+)
+def linalg_pinv(
+    A: Array,  # noqa: N803
+    rcond: Any = None,
+    hermitian: bool = False,
+    *,
+    atol: Any = None,
+    rtol: Any = None,
+) -> Any:
+    """The Moore-Penrose inverses."""
+    rtol = rcond if rtol is None else rtol
+    return rows.pinv_row(A, atol=_as_tensor(atol), rtol=_as_tensor(rtol), hermitian=hermitian)
+
+
+@function(rows=[rows.pinv_row], samples=["pinverse(randn(3,2))"])
+def pinverse(input: Array, rcond: float = 1e-15) -> Any:
+    """The Moore-Penrose inverses, see linalg.pinv."""
+    return rows.pinv_row(input, rtol=_as_tensor(rcond))
+
+
+@function(
+    name="linalg.matrix_rank",
+    method=False,
+    samples=["linalg.matrix_rank(randn(3,2))"],
+)
+def linalg_matrix_rank(
+    A: Array,  # noqa: N803
+    tol: Any = None,
+    hermitian: bool = False,
+    *,
+    atol: Any = None,
+    rtol: Any = None,
+) -> Any:
+    """The number of singular values that are not negligible."""
+    a = _values(A)
+    rows.check_matrix("linalg.matrix_rank", a)
+    atol = tol if atol is None else atol
+    limits = [x.array if isinstance(x, Tensor) else x for x in (atol, rtol)]
+    s = np.abs(np.linalg.eigvalsh(a)) if hermitian else np.linalg.svd(a, compute_uv=False)
+    cutoff = rows._cutoff(s, a.shape[-2], a.shape[-1], *limits)
+    return wrap(np.asarray((s > cutoff).sum(-1), np.int64))
+
+
+@function(
+    name="linalg.lstsq",
+    method=False,
+    rows=[rows.lstsq_row],
+    samples=["linalg.lstsq(randn(4,2), randn(4,3))", "linalg.lstsq(randn(4,2), randn(4))"],
+)
+def linalg_lstsq(
+    A: Array, B: Array, rcond: float | None = None, *, driver: str | None = None  # noqa: N803
+) -> Any:
+    """(solution, residuals, rank, singular_values) of the least-squares problem A X = B."""
+    return _LSTSQ(rows.lstsq_row(A, B, rcond, driver=driver))
+
+
+# -- powers and exponentials ----------------------------------------------------------------------
+@function(
+    name="linalg.matrix_exp",
+    aliases="matrix_exp",
+    rows=[rows.matrix_exp_row],
+    samples=["linalg.matrix_exp(randn(3,3))", "matrix_exp(randn(2,2,2))"],
+)
+def linalg_matrix_exp(input: Array) -> Any:
+    """The exponentials of square matrices."""
+    return rows.matrix_exp_row(input)
+
+
+@function(
+    name="linalg.matrix_power",
+    aliases="matrix_power",
+    rows=[mm, rows.inv_ex],
+    samples=[
+        "linalg.matrix_power(randn(3,3), 3)",
+        f"linalg.matrix_power({_REGULAR}, -2)",
+        "matrix_power(randn(3,3), 5)",
+    ],
+)
+def linalg_matrix_power(input: Array, n: int) -> Any:
+    """Repeated products of square matrices; negative n inverts."""
+    rows.check_square("linalg.matrix_power", _values(input))
+    if n == 0:
+        eye = np.broadcast_to(
+            np.eye(input.shape[-1], dtype=_values(input).dtype), tuple(input.shape)
+        )
+        return input.clone().copy_(wrap(eye))
+    if n == 1:
+        return input.clone()
+    if n == -1:
+        return _inverse(input, "linalg.inv")
+    base = _inverse(input, "linalg.inv") if n < 0 else input
+    n = abs(n)
+    if n == 2:
+        return matmul(base, base)
+    if n == 3:
+        return matmul(matmul(base, base), base)
+    out, square = None, None
+    while n:
+        square = base if square is None else matmul(square, square)
+        if n & 1:
+            out = square if out is None else matmul(out, square)
+        n >>= 1
+    return out
+
+
+# -- norms ----------------------------------------------------------------------------------------
+def _reduced(name: str, values: Any, keepdim: bool, dim: int = -1) -> Any:
+    return getattr(values, name)(dim, keepdim)
+
+
+def _pair(dim: Any, ndim: int, name: str = "linalg.matrix_norm") -> tuple[int, int]:
+    if isinstance(dim, int) or len(dim) != 2:
+        raise RuntimeError(
+            f"{name}: dim must be a 2-tuple. Got {'' if isinstance(dim, int) else ' '.join(map(str, dim))}"
+        )
+    a, b = wrap_dim(dim[0], ndim), wrap_dim(dim[1], ndim)
+    if a == b:
+        raise RuntimeError(f"{name}: dims must be different. Got ({dim[0]}, {dim[1]})")
+    return a, b
+
+
+def _singular_norm(a: Any, reduce: Any, pair: tuple[int, int], keepdim: bool) -> Any:
+    """A norm of singular values; the two dimensions are moved to the end first."""
+    others = [d for d in range(a.ndim) if d not in pair]
+    order = [*others, *pair]
+    out = reduce(rows.svd_row(a.permute(*order), False)[1], keepdim)
+    if not keepdim:
+        return out
+    return out.unsqueeze(-1).permute(*np.argsort(order).tolist())
+
+
+def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:  # noqa: N803
+    rows.check_matrix("linalg.matrix_norm", _values(A))
+    pair = _pair(dim, A.ndim)
+    rows_check = _values(A)
+    if rows_check.dtype.kind not in "fc":
+        kind = dtypes.SCALAR_NAMES[dtypes.of(rows_check.dtype).name]
+        raise RuntimeError(
+            f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {kind}"
+        )
+    vector_norm = resolve("linalg.vector_norm")
+    if ord == "fro":
+        return vector_norm(A, 2, dim=tuple(dim), keepdim=keepdim)
+    if ord == "nuc":
+        return _singular_norm(A, lambda s, keep: s.sum(-1, keep), pair, keepdim)
+    if isinstance(ord, str):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    size = abs(ord)
+    if size not in (1, 2, inf):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    extreme = "amax" if ord > 0 else "amin"
+    if size == 2:
+        return _singular_norm(A, lambda s, keep: getattr(s, extreme)(-1, keep), pair, keepdim)
+    first, second = pair if size == 1 else pair[::-1]
+    if second > first and not keepdim:
+        second -= 1
+    sums = vector_norm(A, 1.0, dim=(first,), keepdim=keepdim)
+    return getattr(sums, extreme)(second, keepdim)
+
+
+@function(
+    name="linalg.matrix_norm",
+    method=False,
+    rows=[rows.svd_row],
+    samples=[
+        "linalg.matrix_norm(randn(3,2))",
+        "linalg.matrix_norm(randn(3,2), 'nuc')",
+        "linalg.matrix_norm(randn(3,2), 2)",
+        "linalg.matrix_norm(randn(3,2), inf)",
+    ],
+)
+def linalg_matrix_norm(
+    A: Array,  # noqa: N803
+    ord: Any = "fro",
+    dim: Any = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Any:
+    """Norms of matrices: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf."""
+    return _matrix_norm(A if dtype is None else A.to(dtype), ord, dim, keepdim)
+
+
+@function(
+    name="linalg.norm",
+    method=False,
+    rows=[rows.svd_row],
+    samples=[
+        "linalg.norm(randn(3))",
+        "linalg.norm(randn(3,2), 2)",
+        "linalg.norm(randn(3,2), 1, dim=0)",
+    ],
+)
+def linalg_norm(
+    A: Array,  # noqa: N803
+    ord: Any = None,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Any:
+    """The norm of vectors or of matrices, by the number of dimensions."""
+    A = A if dtype is None else A.to(dtype)  # noqa: N806
+    dims = dim
+    if isinstance(dim, int):
+        dims = (dim,)
+    if dims is not None and len(dims) not in (1, 2) and ord is not None:
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
+    if ord is not None and dims is None and A.ndim not in (1, 2):
+        raise RuntimeError(
+            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
+            f"{A.ndim}D."
+        )
+    if isinstance(ord, str):
+        if dims is not None and len(dims) != 2:
+            raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
+        return _matrix_norm(A, ord, dims or (-2, -1), keepdim)
+    matrix = len(dims) == 2 if dims is not None else A.ndim == 2
+    if ord is not None and matrix:
+        return _matrix_norm(A, ord, dims or (-2, -1), keepdim)
+    return resolve("linalg.vector_norm")(A, 2.0 if ord is None else ord, dim=dims, keepdim=keepdim)
+
+
+def _squeezed(x: Any) -> Any:
+    return x.squeeze(-1)
+
+
+def _singular_condition(A: Any, p: Any) -> Any:  # noqa: N803
+    s = rows.svd_row(A, False)[1]
+    largest, smallest = s[..., :1], s[..., -1:]
+    if s.shape[-1]:
+        largest, smallest = s.narrow(-1, 0, 1), s.narrow(-1, s.shape[-1] - 1, 1)
+    return _squeezed(smallest / largest if p == -2 else largest / smallest)
+
+
+@function(
+    name="linalg.cond",
+    method=False,
+    rows=[rows.svd_row, rows.inv_ex],
+    samples=[f"linalg.cond({_REGULAR})", f"linalg.cond({_REGULAR}, 'fro')", f"linalg.cond({_REGULAR}, 1)"],
+)
+def linalg_cond(A: Array, p: Any = None) -> Any:  # noqa: N803
+    """The condition number of matrices with respect to a norm."""
+    rows.check_matrix("linalg.cond", _values(A))
+    if A.array.size == 0 if isinstance(A, Tensor) else False:
+        return wrap(np.zeros(tuple(A.shape[:-2]), _values(A).real.dtype))
+    if p in (None, 2, -2) and not isinstance(p, str):
+        return _singular_condition(A, p)
+    if p == "nuc":
+        s = rows.svd_row(A, False)[1]
+        return s.sum(-1) * s.reciprocal().sum(-1)
+    rows.check_square("linalg.cond", _values(A))
+    inverse, info = rows.inv_ex(A)
+    failed = _values(info) != 0
+    inverse = inverse.masked_fill(wrap(np.asarray(failed)[..., None, None]), inf)
+    first = _matrix_norm(A, p, (-2, -1), False)
+    out = first * _matrix_norm(inverse, p, (-2, -1), False)
+    return out.nan_to_num(inf, inf, -inf)
+
+
+# -- LU -------------------------------------------------------------------------------------------
+@function(name="linalg.lu", method=False, rows=[rows.lu_row], samples=[f"linalg.lu({_REGULAR})"])
+def linalg_lu(A: Array, *, pivot: bool = True) -> Any:  # noqa: N803
+    """(P, L, U) with A = P @ L @ U."""
+    return _LU(rows.lu_row(A, pivot=pivot))
+
+
+@function(
+    name="linalg.lu_factor",
+    method=False,
+    rows=[rows.lu_factor_ex_row],
+    samples=[f"linalg.lu_factor({_REGULAR})"],
+)
+def linalg_lu_factor(A: Array, *, pivot: bool = True) -> Any:  # noqa: N803
+    """(LU, pivots): both factors in one matrix."""
+    lu, pivots, info = rows.lu_factor_ex_row(A, pivot=pivot)
+    rows.refuse_failed("torch.linalg.lu_factor", _values(info), rows.LU_FAILED)
+    return _LU_FACTOR((lu, pivots))
+
+
+@function(
+    name="linalg.lu_factor_ex",
+    method=False,
+    rows=[rows.lu_factor_ex_row],
+    samples=[f"linalg.lu_factor_ex({_REGULAR})"],
+)
+def linalg_lu_factor_ex(A: Array, *, pivot: bool = True, check_errors: bool = False) -> Any:  # noqa: N803
+    """(LU, pivots, info): as linalg.lu_factor, reporting failures instead of raising."""
+    return _LU_FACTOR_EX(rows.lu_factor_ex_row(A, pivot=pivot, check_errors=check_errors))
+
+
+@function(rows=[rows.lu_factor_ex_row], samples=[f"lu({_REGULAR})"])
+def lu(A: Array, pivot: bool = True, get_infos: bool = False) -> Any:  # noqa: N803
+    """(LU, pivots[, info]), see linalg.lu_factor."""
+    packed, pivots, info = rows.lu_factor_ex_row(A, pivot=pivot)
+    if get_infos:
+        return packed, pivots, info
+    rows.refuse_failed("torch.lu", _values(info), rows.LU_FAILED)
+    return packed, pivots
+
+
+@function(
+    rows=[rows.lu_unpack_row],
+    method=False,
+    samples=[f"lu_unpack(*linalg.lu_factor({_REGULAR}))"],
+)
+def lu_unpack(
+    LU_data: Array,  # noqa: N803
+    LU_pivots: Array,  # noqa: N803
+    unpack_data: bool = True,
+    unpack_pivots: bool = True,
+) -> Any:
+    """(P, L, U) from packed factors."""
+    return _LU_UNPACK(rows.lu_unpack_row(LU_data, LU_pivots, unpack_data, unpack_pivots))
+
+
+@function(
+    name="linalg.lu_solve",
+    method=False,
+    rows=[rows.lu_solve_row],
+    samples=[f"linalg.lu_solve(*linalg.lu_factor({_REGULAR}), randn(3,2))"],
+)
+def linalg_lu_solve(
+    LU: Array,  # noqa: N803
+    pivots: Array,
+    B: Array,  # noqa: N803
+    *,
+    left: bool = True,
+    adjoint: bool = False,
+) -> Any:
+    """X with A X = B from the packed factors of A."""
+    return rows.lu_solve_row(LU, pivots, B, left=left, adjoint=adjoint)
+
+
+@function(
+    rows=[rows.lu_solve_row],
+    samples=[f"lu_solve(randn(3,2), *linalg.lu_factor({_REGULAR}))"],
+)
+def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Any:  # noqa: N803
+    """X with A X = input, see linalg.lu_solve."""
+    return rows.lu_solve_row(LU_data, LU_pivots, input)
+
+
+# -- Vandermonde matrices -------------------------------------------------------------------------
+@function(
+    name="linalg.vander",
+    method=False,
+    samples=["linalg.vander(randn(3))", "linalg.vander(randn(3), N=4)"],
+)
+def linalg_vander(x: Array, *, N: int | None = None) -> Any:  # noqa: N803
+    """The matrix of powers of x, ascending."""
+    if x.ndim == 0:
+        raise RuntimeError("linalg.vander: The input tensor x must have at least 1 dimension.")
+    n = x.shape[-1] if N is None else N
+    if n <= 1:
+        raise RuntimeError("N must be greater than 1.")
+    powers = x.unsqueeze(-1).expand(*x.shape, n - 1).cumprod(-1)
+    return resolve("cat")((x.new_ones((*x.shape, 1)), powers), dim=-1)
+
+
+@function(method=False, samples=["vander(randn(3))", "vander(randn(3), N=2, increasing=True)"])
+def vander(x: Array, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803
+    """The matrix of powers of x, descending unless told otherwise."""
+    if x.ndim != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
+    n = x.shape[-1] if N is None else N
+    if n < 0:
+        raise RuntimeError("N must be non-negative.")
+    out = x.new_empty((x.shape[0], n))
+    if n > 0:
+        out.select(1, 0).fill_(1)
+    if n > 1:
+        out.slice(1, 1).copy_(x.unsqueeze(1)) if hasattr(out, "slice") else out[:, 1:].copy_(
+            x.unsqueeze(1)
+        )
+        tail = out[:, 1:]
+        tail.copy_(tail.cumprod(1))
+    return out if increasing else out.flip((1,))
+
+
+__all__ = ["linalg_inv", "linalg_solve", "lu"]

@@ -1,0 +1,39 @@
+"""torch.return_types: the named tuples of functions with several results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class ReturnType(tuple[Any, ...]):
+    """A tuple whose items have names too, printed as PyTorch prints it."""
+
+    __slots__ = ()
+    fields: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        items = [f"{n}={v!r}" for n, v in zip(self.fields, self, strict=True)]
+        return f"torch.return_types.{type(self).__name__}(\n" + ",\n".join(items) + ")"
+
+    @property
+    def n_fields(self) -> int:
+        """How many items the tuple has."""
+        return len(self.fields)
+
+    n_sequence_fields = n_fields
+
+
+def _item(position: int) -> property:
+    return property(lambda self: self[position])
+
+
+NAMES: dict[str, type[ReturnType]] = {}
+
+
+def return_type(name: str, fields: str) -> type[ReturnType]:
+    """The class `torch.return_types.NAME`, called with the tuple of its items."""
+    names = tuple(fields.split())
+    body: dict[str, Any] = {"__slots__": (), "fields": names, "__module__": "torch.return_types"}
+    made = type(name, (ReturnType,), body | {n: _item(i) for i, n in enumerate(names)})
+    NAMES[name] = made
+    return made

@@ -1,0 +1,1041 @@
+"""Views: other shapes, orders and parts of the same memory.
+
+Every kernel here returns a NumPy view of its operand, with the strides that PyTorch would give it, so
+that a write through a view reaches its base. Dims are saved as they were given.
+"""
+
+from __future__ import annotations
+
+import warnings
+from math import prod
+from operator import index as to_int
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes
+from gradcli.engine.backward import sum_to
+from gradcli.engine.tensor import Tensor, wrap, wrap_dim
+from gradcli.engine.views import as_strided_array
+from gradcli.operators.helpers import conj, is_complex, new_zeros
+from gradcli.operators.strides import (
+    contiguous,
+    infer_shape,
+    integers,
+    shares,
+    strided,
+    unique_dims,
+)
+from gradcli.operators.table import Array, function, is_array, operator
+
+END = 2**63 - 1  # a slice's end where none is given
+
+_VIEW = (
+    "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+    "across two contiguous subspaces). Use .reshape(...) instead."
+)
+
+
+# -- another shape --------------------------------------------------------------------------------
+def _view(self: Array, size: Any) -> Array:
+    out = self.reshape(infer_shape(size, self.size))
+    if not shares(out, self):
+        raise RuntimeError(_VIEW)
+    return out
+
+
+@operator(_view, "ViewBackward0", kind="linear", view=True, public=False, samples=("view(randn(2,3), 3, 2)",))
+class view_size:
+    self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
+
+
+@operator(_view, "ReshapeAliasBackward0", kind="linear", view=True, public=False)
+class reshape_alias:
+    self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
+
+
+def _unsafe_view(self: Array, size: Any) -> Array:
+    return self.reshape(infer_shape(size, self.size))
+
+
+@operator(_unsafe_view, "UnsafeViewBackward0", kind="linear", public=False)
+class unsafe_view:
+    """Another shape of a fresh result that nobody else sees: not a view."""
+
+    self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
+
+
+def _view_dtype(self: Array, dtype: Any) -> Array:
+    wanted, own = dtype.dtype.itemsize, self.dtype.itemsize
+    if wanted == own:
+        return self.view(dtype.dtype)
+    if not self.ndim:
+        raise RuntimeError(
+            f"self.dim() cannot be 0 to view {_c_dtype(self)} as {dtype} (different element sizes)"
+        )
+    if wanted > own and self.shape[-1] * own % wanted:
+        raise RuntimeError(
+            f"self.size(-1) must be divisible by {wanted // own} to view {_c_dtype(self)} as "
+            f"{dtype} (different element sizes), but got {self.shape[-1]}"
+        )
+    if self.strides[-1] != own and self.shape[-1] != 1:
+        raise RuntimeError(
+            f"self.stride(-1) must be 1 to view {_c_dtype(self)} as {dtype} (different element "
+            f"sizes), but got {self.strides[-1] // own}"
+        )
+    return self.view(dtype.dtype)
+
+
+def _c_dtype(array: Any) -> str:
+    return dtypes.SCALAR_NAMES[dtypes.of(array.dtype).name]
+
+
+@operator(_view_dtype, view=True, public=False, samples=("view(randn(2,3), float32)",))
+class view_dtype:
+    """The bytes read as another dtype."""
+
+
+@function(
+    rows=[view_size, view_dtype], samples=["view(randn(2,3), 3, 2)", "view(randn(2,3), -1)"]
+)
+def view(input: Array, size: Any, *more: int) -> Any:
+    """The same memory in another shape (one size may be -1), or read as another dtype."""
+    if isinstance(size, dtypes.dtype):
+        return view_dtype(input, size)
+    return view_size(input, integers("view", "size", size, more))
+
+
+@function(
+    numpy=np.reshape,
+    rows=[view_size, reshape_alias, unsafe_view],
+    samples=["reshape(randn(2,3), (3, 2))", "reshape(randn(2,3), (-1,))", "reshape(randn(()), (1,1))"],
+)
+def reshape(input: Array, shape: Any, *more: int) -> Any:
+    """Another shape: a view where the memory allows it, else a copy."""
+    shape = integers("reshape", "shape", shape, more)
+    if is_array(input):
+        return input.reshape(shape)
+    if not isinstance(input, Tensor) or input.is_contiguous():
+        return view_size(input, shape)
+    array = input.array
+    shape = infer_shape(shape, array.size)
+    if shares(array.reshape(shape), array):
+        return reshape_alias(input, shape)
+    return unsafe_view(input.contiguous(), shape)
+
+
+@function(rows=[view_size], samples=["view_as(randn(2,3), randn(3,2))"])
+def view_as(input: Array, other: Array) -> Any:
+    """The same memory in the shape of `other`."""
+    return view_size(input, tuple(other.shape))
+
+
+@function(rows=[view_size], samples=["reshape_as(randn(2,3), randn(3,2))"])
+def reshape_as(input: Array, other: Array) -> Any:
+    """`input` in the shape of `other`."""
+    return reshape(input, tuple(other.shape))
+
+
+@function(rows=[view_size], samples=["flatten(randn(2,3,2))", "flatten(randn(2,3,2), 1)", "flatten(randn(()))"])
+def flatten(input: Array, start_dim: int = 0, end_dim: int = -1) -> Any:
+    """Dims `start_dim` to `end_dim` become one."""
+    ndim = input.ndim
+    start, end = wrap_dim(start_dim, ndim), wrap_dim(end_dim, ndim)
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if not ndim:
+        return reshape(input, (1,))
+    if start == end:
+        return input
+    shape = tuple(input.shape)
+    return reshape(input, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
+
+
+@function(numpy=np.ravel, rows=[view_size], samples=["ravel(randn(2,3))"])
+def ravel(input: Array) -> Any:
+    """One dimension."""
+    return view_size(input.contiguous() if isinstance(input, Tensor) else input, (-1,))
+
+
+@function(rows=[view_size], samples=["unflatten(randn(2,6), 1, (2,3))"])
+def unflatten(input: Array, dim: int, sizes: Any) -> Any:
+    """One dim becomes several."""
+    at = wrap_dim(dim, input.ndim)
+    given = integers("unflatten", "sizes", sizes)
+    shape = tuple(input.shape)
+    if not given:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    if -1 not in given and prod(given) != shape[at] or -1 in given and shape[at] % -prod(given):
+        raise RuntimeError(
+            f"unflatten: Provided sizes {list(given)} don't multiply up to the size of dim {dim} "
+            f"({shape[at]}) in the input tensor"
+        )
+    return view_size(input, (*shape[:at], *given, *shape[at + 1 :]))
+
+
+# -- dims of size 1 -------------------------------------------------------------------------------
+def _unsqueeze(self: Array, dim: int) -> Array:
+    at = wrap_dim(dim, self.ndim + 1)
+    shape = self.shape
+    if at == len(shape) and type(self) is np.ndarray and not self.flags.c_contiguous:
+        return strided(self, (*shape, 1), (*self.strides, self.dtype.itemsize))
+    return self.reshape((*shape[:at], 1, *shape[at:]))
+
+
+@operator(
+    _unsqueeze,
+    "UnsqueezeBackward0",
+    kind="linear",
+    view=True,
+    numpy=np.expand_dims,
+    samples=("unsqueeze(randn(2,3), 0)", "unsqueeze(randn(2,3), -1)", "unsqueeze(randn(()), 0)"),
+)
+class unsqueeze:
+    """A dimension of size 1 more, at `dim`."""
+
+    self = lambda g, dim: squeeze_dim(g, dim)
+
+
+def _squeezed(array: Any, gone: Any) -> Any:
+    shape = array.shape
+    keep = [i for i, n in enumerate(shape) if n != 1 or i not in gone]
+    if len(keep) == len(shape):
+        return array[...]
+    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
+        return array.reshape([shape[i] for i in keep])
+    return strided(array, [shape[i] for i in keep], [array.strides[i] for i in keep])
+
+
+def _squeeze(self: Array) -> Array:
+    return _squeezed(self, range(self.ndim))
+
+
+def _squeeze_dim(self: Array, dim: int) -> Array:
+    return _squeezed(self, (wrap_dim(dim, self.ndim),))
+
+
+def _squeeze_dims(self: Array, dim: Any) -> Array:
+    return _squeezed(self, unique_dims(dim, self.ndim))
+
+
+def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
+    """The gradient of a squeeze: the dims of size 1 back where they were."""
+    if is_array(g):
+        return g.reshape(sizes)
+    ndim = len(sizes)
+    wanted = range(ndim) if dims is None else sorted(d % max(ndim, 1) for d in dims)
+    for d in wanted:
+        if ndim and sizes[d] == 1:
+            g = unsqueeze(g, d)
+    return g
+
+
+@operator(_squeeze, "SqueezeBackward0", kind="linear", view=True, public=False)
+class squeeze_all:
+    self = lambda g, self_sym_sizes: _unsqueeze_to(g, self_sym_sizes)
+
+
+@operator(_squeeze_dim, "SqueezeBackward1", kind="linear", view=True, public=False)
+class squeeze_dim:
+    self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, (dim,))
+
+
+@operator(_squeeze_dims, "SqueezeBackward2", kind="linear", view=True, public=False)
+class squeeze_dims:
+    self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
+
+
+@function(
+    numpy=np.squeeze,
+    rows=[squeeze_all, squeeze_dim, squeeze_dims],
+    samples=["squeeze(randn(1,3,1))", "squeeze(randn(1,3,1), 0)", "squeeze(randn(1,3,1), (0,2))"],
+)
+def squeeze(input: Array, dim: Any = None) -> Any:
+    """Without the dims of size 1: all of them, or those of `dim` that are."""
+    if dim is None:
+        return squeeze_all(input)
+    if isinstance(dim, (tuple, list)):
+        return squeeze_dims(input, integers("squeeze", "dim", dim))
+    return squeeze_dim(input, to_int(dim))
+
+
+# -- another order of the dims --------------------------------------------------------------------
+def _transpose(self: Array, dim0: int, dim1: int) -> Array:
+    a, b = wrap_dim(dim0, self.ndim), wrap_dim(dim1, self.ndim)
+    return self.swapaxes(a, b) if self.ndim else self[...]
+
+
+@operator(
+    _transpose,
+    "TransposeBackward0",
+    kind="linear",
+    view=True,
+    aliases="swapaxes swapdims",
+    numpy=np.swapaxes,
+    samples=("transpose(randn(2,3), 0, 1)", "transpose(randn(2,3,4), -1, 0)"),
+)
+class transpose:
+    """Two dims exchanged."""
+
+    self = lambda g, dim0, dim1: transpose(g, dim0, dim1)
+
+
+def _t(self: Array) -> Array:
+    if self.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {self.ndim}D")
+    return self.T[...]
+
+
+@operator(
+    _t, "TBackward0", kind="linear", view=True, samples=("t(randn(2,3))", "t(randn(3))", "t(randn(()))")
+)
+class t:
+    """The transpose of a matrix; vectors and numbers as they are."""
+
+    self = lambda g: t(g)
+
+
+def _permute(self: Array, dims: Any) -> Array:
+    if len(dims) != self.ndim:
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length "
+            f"of the desired ordering of dimensions i.e. input.dim() = {self.ndim} is not equal to "
+            f"len(dims) = {len(dims)}"
+        )
+    order = [wrap_dim(d, self.ndim) for d in dims]
+    if len(set(order)) != len(order):
+        raise RuntimeError("permute(): duplicate dims are not allowed.")
+    return self.transpose(order) if order else self[...]
+
+
+def _permute_back(g: Any, dims: tuple[int, ...]) -> Any:
+    ndim = len(dims)
+    back = [0] * ndim
+    for i, d in enumerate(dims):
+        back[d % ndim] = i
+    return permute_dims(g, tuple(back))
+
+
+@operator(_permute, "PermuteBackward0", kind="linear", view=True, public=False)
+class permute_dims:
+    self = lambda g, dims: _permute_back(g, dims)
+
+
+@function(
+    numpy=np.transpose,
+    rows=[permute_dims],
+    samples=["permute(randn(2,3,4), (2,0,1))", "permute(randn(2,3,4), (-1,0,1))"],
+)
+def permute(input: Array, dims: Any, *more: int) -> Any:
+    """The dims in another order."""
+    return permute_dims(input, integers("permute", "dims", dims, more))
+
+
+@function(
+    aliases="moveaxis",
+    numpy=np.moveaxis,
+    rows=[permute_dims],
+    samples=["movedim(randn(2,3,4), 0, -1)", "movedim(randn(2,3,4), (0,1), (1,0))"],
+)
+def movedim(input: Array, source: Any, destination: Any) -> Any:
+    """Dims moved to other places, the others in their order."""
+    ndim = input.ndim
+    sources, places = integers("movedim", "source", source), integers("movedim", "destination", destination)
+    if len(sources) != len(places):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should "
+            f"contain the same number of dims as destination ({list(places)} dims)"
+        )
+    start, end = [wrap_dim(d, ndim) for d in sources], [wrap_dim(d, ndim) for d in places]
+    for what, found, given in (("source", start, sources), ("destination", end, places)):
+        if len(set(found)) != len(found):
+            raise RuntimeError(f"movedim: repeated dim in `{what}` ({list(given)})")
+    if not ndim:
+        return input.alias() if isinstance(input, Tensor) else input
+    order = [-1] * ndim
+    for s, d in zip(start, end, strict=True):
+        order[d] = s
+    rest = iter(d for d in range(ndim) if d not in start)
+    return permute_dims(input, tuple(next(rest) if d < 0 else d for d in order))
+
+
+def numpy_t(input: Any) -> Any:
+    """`x.T`: all dims reversed."""
+    if input.ndim != 2:
+        warnings.warn(_T_ON_0D if not input.ndim else _T_ON_ND, UserWarning, stacklevel=2)
+    return permute_dims(input, tuple(reversed(range(input.ndim))))
+
+
+_T_ON_0D = "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases."
+_T_ON_ND = (
+    "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
+    "it will throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+    "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
+)
+
+
+def matrix_t(input: Any) -> Any:
+    """`x.mT`: the last two dims exchanged."""
+    if input.ndim < 2:
+        if not input.ndim:
+            warnings.warn(_MT_ON_0D.format("mT"), UserWarning, stacklevel=2)
+            return input
+        raise RuntimeError(
+            "tensor.mT is only supported on matrices or batches of matrices. Got "
+            f"{input.ndim}-D tensor."
+        )
+    return transpose(input, -2, -1)
+
+
+_MT_ON_0D = (
+    "Tensor.{} is deprecated on 0-D tensors. Consider using x.conj()."
+)
+
+
+@function(rows=[transpose], samples=["adjoint(randn(2,3))"])
+def adjoint(input: Array) -> Any:
+    """The conjugate transpose of the last two dims."""
+    if input.ndim < 2:
+        if not input.ndim:
+            return conj(input)
+        raise RuntimeError(
+            "tensor.adjoint() is only supported on matrices or batches of matrices. Got "
+            f"{input.ndim}-D tensor."
+        )
+    return conj(transpose(input, -2, -1))
+
+
+def matrix_h(input: Any) -> Any:
+    """`x.H`: the conjugate transpose of a matrix."""
+    if input.ndim not in (0, 2):
+        more = " For batches of matrices, consider using tensor.mH" if input.ndim > 2 else ""
+        raise RuntimeError(
+            "tensor.H is only supported on matrices (2-D tensors). Got "
+            f"{input.ndim}-D tensor.{more}"
+        )
+    return adjoint(input)
+
+
+# -- larger by repetition -------------------------------------------------------------------------
+def _expand(self: Array, size: Any) -> Array:
+    shape, lead = self.shape, len(size) - self.ndim
+    if lead < 0:
+        kind = dtypes.TYPE_NAMES[dtypes.of(self.dtype).name]
+        raise RuntimeError(
+            f"expand(torch.{kind}{{{list(shape)}}}, size={list(size)}): the number of sizes provided "
+            f"({len(size)}) must be greater or equal to the number of dimensions in the tensor "
+            f"({self.ndim})"
+        )
+    made, strides = list(size), [0] * len(size)
+    step = self.dtype.itemsize
+    for i in reversed(range(len(size))):
+        n, own = size[i], shape[i - lead] if i >= lead else 1
+        if n == -1:
+            if i < lead:
+                raise RuntimeError(
+                    f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing "
+                    f"dimension {i}"
+                )
+            made[i] = n = own
+        if n != own and (own != 1 or n < 0):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({n}) must match the existing size ({own}) at "
+                f"non-singleton dimension {i}.  Target sizes: {list(size)}.  Tensor sizes: "
+                f"{list(shape)}"
+            )
+        if i >= lead:
+            strides[i] = self.strides[i - lead] if n == own else 0
+        elif n == 1:
+            strides[i] = step
+        step = strides[i] * made[i]
+    return strided(self, made, strides)
+
+
+@operator(_expand, "ExpandBackward0", kind="linear", view=True, public=False)
+class expand_size:
+    self = lambda g, self_sym_sizes: sum_to(g, self_sym_sizes)
+
+
+@function(
+    rows=[expand_size],
+    samples=["expand(randn(3), (2,3))", "expand(randn(2,1), (-1,3))", "expand(randn(()), (2,))"],
+)
+def expand(input: Array, size: Any, *more: int) -> Any:
+    """Dims of size 1 repeated, and new ones in front, without a copy; -1 keeps a size."""
+    return expand_size(input, integers("expand", "size", size, more))
+
+
+@function(rows=[expand_size], samples=["expand_as(randn(3), randn(2,3))"])
+def expand_as(input: Array, other: Array) -> Any:
+    """`input` expanded to the shape of `other`."""
+    return expand_size(input, tuple(other.shape))
+
+
+@function(numpy=np.broadcast_to, rows=[expand_size], samples=["broadcast_to(randn(3), (2,3))"])
+def broadcast_to(input: Array, size: Any, *more: int) -> Any:
+    """`input` expanded to a shape."""
+    return expand_size(input, integers("broadcast_to", "size", size, more))
+
+
+def broadcast_shape(shapes: Any) -> tuple[int, ...]:
+    """The shape that shapes broadcast to; RuntimeError in PyTorch's words."""
+    from gradcli.engine.operator import mismatch
+
+    shapes = [tuple(s) for s in shapes]
+    if shapes and (error := mismatch(shapes)) is not None:
+        raise error
+    return np.broadcast_shapes(*shapes)
+
+
+@function(method=False, rows=[expand_size], samples=["broadcast_tensors(randn(3), randn(2,1))"])
+def broadcast_tensors(*tensors: Array) -> Any:
+    """The tensors, each expanded to their common shape."""
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    shape = broadcast_shape([t.shape for t in given])
+    return tuple(t if tuple(t.shape) == shape else expand_size(t, shape) for t in given)
+
+
+# -- parts ----------------------------------------------------------------------------------------
+def _at(dim: int, key: Any) -> tuple[Any, ...]:
+    """The NumPy index of `key` at a dim; the ellipsis keeps 0-d results arrays."""
+    return (*((slice(None),) * dim), key, ...)
+
+
+def _select(self: Array, dim: int, index: int) -> Array:
+    if not self.ndim:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    at = wrap_dim(dim, self.ndim)
+    n = self.shape[at]
+    if not -n <= index < n:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(self.shape)} at "
+            f"dimension {dim}"
+        )
+    return self[index, ...] if not at else self[_at(at, index)]
+
+
+@operator(
+    _select,
+    "SelectBackward0",
+    kind="linear",
+    view=True,
+    samples=("select(randn(2,3), 0, 1)", "select(randn(2,3), -1, -2)", "select(randn(3), 0, 0)"),
+)
+class select:
+    """One position of a dim, without that dim."""
+
+    self = lambda g, self_sym_sizes, dim, index: select_backward(g, self_sym_sizes, dim, index)
+
+
+def _select_backward(grad_output: Array, input_sizes: Any, dim: int, index: int) -> Array:
+    made = np.zeros(input_sizes, grad_output.dtype)
+    made[_at(dim % len(input_sizes), index)] = grad_output
+    return made
+
+
+@operator(_select_backward, "SelectBackwardBackward0", kind="linear", public=False)
+class select_backward:
+    grad_output = lambda g, dim, index: select(g, dim, index)
+
+
+def bounds(size: int, start: Any, end: Any) -> tuple[int, int]:
+    """A slice's bounds, as a slice of PyTorch's clamps them."""
+    start, end = 0 if start is None else start, END if end is None else end
+    start = min(max(start + size if start < 0 else start, 0), size)
+    end = min(max(end + size if end < 0 else end, start), size)
+    return start, end
+
+
+def _slice(self: Array, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Array:
+    if not self.ndim:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    at = wrap_dim(dim, self.ndim)
+    start, end = bounds(self.shape[at], start, end)
+    return self[_at(at, slice(start, end, step))]
+
+
+@operator(_slice, "SliceBackward0", kind="linear", view=True, public=False, samples=("randn(4)[1:3]",))
+class slice_:
+    self = lambda g, self_sym_sizes, dim, start, end, step: slice_backward(
+        g, self_sym_sizes, dim, 0 if start is None else start, END if end is None else end, step
+    )
+
+
+def _slice_backward(
+    grad_output: Array, input_sizes: Any, dim: int, start: int, end: int, step: int
+) -> Array:
+    made = np.zeros(input_sizes, grad_output.dtype)
+    at = dim % len(input_sizes)
+    start, end = bounds(input_sizes[at], start, end)
+    made[_at(at, slice(start, end, step))] = grad_output
+    return made
+
+
+@operator(_slice_backward, "SliceBackwardBackward0", kind="linear", public=False)
+class slice_backward:
+    grad_output = lambda g, dim, start, end, step: slice_(g, dim, start, end, step)
+
+
+@function(rows=[slice_], samples=["narrow(randn(2,4), 1, 1, 2)"])
+def narrow(input: Array, dim: int, start: Any, length: int) -> Any:
+    """`length` positions of a dim, from `start`."""
+    if not input.ndim:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    size = input.shape[wrap_dim(dim, input.ndim)]
+    start = to_int(start)
+    if not -size <= start <= size:
+        raise IndexError(
+            f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
+        )
+    start = start + size if start < 0 else start
+    if start + length > size:
+        raise RuntimeError(
+            f"start ({start}) + length ({length}) exceeds dimension size ({size})."
+        )
+    return slice_(input, dim, start, start + length, 1)
+
+
+def _diagonal(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
+    a, b = wrap_dim(dim1, self.ndim), wrap_dim(dim2, self.ndim)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    rows, columns = self.shape[a], self.shape[b]
+    count = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+    rest = [d for d in range(self.ndim) if d not in (a, b)]
+    start = self
+    if count:
+        start = self[_at(b, slice(offset, None))] if offset > 0 else self[_at(a, slice(-offset, None))]
+    return strided(
+        start,
+        [*(self.shape[d] for d in rest), count],
+        [*(self.strides[d] for d in rest), self.strides[a] + self.strides[b]],
+    )
+
+
+@operator(
+    _diagonal,
+    "DiagonalBackward0",
+    kind="linear",
+    view=True,
+    numpy=np.diagonal,
+    samples=("diagonal(randn(3,3))", "diagonal(randn(2,3), 1)", "diagonal(randn(2,3,3), 0, -2, -1)"),
+)
+class diagonal:
+    """A diagonal of two dims, as the last dim."""
+
+    self = lambda g, self_sym_sizes, offset, dim1, dim2: diagonal_backward(
+        g, self_sym_sizes, offset, dim1, dim2
+    )
+
+
+def _diagonal_backward(grad_output: Array, input_sizes: Any, offset: int, dim1: int, dim2: int) -> Array:
+    made = np.zeros(input_sizes, grad_output.dtype)
+    _diagonal(made, offset, dim1, dim2)[...] = grad_output
+    return made
+
+
+@operator(_diagonal_backward, "DiagonalBackwardBackward0", kind="linear", public=False)
+class diagonal_backward:
+    grad_output = lambda g, offset, dim1, dim2: diagonal(g, offset, dim1, dim2)
+
+
+@function(method=False, name="linalg.diagonal", rows=[diagonal], samples=["linalg.diagonal(randn(3,3))"])
+def linalg_diagonal(A: Array, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """A diagonal of the last two dims."""
+    return diagonal(A, offset, dim1, dim2)
+
+
+def _unfold(self: Array, dimension: int, size: int, step: int) -> Array:
+    at = wrap_dim(dimension, self.ndim)
+    n, stride = (self.shape[at], self.strides[at]) if self.ndim else (1, self.dtype.itemsize)
+    if size > n:
+        raise RuntimeError(f"maximum size for tensor at dimension {at} is {n} but size is {size}")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    shape, strides = [*self.shape, size], [*self.strides, stride]
+    if self.ndim:
+        shape[at], strides[at] = (n - size) // step + 1, stride * step
+    return strided(self, shape, strides)
+
+
+@operator(
+    _unfold,
+    "UnfoldBackward0",
+    kind="linear",
+    view=True,
+    samples=("unfold(randn(2,5), 1, 2, 1)", "unfold(randn(6), 0, 3, 2)"),
+)
+class unfold:
+    """Windows of `size` positions, `step` apart, as a last dim."""
+
+    self = lambda g, self_sym_sizes, dimension, size, step: unfold_backward(
+        g, self_sym_sizes, dimension, size, step
+    )
+
+
+def _unfold_backward(grad_in: Array, input_sizes: Any, dim: int, size: int, step: int) -> Array:
+    made = np.zeros(input_sizes, grad_in.dtype)
+    windows = _unfold(made, dim, size, step)
+    if step >= size or windows.ndim == 1:
+        windows[...] = grad_in
+        return made
+    for k in range(size):  # the k-th positions of all windows never overlap
+        windows[..., k] += grad_in[..., k]
+    return made
+
+
+@operator(_unfold_backward, "UnfoldBackwardBackward0", kind="linear", public=False)
+class unfold_backward:
+    grad_in = lambda g, dim, size, step: unfold(g, dim, size, step)
+
+
+# -- several parts --------------------------------------------------------------------------------
+def _split(self: Array, split_size: int, dim: int = 0) -> Any:
+    at = wrap_dim(dim, self.ndim)
+    if not self.ndim:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    n = self.shape[at]
+    if split_size < 0:
+        raise RuntimeError(
+            f"split expects split_size be non-negative, but got split_size={split_size}"
+        )
+    if not split_size:
+        if n:
+            raise RuntimeError(
+                "split_size can only be 0 if dimension size is 0, but got dimension size of "
+                f"{n}"
+            )
+        return [self[...]]
+    starts = range(0, max(n, 1), split_size)
+    return [self[_at(at, slice(s, s + split_size))] for s in starts]
+
+
+def _split_sizes(split_size: int, n: int) -> list[int]:
+    if not split_size:
+        return [0]
+    return [min(split_size, n - s) for s in range(0, max(n, 1), split_size)]
+
+
+def _joined(grads: Any, lengths: Any, dim: int, sizes: tuple[int, ...]) -> Any:
+    """The gradients of parts, zeros for the missing ones, along a dim."""
+    from gradcli.operators.joining import cat
+
+    at = dim % len(sizes)
+    like = next(g for g in grads if g is not None)
+    parts = [
+        new_zeros(like, (*sizes[:at], n, *sizes[at + 1 :])) if g is None else g
+        for g, n in zip(grads, lengths, strict=True)
+    ]
+    return cat(parts, at)
+
+
+@operator(_split, "SplitBackward0", kind="linear", view=True, outputs="list", public=False)
+class split_size:
+    self = lambda g, self_sym_sizes, split_size, dim: _joined(
+        g, _split_sizes(split_size, self_sym_sizes[dim]), dim, self_sym_sizes
+    )
+
+
+def _split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any:
+    at = wrap_dim(dim, self.ndim)
+    if not self.ndim:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    n = self.shape[at]
+    if any(s < 0 for s in split_sizes):
+        raise RuntimeError(
+            "split_with_sizes expects split_sizes have only non-negative entries, but got "
+            f"split_sizes={list(split_sizes)}"
+        )
+    if sum(split_sizes) != n:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {n} (input tensor's size at "
+            f"dimension {dim}), but got split_sizes={list(split_sizes)}"
+        )
+    parts, start = [], 0
+    for length in split_sizes:
+        parts.append(self[_at(at, slice(start, start + length))])
+        start += length
+    return parts
+
+
+@operator(
+    _split_with_sizes, "SplitWithSizesBackward0", kind="linear", view=True, outputs="list", public=False
+)
+class split_by_sizes:
+    self = lambda g, self_sym_sizes, split_sizes, dim: _joined(g, split_sizes, dim, self_sym_sizes)
+
+
+@function(rows=[split_by_sizes], samples=["split_with_sizes(randn(3,2), (1,2))"])
+def split_with_sizes(input: Array, split_sizes: Any, dim: int = 0) -> Any:
+    """Parts of the given sizes along a dim."""
+    return split_by_sizes(input, integers("split_with_sizes", "split_sizes", split_sizes), dim)
+
+
+@function(rows=[split_size, split_by_sizes], samples=["split(randn(5,2), 2)", "split(randn(2,3), (1,2), 1)"])
+def split(tensor: Array, split_size_or_sections: Any, dim: int = 0) -> Any:
+    """Parts of a size (the last may be smaller), or of the given sizes, along a dim."""
+    if isinstance(split_size_or_sections, (tuple, list)):
+        return split_with_sizes(tensor, split_size_or_sections, dim)
+    return split_size(tensor, to_int(split_size_or_sections), dim)
+
+
+@function(rows=[split_size, split_by_sizes], samples=["chunk(randn(5,2), 3)", "chunk(randn(2,3), 2, dim=1)"])
+def chunk(input: Array, chunks: int, dim: int = 0) -> Any:
+    """At most `chunks` parts of equal size along a dim."""
+    if not input.ndim:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    n = input.shape[wrap_dim(dim, input.ndim)]
+    length = -(-n // chunks)
+    if not length:
+        return split_by_sizes(input, (0,) * chunks, dim)
+    return split_size(input, length, dim)
+
+
+@function(
+    rows=[slice_], samples=["tensor_split(randn(5), 2)", "tensor_split(randn(5,2), (1,3))"]
+)
+def tensor_split(input: Array, indices_or_sections: Any, dim: int = 0) -> Any:
+    """A number of parts as equal as can be, or parts that begin at the given indices."""
+    if not input.ndim:
+        raise RuntimeError(
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+        )
+    at = wrap_dim(dim, input.ndim)
+    n = input.shape[at]
+    if isinstance(indices_or_sections, Tensor):
+        if indices_or_sections.ndim > 1:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+                "one-dimensional tensor, but got a tensor with "
+                f"{indices_or_sections.ndim} dims"
+            )
+        indices_or_sections = indices_or_sections.tolist()
+    if isinstance(indices_or_sections, (tuple, list)):
+        ends = [*integers("tensor_split", "indices", indices_or_sections), n]
+        starts = [0, *ends[:-1]]
+    else:
+        sections = to_int(indices_or_sections)
+        if sections <= 0:
+            raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+        small, larger = divmod(n, sections)
+        lengths = [small + (i < larger) for i in range(sections)]
+        starts = [sum(lengths[:i]) for i in range(sections)]
+        ends = [s + length for s, length in zip(starts, lengths, strict=True)]
+    return tuple(slice_(input, at, s, e, 1) for s, e in zip(starts, ends, strict=True))
+
+
+def _split_along(name: str, input: Any, given: Any, at: int, least: int) -> Any:
+    if input.ndim < least:
+        raise RuntimeError(
+            f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with "
+            f"{input.ndim} dimensions!"
+        )
+    if not isinstance(given, (tuple, list, Tensor)):
+        if given <= 0 or input.shape[at] % given:
+            raise RuntimeError(
+                f"torch.{name} attempted to split along dimension {at}, but the size of the "
+                f"dimension {input.shape[at]} is not divisible by the split_size {given}!"
+            )
+    return tensor_split(input, given, at)
+
+
+@function(rows=[slice_], samples=["hsplit(randn(2,4), 2)", "hsplit(randn(4), (1,2))"])
+def hsplit(input: Array, indices_or_sections: Any) -> Any:
+    """Parts along the second dim (of a vector: the first)."""
+    return _split_along("hsplit", input, indices_or_sections, 0 if input.ndim == 1 else 1, 1)
+
+
+@function(rows=[slice_], samples=["vsplit(randn(4,2), 2)"])
+def vsplit(input: Array, indices_or_sections: Any) -> Any:
+    """Parts along the first dim."""
+    return _split_along("vsplit", input, indices_or_sections, 0, 2)
+
+
+@function(rows=[slice_], samples=["dsplit(randn(2,2,4), 2)"])
+def dsplit(input: Array, indices_or_sections: Any) -> Any:
+    """Parts along the third dim."""
+    return _split_along("dsplit", input, indices_or_sections, 2, 3)
+
+
+def _unbind(self: Array, dim: int = 0) -> Any:
+    if not self.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    at = wrap_dim(dim, self.ndim)
+    return [self[_at(at, i)] for i in range(self.shape[at])]
+
+
+def _unbind_back(grads: Any, dim: int) -> Any:
+    from gradcli.operators.joining import stack
+
+    like = next(g for g in grads if g is not None)
+    return stack([new_zeros(like, tuple(like.shape)) if g is None else g for g in grads], dim)
+
+
+@operator(
+    _unbind,
+    "UnbindBackward0",
+    kind="linear",
+    view=True,
+    outputs="list",
+    samples=("unbind(randn(2,3))[1]", "unbind(randn(2,3), 1)[0]"),
+)
+class unbind:
+    """The positions of a dim, each without it."""
+
+    self = lambda g, dim: _unbind_back(g, dim)
+
+
+# -- memory as it is ------------------------------------------------------------------------------
+def _alias(self: Array) -> Array:
+    return self[...]
+
+
+@operator(_alias, "AliasBackward0", kind="linear", view=True, public=False, samples=("randn(3)[...]",))
+class alias:
+    self = lambda g: g
+
+
+def _as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None = None) -> Array:
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    return as_strided_array(self, size, stride, storage_offset)
+
+
+def _as_strided_back(g: Any, geometry: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
+    """The gradient of a strided view: added up in memory, then read as the input lies there."""
+    shape, strides, offset = geometry
+    start = offset if storage_offset is None else storage_offset
+    where = positions(size, stride) + start
+    whole = positions(shape, strides) + offset
+    count = 1 + max(int(where.max()) if where.size else 0, int(whole.max()) if whole.size else 0)
+    if is_array(g):
+        memory = np.zeros(count, g.dtype)
+        np.add.at(memory, where, g)
+        return memory[whole]
+    memory = new_zeros(g, (count,))
+    memory = memory.index_add(0, wrap(where.reshape(-1)), g.reshape(-1))
+    return memory.index_select(0, wrap(whole.reshape(-1))).reshape(shape)
+
+
+def positions(shape: Any, strides: Any) -> Any:
+    """Where each element of a strided view lies, counted in elements from its first."""
+    total = np.zeros(shape, np.int64)
+    for axis, (n, stride) in enumerate(zip(shape, strides, strict=True)):
+        total += (np.arange(n) * stride).reshape((-1,) + (1,) * (len(shape) - axis - 1))
+    return total
+
+
+@operator(_as_strided, "AsStridedBackward0", kind="linear", view=True, public=False)
+class as_strided_size:
+    self = lambda g, self_geometry, size, stride, storage_offset: _as_strided_back(
+        g, self_geometry, size, stride, storage_offset
+    )
+
+
+@function(
+    rows=[as_strided_size],
+    samples=["as_strided(randn(2,3), (2,2), (1,2))", "as_strided(randn(4), (2,2), (1,1), 1)"],
+)
+def as_strided(input: Array, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+    """The memory of `input` read with the given size and strides, counted in elements."""
+    return as_strided_size(
+        input,
+        integers("as_strided", "size", size),
+        integers("as_strided", "stride", stride),
+        storage_offset,
+    )
+
+
+# -- complex numbers as pairs ---------------------------------------------------------------------
+def _view_as_real(self: Array) -> Array:
+    if self.dtype.kind != "c":
+        raise RuntimeError("view_as_real is only supported for complex tensors")
+    real = self.real
+    return strided(real, (*self.shape, 2), (*self.strides, real.dtype.itemsize))
+
+
+def _resolved(g: Any) -> Any:
+    return contiguous(g) if is_array(g) else g.contiguous()
+
+
+@operator(
+    _view_as_real,
+    "ViewAsRealBackward0",
+    view=True,
+    samples=("view_as_real(randn(2, dtype=complex128))",),
+)
+class view_as_real:
+    """Real and imaginary parts as a last dim of size 2."""
+
+    self = lambda g: view_as_complex(_resolved(g))
+
+
+def _view_as_complex(self: Array) -> Array:
+    if self.dtype.kind != "f":
+        name = dtypes.SCALAR_NAMES[dtypes.of(self.dtype).name]
+        raise RuntimeError(
+            "view_as_complex is only supported for half, float and double tensors, but got a tensor "
+            f"of scalar type: {name}"
+        )
+    if not self.ndim:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if self.shape[-1] != 2:
+        raise RuntimeError("Tensor must have a last dimension of size 2")
+    item = self.dtype.itemsize
+    if self.strides[-1] != item:
+        raise RuntimeError("Tensor must have a last dimension with stride 1")
+    if any(s % (2 * item) for s in self.strides[:-1]):
+        raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+    return self.view(np.result_type(self.dtype, np.complex64))[..., 0]
+
+
+@operator(
+    _view_as_complex,
+    "ViewAsComplexBackward0",
+    view=True,
+    samples=("view_as_complex(randn(3,2))",),
+)
+class view_as_complex:
+    """The last dim, of size 2, as real and imaginary parts."""
+
+    self = lambda g: view_as_real(_resolved(g))
+
+
+@function(numpy=np.real, rows=[view_as_real], samples=["real(randn(2, dtype=complex128))"])
+def real(input: Array) -> Any:
+    """The real parts; a real tensor itself."""
+    if not is_complex(input):
+        return input
+    if is_array(input):
+        return input.real
+    pairs = view_as_real(input)
+    return select(pairs, pairs.ndim - 1, 0)
+
+
+@function(numpy=np.imag, rows=[view_as_real], samples=["imag(randn(2, dtype=complex128))"])
+def imag(input: Array) -> Any:
+    """The imaginary parts of a complex tensor."""
+    if not is_complex(input):
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    if is_array(input):
+        return input.imag
+    pairs = view_as_real(input)
+    return select(pairs, pairs.ndim - 1, 1)
+
+
+def _install() -> None:
+    """Give tensors the attributes that are functions of this family."""
+    for name, get in {"T": numpy_t, "mT": matrix_t, "H": matrix_h, "mH": adjoint}.items():
+        setattr(Tensor, name, property(get))
+    setattr(Tensor, "real", property(real))
+    setattr(Tensor, "imag", property(imag))
+    setattr(Tensor, "alias", lambda self: alias(self))
+
+
+_install()

@@ -1,0 +1,148 @@
+"""How results lie in memory: the strides that PyTorch gives them, and arguments that are sizes or dims.
+
+Strides matter because they decide what a graph looks like: a contiguous tensor is reshaped by a view, any
+other one perhaps by a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from gradcli.engine.tensor import wrap_dim
+
+
+# -- arguments ------------------------------------------------------------------------------------
+def integers(name: str, argument: str, first: Any, more: Sequence[Any] = ()) -> tuple[int, ...]:
+    """Sizes or dims given as one sequence or one by one; TypeError where one is no integer."""
+    given = (first, *more) if more or not isinstance(first, (tuple, list)) else first
+    found: list[int] = []
+    for i, n in enumerate(given):
+        try:
+            found.append(n if type(n) is int else index(n))
+        except TypeError:
+            raise TypeError(
+                f"{name}(): argument '{argument}' (position 1) must be tuple of ints, but found "
+                f"element of type {type(n).__name__} at pos {i}"
+            ) from None
+    return tuple(found)
+
+
+def unique_dims(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
+    """The dims counted from the front; RuntimeError where one is named twice."""
+    found: list[int] = []
+    for d in dims:
+        at = wrap_dim(d, ndim)
+        if at in found:
+            raise RuntimeError(f"dim {at} appears multiple times in the list of dims")
+        found.append(at)
+    return tuple(found)
+
+
+def infer_shape(size: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """`size` with its -1 worked out; RuntimeError where `count` elements do not fill it."""
+    if -1 not in size and (not size or min(size) >= 0):
+        if prod(size) == count:
+            return size
+        raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {count}")
+    hole = None
+    known = 1
+    for i, n in enumerate(size):
+        if n == -1:
+            if hole is not None:
+                raise RuntimeError("only one dimension can be inferred")
+            hole = i
+        elif n < 0:
+            raise RuntimeError(f"invalid shape dimension {n} at index {i} of shape {list(size)}")
+        else:
+            known *= n
+    assert hole is not None
+    if known == 0 and count == 0:
+        raise RuntimeError(
+            f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified "
+            "dimension size -1 can be any value and is ambiguous"
+        )
+    if known == 0 or count % known:
+        raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {count}")
+    return (*size[:hole], count // known, *size[hole + 1 :])
+
+
+# -- layouts --------------------------------------------------------------------------------------
+def shares(view: Any, array: Any) -> bool:
+    """True where `view`, made of `array` without copying if that was possible, is not a copy."""
+    return array.flags.c_contiguous or not array.size or np.may_share_memory(view, array)
+
+
+def dense_order(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> list[int]:
+    """The dims from the innermost to the outermost of a result that follows its operands' strides.
+
+    As TensorIterator: dims are sorted by stride, one operand after the other; a stride of 0 decides
+    nothing.
+    """
+    order = list(reversed(range(len(shape))))
+    for i in range(1, len(order)):
+        at = i
+        for before in reversed(range(i)):
+            outcome = _compare(shape, operands, order[before], order[at])
+            if outcome > 0:
+                order[before], order[at] = order[at], order[before]
+                at = before
+            elif outcome < 0:
+                break
+    return order
+
+
+def _compare(shape: Sequence[int], operands: Sequence[Sequence[int]], a: int, b: int) -> int:
+    for strides in operands:
+        x, y = strides[a], strides[b]
+        if x == 0 or y == 0:
+            continue
+        if x != y:
+            return -1 if x < y else 1
+        if shape[a] > shape[b]:
+            return 1
+    return 0
+
+
+def laid_out(array: Any, order: Sequence[int]) -> Any:
+    """A fresh array of the same values whose dims lie in memory in `order`, innermost first."""
+    outermost_first = list(reversed(order))
+    made = np.empty([array.shape[d] for d in outermost_first], array.dtype)
+    made = made.transpose(np.argsort(outermost_first))
+    made[...] = array
+    return made
+
+
+def copied(array: Any, dtype: Any = None) -> Any:
+    """A copy, perhaps of another dtype, that keeps the order of the dims in memory."""
+    dtype = array.dtype if dtype is None else dtype
+    if array.ndim < 2 or array.flags.c_contiguous:
+        return array.astype(dtype, order="C")
+    if 0 in array.strides:
+        return laid_out(array, dense_order(array.shape, [array.strides])).astype(dtype, copy=False)
+    return array.astype(dtype, order="K")
+
+
+def contiguous(array: Any) -> Any:
+    """The array in C order; itself where it is."""
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def strided(array: Any, shape: Sequence[int], strides: Sequence[int]) -> Any:
+    """A writable view with these strides in bytes, from the array's first element."""
+    return as_strided(array, tuple(shape), tuple(strides))
+
+
+def indexed(array: Any, result: Any, operands: list[Any]) -> Any:
+    """The result of indexing in the layout that PyTorch gives it; `operands` are strides by its dims."""
+    if array.flags.c_contiguous or result.ndim < 2:
+        return contiguous(result)
+    order = dense_order(result.shape, operands)
+    if order == list(reversed(range(result.ndim))):
+        return contiguous(result)
+    return laid_out(result, order)

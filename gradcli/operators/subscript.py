@@ -1,0 +1,274 @@
+"""`x[...]` and `x[...] = v`: indices decomposed into selects, slices and one index, as PyTorch does.
+
+Integers select, slices slice, None adds a dim; what is left (masks, lists, tensors) is collected by dim
+for one `index` or `index_put_`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from operator import index as to_int
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes
+from gradcli.engine.tensor import Tensor, wrap
+from gradcli.operators import shapes
+
+_SCALAR = (
+    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+    "convert a 0-dim tensor to a number"
+)
+_SEQUENCE = (
+    "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in "
+    "pytorch 2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as "
+    "tensor index, x[torch.tensor(seq)], which will result either in an error or a different result"
+)
+
+
+def getitem(input: Any, key: Any) -> Any:
+    """`input[key]`; IndexError and TypeError in PyTorch's words for what is no index."""
+    kind = type(key)
+    if kind is int:
+        return _select(input, key, 0, 0)
+    if kind is slice:
+        return _slice(input, key, 0, keep=True)
+    if key is None:
+        return shapes.unsqueeze(input, 0)
+    if key is Ellipsis:
+        return shapes.alias(input)
+    sliced, indices = _basic(input, _as_tuple(key))
+    if not indices:
+        return shapes.alias(sliced) if sliced is input else sliced
+    from gradcli.operators.indexing import index
+
+    return index(sliced, indices)
+
+
+def setitem(input: Tensor, key: Any, value: Any) -> None:
+    """`input[key] = value`."""
+    from gradcli.operators import inplace
+
+    if isinstance(value, str) or not isinstance(value, (Tensor, *_NUMBERS)):
+        if not isinstance(value, (np.ndarray, np.generic)):
+            kind = dtypes.TYPE_NAMES[input.dtype.name]
+            raise TypeError(f"can't assign a {type(value).__name__} to a torch.{kind}")
+        value = wrap(np.asarray(value))
+    kind = type(key)
+    if kind is int:
+        part, indices = _select(input, key, 0, 0), []
+    elif kind is slice:
+        part, indices = _slice(input, key, 0, keep=True), []
+    elif key is None:
+        part, indices = shapes.unsqueeze(input, 0), []
+    elif key is Ellipsis:
+        part, indices = shapes.alias(input), []
+    else:
+        part, indices = _basic(input, _as_tuple(key))
+    if not isinstance(value, Tensor):
+        value = _constant(value, input)
+    if not indices:
+        if part is input:
+            part = shapes.alias(input)
+        _copy_to(part, value)
+        return
+    inplace.index_put_(part, indices, _trimmed(value, part, indices))
+
+
+_NUMBERS = (bool, int, float, complex)
+
+
+def _constant(value: Any, like: Tensor) -> Tensor:
+    """A number as PyTorch assigns it: cast to the tensor's dtype at once."""
+    dtype = like.array.dtype
+    if isinstance(value, complex) and dtype.kind != "c":
+        from gradcli.operators.inplace import C_NAMES
+
+        raise RuntimeError(
+            f"value cannot be converted to type {C_NAMES[like.dtype.name]} without overflow"
+        )
+    return wrap(np.asarray(value).astype(dtype))
+
+
+def _without_leading_ones(value: Tensor, ndim: int) -> Tensor:
+    """Leading dims of size 1 dropped where the value has more dims than its place."""
+    shape = tuple(value.shape)
+    start = 0
+    while len(shape) - start > ndim and shape[start] == 1:
+        start += 1
+    return shapes.view_size(value, shape[start:]) if start else value
+
+
+def _copy_to(part: Tensor, value: Tensor) -> None:
+    from gradcli.operators.inplace import copy_
+
+    value = _without_leading_ones(value, part.ndim)
+    shape = tuple(part.shape)
+    if tuple(value.shape) != shape:
+        value = shapes.expand_size(value, shape)
+    copy_(part, value)
+
+
+def _trimmed(value: Tensor, part: Tensor, indices: list[Any]) -> Tensor:
+    if value.ndim and value.shape[0] == 1:
+        ndim = part.array[_numpy_key(indices)].ndim
+        return _without_leading_ones(value, ndim)
+    return value
+
+
+def _numpy_key(indices: list[Any]) -> tuple[Any, ...]:
+    return tuple(slice(None) if i is None else i.array for i in indices)
+
+
+# -- the decomposition ----------------------------------------------------------------------------
+def _as_tuple(key: Any) -> tuple[Any, ...]:
+    if type(key) is tuple:
+        return key
+    if isinstance(key, list) and len(key) < 32:
+        if any(k is None or k is Ellipsis or isinstance(k, (Tensor, list, tuple, slice)) for k in key):
+            warnings.warn(_SEQUENCE, UserWarning, stacklevel=4)
+            return tuple(key)
+    if isinstance(key, tuple):
+        return tuple(key)
+    return (key,)
+
+
+def _takes(key: Any) -> int:
+    """How many dims of the tensor an index uses up."""
+    if key is None or key is Ellipsis or key is True or key is False:
+        return 0
+    if isinstance(key, (Tensor, np.ndarray)) and _kind(key) in "b" or _is_bytes(key):
+        return int(key.ndim)
+    return 1
+
+
+def _kind(key: Any) -> str:
+    return str(key.array.dtype.kind if isinstance(key, Tensor) else key.dtype.kind)
+
+
+def _is_bytes(key: Any) -> bool:
+    return isinstance(key, Tensor) and key.array.dtype == np.uint8
+
+
+def _basic(input: Any, keys: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+    """The view that the simple indices give, and the other indices by dim (None where there is none)."""
+    keys = tuple(_tensor_key(k) for k in keys)
+    ndim = input.ndim
+    specified = sum(map(_takes, keys))
+    out, dim, indices = input, 0, []
+    inside = 0  # dims that masks span beyond their first: they take one place among the indices
+    for at, key in enumerate(keys):
+        if key is None:
+            out, dim = shapes.unsqueeze(out, dim), dim + 1
+        elif key is Ellipsis:
+            dim += ndim - specified
+        elif type(key) is slice:
+            if specified > ndim:
+                raise _too_many(ndim)
+            out, dim = _slice(out, key, dim, keep=False), dim + 1
+        elif key is True or key is False:
+            out = shapes.unsqueeze(out, dim)
+            dim = _put(indices, dim - inside, _flag(key)) + inside
+        elif isinstance(key, Tensor):
+            array = key.array
+            if array.ndim == 0 and array.dtype.kind in "iub":
+                if array.dtype.kind == "b" or array.dtype == np.uint8:
+                    out = shapes.unsqueeze(out, dim)
+                    dim = _put(indices, dim - inside, _flag(bool(array))) + inside
+                else:
+                    if specified > ndim:
+                        raise _too_many(ndim)
+                    out = _select(out, int(array), dim, at)
+            else:
+                if specified > ndim:
+                    raise _too_many(ndim)
+                _put(indices, dim - inside, key)
+                dim += _takes(key)
+                inside += _takes(key) - 1
+        else:
+            if specified > ndim:
+                raise _too_many(ndim)
+            out = _select(out, _integer(key), dim, at)
+    return out, indices
+
+
+def _too_many(ndim: int) -> IndexError:
+    return IndexError(f"too many indices for tensor of dimension {ndim}")
+
+
+def _put(indices: list[Any], dim: int, key: Tensor) -> int:
+    indices += [None] * (dim + 1 - len(indices))
+    indices[dim] = key
+    return dim + 1
+
+
+def _flag(value: bool) -> Tensor:
+    """True and False as indices into a dim of size 1."""
+    return wrap(np.zeros(1 if value else 0, np.int64))
+
+
+def _tensor_key(key: Any) -> Any:
+    if isinstance(key, np.ndarray):
+        return wrap(key)
+    if isinstance(key, (list, tuple, range, str)):
+        return wrap(_sequence(key))
+    return key
+
+
+def _sequence(key: Any) -> Any:
+    """A list as an index: int64, or a mask where it holds booleans."""
+    if isinstance(key, str):
+        raise TypeError("new(): invalid data type 'str'")
+    array = np.asarray([k.array if isinstance(k, Tensor) else k for k in key])
+    if array.size == 0:
+        return array.astype(np.int64)
+    if array.dtype.kind not in "iubf":
+        raise TypeError(f"new(): invalid data type '{type(key[0]).__name__}'")
+    return array.astype(np.int64) if array.dtype.kind in "iu" else array
+
+
+def _integer(key: Any) -> int:
+    try:
+        return to_int(key)
+    except TypeError:
+        raise IndexError(
+            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
+            f"valid indices (got {type(key).__name__})"
+        ) from None
+
+
+def _select(input: Any, position: int, dim: int, shown: int) -> Any:
+    shape = input.shape
+    if not len(shape):
+        raise IndexError(_SCALAR)
+    n = shape[dim]
+    if not -n <= position < n:
+        raise IndexError(
+            f"index {position} is out of bounds for dimension {shown} with size {n}"
+        )
+    return shapes.select(input, dim, position)
+
+
+def _slice(input: Any, key: slice, dim: int, *, keep: bool) -> Any:
+    """A slice of a dim; unless `keep`, one that takes all of it gives the input itself."""
+    start, stop, step = _bounds(key)
+    if not keep and start == 0 and step == 1 and stop >= input.shape[dim]:
+        return input
+    return shapes.slice_(input, dim, start, stop, step)
+
+
+def _bounds(key: slice) -> tuple[int, int, int]:
+    step = 1 if key.step is None else to_int(key.step)
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    if step < 0:
+        raise ValueError("step must be greater than zero")
+    start = 0 if key.start is None else to_int(key.start)
+    return start, shapes.END if key.stop is None else to_int(key.stop), step
+
+
+def install() -> None:
+    """Give tensors their subscripts."""
+    setattr(Tensor, "__getitem__", getitem)
+    setattr(Tensor, "__setitem__", setitem)

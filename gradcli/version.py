@@ -1,0 +1,3 @@
+"""The version, where it can be read without importing anything else."""
+
+__version__ = "0.1.0"

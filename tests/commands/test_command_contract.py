@@ -1,0 +1,298 @@
+"""What every command promises: exit codes, streams, colour, pipes, no traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import click
+import pytest
+from click.testing import CliRunner
+from terminal import GRADCLI, environment, in_terminal, piped
+
+from gradcli.cli import COMMANDS, main
+from gradcli.version import __version__
+
+MAIN_JOB = ["grad", "2*dot(x,x)", "--x", "0,1,2,3"]
+
+
+def run(*argv, **kwargs):
+    return CliRunner().invoke(main, list(argv), prog_name="gradcli", **kwargs)
+
+
+CODES = [
+    (MAIN_JOB, 0),
+    (["--version"], 0),
+    (["--help"], 0),
+    (["grad", "-h"], 0),
+    (["grad", "x+a", "--x", "3", "--a", "4,2"], 1),
+    (["eval", "x+a", "--x", "3,3,3", "--a", "4,2"], 1),
+    (["eval", "1/0"], 1),
+    (["grad", "2*x"], 2),
+    (["grad", "2*/x", "--x", "3"], 2),
+    (["eval", "x", "--x", "1,,2"], 2),
+    (["eval", "x", "--x", "1,2;3"], 2),
+    (["eval", "x", "--x", "@nowhere.npy"], 2),
+    (["eval", "x", "--x", ""], 2),
+    (["eval", "foo(2)"], 2),
+    (["graph", "x", "--x", "1", "--format", "png"], 2),
+    (["graph", "x", "--x", "1", "-o", "nowhere/at/all.svg"], 2),
+    (["ops", "no_such_function"], 2),
+    (["completion", "tcsh"], 2),
+    (["nonsense"], 2),
+    (["--nonsense"], 2),
+    (["grad", "y = 2*x", "--x", "3"], 1),
+    (["grad", "2", ], 1),
+    (["grad", "max(x, dim=0)", "--x", "3,4"], 1),
+    (["grad", "x", "--x", "1", "--retain", "y"], 2),
+    (["grad", "y = x.shape; x", "--x", "1", "--retain", "y"], 2),
+    (["grad", "y = x.detach(); x", "--x", "1", "--retain", "y"], 1),
+    (["grad", "x", "--x", "1", "--hook", "x = 2"], 2),
+    (["grad", "x", "--x", "1", "--hook", "y: 2*grad"], 2),
+    (["grad", "x", "--x", "1", "--hook", "x: 2*grad*z"], 2),
+    (["grad", "x", "--x", "1", "--hook", "x: 2*"], 2),
+    (["grad", "x", "--x", "1", "--hook", "x: grad + ones(3)"], 1),
+    (["grad", "x*x", "--x", "1,2", "--seed", "1,2,3"], 1),
+    (["eval", "x", "--x", "tensor([1,2])", "--wrt", "x"], 1),
+    (["eval", "x", "--x", "1", "--manual-seed", str(2**70)], 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("argv, code", CODES, ids=[" ".join(argv) for argv, _ in CODES])
+def test_exit_codes_and_streams(argv, code):
+    result = run(*argv)
+    assert result.exit_code == code, result.output
+    assert bool(result.stdout) == (code == 0)
+    if code:
+        assert result.stderr.startswith("gradcli: error: ")
+        assert "fault in gradcli" not in result.stderr
+        assert "\x1b" not in result.stderr
+    else:
+        assert result.stderr == ""
+        assert "\x1b" not in result.stdout
+
+
+@pytest.mark.parametrize("argv, code", CODES, ids=[" ".join(argv) for argv, _ in CODES])
+def test_errors_as_json(argv, code):
+    if not code or argv[0] in ("completion", "nonsense", "--nonsense"):
+        pytest.skip("does not fail, or takes no --json")
+    result = run(*argv, "--json")
+    assert result.exit_code in (code, 2)
+    assert result.stdout == ""
+    found = json.loads(result.stderr)["error"]
+    assert list(found)[:4] == ["type", "message", "span", "hint"]
+    assert isinstance(found["type"], str) and found["message"]
+    assert found["span"] is None or len(found["span"]) == 2
+
+
+def test_a_value_called_json_is_not_the_option():
+    result = run("eval", "x", "--x", "--json")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("gradcli: error: ")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command):
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()[2].split()) >= 4
+    loaded = main.get_command(click.Context(main), command)
+    assert loaded is not None
+    assert loaded.get_short_help_str(100) == COMMANDS[command]
+
+
+def test_version():
+    assert run("--version").stdout == f"gradcli {__version__}\n"
+
+
+def test_no_command_shows_the_help_and_fails():
+    result = run()
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("Usage: gradcli")
+
+
+def test_did_you_mean():
+    assert "did you mean `grad` or `graph`?" in run("gradd").stderr
+    assert "gradcli eval '2*3'" in run("2*3").stderr
+    assert "did you mean `softmax`" in run("ops", "sofmax").stderr
+
+
+def test_an_unexpected_exception_is_one_line(monkeypatch):
+    def fail(*_, **__):
+        raise KeyError("three\nlines\nlong")
+
+    monkeypatch.setattr("gradcli.commands.eval.evaluate", fail)
+    result = run("eval", "1")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert len(result.stderr.splitlines()) == 1
+    assert "GRADCLI_DEBUG=1" in result.stderr
+    shown = run("eval", "1", env={"GRADCLI_DEBUG": "1"})
+    assert shown.exit_code == 1
+    assert "Traceback" in shown.stderr
+    for error, words in ((MemoryError(), "out of memory"), (OSError(28, "No space"), "No space")):
+        monkeypatch.setattr("gradcli.commands.eval.evaluate", _raiser(error))
+        assert words in run("eval", "1").stderr
+
+
+def _raiser(error):
+    def fail(*_, **__):
+        raise error
+
+    return fail
+
+
+def test_ctrl_c():
+    monkeypatched = pytest.MonkeyPatch()
+    with monkeypatched.context() as patch:
+        patch.setattr("gradcli.commands.eval.evaluate", _raiser(KeyboardInterrupt()))
+        result = run("eval", "1")
+    assert result.exit_code == 130
+    assert result.stdout == ""
+    assert result.stderr == "\n"
+
+
+@pytest.mark.long
+def test_ctrl_c_in_a_process():
+    process = subprocess.Popen(
+        [*GRADCLI, "eval", "-"],
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (130, b"")
+    assert b"Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "command", [[*GRADCLI, "eval", "x", "--x", "0:100000"], [*GRADCLI, "--help"]]
+)
+def test_a_closed_pipe_ends_quietly(command):
+    process = subprocess.Popen(
+        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=60) == 0
+    assert err == b""
+
+
+def test_a_full_disk_is_said():
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*GRADCLI, "eval", "1"],
+            env=environment(), stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_any_locale_will_do():
+    done = piped("eval", "θ", "--θ", "1,2", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    done = piped("eval", "θ + ", PYTHONIOENCODING="ascii")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+
+
+def test_same_input_same_bytes():
+    argv = ["grad", "sum(randn(3)*x)", "--x", "1,2,3", "--manual-seed", "7", "--json"]
+    assert run(*argv).stdout == run(*argv).stdout
+
+
+COLOURS = [
+    ({}, [], True),
+    ({"NO_COLOR": "1"}, [], False),
+    ({"NO_COLOR": "1"}, ["--color", "always"], True),
+    ({"TERM": "dumb"}, [], False),
+    ({}, ["--color", "never"], False),
+]
+
+
+@pytest.mark.parametrize("env, more, coloured", COLOURS)
+def test_colour_on_a_terminal(env, more, coloured):
+    code, screen = in_terminal(*MAIN_JOB, *more, **env)
+    assert code == 0
+    assert ("\x1b[" in screen) is coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", screen) == "x.grad = [0, 4, 8, 12]\n"
+    code, screen = in_terminal("eval", "2*/3", *more, **env)
+    assert code == 2
+    assert ("\x1b[" in screen) is coloured
+
+
+@pytest.mark.parametrize(
+    "env, more, coloured",
+    [
+        ({}, [], False),
+        ({"FORCE_COLOR": "1"}, [], True),
+        ({"FORCE_COLOR": "0"}, [], False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, [], False),
+        ({}, ["--color", "always"], True),
+        ({"FORCE_COLOR": "1"}, ["--color", "never"], False),
+    ],
+)
+def test_colour_in_a_pipe(env, more, coloured):
+    clean = {"NO_COLOR": None, "FORCE_COLOR": None}
+    result = run(*MAIN_JOB, *more, env={**clean, **env}, color=True)
+    assert ("\x1b[" in result.stdout) is coloured
+    result = run("eval", "2*/3", *more, env={**clean, **env}, color=True)
+    assert ("\x1b[" in result.stderr) is coloured
+
+
+def test_json_and_plain_are_never_coloured():
+    for form in ("--json", "--plain"):
+        code, screen = in_terminal(*MAIN_JOB, form)
+        assert code == 0
+        assert "\x1b" not in screen
+
+
+def test_a_graph_goes_to_a_file_whole(tmp_path):
+    for name, start in (("g.json", "{"), ("g.dot", "digraph"), ("g.svg", "<"), ("g.html", "<")):
+        path = tmp_path / name
+        result = run("graph", "x*x", "--x", "3", "-o", str(path))
+        assert (result.exit_code, result.output) == (0, "")
+        assert path.read_text().lstrip().startswith(start)
+    assert sorted(os.listdir(tmp_path)) == ["g.dot", "g.html", "g.json", "g.svg"]
+
+
+def test_plain_reads_back():
+    for expression, values in [
+        ("x", "0,1,2,3"),
+        ("x*3", "0.1,1e-7,1e300"),
+        ("x", "1,2;3,4"),
+        ("x", "5"),
+        ("x", "5,"),
+        ("x", "zeros(0)"),
+        ("x", "zeros(0,3)"),
+        ("x", "zeros(1,2,3)"),
+        ("x", "[[1],[2]]"),
+        ("x", "nan,inf,-inf"),
+        ("-x", "0,1"),
+        ("x", "1+2j,3-4j"),
+        ("x", "randn(4)"),
+        ("x", "randn(3,2)"),
+        ("x", "3.5,"),
+    ]:
+        first = run("eval", expression, "--x", values, "--plain", "--manual-seed", "1")
+        assert first.exit_code == 0, first.stderr
+        again = run("eval", "x", "--x", "-", "--plain", input=first.stdout)
+        assert again.stdout == first.stdout, (expression, values)
+        shape = json.loads(run("eval", "x", "--x", "-", "--json", input=first.stdout).stdout)[
+            "shape"
+        ]
+        wanted = run("eval", expression, "--x", values, "--json").stdout
+        assert shape == json.loads(wanted)["shape"], values

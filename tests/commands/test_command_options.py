@@ -1,0 +1,263 @@
+"""Options that grow out of the expression: every pitfall of design.md, section 3."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from gradcli.cli import Program, main
+from gradcli.commands.options import ExpressionCommand, Request, expression_options
+
+
+@click.command("probe", cls=ExpressionCommand)
+@expression_options
+@click.option("--seed", "--gradient")
+@click.option("-o", "path")
+@click.option("--format", "form")
+def probe(request: Request, seed, path, form) -> None:
+    """Say what was understood."""
+    click.echo(f"expression={request.source!r} values={request.texts} seed={seed!r} o={path!r}")
+
+
+class _Probing(Program):
+    def get_command(self, ctx, cmd_name):
+        return probe
+
+    def resolve_command(self, ctx, args):
+        return args[0], probe, args[1:]
+
+
+group = _Probing("gradcli", context_settings={"help_option_names": ["-h", "--help"]})
+
+
+def run(*args, **kwargs):
+    return CliRunner().invoke(group, ["probe", *args], prog_name="gradcli", **kwargs)
+
+
+OK = [
+    (["2*dot(x,x)", "--x", "0,1,2,3"], {"x": "0,1,2,3"}),
+    (["--x", "0,1,2,3", "2*dot(x,x)"], {"x": "0,1,2,3"}),
+    # R1: exactly one value, whatever that starts with
+    (["2*x", "--x", "-1,2"], {"x": "-1,2"}),
+    (["2*x", "--x=-1,2"], {"x": "-1,2"}),
+    (["2*x", "--x", "-1e3"], {"x": "-1e3"}),
+    (["2*x", "--x=-1e3"], {"x": "-1e3"}),
+    (["2*x", "--x", "-o"], {"x": "-o"}),
+    (["2*x", "--x", "-h"], {"x": "-h"}),
+    (["2*x", "--x", "-inf"], {"x": "-inf"}),
+    (["x+1", "--x", "--1"], {"x": "--1"}),
+    (["x+1", "--x", "--pi"], {"x": "--pi"}),
+    (["x", "--x", "--"], {"x": "--"}),
+    (["x", "--x", ""], {"x": ""}),
+    (["x", "--x="], {"x": ""}),
+    (["x", "--x", "a=b"], {"x": "a=b"}),
+    (["x*w", "--x", "1,2;3,4", "--w", "[[1,2],[3,4]]"], {"x": "1,2;3,4", "w": "[[1,2],[3,4]]"}),
+    (["x+y", "--x", "inf,-inf,nan", "--y", "1+2j"], {"x": "inf,-inf,nan", "y": "1+2j"}),
+    (["x", "--x", "@data.npy"], {"x": "@data.npy"}),
+    (["x", "--x", "-"], {"x": "-"}),
+    (["x", "--x", "0:4"], {"x": "0:4"}),
+    (["x", "--x", "randn(3)"], {"x": "randn(3)"}),
+    (["θ*2", "--θ", "3"], {"θ": "3"}),
+    (["ﬁ*2", "--ﬁ", "3"], {"fi": "3"}),  # Python reads the ligature as two letters
+    (["w_1*2", "--w_1", "3"], {"w_1": "3"}),
+    (["X*x", "--X", "3", "--x", "2"], {"X": "3", "x": "2"}),
+    (["e*t*i*j", "--e", "1", "--t", "2", "--i", "3", "--j", "4"],
+     {"e": "1", "t": "2", "i": "3", "j": "4"}),
+    # R2: a single dash is an expression unless it is a declared short option
+    (["-x**2", "--x", "3"], {"x": "3"}),
+    (["-x", "--x", "3"], {"x": "3"}),
+    (["-1*x", "--x", "3"], {"x": "3"}),
+    (["--x", "3", "-x"], {"x": "3"}),
+    (["x", "--x", "1", "-o", "-"], {"x": "1"}),
+    (["x", "--x", "1", "-o", "-x"], {"x": "1"}),
+    # R3: what is not --identifier, and all after --
+    (["--x*2", "--x", "3"], {"x": "3"}),
+    (["--x-2", "--x", "3"], {"x": "3"}),
+    (["--(x)", "--x", "3"], {"x": "3"}),
+    (["--x", "3", "--", "-x"], {"x": "3"}),
+    (["--x", "3", "--", "--x"], {"x": "3"}),
+    # a declared option wins over a variable of its name
+    (["seed*2", "--let", "seed=3", "--seed", "1"], {"seed": "3"}),
+    (["json*help*let", "--let", "json=3", "--let", "help=2", "--let", "let=a=b"],
+     {"json": "3", "help": "2", "let": "a=b"}),
+    (["x+seed", "--let=seed=-3", "--x", "1"], {"x": "1", "seed": "-3"}),
+    (["x", "--let", "x=1"], {"x": "1"}),
+    (["x", "--x", "1", "--json"], {"x": "1"}),
+    (["--json", "x", "--x", "1"], {"x": "1"}),
+    (["x", "--x", "1", "--seed", "-1,1"], {"x": "1"}),
+    # names with a meaning of their own are variables only when bound
+    (["pi*x", "--x", "1"], {"x": "1"}),
+    (["pi*x", "--x", "1", "--pi", "3"], {"x": "1", "pi": "3"}),
+    (["sum + x", "--sum", "1", "--x", "2"], {"sum": "1", "x": "2"}),
+    (["x.sum()", "--x", "1,2"], {"x": "1,2"}),
+    (["y = 2*x; y", "--x", "1"], {"x": "1"}),
+    (["2+3"], {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("argv, values", OK, ids=[" ".join(argv) for argv, _ in OK])
+def test_bound(argv, values):
+    result = run(*argv)
+    assert result.exit_code == 0, result.output
+    assert f"values={values} " in result.output
+
+
+def test_values_of_declared_options_keep_their_dashes():
+    assert "seed='-1,1'" in run("x", "--x", "1", "--seed", "-1,1").output
+    assert "seed='--1'" in run("x", "--x", "1", "--gradient", "--1").output
+    assert "o='-x'" in run("x", "--x", "1", "-o", "-x").output
+
+
+def test_the_expression_may_come_from_a_file_or_standard_input(tmp_path):
+    path = tmp_path / "e.txt"
+    path.write_text("\ufeff2*x\n", encoding="utf-8")
+    for argv in (["-f", str(path)], ["-f", "-"], ["-"]):
+        result = run(*argv, "--x", "3", input="2*x\n")
+        assert "expression='2*x\\n' values={'x': '3'}" in result.output
+
+
+BAD = [
+    (["2*x"], "no value for x\n    2*x\n      ^\nhint: add --x VALUE"),
+    (["x*yy"], "no value for x\n    x*yy\n    ^\n"),
+    (["1 + foo(2)"], "no function is called `foo`\n    1 + foo(2)\n        ^^^\n"),
+    (["sine(2)"], "hint: did you mean `sin"),
+    (["2*x", "--x"], "--x needs a value"),
+    (["2*x*w", "--x", "--w", "3"], "--x needs a value, but --w follows it"),
+    (["2*x", "--x", "--seed", "3"], "--x needs a value, but --seed follows it"),
+    (["2*x", "--seed", "--x", "3"], "--seed needs a value, but --x follows it"),
+    (["2*x", "--x", "--help"], "--x needs a value, but --help follows it"),
+    (["2*x", "--y", "3"], "--y is neither an option nor a variable of the expression (variables: x)"),
+    (["2*x", "--y", "3"], "did you mean `--x`"),
+    (["2*x", "--x", "1", "--sed", "1"], "did you mean `--seed`"),
+    (["2*x", "--x", "1", "--x", "2"], "variable x is bound twice"),
+    (["2*x", "--let", "x=1", "--x", "2"], "variable x is bound twice"),
+    (["seed*2", "--seed", "3"],
+     "no value for seed, which has the name of an option\n    seed*2\n    ^^^^\n"
+     "hint: bind it with --let seed=VALUE"),
+    (["2*json", "--json", "3"], "a variable of that name is bound with --let json=VALUE"),
+    (["2*x", "--x", "1", "extra"], "unexpected argument 'extra'"),
+    (["2*x", "--x", "1", "-ofile"], "a short option's value stands apart: -o file"),
+    (["2*x", "--x", "1", "--no-such", "1"], "no such option --no-such"),
+    (["2*x", "--x", "1", "--no-grd", "x"], "did you mean `--no-grad`"),
+    (["2*/x", "--x", "1"], "\n    2*/x\n      ^\n"),
+    (["sin(2"], "`(` is never closed\n    sin(2\n       ^\n"),
+    (["x^2", "--x", "1"], "`^` is not a power here\n    x^2\n     ^\nhint: for a power, write `**`"),
+    (["x", "--let", "x"], "--let wants NAME=VALUE, not 'x'"),
+    (["x", "--let", "=1"], "--let wants NAME=VALUE, not '=1'"),
+    (["x", "--let", "y=1", "--x", "1"], "y is no variable of the expression (variables: x)"),
+    (["x*y", "--x", "-", "--y", "-"], "only one of --x and --y can be read from standard input"),
+    (["-", "--x", "-"], "only one of EXPR and --x can be read from standard input"),
+    (["x", "--x", "-", "--seed", "-"], "only one of --x and --seed can be read from standard"),
+    (["x", "--x", "1", "--json", "--plain"], "--json and --plain exclude each other"),
+    (["x", "--x", "1", "--wrt", "y"], "--wrt: 'y' is not a variable of the expression (there are: x)"),
+    (["x", "--x", "1", "--dtype", "int8"], "'int8' is not one of"),
+    (["x", "--x", "1", "--precision", "0"], "--precision"),
+    (["x", "--x", "1", "-f", "nowhere"], "the expression is given twice"),
+    (["-f", "nowhere/e.txt"], "cannot read nowhere/e.txt: No such file or directory"),
+    (["-f", "."], "cannot read .: Is a directory"),
+    ([], "no expression"),
+    (["x", "--load", "nowhere.py", "--x", "1"], "--load: cannot read nowhere.py"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "argv, message", BAD, ids=[" ".join(argv) + f" ({i})" for i, (argv, _) in enumerate(BAD)]
+)
+def test_refused(argv, message):
+    result = run(*argv, input="x")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith('{"error"' if "--json" in argv else "gradcli: error: ")
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_bad_environment_variable_is_named():
+    result = run("x", "--x", "1", env={"GRADCLI_DTYPE": "int8"})
+    assert result.exit_code == 2
+    assert "GRADCLI_DTYPE" in result.stderr
+
+
+def test_help_lists_the_variables():
+    for argv in (["2*dot(x,w)", "--help"], ["2*dot(x,w)", "-h"], ["-h", "2*dot(x,w)", "--x", "1"]):
+        text = run(*argv).output
+        assert "Variables of EXPR:\n  --x VALUE  Value of x.\n  --w VALUE  Value of w." in text
+        assert "-h, --help" in text
+    assert "Variables of EXPR" not in run("--help").output
+    assert "Variables of EXPR" not in run("pi*inf*torch.sin(2)", "--help").output
+
+
+@pytest.mark.parametrize("expression", ["2*(x", "--no-such", "x +"])
+def test_help_survives_a_broken_expression(expression):
+    result = run(expression, "--help")
+    assert result.exit_code == 0
+    assert "Usage: " in result.output
+
+
+def test_no_glob_is_expanded_on_windows(monkeypatch):
+    """click would take `2*x` for a pattern of file names."""
+    seen = []
+    monkeypatch.setattr("sys.argv", ["gradcli", "eval", "2*x", "--x", "1"])
+    monkeypatch.setattr("os.name", "nt")
+    monkeypatch.setattr("click.core._expand_args", lambda args: seen.append(args), raising=False)
+    monkeypatch.setattr(main, "_run", lambda arguments, *_: seen.append(arguments) or 0)
+    with pytest.raises(SystemExit):
+        main.main()
+    assert seen == [["eval", "2*x", "--x", "1"]]
+
+
+COMPLETIONS = [
+    ("gradcli grad '2*dot(x,w)' --", 3, {"--x", "--w", "--seed", "--let"}, {"--dot"}),
+    ("gradcli grad '2*dot(x,w)' --x 1,2 --", 5, {"--w"}, {"--x"}),
+    ("gradcli grad '2*dot(x,' --", 3, {"--seed"}, set()),
+    ("gradcli grad --", 2, {"--seed"}, set()),
+    ("gradcli eval x --color ", 4, {"auto", "always", "never"}, set()),
+    ("gradcli gr", 1, {"grad", "graph"}, {"eval"}),
+    ("gradcli completion ", 2, {"bash", "zsh", "fish"}, set()),
+]
+
+
+@pytest.mark.parametrize(
+    "line, word, wanted, unwanted", COMPLETIONS, ids=[c[0] for c in COMPLETIONS]
+)
+def test_completion(line, word, wanted, unwanted):
+    env = {"COMP_WORDS": line, "COMP_CWORD": str(word), "_GRADCLI_COMPLETE": "bash_complete"}
+    output = CliRunner(env=env).invoke(main, [], prog_name="gradcli").output
+    found = {line.partition(",")[2] for line in output.splitlines()}
+    assert wanted <= found
+    assert not (unwanted & found)
+
+
+LIGHT = [
+    (["--help"], {}),
+    (["--version"], {}),
+    (["grad", "--help"], {}),
+    (["grad", "2*dot(x,w)+pi", "--help"], {}),
+    (["completion", "bash"], {}),
+    ([], {"COMP_WORDS": "gradcli grad '2*dot(x,w)' --", "COMP_CWORD": "3",
+          "_GRADCLI_COMPLETE": "bash_complete"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("argv, env", LIGHT, ids=[" ".join(a) or "completion" for a, _ in LIGHT])
+def test_nothing_heavy_is_imported(argv, env):
+    code = (
+        "import sys\nfrom gradcli.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as left:\n    assert not left.code, left.code\n"
+        "heavy = {'numpy', 'lark', 'rich', 'scipy'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *argv],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout

@@ -1,0 +1,83 @@
+"""Every example of the README is run, and what it prints compared."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from terminal import environment
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def examples(text: str) -> list[tuple[str, str]]:
+    """(command, what it prints) of every console block."""
+    found = []
+    for block in re.findall(r"^```console\n(.*?)^```$", text, re.M | re.S):
+        for piece in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            command, _, output = piece.partition("\n")
+            found.append((command, output))
+    return found
+
+
+EXAMPLES = examples(README)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A PATH where gradcli is the one under test."""
+    folder = tmp_path_factory.mktemp("bin")
+    script = folder / "gradcli"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m gradcli "$@"\n')
+    script.chmod(0o755)
+    return f"{folder}{os.pathsep}{os.environ['PATH']}"
+
+
+@pytest.mark.parametrize("command, output", EXAMPLES, ids=[command for command, _ in EXAMPLES])
+def test_example(command, output, path, tmp_path):
+    done = subprocess.run(
+        ["bash", "-c", command],
+        env=environment(PATH=path, PYTHONPATH=str(ROOT)),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.stdout == output
+
+
+def test_python_examples():
+    for block in re.findall(r"^```python\n(.*?)^```$", README, re.M | re.S):
+        wanted = re.findall(r"print\(.*\)  # (.*)$", block, re.M)
+        done = subprocess.run(
+            [sys.executable, "-c", block],
+            env=environment(PYTHONPATH=str(ROOT)),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout.splitlines() == wanted
+
+
+def test_the_readme_begins_with_two_commands():
+    first = re.search(r"^```sh\n(.*?)^```$", README, re.M | re.S)
+    assert first is not None
+    assert README.index("```") == first.start()
+    lines = first[1].splitlines()
+    assert len(lines) == 2
+    assert 'gradcli grad "2*dot(x,x)" --x 0,1,2,3' in lines[0]
+    assert "pytest" in lines[1]
+
+
+def test_every_command_is_in_the_readme():
+    from gradcli.cli import COMMANDS
+
+    for command in COMMANDS:
+        assert re.search(rf"\*\*`{command}[ `]", README), command

@@ -1,0 +1,99 @@
+"""Random numbers against torch's, recorded in golden/random.json."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gradcli.engine import random
+from gradcli.engine.tensor import wrap
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "random.json"
+CASES = json.loads(GOLDEN.read_text())["cases"]
+F8 = np.dtype(np.float64)
+
+
+def digest(array):
+    """The hash that the recorder writes."""
+    return hashlib.blake2b(np.asarray(array).tobytes(), digest_size=8).hexdigest()
+
+
+def draw(name, shape, kind, *args):
+    """One recorded draw."""
+    dtype = np.dtype(kind)
+    if name == "randperm":
+        return random.randperm(shape[0], dtype)
+    return getattr(random, name)(tuple(shape), dtype, *args)
+
+
+@pytest.mark.filterwarnings("ignore:.*out of bounds")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["seed"]))
+def test_draws_are_torchs_bit_for_bit(case):
+    random.manual_seed(case["seed"])
+    for recorded in case["draws"]:
+        found = draw(*recorded["draw"])
+        assert (recorded["draw"], digest(found)) == (recorded["draw"], recorded["digest"])
+        assert list(np.shape(found)) == recorded["draw"][1] or recorded["draw"][0] == "randperm"
+    assert digest(random.get_rng_state().array) == case["state"]
+
+
+def test_a_generator_has_its_own_state():
+    generator = random.Generator()
+    assert generator.initial_seed() == 67280421310721
+    assert generator.manual_seed(3) is generator
+    first = random.rand((5,), F8, generator)
+    random.manual_seed(3)
+    assert (random.rand((5,), F8) == first).all()
+    state = generator.get_state()
+    later = random.randn((7,), F8, generator)
+    copy = generator.clone_state()
+    generator.set_state(state)
+    assert (random.randn((7,), F8, generator) == later).all()
+    assert (random.randn((8,), F8, generator) == random.randn((8,), F8, copy)).all()
+    assert 0 <= generator.seed() == generator.initial_seed()
+    assert generator.device.type == "cpu"
+
+
+def test_bad_states_and_seeds_are_refused():
+    generator = random.Generator()
+    with pytest.raises(RuntimeError, match="RNG state is wrong size"):
+        generator.set_state(wrap(np.zeros(3, np.uint8)))
+    with pytest.raises(TypeError, match=r"expected a torch.ByteTensor"):
+        generator.set_state(3)
+    for seed in (2**64, -(2**63) - 1):
+        with pytest.raises(ValueError, match="Overflow when unpacking long long"):
+            random.manual_seed(seed)
+    with pytest.raises(RuntimeError, match="CPU only"):
+        random.Generator("cuda")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: random.uniform((2,), F8, 2, 1), RuntimeError, "but found from=2 > to=1"),
+        (lambda: random.normal((2,), F8, 0, -1), RuntimeError, "normal expects std >= 0.0, but fo"),
+        (lambda: random.bernoulli((2,), F8, 2), RuntimeError, r"in \[0, 1\], but got p=2"),
+        (lambda: random.bernoulli((1,), F8, np.full(1, 2.0)), RuntimeError, "Expected p_in >= 0"),
+        (lambda: random.randint((2,), np.dtype("i8"), 5, 5), RuntimeError, "got from=5 >= to=5"),
+        (lambda: random.randint((2,), np.dtype("u1"), 0, 257), RuntimeError, "for unsigned char"),
+        (lambda: random.randint((2,), np.dtype("u1"), -1, 5), RuntimeError, "from is out of bound"),
+        (lambda: random.randint((2,), np.dtype("c8"), 0, 5), RuntimeError, "handles only integral"),
+        (lambda: random.rand((2,), np.dtype("i8")), NotImplementedError, "for 'Long'"),
+        (lambda: random.randn((2,), np.dtype("?")), NotImplementedError, "for 'Bool'"),
+        (lambda: random.random((2,), np.dtype("c8")), NotImplementedError, "ComplexFloat"),
+        (lambda: random.randperm(-1, np.dtype("i8")), RuntimeError, "negative dimension -1"),
+        (lambda: random.randperm(3000, np.dtype("f2")), RuntimeError, "2049 for Half type"),
+        (lambda: random.randperm(300, np.dtype("u1")), RuntimeError, "uint8_t without overflow"),
+        (lambda: random.exponential((2,), F8, 0), RuntimeError, "lambda > 0.0"),
+        (lambda: random.cauchy((2,), np.dtype("i8")), RuntimeError, "you specified Long"),
+        (lambda: random.cauchy((2,), F8, 0, 0), RuntimeError, "sigma > 0.0"),
+        (lambda: random.geometric((2,), F8, 2), RuntimeError, r"p to be in \(0, 1\)"),
+        (lambda: random.log_normal((2,), F8, 0, 0), RuntimeError, "std > 0.0"),
+        (lambda: random.exponential((2,), np.dtype("i8")), RuntimeError, "continuous probability"),
+    ],
+)
+def test_refusals_have_torchs_words(call, error, words):
+    with pytest.raises(error, match=words):
+        call()

@@ -1,0 +1,102 @@
+"""Every recorded call gives torch's value, gradients, nodes, edges and saved fields."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import math
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "golden"))
+from graph_cases import CALLS, observe
+
+RECORDED: dict[str, dict[str, Any]] = {
+    seen["call"]: seen
+    for seen in json.loads(CALLS.with_name("graphs.json").read_text(encoding="utf-8"))
+}
+
+# Where gradcli is meant to differ: the call, and why.
+KNOWN_DIFFERENCES: dict[str, str] = {}
+
+TOLERANCE = {"float16": 2e-3, "float32": 2e-6, "complex64": 2e-6}
+
+
+@pytest.fixture(scope="module")
+def gradcli() -> Any:
+    return importlib.import_module("gradcli")
+
+
+@pytest.mark.parametrize("call", RECORDED)
+def test_call_is_torchs(call: str, gradcli: Any) -> None:
+    if call in KNOWN_DIFFERENCES:
+        pytest.skip(KNOWN_DIFFERENCES[call])
+    assert not (found := compare(call, gradcli)), "\n".join(found)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+def test_torch_still_says_so() -> None:
+    torch = importlib.import_module("torch")
+    assert not [line for call in RECORDED for line in compare(call, torch)]
+
+
+def compare(call: str, torch: Any) -> list[str]:
+    """Where an implementation differs from the recording of one call."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        seen = observe(call, torch)
+    return differences(seen, {k: v for k, v in RECORDED[call].items() if k != "family"}, "")
+
+
+def differences(seen: Any, expected: Any, at: str) -> list[str]:
+    """Where two observations differ; numbers may differ by rounding."""
+    if is_tensor(seen) and is_tensor(expected):
+        for key in ("shape", "dtype", "grad_fn"):
+            if seen.get(key) != expected.get(key):
+                return [f"{at}.{key}: {seen.get(key)!r}, torch {expected.get(key)!r}"]
+        tolerance = TOLERANCE.get(expected["dtype"], 1e-9)
+        if all(close(*pair, tolerance) for pair in zip(flat(seen), flat(expected), strict=True)):
+            return []
+        return [f"{at}: {seen['values']}, torch {expected['values']}"]
+    if isinstance(seen, dict) and isinstance(expected, dict):
+        found = []
+        for key in dict.fromkeys([*expected, *seen]):
+            if key not in seen or key not in expected:
+                which = "missing" if key in expected else "unexpected"
+                found.append(f"{at}.{key}: {which} ({expected.get(key, seen.get(key))!r:.200})")
+            else:
+                found += differences(seen[key], expected[key], f"{at}.{key}")
+        return found
+    if isinstance(seen, list | tuple) and isinstance(expected, list):
+        if len(seen) != len(expected):
+            return [f"{at}: {len(seen)} items, torch {len(expected)}"]
+        return [
+            line
+            for k, (s, e) in enumerate(zip(seen, expected, strict=True))
+            for line in differences(s, e, f"{at}[{k}]")
+        ]
+    same = type(seen) is type(expected) and (
+        close(seen, expected, 1e-12) if isinstance(seen, float) else seen == expected
+    )
+    return [] if same else [f"{at}: {seen!r:.300}, torch {expected!r:.300}"]
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, dict) and "values" in value
+
+
+def flat(tensor: dict[str, Any]) -> list[Any]:
+    if tensor["dtype"].startswith("complex"):
+        return [part for value in tensor["values"] for part in value]
+    return list(tensor["values"])
+
+
+def close(seen: float, expected: float, tolerance: float) -> bool:
+    if math.isnan(seen) or math.isnan(expected):
+        return math.isnan(seen) and math.isnan(expected)
+    return math.isclose(seen, expected, rel_tol=tolerance, abs_tol=tolerance)

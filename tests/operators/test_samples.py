@@ -1,0 +1,120 @@
+"""Every sample of the operator table: torch's values, gradients and graph, and finite differences."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli
+from gradcli.operators import table
+from tests.golden.record_samples import answer, texts
+from tests.sampling import cotangent, take_apart, tensors
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "samples.json"
+RECORDED = json.loads(GOLDEN.read_text())
+KNOWN: dict[str, str] = {}  # samples whose graph differs from torch's, with the reason
+
+
+def _array(entry: dict[str, Any]) -> Any:
+    data = np.asarray(entry["data"], np.float64)
+    if entry["dtype"].startswith("complex"):
+        data = data.reshape(-1, 2) @ np.array([1, 1j])
+    return data.reshape(entry["shape"])
+
+
+def _close(mine: dict[str, Any] | None, torchs: dict[str, Any] | None, what: str) -> None:
+    assert (mine is None) == (torchs is None), what
+    if mine is None or torchs is None:
+        return
+    assert mine["shape"] == torchs["shape"], what
+    assert mine["dtype"] == torchs["dtype"], what
+    np.testing.assert_allclose(
+        _array(mine), _array(torchs), rtol=1e-7, atol=1e-9, equal_nan=True, err_msg=what
+    )
+
+
+def test_every_entry_has_samples() -> None:
+    table.load()
+    missing = [name for name, entry in table.FUNCTIONS.items() if not entry.samples]
+    assert missing == []
+
+
+@pytest.mark.parametrize("text", texts())
+def test_as_torch(text: str) -> None:
+    recorded = RECORDED[text]
+    if "error" in recorded:
+        pytest.skip(f"torch refuses: {recorded['error'][:60]}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mine = answer(text, gradcli)
+    assert len(mine["values"]) == len(recorded["values"])
+    for a, b in zip(mine["values"], recorded["values"], strict=True):
+        _close(a, b, "value")
+    for i, (a, b) in enumerate(zip(mine.get("grads", []), recorded.get("grads", []), strict=True)):
+        _close(a, b, f"gradient {i}")
+    if text not in KNOWN:
+        assert mine.get("graphs") == recorded.get("graphs")
+
+
+@pytest.mark.parametrize("text", texts())
+def test_gradient_against_differences(text: str) -> None:
+    """A vector-Jacobian product along a random direction, by central differences."""
+    gradcli.set_default_dtype(gradcli.float64)
+    try:
+        sample = take_apart(text, gradcli)
+        leaves = [leaf.requires_grad_() for leaf in sample.leaves]
+        outputs = [o for o in tensors(sample.function(*leaves), gradcli.Tensor) if o.requires_grad]
+        if not outputs or any(o.is_complex() for o in [*outputs, *leaves]):
+            pytest.skip("nothing real to differentiate")
+        if any("random" in text or word in text for word in ("dropout", "bernoulli")):
+            pytest.skip("random")
+        seeds = [cotangent(gradcli, o.shape, o.dtype) for o in outputs]
+        gradcli.autograd.backward(outputs, seeds)
+        rng = np.random.default_rng(1)
+        directions = [rng.standard_normal(leaf.shape) for leaf in leaves]
+
+        def along(step: float) -> float:
+            moved = [
+                gradcli.tensor(np.asarray(leaf.detach().numpy()) + step * d)
+                for leaf, d in zip(leaves, directions, strict=True)
+            ]
+            values = tensors(sample.function(*moved), gradcli.Tensor)
+            values = [v for v in values if v.is_floating_point()][: len(seeds)]
+            return sum(
+                float((v.numpy() * s.numpy()).sum()) for v, s in zip(values, seeds, strict=True)
+            )
+
+        step = 1e-6
+        numerical = (along(step) - along(-step)) / (2 * step)
+        analytic = sum(
+            float((leaf.grad.numpy() * d).sum())
+            for leaf, d in zip(leaves, directions, strict=True)
+            if leaf.grad is not None
+        )
+        assert analytic == pytest.approx(numerical, rel=2e-5, abs=2e-6)
+        for leaf in leaves:
+            if leaf.grad is not None:
+                assert leaf.grad.shape == leaf.shape
+                assert leaf.grad.dtype == leaf.dtype
+                if leaf.numel() > 1:
+                    assert not np.shares_memory(leaf.grad.numpy(), leaf.detach().numpy())
+    finally:
+        gradcli.set_default_dtype(gradcli.float32)
+
+
+@pytest.mark.skipif("torch" not in sys.modules and not __import__("importlib").util.find_spec("torch"),
+                    reason="torch is not installed")
+def test_recording_is_fresh() -> None:
+    import torch
+
+    for text in texts()[::10]:
+        if "error" not in RECORDED[text]:
+            assert answer(text, torch).get("graphs") == RECORDED[text].get("graphs")
+
+

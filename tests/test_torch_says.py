@@ -1,0 +1,50 @@
+"""What torch said when it was asked, and what gradcli says (`golden/snippets/*.md` asks).
+
+The answers are recorded by `golden/record.py`; where torch can be imported, it is asked again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "golden"))
+import asking
+
+QUESTIONS = asking.snippets()
+ANSWERS: dict[str, list[str]] = json.loads(asking.ANSWERS.read_text(encoding="utf-8"))
+
+# Where gradcli is meant to differ: the snippet, and why.
+KNOWN_DIFFERENCES: dict[str, str] = {}
+
+
+@pytest.fixture(scope="module")
+def gradcli() -> Any:
+    return importlib.import_module("gradcli")
+
+
+@pytest.mark.parametrize("identity", QUESTIONS)
+def test_gradcli_says_what_torch_says(identity: str, gradcli: Any) -> None:
+    if identity in KNOWN_DIFFERENCES:
+        pytest.skip(KNOWN_DIFFERENCES[identity])
+    said = asking.ask(QUESTIONS[identity], gradcli)
+    assert "\n".join(said) == "\n".join(ANSWERS[identity])
+
+
+def test_every_question_has_an_answer() -> None:
+    assert list(QUESTIONS) == list(ANSWERS)
+    assert set(KNOWN_DIFFERENCES) <= set(QUESTIONS)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+def test_torch_still_says_so() -> None:
+    import record
+
+    torch = importlib.import_module("torch")
+    assert {i: record.settled(code, torch) for i, code in QUESTIONS.items()} == ANSWERS
