@@ -30,7 +30,9 @@ _HOME = {
         ],
         "gradcli.engine.modes",
     ),
-    "set_printoptions": "gradcli.engine.printing",
+    **dict.fromkeys(
+        ["set_printoptions", "get_printoptions", "printoptions"], "gradcli.engine.printing"
+    ),
     **dict.fromkeys(["evaluate", "parse"], "gradcli.language"),
     "inspect": "gradcli.graphs",
     "compile": "gradcli.plan",

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from gradcli.autograd import graph
+from gradcli.autograd.variable import Variable
 from gradcli.engine.backward import backward, grad
 from gradcli.engine.function import Function
 from gradcli.engine.modes import (
@@ -16,7 +17,6 @@ from gradcli.engine.modes import (
     set_detect_anomaly,
     set_grad_enabled,
 )
-from gradcli.engine.tensor import Tensor as Variable
 
 _LATER = {
     "gradcheck": "gradcli.calculus.gradcheck",

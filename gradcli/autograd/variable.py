@@ -1,7 +1,11 @@
-"""torch.autograd.variable: what is left of it."""
+"""torch.autograd.variable: the old name of tensors."""
+
+from __future__ import annotations
+
+from typing import Any
 
 from gradcli.engine.backward import queue_callback
-from gradcli.engine.tensor import Tensor as Variable
+from gradcli.engine.tensor import Tensor
 
 
 class _ExecutionEngine:
@@ -10,6 +14,18 @@ class _ExecutionEngine:
     queue_callback = staticmethod(queue_callback)
 
 
-Variable._execution_engine = _ExecutionEngine()  # type: ignore[attr-defined]
+class _Meta(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, Tensor)
+
+
+class Variable(metaclass=_Meta):
+    """Every tensor is a Variable; calling it gives a tensor over the same data."""
+
+    _execution_engine = _ExecutionEngine()
+
+    def __new__(cls, data: Tensor, requires_grad: bool = False) -> Any:
+        return data.detach().requires_grad_(requires_grad)
+
 
 __all__ = ["Variable"]

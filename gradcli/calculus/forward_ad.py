@@ -74,8 +74,9 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     for value in (tensor, tangent):
         if not (value.is_floating_point() or value.is_complex()):
             which = "primal" if value is tensor else "tangent"
-            raise ValueError(f"Expected {which} to be floating point or complex, but got: "
-                             f"{value.dtype}")
+            raise ValueError(
+                f"Expected {which} to be floating point or complex, but got: {value.dtype}"
+            )
     if tensor.shape != tangent.shape:
         raise RuntimeError(
             "Trying to set a forward gradient that has a different size than that of the original "
@@ -96,7 +97,9 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """The tensor and its tangent; None where it has none, or outside of a level."""
     if not _levels:
         return UnpackedDualTensor(tensor, None)
-    return UnpackedDualTensor(tensor, _tangent(tensor))
+    primal = wrap(tensor.array)
+    primal.node = tensor.node
+    return UnpackedDualTensor(primal, _tangent(tensor))
 
 
 def _tangent(value: Any) -> Tensor | None:

@@ -267,9 +267,9 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool) -> An
 
     if strict:
         raise RuntimeError(
-            "torch.autograd.functional.jacobian: `strict=True` and `strategy=\"forward-mode\"` are "
+            'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are '
             "not supported together (yet). Please either set `strict=False` or "
-            "`strategy=\"reverse-mode\"`."
+            '`strategy="reverse-mode"`.'
         )
     many, given = _as_tuple(inputs, "inputs", "jacobian")
     columns: list[list[list[Any]]] = []

@@ -312,6 +312,20 @@ def gradcheck(
     GradcheckError with both Jacobians where they differ, or returns False if raise_exception is False.
     fast_mode is taken and means the same check.
     """
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError(
+            "Expected at least one of check_forward_ad or check_backward_ad to be True"
+        )
+    if check_undefined_grad and not check_backward_ad:
+        raise AssertionError(
+            "Setting check_undefined_grad=True requires check_backward_ad to be True"
+        )
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError("Setting check_batched_grad=True requires check_backward_ad to be True")
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError(
+            "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
+        )
     given = _as_tuple(inputs)
     try:
         _check_inputs(given)

@@ -15,9 +15,9 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.node import Node, Port, new
 from gradcli.engine.operator import Row
-from gradcli.engine.tensor import NUMPY, Scalar, Tensor, scalar, wrap
+from gradcli.engine.tensor import Scalar, Tensor, scalar, wrap
 from gradcli.operators import table
-from gradcli.operators.table import find_method
+from gradcli.operators.table import find_method, meaning
 
 
 class Call:
@@ -70,15 +70,18 @@ class Traced:
         return apply(row, values)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-        return NUMPY[ufunc](*args, **kwargs)
+        return meaning(ufunc)(*args, **kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        return NUMPY[function](*args, **kwargs)
+        return meaning(function)(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         found = find_method(name)
+        if isinstance(found, property):
+            assert found.fget is not None
+            return found.fget(self)
         if found is not None:
             return lambda *args, **kwargs: found(self, *args, **kwargs)
         plain = getattr(Tensor, name, None)  # size(), dim(), numel() and the like

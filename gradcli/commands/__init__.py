@@ -1,1 +1,11 @@
-"""The commands: one module each, whose `command` the group in gradcli.cli loads when it is asked for."""
+"""The commands: one module each, whose `command` is loaded when it is asked for."""
+
+# In the order in which the help lists them, with what it says of each.
+COMMANDS = {
+    "eval": "Print the value of EXPR.",
+    "grad": "Print the gradient of EXPR with respect to its variables.",
+    "graph": "Show the backward graph of EXPR.",
+    "ops": "List every function, or show one.",
+    "completion": "Print the completion script for bash, zsh or fish.",
+}
+COMPLETION_VARIABLE = "_GRADCLI_COMPLETE"

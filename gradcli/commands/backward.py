@@ -23,7 +23,9 @@ def seed_of(evaluation: Evaluation, text: str | None) -> Any:
         from gradcli.operators.table import resolve
 
         return resolve("ones_like")(evaluation.tensor("gradient").detach())
-    return read_value(text, "--seed").detach()
+    value = evaluation.tensor("gradient")
+    able = value.is_floating_point() or value.is_complex()
+    return read_value(text, "--seed", value.dtype if able else None).detach()
 
 
 def backward(
@@ -82,19 +84,18 @@ def _nothing_requires_grad(evaluation: Evaluation) -> str:
     if not request.names:
         return "the expression has no variables to differentiate with respect to"
     if not evaluation.leaves:
-        off = "--wrt leaves" if request.wrt is not None else "--no-grad takes"
-        return f"{off} out every variable; name one with --wrt ({', '.join(request.names)})"
+        return f"no variable ({', '.join(request.names)}) requires grad: see --no-grad and --wrt"
     names = ", ".join(evaluation.leaves)
     return f"no variable that requires grad ({names}) reaches the value: detached, or unused?"
 
 
-def retain(evaluation: Evaluation, names: list[str] | None, every: bool) -> dict[str, Any]:
+def retained(evaluation: Evaluation, names: list[str], every: bool) -> dict[str, Any]:
     """Make the named intermediates keep their gradients; `every` means all that can."""
     leaves = evaluation.leaves
     if every:
         names = [n for n, t in evaluation.names.items() if getattr(t, "grad_fn", None) is not None]
     found: dict[str, Any] = {}
-    for name in names or ():
+    for name in names:
         if name in leaves:
             continue
         tensor: Any = evaluation.names.get(name, evaluation.variables.get(name))

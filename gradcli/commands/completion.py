@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gradcli.commands import output
+from gradcli.commands import COMPLETION_VARIABLE, output
 
 WHERE = {
     "bash": 'eval "$(gradcli completion bash)"    in ~/.bashrc',
@@ -19,8 +19,6 @@ WHERE = {
 def command(ctx: click.Context, shell: str) -> None:
     """Print the completion script for bash, zsh or fish."""
     from click.shell_completion import get_completion_class
-
-    from gradcli.cli import COMPLETION_VARIABLE
 
     kind = get_completion_class(shell)
     assert kind is not None

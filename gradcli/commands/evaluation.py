@@ -105,6 +105,8 @@ def set_up(ctx: click.Context, request: Request) -> None:
     ctx.with_resource(np.errstate(all="ignore"))
     ctx.with_resource(warnings.catch_warnings())
     warnings.showwarning = _show_warning
+    # A leak is none in a process that ends.
+    warnings.filterwarnings("ignore", r"Using backward\(\) with create_graph=True")
     before = dtypes.get_default_dtype()
     ctx.call_on_close(lambda: dtypes.set_default_dtype(before))
     dtypes.set_default_dtype(getattr(dtypes, request.dtype))
@@ -117,17 +119,17 @@ def set_up(ctx: click.Context, request: Request) -> None:
             raise usage(f"--manual-seed: {error}") from error
 
 
-def _show_warning(message: Warning | str, *_: Any) -> None:
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     click.echo(f"gradcli: warning: {' '.join(str(message).split())}", file=sys.stderr)
 
 
-def read_value(text: str, option: str) -> Any:
+def read_value(text: str, option: str, dtype: Any = None) -> Any:
     """The value of an option; what is wrong with it says which option's it is."""
     from gradcli import language
     from gradcli.language.errors import LanguageError
 
     try:
-        return language.read_value(text, stdin=sys.stdin)
+        return language.read_value(text, stdin=sys.stdin, dtype=dtype)
     except LanguageError as error:
         error.message = f"{option}: {error.message}"
         raise
@@ -191,7 +193,7 @@ def _load_file(path: str) -> dict[str, Any]:
 
     import gradcli
 
-    full = os.path.expanduser(path)
+    full = os.path.abspath(os.path.expanduser(path))
     name = os.path.splitext(os.path.basename(full))[0]
     if not os.path.isfile(full):
         raise usage(f"--load: cannot read {path}: no such file", kind="file")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import click
 
 from gradcli.commands import output
-from gradcli.commands.backward import backward, retain, seed_of
-from gradcli.commands.evaluation import Evaluation, evaluate
+from gradcli.commands.backward import backward, retained, seed_of
+from gradcli.commands.evaluation import Evaluation
 from gradcli.commands.hooks import register_hooks, split_hooks
+from gradcli.commands.inspection import evaluate_watched, observed
 from gradcli.commands.options import (
     ExpressionCommand,
     Request,
@@ -25,7 +25,7 @@ from gradcli.commands.options import (
 )
 @expression_options
 @click.option("--seed", "--gradient", metavar="VALUE", help="Seed gradient; `ones` has any shape.")
-@click.option("--retain", metavar="NAMES|all", help="Gradients of these names too.")
+@click.option("--retain", "retain_names", metavar="NAMES|all", help="Gradients of these names too.")
 @click.option(
     "--passes",
     metavar="N",
@@ -43,42 +43,48 @@ from gradcli.commands.options import (
     multiple=True,
     help="Replace NAME's gradient on its way.",
 )
+@click.option(
+    "--detect-anomaly", is_flag=True, help="Refuse NaN and infinity; say where they come from."
+)
 @click.option("--trace", "show_trace", is_flag=True, help="One row a step of the backward pass.")
 @click.pass_context
 def command(
     ctx: click.Context,
     request: Request,
     seed: str | None,
-    retain: str | None,
+    retain_names: str | None,
     passes: int,
     retain_graph: bool,
     create_graph: bool,
     show_value: bool,
     hooks: tuple[str, ...],
+    detect_anomaly: bool,
     show_trace: bool,
 ) -> None:
     """Print the gradient of EXPR with respect to its variables.
 
     Every variable x of EXPR is an option: --x 1,2,3. Several statements are separated by `;`.
     """
-    retained, every = _retained_names(request, retain)
+    names, every = _names_to_retain(request, retain_names)
     hook_programs = split_hooks(request, hooks)
-    evaluation = evaluate(ctx, request)
+    evaluation, values = evaluate_watched(ctx, request, detect_anomaly)
     evaluation.tensor("gradient")
     register_hooks(evaluation, hook_programs)
-    intermediates = _retain(evaluation, retained, every)
+    intermediates = retained(evaluation, names, every)
     gradient = seed_of(evaluation, seed)
-
-    def run() -> None:
-        backward(
+    trace = observed(
+        lambda: backward(
             evaluation,
             gradient,
             passes=passes,
             retain_graph=retain_graph,
             create_graph=create_graph,
-        )
-
-    trace = _traced(run, request) if show_trace else run()
+        ),
+        evaluation,
+        trace=show_trace,
+        anomalies=detect_anomaly,
+        values=values,
+    )
     if request.style.form == "json":
         found = to_json(evaluation, intermediates, gradient, passes)
         output.write_json(found if trace is None else {**found, "trace": trace.to_json()})
@@ -91,15 +97,6 @@ def command(
     for name, tensor in [*evaluation.leaves.items(), *intermediates.items()]:
         results.append((f"{name}.grad", tensor.grad))
     output.write_results(results, request.style)
-
-
-def _traced(run: Callable[[], None], request: Request) -> Any:
-    """What happens while it runs, as a table."""
-    from gradcli.graphs import tracing
-
-    with tracing(request.source) as trace:
-        run()
-    return trace
 
 
 def to_json(
@@ -126,14 +123,10 @@ def _grad_json(tensor: Any, precision: int | None) -> dict[str, Any]:
     return {"grad": None if grad is None else value, **found}
 
 
-def _retained_names(request: Request, text: str | None) -> tuple[list[str], bool]:
+def _names_to_retain(request: Request, text: str | None) -> tuple[list[str], bool]:
+    """The names in --retain, and whether it says `all`."""
     if text is None or text.strip() == "all":
         return [], text is not None
     known = [*assigned_names(request.program), *request.names]
-    return name_list(
-        text, "--retain", known, what="a name that the expression assigns"
-    ) or [], False
-
-
-def _retain(evaluation: Evaluation, names: list[str], every: bool) -> dict[str, Any]:
-    return retain(evaluation, names, every)
+    what = "a name that the expression assigns"
+    return name_list(text, "--retain", known, what=what) or [], False

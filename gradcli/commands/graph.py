@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradcli.cli import COMMANDS
-from gradcli.commands import output
+from gradcli.commands import COMMANDS, output
 from gradcli.commands.backward import explained, seed_of
 from gradcli.commands.errors import usage
-from gradcli.commands.evaluation import ENGINE_ERRORS, Evaluation, evaluate
+from gradcli.commands.evaluation import ENGINE_ERRORS, Evaluation
+from gradcli.commands.inspection import evaluate_watched, graph_of
 from gradcli.commands.options import ExpressionCommand, Request, expression_options
 
 if TYPE_CHECKING:
@@ -95,21 +95,8 @@ def _format(form: str | None, path: str | None, request: Request) -> str:
 def _graph(
     ctx: click.Context, request: Request, values: bool, grads: bool, seed: str | None
 ) -> Graph:
-    from gradcli.graphs import inspect, watching
-
-    watched = None
-    if values:
-        with watching() as watched:
-            evaluation = evaluate(ctx, request)
-    else:
-        evaluation = evaluate(ctx, request)
-    tensors = _tensors(evaluation)
-    names = {
-        name: tensor
-        for name, tensor in {**evaluation.names, **evaluation.variables}.items()
-        if hasattr(tensor, "requires_grad")
-    }
-    graph = inspect(tensors, source=request.source, names=names, values=watched)
+    evaluation, watched = evaluate_watched(ctx, request, values)
+    graph = graph_of(evaluation, _tensors(evaluation), watched)
     if grads:
         try:
             graph.backpropagate(seed_of(evaluation, seed))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradcli.cli import COMMANDS
-from gradcli.commands import output
+from gradcli.commands import COMMANDS, output
 from gradcli.commands.errors import usage
 from gradcli.commands.options import chosen_form, style_options
 
 if TYPE_CHECKING:
     from gradcli.operators.table import Function
+
+SAMPLES_TRIED = 5
+VARIABLES = "xyzuvw"
 
 
 class OpsCommand(click.Command):
@@ -50,13 +53,13 @@ def command(
 
 def _entries() -> dict[str, list[Function]]:
     """The functions by family, each once."""
-    from gradcli.operators.table import FAMILIES, FUNCTIONS, names
+    from gradcli.operators.table import FUNCTIONS, load
 
-    names()  # loads every family
-    found: dict[str, list[Function]] = {family: [] for family in FAMILIES}
+    load()
+    found: dict[str, list[Function]] = {}
     for entry in sorted(set(FUNCTIONS.values()), key=lambda entry: entry.name):
         found.setdefault(entry.family, []).append(entry)
-    return {family: entries for family, entries in found.items() if entries}
+    return {family: found[family] for family in sorted(found)}
 
 
 def _list(style: output.Style) -> None:
@@ -125,30 +128,46 @@ def details(entry: Function) -> dict[str, Any]:
 
 
 def example(entry: Function) -> str | None:
-    """A command line that runs the function; None where no sample says how to call it."""
-    if not entry.samples:
-        return None
-    sample = entry.samples[0]
-    verb = "grad" if any(row.rules for row in entry.rows) else "eval"
-    if verb == "grad":
-        return f'gradcli eval "{sample}"' if "randn" not in sample else _with_variables(sample)
-    return f'gradcli eval "{sample}"'
+    """A command line that runs the function: the first sample that does, tried here and now."""
+    for sample in entry.samples[:SAMPLES_TRIED]:
+        expression, values = _with_variables(sample)
+        verb = _verb(expression, values)
+        if verb is not None:
+            words = ["gradcli", verb.split()[0], f'"{expression}"']
+            words += [f'--{name} "{text}"' for name, text in values.items()]
+            return " ".join([*words, *verb.split()[1:]])
+    return None
 
 
-def _with_variables(sample: str) -> str:
+def _with_variables(sample: str) -> tuple[str, dict[str, str]]:
     """The sample with its random arguments as variables, so that there is something to differentiate."""
-    import re
-
-    found: list[str] = []
+    values: dict[str, str] = {}
 
     def name(match: re.Match[str]) -> str:
-        found.append(match[0])
-        return "xyzuvw"[len(found) - 1] if len(found) <= 6 else match[0]
+        if len(values) == len(VARIABLES):
+            return match[0]
+        values[VARIABLES[len(values)]] = match[0]
+        return VARIABLES[len(values) - 1]
 
-    pattern = r"randn\((?:[^()]|\(\))*\)"
-    expression = re.sub(pattern, name, sample)
-    values = " ".join(f'--{"xyzuvw"[i]} "{text}"' for i, text in enumerate(found[:6]))
-    return f'gradcli grad "{expression}" {values} --seed ones'
+    return re.sub(r"\brandn\((?:[^()]|\([^()]*\))*\)", name, sample), values
+
+
+def _verb(expression: str, values: dict[str, str]) -> str | None:
+    """What can be done with the sample: `grad`, `grad --seed ones`, `eval`, or nothing."""
+    from gradcli import language
+
+    try:
+        variables = {n: language.read_value(text).requires_grad_() for n, text in values.items()}
+        value = language.run(language.parse(expression), variables).value
+    except Exception:  # whatever is wrong with a sample, the next one may do
+        return None
+    if not getattr(value, "requires_grad", False):
+        return "eval"
+    try:
+        value.backward(value.detach())
+    except Exception:  # a derivative that PyTorch refuses too
+        return "eval"
+    return "grad" if value.numel() == 1 else "grad --seed ones"
 
 
 def _show(name: str, style: output.Style) -> None:

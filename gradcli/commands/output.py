@@ -133,7 +133,7 @@ def to_text(value: Any, style: Style) -> str:
     """The value for a person to read, on one line."""
     array = as_array(value)
     if array is None:
-        if isinstance(value, tuple | list):
+        if isinstance(value, tuple | list) and type(value).__name__ != "Size":
             return _sequence_text(value, style)
         return _other_text(value)
     if style.summarise and array.size > SUMMARY_THRESHOLD:

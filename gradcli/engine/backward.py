@@ -9,20 +9,22 @@ sum, later ones are added in place.
 
 from __future__ import annotations
 
+import operator
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from itertools import count
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
 from gradcli.engine.node import FREED_MESSAGE, AccumulateGrad, Node, Port
+from gradcli.engine.order import exact_order
 from gradcli.engine.tensor import Scalar, Tensor, edge, wrap
 
 Edge = Node | Port
-_by_sequence = attrgetter("_seq")
+_by_sequence = operator.attrgetter("_seq")
 _accumulating = threading.RLock()
 
 # Called with (kind, node, data) at every step of a pass, if set: see engine.observe.
@@ -92,6 +94,8 @@ def run(
     captured: collect gradients there instead of accumulating. only: the ids of the nodes to run.
     """
     before = modes.change(enabled=create, rules=False)
+    if before is not None and before.intercept is not None and not create:
+        create, seeds = True, [_tensor(s) for s in seeds]  # tangents travel with tensors
     outer = _running.task
     outermost = _running.callbacks is None
     if outermost:
@@ -152,18 +156,6 @@ def discover(roots: Sequence[Edge]) -> tuple[list[Node], dict[Node, list[Port]],
     return nodes, ports, rare or bool(ports)
 
 
-def _ordered(nodes: list[Node], roots: Sequence[Edge]) -> list[Node]:
-    watched = observer is not None
-    if not watched:
-        watched = any(n.__class__ is AccumulateGrad and n._rare for n in nodes)
-    if watched:
-        from gradcli.engine.order import exact_order
-
-        return exact_order(roots)
-    nodes.sort(key=_by_sequence, reverse=True)
-    return nodes
-
-
 def _run(
     roots: Sequence[Edge],
     seeds: Sequence[Any],
@@ -173,15 +165,18 @@ def _run(
     only: frozenset[int] | None,
 ) -> None:
     nodes, ports, rare = discover(roots)
-    nodes = _ordered(nodes, roots)
+    if not nodes:
+        return
     _running.task = Pass(nodes, only)
     grads: dict[Any, Any] = {}
     for root, seed in zip(roots, seeds, strict=True):
         grads[root] = grads[root] + seed if root in grads else seed
     plain = not (rare or create or only is not None or captured is not None)
     if plain and observer is None and not modes.current().anomaly:
+        nodes.sort(key=_by_sequence, reverse=True)
         _run_plain(nodes, grads, retain)
     else:
+        nodes = exact_order(roots)
         _run_watched(nodes, ports, grads, retain, create, captured, only)
 
 
@@ -338,6 +333,8 @@ def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
     if not axes:
         return grad.reshape(shape) if lead else grad
     if isinstance(grad, Tensor):
+        if not shape:
+            return grad.sum()
         grad = grad.sum(axes, True)
         return grad.view(shape) if lead else grad
     if not shape:
@@ -605,6 +602,8 @@ def call_node(node: Node, grads: tuple[Any, ...]) -> Any:
 # -- versions -------------------------------------------------------------------------------------
 def check_versions(node: Node) -> None:
     """Raise RuntimeError, in PyTorch's words, where a saved tensor has been written since."""
+    if node._hooks is not None and node._hooks.packed:
+        return
     for s in node._saved or ():
         if type(s) is tuple:
             for part in s:
@@ -646,6 +645,14 @@ def stale_error(shape: Any, dtype: Any, origin: Any, counter: Any, tick: int) ->
     )
 
 
+_CYCLE = (
+    "Using backward() with create_graph=True will create a reference cycle between the parameter and "
+    "its gradient which can cause a memory leak. We recommend using autograd.grad when creating the "
+    "graph to avoid this. If you have to use this function, make sure to reset the .grad fields of "
+    "your parameters to None after use to break the cycle and avoid the leak."
+)
+
+
 # -- the public functions -------------------------------------------------------------------------
 def backward(
     tensors: Any,
@@ -660,11 +667,24 @@ def backward(
     grad_tensors: a seed per tensor; may be None for tensors of one element. Raises RuntimeError, in
     PyTorch's words, for bad seeds, for tensors without a graph, and where the graph was freed.
     """
-    if grad_variables is not None and grad_tensors is None:
-        grad_tensors = grad_variables
     roots = _as_tuple(tensors)
+    if grad_variables is not None:
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                "`backward()`. Please only use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
     if inputs is not None and not isinstance(inputs, Tensor) and len(inputs) == 0:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    if create_graph:
+        warnings.warn(_CYCLE, UserWarning, stacklevel=3)
+    operator.index(retain_graph or 0)
     seeds = _seeds(roots, _as_tuple(grad_tensors) or (None,) * len(roots))
     retain = create_graph if retain_graph is None else retain_graph
     edges = _root_edges(roots)
@@ -732,6 +752,16 @@ def _batched(
     roots: Any, wanted: Any, seeds: Any, retain: bool, create: bool, allow_unused: bool
 ) -> tuple[Any, ...]:
     """One pass for each seed of the leading dimension, stacked."""
+    for i, (root, s) in enumerate(zip(roots, seeds, strict=True)):
+        if s is not None and s.shape[1:] != root.shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output "
+                "as the batch dimension. The sizes of the remaining dimensions are expected to "
+                "match the shape of corresponding output, but a mismatch was detected: "
+                f"grad_output[{i}] has a shape of {s[0].shape} and output[{i}] has a shape of "
+                f"{root.shape}. If you only want some tensors in `grad_output` to be considered "
+                "batched, consider using vmap."
+            )
     count = next(s.array.shape[0] for s in seeds if s is not None)
     rows = [
         grad(
@@ -758,13 +788,24 @@ def _batched(
 def _as_tuple(value: Any) -> tuple[Any, ...]:
     if value is None:
         return ()
-    return (value,) if isinstance(value, Tensor) else tuple(value)
+    return (value,) if isinstance(value, Tensor) or _is_edge(value) else tuple(value)
+
+
+def _is_edge(value: Any) -> bool:
+    """True for a GradientEdge."""
+    return isinstance(value, tuple) and len(value) == 3 and isinstance(value[0], Node)
+
+
+def _edge_of(value: Any) -> Edge:
+    """The engine's edge of a GradientEdge."""
+    node, nr = value[:2]
+    return node if node._outputs is None else Port(node, nr, *node._outputs[nr])
 
 
 def _root_edges(roots: tuple[Any, ...]) -> list[Edge]:
     edges = []
     for i, root in enumerate(roots):
-        e = edge(root)
+        e = _edge_of(root) if _is_edge(root) else edge(root)
         if e is None:
             raise RuntimeError(
                 f"element {i} of tensors does not require grad and does not have a grad_fn"
@@ -776,14 +817,12 @@ def _root_edges(roots: tuple[Any, ...]) -> list[Edge]:
 def _input_edges(inputs: tuple[Any, ...], retain_non_leaves: bool = False) -> list[Edge | None]:
     edges: list[Edge | None] = []
     for tensor in inputs:
-        if isinstance(tensor, tuple) and isinstance(tensor[0], Node):  # a GradientEdge
-            node, nr = tensor[:2]
-            edges.append(Port(node, nr, *node.output_meta()[nr]) if node._outputs else node)
+        if _is_edge(tensor):
+            edges.append(_edge_of(tensor))
             continue
         if not isinstance(tensor, Tensor):
-            raise TypeError(
-                "all inputs have to be Tensors or GradientEdges, but got "
-                f"{type(tensor).__name__}"
+            raise RuntimeError(
+                f"all inputs have to be Tensors or GradientEdges, but got {type(tensor).__name__}"
             )
         if retain_non_leaves:
             tensor.retain_grad()
@@ -821,6 +860,10 @@ def _seeds(roots: tuple[Any, ...], seeds: tuple[Any, ...]) -> list[Tensor]:
     """A seed for each root, checked and cast; ones where none is given for one element."""
     made: list[Tensor] = []
     for i, (root, seed) in enumerate(zip(roots, seeds, strict=False)):
+        if _is_edge(root):
+            root = _stand_in(root)
+        if not isinstance(root, Tensor):
+            raise AssertionError("Expected output to be a torch.Tensor")
         if seed is None:
             made.append(_implicit_seed(root))
             continue
@@ -841,6 +884,14 @@ def _seeds(roots: tuple[Any, ...], seeds: tuple[Any, ...]) -> list[Tensor]:
             )
         made.append(seed if seed.array.dtype == root.array.dtype else seed.to(root.dtype))
     return made
+
+
+def _stand_in(edge: Any) -> Tensor:
+    """A tensor of the shape and dtype that a GradientEdge leads to."""
+    target = _edge_of(edge)
+    out = wrap(np.empty(target._shape, target._dtype))
+    out.node = target
+    return out
 
 
 def _implicit_seed(root: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.engine import modes, versions
 from gradcli.engine.node import FREED_MESSAGE, new
-from gradcli.engine.tensor import LAZY, Scalar, Tensor, edge, scalar
+from gradcli.engine.tensor import LAZY, Scalar, Tensor, edge, refuse_inference, scalar
 
 if TYPE_CHECKING:
     from gradcli.engine.operator import Row
@@ -76,6 +76,9 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
         body += [f" {', '.join(arrays)}, = promote('float', {', '.join(tensors)})"]
     elif row.types == "common" and k == 2:
         body += ["if a0.dtype is not a1.dtype:", " a0, a1 = promote('common', t0, t1)"]
+    if row.refuses:
+        refused = "".join(row.refuses)
+        body += [f"if a0.dtype.kind in {refused!r}: raise refusal(a0.dtype)"]
     positional = len(row.names) - row.keyword_only
     given = arrays + [
         o if i < positional else f"{row.names[i]}={o}" for i, o in enumerate(options, k)
@@ -89,9 +92,15 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     body += ["out = new(Tensor)", "out.array = y"]
     body += [f"e{i} = t{i}.node" for i in row.differentiated]
     nothing = " and ".join(f"{e} is None" for e in edges)
+    # What cannot change the dtype of its operands needs no second look at the result's.
+    if row.kind is None or options:
+        nothing += " or y.dtype.kind not in 'fc'"
     body += [f"if {nothing}:", " out.node = None", " return out"]
     for i in row.differentiated:
         body += [f"if e{i} is LAZY: e{i} = edge(t{i})"]
+    for i in [i for i in range(k) if k == 2 and row.names[i] in row.saved_fields]:
+        unrecorded = f"e{i} is None and " if i in row.differentiated else ""
+        body += [f"if {unrecorded}t{i}.inference: raise refuse_inference()"]
     body += ["n = out.node = new(Node)", f"n._edges = ({', '.join(edges)},)"]
     saved = []
     for field in row.saved_fields:
@@ -121,15 +130,17 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
             "general": general,
             "kernel": row.kernel,
             "promote": promote,
+            "refusal": row.refusal,
             **_RUNTIME,
         },
     )
-    if not options or fallback is not None:
+    if fallback is not None:
         return fast
+    count = len(row.names) - row.keyword_only
 
-    # Options are named by keyword in calls: let `general` bind those.
+    # Keywords, and too few or too many arguments, are for `general` to bind or to refuse.
     def named(*args: Any, **kwargs: Any) -> Any:
-        return general(args, kwargs) if kwargs else fast(*args)
+        return general(args, kwargs) if kwargs or len(args) != count else fast(*args)
 
     return named
 
@@ -141,10 +152,13 @@ def _measured(field: str, names: dict[str, str]) -> str:
         ("_sym_sizes", "{}.shape"),
         ("_sym_numel", "{}.size"),
         ("_dtype", "{}.dtype"),
-        ("_sym_strides", "strides({})"),
+        ("_args", "{}.shape"),
+        ("_dim", "{}.ndim"),
+        ("_sym_strides", "strides({}) if {}.node is not None else ()"),
     ):
         if field.endswith(suffix):
-            return text.format(names[field.removesuffix(suffix)].replace("t", "a"))
+            tensor = names[field.removesuffix(suffix)]
+            return text.format(tensor.replace("t", "a"), tensor)
     raise AssertionError(field)
 
 
@@ -228,6 +242,7 @@ _RUNTIME: dict[str, Any] = {
     "LAZY": LAZY,
     "Tensor": Tensor,
     "edge": edge,
+    "refuse_inference": refuse_inference,
     "local": modes.local,
     "new": new,
     "numbers": frozenset([int, float, complex, bool]),

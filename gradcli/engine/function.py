@@ -22,6 +22,14 @@ _NOT_RETURNED = (
     "Some elements marked as dirty during the forward method were not returned as output. The inputs "
     "that are modified inplace must all be outputs of the Function."
 )
+_SEVERAL = (
+    "If your Function modifies inplace an input that is a view of another Tensor, your Function "
+    "cannot return more than one Tensor. This is not supported by the current autograd engine. You "
+    "should either make sure the input is not a view (using .clone() for example) or make your "
+    "Function only return one Tensor (potentially splitting it into two Functions: one doing the "
+    "inplace that returns a single Tensor and a second one that does the other operations). You can "
+    "ask on the forum https://discuss.pytorch.org/ if you need help to do this change."
+)
 _LEGACY = (
     "Legacy autograd function with non-static forward method is deprecated. Please use new-style "
     "autograd function with static forward method. (Example: "
@@ -125,7 +133,7 @@ class BackwardCFunction(Node, FunctionCtx):
         from gradcli.engine.saved import Packed
 
         if type(saved) is Packed:
-            return saved.unpack(self, "")
+            return saved.unpack()
         if type(saved) is _SavedOutput:
             if saved.versions.stale(saved.tick):
                 meta = self.output_meta()[saved.nr]
@@ -234,8 +242,7 @@ class SavedTensor:
 
         saved = list(self._ctx._saved or ())
         value = self._ctx._unpack(saved[self._index])
-        is_result = type(saved[self._index]) is _SavedOutput
-        saved[self._index] = pack_value(value, (pack_hook, unpack_hook), is_result)
+        saved[self._index] = pack_value(value, (pack_hook, unpack_hook), None)
         self._ctx._saved = tuple(saved)
 
 
@@ -351,9 +358,10 @@ def _record(
     ctx._shape, ctx._dtype = metas[0] if metas else ((), None)  # type: ignore[assignment]
     ctx._outputs = metas if len(metas) != 1 else None  # type: ignore[assignment]
     results: list[Any] = []
+    count = sum(isinstance(o, Tensor) for o in outputs)
     for nr, o in enumerate(outputs):
         results.append(
-            _hang(ctx, nr, o, inputs, dirty, recorded and id(o) not in fixed)
+            _hang(ctx, nr, o, inputs, dirty, recorded and id(o) not in fixed, count)
             if isinstance(o, Tensor)
             else o
         )
@@ -363,9 +371,7 @@ def _record(
         if stack and stack[-1][0] is not None:
             from gradcli.engine.saved import pack_value
 
-            ctx._saved = tuple(
-                pack_value(ctx._unpack(s), stack[-1], type(s) is _SavedOutput) for s in ctx._saved
-            )
+            ctx._saved = tuple(pack_value(ctx._unpack(s), stack[-1], None) for s in ctx._saved)
         if modes.current().anomaly:
             from gradcli.engine.anomaly import remember
 
@@ -400,6 +406,7 @@ def _hang(
     inputs: list[Tensor],
     dirty: tuple[Any, ...],
     recorded: bool,
+    count: int,
 ) -> Tensor:
     """One output, with this context as its history."""
     differentiable = recorded and output.array.dtype in dtypes.DIFFERENTIABLE
@@ -408,6 +415,8 @@ def _hang(
             return output.detach()
         if recorded:
             check_writable(output, False)
+            if output.base is not None and count > 1:
+                raise RuntimeError(_SEVERAL)
             if output.base is not None:
                 rebase(output, ctx)
             else:
@@ -418,7 +427,7 @@ def _hang(
         output = track_view(wrap(source.memory()), source, False, None)
         output.creation = "custom"
     elif output.base is not None:
-        output.creation = "custom"
+        output.creation = "many" if count > 1 else "custom"
     output.node = ctx._output_edge(nr) if differentiable else None
     return output
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
+from gradcli.engine.memory import memory_of
 from gradcli.engine.node import (
     FREED,
     FREED_MESSAGE,
@@ -29,7 +30,16 @@ from gradcli.engine.node import (
     node_class,
 )
 from gradcli.engine.saved import Packed, Saved, pack
-from gradcli.engine.tensor import LAZY, Scalar, Tensor, edge, scalar, track_view, wrap
+from gradcli.engine.tensor import (
+    LAZY,
+    Scalar,
+    Tensor,
+    edge,
+    refuse_inference,
+    scalar,
+    track_view,
+    wrap,
+)
 
 Array = Any
 Arrays = Any
@@ -64,6 +74,7 @@ class Row:
         outputs: str | None = None,
         differentiable: int | None = None,
         constant: str = "",
+        refuses: dict[str, Any] | None = None,
         view: bool = False,
         doc: str = "",
     ) -> None:
@@ -83,6 +94,7 @@ class Row:
         self.single = not self.many and len(self.outputs) == 1
         self.differentiable = len(self.outputs) if differentiable is None else differentiable
         self.constant = frozenset(self.outputs.index(n) for n in constant.split())
+        self.refuses = {k: v for kinds, v in (refuses or {}).items() for k in kinds}
         self.scalar: Row | None = None  # the row that a C++ scalar operand selects inside rules
         self._read_rules()
         self.node_type = node_class(node, _NODE_BASES.get(node, Node)) if node else Node
@@ -97,8 +109,8 @@ class Row:
             code = rule.__code__
             needs = code.co_varnames[1 : code.co_argcount]
             self.targets.append(tuple(self.position[t] for t in target.split("__")))
-            self.masked.append("mask" in needs)
-            self.needs.append(tuple(n for n in needs if n != "mask"))
+            self.masked.append("mask" in needs and "mask" not in self.position)
+            self.needs.append(tuple(n for n in needs if n != "mask" or n in self.position))
         self.differentiated = tuple(dict.fromkeys(i for t in self.targets for i in t))
         fields = tuple(dict.fromkeys(n for need in self.needs for n in need))
         self.saved_fields = tuple(n for n in fields if self._is_tensor_field(n))
@@ -150,10 +162,12 @@ class Row:
         """The arguments in the order of the parameters; TypeError in PyTorch's words."""
         names = self.names
         values = list(args)
-        if len(values) > len(names) - self.keyword_only:
+        positional = len(names) - self.keyword_only
+        if len(values) > positional:
+            s = "" if positional == 1 else "s"
             raise TypeError(
-                f"{self.name}() takes {len(names) - self.keyword_only} positional arguments but "
-                f"{len(values)} were given"
+                f"{self.name}() takes {positional} positional argument{s} but {len(values)} were "
+                "given"
             )
         for n in names[len(values) :]:
             key = "input" if n == "self" and "input" in kwargs else n
@@ -273,7 +287,20 @@ class Row:
                         operands[i] = next(cast)
         elif self.view:
             operands[0] = values[0].memory()
+        if self.refuses:
+            for i in self.tensors:
+                if isinstance(operands[i], _ARRAYS) and operands[i].dtype.kind in self.refuses:
+                    raise self.refusal(operands[i].dtype)
         return operands
+
+    def refusal(self, numpy_dtype: Any) -> Exception:
+        """The error for a dtype that the row does not take."""
+        wanted = self.refuses[numpy_dtype.kind]
+        kind, text = wanted if isinstance(wanted, tuple) else (NotImplementedError, wanted)
+        name = dtypes.SCALAR_NAMES[dtypes.of(numpy_dtype).name]
+        if " " not in text:
+            text = f"\"{text}\" not implemented for '{name}'"
+        return kind(text)  # type: ignore[no-any-return]
 
     def _attach(
         self, values: list[Any], made: list[Tensor], results: tuple[Any, ...], state: Any
@@ -290,21 +317,15 @@ class Row:
             else:
                 by_position[i] = e = None if value is None else edge(value)
                 edges.append(e)
-        if not any(e is not None for e in edges):
+        if not any(e is not None for e in edges) and not any(
+            v is not None and getattr(v, "lent", False)
+            for i in self.differentiated
+            for v in (values[i] if self.kinds[i] == "list" else (values[i],))
+        ):
             return
         count = len(made) if self.many else self.differentiable
         if not any(o.array.dtype in dtypes.DIFFERENTIABLE for o in made[:count]):
             return
-        for i in self.tensors:
-            for v in values[i] if self.kinds[i] == "list" else (values[i],):
-                if type(v) is not Scalar and v is not None and v.inference:
-                    raise RuntimeError(
-                        "Inference tensors cannot be saved for backward. Please do not use "
-                        "Tensors created in inference mode in computation tracked by autograd. To "
-                        "work around this, you can make a clone to get a normal tensor and use it "
-                        "in autograd, or use `torch.no_grad()` instead of "
-                        "`torch.inference_mode()`."
-                    )
         node = new(self.node_type)
         node._edges = tuple(edges)
         node._seq = versions.tick()
@@ -312,7 +333,9 @@ class Row:
             self._save(field, values, results, by_position) for field in self.saved_fields
         )
         if self.option_fields:
-            node._options = tuple(self._option(field, values) for field in self.option_fields)
+            node._options = tuple(
+                self._option(field, values, results) for field in self.option_fields
+            )
         if count == 1 and not self.many:
             node._shape, node._dtype = results[0].shape, results[0].dtype
             made[0].set_node(node)
@@ -339,17 +362,26 @@ class Row:
         i = self.position.get(field)
         if i is None:
             return results[self.outputs.index(field)]
-        return tuple(values[i]) if self.kinds[i] == "list" else values[i]
+        if self.kinds[i] == "list":
+            return tuple(values[i])
+        if values[i] is not None and values[i].inference:
+            raise refuse_inference()
+        return values[i]
 
-    def _option(self, field: str, values: list[Any]) -> Any:
+    def _option(self, field: str, values: list[Any], results: tuple[Any, ...]) -> Any:
         i = self.position.get(field)
         if i is not None:
             return values[i]
         for suffix, measure in _MEASURES.items():
             if field.endswith(suffix):
-                value = values[self.position[field.removesuffix(suffix)]]
+                name = field.removesuffix(suffix)
+                if name in self.outputs:
+                    return measure(results[self.outputs.index(name)])
+                value = values[self.position[name]]
                 if isinstance(value, (list, tuple)):
                     return tuple(measure(v.array) for v in value)
+                if suffix == "_sym_strides" and value.node is None:
+                    return ()  # as PyTorch: only the strides of what needs a gradient
                 return None if value is None else measure(value.array)
         raise AssertionError(f"{self.name}: a rule asks for {field!r}")
 
@@ -375,16 +407,18 @@ class Row:
         if type(value) is Scalar:
             return value.tensor()
         if type(value) is Packed:
-            return value.unpack(node, field)
+            return value.unpack()
         if type(value) is tuple:
             return tuple(self._present(node, field, v) for v in value)
         if isinstance(value, Tensor):
             return value
         out = wrap(value)
         nr = 0 if self.many else self.outputs.index(field)
+        if nr >= self.differentiable or nr in self.constant:
+            return out
         if node._outputs is None:
             out.node = node
-        elif nr < self.differentiable and value.dtype in dtypes.DIFFERENTIABLE:
+        elif value.dtype in dtypes.DIFFERENTIABLE:
             out.node = Port(node, nr, value.shape, value.dtype)
         return out
 
@@ -506,9 +540,7 @@ def _elements(array: Any) -> tuple[int, ...]:
 
 def _geometry(array: Any) -> tuple[Any, ...]:
     """Shape, strides and offset of an array in its memory, in elements."""
-    root = array
-    while isinstance(root.base, np.ndarray):
-        root = root.base
+    root = memory_of(array)
     start = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
     return array.shape, _elements(array), start // array.dtype.itemsize
 
@@ -534,7 +566,7 @@ _UNSIGNED = frozenset(
     [
         *("dim", "dims", "dim0", "dim1", "dim2", "index", "start", "end", "step", "diagonal"),
         *("offset", "shifts", "size", "repeats", "storage_offset", "stride", "padding_idx"),
-        *("ignore_index", "pad"),
+        *("ignore_index", "pad", "k", "dimension"),
     ]
 )
 
@@ -630,8 +662,9 @@ def operator(
     recorded. kind: "linear", "bilinear" or "elementwise", where the operation is. types: "common"
     or "float", how operands are promoted; "own": not at all. params: the tensor arguments, for
     kernels that are ufuncs and have no rules. outputs: names of the outputs, or "list".
-    differentiable: how many of them, counted from the first. view: the results alias the first
-    argument.
+    differentiable: how many of them, counted from the first; constant: those among them without a
+    gradient. refuses: by letters of NumPy's kinds, PyTorch's words (or the name of its kernel, or an
+    error and its words) for dtypes that are not taken. view: the results alias the first argument.
     """
 
     def make(body: type) -> Row:

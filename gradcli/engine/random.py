@@ -141,7 +141,8 @@ class Generator:
             self._fresh = False
         if count < 1000:
             # Of the two ways to the same draws, the quick one for a few.
-            return self._raw(count).astype(np.uint32)
+            few: NDArray[np.uint32] = self._raw(count).astype(np.uint32)
+            return few
         return source.randint(0, 1 << 32, count, np.uint32)
 
     def double_words(self, count: int) -> NDArray[np.uint64]:

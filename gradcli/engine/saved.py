@@ -6,57 +6,73 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradcli.engine import modes
-from gradcli.engine.node import FREED_MESSAGE, Node
-from gradcli.engine.tensor import Scalar, Tensor, wrap
+from gradcli.engine.node import Node, Port
+from gradcli.engine.tensor import LAZY, Scalar, Tensor, edge, wrap
 
 if TYPE_CHECKING:
     from gradcli.engine.operator import Row
 
+_FREED = (
+    "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of "
+    "the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if "
+    "you need to backward through the graph a second time or if you need to access saved variables "
+    "after calling backward."
+)
+_TWICE = (
+    "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair "
+    "of hooks is allowed at a time."
+)
+_WRITTEN = (
+    "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook "
+    "cannot be modified by in-place operations as this can lead to unexpected side-effects. Please "
+    "open an issue if you need to perform in-place operations on the input to a pack hook."
+)
+
 
 class Packed:
-    """A saved tensor in the form that a pack hook gave it."""
+    """A saved tensor in the form that a pack hook gave it, with what its history was."""
 
-    __slots__ = ("content", "is_result", "unpack_hook")
+    __slots__ = ("accumulator", "content", "edge", "unpack_hook")
 
-    def __init__(self, content: Any, unpack_hook: Callable[[Any], Any], is_result: bool) -> None:
-        self.content, self.unpack_hook, self.is_result = content, unpack_hook, is_result
+    def __init__(self, tensor: Tensor, content: Any, unpack_hook: Callable[[Any], Any]) -> None:
+        self.content, self.unpack_hook = content, unpack_hook
+        leaf = tensor.requires_grad and tensor.is_leaf
+        self.accumulator = edge(tensor) if leaf else None
+        self.edge = None if leaf else tensor.node
 
-    def unpack(self, node: Node, field: str) -> Tensor:
-        """The tensor again; a result gets back its grad_fn."""
+    def unpack(self) -> Tensor:
+        """The tensor again: the data that the hook gives, with the history of the original."""
         value = self.unpack_hook(self.content)
         if not isinstance(value, Tensor):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                 f"{type(value).__name__}"
             )
-        if self.is_result and value.node is None:
-            value = wrap(value.array)
-            value.node = node
-        return value
+        out = wrap(value.array)
+        if self.accumulator is not None:
+            node = self.accumulator
+            out.node, out.accumulates = LAZY, lambda: node
+        else:
+            out.node = self.edge
+        return out
 
 
-def pack_value(value: Any, hooks: tuple[Any, Any], is_result: bool) -> Any:
-    if value is None or type(value) is Packed:
+def pack_value(value: Any, hooks: tuple[Any, Any], history: Node | Port | None) -> Any:
+    """A saved value packed; history: where it is a result, what made it."""
+    if value is None or type(value) in (Packed, Scalar):
         return value
     if type(value) is tuple:
-        return tuple(pack_value(v, hooks, is_result) for v in value)
-    if type(value) is Scalar:
-        tensor = value.tensor()
-    elif isinstance(value, Tensor):
-        tensor = value
-    else:
+        return tuple(pack_value(v, hooks, history) for v in value)
+    tensor = value
+    if not isinstance(value, Tensor):
         tensor = wrap(value)
+        tensor.node = history
     before = tensor.version_number()
     with modes.no_grad():
-        content = hooks[0](tensor.detach() if is_result else tensor)
+        content = hooks[0](tensor)
     if tensor.version_number() != before:
-        raise RuntimeError(
-            "A saved tensor pack hook is modifying its input in place. Tensors provided as input "
-            "to pack hook can not be modified by in-place operations as this can lead to unexpected "
-            "side-effects. Please open an issue if you need to perform in-place operations on the "
-            "input to a pack hook."
-        )
-    return Packed(content, hooks[1], is_result)
+        raise RuntimeError(_WRITTEN)
+    return Packed(tensor, content, hooks[1])
 
 
 def pack(node: Node, row: Row, stack: tuple[Any, ...]) -> None:
@@ -66,10 +82,19 @@ def pack(node: Node, row: Row, stack: tuple[Any, ...]) -> None:
     if not node._saved or stack[-1][0] is None:
         return
     node._saved = tuple(
-        pack_value(value, stack[-1], field not in row.position)
+        pack_value(value, stack[-1], _history(node, row, field))
         for field, value in zip(row.saved_fields, node._saved, strict=True)
     )
     node_hooks(node).packed = True
+
+
+def _history(node: Node, row: Row, field: str) -> Node | Port | None:
+    if field in row.position:
+        return None
+    if node._outputs is None:
+        return node
+    nr = row.outputs.index(field)
+    return Port(node, nr, *node._outputs[nr])
 
 
 class Saved:
@@ -87,20 +112,23 @@ class Saved:
         """
         from gradcli.engine.hooks import node_hooks
 
-        node, row = self._node, self._node.row
+        if not callable(pack_hook) or not callable(unpack_hook):
+            raise TypeError("register_hooks() takes two functions")
+        node, row = self._node, self._node._row
         assert row is not None
         if node._saved is None:
-            raise RuntimeError(FREED_MESSAGE)
+            raise RuntimeError(_FREED)
         at = row.saved_fields.index(self._field)
         value = node._saved[at] if self._index is None else node._saved[at][self._index]
         if value is None:
-            raise RuntimeError("Can't register hooks on a SavedTensor whose value is None.")
-        if type(value) is Packed:
             raise RuntimeError(
-                "Calling register_hooks on a saved tensor with hooks already registered is not "
-                "supported"
+                "Calling register_hooks on a saved tensor with value None is forbidden"
             )
-        packed = pack_value(value, (pack_hook, unpack_hook), self._field not in row.position)
+        if type(value) is Packed:
+            raise RuntimeError(_TWICE)
+        if type(value) is Scalar:
+            value = value.tensor()
+        packed = pack_value(value, (pack_hook, unpack_hook), _history(node, row, self._field))
         if self._index is not None:
             items = list(node._saved[at])
             items[self._index] = packed
@@ -110,6 +138,10 @@ class Saved:
 
     def unpack(self) -> Any:
         """The saved tensor."""
-        assert self._node.row is not None
-        value = self._node.row.unpack(self._node, self._field)
+        assert self._node._row is not None
+        value = self._node._row.unpack(self._node, self._field)
         return value if self._index is None else value[self._index]
+
+
+Saved.__name__ = Saved.__qualname__ = "SavedTensor"
+Saved.__module__ = "torch._C._autograd"

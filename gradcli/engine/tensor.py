@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary, ref
 import numpy as np
 
 from gradcli.engine import dtypes, modes
+from gradcli.engine.memory import memory_of
 from gradcli.engine.node import AccumulateGrad, Node, Port, accumulator, new
 from gradcli.engine.size import Size
 from gradcli.engine.versions import Versions
@@ -41,6 +42,7 @@ class _Methods(type):
     """Finds methods in the operator table when they are first asked for."""
 
     finder: Callable[[str], Any] | None = None
+    meaning: Callable[[Any], Any] | None = None
 
     def __getattr__(cls, name: str) -> Any:
         found = None if name.startswith("__") or cls.finder is None else cls.finder(name)
@@ -64,6 +66,7 @@ class Tensor(metaclass=_Methods):
     base: Tensor | None = None  # a view's base
     views: Any = None  # a base's views: weak references
     stale = False  # a view whose base has been written since
+    lent = False  # a view that requires grad only because its base does
     creation = ""  # why a view may not be written: see engine.views
     label: str | None = None
     wrapped = False  # a Python number in disguise: weak in promotion
@@ -128,13 +131,17 @@ class Tensor(metaclass=_Methods):
             raise RuntimeError(refusal)
         if not value:
             self.node = None
-        elif self.node is None:
-            self.node = LAZY
+        elif self.node is None or self.lent:
+            self.node, self.lent = LAZY, False
+        for view in list((self.views or {}).values()):
+            lend(view)
 
     @property
     def is_leaf(self) -> bool:
         """True unless the tensor is the recorded result of an operation."""
-        return self.node is None or (self.node is LAZY and not self.stale)
+        if self.stale and self.node is LAZY:
+            edge(self)  # raises where the view may not have been written
+        return self.node is None or self.node is LAZY
 
     @property
     def grad_fn(self) -> Node | None:
@@ -294,6 +301,10 @@ class Tensor(metaclass=_Methods):
     def _base(self) -> Tensor | None:
         return self.base
 
+    @property
+    def _backward_hooks(self) -> Any:
+        return self.hooks or None
+
     def _is_view(self) -> bool:
         return self.base is not None
 
@@ -335,9 +346,7 @@ class Tensor(metaclass=_Methods):
 
     def storage_offset(self) -> int:
         """Elements between the start of the memory and the first element."""
-        root = self.memory()
-        while isinstance(root.base, np.ndarray):
-            root = root.base
+        root = memory_of(self.memory())
         start = root.__array_interface__["data"][0]
         return int((self.data_ptr() - start) // self.array.dtype.itemsize)
 
@@ -501,11 +510,17 @@ class Tensor(metaclass=_Methods):
         from gradcli.engine.printing import tensor_text
 
         suffixes = []
-        node = None if self.is_leaf else self.grad_fn
-        if node is not None:
-            suffixes.append(f"grad_fn=<{type(node).__name__}>")
+        try:
+            node = None if self.is_leaf else self.grad_fn
+            name = "" if node is None else type(node).__name__
+        except RuntimeError:  # a view that may not have been written
+            name = "Invalid"
+        if name:
+            suffixes.append(f"grad_fn=<{name}>")
         elif self.node is not None:
             suffixes.append("requires_grad=True")
+        if self.tangent is not None and modes.current().intercept is not None:
+            suffixes.append(f"tangent={self.tangent[1]!r}")
         prefix = "tensor" if type(self) is Tensor else type(self).__name__
         return tensor_text(
             self.array, prefix=prefix, default_dtype=dtypes.default.real, suffixes=suffixes
@@ -543,23 +558,30 @@ class Tensor(metaclass=_Methods):
         if not name.startswith("__") and _Methods.finder is not None:
             found = _Methods.finder(name)
             if found is not None:
-                setattr(Tensor, name, found)
+                if name not in kind.__dict__:
+                    setattr(Tensor, name, found)
                 return getattr(self, name)
         raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-        row = NUMPY.get(ufunc)
+        row = _meaning(ufunc)
         if method != "__call__" or row is None:
             return NotImplemented
         return row(*args, **kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        row = NUMPY.get(function)
+        row = _meaning(function)
         return NotImplemented if row is None else row(*args, **kwargs)
 
 
 # PyTorch's signature has no annotations.
 Tensor.backward.__annotations__.clear()
+
+
+def _meaning(function: Any) -> Any:
+    found = NUMPY.get(function)
+    return found if found is not None or Tensor.meaning is None else Tensor.meaning(function)
+
 
 # NumPy's functions as rules use them: what they mean on tensors. Filled by the operator table.
 NUMPY: dict[Any, Callable[..., Any]] = {}
@@ -610,11 +632,23 @@ def edge(tensor: Tensor | Scalar) -> Any:
         from gradcli.engine.views import regenerate
 
         return regenerate(tensor)
+    if tensor.lent:
+        return None
     found = tensor.accumulates() if tensor.accumulates is not None else None
     if found is None:
         found = accumulator(tensor)
         tensor.accumulates = ref(found)
     return found
+
+
+def refuse_inference() -> RuntimeError:
+    """The error for a tensor made in inference mode that a graph would have to keep."""
+    return RuntimeError(
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+        "inference mode in computation tracked by autograd. To work around this, you can make a "
+        "clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of "
+        "`torch.inference_mode()`."
+    )
 
 
 def link_result(node: Node | Port, versions: Versions) -> None:
@@ -637,7 +671,7 @@ def track_view(out: Tensor, source: Tensor, many: bool, state: Any) -> Tensor:
     if state is not None and state.inference:
         out.creation = "inference"
     elif many:
-        out.creation = "many" if state is None or state.enabled else "many no_grad"
+        out.creation = "many" if state is None or state.enabled else "no_grad"
     elif state is not None and not state.enabled:
         out.creation = "no_grad"
     else:
@@ -645,7 +679,18 @@ def track_view(out: Tensor, source: Tensor, many: bool, state: Any) -> Tensor:
     if base.views is None:
         base.views = WeakValueDictionary()
     base.views[id(out)] = out
+    if base.node is not None:
+        lend(out)
     return out
+
+
+def lend(view: Tensor) -> None:
+    """Let a view that has no node require grad as long as its base does."""
+    base = view.base
+    assert base is not None
+    if view.node is None or (view.node is LAZY and view.lent and not view.stale):
+        view.lent = base.node is not None and view.array.dtype in dtypes.DIFFERENTIABLE
+        view.node = LAZY if view.lent else None
 
 
 class Scalar:

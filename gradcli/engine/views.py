@@ -8,31 +8,25 @@ asked.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from gradcli.engine import dtypes, modes, versions
+from gradcli.engine.memory import buffer_of
 from gradcli.engine.node import FREED_MESSAGE, Node, Port, new
 from gradcli.engine.tensor import LAZY, Tensor, edge, link_result, wrap
 
-_SPLIT = (
+_MANY = (
     " This view is the output of a function that returns multiple views. Such functions do not allow "
     "the output views to be modified inplace. You should replace the inplace operation by an "
     "out-of-place one."
 )
-_NO_GRAD = (
-    "A view was created in no_grad mode and {} with grad mode enabled. Given that this use case is "
-    "ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and "
-    "the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or "
-    "both outside (if you want the inplace to be tracked)."
-)
-_INFERENCE = (
-    "A view was created in inference mode and {} in normal mode. Given that this use case is "
-    "ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and "
-    "the inplace either both inside the inference_mode block or both outside."
+_AMBIGUOUS = (
+    " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
+    "code by moving both the view and the inplace either both inside the {} block (if you don't want "
+    "the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
 )
 _CUSTOM = (
     " This view was created inside a custom Function (or because an input was returned as-is) and the "
@@ -40,23 +34,36 @@ _CUSTOM = (
     "custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by "
     "cloning the output of the custom Function."
 )
+# Why a view may not be written: what the message says last.
+_REASONS = {
+    "many": _MANY,
+    "custom": _CUSTOM,
+    "no_grad": _AMBIGUOUS.format("no_grad"),
+    "inference": _AMBIGUOUS.format("inference_mode"),
+}
 
 
 def _refuse_view(view: Tensor, happened: str) -> None:
     """Raise for a view whose history may not be replaced; `happened` says what was written."""
-    if not view.creation:
+    why = view.creation
+    if not why:
         return
     node = view.node
-    output = "A view"
-    if isinstance(node, (Node, Port)):
-        nr, maker = (node.nr, node.node) if isinstance(node, Port) else (0, node)
-        output = f"Output {nr} of {short_name(maker)} is a view and"
-    if view.creation == "many":
-        raise RuntimeError(f"{output} {happened}.{_SPLIT}")
-    if view.creation == "custom":
-        raise RuntimeError(f"{output} {happened}.{_CUSTOM}")
-    text = _INFERENCE if view.creation == "inference" else _NO_GRAD
-    raise RuntimeError(text.format(happened))
+    made = isinstance(node, (Node, Port))
+    nr, maker = (node.nr, node.node) if isinstance(node, Port) else (0, node)
+    output = f"Output {nr} of {short_name(maker)} is a view" if made else "A view"
+    if why == "inference":
+        start = f"{output} was created in inference mode and {happened} in normal mode."
+    elif not made:
+        start = f"{output} was created in no_grad mode and {happened} with grad mode enabled."
+    elif why == "no_grad":
+        start = (
+            f"{output} of a view which was created in no_grad mode and {happened} with grad mode "
+            "enabled."
+        )
+    else:
+        start = f"{output} and {happened}."
+    raise RuntimeError(start + _REASONS[why])
 
 
 def short_name(node: Node) -> str:
@@ -64,10 +71,11 @@ def short_name(node: Node) -> str:
     return re.sub(r"Backward\d*$", "", node.name())
 
 
-def check_writable(tensor: Tensor, recorded: bool) -> None:
+def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) -> None:
     """Raise where a tensor may not be written in place now.
 
     recorded: the write would be recorded (some operand requires grad, and grad mode is on).
+    overlapping: the write may go to memory that several elements share.
     """
     state = modes.current()
     if tensor.inference and not state.inference:
@@ -79,19 +87,24 @@ def check_writable(tensor: Tensor, recorded: bool) -> None:
     if recorded:
         base = tensor.base
         if base is not None:
-            if base.requires_grad and base.is_leaf:
+            _refuse_view(tensor, "is being modified inplace")
+            if tensor.requires_grad and base.is_leaf:
                 raise RuntimeError(
                     "a view of a leaf Variable that requires grad is being used in an in-place "
                     "operation."
                 )
-            _refuse_view(tensor, "is being modified inplace")
-        elif tensor.requires_grad and tensor.is_leaf:
+        if tensor.requires_grad and tensor.is_leaf:
             raise RuntimeError(
                 "a leaf Variable that requires grad is being used in an in-place operation."
             )
     array = tensor.array
-    if isinstance(array, np.ndarray) and any(
-        stride == 0 and size > 1 for stride, size in zip(array.strides, array.shape, strict=True)
+    if (
+        not overlapping
+        and isinstance(array, np.ndarray)
+        and any(
+            stride == 0 and size > 1
+            for stride, size in zip(array.strides, array.shape, strict=True)
+        )
     ):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a "
@@ -119,7 +132,15 @@ def store(tensor: Tensor, values: Any) -> None:
         array[...] = values
     else:
         tensor.array = array.dtype.type(values)
+    bump(tensor)
+
+
+def bump(tensor: Tensor) -> None:
+    """Count a write to a tensor's memory; views work out their nodes anew."""
     tensor.shared_versions().bump()
+    base = tensor if tensor.base is None else tensor.base
+    if base.views and base.node is not None:
+        _mark_views(base)
 
 
 def _castable(source: str, target: str) -> bool:
@@ -133,13 +154,33 @@ def inplace(row: Callable[..., Any], tensor: Tensor, *args: Any, **kwargs: Any) 
     The rules see the operand as it was before. Raises RuntimeError, in PyTorch's words, for leaves
     that require grad, forbidden views, and results that do not fit.
     """
+    return _inplace(row, tensor, args, kwargs, overlapping=False)
+
+
+def overwrite(row: Callable[..., Any], tensor: Tensor, *args: Any) -> Tensor:
+    """As `inplace`, for an operation that writes one value: elements may share memory."""
+    return _inplace(row, tensor, args, {}, overlapping=True)
+
+
+def will_record(tensor: Tensor, operands: Iterable[Any]) -> bool:
+    """True where an in-place operation on `tensor` with these operands becomes part of a graph."""
+    return modes.is_grad_enabled() and (
+        tensor.requires_grad or any(isinstance(a, Tensor) and a.requires_grad for a in operands)
+    )
+
+
+def _inplace(
+    row: Callable[..., Any],
+    tensor: Tensor,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    overlapping: bool,
+) -> Tensor:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"an in-place operation needs a Tensor, not {type(tensor).__name__}")
-    recorded = modes.is_grad_enabled() and (
-        tensor.requires_grad
-        or any(isinstance(a, Tensor) and a.requires_grad for a in (*args, *kwargs.values()))
-    )
-    check_writable(tensor, recorded)
+    recorded = will_record(tensor, (*args, *kwargs.values()))
+    check_writable(tensor, recorded, overlapping)
     before = wrap(np.array(tensor.array, copy=True) if recorded else tensor.array)
     before.wrapped = tensor.wrapped
     before.node = edge(tensor) if recorded else None
@@ -152,11 +193,20 @@ def inplace(row: Callable[..., Any], tensor: Tensor, *args: Any, **kwargs: Any) 
     values = out.array
     store(tensor, values)
     if node is not None and node is not LAZY:
+        if before.node is not None and any(s is before for s in node._saved or ()):
+            before.node = _cloned(before).node
         if node._saved and tensor.versions is not None:
             link_result(node, tensor.versions)
             node._result_tick = versions.tick()
         rebase(tensor, node)
     return tensor
+
+
+def _cloned(before: Tensor) -> Tensor:
+    """The operand as an in-place operation saves it: PyTorch clones it first, and records that."""
+    source = wrap(before.array)
+    source.node = before.node
+    return source.clone()  # type: ignore[no-any-return]
 
 
 def write(tensor: Tensor, values: Any, node: Node | None) -> Tensor:
@@ -181,15 +231,26 @@ def rebase(tensor: Tensor, node: Node) -> None:
 
 
 def _move_retained(tensor: Tensor, node: Node) -> None:
+    """A retained gradient belongs to the newest history: the old node no longer keeps it."""
     if tensor.retained:
+        from gradcli.engine.hooks import node_hooks
+
+        for keepers in (node_hooks(n).retain for n in _inputs(node) if n._hooks is not None):
+            for nr in [nr for nr, keeper in keepers.items() if keeper() is tensor]:
+                del keepers[nr]
         tensor.retained = False
         tensor.retain_grad()
+
+
+def _inputs(node: Node) -> list[Node]:
+    return [e.node if isinstance(e, Port) else e for e in node._edges if e is not None]
 
 
 def _mark_views(base: Tensor) -> None:
     for view in list((base.views or {}).values()):
         if view.array.dtype in dtypes.DIFFERENTIABLE:
-            view.stale, view.former, view.node = True, view.node, LAZY
+            former = getattr(view, "former", None) if view.stale else view.node
+            view.stale, view.former, view.node = True, former, LAZY
 
 
 def regenerate(view: Tensor) -> Node:
@@ -202,13 +263,14 @@ def regenerate(view: Tensor) -> Node:
             view.node = LAZY
     base = view.base
     assert base is not None
-    node = new(AsStridedBackward0)
-    node._edges = (edge(base),)
-    node._saved = ()
-    array, source = view.memory(), base.memory()
-    node.geometry = (source, array)
-    node._seq = versions.tick()
-    node._shape, node._dtype = array.shape, array.dtype
+    before = modes.change(enabled=True, rules=False, inference=False, intercept=None, pack=())
+    try:
+        array = view.memory()
+        strides = tuple(s // array.dtype.itemsize for s in array.strides)
+        source = _of_kind(base, array.dtype)
+        node = source.as_strided(array.shape, strides, view.storage_offset()).node
+    finally:
+        modes.restore(before)
     view.stale, view.node = False, node
     if view.retained:
         view.retained = False
@@ -216,126 +278,101 @@ def regenerate(view: Tensor) -> Node:
     return node
 
 
-# -- strided memory -------------------------------------------------------------------------------
-class Strided:
-    """The layout of an array within the memory of another: what a gradient needs to follow it."""
+def _of_kind(tensor: Tensor, dtype: Any) -> Tensor:
+    """The tensor, its numbers read as pairs or its pairs as numbers where the dtype says so."""
+    own = tensor.array.dtype
+    if own == dtype:
+        return tensor
+    return tensor.view_as_real() if own.kind == "c" else tensor.view_as_complex()
 
-    __slots__ = ("offset", "shape", "size", "source_shape", "source_strides", "strides")
 
-    def __init__(self, source: np.ndarray[Any, Any], view: np.ndarray[Any, Any]) -> None:
-        item = source.dtype.itemsize
-        start = source.__array_interface__["data"][0]
-        self.offset = (view.__array_interface__["data"][0] - start) // item
-        self.shape, self.strides = view.shape, tuple(s // item for s in view.strides)
-        self.source_shape = source.shape
-        self.source_strides = tuple(s // item for s in source.strides)
-        self.size = 1 + sum(
-            (n - 1) * s for n, s in zip(self.source_shape, self.source_strides, strict=True) if n
+# -- written through a view -----------------------------------------------------------------------
+class Layout:
+    """Where an array lies within the memory of its base, in bytes."""
+
+    __slots__ = ("base_shape", "base_strides", "dtype", "offset", "shape", "strides")
+
+    def __init__(self, base: np.ndarray[Any, Any], view: np.ndarray[Any, Any]) -> None:
+        start = base.__array_interface__["data"][0]
+        self.offset = view.__array_interface__["data"][0] - start if view.size else 0
+        self.shape, self.strides, self.dtype = view.shape, view.strides, view.dtype
+        self.base_shape, self.base_strides = base.shape, base.strides
+
+    def arrays(self, dtype: Any) -> tuple[Any, Any]:
+        """Fresh zeros laid out as the base, and the part of them that lies as the view does."""
+        low = min(0, self.offset)
+        size = max(
+            _extent(self.base_shape, self.base_strides, dtype.itemsize),
+            self.offset + _extent(self.shape, self.strides, self.dtype.itemsize),
+        )
+        memory = np.zeros(size - low, np.uint8)
+        return (
+            np.ndarray(self.base_shape, dtype, memory, -low, self.base_strides),
+            np.ndarray(self.shape, self.dtype, memory, self.offset - low, self.strides),
         )
 
-    def indices(self) -> Any:
-        """The position in memory of each element of the view."""
-        return _indices(self.shape, self.strides) + self.offset
 
-    def source_indices(self) -> Any:
-        """The position in memory of each element of the source."""
-        return _indices(self.source_shape, self.source_strides)
-
-
-def _indices(shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
-    total = np.zeros(shape, np.int64)
-    for axis, (n, stride) in enumerate(zip(shape, strides, strict=True)):
-        line = np.arange(n) * stride
-        total += line.reshape((-1,) + (1,) * (len(shape) - axis - 1))
-    return total
-
-
-class AsStridedBackward0(Node):
-    """A view read through its base's memory."""
-
-    __slots__ = ()
-    geometry: tuple[Any, Any]
-
-    def name(self) -> str:
-        return "AsStridedBackward0"
-
-    def layout(self) -> Strided:
-        """Where the view lies in its base."""
-        return Strided(*self.geometry)
-
-    def apply(self, grad: Any) -> Any:
-        layout = self.layout()
-        memory = np.zeros(layout.size, grad.dtype)
-        np.add.at(memory, layout.indices(), grad)
-        return (memory[layout.source_indices()],)
-
-    def apply_recorded(self, grad: Any) -> Any:
-        layout = self.layout()
-        memory = grad.new_zeros(layout.size)
-        where = wrap(layout.indices().reshape(-1))
-        memory = memory.index_add(0, where, grad.reshape(-1))
-        return (memory[wrap(layout.source_indices())],)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_saved_") and "geometry" in self.__dict__:
-            layout = self.layout()
-            fields = {
-                "_saved_size": layout.shape,
-                "_saved_stride": layout.strides,
-                "_saved_storage_offset": layout.offset,
-            }
-            if name in fields:
-                return fields[name]
-        return super().__getattr__(name)
-
-
-AsStridedBackward0.__module__ = "builtins"
+def _extent(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> int:
+    if 0 in shape:
+        return 0
+    return item + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
 
 
 class CopySlices(Node):
     """The history of a base that was written through a view of it."""
 
     __slots__ = ()
-    _rare = True
+    inner: Any
     inner_edges: tuple[Any, ...]
-    geometry: tuple[Any, Any]
+    layout: Layout
 
     def name(self) -> str:
         return "torch::autograd::CopySlices"
 
     def apply(self, grad: Any) -> Any:
-        layout = Strided(*self.geometry)
-        memory = np.zeros(layout.size, grad.dtype)
-        memory[layout.source_indices()] = grad
-        where = layout.indices()
-        inner = self._inner_gradients(memory[where], recorded=False)
-        memory[where] = 0 if inner[0] is None else inner[0]
-        return (memory[layout.source_indices()], *inner[1:])
+        whole, part = self.layout.arrays(grad.dtype)
+        whole[...] = grad
+        inner = self._inner_gradients(part.copy(), recorded=False)
+        part[...] = 0 if inner[0] is None else inner[0]
+        return (whole, *inner[1:])
 
     def apply_recorded(self, grad: Any) -> Any:
-        layout = Strided(*self.geometry)
-        whole, where = wrap(layout.source_indices().reshape(-1)), wrap(layout.indices().reshape(-1))
-        memory = grad.new_zeros(layout.size).index_copy(0, whole, grad.reshape(-1))
-        inner = self._inner_gradients(memory[where].reshape(layout.shape), recorded=True)
-        new_values = inner[0]
-        if new_values is None:
-            new_values = grad.new_zeros(layout.shape)
-        memory = memory.index_copy(0, where, new_values.reshape(-1))
-        return (memory[whole].reshape(layout.source_shape), *inner[1:])
+        layout = self.layout
+        whole = wrap(layout.arrays(grad.array.dtype)[0])
+        whole.copy_(grad)
+        item = layout.dtype.itemsize
+        start = whole.storage_offset() * whole.itemsize + layout.offset
+        part = _of_kind(whole, layout.dtype).as_strided(
+            layout.shape, tuple(s // item for s in layout.strides), start // item
+        )
+        inner = self._inner_gradients(part.clone(memory_format="contiguous"), recorded=True)
+        if inner[0] is None:
+            part.zero_()
+        else:
+            part.copy_(inner[0])
+        return (whole, *inner[1:])
 
     def _inner_gradients(self, grad: Any, recorded: bool) -> tuple[Any, ...]:
-        from gradcli.engine.backward import check_versions, fit
+        from gradcli.engine.backward import fit
 
-        if self._saved is None:
+        inner = self.inner
+        if inner is None:
+            from gradcli.engine.node import FREED_MESSAGE
+
             raise RuntimeError(FREED_MESSAGE)
-        inner = self._saved[0]
-        if inner._seq < versions.last and inner._row is not None:
-            check_versions(inner)
         grads = inner.apply_recorded(grad) if recorded else inner.apply(grad)
         return tuple(
             g if g is None or e is None else fit(g, e, inner, i)
             for i, (g, e) in enumerate(zip(grads, self.inner_edges, strict=True))
         )
+
+    def free(self) -> None:
+        if self.inner is not None:
+            self.inner.free()
+            self.inner = None
+
+    def frees(self) -> bool:
+        return self.inner is not None
 
 
 CopySlices.__module__ = "builtins"
@@ -346,13 +383,14 @@ def copy_slices(base: Tensor, view: Tensor, inner: Node) -> CopySlices:
     node = new(CopySlices)
     array = view.memory()
     first = edge(base) if base.requires_grad else None
-    # Inside, the first gradient has the view's shape and always has to be there.
-    target = Port(node, 0, array.shape, array.dtype)
-    node.inner_edges = (target, *inner._edges[1:])
+    # Inside, the first gradient has the view's shape, and has to be there for the base's.
+    wanted = first is not None or inner._edges[0] is not None
+    target = Port(node, 0, array.shape, array.dtype) if wanted else None
+    node.inner, node.inner_edges = inner, (target, *inner._edges[1:])
     inner._edges = node.inner_edges
     node._edges = (first, *node.inner_edges[1:])
-    node._saved = (inner,)
-    node.geometry = (base.memory(), array)
+    node._saved = ()
+    node.layout = Layout(base.memory(), array)
     node._seq = versions.tick()
     node._shape, node._dtype = base.array.shape, base.array.dtype
     return node
@@ -361,20 +399,22 @@ def copy_slices(base: Tensor, view: Tensor, inner: Node) -> CopySlices:
 def as_strided_array(array: Any, size: Any, stride: Any, offset: int | None) -> Any:
     """A view of an array's memory, in elements, as `torch.as_strided`."""
     item = array.dtype.itemsize
-    root = array
-    while isinstance(root.base, np.ndarray):
-        root = root.base
-    flat = as_strided(root, (root.nbytes // item if root.size else 0,), (item,))
+    root = buffer_of(array)
     own = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
     start = own // item if offset is None else offset
     need = start + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) + 1
-    if all(size) and need > flat.size:
+    if all(size) and need * item > root.nbytes:
         raise RuntimeError(
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {start}, and "
             f"itemsize {item} requiring a storage size of {need * item} are out of bounds for "
-            f"storage of size {flat.size * item}"
+            f"storage of size {root.nbytes}"
         )
-    return as_strided(flat[start:], tuple(size), tuple(s * item for s in stride))
+    return np.ndarray(
+        tuple(size), array.dtype, root, start * item if all(size) else 0, [s * item for s in stride]
+    )
 
 
-__all__ = ["check_writable", "inplace", "rebase", "regenerate", "store", "write"]
+__all__ = [
+    *("check_writable", "inplace", "overwrite", "rebase", "regenerate", "store", "will_record"),
+    "write",
+]

@@ -62,9 +62,7 @@ def _forward(graph: Any, watched: Mapping[Any, Any]) -> Anomaly | None:
     return None
 
 
-def _backward(
-    graph: Any, watched: Mapping[Any, Any], recorder: Recorder
-) -> Anomaly | None:
+def _backward(graph: Any, watched: Mapping[Any, Any], recorder: Recorder) -> Anomaly | None:
     if recorder.anomaly is None:
         return None
     step, saved_before = recorder.anomaly

@@ -12,6 +12,10 @@ from gradcli.graphs.records import Describer, Record, Totals, Walk
 from gradcli.graphs.text import plural, shorten
 
 PRECISION = 6
+SCRIPTS = (
+    *("layout.js", "state.js", "graph.js", "unfold.js", "draw.js", "steps.js"),
+    *("panel.js", "select.js", "view.js", "events.js", "start.js"),
+)
 FRAME_HEIGHT = 620
 WHOLE_TREE = 2_000  # nodes; larger graphs show their text with chains folded
 
@@ -43,7 +47,7 @@ def graph_to_html(graph: Graph, *, title: str | None = None) -> str:
     parts = {
         "title": escape(f"{name} · gradcli"),
         "style": _asset("page.css"),
-        "script": _asset("page_layout.js") + _asset("page.js"),
+        "script": '"use strict";\n{\n' + "".join(map(_asset, SCRIPTS)) + "}\n",
         "tree": escape(data["text"]),
         # "<" could end the script element; JSON may write it as an escape.
         "data": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
@@ -67,7 +71,7 @@ def notebook_frame(page: str) -> str:
 
 
 def _asset(name: str) -> str:
-    return (files("gradcli.graphs") / name).read_text(encoding="utf-8")
+    return (files("gradcli.graphs") / "page" / name).read_text(encoding="utf-8")
 
 
 def _try_gradients(graph: Graph) -> None:

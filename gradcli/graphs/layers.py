@@ -2,7 +2,7 @@
 
 Sugiyama's four steps: a layer for each node (longest path), bends for edges that pass layers, an
 order within the layers (barycentres), then places (least squares under the order, by pooling).
-`page.js` does the same for what is unfolded in the page.
+`page/layout.js` does the same for what is unfolded in the page.
 """
 
 from __future__ import annotations

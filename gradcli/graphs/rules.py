@@ -81,23 +81,36 @@ def _only_expression(function: ast.FunctionDef) -> ast.expr | None:
     return None
 
 
+# Cases that a rule treats apart, and a reader need not: complex numbers, arrays against tensors.
+_ASIDE = re.compile(r"is_complex|is_array\(|is np\.ndarray|alpha == 1$|dtype\.kind == 'c'$")
+
+
 class _Plain(ast.NodeTransformer):
     """Rewrites a rule as a reader would: helpers opened, special cases left out."""
 
     def __init__(self, helpers: dict[str, tuple[list[str], ast.expr]]) -> None:
         self.helpers, self.depth = helpers, 0
 
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:  # noqa: N802
         test = ast.unparse(node.test)
-        if "is_complex" in test or test.endswith(("alpha == 1", "dtype.kind == 'c'")):
+        nothing = isinstance(node.body, ast.Constant) and node.body.value is None
+        if _ASIDE.search(test) or (nothing and test.endswith(" is None")):
             return self.visit(node.orelse)  # type: ignore[no-any-return]
         if test.endswith("dtype.kind != 'c'"):
             return self.visit(node.body)  # type: ignore[no-any-return]
         return self.generic_visit(node)
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "conj" and not node.args:
-            return self.visit(node.func.value)  # type: ignore[no-any-return]
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
+        if isinstance(node.value, ast.Name) and node.value.id == "np":
+            return ast.Name(node.attr)
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
+        called = node.func
+        if isinstance(called, ast.Attribute) and called.attr == "conj" and not node.args:
+            return self.visit(called.value)  # type: ignore[no-any-return]
+        if isinstance(called, ast.Call) and ast.unparse(called.func) == "resolve":
+            node.func = ast.Name(called.args[0].value)  # type: ignore[attr-defined]
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         known = self.helpers.get(name) if name.startswith("_") and self.depth < 3 else None
         self.generic_visit(node)

@@ -42,8 +42,13 @@ def _aligned(
     rows: list[list[Line]], titles: dict[int, Line], room: int | None, signs: Signs
 ) -> list[Line]:
     heading: list[Line] = [[(text, "field")] for text in HEADINGS]
-    columns = list(zip(heading, *rows, strict=True))
-    widths = [max(length(cell) for cell in column) for column in columns]
+    widths = [
+        max((length(cell) for cell in column), default=0) for column in zip(*rows, strict=True)
+    ]
+    # A column in which nothing stands has no heading either.
+    widths = [
+        max(width, len(text)) if width else 0 for width, text in zip(widths, HEADINGS, strict=True)
+    ]
     if room is not None:
         _shrink(widths, room)
     lines: list[Line] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gradcli.language import tree
@@ -18,7 +19,8 @@ _WRITABLE = frozenset(_K[name] for name in ("name", "attribute", "subscript"))
 _PLACED = frozenset(_K[name] for name in ("return", "return_nothing", "break", "continue"))
 _LOOPS = frozenset(_K[name] for name in ("while", "for"))
 _CALLS = frozenset(_K[name] for name in ("call", "call_keywords"))
-_FUNCTIONS = frozenset(_K[name] for name in ("function", "lambda"))
+_FUNCTIONS = frozenset(_K[name] for name in ("function", "function_annotated", "lambda"))
+_SILENT = frozenset(_K[name] for name in ("annotated", "annotated_default", "function_annotated"))
 
 
 def check(program: Program) -> None:
@@ -68,22 +70,35 @@ def _check_nesting(program: Program) -> None:
                 )
 
 
-def _parameters(program: Program, row: int) -> None:
-    seen: set[str] = set()
+def parameters(program: Program, row: int) -> list[tuple[int, int | None]]:
+    """(word, row of the default or None) for each parameter of a function."""
+    found: list[tuple[int, int | None]] = []
     for child in program.children(row):
+        parts = program.children(child)
         kind = program.kinds[child]
-        if kind == _K["parameter_default"]:
-            child = program.children(child)[0]
-        elif kind != _K["parameter"]:
-            continue
-        name = program.words[program.rows[4 * child + 1]]
-        if name in seen:
-            raise LanguageError(
-                f"two parameters are called `{name}`",
-                source=program.source,
-                span=program.span(child),
+        if kind == _K["parameter"]:
+            found.append((program.rows[4 * child + 1], None))
+        elif kind == _K["annotated"]:
+            found.append((program.rows[4 * parts[0] + 1], None))
+        elif kind in (_K["parameter_default"], _K["annotated_default"]):
+            found.append((program.rows[4 * parts[0] + 1], parts[-1]))
+    return found
+
+
+def _parameters(program: Program, row: int) -> None:
+    seen: set[int] = set()
+    for word, _ in parameters(program, row):
+        if word in seen:
+            body = program.subtree(program.children(row)[-1])
+            where = max(
+                i for i in range(program.subtree(row), body) if program.rows[4 * i + 1] == word
             )
-        seen.add(name)
+            raise LanguageError(
+                f"two parameters are called `{program.words[word]}`",
+                source=program.source,
+                span=program.span(where),
+            )
+        seen.add(word)
 
 
 def _check_places(program: Program) -> None:
@@ -116,53 +131,70 @@ def _check_places(program: Program) -> None:
 
 def free_names(program: Program) -> list[str]:
     """The names that are read before the program binds them, in order of first appearance."""
-    words, rows = program.words, program.rows
-    target, name = _K["target"], tree.NAME
-    if program.straight:
-        return _free_in_order(program)
-    local = scopes(program)
+    words, rows, kinds = program.words, program.rows, program.kinds
+    name = tree.NAME
+    if not any(kind in kinds for kind in _BINDERS):
+        reads = (
+            operand for kind, operand in zip(kinds, program.operands, strict=True) if kind == name
+        )
+        return [words[word] for word in dict.fromkeys(reads)]
+    local = {} if program.straight else scopes(program)
+    binds, silent = _bindings(program, local)
+    everywhere = {word for found in binds.values() for word in found}
     bound: set[int] = set()
-    everywhere = {
-        rows[4 * row + 1]
-        for row, kind in enumerate(program.kinds)
-        if kind == target and row not in local
-    }
-    found: dict[int, None] = {}
-    for row, kind in enumerate(program.kinds):
-        word = rows[4 * row + 1]
-        own = local.get(row)
-        if kind == name:
-            if own is not None:
-                if not any(word in names for names in own) and word not in everywhere:
-                    found.setdefault(word)
-            elif word not in bound:
-                found.setdefault(word)
-        elif kind == target and own is None:
-            bound.add(word)
-    return [words[word] for word in found]
+    free: dict[int, None] = {}
+    for row, kind in enumerate(kinds):
+        if kind == name and row not in silent:
+            word = rows[4 * row + 1]
+            own = local.get(row)
+            if own is None:
+                if word not in bound:
+                    free.setdefault(word)
+            elif word not in everywhere and not any(word in scope for scope in own):
+                free.setdefault(word)
+        bound.update(binds.get(row, ()))
+    return [words[word] for word in free]
 
 
-def _free_in_order(program: Program) -> list[str]:
-    """For a program without functions: a name is bound when its assignment ends."""
-    kinds, operands, words = program.kinds, program.operands, program.words
-    target, name = _K["target"], tree.NAME
-    ends = (_K["assign"], _K["import"], _K["import_from"])
-    if target not in kinds:
-        pairs = zip(kinds, operands, strict=True)
-        return [words[word] for word in dict.fromkeys(word for kind, word in pairs if kind == name)]
-    bound: set[int] = set()
-    waiting: list[int] = []
-    found: dict[int, None] = {}
-    for kind, operand in zip(kinds, operands, strict=True):
-        if kind == name:
-            if operand not in bound:
-                found.setdefault(operand)
-        elif kind == target:
-            waiting.append(operand)
-        elif kind in ends:
-            bound.update(waiting)
-            waiting.clear()
-    return [words[word] for word in found]
+_TARGETS = frozenset(_K[name] for name in ("target", "module"))
+# Rows that bind names: (which children are the targets, which child's end is when they are bound).
+_BINDERS: dict[int, tuple[slice, int | None]] = {
+    _K["assign"]: (slice(0, -1), None),
+    _K["walrus"]: (slice(0, 1), None),
+    _K["for"]: (slice(0, 1), 1),
+    _K["with_item_as"]: (slice(1, 2), None),
+    _K["except_as"]: (slice(1, 2), 1),
+    _K["import_module"]: (slice(0, 1), None),
+    _K["import_module_as"]: (slice(1, 2), None),
+    _K["function"]: (slice(0, 1), None),
+    _K["function_annotated"]: (slice(0, 1), None),
+}
+
+
+def _bindings(
+    program: Program, local: Mapping[int, object]
+) -> tuple[dict[int, list[int]], frozenset[int]]:
+    """(row: words bound at the program's own level when it ends, rows that are never run)."""
+    rows, kinds = program.rows, program.kinds
+    binds: dict[int, list[int]] = {}
+    silent: set[int] = set()
+    for row, kind in enumerate(kinds):
+        if kind in _SILENT:
+            children = program.children(row)
+            part = children[-2] if kind == _K["function_annotated"] else children[1]
+            silent.update(range(program.subtree(part), part + 1))
+        if kind not in _BINDERS or row in local:
+            continue
+        which, when = _BINDERS[kind]
+        children = program.children(row)
+        at = row if when is None else children[when]
+        for child in children[which]:
+            binds.setdefault(at, []).extend(
+                rows[4 * i + 1]
+                for i in range(program.subtree(child), child + 1)
+                if kinds[i] in _TARGETS
+            )
+    return binds, frozenset(silent)
 
 
 def scopes(program: Program) -> dict[int, tuple[frozenset[int], ...]]:
@@ -189,20 +221,15 @@ def body_rows(program: Program, row: int) -> range:
 def local_names(program: Program, row: int) -> frozenset[int]:
     """The names that a function binds: its parameters and what its body assigns to."""
     kinds, rows = program.kinds, program.rows
-    names: set[int] = set()
+    names: set[int] = {word for word, _ in parameters(program, row)}
     children = program.children(row)
-    parameters = children[:-1] if kinds[row] == _K["lambda"] else children[1:-1]
-    for child in parameters:
-        if kinds[child] == _K["parameter_default"]:
-            child = program.children(child)[0]
-        names.add(rows[4 * child + 1])
     body = children[-1]
     inner = program.subtree(body)
     skip: set[int] = set()
     for i in range(body, inner - 1, -1):
         if kinds[i] in _FUNCTIONS and i not in skip:
             found = program.children(i)
-            if kinds[i] == _K["function"]:
+            if kinds[i] != _K["lambda"]:
                 names.add(rows[4 * found[0] + 1])
             skip.update(range(program.subtree(i), i))
         elif kinds[i] == _K["target"] and i not in skip:

@@ -24,6 +24,7 @@ FIRST_TERMINALS = (
     "NAME",
     "NUMBER",
     "NAME_EQ",
+    "NAME_WALRUS",
     "ATTRIBUTE",
     "STRING",
     "NEWLINE",
@@ -154,7 +155,7 @@ def build() -> dict[str, Any]:
             if len(rule.expansion) != 1:
                 raise ValueError(f"{rule} wants an alias")
             alias = "keep"
-        what, kind, extra = tree.ALIASES[alias]
+        what, kind, extra = tree.aliases()[alias]
         values = sum(
             not symbol.is_term or (i == 0 and symbol.name not in ("INDENT", "DEDENT"))
             for i, symbol in enumerate(rule.expansion)
@@ -201,8 +202,9 @@ def token_pattern(patterns: dict[str, str], words: list[str], *, plain: bool) ->
     The plain one is for a text without quotes, comments and backslashes.
     """
     name, name_eq = patterns["NAME"], patterns["NAME_EQ"]
-    if not name_eq.startswith(name):
-        raise ValueError("NAME_EQ must begin as NAME does")
+    walrus = patterns["NAME_WALRUS"]
+    if not (name_eq.startswith(name) and walrus.startswith(name)):
+        raise ValueError("NAME_EQ and NAME_WALRUS must begin as NAME does")
     number = patterns["NUMBER"].split("|")[0]  # the others are words and the ellipsis
     tails: dict[str, list[str]] = {}
     for word in [*words, "..."]:
@@ -217,7 +219,7 @@ def token_pattern(patterns: dict[str, str], words: list[str], *, plain: bool) ->
         tail = "|".join(re.escape(w) for w in following)
         operators.append(f"{first}{tail}" if first == r"\." else f"{first}(?:{tail})?")
     choices = [
-        f"{name}(?:{name_eq[len(name) :]})?",
+        f"{name}(?:{name_eq[len(name) :]}|{walrus[len(name) :]})?",
         number,
         *operators,
         patterns["ATTRIBUTE"],

@@ -29,6 +29,7 @@ _UNKNOWN: dict[str, tuple[str, str]] = {
     "√": ("`√` is not an operator here", "write `sqrt(x)`"),
     "²": ("`²` is not an operator here", "write `**2`"),
     "³": ("`³` is not an operator here", "write `**3`"),
+    "\u00a0": ("this blank is not the one of the keyboard", "write a plain space"),
     "“": ("this is not a quotation mark of Python's", 'write `"`'),
     "”": ("this is not a quotation mark of Python's", 'write `"`'),
     "‘": ("this is not a quotation mark of Python's", "write `'`"),
@@ -59,15 +60,7 @@ def syntax_error(
     at_end = bare in ("", "\0<")
     bracket = _open_bracket(previous)
     if at_end:
-        if bracket is not None:
-            which, where = bracket
-            return _error(
-                source,
-                (where, where + 1),
-                f"`{which}` is never closed",
-                f"add `{_CLOSER[which]}`",
-            )
-        return _at_end(source, previous, takes)
+        return _ended(source, previous, bracket, takes)
     if bare.startswith("\0"):
         return _invented(source, bare, end, takes)
     if bare in (")", "]"):
@@ -81,6 +74,13 @@ def syntax_error(
                 f"`{bare}` cannot close the `{which}` of column {_column(source, where)}",
                 f"write `{_CLOSER[which]}`",
             )
+    if bare.endswith(":=") and len(bare) > 2:
+        return _error(
+            source,
+            (end - 2, end),
+            "`:=` cannot stand here",
+            "put the assignment in brackets, as in `(y := x + 1)`",
+        )
     if bare.endswith("=") and len(bare) > 1 and (bare[0].isalpha() or bare[0] == "_"):
         return _error(
             source,
@@ -88,13 +88,16 @@ def syntax_error(
             "`=` cannot stand here",
             "to compare, write `==`; an assignment is a statement of its own",
         )
+    if (
+        bare in (")", ",")
+        and takes(":")
+        and takes("=") is False
+        and _in_signature(previous, bracket)
+    ):
+        name, where = previous[-1]
+        return _error(source, (where, where + len(name)), *_out_of_order(previous, bracket))
     if takes("NAME_EQ") and not takes("NAME"):
-        return _error(
-            source,
-            (start, end),
-            "a positional argument cannot follow a keyword argument",
-            "put it before the first `name=`",
-        )
+        return _error(source, (start, end), *_out_of_order(previous, bracket))
     if bare in tk.KEYWORDS and number.get(bare) is None and bare not in tk.WORDS:
         return _error(source, (start, end), *tk.reserved(bare))
     before = previous[-1][0] if previous else ""
@@ -103,6 +106,27 @@ def syntax_error(
     if takes("NAME"):
         return _value_missing(source, bare, start, end, before)
     return _operator_missing(source, bare, start, end, before, takes)
+
+
+def _in_signature(previous: list[tuple[str, int]], bracket: tuple[str, int] | None) -> bool:
+    """True among the parameters of a function."""
+    before = [text for text, where in previous if bracket is None or where < bracket[1]]
+    return bracket is None or before[-2:-1] == ["def"]
+
+
+def _out_of_order(
+    previous: list[tuple[str, int]], bracket: tuple[str, int] | None
+) -> tuple[str, str]:
+    """After the first `name=`: in a call or in a function's parameters."""
+    if _in_signature(previous, bracket):
+        return (
+            "a parameter without a default cannot follow one with a default",
+            "put it before the first `name=`",
+        )
+    return (
+        "a positional argument cannot follow a keyword argument",
+        "put it before the first `name=`",
+    )
 
 
 def target_error(source: str, kind: str, span: Span) -> LanguageError:
@@ -148,20 +172,40 @@ def _open_bracket(tokens: list[tuple[str, int]]) -> tuple[str, int] | None:
 def _unknown(source: str, text: str, start: int) -> LanguageError:
     character = text[:1]
     if character in ("'", '"'):
-        return _error(
+        error = _error(
             source,
             (start, start + 1),
             "this string is never closed",
             f"add {character} at its end",
         )
+        error.incomplete = source.startswith(character * 3, start - 2)
+        return error
     if character in _UNKNOWN:
         message, hint = _UNKNOWN[character]
         return _error(source, (start, start + 1), message, hint)
+    if character == ".":
+        return _error(source, (start, start + 1), "a name is missing after `.`")
     if character.isprintable():
         return _error(source, (start, start + 1), f"`{character}` means nothing here")
     return _error(
         source, (start, start + 1), f"the character U+{ord(character):04X} means nothing here"
     )
+
+
+def _ended(
+    source: str,
+    previous: list[tuple[str, int]],
+    bracket: tuple[str, int] | None,
+    takes: Any,
+) -> LanguageError:
+    if bracket is not None:
+        which, where = bracket
+        message = f"`{which}` is never closed"
+        error = _error(source, (where, where + 1), message, f"add `{_CLOSER[which]}`")
+    else:
+        error = _at_end(source, previous, takes)
+    error.incomplete = bracket is not None or bool(takes("INDENT")) or bool(takes("except"))
+    return error
 
 
 def _at_end(source: str, previous: list[tuple[str, int]], takes: Any) -> LanguageError:
@@ -226,10 +270,20 @@ def _value_missing(source: str, text: str, start: int, end: int, last: str) -> L
             source, (where, where + 1), f"the line ends where a value is missing after `{last}`"
         )
     if not last or last[-1] in "\r\n;":
-        return _error(source, (start, end), f"a statement cannot begin with `{text}`")
+        hint = "decorators belong to Python" if text == "@" else None
+        return _error(source, (start, end), f"a statement cannot begin with `{text}`", hint)
     if text in tk.KEYWORDS:
         return _error(source, (start, end), f"`{text}` cannot follow `{last}`")
     hint = None
+    if last in ("def", "import", "from", "as"):
+        return _error(source, (start, end), f"a name is missing between `{last}` and `{text}`")
+    if text in ("*", "**") and last in ("(", ","):
+        return _error(
+            source,
+            (start, end),
+            f"`{text}` cannot stand before an argument",
+            "write the arguments one by one",
+        )
     if text == last and text in ("&", "|"):
         hint = f"write `{'and' if text == '&' else 'or'}` for conditions, `{text}` for masks"
     elif text == "*" and last == "*":
@@ -256,20 +310,23 @@ def _operator_missing(
             "`=` cannot stand here",
             "to compare, write `==`; an assignment is a statement of its own",
         )
-    if text in ("\0", ":"):
+    if text == ":":
         return _error(
             source,
             (start, end),
             "`:` cannot stand here",
-            "a slice stands in square brackets: `x[1:3]`",
+            "a slice stands in square brackets: `x[1:3]`; type annotations are left out",
         )
-    value = text[0].isalnum() or text[0] in "_'\".("
+    value = text[0].isalnum() or text[0] in "_'\"."
     if text in tk.KEYWORDS and text not in tk.WORDS:
         if text == "not":
             return _error(source, (start, end), "`not` cannot follow a value", "write `not in`")
         if last == "else" and text == "if":
             return _error(source, (start, end), "write `elif`")
-        return _error(source, (start, end), f"`{text}` cannot stand here")
+        hint = (
+            "comprehensions are not part of this language: write a loop" if text == "for" else None
+        )
+        return _error(source, (start, end), f"`{text}` cannot stand here", hint)
     if value:
         shown = text if len(text) <= 20 else "this"
         name = re.fullmatch(r"[^\W\d]\w*", last)

@@ -25,7 +25,8 @@ class LanguageError(Exception):
     """What is wrong with a program, where, and what to do about it.
 
     `usage` is True where the text is at fault (exit code 2) and False where the computation was refused
-    (exit code 1). The exception that the engine raised, if any, is `__cause__`.
+    (exit code 1). `incomplete` says that more text could make the text right, as in a session's next
+    line. The exception that the engine raised, if any, is `__cause__`.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class LanguageError(Exception):
         usage: bool = True,
         notes: tuple[str, ...] = (),
         calls: tuple[Call, ...] = (),
+        incomplete: bool = False,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -49,6 +51,7 @@ class LanguageError(Exception):
         self.usage = usage
         self.notes = notes
         self.calls = calls
+        self.incomplete = incomplete
 
     def __str__(self) -> str:
         return self.render()

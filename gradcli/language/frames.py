@@ -458,8 +458,7 @@ def iterator(value: Any) -> Iterator[Any]:
 
 
 def _check_manager(manager: Any) -> None:
-    module = type(manager).__module__ or ""
-    if not (hasattr(type(manager), "__enter__") and module.startswith("gradcli.")):
+    if not hasattr(type(manager), "__enter__"):
         raise TypeError(
             f"{type(manager).__name__!r} object does not support the context manager protocol"
         )

@@ -21,6 +21,7 @@ _LAST_BINARY, _LAST_ARITHMETIC = ops.LAST_BINARY, KIND["bitand"]
 _ATTRIBUTE, _CALL, _CALL_KEYWORDS = KIND["attribute"], KIND["call"], KIND["call_keywords"]
 _SUBSCRIPT, _NOT, _NEG, _INVERT = KIND["subscript"], KIND["not"], KIND["neg"], KIND["invert"]
 _TARGET, _KEYWORD_NAME, _KEYWORD = KIND["target"], KIND["keyword_name"], KIND["keyword"]
+_WALRUS = KIND["walrus"]
 _EXPRESSION, _ASSIGN = KIND["expression"], KIND["assign"]
 _TUPLE, _LIST, _SLICE, _PASS = KIND["tuple"], KIND["list"], KIND["slice"], KIND["pass"]
 _TARGET_TUPLE, _BLOCK, _MODULE = KIND["target_tuple"], KIND["block"], KIND["module"]
@@ -99,7 +100,7 @@ class Machine:
                 if not loaded:
                     from gradcli.operators import table
 
-                    table.load()  # operators of tensors are rows of the table
+                    table.base()  # operators of tensors are rows of the table
                     loaded = True
                 if value.label is None:
                     value.label = name
@@ -311,6 +312,10 @@ def simple(
         return value
     if kind in (_TARGET, _KEYWORD_NAME):
         stack.append(words[operand])
+    elif kind == _WALRUS:
+        value = stack.pop()
+        bind(machine, scope, stack[-1], value)
+        stack[-1] = value
     elif kind == _KEYWORD:
         value = stack.pop()
         stack[-1] = Keyword(stack[-1], value)

@@ -265,6 +265,13 @@ class Layout:
             i = found.end()
             if text in ("}", ":", "!") and depth == 0:
                 break
+            if text[-2:] == ":=" and len(text) > 2 and depth == 0:
+                # Not an assignment here, but a specification that begins with an equals sign.
+                i -= 1
+                out.append(text[:-2].rstrip(" \t\f"))
+                out_ends.append(found.start() + len(found[0].rstrip(":= \t\f")))
+                text = ":"
+                break
             if text[:1] == "#" or "\\" in found[0]:
                 raise LanguageError(
                     "an f-string's expression may hold neither a backslash nor a comment",

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from gradcli.language import tree
-from gradcli.language.checks import local_names
+from gradcli.language.checks import local_names, parameters
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program
@@ -135,10 +135,8 @@ class _Writer:
         children = self.program.children(row)
         is_lambda = self.kinds[row] == _K["lambda"]
         self.own = local_names(self.program, row)
-        for child in children[:-1] if is_lambda else children[1:-1]:
-            if self.kinds[child] == _K["parameter_default"]:
-                child = self.program.children(child)[0]
-            self.code.parameters.append(self.program.words[self.operands[child]])
+        for word, _ in parameters(self.program, row):
+            self.code.parameters.append(self.program.words[word])
         body = children[-1]
         self._run(lambda: self.row(body, None))
         if not is_lambda:
@@ -410,15 +408,11 @@ class _Writer:
     def function_(self, row: int, children: list[int], context: Context) -> None:
         is_lambda = self.kinds[row] == _K["lambda"]
         name = "<lambda>" if is_lambda else self.program.words[self.operands[children[0]]]
-        defaults = [
-            self.program.children(child)[1]
-            for child in (children[:-1] if is_lambda else children[1:-1])
-            if self.kinds[child] == _K["parameter_default"]
-        ]
+        presets = [default for _, default in parameters(self.program, row) if default is not None]
         enclosing = self.enclosing if self.own is None else (self.own, *self.enclosing)
         spec = FunctionSpec(self.program, row, name, enclosing)
-        steps = [self.visit(value) for value in defaults]
-        steps.append(self.writes(MAKE_FUNCTION, (spec, len(defaults)), row))
+        steps = [self.visit(value) for value in presets]
+        steps.append(self.writes(MAKE_FUNCTION, (spec, len(presets)), row))
         if not is_lambda:
             steps.append(self.writes(STORE, self.operands[children[0]], children[0]))
         self.then(*steps)
@@ -490,6 +484,7 @@ _SPECIAL: dict[int, Callable[[_Writer, int, list[int], Context], None]] = {
     _K["assert"]: _Writer.assert_,
     _K["assert_message"]: _Writer.assert_,
     _K["function"]: _Writer.function_,
+    _K["function_annotated"]: _Writer.function_,
     _K["lambda"]: _Writer.function_,
     _K["with"]: _Writer.with_,
     _K["try"]: _Writer.try_,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 
@@ -92,11 +93,32 @@ def _check_length(values: Any) -> None:
 
 
 def _is_instance(value: Any, kinds: Any) -> bool:
-    return isinstance(value, kinds)
+    if isinstance(kinds, tuple):
+        return any(_is_instance(value, kind) for kind in kinds)
+    kind = getattr(kinds, "target", kinds)  # DoubleTensor and its like are entries of the table
+    if not isinstance(kind, type):
+        raise TypeError("isinstance() arg 2 must be a type, a tuple of types, or a union")
+    return isinstance(value, kind)
 
 
-def _type(value: Any) -> type:
-    return type(value)
+class TypeOf:
+    """What `type(x)` gives: it prints and compares, and cannot be called."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, value: Any) -> None:
+        self.kind = type(value)
+
+    def __eq__(self, other: object) -> bool:
+        return self.kind is (other.kind if isinstance(other, TypeOf) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.kind)
+
+    def __repr__(self) -> str:
+        if self.kind.__module__.startswith("gradcli."):
+            return f"<class 'torch.{self.kind.__name__}'>"
+        return repr(self.kind)
 
 
 MAX_ITEMS = 10_000_000
@@ -104,7 +126,7 @@ MAX_BITS = 1 << 20
 _BUILTINS: dict[str, Any] = {
     "len": len, "range": range, "enumerate": enumerate, "zip": zip, "reversed": reversed,
     "sorted": _sorted, "list": _checked_list, "tuple": _checked_tuple, "repr": repr, "id": id,
-    "type": _type, "isinstance": _is_instance, "callable": callable,
+    "type": TypeOf, "isinstance": _is_instance, "callable": callable,
     "float": float, "int": int, "bool": bool, "str": str, "complex": complex,
     **{
         error.__name__: error
@@ -117,24 +139,20 @@ _BUILTINS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _engine_names() -> dict[str, Any]:
-    """Functions that belong to the engine and not to the operator table."""
-    from gradcli.engine import backward, dtypes, modes
-
-    known: dict[str, Any] = {}
-    for name in ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled"):
-        if hasattr(modes, name):
-            known[name] = known[f"autograd.{name}"] = getattr(modes, name)
-    for name in ("get_default_dtype", "set_default_dtype", "finfo", "iinfo"):
-        if hasattr(dtypes, name):
-            known[name] = getattr(dtypes, name)
-    for name in ("grad", "backward"):
-        if hasattr(backward, name):
-            known[f"autograd.{name}"] = getattr(backward, name)
-    return known
-
-
-_engine: dict[str, Any] | None = None
+# What belongs to the engine and not to the operator table: name -> module, imported when asked for.
+_MODES = (
+    *("no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "is_grad_enabled"),
+    *("is_inference_mode_enabled",),
+)
+_HOMES: dict[str, str] = {
+    **dict.fromkeys(_MODES, "modes"),
+    **{f"autograd.{name}": "modes" for name in (*_MODES, "detect_anomaly", "set_detect_anomaly")},
+    **dict.fromkeys(("get_default_dtype", "set_default_dtype"), "dtypes"),
+    **{f"autograd.{name}": "backward" for name in ("grad", "backward")},
+    **dict.fromkeys(("finfo", "iinfo"), "finfo"),
+    **{"Size": "size", "device": "device", "Generator": "random", "set_printoptions": "printing"},
+    "Tensor": "tensor",
+}
 
 
 def qualified(name: str) -> Any:
@@ -143,18 +161,13 @@ def qualified(name: str) -> Any:
         return None
     if name in _registered:
         return _registered[name]
-    global _engine
-    if _engine is None:
-        _engine = _engine_names()
-    if name in _engine:
-        return _engine[name]
-    found = _resolve(name)
-    if found is None and name in NAMESPACES:
+    if name in _HOMES:
+        from importlib import import_module
+
+        module = import_module(f"gradcli.engine.{_HOMES[name]}")
+        return getattr(module, name.rpartition(".")[2])
+    if name in NAMESPACES:
         return Namespace(name)
-    return found
-
-
-def _resolve(name: str) -> Any:
     from gradcli.operators import table
 
     return table.resolve(name)
@@ -172,17 +185,22 @@ def meaning(name: str) -> Any:
 
 
 def is_known(name: str) -> bool:
-    """Whether a name means something without being bound."""
-    return name in ("print", "display") or meaning(name) is not None
+    """Whether a name means something without being bound. Imports no operator."""
+    if name in ("print", "display") or name in _registered or name in _BUILTINS:
+        return True
+    if name in SHORT or name in _HOMES or name in NAMESPACES:
+        return True
+    from gradcli.operators import table
+
+    return table.knows(name)
 
 
 def all_names() -> list[str]:
     """Every name that means something, for suggestions and completion."""
     from gradcli.operators import table
 
-    return sorted(
-        {*table.names(), *_BUILTINS, *SHORT, *NAMESPACES, *_registered, "print", "display"}
-    )
+    own = {*_BUILTINS, *SHORT, *NAMESPACES, *_registered, *_HOMES, "print", "display"}
+    return sorted({*table.names(), *own})
 
 
 def imported(path: str) -> Any:
@@ -218,6 +236,12 @@ _TUPLES = frozenset(("index", "count", "numel"))
 _NUMBERS = frozenset(("real", "imag", "conjugate", "is_integer"))
 _DTYPES = frozenset(("is_floating_point", "is_complex", "is_signed", "itemsize", "name"))
 _INFO = words("eps max min tiny smallest_normal resolution bits dtype")
+_BY_NAME = {
+    "finfo": _INFO,
+    "iinfo": _INFO,
+    "Generator": words("manual_seed initial_seed seed get_state set_state"),
+    "device": words("type index"),
+}
 _WRITABLE = frozenset(("grad", "data", "requires_grad", "label"))
 _CONSTANT_NAMES = frozenset(("pi", "e", "inf", "nan", "newaxis", "euler_gamma", "tau"))
 
@@ -245,48 +269,53 @@ def attribute(value: Any, name: str) -> Any:
 
 
 def _allowed(value: Any, kind: type, name: str) -> bool:
-    from gradcli.engine.node import Node
-    from gradcli.engine.tensor import Tensor
-
-    if isinstance(value, Tensor):
-        if name in _TENSOR:
-            return True
-        return name in _tensor_methods()
-    if isinstance(value, Node):
-        return name in _NODE or name.startswith(("_saved_", "_raw_saved_"))
-    if kind is str:
-        return name in _STRINGS
-    if kind is list:
-        return name in _LISTS
+    for owner, allowed in _closed_lists():
+        if isinstance(value, owner):
+            if name in allowed:
+                return True
+            if owner.__name__ == "Tensor":
+                return name in _tensor_methods()
+            return owner.__name__ == "Node" and name.startswith(("_saved_", "_raw_saved_"))
     if isinstance(value, tuple):
         return name in _TUPLES or name in getattr(kind, "_fields", ())
-    if kind in (int, float, complex, bool):
-        return name in _NUMBERS
-    if isinstance(value, BaseException):
-        return name == "args"
-    module = kind.__module__ or ""
-    if module.startswith("gradcli.engine"):
-        if kind.__name__ == "dtype":
-            return name in _DTYPES
-        if kind.__name__ in ("finfo", "iinfo"):
-            return name in _INFO
-        if "Handle" in kind.__name__:
-            return name == "remove"
-        if kind.__name__ == "Generator":
-            return name in ("manual_seed", "initial_seed", "seed", "get_state")
-        if kind.__name__ == "device":
-            return name in ("type", "index")
+    if kind.__name__ in _BY_NAME:
+        return name in _BY_NAME[kind.__name__]
     if isinstance(value, type) and name == "apply":
-        from gradcli.engine import function
+        from gradcli.engine.function import Function
 
-        return issubclass(value, function.Function)
+        return issubclass(value, Function)
     return False
 
 
+@cache
+def _closed_lists() -> tuple[tuple[type, frozenset[str]], ...]:
+    """(class, the names of its attributes that programs may read), the likeliest first."""
+    from gradcli.engine.dtypes import dtype
+    from gradcli.engine.hooks import RemovableHandle
+    from gradcli.engine.node import Node
+    from gradcli.engine.tensor import Tensor
+
+    lists: list[tuple[type, frozenset[str]]] = [
+        (Tensor, _TENSOR),
+        (Node, _NODE),
+        (str, _STRINGS),
+        (list, _LISTS),
+        (bool, _NUMBERS),
+        (int, _NUMBERS),
+        (float, _NUMBERS),
+        (complex, _NUMBERS),
+        (dtype, _DTYPES),
+        (RemovableHandle, words("remove")),
+        (BaseException, words("args")),
+    ]
+    return tuple(lists)
+
+
+@cache
 def _tensor_methods() -> frozenset[str]:
     from gradcli.operators import table
 
-    return table.methods()
+    return table.methods() | frozenset(table.PROPERTIES)
 
 
 def attributes(value: Any) -> list[str]:
@@ -294,14 +323,16 @@ def attributes(value: Any) -> list[str]:
     if isinstance(value, Namespace):
         from gradcli.operators import table
 
-        known = {*table.names(), *NAMESPACES, *_registered, *(_engine or ())}
+        known = {*table.names(), *NAMESPACES, *_registered, *_HOMES}
         start = f"{value.prefix}." if value.prefix else ""
         return sorted(
             {name[len(start) :].split(".")[0] for name in known if name.startswith(start)}
         )
     candidates: set[str] = {*_TENSOR, *_NODE, *_STRINGS, *_LISTS, *_TUPLES, *_NUMBERS, *_DTYPES}
     candidates |= _tensor_methods() | {"args", "remove", *getattr(type(value), "_fields", ())}
-    return sorted(n for n in candidates if _allowed(value, type(value), n) and hasattr(value, n))
+    kind = type(value)
+    present = {name for parent in kind.__mro__ for name in vars(parent)} | _tensor_methods()
+    return sorted(n for n in candidates if n in present and _allowed(value, kind, n))
 
 
 def set_attribute(value: Any, name: str, new: Any) -> None:

@@ -67,7 +67,7 @@ class Tables:
         self.after_atom = _Rows(lambda state: self.goto[state].get(self._atom))
         self.operand = _Rows(self._takes_operand)
         self.fixed: dict[str, int] = {
-            text: i for i, text in enumerate(self.terminals) if i > 15 or text == "$END"
+            text: i for i, text in enumerate(self.terminals) if i > 16 or text == "$END"
         }
         del self.fixed["$END"]
         self.number = {text: i for i, text in enumerate(self.terminals)}
@@ -216,7 +216,8 @@ def _drive(
                     constants.append(tk.string(bare))
                     return (len(constants) - 1) << 8 | token_number["STRING"]
                 if bare[-1] == "=":
-                    code = word(tk.name(bare[:-1].rstrip(" \t\f"))) | token_number["NAME_EQ"]
+                    kind = "NAME_WALRUS" if bare[-2] == ":" else "NAME_EQ"
+                    code = word(tk.name(bare.rstrip("=: \t\f"))) | token_number[kind]
                 else:
                     code = word(tk.name(bare)) | tree.NAME
             elif "0" <= first <= "9" or (first == "." and "0" <= bare[1:2] <= "9"):

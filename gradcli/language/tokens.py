@@ -48,7 +48,7 @@ def number(text: str) -> int | float | complex:
 
 def _number_error(text: str) -> TokenError:
     what = f"`{text}` is not a number"
-    if text[1:2] not in "xXoObB" and (
+    if not (text[0] == "0" and text[1] in "xXoObB") and (
         match := re.fullmatch(r"([0-9][0-9_]*\.?[0-9_]*(?:[eE][+-]?[0-9]+)?)([A-Za-z]\w*)", text)
     ):
         return TokenError(what, f"to multiply, write `{match[1]}*{match[2]}`")
@@ -89,6 +89,8 @@ def reserved(word: str) -> tuple[str, str | None]:
     }
     if word in hints and word != "lambda":
         return f"`{word}` is not part of this language", hints.get(word)
+    if word in WORDS:
+        return f"cannot assign to `{word}`", None
     return f"`{word}` is a keyword, not a name", hints.get(word)
 
 

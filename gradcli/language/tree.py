@@ -7,11 +7,14 @@ flow can be run from front to back with a stack of values.
 
 from __future__ import annotations
 
+from functools import cache
+
 # How many children a row has: a number, or one of the codes below.
 COUNTED = -1  # operand
 COUNTED_PLUS_1 = -2  # operand + 1
 COUNTED_PLUS_2 = -3  # operand + 2
-BITS = -4  # the number of bits set in the operand
+COUNTED_PLUS_3 = -4  # operand + 3
+BITS = -9  # the number of bits set in the operand
 
 BINARY = ("add", "sub", "mul", "div", "floordiv", "mod", "pow", "matmul", "bitor", "bitand")
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne", "is", "is_not", "in", "not_in")
@@ -43,6 +46,7 @@ _STRAIGHT: list[tuple[str, int]] = [
     ("convert", 1),
     ("concatenate", 2),
     ("expression", 1),
+    ("walrus", 2),
     ("assign", COUNTED_PLUS_1),
     ("pass", 0),
     ("module", 0),
@@ -62,8 +66,11 @@ _CONTROL: list[tuple[str, int]] = [
     *((f"{name}_assign", 2) for name in BINARY),
     ("parameter", 0),
     ("parameter_default", 2),
+    ("annotated", 2),
+    ("annotated_default", 3),
     ("lambda", COUNTED_PLUS_1),
     ("function", COUNTED_PLUS_2),
+    ("function_annotated", COUNTED_PLUS_3),
     ("return", 1),
     ("return_nothing", 0),
     ("if", 2),
@@ -113,7 +120,8 @@ TARGET = 7  # the expression that ends here is assigned to: write nothing, remem
 TARGET_TUPLE = 8  # the same for a list of expressions, whose row is written first
 
 
-def _aliases() -> dict[str, tuple[int, int, int]]:
+@cache
+def aliases() -> dict[str, tuple[int, int, int]]:
     """Alias in the grammar -> (what is done, kind of the row, a number)."""
     same = (
         *(
@@ -164,9 +172,6 @@ def _aliases() -> dict[str, tuple[int, int, int]]:
         table[f"slice{mask}"] = (EMIT, KIND["slice"], mask)
     for number, name in enumerate(KINDS):
         alias = f"{name}_" if name in same else name
-        action = COUNT if ARITY[number] in (COUNTED, COUNTED_PLUS_1, COUNTED_PLUS_2) else EMIT
+        action = COUNT if COUNTED_PLUS_3 <= ARITY[number] <= COUNTED else EMIT
         table.setdefault(alias, (action, number, 0))
     return table
-
-
-ALIASES: dict[str, tuple[int, int, int]] = _aliases()

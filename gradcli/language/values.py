@@ -7,6 +7,7 @@ floating and complex tensors can require gradients; an explicit constructor says
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gradcli.language.errors import LanguageError, Span
@@ -14,7 +15,7 @@ from gradcli.language.errors import LanguageError, Span
 if TYPE_CHECKING:
     from gradcli.engine.tensor import Tensor
 
-_PLAIN = r"[-+0-9.eE,\s]+(?:(?:inf|nan)[-+0-9.eE,\s]*)*|(?:(?:inf|nan)[-+0-9.eE,\s]*)+"
+_PLAIN = "0123456789+-.eE, \t\r\ninfa"  # what lists of numbers are made of, inf and nan included
 _NUMBER = r"[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?|[-+]?(?:inf|nan)"
 _LONG = 2000  # characters from which NumPy's reader is worth its import
 _SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".txt", ".json")
@@ -59,31 +60,26 @@ def _from_expression(text: str, dtype: Any) -> Tensor:
 
 def _plain_numbers(text: str) -> Any:
     """A number or a list of them, if the text is nothing else; None where it must be parsed."""
-    if not re.fullmatch(_PLAIN, text):
+    if text.strip(_PLAIN):
         return None
     if len(text) > _LONG:
         return _numpy_numbers(text)
     parts = text.split(",")
     if len(parts) > 1 and not parts[-1].strip():
         parts.pop()
-    elif len(parts) == 1:
-        word = text.strip()
-        return float(word) if re.fullmatch(_NUMBER, word) and _readable(word) else None
-    values = []
-    for part in parts:
-        word = part.strip()
-        if not re.fullmatch(_NUMBER, word) or not _readable(word):
-            return None
-        values.append(float(word))
-    return values
+    try:
+        values = list(map(float, parts))
+    except ValueError:
+        return None
+    if not all(map(_is_literal, parts)):
+        return None
+    return values if "," in text else values[0]
 
 
-def _readable(word: str) -> bool:
-    """False for what float() takes and Python's syntax does not: leading zeros."""
-    digits = word.lstrip("+-")
-    if "_" in word:
-        return False
-    return not (digits[:1] == "0" and digits[1:2].isdigit() and digits.isdigit() and int(digits))
+def _is_literal(text: str) -> bool:
+    """False for what float() takes and Python's syntax does not: 012."""
+    digits = text.strip(" \t\r\n+-")
+    return digits[:1] != "0" or not digits.isdigit() or not digits.strip("0")
 
 
 def _numpy_numbers(text: str) -> Any:
@@ -127,7 +123,7 @@ def _cuts(text: str) -> list[tuple[int, str]]:
 
 def _split(text: str, cuts: list[tuple[int, str]], mark: str) -> list[Span]:
     edges = [-1, *(position for position, token in cuts if token == mark), len(text)]
-    return [(a + 1, b) for a, b in zip(edges, edges[1:], strict=False)]
+    return [(a + 1, b) for a, b in pairwise(edges)]
 
 
 def _evaluate(text: str, start: int, end: int, dtype: Any) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from gradcli.engine.device import device as Device
 from gradcli.engine.tensor import ONLY_FLOATING, Tensor, wrap
 
 Kind = np.dtype[Any]
+F = TypeVar("F", bound=Callable[..., Any])
 
 _PYTHON = {
     float: dtypes.float64,
@@ -32,6 +35,24 @@ C_NAMES = {
     **{"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int"},
     "int64": "int64_t",
 }
+
+
+def listed(*names: str) -> Callable[[F], F]:
+    """Show a function that takes its arguments apart itself with readable parameters.
+
+    names: what to show for `*args`; `**named` is left out.
+    """
+
+    def decorate(body: F) -> F:
+        given = inspect.signature(body)
+        kept = [p for p in given.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        if names:
+            shown = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names]
+            kept = [*shown, *(p for p in kept if p.kind is not p.VAR_POSITIONAL)]
+        body.__signature__ = given.replace(parameters=kept)
+        return body
+
+    return decorate
 
 
 def type_name(value: Any) -> str:

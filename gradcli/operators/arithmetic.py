@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
+from gradcli.engine import dtypes, modes
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.helpers import conj, dtype_of, is_complex, zeros_like
 from gradcli.operators.table import (
@@ -17,6 +17,7 @@ from gradcli.operators.table import (
     binary_method,
     function,
     is_array,
+    is_operand,
     operator,
 )
 
@@ -34,11 +35,6 @@ def _add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
 
 
 def _sub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
-    if self.dtype.kind == "b":
-        raise RuntimeError(
-            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-            "`logical_xor()` operator instead."
-        )
     return self - other if alpha == 1 else self - alpha * other
 
 
@@ -95,6 +91,13 @@ class add:
 @operator(
     _sub,
     "SubBackward0",
+    refuses={
+        "b": (
+            RuntimeError,
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead.",
+        )
+    },
     kind="linear",
     types="common",
     inplace=True,
@@ -285,7 +288,7 @@ def _pow_backward_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any
         still = (self == 0) & ((exponent.real > 0) | ((exponent.real == 0) & (exponent.imag == 0)))
     else:
         still = (self == 0) & (exponent >= 0)
-    return np.where(still, 0.0, g * conj(result * np.log(self)))
+    return g * conj(np.where(still, 0.0, result * np.log(self)))
 
 
 def _pow_backward_base(g: Any, self: Any, exponent: Any, result: Any) -> Any:
@@ -363,6 +366,7 @@ def _remainder_number(self: Array, other: Any) -> Array:
 @operator(
     _floor_divide,
     "NotImplemented",
+    refuses={"bc": "div_floor_cpu"},
     types="common",
     inplace=True,
     samples=("floor_divide(tensor([7., -7.]), 2)",),
@@ -374,7 +378,13 @@ class floor_divide:
     other = lambda g: g * 0
 
 
-@operator(_remainder, "RemainderBackward1", types="common", public=False)
+@operator(
+    _remainder,
+    "RemainderBackward1",
+    types="common",
+    refuses={"bc": "remainder_cpu"},
+    public=False,
+)
 class remainder_tensors:
     self = lambda g: g
     other = lambda g, self, other: -g * _floor_quotient(self, other)
@@ -400,6 +410,8 @@ def _is_number(value: Any) -> bool:
 def rsub(input: Array, other: Any, *, alpha: Any = 1) -> Any:
     """`other - alpha * input`."""
     if _is_number(other):
+        if modes.current().rules:  # C++ subtracts from a tensor made of the number
+            return sub(_like(other, input), input, alpha=alpha)
         return rsub_scalar(input, other, alpha=alpha)
     return rsub_tensor(input, other, alpha=alpha)
 
@@ -468,6 +480,7 @@ def _compare(ufunc: Any, name: str, aliases: str = "") -> Row:
         ufunc,
         types="common",
         params="self other",
+        refuses={"c": f"{name}_cpu"} if name in ("lt", "le", "gt", "ge") else None,
         aliases=aliases,
         inplace=True,
         samples=(f"{name}(randn(3), 0)", f"{name}(randn(3,1), randn(4))"),
@@ -529,6 +542,51 @@ class bitwise_not:
     """Bitwise not."""
 
 
+def _shift(ufunc: Any, name: str) -> Row:
+    def kernel(self: Array, other: Array) -> Array:
+        return ufunc(self, other)
+
+    words = {"bfc": f"{name[0]}shift_cpu"}
+    doc = f"Bits moved to the {'left' if name == 'left' else 'right'}."
+    body = type(f"bitwise_{name}_shift", (), {"__doc__": doc, "__module__": __name__})
+    sample = f"bitwise_{name}_shift(tensor([4, 8]), 1)"
+    return operator(kernel, types="common", inplace=True, refuses=words, samples=(sample,))(body)
+
+
+bitwise_left_shift = _shift(np.left_shift, "left")
+bitwise_right_shift = _shift(np.right_shift, "right")
+
+
+# -- dtypes of results ----------------------------------------------------------------------------
+@function(method=False, samples=["result_type(tensor([1, 2]), 1.0)"])
+def result_type(tensor: Any, other: Any) -> dtypes.dtype:
+    """The dtype that an operation on the two computes in."""
+    ranks = [
+        (o.array.dtype, 2 if o.array.ndim else 1)
+        if isinstance(o, Tensor)
+        else (dtypes.number_dtype(o), 0)
+        for o in (tensor, other)
+    ]
+    return dtypes.of(dtypes.result_type(ranks))
+
+
+@function(method=False, samples=["promote_types(int32, float32)"])
+def promote_types(type1: dtypes.dtype, type2: dtypes.dtype) -> dtypes.dtype:
+    """The smallest dtype that holds both."""
+    return dtypes.of(dtypes.promote_types(type1.dtype, type2.dtype))
+
+
+@function(method=False, samples=["can_cast(int32, float32)"])
+def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
+    """True where a result may be cast: not to a lower category."""
+    order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+    if from_.kind != "b" and to.kind == "b":
+        return False
+    if from_.kind == "i" and to.kind == "u":
+        return False
+    return order[from_.kind] <= order[to.kind]
+
+
 # -- Python's operators ---------------------------------------------------------------------------
 def _reflected(method: Callable[..., Any]) -> Callable[..., Any]:
     def call(a: Any, b: Any) -> Any:
@@ -537,41 +595,52 @@ def _reflected(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _accepts(value: Any) -> bool:
-    known = (Tensor, bool, int, float, complex, np.ndarray, np.generic)
-    return isinstance(value, known) or hasattr(value, "__operator__")
-
-
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(a: Any, b: Any) -> Any:
-        return function(a, b) if _accepts(b) else NotImplemented
+        return function(a, b) if is_operand(b) else NotImplemented
 
     return call
 
 
 def _rdiv(a: Any, b: Any) -> Any:
-    if not _accepts(b):
+    if not is_operand(b):
         return NotImplemented
     if isinstance(b, (np.ndarray, np.generic, Tensor)):
         return div_true(b, a)
+    if modes.current().rules:
+        return div_true(_like(b, a), a)
     return mul(reciprocal(a), b)
+
+
+def _like(number: Any, tensor: Any) -> Any:
+    """A number as C++ makes a tensor of it: 0-d, of the other operand's dtype."""
+    return wrap(tensor.array.dtype.type(number)) if isinstance(tensor, Tensor) else number
 
 
 def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     from gradcli.engine.views import inplace
 
     def call(a: Any, b: Any) -> Any:
-        return inplace(function, a, b) if _accepts(b) else NotImplemented
+        return inplace(function, a, b) if is_operand(b) else NotImplemented
 
     return call
 
 
 def _equal(a: Any, b: Any) -> Any:
-    return eq(a, b) if _accepts(b) else NotImplemented
+    return eq(a, b) if is_operand(b) else NotImplemented
 
 
 def _not_equal(a: Any, b: Any) -> Any:
-    return ne(a, b) if _accepts(b) else NotImplemented
+    return ne(a, b) if is_operand(b) else NotImplemented
+
+
+def _matmul(a: Any, b: Any) -> Any:
+    arrays = (Tensor, np.ndarray)
+    if not all(isinstance(x, arrays) or hasattr(x, "__operator__") for x in (a, b)):
+        return NotImplemented
+    from gradcli.operators.products import matmul
+
+    return matmul(*(wrap(x) if isinstance(x, np.ndarray) else x for x in (a, b)))
 
 
 def _on_first_use(name: str, row: Row, method: Callable[[Row], Any]) -> None:
@@ -597,7 +666,11 @@ def _install() -> None:
     for name, function in {"pow": pow, "mod": remainder, "floordiv": floor_divide}.items():
         setattr(Tensor, f"__{name}__", _guarded(function))
         setattr(Tensor, f"__r{name}__", _guarded(_reflected(function)))
-    for name, row in {"and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor}.items():
+    bits = {
+        **{"and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor},
+        **{"lshift": bitwise_left_shift, "rshift": bitwise_right_shift},
+    }
+    for name, row in bits.items():
         setattr(Tensor, f"__{name}__", _guarded(row))
         setattr(Tensor, f"__r{name}__", _guarded(row))
     for row in (lt, le, gt, ge):
@@ -606,8 +679,8 @@ def _install() -> None:
     setattr(Tensor, "__ne__", _not_equal)
     setattr(Tensor, "__pos__", lambda t: t)
     setattr(Tensor, "__abs__", lambda t: t.abs())
-    setattr(Tensor, "__matmul__", lambda a, b: a.matmul(b))
-    setattr(Tensor, "__rmatmul__", lambda a, b: b @ a if isinstance(b, Tensor) else wrap(b) @ a)
+    setattr(Tensor, "__matmul__", _matmul)
+    setattr(Tensor, "__rmatmul__", _reflected(_matmul))
     augmented = {
         **{"iadd": add, "isub": sub, "imul": mul, "itruediv": div, "ipow": pow, "imod": remainder},
         **{"ifloordiv": floor_divide, "iand": bitwise_and, "ior": bitwise_or, "ixor": bitwise_xor},
@@ -616,4 +689,17 @@ def _install() -> None:
         setattr(Tensor, f"__{name}__", _in_place(function))
 
 
+def _subscript(name: str) -> Callable[..., Any]:
+    def call(*args: Any) -> Any:
+        from gradcli.operators import subscript
+
+        found = getattr(subscript, name)
+        setattr(Tensor, f"__{name}__", found)
+        return found(*args)
+
+    return call
+
+
 _install()
+setattr(Tensor, "__getitem__", _subscript("getitem"))
+setattr(Tensor, "__setitem__", _subscript("setitem"))

@@ -59,7 +59,8 @@ def _to_copy(self: Array, dtype: Any) -> Array:
         return copied(self, dtype) if isinstance(self, np.ndarray) else self.astype(dtype)
 
 
-def _cast_back(g: Any, dtype: Any) -> Any:
+def cast_back(g: Any, dtype: Any) -> Any:
+    """A gradient in the dtype of its input: real where that is."""
     if is_complex(g) and dtype.kind != "c":
         g = g.real
     if is_array(g):
@@ -69,7 +70,12 @@ def _cast_back(g: Any, dtype: Any) -> Any:
 
 @operator(_to_copy, "ToCopyBackward0", kind="linear", public=False)
 class to_copy:
-    self = lambda g, self_dtype: _cast_back(g, self_dtype)
+    self = lambda g, self_dtype: cast_back(g, self_dtype)
+
+
+@operator(_to_copy, public=False)
+class to_discrete:
+    """Integers and booleans: not differentiable."""
 
 
 def cast(input: Any, dtype: Any, copy: bool = False) -> Any:
@@ -78,11 +84,24 @@ def cast(input: Any, dtype: Any, copy: bool = False) -> Any:
         return input.astype(dtype, copy=copy)
     if input.dtype.dtype == dtype and not copy:
         return input
-    return to_copy(input, dtype)
+    return (to_copy if dtype.kind in "fc" else to_discrete)(input, dtype)
 
 
 _DEVICES = (
-    *("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia"),
+    *(
+        "cpu",
+        "cuda",
+        "ipu",
+        "xpu",
+        "mkldnn",
+        "opengl",
+        "opencl",
+        "ideep",
+        "hip",
+        "ve",
+        "fpga",
+        "maia",
+    ),
     *("xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone"),
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import warnings
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from gradcli.operators.arguments import (
     integer,
     invalid,
     kind_of,
+    listed,
     number,
     shape_of,
     size_error,
@@ -38,14 +38,6 @@ _COPY = (
     "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
     "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor)."
 )
-
-
-def listed(body: Callable[..., Any]) -> Callable[..., Any]:
-    """Leave `**named`, which only takes `size=`, out of a function's signature."""
-    given = inspect.signature(body)
-    kept = [p for p in given.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    body.__signature__ = given.replace(parameters=kept)
-    return body
 
 
 # -- from data ------------------------------------------------------------------------------------
@@ -86,28 +78,28 @@ def asarray(
     dtype: Any = None,
     device: Any = None,
     copy: bool | None = None,
-    requires_grad: bool = False,
+    requires_grad: bool | None = None,
 ) -> Tensor:
     """The data as a tensor; `copy` says whether memory may (None) or must (False) be shared."""
+    kind = kind_of("asarray", dtype)
+    own = obj.array.dtype if isinstance(obj, Tensor) else getattr(obj, "dtype", None)
+    if copy is False and own is not None and kind not in (None, own):
+        names = _word(own), _word(kind)
+        raise ValueError(f"can't alias tensor with dtype '{names[0]}' into dtype '{names[1]}'.")
     if isinstance(obj, Tensor):
         out: Tensor = as_tensor(obj, dtype, device)
         if copy and out is obj:
             out = obj.clone()
-        return (
-            out
-            if out.requires_grad == requires_grad
-            else out.detach().requires_grad_(requires_grad)
-        )
-    kind = kind_of("asarray", dtype)
+        if requires_grad is False and not out.is_leaf:
+            return out.detach()
+        return out if requires_grad is None else out.requires_grad_(requires_grad)
     if isinstance(obj, np.ndarray):
-        if copy is False and kind not in (None, obj.dtype):
-            raise ValueError("can't alias tensor with dtype '{}' into dtype '{}'.")
         array = nested.of_array(obj, kind, copy=bool(copy))
     elif copy is False:
         raise ValueError("can't alias arbitrary sequence into a tensor.")
     else:
         array = nested.array_of(obj, kind)
-    return finish("asarray", array, requires_grad, device)
+    return finish("asarray", array, bool(requires_grad), device)
 
 
 @function(method=False)
@@ -127,6 +119,10 @@ def from_numpy(ndarray: Any) -> Tensor:
             "copy of your array  with array.copy().) "
         )
     return wrap(ndarray)
+
+
+def _word(kind: Kind) -> str:
+    return dtypes.SCALAR_NAMES[dtypes.of(kind).name]
 
 
 def _forward(array: Array) -> Array:
@@ -152,7 +148,7 @@ def scalar_tensor(
 
 # -- filled ---------------------------------------------------------------------------------------
 @function(method=False, samples=("zeros(2, 3)",))
-@listed
+@listed()
 def zeros(
     *size: Any,
     dtype: Any = None,
@@ -169,7 +165,7 @@ def zeros(
 
 
 @function(method=False, samples=("ones(2, 3)",))
-@listed
+@listed()
 def ones(
     *size: Any,
     dtype: Any = None,
@@ -186,7 +182,7 @@ def ones(
 
 
 @function(method=False, samples=("empty(2, 3)",))
-@listed
+@listed()
 def empty(
     *size: Any,
     dtype: Any = None,
@@ -329,7 +325,7 @@ def _filled_like(
 
 # -- as methods -----------------------------------------------------------------------------------
 @function()
-@listed
+@listed()
 def new_zeros(
     input: Array,
     *size: Any,
@@ -347,7 +343,7 @@ def new_zeros(
 
 
 @function()
-@listed
+@listed()
 def new_ones(
     input: Array,
     *size: Any,
@@ -365,7 +361,7 @@ def new_ones(
 
 
 @function()
-@listed
+@listed()
 def new_empty(
     input: Array,
     *size: Any,
@@ -435,6 +431,7 @@ def _dtype(value: Any) -> Kind:
 
 # -- ranges ---------------------------------------------------------------------------------------
 @function(method=False, samples=("arange(5)", "arange(0, 1, 0.25)"))
+@listed("start", "end", "step")
 def arange(
     *args: Any,
     dtype: Any = None,
@@ -457,7 +454,7 @@ def arange(
         whole = all(isinstance(n, int) for n in (start, end, step))
         kind = np.dtype(np.int64) if whole else dtypes.default.real
     if kind.kind in "bc":
-        word = dtypes.SCALAR_NAMES[dtypes.of(kind).name]
+        word = _word(kind)
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{word}'")
     array = _arange(start, end, step, kind)
     return finish("arange", array, requires_grad, device, layout, pin_memory)
@@ -572,6 +569,7 @@ def range_(
 
 
 @function(method=False, samples=("linspace(0, 1, 5)",))
+@listed("start", "end", "steps")
 def linspace(
     *args: Any,
     dtype: Any = None,
@@ -589,6 +587,7 @@ def linspace(
 
 
 @function(method=False, samples=("logspace(0, 2, 3)",))
+@listed("start", "end", "steps", "base")
 def logspace(
     *args: Any,
     dtype: Any = None,
@@ -673,7 +672,7 @@ def _spaced_kind(name: str, start: Any, end: Any, dtype: Any) -> Kind:
         word = {"complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
         raise RuntimeError(
             f"torch.{name}(): inferred dtype {word[default.name]} can't be safely cast to passed "
-            f"dtype {dtypes.SCALAR_NAMES[dtypes.of(kind).name]}"
+            f"dtype {_word(kind)}"
         )
     if kind.kind == "b":
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
@@ -774,7 +773,7 @@ def _triangle(
             raise RuntimeError(f"{what} must be non-negative, got{value}")
     kind = kind_of(name, dtype, np.dtype(np.int64))
     if kind.kind not in "iu":
-        word = dtypes.SCALAR_NAMES[dtypes.of(kind).name]
+        word = _word(kind)
         raise NotImplementedError(f"\"{name}\" not implemented for '{word}'")
     found = indices(rows, integer(name, offset, "offset", 3), columns)
     return finish(name, np.array(found, kind), False, device, layout)

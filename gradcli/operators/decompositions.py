@@ -82,7 +82,9 @@ def check_floating(name: str, a: Any, what: str = "Expected") -> None:
     """Refuses integers and half precision."""
     kind = dtypes.SCALAR_NAMES[dtypes.of(a.dtype).name]
     if a.dtype.kind not in "fc":
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {kind}")
+        raise RuntimeError(
+            f"{name}: Expected a floating point or complex tensor as input. Got {kind}"
+        )
     if a.dtype == np.float16:
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {kind}")
 
@@ -219,14 +221,15 @@ def _solve_backward(
     column = _column if vector else (lambda x: x)
     if is_array(g):
         g_b = lapack.solve_lu(LU, pivots, column(g), left=left, adjoint_=True)
-        g_b = g_b[..., 0] if vector else g_b
     else:
-        g_b = solve_ex(mH(A), g, left=left)[0]
+        g_b = solve_ex(mH(A), column(g), left=left)[0]
     g_a = None
     if mask[0]:
         h = mH(column(result))
-        g_a = matmul(-column(g_b), h) if left else matmul(-h, column(g_b))
-    return g_a, (g_b if mask[1] else None)
+        g_a = -(matmul(g_b, h) if left else matmul(h, g_b))
+    if not mask[1]:
+        return g_a, None
+    return g_a, (g_b.squeeze(-1) if vector else g_b)
 
 
 @operator(
@@ -272,7 +275,7 @@ def _solve_triangular_backward(
     g_a = None
     if mask[0]:
         h = mH(result)
-        g_a = matmul(-g_b, h) if left else matmul(-h, g_b)
+        g_a = -(matmul(g_b, h) if left else matmul(h, g_b))
         g_a = triu(g_a, int(unitriangular)) if upper else tril(g_a, -int(unitriangular))
     return g_a, (g_b if mask[1] else None)
 
@@ -313,12 +316,11 @@ def _triangular_solve_backward(
 ) -> tuple[Any, Any]:
     g, g_clone = grads
     g_b = g_a = None
+    if g is None and g_clone is not None:
+        g_b = _zeros(tuple(solution.shape), solution)
+        g_a = _zeros(tuple(A.shape), A)
     if g is not None:
-        # As in PyTorch: solve with the adjoint, then the outer product, one triangle kept.
-        h = conj(A) if transpose else mH(A)
-        g_b = solve_triangular(
-            h, g, upper=upper if transpose else not upper, unitriangular=unitriangular
-        )
+        g_b = triangular_solve_row(g, conj(A), upper, not transpose, unitriangular)[0]
         if mask[1]:
             if transpose:
                 g_a = -matmul(conj(solution), g_b.mT)
@@ -422,16 +424,16 @@ def _slogdet(A: Array) -> tuple[Array, Array, Array, Array]:
 
 
 def _slogdet_backward(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> Any:
-    g_sign, g = grads
+    g_sign, g = grads[:2]
     if is_complex(A):
         if g_sign is not None:
-            turn = -1j * (conj(g_sign) * sign).imag
-            g = turn if g is None else g + turn
+            turn = 1j * (conj(g_sign) * sign).imag
+            g = -turn if g is None else g - turn
     elif g is None:
-        return _zeros(tuple(A.shape), A)
+        return None
     d = _scaled_identity(g, pivots)
-    if is_complex(A) and is_array(d):
-        d = d.astype(A.dtype)
+    if is_complex(A) and not is_complex(d):
+        d = d.astype(A.dtype) if is_array(d) else d.to(A.dtype)
     if is_array(g):
         return lapack.solve_lu(LU, pivots, d, adjoint_=True)
     return solve_ex(mH(A), d)[0]
@@ -449,7 +451,9 @@ class slogdet_row:
 
 
 # -- Cholesky -------------------------------------------------------------------------------------
-def _cholesky_ex(A: Array, *, upper: bool = False, check_errors: bool = False) -> tuple[Array, Array]:
+def _cholesky_ex(
+    A: Array, *, upper: bool = False, check_errors: bool = False
+) -> tuple[Array, Array]:
     name = "linalg.cholesky_ex" if check_errors else "linalg.cholesky"
     _inputs(name, A)
     factor, info = lapack.cholesky(A, upper)
@@ -573,16 +577,15 @@ def _qr(A: Array, mode: str = "reduced") -> tuple[Array, Array]:
     return lapack.by_columns(q), lapack.by_columns(r)
 
 
-def _halved_diagonal(x: Any, like: Any) -> Any:
-    """The matrices with half their diagonals."""
-    n = x.shape[-1]
-    values = _values(like)
-    weights = (1 - 0.5 * np.eye(n)).astype(_real(values))
-    if is_array(x):
-        return x * weights
-    from gradcli.engine.tensor import wrap
+def _halve_diagonal(x: Any) -> Any:
+    """The matrices with half their diagonals, written in place."""
+    x.diagonal(0, -2, -1).mul_(0.5) if not is_array(x) else _halve(x)
+    return x
 
-    return x * wrap(weights)
+
+def _halve(x: Any) -> None:
+    n = np.arange(x.shape[-1])
+    x[..., n, n] *= 0.5
 
 
 def _qr_backward(grads: Any, Q: Any, R: Any, mode: str) -> Any:
@@ -605,12 +608,14 @@ def _qr_backward(grads: Any, Q: Any, R: Any, mode: str) -> Any:
         g = -inner if g is None else g - inner
     if m >= n:
         upper = triu(g)
-        out = matmul(Q, _halved_diagonal(upper + mH(upper), R))
+        out = matmul(Q, _halve_diagonal(upper + mH(upper)))
         if g_q is not None:
             out = out + g_q
         return solve_triangular(mH(R), out, upper=False, left=False)
     skew = -g
-    skew = _halved_diagonal(tril(skew - mH(skew)), R)
+    skew = tril(skew - mH(skew))
+    if is_complex(skew):
+        skew = _halve_diagonal(skew)
     out = solve_triangular(mH(_narrow(R, -1, 0, m)), matmul(Q, skew), upper=False, left=False)
     out = _cat([out, _zeros((*out.shape[:-1], n - m), out)], -1)
     return out if g_r is None else out + matmul(Q, g_r)
@@ -671,13 +676,16 @@ def _eig_backward(grads: Any, values: Any, vectors: Any, hermitian: bool) -> Any
     g_l, g_v = grads
     h = mH(vectors)
     if g_v is None:
-        inner = _column(g_l) * h
-        return matmul(vectors, inner) if hermitian else solve_ex(h, inner)[0]
+        if hermitian:
+            return matmul(vectors * _row(g_l), h)
+        return solve_ex(h, _column(g_l) * h)[0]
     inner = matmul(h, g_v)
     diagonal = inner.diagonal(0, -2, -1)
     if is_complex(vectors):
         _phase_matters("linalg_eigh_backward" if hermitian else "linalg_eig_backward", diagonal)
-    if not hermitian:
+    if hermitian:
+        inner = 0.5 * (inner - mH(inner))
+    else:
         inner = inner - matmul(h, vectors * _row(diagonal.real))
     inner = _with_diagonal(inner / conj(_gaps(values)), g_l)
     if hermitian:
@@ -696,9 +704,7 @@ def _eig(self: Array) -> tuple[Array, Array]:
     check_square("linalg.eig", self)
     check_floating("linalg.eig", self)
     if not np.isfinite(self).all():
-        raise RuntimeError(
-            "torch.linalg.eig: input tensor should not contain infs or NaNs."
-        )
+        raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
     kind = np.result_type(self.dtype, np.complex64)
     values, vectors = np.linalg.eig(self)
     return values.astype(kind), lapack.by_columns(vectors.astype(kind))
@@ -885,9 +891,7 @@ def _lstsq(
     vector = is_vector(self, b)
     rhs = b[..., None] if vector else b
     if rhs.shape[-2] != m:
-        raise RuntimeError(
-            f"{name}: input.size(-2) should match other.size(-{1 if vector else 2})"
-        )
+        raise RuntimeError(f"{name}: input.size(-2) should match other.size(-{1 if vector else 2})")
     driver = driver or "gelsy"
     rtol = np.finfo(self.dtype).eps * max(m, n) if rcond is None else rcond
     u, s, vh = np.linalg.svd(self, full_matrices=False)
@@ -921,14 +925,15 @@ def _lstsq_backward(grads: Any, self: Any, b: Any, solution: Any, mask: Any) -> 
             g_a = _pinv_backward(g_pinv, pinv, self)
         if mask[1]:
             g_b = matmul(mH(pinv), column(g_x))
-            g_b = g_b[..., 0] if vector else g_b
+            g_b = g_b.squeeze(-1) if vector else g_b
     if g_r is not None and 0 not in g_r.shape:
-        slope = 2 * _row(g_r) * (matmul(self, column(solution)) - column(b))
+        difference = matmul(self, column(solution)) - column(b)
         if mask[0]:
-            extra = matmul(slope, mH(column(solution)))
+            extra = 2 * matmul(_row(g_r) * difference, mH(column(solution)))
             g_a = extra if g_a is None else g_a + extra
         if mask[1]:
-            extra = -(slope[..., 0] if vector else slope)
+            extra = -2 * _row(g_r) * difference
+            extra = extra.squeeze(-1) if vector else extra
             g_b = extra if g_b is None else g_b + extra
     return g_a, g_b
 
@@ -1040,7 +1045,6 @@ def _lu_factor_backward(g: Any, LU: Any, pivots: Any) -> Any:  # noqa: N803
 class lu_factor_ex_row:
     A = lambda g, LU, pivots, pivot: _lu_factor_backward(g, LU, pivots)
 
-
     """(L, U, P): the differentiable factors first."""
 
     A = lambda grads, L, P, U, pivot: _lu_backward(grads[0], grads[1], P, L, U)
@@ -1104,14 +1108,21 @@ def _lu_solve(
     name = "linalg.lu_solve"
     check_floating(name, LU)
     if pivots.dtype != np.int32:
-        raise RuntimeError(f"{name}: Expected pivots to be a Tensor of torch.int32 but got {dtypes.of(pivots.dtype)}")
+        raise RuntimeError(
+            f"{name}: Expected pivots to be a Tensor of torch.int32 but got {dtypes.of(pivots.dtype)}"
+        )
     check_square(name, LU, "LU")
     check_matrix(name, B, "B")
     return lapack.solve_lu(LU, pivots, B, left=left, adjoint_=adjoint)
 
 
 def _lu_solve_factor_backward(
-    g: Any, LU: Any, pivots: Any, result: Any, left: bool, adjoint: bool  # noqa: N803
+    g: Any,
+    LU: Any,
+    pivots: Any,
+    result: Any,
+    left: bool,
+    adjoint: bool,  # noqa: N803
 ) -> Any:
     p, lower, upper = lu_unpack_row(LU, pivots)
     x = result if left else mH(result)
@@ -1163,9 +1174,13 @@ def _householder_product(input: Array, tau: Array) -> Array:
     if input.ndim < 2:
         raise RuntimeError(f"{name}: input must have at least 2 dimensions.")
     if input.shape[-2] < input.shape[-1]:
-        raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
+        raise RuntimeError(
+            f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]"
+        )
     if input.shape[-1] < tau.shape[-1]:
-        raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
+        raise RuntimeError(
+            f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]"
+        )
     if input.dtype != tau.dtype:
         raise RuntimeError(
             f"{name}: tau dtype {dtypes.of(tau.dtype)} does not match input dtype "

@@ -25,6 +25,12 @@ class _Absent:
 
 ABSENT: Any = _Absent()
 
+# NumPy's reductions of one array: faster than its functions and methods, and typed for what we pass.
+add_reduce: Any = np.add.reduce
+multiply_reduce: Any = np.multiply.reduce
+maximum_reduce: Any = np.maximum.reduce
+minimum_reduce: Any = np.minimum.reduce
+
 # Up to this many elements a filled array costs less than what computes with a broadcast one.
 _SMALL = 4096
 
@@ -191,7 +197,16 @@ def describe(function: Any, name: str, doc: str, module: str) -> None:
     function.__doc__, function.__module__ = doc, module
 
 
-def combination(name: str, args: tuple[Any, ...], signatures: tuple[str, ...], **named: Any) -> TypeError:
+def given_keepdim(name: str, keepdim: Any) -> bool:
+    """`keepdim`, checked; TypeError in PyTorch's words."""
+    if isinstance(keepdim, (bool, np.bool_)):
+        return bool(keepdim)
+    raise TypeError(f"{name}(): argument 'keepdim' must be bool, not {type(keepdim).__name__}")
+
+
+def combination(
+    name: str, args: tuple[Any, ...], signatures: tuple[str, ...], **named: Any
+) -> TypeError:
     """PyTorch's error for arguments that fit none of a function's signatures."""
     given = [type(a).__name__ for a in args] + [f"{k}={type(v).__name__}" for k, v in named.items()]
     listed = "".join([f" * ({s})\n" for s in signatures])
@@ -199,3 +214,25 @@ def combination(name: str, args: tuple[Any, ...], signatures: tuple[str, ...], *
         f"{name}() received an invalid combination of arguments - got ({', '.join(given)}), but "
         f"expected one of:\n{listed}"
     )
+
+
+def scale_by_count(g: Any, mask: Any, dim: tuple[int, ...]) -> Any:
+    """The gradient shared evenly by the elements of the mask."""
+    return (g / _count_true(mask, dim)) * mask
+
+
+def _count_true(mask: Any, dim: tuple[int, ...]) -> Any:
+    if is_array(mask):
+        return add_reduce(mask, axis=axes(dim, mask.ndim), dtype=np.int64, keepdims=True)
+    return mask.sum(dim, True)
+
+
+def zeros_in(value: Any) -> int:
+    """How many elements are zero; traced values count as having none."""
+    numbers = data(value)
+    return int(numbers.size - np.count_nonzero(numbers)) if is_array(numbers) else 0
+
+
+def not_differentiable(name: str) -> Any:
+    """Refuse to run backward, in PyTorch's words."""
+    raise NotImplementedError(f"the derivative for '{name}' is not implemented.")

@@ -259,7 +259,16 @@ def _relu(self: Array) -> Array:
     return np.maximum(self, 0)
 
 
-@_unary(_relu, "ReluBackward0", types="common", aliases="nn.functional.relu")
+@_unary(
+    _relu,
+    "ReluBackward0",
+    types="common",
+    aliases="nn.functional.relu",
+    refuses={
+        "b": (RuntimeError, "Boolean inputs not supported for relu"),
+        "c": "clamp is not supported for complex types",
+    },
+)
 class relu:
     """The elements, negative ones replaced by 0."""
 
@@ -326,7 +335,7 @@ class silu:
 
 
 # -- signs and rounding ---------------------------------------------------------------------------
-@_unary(np.abs, "AbsBackward0", types="common", aliases="absolute")
+@_unary(np.abs, "AbsBackward0", types="common", aliases="absolute", refuses={"b": "abs_cpu"})
 class abs:
     """The absolute value; its slope at 0 is 0."""
 
@@ -365,7 +374,17 @@ def _still(
 ) -> Any:
     """A step function: its derivative is zero."""
     body = type(name, (), {"__doc__": doc, "__module__": __name__, "self": lambda g: zeros_like(g)})
-    return _unary(kernel, node, types="common", numpy=numpy, aliases=aliases)(body)
+    refuses = {"b": f"{name}_vml_cpu", "c": f"{name} is not supported for complex inputs"}
+    if name == "sign":
+        refuses = {"c": _SIGN_REFUSAL}
+    facts = {"types": "common", "numpy": numpy, "aliases": aliases, "refuses": refuses}
+    return _unary(kernel, node, **facts)(body)
+
+
+_SIGN_REFUSAL = (
+    "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn "
+    "instead."
+)
 
 
 def _keeping_integers(ufunc: Any) -> Any:
@@ -390,7 +409,14 @@ def _round_decimals(self: Array, decimals: int) -> Array:
     return np.rint(self / scale) * scale
 
 
-@operator(_keeping_integers(np.rint), "RoundBackward0", public=False, numpy=np.rint, types="common")
+@operator(
+    _keeping_integers(np.rint),
+    "RoundBackward0",
+    public=False,
+    numpy=np.rint,
+    types="common",
+    refuses={"bc": "round_vml_cpu"},
+)
 class round_whole:
     self = lambda g: zeros_like(g)
 
@@ -415,7 +441,7 @@ def _frac(self: Array) -> Array:
     return self - np.trunc(self)
 
 
-@_unary(_frac, "FracBackward0", types="common")
+@_unary(_frac, "FracBackward0", types="common", refuses={"biu": "frac_cpu"})
 class frac:
     """What is behind the decimal point, with the sign."""
 
@@ -534,7 +560,13 @@ def _pairs(name: str) -> tuple[str, ...]:
     return tuple(s.format(name) for s in _PAIRS)
 
 
-@operator(np.maximum, "MaximumBackward0", types="common", samples=_pairs("maximum"))
+@operator(
+    np.maximum,
+    "MaximumBackward0",
+    types="common",
+    refuses={"c": (RuntimeError, "maximum not implemented for complex tensors.")},
+    samples=_pairs("maximum"),
+)
 class maximum:
     """The larger of two; equal ones share the gradient."""
 
@@ -542,7 +574,13 @@ class maximum:
     other = lambda g, self, other: _shared(g, self > other, self == other)
 
 
-@operator(np.minimum, "MinimumBackward0", types="common", samples=_pairs("minimum"))
+@operator(
+    np.minimum,
+    "MinimumBackward0",
+    types="common",
+    refuses={"c": (RuntimeError, "minimum not implemented for complex tensors.")},
+    samples=_pairs("minimum"),
+)
 class minimum:
     """The smaller of two; equal ones share the gradient."""
 
@@ -550,7 +588,13 @@ class minimum:
     other = lambda g, self, other: _shared(g, self < other, self == other)
 
 
-@operator(np.fmax, "FmaxBackward0", types="common", samples=_pairs("fmax"))
+@operator(
+    np.fmax,
+    "FmaxBackward0",
+    types="common",
+    refuses={"c": (RuntimeError, "fmax not implemented for complex tensors.")},
+    samples=_pairs("fmax"),
+)
 class fmax:
     """The larger of two; a number wins over NaN."""
 
@@ -558,7 +602,13 @@ class fmax:
     other = lambda g, self, other: masked_fill(g, (self >= other) | np.isnan(other), 0)
 
 
-@operator(np.fmin, "FminBackward0", types="common", samples=_pairs("fmin"))
+@operator(
+    np.fmin,
+    "FminBackward0",
+    types="common",
+    refuses={"c": (RuntimeError, "fmin not implemented for complex tensors.")},
+    samples=_pairs("fmin"),
+)
 class fmin:
     """The smaller of two; a number wins over NaN."""
 
@@ -569,7 +619,7 @@ class fmin:
 # -- two arguments --------------------------------------------------------------------------------
 def _atan2_backward(g: Any, self: Any, other: Any, mask: Any) -> tuple[Any, Any]:
     inverse = self * self + other * other
-    inverse = masked_fill(1 / inverse, inverse == 0, 0)
+    inverse = masked_fill(np.reciprocal(inverse), inverse == 0, 0)
     return (
         g * other * inverse if mask[0] else None,
         g * -self * inverse if mask[1] else None,
@@ -581,6 +631,7 @@ def _atan2_backward(g: Any, self: Any, other: Any, mask: Any) -> tuple[Any, Any]
     "Atan2Backward0",
     types="float",
     aliases="arctan2",
+    refuses={"c": "atan2_cpu"},
     inplace=True,
     samples=_pairs("atan2"),
 )
@@ -590,7 +641,14 @@ class atan2:
     self__other = lambda g, self, other, mask: _atan2_backward(g, self, other, mask)
 
 
-@operator(np.hypot, "HypotBackward0", types="common", inplace=True, samples=_pairs("hypot"))
+@operator(
+    np.hypot,
+    "HypotBackward0",
+    types="common",
+    inplace=True,
+    refuses={"biuc": "hypot_cpu"},
+    samples=_pairs("hypot"),
+)
 class hypot:
     """sqrt(input**2 + other**2), without overflow."""
 
@@ -598,7 +656,13 @@ class hypot:
     other = lambda g, other, result: g * other / result
 
 
-@operator(np.logaddexp, "LogaddexpBackward0", types="common", samples=_pairs("logaddexp"))
+@operator(
+    np.logaddexp,
+    "LogaddexpBackward0",
+    types="common",
+    refuses={"biu": "logaddexp_cpu"},
+    samples=_pairs("logaddexp"),
+)
 class logaddexp:
     """log(exp(input) + exp(other))."""
 
@@ -627,7 +691,7 @@ class fmod_number:
     self = lambda g: g
 
 
-@operator(_fmod_tensors, "FmodBackward1", types="common", public=False)
+@operator(_fmod_tensors, "FmodBackward1", types="common", refuses={"bc": "fmod_cpu"}, public=False)
 class fmod_tensors:
     self = lambda g: g
     other = lambda g, self, other: -g * _div_trunc(self, other)

@@ -24,7 +24,7 @@ from gradcli.operators.shapes import (
     slice_,
     view_size,
 )
-from gradcli.operators.strides import contiguous, copied, dense_order, laid_out
+from gradcli.operators.strides import contiguous, copied, dense_order, fresh, laid_out
 from gradcli.operators.table import Array, Arrays, function, is_array, operator
 
 
@@ -73,7 +73,9 @@ def _refuse_index(error: IndexError, self: Any, key: tuple[Any, ...]) -> IndexEr
         return IndexError(text.replace("axis", "dimension"))
     if "broadcast" in text:
         found = [k for k in key if not isinstance(k, slice)]
-        sizes = [[int(np.count_nonzero(k))] if k.dtype.kind == "b" else list(k.shape) for k in found]
+        sizes = [
+            [int(np.count_nonzero(k))] if k.dtype.kind == "b" else list(k.shape) for k in found
+        ]
         return IndexError(
             "shape mismatch: indexing tensors could not be broadcast together with shapes "
             + ", ".join(map(str, sizes))
@@ -88,10 +90,10 @@ def _index(self: Array, indices: Arrays) -> Array:
     except IndexError as error:
         raise _refuse_index(error, self, key) from None
     if self.flags.c_contiguous or found.ndim < 2:
-        return contiguous(found)
+        return fresh(found)
     order = dense_order(found.shape, _index_strides(self, key, found.ndim))
     if order == list(reversed(range(found.ndim))):
-        return contiguous(found)
+        return fresh(found)
     return laid_out(found, order)
 
 
@@ -135,13 +137,21 @@ class index:
 
 
 def _index_put(self: Array, indices: Arrays, values: Array, accumulate: bool = False) -> Array:
-    key = _key(self, indices)
-    if values.dtype != self.dtype:
+    made = copied(self)
+    put_into(made, indices, values, accumulate)
+    return made
+
+
+def put_into(made: Any, indices: Any, values: Any, accumulate: bool) -> None:
+    """Write (or add) values at indices of an array; errors in PyTorch's words."""
+    key = _key(made, indices)
+    if values.size == 1 and not accumulate and sum(map(_masks, key)) == len(key):
+        values = values.astype(made.dtype)  # one number for a mask is cast
+    if values.dtype != made.dtype:
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
-            f"{_kind(self)} for the destination and {_kind(values)} for the source."
+            f"{_kind(made)} for the destination and {_kind(values)} for the source."
         )
-    made = copied(self)
     try:
         if not accumulate:
             made[key] = values
@@ -150,13 +160,12 @@ def _index_put(self: Array, indices: Arrays, values: Array, accumulate: bool = F
         else:
             np.add.at(made, key, values)
     except IndexError as error:
-        raise _refuse_index(error, self, key) from None
+        raise _refuse_index(error, made, key) from None
     except ValueError:
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
-            f"indexing result of shape {list(self[key].shape)}"
+            f"indexing result of shape {list(made[key].shape)}"
         ) from None
-    return made
 
 
 def _index_put_back(g: Any, shape: Any, indices: Any, accumulate: bool) -> Any:
@@ -255,8 +264,10 @@ def _rank(value: Any) -> tuple[Any, int]:
 
 
 def _nonzero(self: Array) -> Array:
-    return np.stack(np.nonzero(np.atleast_1d(self))).T if self.ndim else np.zeros(
-        (int(bool(self)), 0), np.int64
+    return (
+        np.stack(np.nonzero(np.atleast_1d(self))).T
+        if self.ndim
+        else np.zeros((int(bool(self)), 0), np.int64)
     )
 
 
@@ -411,9 +422,7 @@ def _refuse_size(name: str, dim: int, self: Any, index: Any, what: str, other: A
     if index.size == 0:
         return
     if max(self.ndim, 1) != max(index.ndim, 1):
-        raise RuntimeError(
-            f"Index tensor must have the same number of dimensions as {what} tensor"
-        )
+        raise RuntimeError(f"Index tensor must have the same number of dimensions as {what} tensor")
 
 
 def _check_index(index: Any, name: str) -> None:
@@ -638,7 +647,9 @@ def _scatter_reduce(
     self: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool = True
 ) -> Array:
     if reduce not in _REDUCERS:
-        raise RuntimeError("reduce argument must be either sum, prod, mean, amax or amin, got " + reduce)
+        raise RuntimeError(
+            "reduce argument must be either sum, prod, mean, amax or amin, got " + reduce
+        )
     made, key, part = _scatter_check("scatter", self, dim, index, src)
     if key is not None:
         _reduced_at(_one(made), key, part, reduce, include_self)
@@ -717,7 +728,9 @@ def _line(name: str, index: Any) -> Any:
     if index.ndim > 1:
         raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim}")
     if index.dtype not in (np.int64, np.int32):
-        raise RuntimeError(f"{name}(): Expected dtype int32 or int64 for index but got: {_kind(index)}")
+        raise RuntimeError(
+            f"{name}(): Expected dtype int32 or int64 for index but got: {_kind(index)}"
+        )
     return index.reshape(-1)
 
 
@@ -728,7 +741,9 @@ def _checked_line(name: str, self: Any, at: int, index: Any) -> Any:
         bad = line.min() if line.min() < 0 else line.max()
         if name == "index_select":
             raise IndexError("index out of range in self")
-        raise IndexError(f"{name}(): index {int(bad)} is out of bounds for dimension {at} with size {n}")
+        raise IndexError(
+            f"{name}(): index {int(bad)} is out of bounds for dimension {at} with size {n}"
+        )
     return line
 
 
@@ -763,9 +778,13 @@ class index_select:
 def _source_check(name: str, self: Any, dim: int, index: Any, source: Any) -> tuple[Any, Any, Any]:
     at = wrap_dim(dim, self.ndim)
     if index.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {_kind(index)} and size: {list(index.shape)}")
+        raise IndexError(
+            f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {_kind(index)} and size: {list(index.shape)}"
+        )
     if index.dtype not in (np.int64, np.int32):
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {_kind(index)}")
+        raise RuntimeError(
+            f"{name}(): Expected dtype int32/int64 for index but got: {_kind(index)}"
+        )
     if source.dtype != self.dtype:
         raise RuntimeError(
             f"{name}(): self ({_kind(self)}) and source ({_kind(source)}) must have the same scalar "
@@ -961,10 +980,8 @@ def _index_reduce_back(
 class index_reduce:
     """`source` reduced into the positions of a dim that a vector of indices names."""
 
-    self__source = (
-        lambda g, self, dim, index, source, reduce, include_self, result: _index_reduce_back(
-            g, self, dim, index, source, reduce, include_self, result
-        )
+    self__source = lambda g, self, dim, index, source, reduce, include_self, result: (
+        _index_reduce_back(g, self, dim, index, source, reduce, include_self, result)
     )
 
 
@@ -979,7 +996,9 @@ def _flat_positions(name: str, self: Any, index: Any) -> Any:
             raise IndexError(f"{name}(): tried to take from an empty tensor")
         if low < -n or high >= n:
             bad = low if low < -n else high
-            raise IndexError(f"out of range: tried to access index {bad} on a tensor of {n} elements.")
+            raise IndexError(
+                f"out of range: tried to access index {bad} on a tensor of {n} elements."
+            )
     return index
 
 
@@ -987,9 +1006,7 @@ def _take(self: Array, index: Array) -> Array:
     return self.reshape(-1)[_flat_positions("take", self, index)]
 
 
-@operator(
-    _take, "TakeBackward0", kind="linear", samples=("take(randn(2,3), tensor([0, 5, 5]))",)
-)
+@operator(_take, "TakeBackward0", kind="linear", samples=("take(randn(2,3), tensor([0, 5, 5]))",))
 class take:
     """The elements at positions of the flattened tensor."""
 
@@ -1021,7 +1038,10 @@ def _put(self: Array, index: Array, source: Array, accumulate: bool = False) -> 
     _put,
     "PutBackward0",
     inplace=True,
-    samples=("put(randn(2,3), tensor([0, 5]), randn(2))", "put(randn(3), tensor([0, 0]), randn(2), True)"),
+    samples=(
+        "put(randn(2,3), tensor([0, 5]), randn(2))",
+        "put(randn(3), tensor([0, 0]), randn(2), True)",
+    ),
 )
 class put:
     """`source` at positions of the flattened tensor; accumulate adds."""
@@ -1029,20 +1049,28 @@ class put:
     self = lambda g, source_args, index, accumulate: (
         g if accumulate else put(g, index, new_zeros(g, source_args), False)
     )
-    source = lambda g, source_args, index: reshape(take(g, index), source_args)
+    source = lambda g, source, index: reshape(take(g, index), tuple(source.shape))
 
 
 @function(
     numpy=np.take_along_axis,
     rows=[gather],
-    samples=["take_along_dim(randn(2,3), tensor([[0], [2]]), 1)", "take_along_dim(randn(3), tensor([2, 0]))"],
+    samples=[
+        "take_along_dim(randn(2,3), tensor([[0], [2]]), 1)",
+        "take_along_dim(randn(3), tensor([2, 0]))",
+    ],
 )
 def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Any:
     """The elements that `indices` names along a dim, both broadcast; without dim: flattened."""
     if dim is None:
-        return gather(view_size(_ordered(input), (-1,)), 0, view_size(_ordered(indices), (-1,)), False)
+        return gather(
+            view_size(_ordered(input), (-1,)), 0, view_size(_ordered(indices), (-1,)), False
+        )
     if dtype_of(indices) != np.int64:
-        raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got " + _kind(indices.array))
+        raise RuntimeError(
+            "torch.take_along_dim(): dtype of indices should be Long but got "
+            + _kind(indices.array)
+        )
     if input.ndim != indices.ndim:
         raise RuntimeError(
             "torch.take_along_dim(): input and indices should have the same number of dimensions, but "
@@ -1168,6 +1196,3 @@ def as_strided_scatter(
 ) -> Any:
     """`input` with the elements of a strided view replaced by `src`."""
     return as_strided_scatter_of(input, src, tuple(size), tuple(stride), storage_offset)
-
-
-subscript.install()

@@ -33,9 +33,7 @@ def _cat(tensors: Arrays, dim: int = 0) -> Array:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     for i, a in enumerate(tensors):
         if not a.ndim:
-            raise RuntimeError(
-                f"zero-dimensional tensor (at position {i}) cannot be concatenated"
-            )
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
     kept = [a for a in tensors if a.shape != (0,)]
     if not kept:
         return tensors[0].copy()
@@ -46,8 +44,7 @@ def _cat(tensors: Arrays, dim: int = 0) -> Array:
             continue
         if a.ndim != first.ndim:
             raise RuntimeError(
-                "Tensors must have same number of dimensions: got "
-                f"{first.ndim} and {a.ndim}"
+                f"Tensors must have same number of dimensions: got {first.ndim} and {a.ndim}"
             )
         for d in range(a.ndim):
             if d != at and a.shape[d] != first.shape[d]:
@@ -142,7 +139,11 @@ def hstack(tensors: Arrays) -> Any:
 
 
 @function(
-    aliases="row_stack", method=False, numpy=np.vstack, rows=[cat], samples=["vstack([randn(3), randn(2,3)])"]
+    aliases="row_stack",
+    method=False,
+    numpy=np.vstack,
+    rows=[cat],
+    samples=["vstack([randn(3), randn(2,3)])"],
 )
 def vstack(tensors: Arrays) -> Any:
     """The tensors one above the other, vectors as rows."""
@@ -251,7 +252,9 @@ def repeat(input: Array, repeats: Any, *more: int) -> Any:
     return repeat_by(input, integers("repeat", "repeats", repeats, more))
 
 
-@function(numpy=np.tile, rows=[repeat_by], samples=["tile(randn(2,3), (2,))", "tile(randn(3), (2,2))"])
+@function(
+    numpy=np.tile, rows=[repeat_by], samples=["tile(randn(2,3), (2,))", "tile(randn(3), (2,2))"]
+)
 def tile(input: Array, dims: Any, *more: int) -> Any:
     """The tensor repeated along its dims, counted from the last."""
     given = integers("tile", "dims", dims, more)
@@ -274,7 +277,9 @@ def _counts(repeats: Any) -> Any:
     numpy=np.repeat,
     samples=["repeat_interleave(randn(2,3), 2)", "repeat_interleave(randn(2,3), 2, dim=1)"],
 )
-def repeat_interleave(input: Array, repeats: Any = None, dim: int | None = None, *, output_size: Any = None) -> Any:
+def repeat_interleave(
+    input: Array, repeats: Any = None, dim: int | None = None, *, output_size: Any = None
+) -> Any:
     """Each element (or position of a dim) repeated in place."""
     if repeats is None:
         return wrap(np.repeat(np.arange(len(input)), _counts(input)))
@@ -341,7 +346,9 @@ class flip_dims:
     self = lambda g, dims: flip_dims(g, dims)
 
 
-@function(numpy=np.flip, rows=[flip_dims], samples=["flip(randn(2,3), 0)", "flip(randn(2,3), (0,1))"])
+@function(
+    numpy=np.flip, rows=[flip_dims], samples=["flip(randn(2,3), 0)", "flip(randn(2,3), (0,1))"]
+)
 def flip(input: Array, dims: Any, *more: int) -> Any:
     """The order along dims reversed."""
     return flip_dims(input, integers("flip", "dims", dims, more))
@@ -380,7 +387,9 @@ class roll_by:
     self = lambda g, shifts, dims: roll_by(g, tuple(-n for n in reversed(shifts)), dims[::-1])
 
 
-@function(numpy=np.roll, rows=[roll_by], samples=["roll(randn(2,3), 1)", "roll(randn(2,3), (1,2), (0,1))"])
+@function(
+    numpy=np.roll, rows=[roll_by], samples=["roll(randn(2,3), 1)", "roll(randn(2,3), (1,2), (0,1))"]
+)
 def roll(input: Array, shifts: Any, dims: Any = None) -> Any:
     """Elements moved along dims, round the end."""
     return roll_by(
@@ -413,7 +422,9 @@ class rot90_by:
     self = lambda g, k, dims: rot90_by(g, -k, dims)
 
 
-@function(numpy=np.rot90, rows=[rot90_by], samples=["rot90(randn(2,3))", "rot90(randn(2,3,3), 2, (1,2))"])
+@function(
+    numpy=np.rot90, rows=[rot90_by], samples=["rot90(randn(2,3))", "rot90(randn(2,3,3), 2, (1,2))"]
+)
 def rot90(input: Array, k: int = 1, dims: Any = (0, 1)) -> Any:
     """Turned by k quarters in the plane of two dims."""
     return rot90_by(input, to_int(k), integers("rot90", "dims", dims))
@@ -478,7 +489,11 @@ def _diag_embed(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
     _diag_embed,
     "DiagEmbedBackward0",
     kind="linear",
-    samples=("diag_embed(randn(3))", "diag_embed(randn(2,3), 1)", "diag_embed(randn(2,3), 0, 0, 2)"),
+    samples=(
+        "diag_embed(randn(3))",
+        "diag_embed(randn(2,3), 1)",
+        "diag_embed(randn(2,3), 0, 0, 2)",
+    ),
 )
 class diag_embed:
     """Matrices with the last dim on their diagonals, 0 elsewhere."""
@@ -490,8 +505,14 @@ def _diagonal_copy(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -
     return diagonal(self, offset, dim1, dim2).copy()
 
 
-@operator(_diagonal_copy, "DiagonalBackward0_copy", kind="linear", name="diagonal_copy", method=False,
-          samples=("diagonal_copy(randn(3,3))",))
+@operator(
+    _diagonal_copy,
+    "DiagonalBackward0_copy",
+    kind="linear",
+    name="diagonal_copy",
+    method=False,
+    samples=("diagonal_copy(randn(3,3))",),
+)
 class diagonal_copy:
     """A copy of a diagonal."""
 
@@ -501,7 +522,9 @@ class diagonal_copy:
 
 
 @function(
-    numpy=np.diag, rows=[diag_embed, diagonal_copy], samples=["diag(randn(3))", "diag(randn(3,3), 1)"]
+    numpy=np.diag,
+    rows=[diag_embed, diagonal_copy],
+    samples=["diag(randn(3))", "diag(randn(3,3), 1)"],
 )
 def diag(input: Array, diagonal: int = 0) -> Any:
     """The diagonal of a matrix, or the matrix with that diagonal."""
@@ -512,7 +535,9 @@ def diag(input: Array, diagonal: int = 0) -> Any:
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
 
 
-@function(rows=[diag_embed], numpy=np.diagflat, samples=["diagflat(randn(3))", "diagflat(randn(2,2), 1)"])
+@function(
+    rows=[diag_embed], numpy=np.diagflat, samples=["diagflat(randn(3))", "diagflat(randn(2,2), 1)"]
+)
 def diagflat(input: Array, offset: int = 0) -> Any:
     """The matrix with all elements on its diagonal."""
     flat = view_size(input.contiguous() if isinstance(input, Tensor) else contiguous(input), (-1,))
@@ -561,7 +586,9 @@ class block_diag_of:
     tensors = lambda g, tensors_args, mask: _block_diag_back(g, tensors_args, mask)
 
 
-@function(method=False, rows=[block_diag_of], samples=["block_diag(randn(2,3), randn(2), randn(()))"])
+@function(
+    method=False, rows=[block_diag_of], samples=["block_diag(randn(2,3), randn(2), randn(()))"]
+)
 def block_diag(*tensors: Array) -> Any:
     """The matrix with the tensors as blocks along its diagonal."""
     if not tensors:
@@ -573,11 +600,16 @@ def block_diag(*tensors: Array) -> Any:
 @function(
     method=False,
     rows=[expand_size],
-    samples=["meshgrid(randn(2), randn(3), indexing='ij')", "meshgrid(randn(2), randn(3), indexing='xy')"],
+    samples=[
+        "meshgrid(randn(2), randn(3), indexing='ij')",
+        "meshgrid(randn(2), randn(3), indexing='xy')",
+    ],
 )
 def meshgrid(*tensors: Array, indexing: str | None = None) -> Any:
     """The coordinates of a grid: each vector along a dim of its own, repeated along the others."""
-    given = list(tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors)
+    given = list(
+        tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    )
     if not given:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     for i, t in enumerate(given):
@@ -617,9 +649,7 @@ def cartesian_prod(*tensors: Array) -> Any:
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
     for t in given:
         if t.ndim != 1:
-            raise RuntimeError(
-                "Expect a 1D vector, but got shape " + str(list(t.shape))
-            )
+            raise RuntimeError("Expect a 1D vector, but got shape " + str(list(t.shape)))
     if len(given) == 1:
         return given[0]
     grid = meshgrid(*given, indexing="ij")

@@ -104,7 +104,9 @@ def first_zero(lu: Array) -> Array:
     return np.where(zero.any(-1), found, 0).astype(np.int32)
 
 
-def solve_lu(lu: Array, pivots: Array, b: Array, *, left: bool = True, adjoint_: bool = False) -> Array:
+def solve_lu(
+    lu: Array, pivots: Array, b: Array, *, left: bool = True, adjoint_: bool = False
+) -> Array:
     """Solve A X = B (or X A = B, or with A's adjoint) from A's factors."""
     if not left:
         turned = solve_lu(lu, pivots, adjoint(b), left=True, adjoint_=not adjoint_)
@@ -233,7 +235,7 @@ def expm(a: Array) -> Array:
     with np.errstate(all="ignore"):
         steps = np.ceil(np.log2(np.maximum(norm, 1e-300) / _LIMIT))
     steps = np.where(np.isfinite(norm), np.maximum(steps, 0), 0).astype(int)
-    x = a / (2.0 ** steps)[..., None, None].astype(a.real.dtype)
+    x = a / (2.0**steps)[..., None, None].astype(a.real.dtype)
     one = np.eye(n, dtype=a.dtype)
     x2 = x @ x
     x4 = x2 @ x2

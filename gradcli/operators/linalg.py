@@ -118,7 +118,9 @@ def inverse(input: Array) -> Any:
     return _inverse(input, "linalg.inv")
 
 
-@function(name="linalg.inv_ex", method=False, rows=[rows.inv_ex], samples=[f"linalg.inv_ex({_REGULAR})"])
+@function(
+    name="linalg.inv_ex", method=False, rows=[rows.inv_ex], samples=[f"linalg.inv_ex({_REGULAR})"]
+)
 def linalg_inv_ex(A: Array, *, check_errors: bool = False) -> Any:  # noqa: N803
     """(inverse, info): as linalg.inv, reporting failures instead of raising."""
     return _INV_EX(rows.inv_ex(A, check_errors=check_errors))
@@ -243,7 +245,11 @@ def linalg_cholesky_ex(A: Array, *, upper: bool = False, check_errors: bool = Fa
     name="linalg.qr",
     method=False,
     rows=[rows.qr_row],
-    samples=["linalg.qr(randn(3,2))", "linalg.qr(randn(2,3))", "linalg.qr(randn(2,3), mode='complete')"],
+    samples=[
+        "linalg.qr(randn(3,2))",
+        "linalg.qr(randn(2,3))",
+        "linalg.qr(randn(2,3), mode='complete')",
+    ],
 )
 def linalg_qr(A: Array, mode: str = "reduced") -> Any:  # noqa: N803
     """(Q, R) with A = Q @ R."""
@@ -326,8 +332,10 @@ def linalg_svdvals(A: Array, *, driver: str | None = None) -> Any:  # noqa: N803
 def svd(input: Array, some: bool = True, compute_uv: bool = True) -> Any:
     """(U, S, V), see linalg.svd; V is not transposed."""
     if input.ndim < 2:
-        raise RuntimeError("linalg.svd: input should have at least 2 dimensions, but has "
-                           f"{input.ndim} dimensions instead")
+        raise RuntimeError(
+            "linalg.svd: input should have at least 2 dimensions, but has "
+            f"{input.ndim} dimensions instead"
+        )
     if compute_uv:
         u, s, vh = rows.svd_row(input, not some)
         return _SVD_OLD((u, s, vh.mH))
@@ -398,7 +406,11 @@ def linalg_matrix_rank(
     samples=["linalg.lstsq(randn(4,2), randn(4,3))", "linalg.lstsq(randn(4,2), randn(4))"],
 )
 def linalg_lstsq(
-    A: Array, B: Array, rcond: float | None = None, *, driver: str | None = None  # noqa: N803
+    A: Array,
+    B: Array,
+    rcond: float | None = None,
+    *,
+    driver: str | None = None,  # noqa: N803
 ) -> Any:
     """(solution, residuals, rank, singular_values) of the least-squares problem A X = B."""
     return _LSTSQ(rows.lstsq_row(A, B, rcond, driver=driver))
@@ -555,7 +567,9 @@ def linalg_norm(
     if isinstance(dim, int):
         dims = (dim,)
     if dims is not None and len(dims) not in (1, 2) and ord is not None:
-        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}")
+        raise RuntimeError(
+            f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}"
+        )
     if ord is not None and dims is None and A.ndim not in (1, 2):
         raise RuntimeError(
             "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
@@ -563,7 +577,9 @@ def linalg_norm(
         )
     if isinstance(ord, str):
         if dims is not None and len(dims) != 2:
-            raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
+            raise RuntimeError(
+                f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}"
+            )
         return _matrix_norm(A, ord, dims or (-2, -1), keepdim)
     matrix = len(dims) == 2 if dims is not None else A.ndim == 2
     if ord is not None and matrix:
@@ -587,7 +603,11 @@ def _singular_condition(A: Any, p: Any) -> Any:  # noqa: N803
     name="linalg.cond",
     method=False,
     rows=[rows.svd_row, rows.inv_ex],
-    samples=[f"linalg.cond({_REGULAR})", f"linalg.cond({_REGULAR}, 'fro')", f"linalg.cond({_REGULAR}, 1)"],
+    samples=[
+        f"linalg.cond({_REGULAR})",
+        f"linalg.cond({_REGULAR}, 'fro')",
+        f"linalg.cond({_REGULAR}, 1)",
+    ],
 )
 def linalg_cond(A: Array, p: Any = None) -> Any:  # noqa: N803
     """The condition number of matrices with respect to a norm."""

@@ -12,7 +12,7 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.operator import mismatch
 from gradcli.engine.tensor import Tensor, wrap_dim
-from gradcli.operators.helpers import conj, is_complex
+from gradcli.operators.helpers import conj
 from gradcli.operators.table import Array, Arrays, function, is_array, operator
 
 
@@ -262,7 +262,11 @@ def _mm(self: Array, mat2: Array) -> Array:
     "MmBackward0",
     kind="bilinear",
     types="own",
-    samples=("mm(randn(2,3), randn(3,4))", "mm(randn(2,0), randn(0,3))", "mm(randn(1,1), randn(1,1))"),
+    samples=(
+        "mm(randn(2,3), randn(3,4))",
+        "mm(randn(2,0), randn(0,3))",
+        "mm(randn(1,1), randn(1,1))",
+    ),
 )
 class mm:
     """The product of two matrices."""
@@ -437,22 +441,30 @@ class addbmm:
     """`beta * input + alpha * sum(batch1[i] @ batch2[i])`."""
 
     self = lambda g, beta: _scaled(g, beta)
-    batch1 = lambda g, batch2, batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2, alpha: (
-        _scaled(
-            bmm(
-                _over_batches(g, (batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2)),
-                conj(_batch_t(batch2)),
-            ),
-            alpha,
+    batch1 = (
+        lambda g, batch2, batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2, alpha: (
+            _scaled(
+                bmm(
+                    _over_batches(
+                        g, (batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2)
+                    ),
+                    conj(_batch_t(batch2)),
+                ),
+                alpha,
+            )
         )
     )
-    batch2 = lambda g, batch1, batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2, alpha: (
-        _scaled(
-            bmm(
-                conj(_batch_t(batch1)),
-                _over_batches(g, (batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2)),
-            ),
-            alpha,
+    batch2 = (
+        lambda g, batch1, batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2, alpha: (
+            _scaled(
+                bmm(
+                    conj(_batch_t(batch1)),
+                    _over_batches(
+                        g, (batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2)
+                    ),
+                ),
+                alpha,
+            )
         )
     )
 
@@ -505,7 +517,9 @@ def _squeeze_own(self: Array, dim: int) -> Array:
 class squeeze_own:
     """A fresh result without one dimension of size 1 (PyTorch's in-place `squeeze_`)."""
 
-    self = lambda g, dim, self_sym_sizes: g.reshape(self_sym_sizes) if is_array(g) else g.unsqueeze(dim)
+    self = lambda g, dim, self_sym_sizes: (
+        g.reshape(self_sym_sizes) if is_array(g) else g.unsqueeze(dim)
+    )
 
 
 # -- matmul ---------------------------------------------------------------------------------------
@@ -636,7 +650,11 @@ def outer(input: Array, vec2: Array) -> Any:
 
 @function(
     numpy=np.inner,
-    samples=["inner(randn(3), randn(3))", "inner(randn(2,3), randn(4,3))", "inner(randn(()), randn(3))"],
+    samples=[
+        "inner(randn(3), randn(3))",
+        "inner(randn(2,3), randn(4,3))",
+        "inner(randn(()), randn(3))",
+    ],
 )
 def inner(input: Array, other: Array) -> Any:
     """The product summed over the last dimension of both."""
@@ -703,8 +721,10 @@ def tensordot(a: Array, b: Array, dims: Any = 2) -> Any:
     kept_b = [j for j in range(b.ndim) if j not in summed_b]
     shape_a, shape_b = [left.shape[i] for i in kept_a], [right.shape[j] for j in kept_b]
     if not kept_a and not kept_b:
-        first = left.permute(*dims_a).reshape(size)
-        return dot(first, right.permute(*dims_b).reshape(size)).reshape(())
+        first, second = left.permute(*dims_a), right.permute(*dims_b)
+        if first.ndim != 1:
+            first, second = first.reshape(size), second.reshape(size)
+        return dot(first, second).reshape(())
     first = left.permute(*kept_a, *dims_a).reshape(prod(shape_a), size)
     second = right.permute(*dims_b, *kept_b).reshape(size, prod(shape_b))
     return mm(first, second).reshape(*shape_a, *shape_b)
@@ -712,7 +732,11 @@ def tensordot(a: Array, b: Array, dims: Any = 2) -> Any:
 
 @function(
     numpy=np.kron,
-    samples=["kron(randn(2,2), randn(3,2))", "kron(randn(2), randn(2,3))", "kron(randn(()), randn(3))"],
+    samples=[
+        "kron(randn(2,2), randn(3,2))",
+        "kron(randn(2), randn(2,3))",
+        "kron(randn(()), randn(3))",
+    ],
 )
 def kron(input: Array, other: Array) -> Any:
     """The Kronecker product: every element of input times the whole of other."""
@@ -748,8 +772,11 @@ def _cross(self: Array, other: Array, *, dim: int = -1) -> Array:
     kind="bilinear",
     name="linalg.cross",
     method=False,
-    samples=("linalg.cross(randn(3), randn(3))", "linalg.cross(randn(2,3), randn(1,3))",
-             "linalg.cross(randn(3,2), randn(3,2), dim=0)"),
+    samples=(
+        "linalg.cross(randn(3), randn(3))",
+        "linalg.cross(randn(2,3), randn(1,3))",
+        "linalg.cross(randn(3,2), randn(3,2), dim=0)",
+    ),
 )
 class linalg_cross:
     """The cross product of vectors of three elements."""
@@ -915,17 +942,16 @@ def chain_matmul(*matrices: Any) -> Any:
     name="linalg.vecdot",
     method=False,
     aliases="vecdot",
-    samples=["linalg.vecdot(randn(2,3), randn(2,3))", "linalg.vecdot(randn(3,2), randn(3,2), dim=0)"],
+    samples=[
+        "linalg.vecdot(randn(2,3), randn(2,3))",
+        "linalg.vecdot(randn(3,2), randn(3,2), dim=0)",
+    ],
 )
 def vecdot(x: Array, y: Array, *, dim: int = -1) -> Any:
     """The dot products along a dimension; complex ones conjugate the first."""
-    if is_complex(x.array if isinstance(x, Tensor) else x):
-        if x.ndim == y.ndim == 1:
-            return vdot(x, y)
-        return (x.conj() * y).sum(dim)
     if x.ndim == y.ndim == 1:
-        return dot(x, y)
-    return (x * y).sum(dim)
+        return vdot(x, y)
+    return (conj(x) * y).sum(dim)
 
 
 __all__ = ["addmm", "bmm", "dot", "expanded", "matmul", "mm", "mv", "outer", "unsafe_view"]

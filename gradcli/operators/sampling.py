@@ -21,6 +21,7 @@ from gradcli.operators.arguments import (
     integer,
     invalid,
     kind_of,
+    listed,
     number,
     shape_of,
     size_error,
@@ -50,7 +51,7 @@ def _checked(name: str, generator: Any) -> Generator | None:
 
 
 # -- state ----------------------------------------------------------------------------------------
-@function(method=False, samples=("manual_seed(0)",))
+@function(method=False)
 def manual_seed(seed: Any) -> Generator:
     """Start the default generator's sequence of this seed."""
     return random.manual_seed(seed)
@@ -100,6 +101,7 @@ def _sized(
 
 
 @function(method=False, samples=("rand(2, 3)",))
+@listed()
 def rand(
     *size: Any,
     generator: Any = None,
@@ -116,6 +118,7 @@ def rand(
 
 
 @function(method=False, samples=("randn(2, 3)",))
+@listed()
 def randn(
     *size: Any,
     generator: Any = None,
@@ -132,6 +135,7 @@ def randn(
 
 
 @function(method=False, samples=("randint(0, 10, (3,))",))
+@listed("low", "high", "size")
 def randint(
     *args: Any,
     generator: Any = None,

@@ -15,6 +15,8 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.backward import sum_to
+from gradcli.engine.memory import strided_view as strided
+from gradcli.engine.size import Size
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import as_strided_array
 from gradcli.operators.helpers import conj, is_complex, new_zeros
@@ -23,10 +25,9 @@ from gradcli.operators.strides import (
     infer_shape,
     integers,
     shares,
-    strided,
     unique_dims,
 )
-from gradcli.operators.table import Array, function, is_array, operator
+from gradcli.operators.table import Array, function, is_array, operator, tensor_property
 
 END = 2**63 - 1  # a slice's end where none is given
 
@@ -44,7 +45,14 @@ def _view(self: Array, size: Any) -> Array:
     return out
 
 
-@operator(_view, "ViewBackward0", kind="linear", view=True, public=False, samples=("view(randn(2,3), 3, 2)",))
+@operator(
+    _view,
+    "ViewBackward0",
+    kind="linear",
+    view=True,
+    public=False,
+    samples=("view(randn(2,3), 3, 2)",),
+)
 class view_size:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
@@ -90,25 +98,30 @@ def _c_dtype(array: Any) -> str:
     return dtypes.SCALAR_NAMES[dtypes.of(array.dtype).name]
 
 
-@operator(_view_dtype, view=True, public=False, samples=("view(randn(2,3), float32)",))
+@operator(_view_dtype, public=False, samples=("view(randn(2,3), float32)",))
 class view_dtype:
-    """The bytes read as another dtype."""
+    """The bytes read as another dtype: the same memory, but never part of a graph."""
 
 
-@function(
-    rows=[view_size, view_dtype], samples=["view(randn(2,3), 3, 2)", "view(randn(2,3), -1)"]
-)
+@function(rows=[view_size, view_dtype], samples=["view(randn(2,3), 3, 2)", "view(randn(2,3), -1)"])
 def view(input: Array, size: Any, *more: int) -> Any:
     """The same memory in another shape (one size may be -1), or read as another dtype."""
     if isinstance(size, dtypes.dtype):
-        return view_dtype(input, size)
+        out = view_dtype(input, size)
+        if isinstance(input, Tensor):
+            out.versions = input.shared_versions()
+        return out
     return view_size(input, integers("view", "size", size, more))
 
 
 @function(
     numpy=np.reshape,
     rows=[view_size, reshape_alias, unsafe_view],
-    samples=["reshape(randn(2,3), (3, 2))", "reshape(randn(2,3), (-1,))", "reshape(randn(()), (1,1))"],
+    samples=[
+        "reshape(randn(2,3), (3, 2))",
+        "reshape(randn(2,3), (-1,))",
+        "reshape(randn(()), (1,1))",
+    ],
 )
 def reshape(input: Array, shape: Any, *more: int) -> Any:
     """Another shape: a view where the memory allows it, else a copy."""
@@ -136,7 +149,10 @@ def reshape_as(input: Array, other: Array) -> Any:
     return reshape(input, tuple(other.shape))
 
 
-@function(rows=[view_size], samples=["flatten(randn(2,3,2))", "flatten(randn(2,3,2), 1)", "flatten(randn(()))"])
+@function(
+    rows=[view_size],
+    samples=["flatten(randn(2,3,2))", "flatten(randn(2,3,2), 1)", "flatten(randn(()))"],
+)
 def flatten(input: Array, start_dim: int = 0, end_dim: int = -1) -> Any:
     """Dims `start_dim` to `end_dim` become one."""
     ndim = input.ndim
@@ -287,7 +303,11 @@ def _t(self: Array) -> Array:
 
 
 @operator(
-    _t, "TBackward0", kind="linear", view=True, samples=("t(randn(2,3))", "t(randn(3))", "t(randn(()))")
+    _t,
+    "TBackward0",
+    kind="linear",
+    view=True,
+    samples=("t(randn(2,3))", "t(randn(3))", "t(randn(()))"),
 )
 class t:
     """The transpose of a matrix; vectors and numbers as they are."""
@@ -340,7 +360,10 @@ def permute(input: Array, dims: Any, *more: int) -> Any:
 def movedim(input: Array, source: Any, destination: Any) -> Any:
     """Dims moved to other places, the others in their order."""
     ndim = input.ndim
-    sources, places = integers("movedim", "source", source), integers("movedim", "destination", destination)
+    sources, places = (
+        integers("movedim", "source", source),
+        integers("movedim", "destination", destination),
+    )
     if len(sources) != len(places):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should "
@@ -351,7 +374,7 @@ def movedim(input: Array, source: Any, destination: Any) -> Any:
         if len(set(found)) != len(found):
             raise RuntimeError(f"movedim: repeated dim in `{what}` ({list(given)})")
     if not ndim:
-        return input.alias() if isinstance(input, Tensor) else input
+        return alias(input)
     order = [-1] * ndim
     for s, d in zip(start, end, strict=True):
         order[d] = s
@@ -387,9 +410,7 @@ def matrix_t(input: Any) -> Any:
     return transpose(input, -2, -1)
 
 
-_MT_ON_0D = (
-    "Tensor.{} is deprecated on 0-D tensors. Consider using x.conj()."
-)
+_MT_ON_0D = "Tensor.{} is deprecated on 0-D tensors. Consider using x.conj()."
 
 
 @function(rows=[transpose], samples=["adjoint(randn(2,3))"])
@@ -477,6 +498,17 @@ def broadcast_to(input: Array, size: Any, *more: int) -> Any:
     return expand_size(input, integers("broadcast_to", "size", size, more))
 
 
+@function(rows=[expand_size], samples=["sum_to_size(randn(2,3), (1,3))"])
+def sum_to_size(input: Array, size: Any, *more: int) -> Any:
+    """Summed over the dims that would have to be expanded from `size`."""
+    given = integers("sum_to_size", "size", size, more)
+    shape = tuple(input.shape)
+    tail = shape[len(shape) - len(given) :]
+    if len(given) > len(shape) or any(a not in (1, b) for a, b in zip(given, tail, strict=True)):
+        raise RuntimeError(f"size {{{list(given)}}} is not expandable to size {{{list(shape)}}}.")
+    return sum_to(input, given)
+
+
 def broadcast_shape(shapes: Any) -> tuple[int, ...]:
     """The shape that shapes broadcast to; RuntimeError in PyTorch's words."""
     from gradcli.engine.operator import mismatch
@@ -485,6 +517,12 @@ def broadcast_shape(shapes: Any) -> tuple[int, ...]:
     if shapes and (error := mismatch(shapes)) is not None:
         raise error
     return np.broadcast_shapes(*shapes)
+
+
+@function(method=False, samples=["broadcast_shapes((2,1), (3,))"])
+def broadcast_shapes(*shapes: Any) -> Any:
+    """The shape that tensors of these shapes broadcast to."""
+    return Size(broadcast_shape([(s,) if isinstance(s, int) else s for s in shapes]))
 
 
 @function(method=False, rows=[expand_size], samples=["broadcast_tensors(randn(3), randn(2,1))"])
@@ -556,7 +594,9 @@ def _slice(self: Array, dim: int = 0, start: Any = None, end: Any = None, step: 
     return self[_at(at, slice(start, end, step))]
 
 
-@operator(_slice, "SliceBackward0", kind="linear", view=True, public=False, samples=("randn(4)[1:3]",))
+@operator(
+    _slice, "SliceBackward0", kind="linear", view=True, public=False, samples=("randn(4)[1:3]",)
+)
 class slice_:
     self = lambda g, self_sym_sizes, dim, start, end, step: slice_backward(
         g, self_sym_sizes, dim, 0 if start is None else start, END if end is None else end, step
@@ -593,9 +633,7 @@ def narrow(input: Array, dim: int, start: Any, length: int) -> Any:
         )
     start = start + size if start < 0 else start
     if start + length > size:
-        raise RuntimeError(
-            f"start ({start}) + length ({length}) exceeds dimension size ({size})."
-        )
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
     return slice_(input, dim, start, start + length, 1)
 
 
@@ -608,7 +646,9 @@ def _diagonal(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Arr
     rest = [d for d in range(self.ndim) if d not in (a, b)]
     start = self
     if count:
-        start = self[_at(b, slice(offset, None))] if offset > 0 else self[_at(a, slice(-offset, None))]
+        start = (
+            self[_at(b, slice(offset, None))] if offset > 0 else self[_at(a, slice(-offset, None))]
+        )
     return strided(
         start,
         [*(self.shape[d] for d in rest), count],
@@ -622,7 +662,11 @@ def _diagonal(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Arr
     kind="linear",
     view=True,
     numpy=np.diagonal,
-    samples=("diagonal(randn(3,3))", "diagonal(randn(2,3), 1)", "diagonal(randn(2,3,3), 0, -2, -1)"),
+    samples=(
+        "diagonal(randn(3,3))",
+        "diagonal(randn(2,3), 1)",
+        "diagonal(randn(2,3,3), 0, -2, -1)",
+    ),
 )
 class diagonal:
     """A diagonal of two dims, as the last dim."""
@@ -632,7 +676,9 @@ class diagonal:
     )
 
 
-def _diagonal_backward(grad_output: Array, input_sizes: Any, offset: int, dim1: int, dim2: int) -> Array:
+def _diagonal_backward(
+    grad_output: Array, input_sizes: Any, offset: int, dim1: int, dim2: int
+) -> Array:
     made = np.zeros(input_sizes, grad_output.dtype)
     _diagonal(made, offset, dim1, dim2)[...] = grad_output
     return made
@@ -643,7 +689,9 @@ class diagonal_backward:
     grad_output = lambda g, offset, dim1, dim2: diagonal(g, offset, dim1, dim2)
 
 
-@function(method=False, name="linalg.diagonal", rows=[diagonal], samples=["linalg.diagonal(randn(3,3))"])
+@function(
+    method=False, name="linalg.diagonal", rows=[diagonal], samples=["linalg.diagonal(randn(3,3))"]
+)
 def linalg_diagonal(A: Array, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     """A diagonal of the last two dims."""
     return diagonal(A, offset, dim1, dim2)
@@ -706,8 +754,7 @@ def _split(self: Array, split_size: int, dim: int = 0) -> Any:
     if not split_size:
         if n:
             raise RuntimeError(
-                "split_size can only be 0 if dimension size is 0, but got dimension size of "
-                f"{n}"
+                f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}"
             )
         return [self[...]]
     starts = range(0, max(n, 1), split_size)
@@ -733,10 +780,37 @@ def _joined(grads: Any, lengths: Any, dim: int, sizes: tuple[int, ...]) -> Any:
     return cat(parts, at)
 
 
+def _split_back(g: Any, sizes: tuple[int, ...], split_size: int, dim: int) -> Any:
+    return _joined(g, _split_sizes(split_size, sizes[dim]), dim, sizes)
+
+
 @operator(_split, "SplitBackward0", kind="linear", view=True, outputs="list", public=False)
 class split_size:
-    self = lambda g, self_sym_sizes, split_size, dim: _joined(
-        g, _split_sizes(split_size, self_sym_sizes[dim]), dim, self_sym_sizes
+    self = lambda g, self_sym_sizes, split_size, dim: _split_back(
+        g, self_sym_sizes, split_size, dim
+    )
+
+
+def _copies(parts: Any) -> Any:
+    return [p.copy() for p in parts]
+
+
+def _unsafe_split(self: Array, split_size: int, dim: int = 0) -> Any:
+    return _copies(_split(self, split_size, dim))
+
+
+@operator(
+    _unsafe_split,
+    "UnsafeSplitBackward0",
+    kind="linear",
+    outputs="list",
+    samples=("unsafe_split(randn(4,2), 2)[0]",),
+)
+class unsafe_split:
+    """As `split`, but the parts are no views."""
+
+    self = lambda g, self_sym_sizes, split_size, dim: _split_back(
+        g, self_sym_sizes, split_size, dim
     )
 
 
@@ -763,9 +837,31 @@ def _split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any:
 
 
 @operator(
-    _split_with_sizes, "SplitWithSizesBackward0", kind="linear", view=True, outputs="list", public=False
+    _split_with_sizes,
+    "SplitWithSizesBackward0",
+    kind="linear",
+    view=True,
+    outputs="list",
+    public=False,
 )
 class split_by_sizes:
+    self = lambda g, self_sym_sizes, split_sizes, dim: _joined(g, split_sizes, dim, self_sym_sizes)
+
+
+def _unsafe_split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any:
+    return _copies(_split_with_sizes(self, split_sizes, dim))
+
+
+@operator(
+    _unsafe_split_with_sizes,
+    "UnsafeSplitWithSizesBackward0",
+    kind="linear",
+    outputs="list",
+    samples=("unsafe_split_with_sizes(randn(4,2), (1,3))[0]",),
+)
+class unsafe_split_with_sizes:
+    """As `split_with_sizes`, but the parts are no views."""
+
     self = lambda g, self_sym_sizes, split_sizes, dim: _joined(g, split_sizes, dim, self_sym_sizes)
 
 
@@ -775,7 +871,10 @@ def split_with_sizes(input: Array, split_sizes: Any, dim: int = 0) -> Any:
     return split_by_sizes(input, integers("split_with_sizes", "split_sizes", split_sizes), dim)
 
 
-@function(rows=[split_size, split_by_sizes], samples=["split(randn(5,2), 2)", "split(randn(2,3), (1,2), 1)"])
+@function(
+    rows=[split_size, split_by_sizes],
+    samples=["split(randn(5,2), 2)", "split(randn(2,3), (1,2), 1)"],
+)
 def split(tensor: Array, split_size_or_sections: Any, dim: int = 0) -> Any:
     """Parts of a size (the last may be smaller), or of the given sizes, along a dim."""
     if isinstance(split_size_or_sections, (tuple, list)):
@@ -783,7 +882,10 @@ def split(tensor: Array, split_size_or_sections: Any, dim: int = 0) -> Any:
     return split_size(tensor, to_int(split_size_or_sections), dim)
 
 
-@function(rows=[split_size, split_by_sizes], samples=["chunk(randn(5,2), 3)", "chunk(randn(2,3), 2, dim=1)"])
+@function(
+    rows=[split_size, split_by_sizes],
+    samples=["chunk(randn(5,2), 3)", "chunk(randn(2,3), 2, dim=1)"],
+)
 def chunk(input: Array, chunks: int, dim: int = 0) -> Any:
     """At most `chunks` parts of equal size along a dim."""
     if not input.ndim:
@@ -797,9 +899,17 @@ def chunk(input: Array, chunks: int, dim: int = 0) -> Any:
     return split_size(input, length, dim)
 
 
-@function(
-    rows=[slice_], samples=["tensor_split(randn(5), 2)", "tensor_split(randn(5,2), (1,3))"]
-)
+@function(rows=[unsafe_split], samples=["unsafe_chunk(randn(4,2), 2)[0]"])
+def unsafe_chunk(input: Array, chunks: int, dim: int = 0) -> Any:
+    """As `chunk`, but the parts are no views."""
+    n = input.shape[wrap_dim(dim, input.ndim)]
+    length = -(-n // chunks)
+    if not length:
+        return unsafe_split_with_sizes(input, (0,) * chunks, dim)
+    return unsafe_split(input, length, dim)
+
+
+@function(rows=[slice_], samples=["tensor_split(randn(5), 2)", "tensor_split(randn(5,2), (1,3))"])
 def tensor_split(input: Array, indices_or_sections: Any, dim: int = 0) -> Any:
     """A number of parts as equal as can be, or parts that begin at the given indices."""
     if not input.ndim:
@@ -896,7 +1006,9 @@ def _alias(self: Array) -> Array:
     return self[...]
 
 
-@operator(_alias, "AliasBackward0", kind="linear", view=True, public=False, samples=("randn(3)[...]",))
+@operator(
+    _alias, "AliasBackward0", kind="linear", view=True, public=False, samples=("randn(3)[...]",)
+)
 class alias:
     self = lambda g: g
 
@@ -908,19 +1020,57 @@ def _as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None 
 
 
 def _as_strided_back(g: Any, geometry: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
-    """The gradient of a strided view: added up in memory, then read as the input lies there."""
+    """The gradient of a strided view: put in memory as it lies, then read as the input lies there."""
     shape, strides, offset = geometry
+    if 0 in shape or 0 in size:
+        return new_zeros(g, shape)
     start = offset if storage_offset is None else storage_offset
-    where = positions(size, stride) + start
-    whole = positions(shape, strides) + offset
-    count = 1 + max(int(where.max()) if where.size else 0, int(whole.max()) if whole.size else 0)
-    if is_array(g):
-        memory = np.zeros(count, g.dtype)
-        np.add.at(memory, where, g)
-        return memory[whole]
-    memory = new_zeros(g, (count,))
-    memory = memory.index_add(0, wrap(where.reshape(-1)), g.reshape(-1))
-    return memory.index_select(0, wrap(whole.reshape(-1))).reshape(shape)
+    low = min(start, offset)
+    start, offset = start - low, offset - low
+    for d in reversed(range(len(size))):  # elements of one place are summed
+        if size[d] == 1:
+            g = squeeze_dim(g, d)
+        elif not stride[d]:
+            g = g.sum(d)
+    kept = [(n, s) for n, s in zip(size, stride, strict=True) if n != 1 and s]
+    size, stride = tuple(n for n, _ in kept), tuple(s for _, s in kept)
+    memory = new_zeros(g, (max(start + _extent(size, stride), offset + _extent(shape, strides)),))
+    if _overlapping(size, stride):
+        where = (positions(size, stride) + start).reshape(-1)
+        where = where if is_array(g) else wrap(where)
+        memory = memory_add(memory, where, g.reshape(-1))
+    elif is_array(g):
+        as_strided_array(memory, size, stride, start)[...] = g
+    else:
+        as_strided_size(memory, size, stride, start).copy_(g)
+    if _overlapping(shape, strides):
+        shared = np.bincount(
+            (positions(shape, strides) + offset).reshape(-1), minlength=memory.shape[0]
+        )
+        shared = np.maximum(shared, 1).astype(g.dtype if is_array(g) else g.array.dtype)
+        memory = memory / (shared if is_array(g) else wrap(shared))
+    return as_strided_size(memory, shape, strides, offset)
+
+
+def memory_add(memory: Any, where: Any, values: Any) -> Any:
+    """`values` added at positions of a vector."""
+    from gradcli.operators.indexing import index_add
+
+    return index_add(memory, 0, where, values)
+
+
+def _extent(shape: Any, strides: Any) -> int:
+    return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+
+
+def _overlapping(shape: Any, strides: Any) -> bool:
+    """True where elements of a strided view may share a place in memory."""
+    reach = 0
+    for s, n in sorted((s, n) for n, s in zip(shape, strides, strict=True) if n != 1):
+        if s <= reach:
+            return True
+        reach += s * (n - 1)
+    return False
 
 
 def positions(shape: Any, strides: Any) -> Any:
@@ -1007,6 +1157,68 @@ class view_as_complex:
     self = lambda g: view_as_real(_resolved(g))
 
 
+def _conj(self: Array) -> Array:
+    return self.conj()
+
+
+@operator(_conj, "ConjBackward0", kind="linear", public=False)
+class conj_of:
+    self = lambda g: conj(g)
+
+
+def _conj_physical(self: Array) -> Array:
+    return self.conj()
+
+
+@operator(
+    _conj_physical,
+    "ConjPhysicalBackward0",
+    kind="linear",
+    public=False,
+)
+class conj_physical_of:
+    self = lambda g: conj_physical(g)
+
+
+@function(
+    rows=[conj_of], numpy=np.conjugate, name="conj", samples=["conj(randn(2, dtype=complex128))"]
+)
+def conj_(input: Array) -> Any:
+    """The complex conjugates; a real tensor itself."""
+    if not is_complex(input):
+        return input
+    out = conj_of(input)
+    if isinstance(input, Tensor):
+        out.conjugated = not is_conj(input)
+    return out
+
+
+@function(
+    inplace=True, rows=[conj_physical_of], samples=["conj_physical(randn(2, dtype=complex128))"]
+)
+def conj_physical(input: Array) -> Any:
+    """The complex conjugates, never lazily; a real tensor itself."""
+    return conj_physical_of(input) if is_complex(input) else input
+
+
+@function(samples=["is_conj(randn(2, dtype=complex128))"])
+def is_conj(input: Array) -> bool:
+    """True for a result of `conj` that `resolve_conj` would copy."""
+    return getattr(input, "conjugated", False)
+
+
+@function(samples=["resolve_conj(randn(2, dtype=complex128))"])
+def resolve_conj(input: Array) -> Any:
+    """Itself; a copy of a result of `conj`, which is lazy in PyTorch."""
+    return input.clone() if is_conj(input) else input
+
+
+@function(samples=["resolve_neg(randn(2))"])
+def resolve_neg(input: Array) -> Any:
+    """Itself: nothing is negated lazily."""
+    return input
+
+
 @function(numpy=np.real, rows=[view_as_real], samples=["real(randn(2, dtype=complex128))"])
 def real(input: Array) -> Any:
     """The real parts; a real tensor itself."""
@@ -1014,7 +1226,7 @@ def real(input: Array) -> Any:
         return input
     if is_array(input):
         return input.real
-    pairs = view_as_real(input)
+    pairs = view_as_real(conj_(input) if is_conj(input) else input)
     return select(pairs, pairs.ndim - 1, 0)
 
 
@@ -1025,6 +1237,9 @@ def imag(input: Array) -> Any:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
     if is_array(input):
         return input.imag
+    if is_conj(input):
+        pairs = view_as_real(conj_(input))
+        return -select(pairs, pairs.ndim - 1, 1)
     pairs = view_as_real(input)
     return select(pairs, pairs.ndim - 1, 1)
 
@@ -1032,10 +1247,9 @@ def imag(input: Array) -> Any:
 def _install() -> None:
     """Give tensors the attributes that are functions of this family."""
     for name, get in {"T": numpy_t, "mT": matrix_t, "H": matrix_h, "mH": adjoint}.items():
-        setattr(Tensor, name, property(get))
-    setattr(Tensor, "real", property(real))
-    setattr(Tensor, "imag", property(imag))
-    setattr(Tensor, "alias", lambda self: alias(self))
+        tensor_property(name, get)
+    tensor_property("real", real)
+    tensor_property("imag", imag)
 
 
 _install()

@@ -12,7 +12,6 @@ from operator import index
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from gradcli.engine.tensor import wrap_dim
 
@@ -133,16 +132,7 @@ def contiguous(array: Any) -> Any:
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
-def strided(array: Any, shape: Sequence[int], strides: Sequence[int]) -> Any:
-    """A writable view with these strides in bytes, from the array's first element."""
-    return as_strided(array, tuple(shape), tuple(strides))
-
-
-def indexed(array: Any, result: Any, operands: list[Any]) -> Any:
-    """The result of indexing in the layout that PyTorch gives it; `operands` are strides by its dims."""
-    if array.flags.c_contiguous or result.ndim < 2:
-        return contiguous(result)
-    order = dense_order(result.shape, operands)
-    if order == list(reversed(range(result.ndim))):
-        return contiguous(result)
-    return laid_out(result, order)
+def fresh(array: Any) -> Any:
+    """A contiguous array whose dims of size 1 have the usual strides, too."""
+    array = contiguous(array)
+    return array.reshape(-1).reshape(array.shape) if 1 in array.shape else array

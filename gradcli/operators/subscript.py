@@ -50,30 +50,32 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
     """`input[key] = value`."""
     from gradcli.operators import inplace
 
-    if isinstance(value, str) or not isinstance(value, (Tensor, *_NUMBERS)):
-        if not isinstance(value, (np.ndarray, np.generic)):
-            kind = dtypes.TYPE_NAMES[input.dtype.name]
-            raise TypeError(f"can't assign a {type(value).__name__} to a torch.{kind}")
-        value = wrap(np.asarray(value))
+    if not isinstance(value, (Tensor, *_NUMBERS, np.generic)):
+        text = dtypes.TYPE_NAMES[input.dtype.name]
+        raise TypeError(f"can't assign a {type(value).__name__} to a torch.{text}")
+    if key is False:
+        return
     kind = type(key)
+    indices: list[Any] = []
+    part: Any = input
     if kind is int:
-        part, indices = _select(input, key, 0, 0), []
+        part = _select(input, key, 0, 0)
     elif kind is slice:
-        part, indices = _slice(input, key, 0, keep=True), []
-    elif key is None:
-        part, indices = shapes.unsqueeze(input, 0), []
+        part = _slice(input, key, 0, keep=False)
+    elif key is None or key is True:
+        part = shapes.unsqueeze(input, 0)
     elif key is Ellipsis:
-        part, indices = shapes.alias(input), []
+        pass
     else:
         part, indices = _basic(input, _as_tuple(key))
     if not isinstance(value, Tensor):
         value = _constant(value, input)
     if not indices:
-        if part is input:
-            part = shapes.alias(input)
         _copy_to(part, value)
         return
-    inplace.index_put_(part, indices, _trimmed(value, part, indices))
+    if value.ndim and value.shape[0] == 1:
+        value = _without_leading_ones(value)
+    inplace.index_put_(part, indices, value)
 
 
 _NUMBERS = (bool, int, float, complex)
@@ -83,42 +85,29 @@ def _constant(value: Any, like: Tensor) -> Tensor:
     """A number as PyTorch assigns it: cast to the tensor's dtype at once."""
     dtype = like.array.dtype
     if isinstance(value, complex) and dtype.kind != "c":
-        from gradcli.operators.inplace import C_NAMES
+        from gradcli.operators.inplace import overflow
 
-        raise RuntimeError(
-            f"value cannot be converted to type {C_NAMES[like.dtype.name]} without overflow"
-        )
+        raise overflow(dtype)
     return wrap(np.asarray(value).astype(dtype))
 
 
-def _without_leading_ones(value: Tensor, ndim: int) -> Tensor:
-    """Leading dims of size 1 dropped where the value has more dims than its place."""
+def _without_leading_ones(value: Tensor) -> Tensor:
+    """The value without its leading dims of size 1."""
     shape = tuple(value.shape)
-    start = 0
-    while len(shape) - start > ndim and shape[start] == 1:
-        start += 1
-    return shapes.view_size(value, shape[start:]) if start else value
+    start = next((i for i, n in enumerate(shape) if n != 1), len(shape))
+    return shapes.view_size(value, shape[start:])
 
 
 def _copy_to(part: Tensor, value: Tensor) -> None:
-    from gradcli.operators.inplace import copy_
+    from gradcli.operators.inplace import copy_, fill_
 
-    value = _without_leading_ones(value, part.ndim)
     shape = tuple(part.shape)
-    if tuple(value.shape) != shape:
-        value = shapes.expand_size(value, shape)
-    copy_(part, value)
-
-
-def _trimmed(value: Tensor, part: Tensor, indices: list[Any]) -> Tensor:
-    if value.ndim and value.shape[0] == 1:
-        ndim = part.array[_numpy_key(indices)].ndim
-        return _without_leading_ones(value, ndim)
-    return value
-
-
-def _numpy_key(indices: list[Any]) -> tuple[Any, ...]:
-    return tuple(slice(None) if i is None else i.array for i in indices)
+    if tuple(value.shape) == shape:
+        copy_(part, value)
+    elif not value.ndim:
+        fill_(part, value)
+    else:
+        copy_(part, shapes.expand_size(_without_leading_ones(value), shape))
 
 
 # -- the decomposition ----------------------------------------------------------------------------
@@ -126,7 +115,9 @@ def _as_tuple(key: Any) -> tuple[Any, ...]:
     if type(key) is tuple:
         return key
     if isinstance(key, list) and len(key) < 32:
-        if any(k is None or k is Ellipsis or isinstance(k, (Tensor, list, tuple, slice)) for k in key):
+        if any(
+            k is None or k is Ellipsis or isinstance(k, (Tensor, list, tuple, slice)) for k in key
+        ):
             warnings.warn(_SEQUENCE, UserWarning, stacklevel=4)
             return tuple(key)
     if isinstance(key, tuple):
@@ -244,9 +235,7 @@ def _select(input: Any, position: int, dim: int, shown: int) -> Any:
         raise IndexError(_SCALAR)
     n = shape[dim]
     if not -n <= position < n:
-        raise IndexError(
-            f"index {position} is out of bounds for dimension {shown} with size {n}"
-        )
+        raise IndexError(f"index {position} is out of bounds for dimension {shown} with size {n}")
     return shapes.select(input, dim, position)
 
 
@@ -266,9 +255,3 @@ def _bounds(key: slice) -> tuple[int, int, int]:
         raise ValueError("step must be greater than zero")
     start = 0 if key.start is None else to_int(key.start)
     return start, shapes.END if key.stop is None else to_int(key.stop), step
-
-
-def install() -> None:
-    """Give tensors their subscripts."""
-    setattr(Tensor, "__getitem__", getitem)
-    setattr(Tensor, "__setitem__", setitem)

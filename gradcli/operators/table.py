@@ -9,11 +9,9 @@ tests.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,8 +25,9 @@ Array = Any
 Arrays = Any
 Row = engine.Row
 
-FUNCTIONS: dict[str, Function] = {}
+FUNCTIONS: dict[str, Function] = {}  # of the families that are loaded
 ROWS: list[Row] = []
+PROPERTIES: dict[str, property] = {}  # attributes of tensors that are functions, as `x.T`
 CONSTANTS: dict[str, Any] = {"pi": np.pi, "inf": np.inf, "nan": np.nan} | dtypes.NAMES
 
 
@@ -41,6 +40,7 @@ class Function:
         target: Row | Callable[..., Any],
         *,
         family: str,
+        module: str = "",
         doc: str = "",
         aliases: tuple[str, ...] = (),
         method: bool = True,
@@ -49,6 +49,7 @@ class Function:
         rows: tuple[Row, ...] = (),
     ) -> None:
         self.name, self.target, self.family, self.doc = name, target, family, doc
+        self.module = module or family
         self.aliases, self.method, self.inplace = aliases, method, inplace
         self.samples = samples
         self.rows = (target,) if isinstance(target, Row) else rows
@@ -73,6 +74,8 @@ class Function:
                 shown = "input" if n == "self" else n
                 parts.append(f"{shown}={row.defaults[n]!r}" if n in row.defaults else shown)
             return f"{self.name}({', '.join(parts)})"
+        import inspect
+
         target = inspect.unwrap(self.target)
         given = [
             p.replace(annotation=inspect.Parameter.empty)
@@ -87,12 +90,17 @@ class Function:
             row = self.target
             wanted = [i for i in row.tensors if row.kinds[i] != "list"]
             return frozenset(wanted) | {row.names[i] for i in wanted} | {"input"}
-        target = inspect.unwrap(self.target)
-        found: set[int | str] = set()
-        for i, p in enumerate(inspect.signature(target).parameters.values()):
-            if p.annotation in ("Array", "Array | None"):
-                found |= {i, p.name}
-        return frozenset(found)
+        body: Any = getattr(self.target, "__wrapped__", self.target)
+        code = getattr(body, "__code__", None)
+        if code is None:  # a class, such as the legacy constructors
+            return frozenset()
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        wanted = {
+            i: n
+            for i, n in enumerate(names)
+            if body.__annotations__.get(n) in ("Array", "Array | None")
+        }
+        return frozenset(wanted) | frozenset(wanted.values())
 
     def __repr__(self) -> str:
         return f"<function {self.name} of gradcli>"
@@ -101,6 +109,9 @@ class Function:
 # -- filling the table ----------------------------------------------------------------------------
 _LARGER = {  # modules that are part of a family
     **{"products": "linalg", "einsum": "linalg", "decompositions": "linalg"},
+    **{"extrema": "reductions", "variances": "reductions", "norms": "reductions"},
+    **{"softmax": "reductions", "scans": "reductions", "sorting": "statistics"},
+    **{"differences": "statistics", "distances": "statistics"},
     **{"activations": "nn", "normalizations": "nn", "pooling": "nn", "convolution": "nn"},
 }
 
@@ -153,6 +164,7 @@ def operator(
                 name or row.name,
                 row,
                 family=_family(body.__module__),
+            module=body.__module__.rpartition(".")[2],
                 doc=row.doc,
                 aliases=tuple(aliases.split()),
                 method=method,
@@ -208,6 +220,7 @@ def function(
             name or body.__name__.rstrip("_"),
             target,
             family=_family(body.__module__),
+            module=body.__module__.rpartition(".")[2],
             doc=(body.__doc__ or "").strip(),
             aliases=tuple(aliases.split()),
             method=method,
@@ -221,40 +234,87 @@ def function(
     return decorate
 
 
+def tensor_property(name: str, get: Callable[[Any], Any]) -> None:
+    """Enter an attribute of tensors that is computed, as `x.T`."""
+    PROPERTIES[name] = property(get)
+    setattr(Tensor, name, PROPERTIES[name])
+
+
 # -- looking things up ----------------------------------------------------------------------------
 @cache
 def load() -> None:
     """Import every family: all modules beside this one."""
+    from pathlib import Path
+
     for file in sorted(Path(__file__).parent.glob("[a-z]*.py")):
-        import_module(f"{__package__}.{file.stem}")
+        if file.stem != "make_index":
+            import_module(f"{__package__}.{file.stem}")
+
+
+@cache
+def base() -> None:
+    """Import what every tensor needs: Python's operators."""
+    import_module(f"{__package__}.arithmetic")
+
+
+@cache
+def _index() -> tuple[dict[str, str], frozenset[str], frozenset[str]]:
+    """(name: family's module, methods, names with an in-place form), without loading a family.
+
+    Made ahead of time by `python -m gradcli.operators.make_index`; worked out where it is missing.
+    """
+    try:
+        from gradcli.operators import index
+    except ImportError:
+        from gradcli.operators.make_index import collect
+
+        return collect()
+    return index.MODULES, index.METHODS, index.INPLACE
+
+
+def _find(name: str) -> Function | None:
+    found = FUNCTIONS.get(name)
+    if found is None and name not in PROPERTIES:
+        base()
+        module = _index()[0].get(name)
+        if module is not None:
+            import_module(f"{__package__}.{module}")
+        inplace = name.endswith("_") and name[:-1] in _index()[0]
+        if name not in FUNCTIONS and name not in PROPERTIES and not inplace:
+            load()  # an index that is older than the table costs time, not names
+        found = FUNCTIONS.get(name)
+    return found
 
 
 def resolve(name: str) -> Any:
     """What a name of PyTorch's means: a Function, a constant, a dtype; None if nothing."""
     if name in CONSTANTS:
         return CONSTANTS[name]
-    load()
-    found = FUNCTIONS.get(name)
+    found = _find(name)
     if found is None and name.endswith("_") and (entry := _inplace_entry(name)) is not None:
         found = Function(name, _inplace_call(entry), family="inplace", method=True)
     return found
 
 
+def knows(name: str) -> bool:
+    """Whether `resolve` knows the name, found out without importing its family."""
+    modules, _, inplace = _index()
+    return name in modules or name in CONSTANTS or (name[-1:] == "_" and name[:-1] in inplace)
+
+
 def names() -> list[str]:
     """Every name that `resolve` knows."""
-    load()
-    return sorted({*FUNCTIONS, *CONSTANTS})
+    return sorted({*_index()[0], *CONSTANTS})
 
 
 def methods() -> frozenset[str]:
     """The names that can be called as `x.NAME(...)`, in-place forms included."""
-    load()
-    found = {n for n, f in FUNCTIONS.items() if f.method and "." not in n}
-    return frozenset(found | {f"{n}_" for n in found if FUNCTIONS[n].inplace})
+    _, found, inplace = _index()
+    return found | {f"{n}_" for n in inplace}
 
 
 def _inplace_entry(name: str) -> Function | None:
-    entry = FUNCTIONS.get(name[:-1])
+    entry = _find(name[:-1])
     return entry if entry is not None and entry.inplace else None
 
 
@@ -269,10 +329,11 @@ def _inplace_call(entry: Function) -> Callable[..., Any]:
     return run
 
 
-def find_method(name: str) -> Callable[..., Any] | None:
-    """The method of tensors of that name; None if there is none."""
-    load()
-    entry = FUNCTIONS.get(name)
+def find_method(name: str) -> Any:
+    """The method or property of tensors of that name; None if there is none."""
+    entry = _find(name)
+    if name in PROPERTIES:
+        return PROPERTIES[name]
     if entry is not None and entry.method:
         call = entry.call
         if isinstance(call, type(find_method)):
@@ -288,7 +349,15 @@ def find_method(name: str) -> Callable[..., Any] | None:
     return None
 
 
+def meaning(numpy_function: Any) -> Any:
+    """What a NumPy function means on tensors; None if nothing."""
+    if numpy_function not in NUMPY:
+        load()
+    return NUMPY.get(numpy_function)
+
+
 _Methods.finder = staticmethod(find_method)  # type: ignore[assignment]
+_Methods.meaning = staticmethod(meaning)  # type: ignore[assignment]
 
 
 def lift(number: Any) -> Tensor:
@@ -302,15 +371,19 @@ def is_array(value: Any) -> bool:
     return isinstance(value, (np.ndarray, np.generic))
 
 
+_OPERANDS = (Tensor, bool, int, float, complex, np.ndarray, np.generic)
+
+
+def is_operand(value: Any) -> bool:
+    """True for what may stand beside a tensor in an operation."""
+    return isinstance(value, _OPERANDS) or hasattr(value, "__operator__")
+
+
 def binary_method(row: Row) -> Callable[..., Any]:
     """The row as a Python operator's method: NotImplemented for operands it does not take."""
 
     def unusual(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for a in args:
-            if not isinstance(a, (Tensor, bool, int, float, complex, np.ndarray, np.generic)):
-                if not hasattr(a, "__operator__"):
-                    return NotImplemented
-        return row.general(args, kwargs)
+        return row.general(args, kwargs) if all(map(is_operand, args)) else NotImplemented
 
     return compiled.call(row, unusual)
 

@@ -64,4 +64,7 @@ if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for name, argv in CASES.items():
         for form, run in FORMS.items():
-            (FOLDER / f"{name}.{form}.txt").write_text(run(argv), encoding="utf-8")
+            text = run(argv)
+            if "fault in gradcli" in text:
+                raise SystemExit(f"{name}: {text}")
+            (FOLDER / f"{name}.{form}.txt").write_text(text, encoding="utf-8")

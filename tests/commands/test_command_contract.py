@@ -14,7 +14,8 @@ import pytest
 from click.testing import CliRunner
 from terminal import GRADCLI, environment, in_terminal, piped
 
-from gradcli.cli import COMMANDS, main
+from gradcli.cli import main
+from gradcli.commands import COMMANDS
 from gradcli.version import __version__
 
 MAIN_JOB = ["grad", "2*dot(x,x)", "--x", "0,1,2,3"]

@@ -77,7 +77,7 @@ def test_the_readme_begins_with_two_commands():
 
 
 def test_every_command_is_in_the_readme():
-    from gradcli.cli import COMMANDS
+    from gradcli.commands import COMMANDS
 
     for command in COMMANDS:
         assert re.search(rf"\*\*`{command}[ `]", README), command

@@ -67,6 +67,7 @@ def ask(code: str, torch: Any) -> list[str]:
     reset(torch)
     with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(out):
         warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module="gradcli")
         try:
             exec(compile(code, "<snippet>", "exec"), {"torch": torch, "__name__": "snippet"})
         except Exception as err:  # what a snippet ends with is part of its answer

@@ -70,8 +70,12 @@ def _node(n: Any) -> Any:
             return ("augmented", _BINARY[type(n.op)], _stored(_node(n.target)), _node(n.value))
         case ast.Lambda():
             return ("lambda", _parameters(n.args), _node(n.body))
+        case ast.NamedExpr():
+            return ("walrus", _node(n.target), _node(n.value))
         case ast.FunctionDef():
-            return ("function", n.name, _parameters(n.args), _block(n.body))
+            notes = tuple(_node(a.annotation) for a in n.args.args if a.annotation)
+            returns = n.returns and _node(n.returns)
+            return ("function", n.name, _parameters(n.args), notes, returns, _block(n.body))
         case ast.Return():
             return ("return", n.value and _node(n.value))
         case ast.If():
@@ -177,8 +181,13 @@ def _ours(kind: str, meaning: Any, c: list[Any]) -> Any:
         return (kind, c[0][1], c[1])
     if kind == "lambda":
         return ("lambda", _our_parameters(c[:-1]), c[-1])
-    if kind == "function":
-        return ("function", c[0][1], _our_parameters(c[1:-1]), c[-1])
+    if kind in ("annotated", "annotated_default"):
+        note = ("name", c[1][1]) if c[1][0] == "target" else c[1]
+        return ("parameter", c[0][1], c[2] if len(c) > 2 else None, note)
+    if kind in ("function", "function_annotated"):
+        returns = c.pop(-2) if kind == "function_annotated" else None
+        notes = tuple(p[3] for p in c[1:-1] if len(p) > 3)
+        return ("function", c[0][1], _our_parameters(c[1:-1]), notes, returns, c[-1])
     if kind in ("return", "return_nothing"):
         return ("return", c[0] if c else None)
     if kind in ("if", "if_else"):
@@ -226,5 +235,5 @@ def _pieces(side: Any) -> list[Any]:
 def _our_parameters(c: list[Any]) -> Any:
     return (
         tuple(p[1] for p in c),
-        tuple(p[2] for p in c if p[0] == "parameter_default"),
+        tuple(p[2] for p in c if len(p) > 2 and p[2] is not None),
     )

@@ -86,8 +86,8 @@ def _kind(text: str) -> str:
 def _check(kind: str, text: str) -> None:
     """What the grammar leaves to tokens.py."""
     try:
-        if kind in ("NAME", "NAME_EQ"):
-            tk.name(text.rstrip("= \t\f"))
+        if kind in ("NAME", "NAME_EQ", "NAME_WALRUS"):
+            tk.name(text.rstrip("=: \t\f"))
         elif kind == "ATTRIBUTE":
             tk.name(text[1:].lstrip())
         elif kind == "NUMBER" and text not in tk.WORDS:
@@ -125,7 +125,7 @@ def _rows_of(parsed: lark.Tree[Token]) -> list[Row]:
             waiting.append((node, True))
             waiting.extend((child, False) for child in reversed(node.children))
             continue
-        do, kind, extra = tree.ALIASES.get(str(node.data), (tree.KEEP, 0, 0))
+        do, kind, extra = tree.aliases().get(str(node.data), (tree.KEEP, 0, 0))
         if do == tree.KEEP or do == tree.TARGET:
             continue
         if do == tree.ONE:
@@ -147,8 +147,8 @@ def _rows_of(parsed: lark.Tree[Token]) -> list[Row]:
 
 def _meaning(token: Token) -> Any:
     text = str(token)
-    if token.type in ("NAME", "NAME_EQ"):
-        return tk.name(text.rstrip("= \t\f"))
+    if token.type in ("NAME", "NAME_EQ", "NAME_WALRUS"):
+        return tk.name(text.rstrip("=: \t\f"))
     if token.type == "ATTRIBUTE":
         return tk.name(text[1:].lstrip())
     if token.type == "NUMBER":

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (tables of cases)
 """Random programs of the language, for hypothesis."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (tables of cases)
 """What refused texts are told: golden text, one block a case in refused.txt.
 
 `REWRITE=1 pytest tests/language/test_errors.py` writes the file anew; read the difference.
@@ -61,7 +62,18 @@ def test_refusals_are_explained() -> None:
 @pytest.mark.parametrize("source", REFUSED)
 def test_no_internal_names_reach_the_user(source: str) -> None:
     text = told(source)
-    for word in ("NAME_EQ", "NEWLINE", "INDENT", "DEDENT", "FORMAT_", "$END", "__ANON", "LALR", "\0", "Token"):
+    for word in (
+        "NAME_EQ",
+        "NEWLINE",
+        "INDENT",
+        "DEDENT",
+        "FORMAT_",
+        "$END",
+        "__ANON",
+        "LALR",
+        "\0",
+        "Token",
+    ):
         assert word not in text.replace(source, "")
 
 

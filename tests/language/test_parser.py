@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (tables of cases)
 """The driver builds the tree that Python's parser builds, and what lark builds from the same grammar."""
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from gradcli.language import parser as driver
 from gradcli.language.compile_grammar import build, grammar_path, render
 from tests.language import ast_oracle, lark_oracle, strategies
 
+WALRUS = [
+    "(y := x + 1)", "f(y:=1)", "if (n := f()) > 3: n", "while x := y: x", "f'{x:=5}'", "f'{(x:=5)}'",
+    "def f(a: b, c: d.e = 1, g: h=2) -> i:\n  return a", "def f(x: torch.Tensor): pass",
+]  # fmt: skip
 ACCEPTED = [
+    *WALRUS,
     "-x**2", "2**-1", "2**3**2", "a if b else c if d else e", "not a == b", "a < b < c", "(a < b) < c",
     "a or b and not c", "(a or b) or c", "x[1:, ::2, ..., None]", "x[:]", "x[::]", "x[1:2:3]", "x[:,]",
     "f(a, b, c=1, d=2,)", "f(x,)", "f()", "a.b.c(d)[e].f", "(1,)", "()", "1,",

@@ -136,8 +136,29 @@ def test_memory_is_shared_or_copied():
     x = torch.tensor([1.0])
     assert torch.as_tensor(x) is x and torch.asarray(x, copy=True) is not x
     y = torch.FloatTensor(x)
-    y.fill_(3)
-    assert x.item() == 3
+    y.uniform_()
+    assert x.item() == y.item() < 1
+
+
+def test_asarray_shares_copies_and_detaches():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    assert torch.asarray(x) is x
+    assert torch.asarray(x * 1).grad_fn is not None
+    assert torch.asarray(x * 1, requires_grad=False).is_leaf
+    assert torch.asarray([1.0], requires_grad=True).requires_grad
+    with pytest.raises(ValueError, match="alias tensor with dtype 'Double' into dtype 'Float'"):
+        torch.asarray(np.ones(2), dtype=torch.float32, copy=False)
+    with pytest.raises(ValueError, match="can't alias arbitrary sequence"):
+        torch.asarray([1], copy=False)
+
+
+def test_signatures_are_readable():
+    from gradcli.operators.table import resolve
+
+    for name in ("zeros", "tensor", "FloatTensor", "new_zeros", "arange", "uniform_"):
+        assert resolve(name).signature.startswith(f"{name}(")
+    assert "named" not in resolve("zeros").signature
+    assert resolve("arange").signature.startswith("arange(start, end, step, *, dtype=None")
 
 
 def test_new_tensors_keep_the_layout_of_the_old():

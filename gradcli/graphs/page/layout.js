@@ -1,5 +1,4 @@
-"use strict";
-// A layered layout, as gradcli/graphs/layers.py has it: layers by longest path, bends for edges that
+// A layered layout, as layers.py has it: layers by longest path, bends for edges that
 // pass layers, an order by barycentres, places by least squares under that order.
 const Layered = (() => {
   const LONGEST_EDGE = 4, GAP = 26, LAYER_GAP = 50, BEND = 10, SWEEPS = 6, ROUNDS = 10;

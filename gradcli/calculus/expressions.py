@@ -1,0 +1,156 @@
+"""Expressions as data: names, numbers, sums, products of powers, and calls.
+
+Every expression exists once (equal ones are the same object), so sharing is identity and a whole
+derivative is a graph without copies. An expression's shape may be smaller than that of the value it
+stands for, where that is the same along a dimension: `1` stands for ones of any shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from gradcli.calculus.numbers import ONE, Number
+
+Shape = tuple[int, ...]
+
+
+class Expression:
+    """One node.
+
+    op: "name", "number", "array", "sum", "product" or "call". data: the name; the Number; the array;
+    the coefficients of the terms and the constant; the coefficient and the exponents of the factors;
+    the function's name and its options.
+    """
+
+    __slots__ = ("__weakref__", "args", "data", "op", "position", "shape", "weight")
+
+    def __init__(
+        self, op: str, args: tuple[Expression, ...], data: Any, shape: Shape, position: int
+    ) -> None:
+        self.op, self.args, self.data, self.shape = op, args, data, shape
+        # The place in the source of the last variable that it reads: factors stand in that order.
+        self.position = position
+        self.weight = 1 + sum(a.weight for a in exponents_and(self))
+
+    def __repr__(self) -> str:
+        from gradcli.calculus.text import to_text
+
+        return to_text(self)
+
+
+def exponents_and(expression: Expression) -> Iterator[Expression]:
+    """Everything that an expression is made of: arguments, and exponents that are expressions."""
+    yield from expression.args
+    if expression.op == "product":
+        for e in expression.data[1]:
+            if isinstance(e, Expression):
+                yield e
+
+
+_known: WeakValueDictionary[Any, Expression] = WeakValueDictionary()
+
+
+def make(
+    op: str, args: tuple[Expression, ...], data: Any, shape: Shape, key: Any = None
+) -> Expression:
+    """The one expression of these parts."""
+    if key is None:
+        key = (op, tuple(map(id, args)), data, shape)
+    found = _known.get(key)
+    if found is None:
+        position = max((a.position for a in args), default=-1)
+        if op == "product":
+            position = max(
+                [position, *(e.position for e in data[1] if isinstance(e, Expression))]
+            )
+        found = _known[key] = Expression(op, args, data, shape, position)
+    return found
+
+
+def name(word: str, shape: Shape, position: int) -> Expression:
+    """A variable."""
+    key = ("name", word, shape, position)
+    found = _known.get(key)
+    if found is None:
+        found = _known[key] = Expression("name", (), word, shape, position)
+    return found
+
+
+def number(value: Any) -> Expression:
+    """A constant."""
+    n = Number.of(value)
+    return make("number", (), n, (), ("number", n, type(n.value), n.decimal))
+
+
+def array(value: Any) -> Expression:
+    """A constant array, spelled out where it is printed."""
+    value = np.asarray(value)
+    return make("array", (), value, value.shape, ("array", id(value)))
+
+
+def call(
+    function: str,
+    args: Sequence[Expression],
+    shape: Shape,
+    options: Iterable[tuple[str, Any]] = (),
+) -> Expression:
+    """A function of the language applied to expressions."""
+    given = tuple(options)
+    key = ("call", function, tuple(map(id, args)), repr(given), shape)
+    return make("call", tuple(args), (function, given), shape, key)
+
+
+def is_call(expression: Expression, *functions: str) -> bool:
+    """Whether it is a call of one of these functions."""
+    return expression.op == "call" and expression.data[0] in functions
+
+
+def value_of(expression: Expression) -> Number | None:
+    """The number that a constant is; None for anything else."""
+    return expression.data if expression.op == "number" else None
+
+
+def is_number(expression: Expression, value: int) -> bool:
+    """Whether it is this constant."""
+    n = value_of(expression)
+    return n is not None and n.value == value
+
+
+def broadcast(shapes: Iterable[Shape]) -> Shape:
+    """The shape of an elementwise result."""
+    total: Shape = ()
+    for shape in shapes:
+        if shape != total and shape:
+            total = np.broadcast_shapes(total, shape) if total else shape
+    return total
+
+
+def order(roots: Iterable[Expression]) -> list[Expression]:
+    """Every expression that the roots are made of, parts before what uses them."""
+    found: list[Expression] = []
+    seen: set[int] = set()
+    stack: list[tuple[Expression, bool]] = [(r, False) for r in reversed(list(roots))]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            found.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((a, False) for a in reversed(list(exponents_and(node))))
+    return found
+
+
+def sort_key(factor: Expression) -> tuple[int, int, int]:
+    """Where a factor stands in a product: constants, then as its variables stand in the source."""
+    rank = {"number": 0, "name": 1, "call": 2}.get(factor.op, 3)
+    if factor.op == "call" and factor.data[0] in ("select", "slice", "index", "T"):
+        rank = 1
+    return (factor.position, rank, factor.weight)
+
+
+__all__ = ["ONE", "Expression", "Number", "call", "is_call", "make", "name", "number", "order"]

@@ -1,0 +1,153 @@
+"""Exact numbers of expressions: rationals as long as they are rationals, decimals as they were written."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+Exact = Fraction | float | complex
+
+_LARGEST = 10**40  # a fraction with more digits than this becomes a float
+
+
+class Number:
+    """A constant: a fraction, exact; inf, nan and complex numbers as Python has them.
+
+    decimal: whether a decimal point took part in it, so that it is printed with one.
+    """
+
+    __slots__ = ("decimal", "value")
+
+    def __init__(self, value: Exact, decimal: bool = False) -> None:
+        if isinstance(value, Fraction) and max(abs(value.numerator), value.denominator) > _LARGEST:
+            number = _float(value)
+            value, decimal = (_fraction(number), True) if math.isfinite(number) else (number, True)
+        self.value: Exact = value
+        self.decimal = decimal
+
+    @classmethod
+    def of(cls, value: Any) -> Number:
+        """The number that a Python or NumPy number means: 0.1 is one tenth."""
+        if isinstance(value, Number):
+            return value
+        if isinstance(value, Fraction):
+            return cls(value)
+        plain = value.item() if hasattr(value, "item") else value
+        if isinstance(plain, complex):
+            return cls.of(plain.real) if plain.imag == 0 else cls(plain)
+        if isinstance(plain, (bool, int)):
+            return cls(Fraction(int(plain)))
+        if not math.isfinite(plain):
+            return cls(plain)
+        text = str(value) if getattr(value, "itemsize", 8) < 8 else repr(plain)
+        fraction = Fraction(Decimal(text))
+        return cls(fraction, fraction.denominator != 1)
+
+    # -- what it is -------------------------------------------------------------------------------
+    @property
+    def exact(self) -> bool:
+        """Whether it is a fraction."""
+        return isinstance(self.value, Fraction)
+
+    @property
+    def integer(self) -> int | None:
+        """The integer that it is, or None."""
+        v = self.value
+        return v.numerator if isinstance(v, Fraction) and v.denominator == 1 else None
+
+    @property
+    def negative(self) -> bool:
+        """Whether a minus sign stands before it."""
+        if isinstance(self.value, complex):
+            return self.value.real < 0 or (self.value.real == 0 and self.value.imag < 0)
+        return self.value < 0
+
+    def python(self) -> Any:
+        """The number as Python has it: int, float or complex."""
+        if isinstance(self.value, Fraction):
+            return self.value.numerator if self.integer is not None else _float(self.value)
+        return self.value
+
+    # -- arithmetic -------------------------------------------------------------------------------
+    def __add__(self, other: Number) -> Number:
+        a, b = _pair(self, other)
+        return Number(a + b, self.decimal or other.decimal)
+
+    def __mul__(self, other: Number) -> Number:
+        a, b = _pair(self, other)
+        return Number(a * b, self.decimal or other.decimal)
+
+    def __neg__(self) -> Number:
+        return Number(-self.value, self.decimal)
+
+    def __sub__(self, other: Number) -> Number:
+        return self + -other
+
+    def power(self, exponent: Number) -> Number | None:
+        """The power, where it is exact: integer exponents, and roots that come out."""
+        base, n = self.value, exponent.value
+        if not isinstance(base, Fraction) or not isinstance(n, Fraction):
+            return None
+        if base == 0:
+            return self if n > 0 else (ONE if n == 0 else None)
+        decimal = self.decimal
+        if n.denominator != 1:
+            root = _root(base, n.denominator)
+            if root is None:
+                return None
+            base, n = root, Fraction(n.numerator)
+        if abs(n.numerator) * max(base.numerator.bit_length(), base.denominator.bit_length()) > 200:
+            return None
+        return Number(base**n.numerator, decimal)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Number):
+            return NotImplemented
+        a, b = self.value, other.value
+        return a == b or (a != a and b != b)
+
+    def __hash__(self) -> int:
+        return hash(self.value) if self.value == self.value else 0
+
+    def __repr__(self) -> str:
+        return f"Number({self.value})"
+
+
+def _pair(a: Number, b: Number) -> tuple[Any, Any]:
+    x, y = a.value, b.value
+    if isinstance(x, Fraction) == isinstance(y, Fraction):
+        return x, y
+    return (
+        _float(x) if isinstance(x, Fraction) else x,
+        _float(y) if isinstance(y, Fraction) else y,
+    )
+
+
+def _float(value: Fraction) -> float:
+    try:
+        return value.numerator / value.denominator
+    except OverflowError:
+        return math.copysign(math.inf, value.numerator)
+
+
+def _fraction(value: float) -> Fraction:
+    return Fraction(Decimal(repr(value)))
+
+
+def _root(value: Fraction, degree: int) -> Fraction | None:
+    if value < 0 or degree > 6:
+        return None
+    parts = []
+    for part in (value.numerator, value.denominator):
+        found = round(part ** (1 / degree)) if part < 1 << 100 else 0
+        if found**degree != part:
+            return None
+        parts.append(found)
+    return Fraction(*parts)
+
+
+ZERO, ONE, MINUS_ONE = Number(Fraction(0)), Number(Fraction(1)), Number(Fraction(-1))
+
+__all__ = ["MINUS_ONE", "ONE", "ZERO", "Number"]

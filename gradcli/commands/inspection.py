@@ -1,0 +1,78 @@
+"""What the graph inspector (gradcli.graphs) sees of an evaluation: its graph, its passes, its anomalies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradcli.commands.evaluation import Evaluation, evaluate
+
+if TYPE_CHECKING:
+    from gradcli.commands.options import Request
+    from gradcli.graphs import Graph, Trace
+
+Values = dict[Any, Any]
+
+
+def evaluate_watched(
+    ctx: click.Context, request: Request, watched: bool
+) -> tuple[Evaluation, Values | None]:
+    """Evaluate; with `watched` also keep the result of every node."""
+    if not watched:
+        return evaluate(ctx, request), None
+    from gradcli.graphs import watching
+
+    with watching() as values:
+        return evaluate(ctx, request), values
+
+
+def graph_of(evaluation: Evaluation, tensors: Any, values: Values | None = None) -> Graph:
+    """The backward graph of tensors of an evaluation, with the names of its tensors."""
+    from gradcli.graphs import inspect
+
+    found = {**evaluation.names, **evaluation.variables}
+    names = {name: tensor for name, tensor in found.items() if hasattr(tensor, "requires_grad")}
+    return inspect(tensors, source=evaluation.request.source, names=names, values=values)
+
+
+def observed(
+    run: Callable[[], None],
+    evaluation: Evaluation,
+    *,
+    trace: bool,
+    anomalies: bool,
+    values: Values | None,
+) -> Trace | None:
+    """Run backward passes; give what happened if `trace`, raise the first anomaly if `anomalies`."""
+    if not trace and not anomalies:
+        run()
+        return None
+    from gradcli.graphs import tracing
+
+    graph = graph_of(evaluation, evaluation.value, values) if anomalies else None
+    with tracing(evaluation.request.source, check=anomalies) as found:
+        run()
+    if graph is not None:
+        _raise_anomaly(evaluation, graph, values, found)
+    return found if trace else None
+
+
+def _raise_anomaly(
+    evaluation: Evaluation, graph: Graph, values: Values | None, trace: Trace
+) -> None:
+    from gradcli.graphs import find_anomaly
+    from gradcli.language.errors import LanguageError
+
+    found = find_anomaly(graph, values=values, recorder=trace.recorder)
+    if found is not None:
+        raise LanguageError(
+            found.message,
+            kind="anomaly",
+            source=evaluation.request.source,
+            span=found.span,
+            hint=found.remedy or None,
+            notes=tuple(f"{name} = {text}" for name, text in found.inputs.items()),
+            usage=False,
+        )

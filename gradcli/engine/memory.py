@@ -1,0 +1,43 @@
+"""The memory behind an array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+
+def memory_of(array: Any) -> Any:
+    """The array that owns the memory that `array` is a view of."""
+    while True:
+        base = array.base
+        if isinstance(base, np.ndarray):
+            array = base
+        elif isinstance(inner := getattr(base, "base", None), np.ndarray):  # made by as_strided
+            array = inner
+        else:
+            return array
+
+
+def buffer_of(array: Any) -> Any:
+    """The memory behind `array`, with its dims in the order in which they lie there."""
+    root = memory_of(array)
+    if root.flags.c_contiguous:
+        return root
+    return root.transpose(sorted(range(root.ndim), key=lambda d: -root.strides[d]))
+
+
+def strided_view(array: Any, shape: Any, strides: Any) -> Any:
+    """A writable view with the given strides in bytes, from the first element of `array`."""
+    if array.size:
+        root = buffer_of(array)
+        start = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+        try:
+            return np.ndarray(tuple(shape), array.dtype, root, start, tuple(strides))
+        except (TypeError, ValueError):  # somebody else's memory, with gaps
+            pass
+    return as_strided(array, tuple(shape), tuple(strides))
+
+
+__all__ = ["buffer_of", "memory_of", "strided_view"]

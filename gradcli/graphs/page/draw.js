@@ -1,0 +1,164 @@
+// Drawing: cards, chips, wires.
+const pen = document.createElement("canvas").getContext("2d");
+const SANS = '13px ui-sans-serif, system-ui, "Segoe UI", Helvetica, Arial, sans-serif';
+const MONO = "11px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace";
+const widths = new Map();
+
+function measure(text, font, weight = "") {
+  const key = `${weight}${font[1]}${text}`;
+  if (!widths.has(key)) {
+    pen.font = `${weight} ${font}`;
+    widths.set(key, pen.measureText(text).width);
+  }
+  return widths.get(key);
+}
+
+function element(name, attributes = {}, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+function words(item) {
+  if (item.kind === "none") return { title: "", lines: ["None"] };
+  if (item.kind === "chain") return { title: `⋮ ${chainText(item.chain)}`, lines: data.grads ? [""] : [] };
+  const node = nodes[item.id];
+  const piece = node.variable ? "" : short(node.source || "", 34);
+  const shape = node.plain_dtype ? node.shape : `${node.shape} ${node.dtype}`;
+  const lines = [`${shape}${piece ? `  ${piece}` : ""}`];
+  if (data.grads || node.value !== null) lines.push("");
+  return { title: node.name, name: node.variable || node.label, lines };
+}
+
+function short(text, width) {
+  if (text.length <= width) return text;
+  const half = (width - 1) >> 1;
+  return `${text.slice(0, half)}…${text.slice(text.length - half)}`;
+}
+
+// The last line: the value, and the gradient once it has come.
+function lastWidth(item) {
+  if (item.kind === "none") return 0;
+  const ids = item.kind === "chain" ? item.chain.hidden.slice(0, 50) : [item.id];
+  return ids.reduce((most, i) => Math.max(most, measure(valueText(item, i) + (data.grads ? gradText(nodes[i].grad) : ""), MONO)), 0);
+}
+
+const valueText = (item, i) => (item.kind === "chain" || nodes[i].value === null ? "" : `= ${short(nodes[i].value, 24)}   `);
+const gradText = (grad) => `grad ${grad === null ? "None" : short(grad, 24)}`;
+
+function sizeOf(item) {
+  if (item.kind === "none") return { width: NONE_WIDTH, height: 24 };
+  const said = words(item);
+  let width = measure(said.title, SANS, "600") + (said.name ? 9 + measure(said.name, SANS, "700") : 0);
+  for (const line of said.lines) width = Math.max(width, measure(line, MONO));
+  width = Math.max(width, lastWidth(item), 70);
+  return { width: width + 2 * PAD, height: 22 + 18 + LINE * said.lines.length };
+}
+
+function draw() {
+  const { items, wires } = unfold();
+  const keys = [...items.keys()], at = new Map(keys.map((key, i) => [key, i]));
+  const boxes = keys.map((key) => sizeOf(items.get(key)));
+  for (const wire of wires) {
+    [wire.source, wire.target] = [at.get(wire.from), at.get(wire.to)];
+    wire.farWidth = measure(farText(items.get(wire.to)), MONO) + 18;
+  }
+  const found = Layered.layout(boxes, wires);
+  keys.forEach((key, i) => (items.get(key).box = boxes[i]));
+  Object.assign(drawn, { items, wires, owner: owners(items), width: found.width, height: found.height });
+  drawn.layers = found.layers.map((layer) => layer.filter((i) => i < keys.length && keys[i][0] !== "x").map((i) => keys[i]));
+  const lines = element("g"), cards = element("g"), labels = element("g");
+  wires.forEach((wire) => drawWire(wire, lines, labels, cards));
+  for (const item of items.values()) cards.append(drawItem(item));
+  view.replaceChildren(lines, labels, cards);
+  drawn.wiresOf = new Map();
+  for (const wire of wires) {
+    if (!drawn.wiresOf.has(wire.node)) drawn.wiresOf.set(wire.node, []);
+    drawn.wiresOf.get(wire.node).push(wire);
+  }
+  cull();
+  showStep(true);
+  showLit();
+  showFound();
+  focusable();
+}
+
+function drawWire(wire, lines, labels, cards) {
+  wire.path = element("path", { class: "wire", d: Layered.curve(wire.points) });
+  lines.append(wire.path);
+  const [x, y] = wire.points[0];
+  if (wire.output) lines.append(element("text", { class: "small", x: x + 6, y: y + 13 }, `output ${wire.output}`));
+  wire.label = element("g", { class: "label" });
+  labels.append(wire.label);
+  if (wire.end) cards.append((wire.chip = drawFar(wire)));
+}
+
+function farText(item) {
+  if (item.kind !== "node") return "↑ ⋮";
+  const node = nodes[item.id], name = node.variable || node.label;
+  return name ? `↑ ${short(name, FAR_TEXT)}` : `↑ ${node.name.split("Backward")[0]} #${item.id}`;
+}
+
+function drawFar(wire) {
+  const item = drawn.items.get(wire.to), { x, y, width, height } = wire.end;
+  const name = item.kind === "chain" ? chainText(item.chain) : titleOf(nodes[item.id]);
+  const chip = element("g", { class: "node far", role: "link", "aria-label": `reference to ${name}`, "data-to": wire.to });
+  chip.append(
+    element("rect", { class: "card", x: x - width / 2, y: y - height / 2, width, height, rx: 7 }),
+    element("text", { class: "small", x, y: y + 4, "text-anchor": "middle" }, farText(item)),
+    element("title", {}, `goes to ${name}`),
+  );
+  return chip;
+}
+
+function drawItem(item) {
+  const { x, y, width, height } = item.box, left = x - width / 2, top = y - height / 2;
+  const said = words(item);
+  if (item.kind === "none") {
+    return item.card = element("g", { class: "none" },
+      element("rect", { class: "card", x: left, y: top, width, height, rx: 7 }),
+      element("text", { class: "small", x, y: y + 4, "text-anchor": "middle" }, "None"),
+      element("title", {}, "this input needs no gradient"));
+  }
+  const node = item.kind === "node" ? nodes[item.id] : null;
+  const kind = !node ? "chain" : node.variable !== null || node.leaf ? "leaf" : said.name ? "named" : "";
+  const card = element("g", { class: `node ${kind}`, "data-key": item.key, role: "button", tabindex: -1, "aria-label": spoken(item) });
+  const title = element("text", { class: "title", x: left + PAD, y: top + 23 }, said.title);
+  if (said.name) title.append(element("tspan", { class: "name", dx: 8 }, said.name));
+  card.append(element("rect", { class: "card", x: left, y: top, width, height, rx: 9 }), title);
+  said.lines.forEach((line, k) => {
+    const text = element("text", { class: "small", x: left + PAD, y: top + 41 + LINE * k }, line);
+    if (line === "") {
+      item.grad = element("tspan", { class: "grad" });
+      text.append(node ? valueText(item, item.id) : "", item.grad);
+    }
+    card.append(text);
+  });
+  if (foldable(item)) card.append(drawFold(item, x, y + height / 2));
+  item.card = card;
+  return card;
+}
+
+const foldable = (item) => item.kind === "chain" || (item.kind === "node" && inputs[item.id].length > 0 && !roots.includes(item.id)) || (item.kind === "node" && closed(item.id));
+
+function drawFold(item, x, y) {
+  const shut = item.kind === "chain" || closed(item.id);
+  const text = shut ? (item.below ? `+${item.below}` : "+") : "−";
+  const sign = element("g", { class: "fold", "data-fold": item.key });
+  if (!shut) sign.classList.add("open");
+  const radius = Math.max(8, text.length * 3.6 + 3);
+  sign.append(element("circle", { cx: x, cy: y, r: 8 }), element("text", { x, y: y + 4 }, text));
+  if (text.length > 1) sign.firstChild.replaceWith(element("rect", { class: "pill", x: x - radius, y: y - 8, width: 2 * radius, height: 16, rx: 8, fill: "var(--card)", stroke: "var(--rim)" }));
+  return sign;
+}
+
+function spoken(item) {
+  if (item.kind === "chain") return `folded chain, ${chainText(item.chain)}`;
+  const node = nodes[item.id];
+  const to = node.next.map((edge) => (edge ? titleOf(nodes[edge[0]]) : "None"));
+  return [
+    titleOf(node), `shape ${node.shape}`, node.variable ? "" : node.source && `from ${node.source}`,
+    to.length ? `inputs ${to.join(", ")}` : "leaf", closed(item.id) ? "folded" : "",
+  ].filter(Boolean).join(", ");
+}

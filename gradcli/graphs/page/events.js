@@ -1,0 +1,145 @@
+// Pointers, keys, controls.
+function pointers() {
+  let drag = null;
+  graph.addEventListener("pointerdown", (event) => {
+    if (event.button === 0) drag = { x: event.clientX - state.x, y: event.clientY - state.y, moved: false, id: event.pointerId };
+  });
+  graph.addEventListener("pointermove", (event) => {
+    if (!drag) return;
+    const x = event.clientX - drag.x, y = event.clientY - drag.y;
+    if (!drag.moved && Math.hypot(x - state.x, y - state.y) < 4) return;
+    if (!drag.moved) graph.setPointerCapture(drag.id);
+    drag.moved = true;
+    graph.classList.add("dragging");
+    move(x, y);
+  });
+  const end = () => {
+    // A click follows a drag at once; it must not select anything.
+    if (drag?.moved) addEventListener("click", (event) => event.stopPropagation(), { capture: true, once: true });
+    drag = null;
+    graph.classList.remove("dragging");
+  };
+  graph.addEventListener("pointerup", end);
+  graph.addEventListener("pointercancel", end);
+  graph.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    const at = graph.getBoundingClientRect(), unit = event.deltaMode ? 16 : 1;
+    if (event.ctrlKey || event.metaKey) zoom(Math.exp(-event.deltaY * unit * 0.004), event.clientX - at.left, event.clientY - at.top);
+    else move(state.x - event.deltaX * unit, state.y - event.deltaY * unit);
+  }, { passive: false });
+  graph.addEventListener("click", (event) => {
+    const fold = event.target.closest("[data-fold]"), far = event.target.closest("[data-to]");
+    if (fold) toggle(fold.dataset.fold);
+    else if (far) select(far.dataset.to, { focus: true, center: true });
+    else select(itemAt(event.target), { focus: true });
+  });
+  graph.addEventListener("dblclick", (event) => toggle(itemAt(event.target)));
+  graph.addEventListener("pointerover", (event) => {
+    if (drag) return;
+    const key = itemAt(event.target);
+    if (key === state.hovered) return;
+    state.hovered = key;
+    showLit();
+    showPanel(idOf(key ?? state.selected ?? (state.step ? drawn.owner.get(steps[state.step - 1].node) : null)));
+  });
+  graph.addEventListener("pointerleave", () => {
+    state.hovered = null;
+    showLit();
+    showPanel(idOf(state.selected));
+  });
+  graph.addEventListener("focusin", (event) => {
+    const key = itemAt(event.target);
+    if (key && key !== state.selected) select(key);
+  });
+}
+
+function press(name) {
+  state[name] = !state[name];
+  if (name === "chains" && state.chains) chains.forEach((chain) => (chain.open = false));
+  $(name).setAttribute("aria-pressed", state[name]);
+  draw();
+  fit(0.35);
+}
+
+function unfoldAll() {
+  state.folded.clear();
+  state.depth = Infinity;
+  $("depth").value = "";
+  state.chains = state.shared = false;
+  for (const name of ["chains", "shared"]) $(name).setAttribute("aria-pressed", "false");
+  draw();
+  fit(0.35);
+}
+
+function theme() {
+  const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  document.documentElement.dataset.theme = dark ? "light" : "dark";
+}
+
+const keys = {
+  n: () => go(state.step + 1), b: () => go(state.step - 1), p: play, t: () => $("text").showModal(),
+  "?": () => $("help").showModal(), "/": () => $("find").focus(), c: () => press("chains"), s: () => press("shared"),
+  u: unfoldAll, "+": () => zoom(1.25), "=": () => zoom(1.25), "-": () => zoom(0.8), 0: () => fit(),
+  f: () => toggle(state.selected), Escape: () => select(null),
+  ArrowDown: "down", ArrowUp: "up", ArrowLeft: "left", ArrowRight: "right",
+};
+
+function keyboard() {
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+    const typing = event.target.matches("input, select, textarea"), action = keys[event.key];
+    if (typing) {
+      if (event.key === "Escape") event.target.blur();
+      return;
+    }
+    if (typeof action === "string") {
+      const key = state.selected ?? (roots.length ? keyOf(roots[0]) : null);
+      const to = state.selected === null ? key : neighbour(key, action);
+      if (to) select(to, { focus: true, center: true });
+    } else if (action) action();
+    else return;
+    event.preventDefault();
+  });
+  graph.addEventListener("keydown", (event) => {
+    const key = itemAt(event.target);
+    if ((event.key === "Enter" || event.key === " ") && key) {
+      event.preventDefault();
+      if (key[0] === "c") toggle(key);
+      else select(key);
+    }
+  });
+}
+
+function controls() {
+  const on = (id, action, event = "click") => $(id).addEventListener(event, action);
+  on("zoom-in", () => zoom(1.25));
+  on("zoom-out", () => zoom(0.8));
+  on("fit", () => fit());
+  on("chains", () => press("chains"));
+  on("shared", () => press("shared"));
+  on("unfold", unfoldAll);
+  on("depth", () => {
+    state.depth = $("depth").value === "" ? Infinity : +$("depth").value;
+    state.opened.clear();
+    draw();
+    fit(0.35);
+  }, "input");
+  on("theme", theme);
+  on("text-view", () => $("text").showModal());
+  on("help-view", () => $("help").showModal());
+  on("first", () => go(0));
+  on("back", () => go(state.step - 1));
+  on("next", () => go(state.step + 1));
+  on("play", play);
+  on("steps", () => go(+$("steps").value), "input");
+  on("speed", () => state.timer && (pause(), play()), "change");
+  on("find", find, "input");
+  on("finder", (event) => {
+    event.preventDefault();
+    findNext(1);
+  }, "submit");
+  new ResizeObserver(() => {
+    measureFrame();
+    fit(0.5);
+  }).observe(graph);
+}

@@ -1,0 +1,643 @@
+"""Activation functions of `torch.nn.functional`."""
+
+from __future__ import annotations
+
+from math import erf as _erf_number
+from math import pi, sqrt
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import random
+from gradcli.engine.tensor import Tensor, wrap, wrap_dim
+from gradcli.operators.elementwise import sigmoid, threshold_backward
+from gradcli.operators.helpers import where, zeros_like
+from gradcli.operators.table import Array, Row, function, is_array, operator
+
+_ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(0))")
+
+
+def activation(
+    kernel: Any, node: str, *samples: str, aliases: str = "", inplace: bool = False, top: bool = False
+) -> Any:
+    """A row under `nn.functional.NAME`; `top` enters it under its bare name too."""
+
+    def decorate(body: type) -> Row:
+        name = body.__name__.rstrip("_")
+        full = f"nn.functional.{name}"
+        known = " ".join(filter(None, (name if top else "", aliases)))
+        made: Row = operator(
+            kernel,
+            node,
+            kind="elementwise",
+            types="own",
+            name=full,
+            aliases=known,
+            method=top and name in ("hardshrink", "prelu", "relu"),
+            inplace=inplace,
+            samples=tuple(s.format(full) for s in _ANY + samples),
+        )(body)
+        return made
+
+    return decorate
+
+
+def backward_row(kernel: Any, node: str, **facts: Any) -> Any:
+    """The row of a derivative that PyTorch has as an operator of its own."""
+    return operator(kernel, node, public=False, types="own", **facts)
+
+
+def floating(name: str, array: Any) -> None:
+    """Refuses integers, as PyTorch's kernels do."""
+    if array.dtype.kind not in "fc":
+        from gradcli.engine import dtypes
+
+        kind = dtypes.SCALAR_NAMES[dtypes.of(array.dtype).name]
+        raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
+
+
+# -- clipped lines --------------------------------------------------------------------------------
+def _hardtanh(self: Array, min_val: Any = -1.0, max_val: Any = 1.0) -> Array:
+    kind = self.dtype.type
+    return np.minimum(np.maximum(self, kind(min_val)), kind(max_val))
+
+
+def _hardtanh_backward(grad_output: Array, self: Array, min_val: Any, max_val: Any) -> Array:
+    return where((self <= min_val) | (self >= max_val), 0, grad_output)
+
+
+@backward_row(_hardtanh_backward, "HardtanhBackwardBackward0")
+class hardtanh_backward:
+    grad_output = lambda g, self, min_val, max_val: hardtanh_backward(g, self, min_val, max_val)
+    self = lambda g: zeros_like(g)
+
+
+@operator(_hardtanh, "HardtanhBackward0", kind="elementwise", types="own", public=False)
+class hardtanh_row:
+    self = lambda g, self, min_val, max_val: hardtanh_backward(g, self, min_val, max_val)
+
+
+@function(
+    name="nn.functional.hardtanh",
+    method=False,
+    rows=[hardtanh_row],
+    samples=["nn.functional.hardtanh(randn(2,3))", "nn.functional.hardtanh(randn(3), -0.5, 0.7)"],
+)
+def hardtanh(
+    input: Array, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Any:
+    """The elements, held between two numbers."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    return hardtanh_row(input, min_val, max_val)
+
+
+@function(
+    name="nn.functional.relu6",
+    method=False,
+    rows=[hardtanh_row],
+    samples=["nn.functional.relu6(4 * randn(2,3))"],
+)
+def relu6(input: Array, inplace: bool = False) -> Any:
+    """The elements, held between 0 and 6."""
+    return hardtanh_row(input, 0, 6)
+
+
+def _leaky_relu(self: Array, negative_slope: Any = 0.01) -> Array:
+    return where(self > 0, self, self * negative_slope)
+
+
+def _leaky_relu_backward(grad_output: Array, self: Array, negative_slope: Any) -> Array:
+    return where(self > 0, grad_output, grad_output * negative_slope)
+
+
+@backward_row(_leaky_relu_backward, "LeakyReluBackwardBackward0")
+class leaky_relu_backward:
+    grad_output = lambda g, self, negative_slope: leaky_relu_backward(g, self, negative_slope)
+    self = lambda g: zeros_like(g)
+
+
+@activation(_leaky_relu, "LeakyReluBackward0", "{0}(randn(3), 0.2)")
+class leaky_relu:
+    """The elements, negative ones scaled down."""
+
+    self = lambda g, self, negative_slope: leaky_relu_backward(g, self, negative_slope)
+
+
+def _threshold(self: Array, threshold: Any, value: Any) -> Array:
+    return where(self <= threshold, self.dtype.type(value), self)
+
+
+@operator(
+    _threshold,
+    "ThresholdBackward0",
+    kind="elementwise",
+    types="own",
+    name="nn.functional.threshold",
+    aliases="threshold",
+    method=False,
+    samples=("nn.functional.threshold(randn(2,3), 0.1, 20.0)",),
+)
+class threshold:
+    """The elements above a threshold, another number elsewhere."""
+
+    self = lambda g, self, threshold: threshold_backward(g, self, threshold)
+
+
+# -- shrinking ------------------------------------------------------------------------------------
+def _hardshrink(self: Array, lambd: Any = 0.5) -> Array:
+    return where((self >= -lambd) & (self <= lambd), 0, self)
+
+
+def _shrink_backward(grad_output: Array, self: Array, lambd: Any) -> Array:
+    return where((self >= -lambd) & (self <= lambd), 0, grad_output)
+
+
+@backward_row(_shrink_backward, "HardshrinkBackwardBackward0")
+class hardshrink_backward:
+    grad_output = lambda g, self, lambd: hardshrink_backward(g, self, lambd)
+    self = lambda g: zeros_like(g)
+
+
+@activation(_hardshrink, "HardshrinkBackward0", "{0}(randn(3), 0.3)", top=True)
+class hardshrink:
+    """The elements, those between -lambd and lambd replaced by 0."""
+
+    self = lambda g, self, lambd: hardshrink_backward(g, self, lambd)
+
+
+def _softshrink(self: Array, lambd: Any = 0.5) -> Array:
+    if lambd < 0:
+        raise RuntimeError(
+            f"lambda must be greater or equal to 0, but found to be {float(lambd):g}."
+        )
+    return where(self > lambd, self - lambd, where(self < -lambd, self + lambd, self * 0))
+
+
+@backward_row(_shrink_backward, "SoftshrinkBackwardBackward0")
+class softshrink_backward:
+    grad_output = lambda g, self, lambd: softshrink_backward(g, self, lambd)
+    self = lambda g: zeros_like(g)
+
+
+@activation(_softshrink, "SoftshrinkBackward0", "{0}(randn(3), 0.2)")
+class softshrink:
+    """The elements, moved towards 0 by lambd."""
+
+    self = lambda g, self, lambd: softshrink_backward(g, self, lambd)
+
+
+# -- exponential rectifiers -----------------------------------------------------------------------
+def _elu(self: Array, alpha: Any = 1.0, scale: Any = 1, input_scale: Any = 1) -> Array:
+    floating("elu_cpu", self)
+    low = np.expm1(np.minimum(self, 0) * input_scale) * (alpha * scale)
+    return where(self > 0, self * scale, low)
+
+
+def _elu_backward(
+    grad_output: Array, alpha: Any, scale: Any, input_scale: Any, self_or_result: Array
+) -> Array:
+    slope = np.exp(np.minimum(self_or_result, 0) * input_scale) * (alpha * scale * input_scale)
+    return where(self_or_result > 0, grad_output * scale, grad_output * slope)
+
+
+def _elu_double_backward(
+    g: Any, grad_output: Any, alpha: Any, scale: Any, input_scale: Any, self_or_result: Any
+) -> Any:
+    bend = np.exp(self_or_result * input_scale) * (alpha * scale * input_scale * input_scale)
+    return where(self_or_result > 0, 0.0, g * grad_output * bend)
+
+
+@backward_row(_elu_backward, "EluBackwardBackward0")
+class elu_backward:
+    grad_output = lambda g, alpha, scale, input_scale, self_or_result: elu_backward(
+        g, alpha, scale, input_scale, self_or_result
+    )
+    self_or_result = lambda g, grad_output, alpha, scale, input_scale, self_or_result: (
+        _elu_double_backward(g, grad_output, alpha, scale, input_scale, self_or_result)
+    )
+
+
+@operator(_elu, "EluBackward0", kind="elementwise", types="own", public=False)
+class elu_row:
+    self = lambda g, self, alpha, scale, input_scale: elu_backward(
+        g, alpha, scale, input_scale, self
+    )
+
+
+@function(
+    name="nn.functional.elu",
+    method=False,
+    rows=[elu_row],
+    samples=["nn.functional.elu(randn(2,3))", "nn.functional.elu(randn(3), 0.5)"],
+)
+def elu(input: Array, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """The elements, negative ones as alpha * (exp(x) - 1)."""
+    return elu_row(input, alpha, 1, 1)
+
+
+@function(
+    name="nn.functional.selu",
+    aliases="selu",
+    method=False,
+    rows=[elu_row],
+    samples=["nn.functional.selu(randn(2,3))"],
+)
+def selu(input: Array, inplace: bool = False) -> Any:
+    """`elu` with the constants that keep mean and variance."""
+    return elu_row(input, 1.6732632423543772, 1.0507009873554805, 1)
+
+
+def _celu(self: Array, alpha: Any = 1.0) -> Array:
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return _elu(self, alpha, 1, 1 / alpha)
+
+
+@activation(_celu, "CeluBackward0", "{0}(randn(3), 0.5)", aliases="celu")
+class celu:
+    """The elements, negative ones as alpha * (exp(x / alpha) - 1)."""
+
+    self = lambda g, self, alpha: elu_backward(g, alpha, 1, 1.0 / alpha, self)
+
+
+# -- smooth rectifiers ----------------------------------------------------------------------------
+def _erf(x: Any) -> Any:
+    try:
+        from scipy.special import erf
+    except ImportError:
+        return np.vectorize(_erf_number, otypes=[x.dtype])(x)
+    return erf(x)
+
+
+def _gelu(self: Array, *, approximate: str = "none") -> Array:
+    floating("GeluKernelImpl", self)
+    if approximate == "tanh":
+        inner = sqrt(2 / pi) * (self + 0.044715 * self * self * self)
+        return 0.5 * self * (1 + np.tanh(inner))
+    if approximate != "none":
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return self * 0.5 * (1 + _erf(self * sqrt(0.5)))
+
+
+def _gelu_backward(grad_output: Array, self: Array, *, approximate: str = "none") -> Array:
+    if approximate == "tanh":
+        inner = sqrt(2 / pi) * (self + 0.044715 * self * self * self)
+        tanh = np.tanh(inner)
+        slope = sqrt(2 / pi) * (1 + 3 * 0.044715 * self * self)
+        return grad_output * (0.5 * (1 + tanh) + 0.5 * self * (1 - tanh * tanh) * slope)
+    cdf = 0.5 * (1 + _erf(self * sqrt(0.5)))
+    pdf = np.exp(-0.5 * self * self) / sqrt(2 * pi)
+    return grad_output * (cdf + self * pdf)
+
+
+def _gelu_double_backward(g: Any, grad_output: Any, self: Any, approximate: str) -> Any:
+    if approximate == "tanh":
+        c, k = sqrt(2 / pi), 0.044715
+        tanh = np.tanh(c * (self + k * self * self * self))
+        sech = 1 - tanh * tanh
+        slope = c * (1 + 3 * k * self * self)
+        bend = sech * slope + 0.5 * self * (-2 * tanh * sech * slope * slope + sech * 6 * c * k * self)
+        return g * grad_output * bend
+    pdf = np.exp(-0.5 * self * self) / sqrt(2 * pi)
+    return g * grad_output * pdf * (2 - self * self)
+
+
+@backward_row(_gelu_backward, "GeluBackwardBackward0")
+class gelu_backward:
+    grad_output = lambda g, self, approximate: gelu_backward(g, self, approximate=approximate)
+    self = lambda g, grad_output, self, approximate: _gelu_double_backward(
+        g, grad_output, self, approximate
+    )
+
+
+@activation(_gelu, "GeluBackward0", "{0}(randn(3), approximate='tanh')")
+class gelu:
+    """input times the normal distribution function of input."""
+
+    self = lambda g, self, approximate: gelu_backward(g, self, approximate=approximate)
+
+
+def _mish(self: Array) -> Array:
+    return self * np.tanh(np.logaddexp(self, 0))
+
+
+def _mish_backward(g: Any, self: Any) -> Any:
+    s = sigmoid(self)
+    t = np.tanh(np.logaddexp(self, 0) if is_array(self) else np.log1p(np.exp(self)))
+    return g * (t + self * s * (1 - t * t))
+
+
+@activation(_mish, "MishBackward0")
+class mish:
+    """input * tanh(softplus(input))."""
+
+    self = lambda g, self: _mish_backward(g, self)
+
+
+def _log_sigmoid(self: Array) -> tuple[Array, Array]:
+    floating("log_sigmoid_cpu", self)
+    buffer = np.exp(-np.abs(self))
+    return np.minimum(self, 0) - np.log1p(buffer), buffer
+
+
+def _log_sigmoid_backward(grad_output: Array, self: Array, buffer: Array) -> Array:
+    below = self < 0
+    part = buffer / (1 + buffer)
+    return grad_output * (where(below, 1, 0) - where(below, part, -part))
+
+
+@backward_row(_log_sigmoid_backward, "LogSigmoidBackwardBackward0")
+class log_sigmoid_backward:
+    grad_output = lambda g, self, buffer: log_sigmoid_backward(g, self, buffer)
+    self = lambda g, grad_output, self, buffer: -(g * grad_output) * (
+        (1 - sigmoid(self)) * sigmoid(self)
+    )
+
+
+@operator(
+    _log_sigmoid,
+    "LogSigmoidBackward0",
+    types="own",
+    outputs="output buffer",
+    differentiable=1,
+    public=False,
+)
+class log_sigmoid_row:
+    self = lambda g, self, buffer: log_sigmoid_backward(g, self, buffer)
+
+
+@function(
+    name="nn.functional.logsigmoid",
+    method=False,
+    rows=[log_sigmoid_row],
+    samples=["nn.functional.logsigmoid(randn(2,3))"],
+)
+def logsigmoid(input: Array) -> Any:
+    """log(sigmoid(input))."""
+    return log_sigmoid_row(input)[0]
+
+
+# -- piecewise sigmoids ---------------------------------------------------------------------------
+def _hardsigmoid(self: Array) -> Array:
+    floating("hardsigmoid", self)
+    return np.minimum(np.maximum(self + 3, 0), 6) / 6
+
+
+def _hardsigmoid_backward(grad_output: Array, self: Array) -> Array:
+    return where((self > -3) & (self < 3), grad_output * _SIXTH, 0)
+
+
+_SIXTH = float(np.float32(1) / np.float32(6))  # PyTorch's constant is of single precision
+
+
+@backward_row(_hardsigmoid_backward, "HardsigmoidBackwardBackward0")
+class hardsigmoid_backward:
+    grad_output = lambda g, self: hardsigmoid_backward(g, self)
+    self = lambda g: zeros_like(g)
+
+
+@activation(_hardsigmoid, "HardsigmoidBackward0")
+class hardsigmoid:
+    """A straight line from 0 at -3 to 1 at 3."""
+
+    self = lambda g, self: hardsigmoid_backward(g, self)
+
+
+def _hardswish(self: Array) -> Array:
+    floating("hardswish", self)
+    return self * np.minimum(np.maximum(self + 3, 0), 6) / 6
+
+
+def _hardswish_backward(grad_output: Array, self: Array) -> Array:
+    inner = grad_output * (self / 3 + 0.5)
+    return where(self <= -3, 0, where(self < 3, inner, grad_output))
+
+
+@backward_row(_hardswish_backward, "HardswishBackwardBackward0")
+class hardswish_backward:
+    grad_output = lambda g, self: hardswish_backward(g, self)
+    self = lambda g, grad_output, self: where(
+        (self > -3.0) & (self < 3.0), g * grad_output / 3.0, 0.0
+    )
+
+
+@activation(_hardswish, "HardswishBackward0")
+class hardswish:
+    """input * hardsigmoid(input)."""
+
+    self = lambda g, self: hardswish_backward(g, self)
+
+
+# -- composites -----------------------------------------------------------------------------------
+@function(
+    name="nn.functional.softsign",
+    method=False,
+    samples=["nn.functional.softsign(randn(2,3))"],
+)
+def softsign(input: Array) -> Any:
+    """input / (1 + |input|)."""
+    return input / (input.abs() + 1)
+
+
+@function(
+    name="nn.functional.tanhshrink",
+    method=False,
+    samples=["nn.functional.tanhshrink(randn(2,3))"],
+)
+def tanhshrink(input: Array) -> Any:
+    """input - tanh(input)."""
+    return input - input.tanh()
+
+
+# -- gates ----------------------------------------------------------------------------------------
+def _halves(x: Any, dim: int) -> tuple[Any, Any]:
+    if is_array(x):
+        first, second = np.split(x, 2, dim)
+        return first, second
+    half = x.shape[dim] // 2
+    return x.narrow(dim, 0, half), x.narrow(dim, half, half)
+
+
+def _glu(self: Array, dim: int = -1) -> Array:
+    if self.ndim == 0:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    at = wrap_dim(dim, self.ndim)
+    if self.shape[at] % 2:
+        raise RuntimeError(
+            f"Halving dimension must be even, but dimension {at} is size {self.shape[at]}"
+        )
+    a, b = _halves(self, at)
+    return a / (1 + np.exp(-b))
+
+
+def _joined(first: Any, second: Any, dim: int) -> Any:
+    if is_array(first):
+        return np.concatenate([first, second], dim)
+    from gradcli.operators.joining import cat
+
+    return cat([first, second], dim)
+
+
+def _glu_backward(grad_output: Array, self: Array, dim: int) -> Array:
+    a, b = _halves(self, dim)
+    s = 1 / (1 + np.exp(-b))
+    return np.concatenate([grad_output * s, grad_output * a * s * (1 - s)], dim)
+
+
+def _glu_double_gate(g: Any, self: Any, dim: int) -> Any:
+    (a, b), (g_a, g_b) = _halves(self, dim), _halves(g, dim)
+    s = sigmoid(b)
+    return g_a * s + g_b * a * s * (1 - s)
+
+
+def _glu_double(g: Any, grad_output: Any, self: Any, dim: int) -> Any:
+    (a, b), (g_a, g_b) = _halves(self, dim), _halves(g, dim)
+    s = sigmoid(b)
+    bend = s * (1 - s)
+    second = g_a * grad_output * bend + g_b * grad_output * a * bend * (1 - 2 * s)
+    return _joined(g_b * grad_output * bend, second, dim)
+
+
+@backward_row(_glu_backward, "GluBackwardBackward0")
+class glu_backward:
+    grad_output = lambda g, self, dim: _glu_double_gate(g, self, dim)
+    self = lambda g, grad_output, self, dim: _glu_double(g, grad_output, self, dim)
+
+
+@operator(
+    _glu,
+    "GluBackward0",
+    name="nn.functional.glu",
+    method=False,
+    samples=("nn.functional.glu(randn(2,4))", "nn.functional.glu(randn(4,3), 0)"),
+)
+class glu:
+    """One half of the input times the sigmoid of the other."""
+
+    self = lambda g, self, dim: glu_backward(g, self, dim)
+
+
+def _prelu_kernel(self: Array, weight: Array) -> Array:
+    return where(self > 0, self, weight * self)
+
+
+def _prelu_backward(grad_output: Array, self: Array, weight: Array) -> tuple[Array, Array]:
+    above = self > 0
+    return where(above, grad_output, weight * grad_output), where(above, 0, self * grad_output)
+
+
+@backward_row(
+    _prelu_backward, "PreluKernelBackwardBackward0", outputs="grad_input grad_weight"
+)
+class prelu_backward:
+    grad_output = lambda grads, self, weight: _prelu_double(grads, self, weight)
+    self = lambda grads, grad_output, self: (
+        zeros_like(self) if grads[1] is None else where(self >= 0, 0.0, grad_output * grads[1])
+    )
+    weight = lambda grads, grad_output, self: (
+        zeros_like(self) if grads[0] is None else where(self >= 0, 0.0, grad_output * grads[0])
+    )
+
+
+def _prelu_double(grads: Any, self: Any, weight: Any) -> Any:
+    total = None
+    if grads[0] is not None:
+        total = where(self >= 0, grads[0], weight * grads[0])
+    if grads[1] is not None:
+        part = where(self >= 0, 0.0, self * grads[1])
+        total = part if total is None else total + part
+    return total
+
+
+@operator(_prelu_kernel, "PreluKernelBackward0", types="own", public=False)
+class prelu_kernel:
+    self__weight = lambda g, self, weight, mask: prelu_backward(g, self, weight)
+
+
+@function(
+    name="nn.functional.prelu",
+    aliases="prelu",
+    rows=[prelu_kernel],
+    samples=["nn.functional.prelu(randn(2,3), rand(1))", "nn.functional.prelu(randn(2,3,2), rand(3))"],
+)
+def prelu(input: Array, weight: Array) -> Any:
+    """The elements, negative ones scaled by a learnt weight."""
+    if input.dtype != weight.dtype:
+        raise RuntimeError(
+            f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}"
+        )
+    ndim, count = input.ndim, weight.numel() if isinstance(weight, Tensor) else weight.size
+    if count != 1:
+        if ndim == 0:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = input.shape[1] if ndim >= 2 else 1
+        if channels != count:
+            raise RuntimeError(
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                f"{count} and channel size = {channels}."
+            )
+    if weight.ndim > 1:
+        raise RuntimeError(
+            f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.ndim}"
+        )
+    if weight.ndim != ndim:
+        shape = [1] * ndim
+        if ndim > 1:
+            shape[1] = count
+        weight = weight.reshape(*shape) if shape else weight.reshape(())
+    return prelu_kernel(input, weight)
+
+
+def _rrelu(
+    self: Array, noise: Array, lower: Any = 0.125, upper: Any = 1 / 3, training: bool = False
+) -> Array:
+    if training:
+        return where(self <= 0, self * noise, self)
+    return _leaky_relu(self, (lower + upper) / 2)
+
+
+def _rrelu_backward(g: Any, self: Any, noise: Any, lower: Any, upper: Any, training: bool) -> Any:
+    if training and upper - lower > 1e-6:
+        return g * noise
+    return leaky_relu_backward(g, self, (lower + upper) / 2)
+
+
+@operator(_rrelu, "RreluWithNoiseBackward0", types="own", public=False)
+class rrelu_row:
+    self = lambda g, self, noise, lower, upper, training: _rrelu_backward(
+        g, self, noise, lower, upper, training
+    )
+
+
+@function(
+    name="nn.functional.rrelu",
+    aliases="rrelu",
+    method=False,
+    rows=[rrelu_row],
+    samples=["nn.functional.rrelu(randn(2,3))"],
+)
+def rrelu(
+    input: Array,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+    *,
+    generator: Any = None,
+) -> Any:
+    """The elements, negative ones scaled by random slopes (in training) or their mean."""
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    array = input.array
+    noise = np.empty(array.shape, array.dtype)
+    if training:
+        flat, out = np.ravel(array), np.ones(array.size, array.dtype)
+        below = flat <= 0
+        count = int(below.sum())
+        out[below] = random.uniform((count,), np.dtype(np.float64), lower, upper, generator)
+        noise = out.reshape(array.shape)
+    return rrelu_row(input, wrap(noise), lower, upper, training)
+
+
+__all__ = ["activation", "logsigmoid", "prelu", "rrelu"]

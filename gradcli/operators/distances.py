@@ -1,0 +1,356 @@
+"""Distances between vectors, and between the rows of matrices."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.tensor import wrap_dim
+from gradcli.operators.arithmetic import (
+    add_scalar,
+    sub,
+)
+from gradcli.operators.dimensions import (
+    add_reduce,
+    cast,
+    data,
+    maximum_reduce,
+    not_differentiable,
+    scalar_name,
+    unsqueeze,
+)
+from gradcli.operators.helpers import (
+    conj,
+    is_complex,
+    masked_fill,
+    where,
+)
+from gradcli.operators.norms import (
+    norm_backward,
+    norm_of,
+    vector_norm,
+)
+from gradcli.operators.reductions import (
+    sum_,
+)
+from gradcli.operators.sample_calls import (
+    named,
+)
+from gradcli.operators.table import (
+    Array,
+    function,
+    is_array,
+    operator,
+)
+
+
+# -- distances ------------------------------------------------------------------------------------
+def _dist(self: Array, other: Array, p: Any = 2) -> Array:
+    return norm_of(self - other, p, None, False)
+
+
+@operator(
+    _dist,
+    "DistBackward0",
+    types="common",
+    samples=named(
+        "dist",
+        *(
+            "{0}(randn(3), randn(3))",
+            "{0}(randn(2,3), randn(3), 1)",
+            "{0}(randn(3), randn(3), inf)",
+        ),
+        "{0}(randn(3), randn(3), 3)",
+    ),
+)
+class dist:
+    """The p-norm of input - other."""
+
+    self = lambda g, self, other, p, result: norm_backward(g, self - other, p, result, (), True)
+    other = lambda g, self, other, p, result: _minus(
+        norm_backward(g, self - other, p, result, (), True)
+    )
+
+
+def _minus(value: Any) -> Any:
+    return None if value is None else -value
+
+
+def _renorm(self: Array, p: Any, dim: int, maxnorm: Any) -> Array:
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
+    if self.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
+    norm = norm_of(self, p, _others(self.ndim, dim), True)
+    factor = np.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1).astype(norm.dtype)
+    return self * factor
+
+
+def _others(ndim: int, dim: int) -> tuple[int, ...]:
+    at = wrap_dim(dim, ndim)
+    return tuple([d for d in range(ndim) if d != at])
+
+
+def _renorm_backward(g: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+    over = _others(self.ndim, dim)
+    norm = _norm_along(self, p, over)
+    product = conj(self) * g
+    if is_complex(product):
+        product = product.real
+    total = product.sum(axis=over, keepdims=True) if is_array(g) else product.sum(over, True)
+    slope = norm_backward(total, self, p, norm, over, True)
+    inverse = 1 / (norm + 1e-7) if is_array(norm) else (norm + 1e-7).reciprocal()
+    return where(norm > maxnorm, maxnorm * inverse * (g - inverse * slope), g)
+
+
+def _norm_along(self: Any, p: Any, over: tuple[int, ...]) -> Any:
+    if is_array(self):
+        return norm_of(self, p, over, True)
+    return vector_norm(self, p, over, True)
+
+
+@operator(
+    _renorm,
+    "RenormBackward0",
+    inplace=True,
+    samples=named("renorm", "{0}(randn(2,3), 2, 0, 1.0)", "{0}(randn(2,3), 1, 1, 0.5)"),
+)
+class renorm:
+    """Each slice along a dimension, shrunk where its p-norm exceeds `maxnorm`."""
+
+    self = lambda g, self, p, dim, maxnorm: _renorm_backward(g, self, p, dim, maxnorm)
+
+
+def _differences(x1: Any, x2: Any) -> Any:
+    return x1[..., :, None, :] - x2[..., None, :, :]
+
+
+def _distances(difference: Any, p: float) -> Any:
+    """The p-norms of the differences, along the last axis."""
+    size = np.abs(difference)
+    if p == 0:
+        return add_reduce(size != 0, axis=-1, dtype=size.dtype)
+    if p == inf:
+        return maximum_reduce(size, axis=-1, initial=0)
+    if p == 2:
+        return np.sqrt(add_reduce(size * size, axis=-1))
+    if p == 1:
+        return add_reduce(size, axis=-1)
+    return add_reduce(size**p, axis=-1) ** (1 / p)
+
+
+def _cdist(x1: Array, x2: Array, p: float = 2.0) -> Array:
+    return _distances(_differences(x1, x2), p)
+
+
+def _distance_slopes(difference: Any, g: Any, p: float, distance: Any) -> Any:
+    """The gradient of each distance with respect to its difference; zero at distance zero."""
+    g, distance = g[..., None], distance[..., None]
+    with np.errstate(all="ignore"):
+        if p == 0:
+            return np.zeros_like(difference)
+        if p == 1:
+            return np.sign(difference) * g
+        if p == inf:
+            return np.sign(difference) * (np.abs(difference) == distance) * g
+        if p == 2:
+            found = difference / distance * g
+        elif p < 2:
+            scaled = np.abs(difference) ** (p - 1) * g / distance ** (p - 1)
+            found = np.sign(difference) * scaled
+            if p < 1:
+                found = np.where(difference == 0, 0, found)
+        else:
+            found = difference * np.abs(difference) ** (p - 2) * g / distance ** (p - 1)
+    return np.where(distance == 0, 0, found)
+
+
+def _cdist_slope(grad: Array, x1: Array, x2: Array, p: float, cdist: Array) -> Array:
+    slopes = _distance_slopes(_differences(x1, x2), grad, p, cdist)
+    return add_reduce(slopes, axis=-2)
+
+
+@operator(_cdist_slope, "CdistBackwardBackward0", public=False)
+class cdist_backward:
+    grad = lambda g: not_differentiable("_cdist_backward")
+    x1 = lambda g: not_differentiable("_cdist_backward")
+    x2 = lambda g: not_differentiable("_cdist_backward")
+    cdist = lambda g: not_differentiable("_cdist_backward")
+
+
+def _swapped(value: Any) -> Any:
+    return value.swapaxes(-1, -2) if is_array(value) else value.mT.contiguous()
+
+
+@operator(_cdist, "CdistBackward0", public=False)
+class cdist_row:
+    x1 = lambda g, x1, x2, p, result: cdist_backward(g, x1, x2, p, result)
+    x2 = lambda g, x1, x2, p, result: cdist_backward(_swapped(g), x2, x1, p, _swapped(result))
+
+
+def _euclidean(x1: Array, x2: Array) -> Array:
+    return _distances(_differences(x1, x2), 2)
+
+
+def _euclidean_backward(g: Any, x1: Any, x2: Any, result: Any) -> tuple[Any, Any]:
+    ratio = masked_fill(g / result, result == 0, 0)
+    across = ratio.sum(axis=-1, keepdims=True) if is_array(ratio) else ratio.sum(-1, True)
+    down = unsqueeze(ratio.sum(axis=-2) if is_array(ratio) else ratio.sum(-2, False), -1)
+    turned = ratio.swapaxes(-1, -2) if is_array(ratio) else ratio.mT
+    return x1 * across - ratio @ x2, x2 * down - turned @ x1
+
+
+@operator(_euclidean, "EuclideanDistBackward0", public=False)
+class euclidean_dist:
+    x1__x2 = lambda g, x1, x2, result: _euclidean_backward(g, x1, x2, result)
+
+
+_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist")
+
+
+@function(
+    method=False,
+    rows=[cdist_row, euclidean_dist],
+    samples=named(
+        "cdist",
+        *("{0}(randn(2,3), randn(4,3))", "{0}(randn(2,3), randn(4,3), 1.0)"),
+        *("{0}(randn(2,3), randn(4,3), 3.0)", "{0}(randn(2,2,3), randn(4,3), inf)"),
+    ),
+)
+def cdist(
+    x1: Array,
+    x2: Array,
+    p: float = 2.0,
+    compute_mode: str = "use_mm_for_euclid_dist_if_necessary",
+) -> Any:
+    """The p-norm distances between the rows of two matrices (or batches of them)."""
+    if compute_mode not in (*_MODES, "donot_use_mm_for_euclid_dist"):
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    for name, x in (("X1", x1), ("X2", x2)):
+        if x.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
+        if data(x).dtype.kind != "f":
+            raise RuntimeError(
+                f"cdist only supports floating-point dtypes, {name} got: {scalar_name(data(x).dtype)}"
+            )
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
+        )
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    rows = (x1.shape[-2], x2.shape[-2])
+    large = compute_mode == _MODES[1] or (compute_mode == _MODES[0] and max(rows) > 25)
+    if p == 2 and large and x1.numel() and x2.numel():
+        return _matrix_distances(x1, x2)
+    return cdist_row(x1, x2, float(p))
+
+
+def _matrix_distances(x1: Any, x2: Any) -> Any:
+    batch = np.broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
+    sides = [x1, x2]
+    if batch:
+        spread = [x.expand((*batch, *x.shape[-2:])).contiguous() for x in sides]
+        sides = [x.view((-1, *x.shape[-2:])) for x in spread]
+    return euclidean_dist(*sides).view((*batch, x1.shape[-2], x2.shape[-2]))
+
+
+def _pdist(self: Array, p: float = 2.0) -> Array:
+    i, j = np.triu_indices(len(self), 1)
+    return _distances(self[i] - self[j], p)
+
+
+def _pdist_slope(grad: Array, self: Array, p: float, pdist: Array) -> Array:
+    i, j = np.triu_indices(len(self), 1)
+    slopes = _distance_slopes(self[i] - self[j], grad, p, pdist)
+    made = np.zeros_like(self)
+    np.add.at(made, i, slopes)
+    np.subtract.at(made, j, slopes)
+    return made
+
+
+@operator(_pdist_slope, "PdistBackwardBackward0", public=False)
+class pdist_backward:
+    grad = lambda g: not_differentiable("_pdist_backward")
+    self = lambda g: not_differentiable("_pdist_backward")
+    pdist = lambda g: not_differentiable("_pdist_backward")
+
+
+@operator(_pdist, "PdistBackward0", public=False)
+class pdist_row:
+    self = lambda g, self, p, result: pdist_backward(g, self, p, result)
+
+
+@function(
+    method=False,
+    aliases="nn.functional.pdist",
+    rows=[pdist_row],
+    samples=named("pdist", "{0}(randn(4,3))", "{0}(randn(4,3), 1.0)", "{0}(randn(4,3), 3.0)"),
+)
+def pdist(input: Array, p: float = 2.0) -> Any:
+    """The p-norm distances between all pairs of rows."""
+    if input.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    if p < 0:
+        raise RuntimeError("pdist only supports non-negative p values")
+    return pdist_row(input, float(p))
+
+
+@function(
+    method=False,
+    aliases="nn.functional.cosine_similarity",
+    samples=named("cosine_similarity", "{0}(randn(2,3), randn(2,3))", "{0}(randn(3), randn(3), 0)"),
+)
+def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) -> Any:
+    """The cosine of the angle between vectors along a dimension; norms below `eps` count as it."""
+    from gradcli.engine.modes import no_grad
+
+    kinds = [data(x).dtype for x in (x1, x2)]
+    if all(k.kind not in "fc" for k in kinds):
+        raise RuntimeError(
+            "expected common dtype to be floating point, yet common dtype is "
+            f"{scalar_name(np.result_type(*kinds))}"
+        )
+    floating = next(k for k in kinds if k.kind in "fc")
+    sides = [cast(x, floating) if data(x).dtype.kind not in "fc" else x for x in (x1, x2)]
+    shape = np.broadcast_shapes(tuple(x1.shape), tuple(x2.shape))
+    if x1.shape != x2.shape:
+        sides = [x.expand(shape) for x in sides]
+    units = []
+    for x in sides:
+        norm = vector_norm(x, 2, dim, True).clone()
+        with no_grad():
+            norm.clamp_min_(eps)
+        units.append(x / norm)
+    return sum_(units[0] * units[1], dim)
+
+
+def _norm_dim(self: Array, p: Any, dim: Any, keepdim: bool = False) -> Array:
+    return norm_of(self, 2 if p is None else p, dim, keepdim)
+
+
+@operator(_norm_dim, "NormBackward1", public=False)
+class norm_dim:
+    self = lambda g, self, p, dim, keepdim, result: norm_backward(g, self, p, result, dim, keepdim)
+
+
+@function(
+    name="nn.functional.pairwise_distance",
+    aliases="pairwise_distance",
+    method=False,
+    rows=[norm_dim],
+    samples=named(
+        "nn.functional.pairwise_distance",
+        *("{0}(randn(2,3), randn(2,3))", "{0}(randn(2,3), randn(2,3), 1.0, keepdim=True)"),
+    ),
+)
+def pairwise_distance(
+    x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False
+) -> Any:
+    """The p-norms of x1 - x2 + eps along the last dimension."""
+    inner = max(x1.ndim, x2.ndim) - 1
+    return norm_dim(add_scalar(sub(x1, x2), eps), float(p), (inner,), bool(keepdim))

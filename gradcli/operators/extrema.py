@@ -1,0 +1,315 @@
+"""The largest and the smallest elements, and where they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.tensor import wrap, wrap_dim
+from gradcli.operators.dimensions import (
+    ABSENT,
+    axes,
+    combination,
+    data,
+    describe,
+    given_dim,
+    given_dims,
+    given_keepdim,
+    maximum_reduce,
+    minimum_reduce,
+    reshape,
+    scalar_name,
+    scale_by_count,
+    unsqueeze,
+)
+from gradcli.operators.helpers import (
+    zeros_like,
+)
+from gradcli.operators.return_types import (
+    return_type,
+)
+from gradcli.operators.sample_calls import (
+    DIMS,
+    REDUCED,
+    TUPLES,
+    named,
+)
+from gradcli.operators.table import (
+    Array,
+    function,
+    is_array,
+    operator,
+    resolve,
+)
+
+
+# -- the largest and the smallest -----------------------------------------------------------------
+def _check_order(name: str, self: Any, kernel: str) -> None:
+    if self.dtype.kind == "c":
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(self.dtype)}'")
+
+
+def _check_some(name: str, self: Any, dims: tuple[int, ...] | None, error: Any) -> None:
+    """Raise where the elements that are to be reduced are none."""
+    if self.size:
+        return
+    if not dims:
+        raise error(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+            + ("" if error is IndexError else " Specify the reduction dim with the 'dim' argument.")
+        )
+    for d in dims:
+        if self.ndim and not self.shape[d]:
+            raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+
+
+def _extreme(ufunc: Any, name: str) -> Any:
+    def kernel(self: Array, dim: Any = (), keepdim: bool = False) -> Array:
+        _check_order(name, self, f"{name[1:]}_values_cpu")
+        axis = axes(dim, self.ndim)
+        _check_some(name, self, dim, RuntimeError)
+        return ufunc.reduce(self, axis=axis, keepdims=keepdim)
+
+    return kernel
+
+
+def _restore(value: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+    """`value` with reduced dimensions again, recorded as one view."""
+    if keepdim:
+        return value
+    total = value.ndim + len(dim)
+    wanted = {d % total for d in dim} if total else set()
+    sizes = iter(value.shape)
+    return reshape(value, tuple([1 if d in wanted else next(sizes) for d in range(total)]))
+
+
+def extreme_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
+    if not self.ndim:
+        dim = ()
+    mask = _restore(result, dim, keepdim) == self
+    return scale_by_count(_restore(g, dim, keepdim), mask, dim)
+
+
+def _amaxmin(ufunc: Any, name: str, node: str, doc: str, numpy: Any) -> Any:
+    rules = {
+        "self": lambda g, self, result, dim, keepdim: extreme_backward(
+            g, self, result, dim, keepdim
+        )
+    }
+    body = type(name, (), {"__doc__": doc, "__module__": __name__, **rules})
+    row = operator(_extreme(ufunc, name), node, public=False)(body)
+
+    def call(input: Array, dim: Any = (), keepdim: bool = False) -> Any:
+        return row(input, given_dims(name, dim) or (), given_keepdim(name, keepdim))
+
+    describe(call, name, doc, __name__)
+    samples = named(name, REDUCED, DIMS, TUPLES)
+    return function(name=name, rows=[row], numpy=numpy, samples=samples)(call)
+
+
+amax = _amaxmin(
+    np.maximum,
+    "amax",
+    "AmaxBackward0",
+    "The largest element of all or along dimensions; equal ones share the gradient.",
+    (np.max, np.amax),
+)
+amin = _amaxmin(
+    np.minimum,
+    "amin",
+    "AminBackward0",
+    "The smallest element of all or along dimensions; equal ones share the gradient.",
+    (np.min, np.amin),
+)
+
+
+def _equal_or_nan(self: Any, result: Any) -> Any:
+    return np.isnan(self) if np.isnan(data(result)) else self == result
+
+
+def shared_evenly(g: Any, self: Any, result: Any) -> Any:
+    """The gradient of one selected value, shared by the elements that equal it."""
+    mask = _equal_or_nan(self, result)
+    if is_array(self):
+        return np.where(mask, g / max(np.count_nonzero(mask), 1), g.dtype.type(0))[()]
+    return zeros_like(self).masked_fill(mask, g / mask.sum())
+
+
+def selected_backward(g: Any, sizes: Any, dim: int, indices: Any, keepdim: bool) -> Any:
+    """The gradient of selected values, at the places that they were taken from."""
+    if not keepdim and sizes:
+        g, indices = unsqueeze(g, dim), unsqueeze(indices, dim)
+    if is_array(g):
+        if not sizes:
+            return g
+        made = np.zeros(sizes, g.dtype)
+        np.put_along_axis(made, indices, g, dim)
+        return made
+    return wrap(np.zeros(sizes, data(g).dtype)).scatter(dim, indices, g)
+
+
+def _selecting(ufunc: Any, name: str) -> Any:
+    arg = np.ndarray.argmax if name == "max" else np.ndarray.argmin
+
+    def kernel(self: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
+        if self.dtype.kind == "c":
+            raise RuntimeError(f"{name}(): does not support complex input")
+        axis = wrap_dim(dim, self.ndim)
+        _check_some(name, self, (axis,), IndexError)
+        if not self.ndim:
+            return self, np.int64(0)
+        at = arg(self, axis, keepdims=True)
+        values = np.take_along_axis(self, at, axis)
+        if keepdim:
+            return values, at
+        return values.squeeze(axis)[()], at.squeeze(axis)[()]
+
+    return kernel
+
+
+def _whole(ufunc: Any, name: str) -> Any:
+    def kernel(self: Array) -> Array:
+        _check_order(name, self, f"{name}_all")
+        _check_some(name, self, None, RuntimeError)
+        return ufunc.reduce(self, axis=None)
+
+    return kernel
+
+
+def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
+    node = f"{name.capitalize()}Backward"
+    facts = {"__module__": __name__}
+    all_rule = {"self": lambda g, self, result: shared_evenly(g, self, result)}
+    dim_rule = {
+        "self": lambda g, self_sym_sizes, dim, indices, keepdim: selected_backward(
+            g, self_sym_sizes, dim, indices, keepdim
+        )
+    }
+    whole = operator(_whole(ufunc, name), f"{node}1", public=False)(
+        type(name, (), facts | all_rule)
+    )
+    along = operator(
+        _selecting(ufunc, name),
+        f"{node}0",
+        outputs="values indices",
+        differentiable=1,
+        public=False,
+    )(type(name, (), facts | dim_rule))
+    result = return_type(name, "values indices")
+    signatures = (
+        "Tensor input, *, Tensor out = None",
+        "Tensor input, Tensor other, *, Tensor out = None",
+        "Tensor input, int dim, bool keepdim = False, *, tuple of Tensors out = None",
+    )
+
+    def call(input: Array, dim: Any = ABSENT, keepdim: bool = False, *, other: Any = None) -> Any:
+        if other is not None and dim is ABSENT:
+            return resolve(binary)(input, other)
+        if dim is ABSENT:
+            if keepdim is not False:
+                raise combination(name, (input,), signatures, keepdim=keepdim)
+            return whole(input)
+        if isinstance(dim, (int, np.integer)) and not isinstance(dim, bool):
+            return result(along(input, int(dim), given_keepdim(name, keepdim)))
+        if dim is None or isinstance(dim, (float, complex, bool, str, tuple, list)):
+            raise combination(name, (input, dim), signatures)
+        return resolve(binary)(input, dim)
+
+    describe(call, name, doc, __name__)
+    more = (f"{name}(randn(2,3), randn(3))", f"{name}(tensor([1., 2., 2., 1.]))")
+    samples = (*named(name, REDUCED, DIMS), *more)
+    return function(name=name, rows=[whole, along], samples=samples)(call)
+
+
+max_ = _maxmin(
+    np.maximum,
+    "max",
+    "maximum",
+    "The largest element; with a dim also its index; with a second tensor `maximum`.",
+)
+min_ = _maxmin(
+    np.minimum,
+    "min",
+    "minimum",
+    "The smallest element; with a dim also its index; with a second tensor `minimum`.",
+)
+
+
+def _arg(name: str, method: Any, doc: str) -> Any:
+    def kernel(self: Array, dim: int | None = None, keepdim: bool = False) -> Array:
+        if self.dtype.kind in "cb":
+            kind = "complex" if self.dtype.kind == "c" else "bool"
+            raise RuntimeError(f"{name}(): does not support {kind} input")
+        axis = None if dim is None else wrap_dim(dim, self.ndim)
+        _check_some(name, self, None if axis is None else (axis,), IndexError)
+        if not self.ndim:
+            return np.int64(0)
+        found = method(self, axis, keepdims=keepdim)
+        return found[()] if isinstance(found, np.ndarray) else np.int64(found)
+
+    body = type(name, (), {"__doc__": doc, "__module__": __name__})
+    row = operator(kernel, public=False)(body)
+
+    def call(input: Array, dim: Any = None, keepdim: bool = False) -> Any:
+        dim = None if dim is None else given_dim(name, dim)
+        return row(input, dim, given_keepdim(name, keepdim))
+
+    describe(call, name, doc, __name__)
+    numpy = np.argmax if name == "argmax" else np.argmin
+    return function(name=name, rows=[row], numpy=numpy, samples=named(name, REDUCED[:1], DIMS[:1]))(
+        call
+    )
+
+
+argmax = _arg("argmax", np.ndarray.argmax, "The index of the first largest element.")
+argmin = _arg("argmin", np.ndarray.argmin, "The index of the first smallest element.")
+
+
+# -- extrema, both at once; counting --------------------------------------------------------------
+def _aminmax(self: Array, *, dim: int | None = None, keepdim: bool = False) -> tuple[Array, Array]:
+    if self.dtype.kind == "c":
+        raise NotImplementedError(
+            f"\"aminmax_cpu\" not implemented for '{scalar_name(self.dtype)}'"
+        )
+    axis = None if dim is None else wrap_dim(dim, self.ndim)
+    if not self.size:
+        if axis is None:
+            raise RuntimeError(
+                "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
+                "identity."
+            )
+        if not self.shape[axis]:
+            raise IndexError(f"aminmax: Expected reduction dim {axis} to have non-zero size.")
+    at = axis if self.ndim else None
+    return (
+        minimum_reduce(self, axis=at, keepdims=keepdim),
+        maximum_reduce(self, axis=at, keepdims=keepdim),
+    )
+
+
+def _aminmax_backward(g: Any, self: Any, dim: Any, keepdim: bool, low: Any, high: Any) -> Any:
+    dims = () if dim is None else (dim,)
+    parts = [
+        extreme_backward(part, self, value, dims, keepdim)
+        for part, value in zip(g, (low, high), strict=True)
+        if part is not None
+    ]
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+
+@operator(_aminmax, "AminmaxBackward0", outputs="min max", public=False)
+class aminmax_row:
+    self = lambda g, self, dim, keepdim, min, max: _aminmax_backward(
+        g, self, dim, keepdim, min, max
+    )
+
+
+_aminmax_type = return_type("aminmax", "min max")
+
+
+@function(rows=[aminmax_row], samples=named("aminmax", "{0}(randn(2,3))", "{0}(randn(2,3), dim=1)"))
+def aminmax(input: Array, *, dim: Any = None, keepdim: bool = False) -> Any:
+    """The smallest and the largest element."""
+    at = None if dim is None else given_dim("aminmax", dim)
+    return _aminmax_type(aminmax_row(input, dim=at, keepdim=bool(keepdim)))

@@ -1,0 +1,263 @@
+"""What only exists in place: copy_, fill_, zero_, index_put_, and other shapes of the same tensor.
+
+The in-place forms of other functions (`add_`, `clamp_`, ...) come from their own entries in the table.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes
+from gradcli.engine.operator import mismatch
+from gradcli.engine.tensor import Tensor, edge, wrap
+from gradcli.engine.views import check_writable, inplace, overwrite, will_record
+from gradcli.operators import indexing
+from gradcli.operators.helpers import zeros_like
+from gradcli.operators.shapes import (
+    _squeeze,
+    _squeeze_dim,
+    _squeeze_dims,
+    _t,
+    _transpose,
+    _unsqueeze,
+    _unsqueeze_to,
+    squeeze_dim,
+    t,
+    transpose,
+)
+from gradcli.operators.strides import integers
+from gradcli.operators.table import Array, Row, function, operator
+
+C_NAMES = {
+    "float16": "at::Half",
+    "float32": "float",
+    "float64": "double",
+    "int64": "int64_t",
+    "int32": "int",
+    "int16": "short",
+    "int8": "int8_t",
+    "uint8": "uint8_t",
+    "bool": "bool",
+}
+
+
+def overflow(dtype: Any) -> RuntimeError:
+    """The error for a complex number that a real tensor is given."""
+    name = C_NAMES[dtypes.of(dtype).name]
+    return RuntimeError(f"value cannot be converted to type {name} without overflow")
+
+
+# -- values written over --------------------------------------------------------------------------
+def _cast(array: Any, dtype: Any) -> Any:
+    if array.dtype.kind == "c" and dtype.kind != "c":
+        array = array.real
+    with np.errstate(all="ignore"):
+        return array.astype(dtype, copy=False)
+
+
+def _copy(self: Array, src: Array) -> Array:
+    if src.shape != self.shape:
+        error = mismatch([self.shape, src.shape])
+        if error is not None:
+            raise error
+        if np.broadcast_shapes(self.shape, src.shape) != self.shape:
+            raise RuntimeError(
+                f"output with shape {list(self.shape)} doesn't match the broadcast shape "
+                f"{list(np.broadcast_shapes(self.shape, src.shape))}"
+            )
+        src = np.broadcast_to(src, self.shape)
+    return _cast(src, self.dtype)
+
+
+@operator(_copy, "CopyBackwards", public=False)
+class copy_row:
+    self = lambda g: zeros_like(g)
+    src = lambda g, src_dtype: _to_source(g, src_dtype)
+
+
+def _to_source(g: Any, dtype: Any) -> Any:
+    from gradcli.operators.casting import cast_back
+
+    return cast_back(g, dtype)
+
+
+copy_row.node_type.name = lambda self: "torch::autograd::CopyBackwards"  # type: ignore[method-assign]
+
+
+@function(name="copy_", rows=[copy_row], samples=["zeros(3).copy_(randn(3))"])
+def copy_(input: Array, src: Array, non_blocking: bool = False) -> Any:
+    """Write the elements of `src`, broadcast and cast, over those of the tensor."""
+    if not isinstance(src, Tensor):
+        raise TypeError(
+            f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
+        )
+    return inplace(copy_row, input, src)
+
+
+def _fill(self: Array, value: Any) -> Array:
+    if isinstance(value, complex) and self.dtype.kind != "c":
+        raise overflow(self.dtype)
+    with np.errstate(all="ignore"):
+        number = np.asarray(value).astype(self.dtype)
+    return np.full(self.shape, number)[()]
+
+
+def _fill_tensor(self: Array, value: Array) -> Array:
+    if value.ndim:
+        raise RuntimeError(
+            "fill_ only supports 0-dimension value tensor but got tensor with "
+            f"{value.ndim} dimensions."
+        )
+    return np.full(self.shape, _cast(np.asarray(value), self.dtype))[()]
+
+
+@operator(_fill, "FillBackward0", public=False)
+class fill_number:
+    self = lambda g: zeros_like(g)
+
+
+@operator(_fill_tensor, "FillBackward1", public=False)
+class fill_tensor:
+    self = lambda g: zeros_like(g)
+    value = lambda g: g.sum()
+
+
+@operator(_fill, "FillBackward2", public=False)
+class fill_number_:
+    self = lambda g: zeros_like(g)
+
+
+@operator(_fill_tensor, "FillBackward3", public=False)
+class fill_tensor_:
+    self = lambda g: zeros_like(g)
+    value = lambda g: g.sum()
+
+
+@function(rows=[fill_number, fill_tensor], method=False, samples=["fill(randn(3), 2.)"])
+def fill(input: Array, value: Any) -> Any:
+    """A tensor like `input` with one value everywhere."""
+    return (fill_tensor if isinstance(value, Tensor) else fill_number)(input, value)
+
+
+@function(name="fill_", rows=[fill_number_, fill_tensor_], samples=["zeros(3).fill_(2.)"])
+def fill_(input: Array, value: Any) -> Any:
+    """Write one value over all elements."""
+    return overwrite(fill_tensor_ if isinstance(value, Tensor) else fill_number_, input, value)
+
+
+def _zero(self: Array) -> Array:
+    return np.zeros(self.shape, self.dtype)[()]
+
+
+@operator(_zero, "ZeroBackward0", public=False)
+class zero_row:
+    self = lambda g: zeros_like(g)
+
+
+@function(name="zero_", rows=[zero_row], samples=["randn(3).zero_()"])
+def zero_(input: Array) -> Any:
+    """Write 0 over all elements."""
+    return overwrite(zero_row, input)
+
+
+@function(
+    name="index_put_",
+    rows=[indexing.index_put],
+    samples=["zeros(3).index_put_((tensor([0, 2]),), randn(2))"],
+)
+def index_put_(input: Array, indices: Any, values: Array, accumulate: bool = False) -> Any:
+    """Write `values` at the given positions of each dim; accumulate adds them."""
+    if will_record(input, (values,)):
+        return inplace(indexing.index_put, input, list(indices), values, accumulate)
+    check_writable(input, recorded=False)
+    arrays = [None if i is None else i.array for i in indices]
+    indexing.put_into(input.memory(), arrays, values.array, accumulate)
+    input.shared_versions().bump()
+    return input
+
+
+# -- the same tensor in another shape -------------------------------------------------------------
+@operator(_t, "TBackward1", kind="linear", public=False)
+class t_row:
+    self = lambda g: t(g)
+
+
+@operator(_transpose, "TransposeBackward1", kind="linear", public=False)
+class transpose_row:
+    self = lambda g, dim0, dim1: transpose(g, dim0, dim1)
+
+
+@operator(_unsqueeze, "UnsqueezeBackward1", kind="linear", public=False)
+class unsqueeze_row:
+    self = lambda g, dim: squeeze_dim(g, dim)
+
+
+@operator(_squeeze, "SqueezeBackward3", kind="linear", public=False)
+class squeeze_all_row:
+    self = lambda g, self_sym_sizes: _unsqueeze_to(g, self_sym_sizes)
+
+
+@operator(_squeeze_dim, "SqueezeBackward4", kind="linear", public=False)
+class squeeze_dim_row:
+    self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, (dim,))
+
+
+@operator(_squeeze_dims, "SqueezeBackward5", kind="linear", public=False)
+class squeeze_dims_row:
+    self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
+
+
+def reshaped(row: Row, tensor: Tensor, *options: Any) -> Tensor:
+    """Give a tensor the shape that a row gives its memory; returns that tensor."""
+    recorded = will_record(tensor, ())
+    check_writable(tensor, recorded, overlapping=True)
+    before = wrap(tensor.memory())
+    before.node = edge(tensor) if recorded else None
+    out = row(before, *options)
+    tensor.array = out.array
+    tensor.shared_versions().bump()
+    if out.node is not None:
+        tensor.node = out.node
+        if tensor.retained:
+            tensor.retained = False
+            tensor.retain_grad()
+    return tensor
+
+
+@function(name="t_", rows=[t_row], samples=["randn(2,3).t_()"])
+def t_(input: Array) -> Any:
+    """In-place form of `t`."""
+    return reshaped(t_row, input)
+
+
+@function(
+    name="transpose_",
+    aliases="swapaxes_ swapdims_",
+    rows=[transpose_row],
+    samples=["randn(2,3).transpose_(0, 1)"],
+)
+def transpose_(input: Array, dim0: int, dim1: int) -> Any:
+    """In-place form of `transpose`."""
+    return reshaped(transpose_row, input, dim0, dim1)
+
+
+@function(name="unsqueeze_", rows=[unsqueeze_row], samples=["randn(2,3).unsqueeze_(0)"])
+def unsqueeze_(input: Array, dim: int) -> Any:
+    """In-place form of `unsqueeze`."""
+    return reshaped(unsqueeze_row, input, dim)
+
+
+@function(
+    name="squeeze_",
+    rows=[squeeze_all_row, squeeze_dim_row, squeeze_dims_row],
+    samples=["randn(1,3).squeeze_()", "randn(1,3).squeeze_(0)"],
+)
+def squeeze_(input: Array, dim: Any = None) -> Any:
+    """In-place form of `squeeze`."""
+    if dim is None:
+        return reshaped(squeeze_all_row, input)
+    if isinstance(dim, (tuple, list)):
+        return reshaped(squeeze_dims_row, input, integers("squeeze_", "dim", dim))
+    return reshaped(squeeze_dim_row, input, dim)

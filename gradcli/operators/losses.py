@@ -1,0 +1,1193 @@
+"""Loss functions of `torch.nn.functional`, with every reduction."""
+
+from __future__ import annotations
+
+import warnings
+from math import log, pi
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes
+from gradcli.engine.modes import no_grad
+from gradcli.engine.operator import mismatch
+from gradcli.engine.tensor import Tensor, wrap
+from gradcli.operators.activations import log_sigmoid_row, logsigmoid
+from gradcli.operators.arithmetic import add_scalar, div_scalar, mul_scalar, sub, sub_scalar
+from gradcli.operators.elementwise import clamp_min, minimum, sigmoid, xlogy
+from gradcli.operators.helpers import where, zeros_like
+from gradcli.operators.table import Array, function, is_array, operator, resolve
+
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
+NONE, MEAN, SUM = 0, 1, 2
+
+
+def reduction_number(reduction: str, size_average: Any = None, reduce: Any = None) -> int:
+    """The number that PyTorch's kernels take for a reduction's name."""
+    if size_average is not None or reduce is not None:
+        average = True if size_average is None else size_average
+        wanted = True if reduce is None else reduce
+        reduction = ("mean" if average else "sum") if wanted else "none"
+        warnings.warn(
+            "size_average and reduce args will be deprecated, please use "
+            f"reduction='{reduction}' instead.",
+            UserWarning,
+            stacklevel=4,
+        )
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return _REDUCTIONS[reduction]
+
+
+def reduced(values: Any, reduction: int) -> Any:
+    """All values, their mean or their sum; on arrays and tensors."""
+    if reduction == NONE:
+        return values
+    return values.mean() if reduction == MEAN else values.sum()
+
+
+def _spread(g: Any, reduction: int, like: Any) -> Any:
+    """A reduced loss's gradient as one for each element."""
+    if reduction != MEAN:
+        return g
+    return g / int(like.size if is_array(like) else like.numel())
+
+
+def _number(value: float, like: Any) -> Tensor:
+    """A number as a 0-d constant: the other operand of a recorded difference."""
+    return wrap(like.array.dtype.type(value))
+
+
+def _same(a: Any, b: Any) -> tuple[Any, Any]:
+    """Two tensors broadcast against each other, as their expanded views."""
+    shape = tuple(a.shape)
+    if shape == tuple(b.shape):
+        return a, b
+    refusal = mismatch([shape, tuple(b.shape)])
+    if refusal is not None:
+        raise refusal
+    shape = np.broadcast_shapes(shape, tuple(b.shape))
+    return a.expand(*shape), b.expand(*shape)
+
+
+_BROADCAST = (
+    "Using a target size ({}) that is different to the input size ({}). This will likely lead to "
+    "incorrect results due to broadcasting. Please ensure they have the same size."
+)
+
+
+def _warn_broadcast(input: Any, target: Any) -> None:
+    if tuple(input.shape) != tuple(target.shape):
+        sizes = [f"torch.Size({list(x.shape)})" for x in (target, input)]
+        warnings.warn(_BROADCAST.format(*sizes), UserWarning, stacklevel=3)
+
+
+def _refuse_grad(name: str, **arguments: Any) -> None:
+    """PyTorch's refusal of arguments that a loss cannot be differentiated by."""
+    for argument, value in arguments.items():
+        if isinstance(value, Tensor) and value.requires_grad:
+            raise RuntimeError(
+                f"The function '{name}' is not differentiable with respect to argument "
+                f"'{argument}'. This input cannot have requires_grad True."
+            )
+
+
+def _samples(name: str, *more: str) -> list[str]:
+    plain = f"nn.functional.{name}(randn(2,3), randn(2,3)"
+    return [f"{plain})", f"{plain}, reduction='sum')", f"{plain}, reduction='none')", *more]
+
+
+# -- losses of a difference -----------------------------------------------------------------------
+def _mse(self: Array, target: Array, reduction: int = 1) -> Array:
+    difference = self - target
+    return reduced(difference * difference, reduction)
+
+
+def _mse_backward(grad_output: Array, self: Array, target: Array, reduction: int) -> Array:
+    scale = 2.0 / self.size if reduction == MEAN else 2.0
+    return scale * (self - target) * grad_output
+
+
+def _mse_double(g: Any, self: Any, reduction: int) -> Any:
+    return _spread(2 * g, reduction, self)
+
+
+@operator(_mse_backward, "MseLossBackwardBackward0", public=False, types="own")
+class mse_loss_backward:
+    grad_output = lambda g, self, target, reduction: mse_loss_backward(g, self, target, reduction)
+    self = lambda g, grad_output, self, reduction: _mse_double(g * grad_output, self, reduction)
+    target = lambda g, grad_output, target, reduction: -_mse_double(
+        g * grad_output, target, reduction
+    )
+
+
+@operator(_mse, "MseLossBackward0", public=False, types="common")
+class mse_loss_row:
+    self = lambda g, self, target, reduction: mse_loss_backward(g, self, target, reduction)
+    target = lambda g, self, target, reduction: mse_loss_backward(g, target, self, reduction)
+
+
+@function(
+    name="nn.functional.mse_loss", method=False, rows=[mse_loss_row], samples=_samples("mse_loss")
+)
+def mse_loss(
+    input: Array,
+    target: Array,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Any = None,
+) -> Any:
+    """The squared differences."""
+    _warn_broadcast(input, target)
+    number = reduction_number(reduction, size_average, reduce)
+    a, b = _same(input, target)
+    if weight is None:
+        return mse_loss_row(a, b, number)
+    if tuple(weight.shape) != tuple(input.shape):
+        raise ValueError("Weights and input must have the same size.")
+    weighted = (a - b) ** 2 * weight
+    if reduction == "mean":
+        return weighted.sum() / weight.sum()
+    return reduced(weighted, number)
+
+
+@function(name="nn.functional.l1_loss", method=False, samples=_samples("l1_loss"))
+def l1_loss(
+    input: Array,
+    target: Array,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Any = None,
+) -> Any:
+    """The absolute differences."""
+    _warn_broadcast(input, target)
+    number = reduction_number(reduction, size_average, reduce)
+    a, b = _same(input, target)
+    values = (a - b).abs()
+    if weight is None:
+        return reduced(values, number)
+    if tuple(weight.shape) != tuple(input.shape):
+        raise ValueError("Weights and input must have the same size.")
+    weighted = values * weight
+    if reduction == "mean":
+        return weighted.sum() / weight.sum()
+    return reduced(weighted, number)
+
+
+def _smooth_l1(self: Array, target: Array, reduction: int = 1, beta: float = 1.0) -> Array:
+    size = np.abs(self - target)
+    values = where(size < beta, 0.5 * size * size / beta, size - 0.5 * beta)
+    return reduced(values, reduction)
+
+
+def _smooth_l1_backward(
+    grad_output: Array, self: Array, target: Array, reduction: int, beta: float
+) -> Array:
+    difference = self - target
+    slope = np.clip(difference / beta, -1, 1)
+    return _spread(grad_output, reduction, self) * slope
+
+
+def _smooth_l1_double(g: Any, self: Any, target: Any, reduction: int, beta: float) -> Any:
+    inside = np.abs(self - target) < beta
+    return _spread(where(inside, g / beta, 0.0), reduction, self)
+
+
+@operator(_smooth_l1_backward, "SmoothL1LossBackwardBackward0", public=False, types="own")
+class smooth_l1_loss_backward:
+    grad_output = lambda g, self, target, reduction, beta: smooth_l1_loss_backward(
+        g, self, target, reduction, beta
+    )
+    self = lambda g, grad_output, self, target, reduction, beta: _smooth_l1_double(
+        g * grad_output, self, target, reduction, beta
+    )
+    target = lambda g, grad_output, self, target, reduction, beta: -_smooth_l1_double(
+        g * grad_output, self, target, reduction, beta
+    )
+
+
+@operator(_smooth_l1, "SmoothL1LossBackward0", public=False, types="common")
+class smooth_l1_loss_row:
+    self = lambda g, self, target, reduction, beta: smooth_l1_loss_backward(
+        g, self, target, reduction, beta
+    )
+    target = lambda g, self, target, reduction, beta: smooth_l1_loss_backward(
+        g, target, self, reduction, beta
+    )
+
+
+@function(
+    name="nn.functional.smooth_l1_loss",
+    method=False,
+    rows=[smooth_l1_loss_row],
+    samples=_samples("smooth_l1_loss", "nn.functional.smooth_l1_loss(randn(3), randn(3), beta=0.5)"),
+)
+def smooth_l1_loss(
+    input: Array,
+    target: Array,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Any:
+    """Squared differences where they are small, absolute ones elsewhere."""
+    _warn_broadcast(input, target)
+    number = reduction_number(reduction, size_average, reduce)
+    a, b = _same(input, target)
+    if beta == 0.0:
+        return reduced((a - b).abs(), number)
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    return smooth_l1_loss_row(a, b, number, beta)
+
+
+def _huber(self: Array, target: Array, reduction: int = 1, delta: float = 1.0) -> Array:
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    size = np.abs(self - target)
+    values = where(size < delta, 0.5 * size * size, delta * (size - 0.5 * delta))
+    return reduced(values, reduction)
+
+
+def _huber_backward(
+    grad_output: Array, self: Array, target: Array, reduction: int, delta: float
+) -> Array:
+    slope = np.clip(self - target, -delta, delta)
+    return _spread(grad_output, reduction, self) * slope
+
+
+def _huber_double(g: Any, self: Any, target: Any, reduction: int, delta: float) -> Any:
+    inside = np.abs(self - target) < delta
+    return _spread(where(inside, g, 0.0), reduction, self)
+
+
+@operator(_huber_backward, "HuberLossBackwardBackward0", public=False, types="own")
+class huber_loss_backward:
+    grad_output = lambda g, self, target, reduction, delta: huber_loss_backward(
+        g, self, target, reduction, delta
+    )
+    self = lambda g, grad_output, self, target, reduction, delta: _huber_double(
+        g * grad_output, self, target, reduction, delta
+    )
+    target = lambda g, grad_output, self, target, reduction, delta: -_huber_double(
+        g * grad_output, self, target, reduction, delta
+    )
+
+
+@operator(_huber, "HuberLossBackward0", public=False, types="common")
+class huber_loss_row:
+    self = lambda g, self, target, reduction, delta: huber_loss_backward(
+        g, self, target, reduction, delta
+    )
+    target = lambda g, self, target, reduction, delta: huber_loss_backward(
+        g, target, self, reduction, delta
+    )
+
+
+@function(
+    name="nn.functional.huber_loss",
+    method=False,
+    rows=[huber_loss_row],
+    samples=_samples("huber_loss", "nn.functional.huber_loss(randn(3), randn(3), delta=0.4)"),
+)
+def huber_loss(
+    input: Array,
+    target: Array,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Any = None,
+) -> Any:
+    """Squared differences where they are small, scaled absolute ones elsewhere."""
+    _warn_broadcast(input, target)
+    a, b = _same(input, target)
+    number = reduction_number(reduction)
+    if weight is None:
+        return huber_loss_row(a, b, number, delta)
+    if tuple(weight.shape) != tuple(input.shape):
+        raise ValueError("Weights and input must have the same size.")
+    weighted = huber_loss_row(a, b, NONE, delta) * weight
+    if reduction == "mean":
+        return weighted.sum() / weight.sum()
+    return reduced(weighted, number)
+
+
+# -- classes --------------------------------------------------------------------------------------
+def _checked_targets(self: Any, target: Any, ignore_index: int) -> tuple[Any, Any]:
+    """(targets made valid, where they count); the class dimension is 1, or 0 in a vector."""
+    classes = self.shape[0 if self.ndim == 1 else 1]
+    counts = target != ignore_index
+    wrong = counts & ((target < 0) | (target >= classes))
+    if wrong.any():
+        raise IndexError(f"Target {int(np.asarray(target)[wrong].flat[0])} is out of bounds.")
+    return np.where(counts, target, 0), counts
+
+
+def _check_nll(self: Any, target: Any, weight: Any) -> None:
+    if target.dtype != np.int64:
+        raise RuntimeError(
+            f"expected scalar type Long but found {dtypes.SCALAR_NAMES[dtypes.of(target.dtype).name]}"
+        )
+    if self.ndim == 1 and target.ndim > 0 and target.size != 1:
+        raise RuntimeError(
+            "For 1D input, 1D target must have size 1, but got target size: " + str(target.size)
+        )
+    if self.ndim == 2 and target.ndim != 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if weight is not None and weight.shape != (self.shape[0 if self.ndim == 1 else 1],):
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {self.shape[-1]} classes or no classes "
+            f"but got weight tensor of shape: {list(weight.shape)}"
+        )
+
+
+def _nll_weights(self: Any, target: Any, weight: Any, ignore_index: int) -> tuple[Any, Any]:
+    valid, counts = _checked_targets(self, target, ignore_index)
+    ones = np.ones(target.shape, self.dtype) if weight is None else weight[valid]
+    return valid, np.where(counts, ones, 0).astype(self.dtype)
+
+
+def _picked(self: Any, valid: Any) -> Any:
+    if self.ndim == 1:
+        return self[valid.reshape(())].reshape(valid.shape)
+    return np.take_along_axis(self, np.expand_dims(valid, 1), 1).squeeze(1)
+
+
+def _nll(
+    self: Array, target: Array, weight: Array | None, reduction: int = 1, ignore_index: int = -100
+) -> tuple[Array, Array]:
+    _check_nll(self, target, weight)
+    valid, weights = _nll_weights(self, target, weight, ignore_index)
+    losses = -weights * _picked(self, valid)
+    if reduction == NONE:
+        return losses, self.dtype.type(0)
+    total = weights.sum()
+    with np.errstate(all="ignore"):
+        out = losses.sum() / total if reduction == MEAN else losses.sum()
+    return out, total
+
+
+def _nll_backward(
+    grad_output: Array,
+    self: Array,
+    target: Array,
+    weight: Array | None,
+    reduction: int,
+    ignore_index: int,
+    total_weight: Array,
+) -> Array:
+    valid, weights = _nll_weights(self, target, weight, ignore_index)
+    with np.errstate(all="ignore"):
+        g = grad_output / total_weight if reduction == MEAN else grad_output
+    out = np.zeros_like(self)
+    values = np.where(weights == 0, 0, -weights * g).astype(self.dtype)
+    if self.ndim == 1:
+        out[int(valid.reshape(()))] = values.reshape(())
+    else:
+        np.put_along_axis(out, np.expand_dims(valid, 1), np.expand_dims(values, 1), 1)
+    return out
+
+
+def _nll_rows(node: str) -> tuple[Any, Any]:
+    class backward:
+        grad_output = lambda g, target, weight, reduction, ignore_index: forward_row(
+            g, target, weight, reduction, ignore_index
+        )[0]
+        self = lambda g: zeros_like(g)
+
+    class forward:
+        self = lambda g, self, target, weight, reduction, ignore_index, total_weight: backward_row(
+            g, self, target, weight, reduction, ignore_index, total_weight
+        )
+
+    backward_row = operator(_nll_backward, f"{node}BackwardBackward0", public=False, types="own")(
+        backward
+    )
+    forward_row = operator(
+        _nll,
+        f"{node}Backward0",
+        outputs="output total_weight",
+        differentiable=1,
+        public=False,
+        types="own",
+    )(forward)
+    return forward_row, backward_row
+
+
+nll_loss_row, nll_loss_backward = _nll_rows("NllLoss")
+nll_loss2d_row, nll_loss2d_backward = _nll_rows("NllLoss2D")
+
+
+def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    ndim = input.ndim
+    if ndim < 1:
+        raise ValueError(f"Expected 1 or more dimensions (got {ndim})")
+    if ndim != 1 and input.shape[0] != target.shape[0]:
+        raise ValueError(
+            f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
+            f"({target.shape[0]})."
+        )
+    if ndim in (1, 2):
+        return nll_loss_row(input, target, weight, reduction, ignore_index)[0]
+    if ndim == 4:
+        return nll_loss2d_row(input, target, weight, reduction, ignore_index)[0]
+    n, c, *rest = input.shape
+    if list(target.shape) != [n, *rest]:
+        raise RuntimeError(f"Expected target size {[n, *rest]}, got {list(target.shape)}")
+    flat = int(np.prod(rest))
+    flat_input, flat_target = input.reshape(n, c, 1, flat), target.reshape(n, 1, flat)
+    out = nll_loss2d_row(flat_input, flat_target, weight, reduction, ignore_index)[0]
+    return out.view(n, *rest) if reduction == NONE else out
+
+
+@function(
+    name="nn.functional.nll_loss",
+    method=False,
+    rows=[nll_loss_row, nll_loss2d_row],
+    samples=[
+        "nn.functional.nll_loss(randn(4,3), tensor([0,2,1,2]))",
+        "nn.functional.nll_loss(randn(4,3), tensor([0,2,1,2]), weight=rand(3), reduction='sum')",
+        "nn.functional.nll_loss(randn(4,3), tensor([0,2,1,2]), reduction='none', ignore_index=1)",
+    ],
+)
+def nll_loss(
+    input: Array,
+    target: Array,
+    weight: Array | None = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """Minus the log-probabilities of the targets' classes."""
+    number = reduction_number(reduction, size_average, reduce)
+    return _nll_nd(input, target, weight, number, ignore_index)
+
+
+def _class_probabilities(
+    input: Any, target: Any, weight: Any, reduction: int, smoothing: float
+) -> Any:
+    dim = 0 if input.ndim == 1 else 1
+    classes = input.shape[dim]
+    if target.array.dtype.kind not in "fc":
+        raise RuntimeError(
+            "Expected floating point type for target with class probabilities, got "
+            f"{dtypes.SCALAR_NAMES[target.dtype.name]}"
+        )
+    logs = resolve("log_softmax")(input, dim)
+    if smoothing > 0:
+        target = add_scalar(mul_scalar(target, 1 - smoothing), smoothing / classes)
+    product = logs * target
+    if weight is not None:
+        product = product * _along_classes(weight, input.ndim, dim)
+    if reduction == NONE:
+        return -product.sum(dim)
+    total = -product.sum()
+    if reduction == SUM:
+        return total
+    count = input.numel() // classes
+    return div_scalar(total, count)
+
+
+def _along_classes(weight: Any, ndim: int, dim: int) -> Any:
+    shape = [1] * ndim
+    shape[dim] = weight.shape[0]
+    return weight.view(*shape)
+
+
+def _class_indices(
+    input: Any, target: Any, weight: Any, reduction: int, ignore_index: int, smoothing: float
+) -> Any:
+    dim = 0 if input.ndim == 1 else 1
+    classes = input.shape[dim]
+    logs = resolve("log_softmax")(input, dim)
+    loss = _nll_nd(logs, target, weight, reduction, ignore_index)
+    if smoothing == 0:
+        return loss
+    weighted = logs if weight is None else logs * _along_classes(weight, input.ndim, dim)
+    smooth = -weighted.sum(dim)
+    ignored = target.array == ignore_index
+    smooth = smooth.masked_fill(wrap(np.asarray(ignored)), 0.0)
+    if reduction == MEAN:
+        if weight is None:
+            count = wrap(np.asarray((~ignored).sum()))
+        else:
+            chosen = np.asarray(target.array)[~ignored]
+            count = wrap(weight.array[chosen].sum())
+        smooth = smooth.sum() / count
+    elif reduction == SUM:
+        smooth = smooth.sum()
+    return mul_scalar(loss, 1 - smoothing) + mul_scalar(smooth, smoothing / classes)
+
+
+@function(
+    name="nn.functional.cross_entropy",
+    method=False,
+    rows=[nll_loss_row, nll_loss2d_row],
+    samples=[
+        "nn.functional.cross_entropy(randn(4,3), tensor([0,2,1,2]))",
+        "nn.functional.cross_entropy(randn(4,3), rand(4,3))",
+        "nn.functional.cross_entropy(randn(4,3), tensor([0,2,1,2]), label_smoothing=0.2)",
+    ],
+)
+def cross_entropy(
+    input: Array,
+    target: Array,
+    weight: Array | None = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Any:
+    """Minus the log-softmax of the targets' classes (indices, or probabilities)."""
+    number = reduction_number(reduction, size_average, reduce)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(
+            f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}"
+        )
+    if tuple(input.shape) == tuple(target.shape):
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
+        return _class_probabilities(input, target, weight, number, label_smoothing)
+    return _class_indices(input, target, weight, number, ignore_index, label_smoothing)
+
+
+# -- binary classes -------------------------------------------------------------------------------
+def _weighted(values: Any, weight: Any, reduction: int, like: Any) -> Any:
+    if weight is not None:
+        values = values * weight
+    return _spread(values, reduction, like)
+
+
+def _bce(self: Array, target: Array, weight: Array | None = None, reduction: int = 1) -> Array:
+    if ((self < 0) | (self > 1)).any():
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    with np.errstate(divide="ignore"):
+        one, other = np.maximum(np.log(self), -100), np.maximum(np.log1p(-self), -100)
+    values = (target - 1) * other - target * one
+    return reduced(values if weight is None else values * weight, reduction)
+
+
+def _bce_slope(g: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+    spread = resolve("clamp_min")((1 - self) * self, 1e-12) if not is_array(self) else np.maximum(
+        (1 - self) * self, 1e-12
+    )
+    return _weighted(g * (self - target) / spread, weight, reduction, self)
+
+
+def _bce_target_slope(g: Any, self: Any, weight: Any, reduction: int) -> Any:
+    with np.errstate(divide="ignore"):
+        return _weighted(g * (np.log1p(-self) - np.log(self)), weight, reduction, self)
+
+
+@operator(_bce, "BinaryCrossEntropyBackward0", public=False, types="own")
+class binary_cross_entropy_row:
+    self = lambda g, self, target, weight, reduction: _bce_slope(g, self, target, weight, reduction)
+    target = lambda g, self, target, weight, reduction: _bce_target_slope(
+        g, self, weight, reduction
+    )
+
+
+@function(
+    name="nn.functional.binary_cross_entropy",
+    method=False,
+    rows=[binary_cross_entropy_row],
+    samples=[
+        "nn.functional.binary_cross_entropy(rand(2,3), rand(2,3))",
+        "nn.functional.binary_cross_entropy(rand(2,3), rand(2,3), reduction='none')",
+    ],
+)
+def binary_cross_entropy(
+    input: Array,
+    target: Array,
+    weight: Array | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """Minus the log-likelihood of two classes, from probabilities."""
+    number = reduction_number(reduction, size_average, reduce)
+    if tuple(input.shape) != tuple(target.shape):
+        raise ValueError(
+            f"Using a target size (torch.Size({list(target.shape)})) that is different to the input "
+            f"size (torch.Size({list(input.shape)})) is deprecated. Please ensure they have the "
+            "same size."
+        )
+    if weight is not None:
+        shape = np.broadcast_shapes(tuple(target.shape), tuple(weight.shape))
+        weight = weight.expand(*shape)
+        _refuse_grad("binary_cross_entropy", weight=weight)
+    return binary_cross_entropy_row(input, target, weight, number)
+
+
+def _bce_logits(
+    self: Array,
+    target: Array,
+    weight: Array | None = None,
+    pos_weight: Array | None = None,
+    reduction: int = 1,
+) -> Array:
+    log_sigmoid = np.minimum(self, 0) - np.log1p(np.exp(-np.abs(self)))
+    scale = 1 if pos_weight is None else (pos_weight - 1) * target + 1
+    values = (1 - target) * self - scale * log_sigmoid
+    return reduced(values if weight is None else values * weight, reduction)
+
+
+def _bce_logits_slope(
+    g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int
+) -> Any:
+    if pos_weight is None:
+        slope = (sigmoid(self) - target) * g
+    else:
+        t = pos_weight * target
+        slope = ((t + 1 - target) * sigmoid(self) - t) * g
+    return _weighted(slope, weight, reduction, self)
+
+
+def _log_sigmoid(x: Any) -> Any:
+    return log_sigmoid_row(x)[0]
+
+
+def _bce_logits_target_slope(
+    g: Any, self: Any, weight: Any, pos_weight: Any, reduction: int
+) -> Any:
+    if pos_weight is None:
+        slope = -self * g
+    else:
+        slope = (_log_sigmoid(-self) - pos_weight * _log_sigmoid(self)) * g
+    return _weighted(slope, weight, reduction, self)
+
+
+@operator(_bce_logits, "BinaryCrossEntropyWithLogitsBackward0", public=False, types="common")
+class binary_cross_entropy_with_logits_row:
+    self = lambda g, self, target, weight, pos_weight, reduction: _bce_logits_slope(
+        g, self, target, weight, pos_weight, reduction
+    )
+    target = lambda g, self, target, weight, pos_weight, reduction: _bce_logits_target_slope(
+        g, self, weight, pos_weight, reduction
+    )
+
+
+@function(
+    name="nn.functional.binary_cross_entropy_with_logits",
+    aliases="binary_cross_entropy_with_logits",
+    method=False,
+    rows=[binary_cross_entropy_with_logits_row],
+    samples=[
+        "nn.functional.binary_cross_entropy_with_logits(randn(2,3), rand(2,3))",
+        "nn.functional.binary_cross_entropy_with_logits(randn(2,3), rand(2,3), reduction='sum')",
+    ],
+)
+def binary_cross_entropy_with_logits(
+    input: Array,
+    target: Array,
+    weight: Array | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    pos_weight: Array | None = None,
+) -> Any:
+    """Minus the log-likelihood of two classes, from what goes into a sigmoid."""
+    number = reduction_number(reduction, size_average, reduce)
+    if tuple(input.shape) != tuple(target.shape):
+        raise ValueError(
+            f"Target size (torch.Size({list(target.shape)})) must be the same as input size "
+            f"(torch.Size({list(input.shape)}))"
+        )
+    _refuse_grad("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
+    return binary_cross_entropy_with_logits_row(input, target, weight, pos_weight, number)
+
+
+def _soft_margin(self: Array, target: Array, reduction: int = 1) -> Array:
+    return reduced(np.logaddexp(0, -target * self), reduction)
+
+
+def _soft_margin_slope(g: Any, self: Any, target: Any, reduction: int) -> Any:
+    slope = -target * sigmoid(-target * self) * g
+    return _spread(slope, reduction, self)
+
+
+@operator(_soft_margin, "SoftMarginLossBackward0", public=False, types="common")
+class soft_margin_loss_row:
+    self = lambda g, self, target, reduction: _soft_margin_slope(g, self, target, reduction)
+
+
+@function(
+    name="nn.functional.soft_margin_loss",
+    method=False,
+    rows=[soft_margin_loss_row],
+    samples=["nn.functional.soft_margin_loss(randn(2,3), sign(randn(2,3)))"],
+)
+def soft_margin_loss(
+    input: Array,
+    target: Array,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """log(1 + exp(-target * input))."""
+    _refuse_grad("soft_margin_loss", target=target)
+    number = reduction_number(reduction, size_average, reduce)
+    return soft_margin_loss_row(input, target, number)
+
+
+# -- margins --------------------------------------------------------------------------------------
+def _margin_parts(self: Any, target: Any, margin: float) -> tuple[Any, Any, Any]:
+    """(rows of inputs, targets, margin - x[target] + x with 0 at the target)."""
+    x = self.reshape(1, -1) if self.ndim <= 1 else self
+    y = target.reshape(-1)
+    if ((y < 0) | (y >= x.shape[1])).any():
+        raise RuntimeError("target out of range")
+    rows = np.arange(x.shape[0])
+    z = margin - x[rows, y][:, None] + x
+    z[rows, y] = 0
+    return x, y, z
+
+
+def _multi_margin(
+    self: Array,
+    target: Array,
+    p: Any = 1,
+    margin: Any = 1.0,
+    weight: Array | None = None,
+    reduction: int = 1,
+) -> Array:
+    if p not in (1, 2):
+        raise RuntimeError("only p == 1 and p == 2 supported")
+    x, y, z = _margin_parts(self, target, margin)
+    values = np.maximum(z, 0) ** p
+    if weight is not None:
+        values = values * weight[y][:, None]
+    losses = values.sum(1) / x.shape[1]
+    if reduction == NONE:
+        return losses.reshape(target.shape)
+    return losses.sum() / x.shape[0] if reduction == MEAN else losses.sum()
+
+
+def _multi_margin_backward(
+    grad_output: Array,
+    self: Array,
+    target: Array,
+    p: Any,
+    margin: Any,
+    weight: Array | None,
+    reduction: int,
+) -> Array:
+    x, y, z = _margin_parts(self, target, margin)
+    slope = (z > 0) * (1.0 if p == 1 else 2 * z)
+    if weight is not None:
+        slope = slope * weight[y][:, None]
+    slope = slope / x.shape[1]
+    slope[np.arange(x.shape[0]), y] = -slope.sum(1)
+    if reduction == MEAN:
+        slope = slope / x.shape[0]
+    scale = grad_output.reshape(-1, 1) if reduction == NONE else grad_output
+    return (slope * scale).reshape(self.shape).astype(self.dtype)
+
+
+@operator(_multi_margin_backward, "NotImplemented", public=False, types="own")
+class multi_margin_loss_backward:
+    grad_output = lambda g: g
+    self = lambda g: g
+
+
+@operator(_multi_margin, "MultiMarginLossBackward0", public=False, types="own")
+class multi_margin_loss_row:
+    self = lambda g, self, target, p, margin, weight, reduction: multi_margin_loss_backward(
+        g, self, target, p, margin, weight, reduction
+    )
+
+
+@function(
+    name="nn.functional.multi_margin_loss",
+    method=False,
+    rows=[multi_margin_loss_row],
+    samples=["nn.functional.multi_margin_loss(randn(4,3), tensor([0,2,1,2]))"],
+)
+def multi_margin_loss(
+    input: Array,
+    target: Array,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Array | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """How far other classes come within a margin of the target's, summed."""
+    number = reduction_number(reduction, size_average, reduce)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.ndim != 1:
+        raise ValueError("weight must be one-dimensional")
+    return multi_margin_loss_row(input, target, p, margin, weight, number)
+
+
+def _multilabel_parts(self: Any, target: Any) -> tuple[Any, Any, Any]:
+    """(rows of inputs, listed targets with -1 behind the end, which classes are targets)."""
+    x = self.reshape(1, -1) if self.ndim <= 1 else self
+    y = target.reshape(x.shape).copy()
+    ended = np.cumsum(y < 0, 1) > 0
+    y[ended] = -1
+    is_target = np.zeros(x.shape, self.dtype)
+    rows, columns = np.nonzero(y >= 0)
+    is_target[rows, y[rows, columns]] = 1
+    return x, y, is_target
+
+
+def _multilabel_margins(x: Any, y: Any, is_target: Any) -> Any:
+    """1 - x[target] + x[other], by row, listed target and other class; 0 where there is no pair."""
+    chosen = np.take_along_axis(x, np.maximum(y, 0), 1)
+    z = 1 - chosen[:, :, None] + x[:, None, :]
+    return np.where((y >= 0)[:, :, None] & (is_target == 0)[:, None, :], z, 0)
+
+
+def _multilabel_margin(self: Array, target: Array, reduction: int = 1) -> tuple[Array, Array]:
+    x, y, is_target = _multilabel_parts(self, target)
+    z = _multilabel_margins(x, y, is_target)
+    losses = np.maximum(z, 0).sum((1, 2)) / x.shape[1]
+    if reduction == NONE:
+        out = losses.reshape(self.shape[:-1])
+        out = out[()] if not out.ndim else out
+    else:
+        out = losses.mean() if reduction == MEAN else losses.sum()
+    return out.astype(self.dtype), is_target.reshape(target.shape)
+
+
+def _multilabel_backward(
+    grad_output: Array, self: Array, target: Array, reduction: int, is_target: Array
+) -> Array:
+    x, y, targets = _multilabel_parts(self, target)
+    active = (_multilabel_margins(x, y, targets) > 0).astype(self.dtype)
+    slope = active.sum(1)
+    pull = active.sum(2)
+    rows, columns = np.nonzero(y >= 0)
+    np.subtract.at(slope, (rows, y[rows, columns]), pull[rows, columns])
+    slope = slope / x.shape[1]
+    if reduction == MEAN:
+        slope = slope / x.shape[0]
+    scale = grad_output.reshape(-1, 1) if reduction == NONE else grad_output
+    return (slope * scale).reshape(self.shape)
+
+
+@operator(_multilabel_backward, "NotImplemented", public=False, types="own")
+class multilabel_margin_loss_backward:
+    grad_output = lambda g: g
+    self = lambda g: g
+
+
+@operator(
+    _multilabel_margin,
+    "MultilabelMarginLossBackward0",
+    outputs="output is_target",
+    differentiable=1,
+    public=False,
+)
+class multilabel_margin_loss_row:
+    self = lambda g, self, target, reduction, is_target: multilabel_margin_loss_backward(
+        g, self, target, reduction, is_target
+    )
+
+
+@function(
+    name="nn.functional.multilabel_margin_loss",
+    method=False,
+    rows=[multilabel_margin_loss_row],
+    samples=["nn.functional.multilabel_margin_loss(randn(2,4), tensor([[1,2,-1,0],[3,-1,0,0]]))"],
+)
+def multilabel_margin_loss(
+    input: Array,
+    target: Array,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """How far other classes come within a margin of each listed target, summed."""
+    number = reduction_number(reduction, size_average, reduce)
+    return multilabel_margin_loss_row(input, target, number)[0]
+
+
+@function(
+    name="nn.functional.multilabel_soft_margin_loss",
+    method=False,
+    samples=["nn.functional.multilabel_soft_margin_loss(randn(2,4), round(rand(2,4)))"],
+)
+def multilabel_soft_margin_loss(
+    input: Array,
+    target: Array,
+    weight: Array | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """Binary cross entropy with logits, averaged over classes."""
+    number = reduction_number(reduction, size_average, reduce)
+    loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    dim = input.ndim - 1
+    loss = loss.sum(dim) / input.shape[dim]
+    return reduced(loss, number)
+
+
+@function(
+    name="nn.functional.hinge_embedding_loss",
+    aliases="hinge_embedding_loss",
+    method=False,
+    samples=["nn.functional.hinge_embedding_loss(randn(2,3), sign(randn(2,3)))"],
+)
+def hinge_embedding_loss(
+    input: Array,
+    target: Array,
+    margin: float = 1.0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """The input where the target is 1, what it lacks of the margin where it is -1."""
+    number = reduction_number(reduction, size_average, reduce)
+    zeros = _number(0, input)
+    margin_clamp = clamp_min(sub(_number(margin, input), input), 0)
+    select = resolve("where")
+    first = select(wrap(np.asarray(target.array != 1)), margin_clamp, zeros)
+    second = select(wrap(np.asarray(target.array != -1)), input, zeros)
+    return reduced(first + second, number)
+
+
+@function(
+    name="nn.functional.margin_ranking_loss",
+    aliases="margin_ranking_loss",
+    method=False,
+    samples=["nn.functional.margin_ranking_loss(randn(3), randn(3), sign(randn(3)))"],
+)
+def margin_ranking_loss(
+    input1: Array,
+    input2: Array,
+    target: Array,
+    margin: float = 0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """What input1 lacks of ranking above input2 (or below it) by a margin."""
+    number = reduction_number(reduction, size_average, reduce)
+    if not input1.ndim == input2.ndim == target.ndim:
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: torch.Size({list(input1.shape)}), input2: torch.Size({list(input2.shape)}), "
+            f"target: torch.Size({list(target.shape)}) "
+        )
+    return reduced(clamp_min(add_scalar(-target * (input1 - input2), margin), 0), number)
+
+
+@function(
+    name="nn.functional.cosine_embedding_loss",
+    aliases="cosine_embedding_loss",
+    method=False,
+    samples=["nn.functional.cosine_embedding_loss(randn(2,3), randn(2,3), sign(randn(2)))"],
+)
+def cosine_embedding_loss(
+    input1: Array,
+    input2: Array,
+    target: Array,
+    margin: float = 0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """1 - cosine for pairs that belong together, the cosine above a margin for others."""
+    number = reduction_number(reduction, size_average, reduce)
+    if target.ndim not in (0, 1):
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if target.ndim == 0 and not input1.ndim == input2.ndim == 1:
+        raise RuntimeError(
+            f"0D target tensor expects 1D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
+    if target.ndim == 1 and not input1.ndim == input2.ndim == 2:
+        raise RuntimeError(
+            f"1D target tensor expects 2D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
+    dim = 1 if target.ndim else 0
+    inner = (input1 * input2).sum(dim)
+    sizes = [add_scalar((x * x).sum(dim), 1e-12) for x in (input1, input2)]
+    cosine = inner / (sizes[0] * sizes[1]).sqrt()
+    zeros = _number(0, cosine)
+    select = resolve("where")
+    together = sub(_number(1, cosine), cosine)
+    apart = clamp_min(sub_scalar(cosine, margin), 0)
+    first = select(wrap(np.asarray(target.array == 1)), together, zeros)
+    second = select(wrap(np.asarray(target.array == -1)), apart, zeros)
+    return reduced(first + second, number)
+
+
+@function(
+    name="nn.functional.triplet_margin_loss",
+    aliases="triplet_margin_loss",
+    method=False,
+    samples=["nn.functional.triplet_margin_loss(randn(2,3), randn(2,3), randn(2,3))"],
+)
+def triplet_margin_loss(
+    anchor: Array,
+    positive: Array,
+    negative: Array,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """How much nearer the positive should be to the anchor than the negative, by a margin."""
+    number = reduction_number(reduction, size_average, reduce)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of "
+            f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
+            f"{negative.ndim}D inputs"
+        )
+    distance = resolve("nn.functional.pairwise_distance")
+    near = distance(anchor, positive, p, eps)
+    far = distance(anchor, negative, p, eps)
+    if swap:
+        far = minimum(far, distance(positive, negative, p, eps))
+    return reduced(clamp_min(sub(add_scalar(near, margin), far), 0), number)
+
+
+@function(
+    name="nn.functional.triplet_margin_with_distance_loss",
+    method=False,
+    samples=["nn.functional.triplet_margin_with_distance_loss(randn(2,3), randn(2,3), randn(2,3))"],
+)
+def triplet_margin_with_distance_loss(
+    anchor: Array,
+    positive: Array,
+    negative: Array,
+    *,
+    distance_function: Any = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Any:
+    """`triplet_margin_loss` with a distance of one's own."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    number = reduction_number(reduction)
+    distance = distance_function or resolve("nn.functional.pairwise_distance")
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = minimum(far, distance(positive, negative))
+    return reduced(clamp_min(margin + near - far, 0), number)
+
+
+# -- likelihoods ----------------------------------------------------------------------------------
+_KL_MEAN = (
+    "reduction: 'mean' divides the total loss by both the batch size and the support size."
+    "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
+    "'mean' will be changed to behave the same as 'batchmean' in the next major release."
+)
+
+
+@function(
+    name="nn.functional.kl_div",
+    method=False,
+    samples=[
+        "nn.functional.kl_div(randn(2,3), rand(2,3), reduction='batchmean')",
+        "nn.functional.kl_div(randn(2,3), randn(2,3), reduction='sum', log_target=True)",
+    ],
+)
+def kl_div(
+    input: Array,
+    target: Array,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Any:
+    """The Kullback-Leibler divergence of log-probabilities from a target distribution."""
+    if reduction == "mean" and size_average is None and reduce is None:
+        warnings.warn(_KL_MEAN, UserWarning, stacklevel=2)
+    batch = reduction == "batchmean"
+    number = reduction_number("sum" if batch else reduction, size_average, reduce)
+    if log_target:
+        values = target.exp() * (target - input)
+    else:
+        values = xlogy(target, target) - target * input
+    out = reduced(values, number)
+    return out / input.shape[0] if batch and input.ndim else out
+
+
+@function(
+    name="nn.functional.gaussian_nll_loss",
+    method=False,
+    samples=["nn.functional.gaussian_nll_loss(randn(2,3), randn(2,3), rand(2,3))"],
+)
+def gaussian_nll_loss(
+    input: Array,
+    target: Array,
+    var: Any,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Any:
+    """Minus the log-likelihood under a normal distribution of mean input and variance var."""
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = var * resolve("ones_like")(input)
+    elif (var.array < 0).any():
+        raise ValueError("var has negative entry/entries")
+    if tuple(var.shape) != tuple(input.shape):
+        if tuple(var.shape) == tuple(input.shape[:-1]):
+            var = var.unsqueeze(-1)
+        elif tuple(var.shape[:-1]) != tuple(input.shape[:-1]) or var.shape[-1] != 1:
+            raise ValueError("var is of incorrect size")
+    if reduction not in _REDUCTIONS:
+        raise ValueError(f"{reduction} is not valid")
+    var = var.clone()
+    with no_grad():
+        var.clamp_(min=eps)
+    loss = 0.5 * (var.log() + (input - target) ** 2 / var)
+    if full:
+        loss = loss + 0.5 * log(2 * pi)
+    return reduced(loss, _REDUCTIONS[reduction])
+
+
+@function(
+    name="nn.functional.poisson_nll_loss",
+    aliases="poisson_nll_loss",
+    method=False,
+    samples=["nn.functional.poisson_nll_loss(randn(2,3), rand(2,3))"],
+)
+def poisson_nll_loss(
+    input: Array,
+    target: Array,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: Any = None,
+    eps: float = 1e-8,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:
+    """Minus the log-likelihood under Poisson distributions."""
+    if reduction not in _REDUCTIONS and size_average is None and reduce is None:
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    number = reduction_number(reduction, size_average, reduce)
+    if log_input:
+        loss = input.exp() - target * input
+    else:
+        loss = input - target * add_scalar(input, eps).log()
+    if full:
+        half = mul_scalar(mul_scalar(target, 2 * pi).log(), 0.5)
+        stirling = target * target.log() - target + half
+        loss = loss + stirling.masked_fill(wrap(np.asarray(target.array <= 1)), 0)
+    return reduced(loss, number)
+
+
+__all__ = ["cross_entropy", "mse_loss", "nll_loss", "reduction_number"]

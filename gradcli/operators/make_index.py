@@ -1,0 +1,44 @@
+"""Write index.py, which says where each name of the table is: `python -m gradcli.operators.make_index`.
+
+With it a command that uses one function imports one family, not all.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gradcli.operators import table
+
+
+def collect() -> tuple[dict[str, str], frozenset[str], frozenset[str]]:
+    """(name: module, methods, names with an in-place form) of the whole table."""
+    table.load()
+    modules = {n: f.module for n, f in table.FUNCTIONS.items()}
+    modules |= {n: p.fget.__module__.rpartition(".")[2] for n, p in table.PROPERTIES.items()}
+    plain = {n: f for n, f in table.FUNCTIONS.items() if "." not in n}
+    methods = frozenset(n for n, f in plain.items() if f.method)
+    return modules, methods, frozenset(n for n in methods if plain[n].inplace)
+
+
+def text() -> str:
+    """The index as a module."""
+    modules, methods, inplace = collect()
+    homes: dict[str, list[str]] = {}
+    for name, module in sorted(modules.items()):
+        homes.setdefault(module, []).append(name)
+    lines = [
+        '"""Where each name of the table is. Made by make_index; do not edit."""',
+        "",
+        "HOMES = {",
+        *(f"    {module!r}: {' '.join(names)!r}," for module, names in sorted(homes.items())),
+        "}",
+        "MODULES = {name: module for module, names in HOMES.items() for name in names.split()}",
+        f"METHODS = frozenset({' '.join(sorted(methods))!r}.split())",
+        f"INPLACE = frozenset({' '.join(sorted(inplace))!r}.split())",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name("index.py").write_text(text())

@@ -1,0 +1,174 @@
+"""Norms of vectors, and the rule that all of them share."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from gradcli.operators.dimensions import (
+    add_reduce,
+    axes,
+    given_dims,
+    given_keepdim,
+    maximum_reduce,
+    minimum_reduce,
+    numpy_dtype,
+    scalar_name,
+    scale_by_count,
+    signed,
+    unsqueeze_dims,
+)
+from gradcli.operators.helpers import (
+    masked_fill,
+)
+from gradcli.operators.sample_calls import (
+    named,
+)
+from gradcli.operators.table import (
+    Array,
+    function,
+    operator,
+    resolve,
+)
+
+
+# -- norms ----------------------------------------------------------------------------------------
+def _shown_order(order: float) -> str:
+    return str(int(order)) if float(order).is_integer() else str(order)
+
+
+def _check_norm(self: Any, order: float, dim: Any, dtype: Any) -> None:
+    if self.dtype.kind not in "fc":
+        raise RuntimeError(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+            f"{scalar_name(self.dtype)}"
+        )
+    if dtype is not None:
+        wanted = scalar_name(dtype)
+        if dtype.kind not in "fc":
+            raise RuntimeError(
+                f"linalg.vector_norm: dtype should be floating point or complex, but got {wanted}"
+            )
+        if (dtype.kind == "c") != (self.dtype.kind == "c"):
+            own, other = ("complex", "complex") if self.dtype.kind == "c" else ("real", "real")
+            raise RuntimeError(
+                f"linalg.vector_norm: dtype should be {own} for {other} inputs, but got {wanted}"
+            )
+        if np.promote_types(self.dtype, dtype) != dtype:
+            raise RuntimeError(
+                f"linalg.vector_norm: the dtype of the input ({scalar_name(self.dtype)}) should be "
+                f"convertible without narrowing to the specified dtype ({wanted})"
+            )
+    if not self.size and (order < 0 or order == inf):
+        if not dim:
+            raise RuntimeError(
+                f"linalg.vector_norm cannot compute the {_shown_order(order) if order != inf else 'inf'}"
+                " norm on an empty tensor because the operation does not have an identity"
+            )
+        for d in dim:
+            if not self.shape[d]:
+                raise RuntimeError(
+                    f"linalg.vector_norm cannot compute the {order} norm on the dimension {d}"
+                    "because this dimension is empty and the operation does not have an identity"
+                )
+
+
+def _vector_norm(
+    self: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Array:
+    dtype = numpy_dtype(dtype)
+    _check_norm(self, ord, dim, dtype)
+    return norm_of(self if dtype is None else self.astype(dtype, copy=False), ord, dim, keepdim)
+
+
+def norm_of(self: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
+    """The p-norm of an array, along dimensions."""
+    kind = np.zeros((), self.dtype).real.dtype
+    if self.dtype.itemsize == 2:
+        self = self.astype(np.float32)
+    axis = axes(dim, self.ndim)
+    if ord == 2:
+        squares = self * self if self.dtype.kind != "c" else (self * self.conj()).real
+        return np.sqrt(add_reduce(squares, axis=axis, keepdims=keepdim)).astype(kind, copy=False)
+    if ord == 0:
+        found = add_reduce(self != 0, axis=axis, dtype=kind, keepdims=keepdim)
+        return found.astype(kind, copy=False)
+    size = np.abs(self)
+    if ord == 1:
+        found = add_reduce(size, axis=axis, keepdims=keepdim)
+    elif ord == inf:
+        found = maximum_reduce(size, axis=axis, keepdims=keepdim)
+    elif ord == -inf:
+        found = minimum_reduce(size, axis=axis, keepdims=keepdim)
+    else:
+        with np.errstate(all="ignore"):
+            powers = add_reduce(size**ord, axis=axis, keepdims=keepdim)
+            found = powers ** (1.0 / ord)
+    return found.astype(kind, copy=False)
+
+
+def norm_backward(g: Any, self: Any, p: Any, norm: Any, dim: Any, keepdim: bool) -> Any:
+    """The gradient of a vector norm; None (no gradient) for p=0. Zero where the norm is."""
+    if not keepdim and self.ndim:
+        g, norm = unsqueeze_dims(g, dim, self.ndim), unsqueeze_dims(norm, dim, self.ndim)
+    if p == 0:
+        return None
+    from gradcli.operators.elementwise import sgn
+
+    if p == 1:
+        return sgn(self) * g
+    if p == 2:
+        return g * masked_fill(self / norm, norm == 0, 0)
+    if p in (inf, -inf):
+        size = np.abs(self)
+        mask = (size == norm) | np.isnan(size)
+        return sgn(self) * scale_by_count(g, mask, dim)
+    if p < 1:
+        scaled = sgn(self) * masked_fill(np.abs(self) ** (p - 1), self == 0, 0)
+        return scaled * g * norm ** (1 - p)
+    scaled = sgn(self) * np.abs(self) ** (p - 1) if p < 2 else self * np.abs(self) ** (p - 2)
+    return scaled * masked_fill(g / norm ** (p - 1), norm == 0, 0)
+
+
+@operator(_vector_norm, "LinalgVectorNormBackward0", public=False)
+class vector_norm_row:
+    self = lambda g, self, ord, result, dim, keepdim: norm_backward(
+        g, self, ord, result, () if dim is None else dim, keepdim
+    )
+
+
+_NORMS = ("{0}(randn(2,3))", "{0}(randn(2,3), 1)", "{0}(randn(2,3), 3, 1)", "{0}(randn(4), inf)")
+
+
+@function(
+    name="linalg.vector_norm",
+    method=False,
+    rows=[vector_norm_row],
+    samples=named("linalg.vector_norm", _NORMS, ("{0}(randn(2,3), 0.5, keepdim=True)",)),
+)
+def vector_norm(
+    x: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    """The p-norm of all elements, or along dimensions."""
+    dims = given_dims("linalg.vector_norm", dim)
+    return vector_norm_row(
+        x, signed(ord), dims, given_keepdim("linalg.vector_norm", keepdim), dtype=dtype
+    )
+
+
+@function(
+    rows=[vector_norm_row],
+    samples=named("norm", _NORMS, ("{0}(randn(2,3), p='fro', dim=1)", "{0}(randn(()))")),
+)
+def norm(
+    input: Array, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    """The p-norm of all elements, or along dimensions; p="nuc" sums the singular values."""
+    dims = given_dims("norm", dim)
+    if isinstance(p, str) and p != "fro":
+        over = (-2, -1) if dims is None else dims
+        return resolve("linalg.matrix_norm")(input, p, over, keepdim, dtype=dtype)
+    order = 2 if p == "fro" else 2.0 if p is None else p
+    return vector_norm_row(input, signed(order), dims, given_keepdim("norm", keepdim), dtype=dtype)

@@ -1,0 +1,270 @@
+"""Running sums, products, extrema and logarithms of sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.tensor import wrap, wrap_dim
+from gradcli.operators.dimensions import (
+    add_reduce,
+    cast,
+    cat,
+    data,
+    describe,
+    flip,
+    given_dim,
+    integers,
+    multiply_reduce,
+    narrow,
+    numpy_dtype,
+    scalar_name,
+    zeros_in,
+)
+from gradcli.operators.helpers import (
+    conj,
+    is_complex,
+    where,
+    zeros_like,
+)
+from gradcli.operators.return_types import (
+    return_type,
+)
+from gradcli.operators.sample_calls import (
+    DIMS,
+    named,
+)
+from gradcli.operators.table import (
+    Array,
+    Row,
+    function,
+    is_array,
+    operator,
+    resolve,
+)
+
+
+# -- running sums and products --------------------------------------------------------------------
+def _running(ufunc: Any) -> Any:
+    def kernel(self: Array, dim: int, *, dtype: Any = None) -> Array:
+        kind = numpy_dtype(dtype)
+        at = wrap_dim(dim, self.ndim)
+        if kind is not None:
+            self = (self.real if kind.kind != "c" else self).astype(kind, copy=False)
+        elif integers(self):
+            kind = np.dtype(np.int64)
+        if not self.ndim:
+            return self.astype(kind) if kind is not None else self.copy()[()]
+        if self.dtype.itemsize < 8 and self.dtype.kind == "f":
+            return ufunc.accumulate(self, axis=at, dtype=np.float64).astype(self.dtype)
+        return ufunc.accumulate(self, axis=at, dtype=kind)
+
+    return kernel
+
+
+def _reversed_cumsum(value: Any, dim: int) -> Any:
+    """The sums from each element to the last."""
+    if is_array(value):
+        return flip(np.add.accumulate(flip(value, dim), axis=dim), dim)
+    return value.flip(dim).cumsum(dim).flip(dim)
+
+
+def _cumsum_backward(g: Any, dim: int, dtype: Any) -> Any:
+    g = cast(g, dtype)
+    if data(g).size <= 1 or g.shape[dim] == 1:
+        return g
+    return _reversed_cumsum(g, dim)
+
+
+@operator(_running(np.add), "CumsumBackward0", kind="linear", public=False)
+class cumsum_row:
+    self = lambda g, dim, self_dtype: _cumsum_backward(g, dim, self_dtype)
+
+
+def _cumprod_backward(g: Any, self: Any, dim: int, result: Any) -> Any:
+    g = cast(g, data(self).dtype)
+    if data(self).size <= 1 or self.shape[dim] == 1:
+        return g
+    dim = dim % self.ndim
+    if not zeros_in(self):
+        return _reversed_cumsum(conj(result) * g, dim) / conj(self)
+    if is_array(self):
+        return _cumprod_backward_zeros(g, conj(self), dim, conj(result))
+    return _cumprod_backward_slices(g, conj(self), dim)
+
+
+def _cumprod_backward_zeros(g: Any, self: Any, dim: int, result: Any) -> Any:
+    """Linear time in spite of zeros: before the first one, at it, and nothing after the second."""
+    zeros = np.add.accumulate(self == 0, axis=dim)
+    with np.errstate(all="ignore"):
+        made = _reversed_cumsum(np.where(zeros == 0, result * g, 0), dim) / self
+    made = np.where(zeros == 0, made, 0)
+    first = (self == 0) & (zeros == 1)
+    between = (zeros == 1) & ~first
+    after = np.multiply.accumulate(np.where(between, self, 1), axis=dim)
+    total = add_reduce(np.where(zeros == 1, after * g, 0), axis=dim, keepdims=True)
+    before = multiply_reduce(np.where(zeros == 0, self, 1), axis=dim, keepdims=True)
+    return np.where(first, total * before, made)
+
+
+def _cumprod_backward_slices(g: Any, self: Any, dim: int) -> Any:
+    """Position by position, differentiable again where elements are zero."""
+    size = self.shape[dim]
+    edge = zeros_like(narrow(self, dim, 0, 1)) + 1
+    slices = []
+    for k in range(size):
+        before = edge if k == 0 else narrow(self, dim, 0, k).prod(dim, True)
+        left = before
+        if k + 1 < size:
+            after = cumprod(narrow(self, dim, k + 1, size - k - 1), dim)
+            left = cat([before, after if k == 0 else before * after], dim)
+        slices.append((narrow(g, dim, k, size - k) * left).sum(dim))
+    return resolve("stack")(slices, dim)
+
+
+@operator(_running(np.multiply), "CumprodBackward0", public=False)
+class cumprod_row:
+    self = lambda g, self, dim, result: _cumprod_backward(g, self, dim, result)
+
+
+_SCANS = ("{0}(randn(2,3), 1)", "{0}(randn(2,3), dim=0)", "{0}(randn(()), 0)", "{0}(randn(0), 0)")
+
+
+def _scan(name: str, row: Row, doc: str, numpy: Any, samples: tuple[str, ...]) -> Any:
+    def call(input: Array, dim: Any, *, dtype: Any = None) -> Any:
+        return row(input, given_dim(name, dim), dtype=dtype)
+
+    describe(call, name, doc, __name__)
+    return function(name=name, inplace=True, rows=[row], numpy=numpy, samples=named(name, samples))(
+        call
+    )
+
+
+cumsum = _scan("cumsum", cumsum_row, "The running sum along a dimension.", np.cumsum, _SCANS)
+cumprod = _scan(
+    "cumprod",
+    cumprod_row,
+    "The running product along a dimension.",
+    np.cumprod,
+    (*_SCANS, "{0}(tensor([2., 0., 3., 0.]), 0)"),
+)
+
+
+# -- running extrema ------------------------------------------------------------------------------
+def _running_extrema(name: str, ufunc: Any) -> Any:
+    def kernel(self: Array, dim: int) -> tuple[Array, Array]:
+        axis = wrap_dim(dim, self.ndim)
+        if self.dtype.kind == "c":
+            raise NotImplementedError(
+                f"\"{name}_cpu\" not implemented for '{scalar_name(self.dtype)}'"
+            )
+        if not self.ndim:
+            return self, np.int64(0)
+        if not self.size:
+            return self.copy(), np.zeros(self.shape, np.int64)
+        values = ufunc.accumulate(self, axis=axis)
+        new = self == values
+        if self.dtype.kind == "f":
+            new |= np.isnan(self)
+        shape = [1] * self.ndim
+        shape[axis] = -1
+        places = np.arange(self.shape[axis]).reshape(shape)
+        return values, np.maximum.accumulate(np.where(new, places, 0), axis=axis)
+
+    return kernel
+
+
+def _running_backward(g: Any, self: Any, indices: Any, dim: int) -> Any:
+    """Each gradient added where its running extremum comes from."""
+    if not data(self).size:
+        return self
+    if is_array(g):
+        if not g.ndim:
+            return g
+        made = np.zeros(self.shape, self.dtype)
+        places = list(np.indices(indices.shape, sparse=True))
+        places[dim] = indices
+        np.add.at(made, tuple(places), g)
+        return made
+    return wrap(np.zeros(self.shape, data(self).dtype)).scatter_add(dim, indices, g)
+
+
+def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
+    rules = {
+        "self": lambda g, self, indices, dim: _running_backward(g, self, indices, dim),
+    }
+    row = operator(
+        _running_extrema(name, ufunc),
+        f"{name.capitalize()}Backward0",
+        outputs="values indices",
+        differentiable=1,
+        public=False,
+    )(type(name, (), {"__module__": __name__, **rules}))
+    result = return_type(name, "values indices")
+
+    def call(input: Array, dim: Any) -> Any:
+        return result(row(input, given_dim(name, dim)))
+
+    describe(call, name, doc, __name__)
+    return function(name=name, rows=[row], samples=named(name, *DIMS))(call)
+
+
+cummax = _running_extremum("cummax", np.maximum, "The largest element so far, and its index.")
+cummin = _running_extremum("cummin", np.minimum, "The smallest element so far, and its index.")
+
+
+# -- logcumsumexp ---------------------------------------------------------------------------------
+def _log_add(a: Any, b: Any) -> Any:
+    """log(exp(a) + exp(b)) of complex numbers, scaled by the larger."""
+    larger = np.where(a.real >= b.real, a, b)
+    smaller = np.where(a.real >= b.real, b, a)
+    return np.where(np.isneginf(larger.real), larger, larger + np.log(1 + np.exp(smaller - larger)))
+
+
+def _logcumsumexp(self: Array, dim: int) -> Array:
+    axis = wrap_dim(dim, self.ndim)
+    if self.dtype.kind not in "fc":
+        raise NotImplementedError(
+            f"\"logcumsumexp_out_cpu\" not implemented for '{scalar_name(self.dtype)}'"
+        )
+    if not self.ndim or not self.size:
+        return self.copy()[()]
+    with np.errstate(all="ignore"):
+        if self.dtype.kind == "f":
+            wide = self.astype(np.float32) if self.dtype.itemsize == 2 else self
+            return np.logaddexp.accumulate(wide, axis=axis).astype(self.dtype, copy=False)
+        found = np.moveaxis(self.copy(), axis, 0)
+        for k in range(1, len(found)):
+            found[k] = _log_add(found[k - 1], found[k])
+        return np.moveaxis(found, 0, axis)
+
+
+def _reversed_logcumsumexp(value: Any, dim: int) -> Any:
+    return flip(logcumsumexp(flip(value, dim), dim), dim)
+
+
+def _logcumsumexp_backward(g: Any, self: Any, result: Any, dim: int) -> Any:
+    if not g.ndim or not data(g).size:
+        return g
+    if is_complex(g):
+        found = _reversed_logcumsumexp(np.log(conj(g)) - result, dim) + self
+        return conj(np.exp(found))
+    lowest = np.finfo(data(g).dtype).min
+    logs = np.log(np.abs(g))
+    parts = [
+        np.exp(_reversed_logcumsumexp(where(sign, logs, lowest) - result, dim) + self)
+        for sign in (g > 0, g < 0)
+    ]
+    return parts[0] - parts[1]
+
+
+@operator(
+    _logcumsumexp,
+    "LogcumsumexpBackward0",
+    samples=named("logcumsumexp", *DIMS, "{0}(randn(0), 0)"),
+)
+class logcumsumexp:
+    """The logarithm of the running sum of exponentials."""
+
+    self = lambda g, self, result, dim: _logcumsumexp_backward(g, self, result, dim)

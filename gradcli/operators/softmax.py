@@ -1,0 +1,205 @@
+"""Logarithms of sums of exponentials, and softmax."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.tensor import wrap_dim
+from gradcli.operators.dimensions import (
+    add_reduce,
+    axes,
+    cast,
+    describe,
+    given_dim,
+    given_dims,
+    given_keepdim,
+    maximum_reduce,
+    numpy_dtype,
+    scalar_name,
+    unsqueeze_dims,
+)
+from gradcli.operators.helpers import (
+    conj,
+)
+from gradcli.operators.sample_calls import (
+    DIMS,
+    TUPLES,
+    named,
+)
+from gradcli.operators.table import (
+    Array,
+    Row,
+    function,
+    is_array,
+    operator,
+)
+
+
+# -- logsumexp and softmax ------------------------------------------------------------------------
+def _logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Array:
+    axis = axes(dim, self.ndim)
+    if not self.size:
+        with np.errstate(all="ignore"):
+            return np.log(add_reduce(self, axis=axis, keepdims=keepdim))
+    largest = maximum_reduce(self.real, axis=axis, keepdims=True)
+    largest = np.where(np.isinf(largest), largest.dtype.type(0), largest)
+    with np.errstate(all="ignore"):
+        found = np.log(add_reduce(np.exp(self - largest), axis=axis, keepdims=True)) + largest
+    if not keepdim:
+        found = found.squeeze(axis) if axis is not None else found.reshape(())
+    return found[()] if not found.ndim else found
+
+
+def _logsumexp_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
+    if not keepdim and self.ndim:
+        g, result = unsqueeze_dims(g, dim, self.ndim), unsqueeze_dims(result, dim, self.ndim)
+    return g * conj(np.exp(self - result))
+
+
+@operator(_logsumexp, "LogsumexpBackward0", types="float", public=False)
+class logsumexp_row:
+    self = lambda g, self, result, dim, keepdim: _logsumexp_backward(g, self, result, dim, keepdim)
+
+
+@function(
+    aliases="special.logsumexp",
+    rows=[logsumexp_row],
+    samples=named("logsumexp", DIMS, TUPLES),
+)
+def logsumexp(input: Array, dim: Any, keepdim: bool = False) -> Any:
+    """log(sum(exp(input))) along dimensions, without overflow."""
+    dims = given_dims("logsumexp", dim)
+    if dims is None:
+        raise TypeError(
+            "logsumexp(): argument 'dim' (position 2) must be tuple of ints, not NoneType"
+        )
+    return logsumexp_row(input, dims, given_keepdim("logsumexp", keepdim))
+
+
+def _check_softmax(name: str, self: Any, dim: int) -> int:
+    at = wrap_dim(dim, self.ndim)
+    if self.dtype.kind != "f":
+        kernel = f"{name}_lastdim_kernel_impl" if at == self.ndim - 1 else f"{name}_kernel_impl"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(self.dtype)}'")
+    return at
+
+
+def _shifted(self: Any, at: int) -> tuple[Any, Any]:
+    """(elements less their largest along a dimension, the sum of their exponentials)."""
+    if self.dtype.itemsize == 2:
+        self = self.astype(np.float32)
+    with np.errstate(all="ignore"):
+        shifted = self - maximum_reduce(self, axis=at, keepdims=True)
+        powers = np.exp(shifted)
+        return shifted, powers
+
+
+def _softmax(self: Array, dim: int) -> Array:
+    at = _check_softmax("softmax", self, dim)
+    if not self.size:
+        return self.copy()
+    powers = _shifted(self, at)[1]
+    found = powers / add_reduce(powers, axis=at, keepdims=True)
+    return found.astype(self.dtype, copy=False)
+
+
+def _log_softmax(self: Array, dim: int) -> Array:
+    at = _check_softmax("log_softmax", self, dim)
+    if not self.size:
+        return self.copy()
+    shifted, powers = _shifted(self, at)
+    found = shifted - np.log(add_reduce(powers, axis=at, keepdims=True))
+    return found.astype(self.dtype, copy=False)
+
+
+def _softmax_backward(grad_output: Array, output: Array, dim: int) -> Array:
+    product = grad_output * output
+    return product - output * product.sum(axis=dim, keepdims=True)
+
+
+def _log_softmax_backward(grad_output: Array, output: Array, dim: int) -> Array:
+    return grad_output - np.exp(output) * grad_output.sum(axis=dim, keepdims=True)
+
+
+def sumgiven_keepdim(value: Any, dim: int) -> Any:
+    return value.sum(axis=dim, keepdims=True) if is_array(value) else value.sum(dim, True)
+
+
+@operator(_softmax_backward, "SoftmaxBackwardDataBackward0", public=False)
+class softmax_backward_data:
+    grad_output = lambda g, output, dim: softmax_backward_data(g, output, dim)
+    output = lambda g, output, grad_output, dim: (
+        grad_output * g
+        - sumgiven_keepdim(output * grad_output, dim) * g
+        - grad_output * sumgiven_keepdim(output * g, dim)
+    )
+
+
+@operator(_log_softmax_backward, "LogSoftmaxBackwardDataBackward0", public=False)
+class log_softmax_backward_data:
+    grad_output = lambda g, output, dim: g - sumgiven_keepdim(g * np.exp(output), dim)
+    output = lambda g, output, grad_output, dim: (
+        -sumgiven_keepdim(grad_output, dim) * np.exp(output) * g
+    )
+
+
+@operator(_softmax, "SoftmaxBackward0", public=False)
+class softmax_row:
+    self = lambda g, result, dim: softmax_backward_data(g, result, dim)
+
+
+@operator(_log_softmax, "LogSoftmaxBackward0", public=False)
+class log_softmax_row:
+    self = lambda g, result, dim: log_softmax_backward_data(g, result, dim)
+
+
+_SOFT = ("{0}(randn(2,3), 1)", "{0}(randn(2,3), dim=0)", "{0}(randn(()), 0)", "{0}(randn(0), 0)")
+
+
+def _implicit_dim(name: str, ndim: int) -> int:
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include "
+        "dim=X as an argument.",
+        UserWarning,
+        stacklevel=3,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def _soft(name: str, row: Row, doc: str) -> Any:
+    def call(input: Array, dim: Any, dtype: Any = None) -> Any:
+        dim = given_dim(name, dim)
+        return row(input if dtype is None else cast(input, numpy_dtype(dtype)), dim)
+
+    def functional(input: Array, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+        if dim is None:
+            dim = _implicit_dim(name, input.ndim)
+        return call(input, dim, dtype)
+
+    for one in (call, functional):
+        describe(one, name, doc, __name__)
+    samples = named(name, _SOFT)
+    made = function(name=name, aliases=f"special.{name}", rows=[row], samples=samples)(call)
+    full = f"nn.functional.{name}"
+    function(name=full, method=False, rows=[row], samples=named(full, _SOFT))(functional)
+    return made
+
+
+softmax = _soft("softmax", softmax_row, "exp(input), scaled to the sum 1 along a dimension.")
+log_softmax = _soft("log_softmax", log_softmax_row, "The logarithm of `softmax`.")
+
+
+@function(
+    name="nn.functional.softmin",
+    method=False,
+    rows=[softmax_row],
+    samples=named("nn.functional.softmin", _SOFT),
+)
+def softmin(input: Array, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+    """The `softmax` of -input."""
+    if dim is None:
+        dim = _implicit_dim("softmin", input.ndim)
+    return softmax(-input, dim, dtype)

@@ -1,0 +1,605 @@
+"""Sorting, order statistics and quantiles.
+
+Which of several equal elements is selected, and gets the gradient, is PyTorch's choice: see `selection`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.tensor import Tensor, wrap, wrap_dim
+from gradcli.operators import selection
+from gradcli.operators.arithmetic import (
+    mul_scalar,
+)
+from gradcli.operators.dimensions import (
+    ABSENT,
+    add_reduce,
+    data,
+    describe,
+    flip,
+    given_dim,
+    narrow,
+    scalar_name,
+    unsqueeze,
+)
+from gradcli.operators.elementwise import (
+    lerp,
+)
+from gradcli.operators.extrema import (
+    selected_backward,
+    shared_evenly,
+)
+from gradcli.operators.return_types import (
+    return_type,
+)
+from gradcli.operators.sample_calls import (
+    DIMS,
+    named,
+)
+from gradcli.operators.table import (
+    Array,
+    Row,
+    function,
+    is_array,
+    operator,
+)
+
+# -- sorting --------------------------------------------------------------------------------------
+# Beyond this many elements a slice with ties is ordered stably, not as libstdc++ would.
+_EMULATED = 1 << 16
+
+
+def _ordered(self: Any, axis: int, descending: bool) -> Any:
+    """The stable order along an axis; NaN counts as the largest."""
+    if not descending:
+        return np.argsort(self, axis=axis, kind="stable")
+    order = flip(np.argsort(flip(self, axis), axis=axis, kind="stable"), axis)
+    return self.shape[axis] - 1 - order
+
+
+def _comparisons(values: list[Any]) -> tuple[selection.Less, selection.Less]:
+    """(less, greater) of two positions; NaN counts as the largest."""
+    if any(v != v for v in values):
+
+        def less(i: int, j: int) -> bool:
+            return values[i] < values[j] or (isnan(values[j]) and not isnan(values[i]))
+
+    else:
+
+        def less(i: int, j: int) -> bool:
+            return bool(values[i] < values[j])
+
+    return less, lambda i, j: less(j, i)
+
+
+def _rows(self: Any, axis: int) -> Any:
+    """The slices along an axis as the rows of a matrix."""
+    moved = np.moveaxis(self, axis, -1)
+    return moved.reshape(-1, moved.shape[-1])
+
+
+def _back(rows: Any, shape: tuple[int, ...], axis: int) -> Any:
+    """What `_rows` made of an array, undone; the last dimension may have another size."""
+    rest = shape[:axis] + shape[axis + 1 :]
+    return np.moveaxis(rows.reshape(*rest, rows.shape[-1]), -1, axis)
+
+
+def _choose(self: Any, axis: int, order: Any, tied: Any, choose: Callable[[list[Any]], Any]) -> Any:
+    """`order`, a few indices a slice, replaced in the tied slices by what `choose` decides."""
+    if not tied.any():
+        return order
+    rows, found = _rows(self, axis), _rows(order, axis).copy()
+    for row in np.flatnonzero(np.moveaxis(tied, axis, -1)):
+        found[row] = choose(rows[row].tolist())
+    return _back(found, self.shape, axis)
+
+
+def _repeats(values: Any, axis: int) -> Any:
+    """Where slices of ordered values contain equal ones (all NaN are equal here)."""
+    size = values.shape[axis]
+    before, after = narrow(values, axis, 0, max(size - 1, 0)), narrow(values, axis, 1, size)
+    same = before == after
+    if values.dtype.kind == "f":
+        same |= np.isnan(before) & np.isnan(after)
+    return np.logical_or.reduce(same, axis=axis, keepdims=True)
+
+
+def _where(self: Any, values: Any) -> Any:
+    """Where the elements are the values; NaN is NaN."""
+    same = self == values
+    return same | (np.isnan(self) & np.isnan(values)) if self.dtype.kind == "f" else same
+
+
+def _ranked(self: Any, axis: int, rank: int) -> Any:
+    """The element of that rank in each slice."""
+    return np.take(np.partition(self, rank, axis), [rank], axis)
+
+
+def _sort(self: Array, dim: int = -1, descending: bool = False) -> tuple[Array, Array]:
+    return _sorted(self, dim, descending, False)
+
+
+def _sort_stable(
+    self: Array, dim: int = -1, descending: bool = False, *, stable: Any = None
+) -> tuple[Array, Array]:
+    return _sorted(self, dim, descending, bool(stable))
+
+
+def _sorted(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, Any]:
+    axis = wrap_dim(dim, self.ndim)
+    if self.dtype.kind == "c":
+        raise RuntimeError(" Sort does not support complex dtypes on CPU")
+    if not self.ndim:
+        return self, np.int64(0)
+    size = self.shape[axis]
+
+    def choose(values: list[Any]) -> list[int]:
+        positions = list(range(size))
+        selection.sort(positions, size, _comparisons(values)[descending])
+        return positions
+
+    order = np.argsort(self, axis=axis)
+    order = flip(order, axis) if descending else order
+    values = np.take_along_axis(self, order, axis)
+    tied = _repeats(values, axis)
+    if tied.any():
+        order = _ordered(self, axis, descending)
+        if not stable and 16 < size <= _EMULATED:
+            order = _choose(self, axis, order, tied, choose)
+        values = np.take_along_axis(self, order, axis)
+    return values, order
+
+
+@operator(_sort, "SortBackward0", outputs="values indices", differentiable=1, public=False)
+class sort_row:
+    self = lambda g, self_sym_sizes, dim, indices: selected_backward(
+        g, self_sym_sizes, dim, indices, True
+    )
+
+
+@operator(_sort_stable, "SortBackward1", outputs="values indices", differentiable=1, public=False)
+class sort_stable_row:
+    self = lambda g, self_sym_sizes, dim, indices: selected_backward(
+        g, self_sym_sizes, dim, indices, True
+    )
+
+
+_sort_type = return_type("sort", "values indices")
+
+
+@function(
+    rows=[sort_row, sort_stable_row],
+    samples=named("sort", "{0}(randn(2,3))", *DIMS, "{0}(randn(4), descending=True)"),
+)
+def sort(input: Array, dim: int = -1, descending: bool = False, *, stable: Any = ABSENT) -> Any:
+    """The elements in order along a dimension, and where they were; NaN counts as the largest."""
+    dim = given_dim("sort", dim)
+    if stable is ABSENT:
+        return _sort_type(sort_row(input, dim, bool(descending)))
+    return _sort_type(sort_stable_row(input, dim, bool(descending), stable=stable))
+
+
+@function(samples=named("argsort", "{0}(randn(2,3))", "{0}(randn(4), descending=True)"))
+def argsort(input: Array, dim: int = -1, descending: bool = False, *, stable: Any = False) -> Any:
+    """The indices that sort the elements along a dimension."""
+    return _indices_only(_sorted(data(input), given_dim("argsort", dim), descending, stable)[1])
+
+
+def _indices_only(found: Any) -> Tensor:
+    return wrap(np.asarray(found, np.int64) if np.ndim(found) else np.int64(found))
+
+
+@function(rows=[sort_row], samples=named("msort", "{0}(randn(2,3))", "{0}(randn(4))"))
+def msort(input: Array) -> Any:
+    """The elements in order along the first dimension."""
+    return sort_row(input, 0, False)[0]
+
+
+# -- order statistics -----------------------------------------------------------------------------
+def _check_reduced(name: str, self: Any, axis: int) -> None:
+    if self.ndim and not self.shape[axis]:
+        raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
+
+
+def _taken(self: Any, at: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
+    """(values, indices) for indices with the reduced dimension."""
+    values = np.take_along_axis(self, at, axis)
+    if keepdim:
+        return values, at
+    return values.squeeze(axis)[()], at.squeeze(axis)[()]
+
+
+def _middle(name: str, self: Any) -> None:
+    if self.dtype.kind in "cb":
+        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(self.dtype)}'")
+
+
+def _median_of(self: Any, skip: bool) -> Any:
+    """The lower median of all elements; of the numbers among them where `skip`."""
+    _middle("median_cpu", self)
+    flat = self.reshape(-1)
+    if not flat.size:
+        return self.dtype.type(np.nan if self.dtype.kind == "f" else np.iinfo(self.dtype).min)
+    nans = int(np.isnan(flat).sum()) if flat.dtype.kind == "f" else 0
+    if nans and (not skip or nans == flat.size):
+        return self.dtype.type(np.nan)
+    at = (flat.size - nans - 1) // 2
+    return np.partition(flat, at)[at]
+
+
+def _median(self: Array) -> Array:
+    return _median_of(self, False)
+
+
+def _nanmedian(self: Array) -> Array:
+    return _median_of(self, True)
+
+
+def _occurrence(self: Any, axis: int, rank: int) -> Any:
+    """The index of that rank in the stable order of each slice."""
+    value = _ranked(self, axis, rank)
+    nth = rank - add_reduce(self < value, axis=axis, dtype=np.int64, keepdims=True)
+    seen = np.add.accumulate(self == value, axis=axis, dtype=np.int64)
+    return np.argmax(seen == nth + 1, axis=axis, keepdims=True)
+
+
+def _median_with_nan(self: Any, axis: int, skip: bool) -> Any:
+    """The indices of medians where NaN occurs: the first NaN, or the median of the numbers."""
+    order, nan = np.argsort(self, axis=axis, kind="stable"), np.isnan(self)
+    size = self.shape[axis]
+    nans = add_reduce(nan, axis=axis, keepdims=True)
+    if skip:
+        return np.take_along_axis(order, np.maximum(size - nans - 1, 0) // 2, axis)
+    at = np.take(order, [(size - 1) // 2], axis)
+    return np.where(nans > 0, np.argmax(nan, axis=axis, keepdims=True), at)
+
+
+def _median_along(name: str, skip: bool) -> Any:
+    def kernel(self: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
+        axis = wrap_dim(dim, self.ndim)
+        _middle("median_cpu", self)
+        _check_reduced(name, self, axis)
+        if not self.ndim:
+            return self, np.int64(0)
+        if self.dtype.kind == "f" and np.isnan(self).any():
+            at = _median_with_nan(self, axis, skip)
+        else:
+            at = _occurrence(self, axis, (self.shape[axis] - 1) // 2)
+        return _taken(self, at, axis, keepdim)
+
+    return kernel
+
+
+@operator(_median, "MedianBackward0", public=False)
+class median_all:
+    self = lambda g, self, result: shared_evenly(g, self, result)
+
+
+@operator(_nanmedian, "NanmedianBackward0", public=False)
+class nanmedian_all:
+    self = lambda g, self, result: shared_evenly(g, self, result)
+
+
+def _selecting_row(kernel: Any, name: str, node: str) -> Row:
+    """A row (values, indices) = f(self, ..., dim, keepdim)."""
+    rules = {
+        "self": lambda g, self_sym_sizes, dim, indices, keepdim: selected_backward(
+            g, self_sym_sizes, dim, indices, keepdim
+        )
+    }
+    return operator(kernel, node, outputs="values indices", differentiable=1, public=False)(
+        type(name, (), {"__module__": __name__, **rules})
+    )
+
+
+def _medians(name: str, whole: Row, skip: bool, doc: str) -> Any:
+    along = _selecting_row(
+        _median_along(name, skip), f"{name}_dim", f"{name.capitalize()}Backward1"
+    )
+    result = return_type(name, "values indices")
+
+    def call(input: Array, dim: Any = ABSENT, keepdim: bool = False) -> Any:
+        if dim is ABSENT:
+            return whole(input)
+        return result(along(input, given_dim(name, dim), bool(keepdim)))
+
+    describe(call, name, doc, __name__)
+    samples = named(name, "{0}(randn(2,3))", "{0}(randn(()))", *DIMS)
+    return function(name=name, rows=[whole, along], samples=samples)(call)
+
+
+median = _medians(
+    "median", median_all, False, "The lower median of all elements; with a dim also its index."
+)
+nanmedian = _medians("nanmedian", nanmedian_all, True, "The `median` of the numbers, without NaN.")
+
+
+def _kthvalue(self: Array, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
+    axis = wrap_dim(dim, self.ndim)
+    size = self.shape[axis] if self.ndim else 1
+    if not 1 <= k <= size:
+        raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
+    _middle("kthvalue_cpu", self)
+    if not self.ndim:
+        return self, np.int64(0)
+
+    def choose(values: list[Any]) -> list[int]:
+        positions = list(range(size))
+        selection.quick_select(positions, k - 1, _comparisons(values)[1])
+        return positions[k - 1 : k]
+
+    if not self.size:
+        empty = np.zeros([1 if d == axis else n for d, n in enumerate(self.shape)], np.int64)
+        return _taken(self, empty, axis, keepdim)
+    same = _where(self, _ranked(self, axis, k - 1))
+    tied = add_reduce(same, axis=axis, dtype=np.int64, keepdims=True) > 1
+    order = np.argmax(same, axis=axis, keepdims=True)
+    return _taken(self, _choose(self, axis, order, tied, choose), axis, keepdim)
+
+
+kthvalue_row = _selecting_row(_kthvalue, "kthvalue", "KthvalueBackward0")
+_kthvalue_type = return_type("kthvalue", "values indices")
+
+
+@function(
+    rows=[kthvalue_row],
+    samples=named("kthvalue", "{0}(randn(2,3), 2)", "{0}(randn(2,3), 1, 0)", "{0}(randn(()), 1)"),
+)
+def kthvalue(input: Array, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """The k-th smallest element along a dimension, and its index."""
+    return _kthvalue_type(kthvalue_row(input, int(k), given_dim("kthvalue", dim, 3), bool(keepdim)))
+
+
+def _mode(self: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
+    axis = wrap_dim(dim, self.ndim)
+    _check_reduced("mode", self, axis)
+    if not self.ndim:
+        return self, np.int64(0)
+
+    def choose(values: list[Any]) -> list[int]:
+        positions = list(range(len(values)))
+        selection.sort(positions, len(positions), lambda i, j: values[i] < values[j])
+        best, times, found = 0, 0, 0
+        for n, at in enumerate(positions, 1):
+            times += 1
+            if n == len(positions) or values[at] != values[positions[n]]:
+                if times > best:
+                    best, found = times, at
+                times = 0
+        return [found]
+
+    tied = _repeats(np.sort(self, axis=axis), axis)
+    if self.dtype.kind == "f":
+        tied |= np.isnan(self).any(axis=axis, keepdims=True)
+    order = np.argmin(self, axis=axis, keepdims=True)
+    return _taken(self, _choose(self, axis, order, tied, choose), axis, keepdim)
+
+
+mode_row = _selecting_row(_mode, "mode", "ModeBackward0")
+_mode_type = return_type("mode", "values indices")
+
+
+@function(
+    rows=[mode_row],
+    samples=named("mode", "{0}(randn(2,3))", "{0}(tensor([3., 1., 3., 1.]))", "{0}(randn(2,3), 0)"),
+)
+def mode(input: Array, dim: int = -1, keepdim: bool = False) -> Any:
+    """The most frequent element along a dimension (the smallest such), and an index of it."""
+    return _mode_type(mode_row(input, given_dim("mode", dim), bool(keepdim)))
+
+
+def _leading(self: Any, axis: int, k: int, largest: bool) -> tuple[Any, Any]:
+    """(the indices of the first k elements in order, which slices leave a choice)."""
+    size = self.shape[axis]
+    rank = size - k if largest else k - 1
+    near = np.argpartition(self, rank, axis)
+    near = narrow(near, axis, rank if largest else 0, k)
+    values = np.take_along_axis(self, near, axis)
+    order = np.take_along_axis(near, _ordered(values, axis, largest), axis)
+    values = np.take_along_axis(self, order, axis)
+    last = narrow(values, axis, k - 1, 1)
+    boundary = add_reduce(_where(self, last), axis=axis, dtype=np.int64, keepdims=True) > 1
+    return order, boundary | _repeats(values, axis)
+
+
+def _topk(
+    self: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Array, Array]:
+    axis = wrap_dim(dim, self.ndim)
+    size = self.shape[axis] if self.ndim else 1
+    if not 0 <= k <= size:
+        raise RuntimeError("selected index k out of range")
+    if self.dtype.kind in "cb":
+        raise NotImplementedError(f"\"topk_cpu\" not implemented for '{scalar_name(self.dtype)}'")
+    if not self.ndim:
+        return self, np.int64(0)
+
+    def choose(values: list[Any]) -> list[int]:
+        positions = list(range(size))
+        before = _comparisons(values)[largest]
+        if k * 64 <= size:
+            selection.partial_sort(positions, 0, k, size, before)
+        else:
+            selection.nth_element(positions, k - 1, before)
+            if sorted:
+                selection.sort(positions, k - 1, before)
+        return positions[:k]
+
+    if not k:
+        order = np.zeros([0 if d == axis else n for d, n in enumerate(self.shape)], np.int64)
+    elif sorted:
+        order, tied = _leading(self, axis, k, largest)
+        order = _choose(self, axis, order, tied, choose)
+    else:
+        rows = np.array([choose(row.tolist()) for row in _rows(self, axis)], np.int64)
+        order = _back(rows.reshape(-1, k), self.shape, axis)
+    return np.take_along_axis(self, order, axis), order
+
+
+@operator(_topk, "TopkBackward0", outputs="values indices", differentiable=1, public=False)
+class topk_row:
+    self = lambda g, self_sym_sizes, dim, indices: selected_backward(
+        g, self_sym_sizes, dim, indices, True
+    )
+
+
+_topk_type = return_type("topk", "values indices")
+
+
+@function(
+    rows=[topk_row],
+    samples=named(
+        "topk",
+        *("{0}(randn(2,3), 2)", "{0}(randn(2,3), 1, 0)", "{0}(randn(5), 2, largest=False)"),
+        "{0}(randn(()), 1)",
+    ),
+)
+def topk(input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """The k largest (or smallest) elements along a dimension, and their indices."""
+    dim = given_dim("topk", dim, 3)
+    return _topk_type(topk_row(input, int(k), dim, bool(largest), bool(sorted)))
+
+
+# -- quantiles ------------------------------------------------------------------------------------
+def _squeeze_last(self: Array, dim: int) -> Array:
+    return self.reshape(self.shape[:-1])[()] if self.shape[-1] == 1 else self
+
+
+@operator(_squeeze_last, "SqueezeBackward4", kind="linear", public=False)
+class squeeze_in_place:
+    self = lambda g, self_sym_sizes, dim: unsqueeze(g, -1) if self_sym_sizes[-1] == 1 else g
+
+
+def _unsqueeze_first(self: Array, dim: int) -> Array:
+    return self[None]
+
+
+@operator(_unsqueeze_first, "UnsqueezeBackward1", kind="linear", public=False)
+class unsqueeze_in_place:
+    self = lambda g, dim: g.squeeze(dim)
+
+
+def _transpose_ends(self: Array, dim0: int, dim1: int) -> Array:
+    return np.swapaxes(self, dim0, dim1)
+
+
+@operator(_transpose_ends, "TransposeBackward1", kind="linear", public=False)
+class transpose_in_place:
+    self = lambda g, dim0, dim1: g.swapaxes(dim0, dim1) if is_array(g) else g.transpose(dim0, dim1)
+
+
+_INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantile(
+    name: str, input: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, skip: bool
+) -> Any:
+    if interpolation not in _INTERPOLATIONS:
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
+            f"got {interpolation}"
+        )
+    kind = data(input).dtype
+    q = _quantile_points(name, input, q)
+    at = 0 if dim is None else wrap_dim(given_dim(name, dim, 3), input.ndim)
+    shape = list(input.shape)
+    if dim is None:
+        ordered = sort_row(input.flatten(), -1, False)[0]
+        shape = [1] * (input.ndim if keepdim else 0)
+    elif at == input.ndim - 1:
+        ordered = sort_row(input, -1, False)[0]
+    else:
+        ordered = sort_row(input.unsqueeze(-1).transpose(at, -1), -1, False)[0]
+    if dim is not None and input.ndim:
+        shape[at : at + 1] = [1] if keepdim else []
+    ordered = ordered.view((*shape, ordered.shape[-1]))
+    ranks = _ranks(q, ordered, skip)
+    if interpolation in ("lower", "higher", "nearest"):
+        ranks = {"lower": np.floor, "higher": np.ceil, "nearest": np.rint}[interpolation](ranks)
+    below = _whole(np.trunc(data(ranks)))
+    values = ordered.gather(-1, below)
+    if interpolation in ("linear", "midpoint"):
+        half = wrap(np.full(ranks.shape, 0.5, kind))
+        weights = half if interpolation == "midpoint" else ranks - below
+        above = _whole(np.ceil(data(ranks)))
+        values = lerp(values, ordered.gather(-1, above), weights)
+    if not q.ndim:
+        return squeeze_in_place(values, -1)
+    return squeeze_in_place(transpose_in_place(unsqueeze_in_place(values, 0), 0, -1), -1)
+
+
+def _whole(ranks: Any) -> Tensor:
+    return wrap(ranks.astype(np.int64))
+
+
+def _quantile_points(name: str, input: Any, q: Any) -> Any:
+    """`q` as a tensor of numbers between 0 and 1, of the input's dtype."""
+    numbers = data(input)
+    if isinstance(q, (int, float)):
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q:g}")
+        q = wrap(np.asarray(q, numbers.dtype if numbers.dtype.kind == "f" else np.float64)[()])
+    if not numbers.size:
+        raise RuntimeError(f"{name}() input tensor must be non-empty")
+    if q.ndim > 1:
+        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+    if numbers.dtype not in (np.float32, np.float64):
+        raise RuntimeError(f"{name}() input tensor must be either float or double dtype")
+    points = data(q)
+    if points.dtype != numbers.dtype:
+        raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
+    if not ((points >= 0) & (points <= 1)).all():
+        raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+    return q
+
+
+def _ranks(points: Any, ordered: Any, skip: bool) -> Any:
+    """Where each quantile lies in the sorted slices; NaN spoils a slice unless skipped."""
+    nan = np.isnan(data(ordered))
+    last = nan.shape[-1] - 1
+    if skip:
+        ranks = points * wrap((~nan).sum(axis=-1, keepdims=True) - 1)
+        return ranks.masked_fill(ranks < 0, 0)
+    ranks = mul_scalar(points, last)
+    spoiled = nan.any(axis=-1, keepdims=True)
+    shape = np.broadcast_shapes(ranks.shape, spoiled.shape)
+    if tuple(ranks.shape) != shape:
+        ranks = ranks.expand(shape)
+    return ranks.masked_fill(wrap(np.broadcast_to(spoiled, shape)), last)
+
+
+_QUANTILES = (
+    *("{0}(randn(2,3), 0.3)", "{0}(randn(2,3), 0.5, dim=1)", "{0}(randn(2,3), 0.7, 0, True)"),
+    *("{0}(randn(5), tensor([0.25, 0.5]))", "{0}(randn(5), 0.3, interpolation='nearest')"),
+)
+
+
+@function(rows=[sort_row], samples=named("quantile", *_QUANTILES))
+def quantile(
+    input: Array,
+    q: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Any:
+    """The q-th quantiles of all elements, or along a dimension; q from 0 to 1."""
+    return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
+
+
+@function(rows=[sort_row], samples=named("nanquantile", *_QUANTILES))
+def nanquantile(
+    input: Array,
+    q: Any,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Any:
+    """The `quantile` of the numbers, without NaN."""
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)

@@ -1,0 +1,479 @@
+"""Sums without NaN, counts, covariances, histograms, searches."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.tensor import Tensor, wrap, wrap_dim
+from gradcli.operators.arithmetic import (
+    div_true,
+    mul_scalar,
+)
+from gradcli.operators.dimensions import (
+    add_reduce,
+    axes,
+    cast,
+    data,
+    given_dims,
+    not_differentiable,
+    numpy_dtype,
+    scalar_name,
+)
+from gradcli.operators.elementwise import (
+    clamp,
+)
+from gradcli.operators.helpers import (
+    is_complex,
+    zeros_like,
+)
+from gradcli.operators.reductions import (
+    sum_,
+    sum_backward,
+)
+from gradcli.operators.return_types import return_type
+from gradcli.operators.sample_calls import (
+    named,
+)
+from gradcli.operators.table import (
+    Array,
+    function,
+    operator,
+    resolve,
+)
+
+
+# -- without NaN ----------------------------------------------------------------------------------
+def _nansum(self: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Array:
+    if self.dtype.kind == "c":
+        raise RuntimeError("nansum on CPU does not support complex inputs")
+    kind = numpy_dtype(dtype)
+    if self.dtype.kind == "f":
+        self = np.where(np.isnan(self), self.dtype.type(0), self)
+    elif kind is None:
+        kind = np.dtype(np.int64)
+    wide = np.float32 if kind is None and self.dtype.itemsize == 2 else kind
+    found = add_reduce(self, axis=axes(dim, self.ndim), dtype=wide, keepdims=keepdim)
+    return found.astype(self.dtype if kind is None else kind, copy=False)
+
+
+def _nansum_backward(g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
+    g = cast(g, data(self).dtype)
+    return sum_backward(g, tuple(self.shape), dim, keepdim) * ~np.isnan(self)
+
+
+@operator(_nansum, "NansumBackward0", public=False)
+class nansum_row:
+    self = lambda g, self, dim, keepdim: _nansum_backward(g, self, dim, keepdim)
+
+
+_NAN = ("{0}(tensor([1., nan, 3.]))", "{0}(randn(2,3), 1)", "{0}(randn(2,3), (0, 1), True)")
+
+
+@function(rows=[nansum_row], samples=named("nansum", *_NAN))
+def nansum(input: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The sum of the numbers, without NaN."""
+    return nansum_row(input, given_dims("nansum", dim), bool(keepdim), dtype=dtype)
+
+
+@function(rows=[nansum_row, div_true], samples=named("nanmean", *_NAN))
+def nanmean(input: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The mean of the numbers, without NaN."""
+    numbers = data(input)
+    if numbers.dtype.kind not in "fc":
+        raise RuntimeError(
+            "nanmean(): expected input to have floating point or complex dtype but got "
+            f"{scalar_name(numbers.dtype)}"
+        )
+    dims = given_dims("nanmean", dim)
+    total = nansum_row(input, dims, bool(keepdim), dtype=dtype)
+    some = add_reduce(
+        ~np.isnan(numbers), axis=axes(dims, numbers.ndim), dtype=np.int64, keepdims=bool(keepdim)
+    )
+    with np.errstate(all="ignore"):
+        return div_true(total, wrap(some))
+
+
+# -- counting -------------------------------------------------------------------------------------
+def _count_nonzero(self: Array, dim: Any = None) -> Array:
+    return add_reduce(self != 0, axis=axes(dim, self.ndim), dtype=np.int64)
+
+
+count_row = operator(_count_nonzero, public=False)(type("count_nonzero", (), {}))
+
+
+@function(
+    rows=[count_row],
+    numpy=np.count_nonzero,
+    samples=named("count_nonzero", "{0}(tensor([0., 1., 2.]))", "{0}(randn(2,3), dim=1)"),
+)
+def count_nonzero(input: Array, dim: Any = None) -> Any:
+    """How many elements are not zero."""
+    return count_row(input, given_dims("count_nonzero", dim))
+
+
+def _unique_2(self: Array, inverse: bool, counts: bool) -> tuple[Array, Array, Array]:
+    return _uniques(self.reshape(-1), 0, self.shape, inverse, counts)
+
+
+def _unique_dim(self: Array, dim: int, inverse: bool, counts: bool) -> tuple[Array, Array, Array]:
+    return _uniques(self, wrap_dim(dim, self.ndim), None, inverse, counts)
+
+
+def _uniques(self: Any, axis: int, shape: Any, inverse: bool, counts: bool) -> tuple[Any, Any, Any]:
+    found, places, times = np.unique(
+        self,
+        return_inverse=True,
+        return_counts=True,
+        axis=None if self.ndim == 1 else axis,
+        equal_nan=False,
+    )
+    places = places.reshape(shape) if shape is not None else places.reshape(-1)
+    none = np.zeros(0, np.int64)
+    return found, places if inverse else none, times if counts else none
+
+
+def _unique_consecutive(
+    self: Array, inverse: bool, counts: bool, dim: int | None = None
+) -> tuple[Array, Array, Array]:
+    rows = self.reshape(-1, 1) if dim is None else _rows_of(self, wrap_dim(dim, self.ndim))
+    new = np.ones(len(rows), bool)
+    if len(rows):
+        new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    starts = np.flatnonzero(new)
+    places = np.cumsum(new) - 1
+    times = np.diff(np.append(starts, len(rows)))
+    none = np.zeros(0, np.int64)
+    if dim is None:
+        found, places = rows[starts, 0], places.reshape(self.shape)
+    else:
+        found = np.take(self, starts, wrap_dim(dim, self.ndim))
+    return found, places if inverse else none, times if counts else none
+
+
+def _rows_of(self: Any, axis: int) -> Any:
+    moved = np.moveaxis(self, axis, 0)
+    return moved.reshape(len(moved), -1)
+
+
+@operator(
+    _unique_2, "Unique2Backward0", outputs="output inverse counts", differentiable=1, public=False
+)
+class unique_2:
+    self = lambda g: not_differentiable("_unique2")
+
+
+@operator(
+    _unique_dim,
+    "UniqueDimBackward0",
+    outputs="output inverse counts",
+    differentiable=1,
+    public=False,
+)
+class unique_dim:
+    self = lambda g: not_differentiable("unique_dim")
+
+
+@operator(
+    _unique_consecutive,
+    "UniqueConsecutiveBackward0",
+    outputs="output inverse counts",
+    differentiable=1,
+    public=False,
+)
+class unique_consecutive_row:
+    self = lambda g: not_differentiable("unique_consecutive")
+
+
+def _asked(found: Any, inverse: bool, counts: bool) -> Any:
+    kept = [found[0]] + [f for f, want in zip(found[1:], (inverse, counts), strict=True) if want]
+    return kept[0] if len(kept) == 1 else tuple(kept)
+
+
+@function(rows=[unique_2, unique_dim], samples=named("unique", "{0}(tensor([3., 1., 3.]))"))
+def unique(
+    input: Array,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: Any = None,
+) -> Any:
+    """The different elements, sorted; asked for: where each is, how often. Has no derivative."""
+    if dim is None:
+        found = unique_2(input, bool(return_inverse), bool(return_counts))
+    else:
+        found = unique_dim(input, int(dim), bool(return_inverse), bool(return_counts))
+    return _asked(found, return_inverse, return_counts)
+
+
+@function(
+    rows=[unique_consecutive_row],
+    samples=named("unique_consecutive", "{0}(tensor([3., 3., 1., 3.]))"),
+)
+def unique_consecutive(
+    input: Array, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
+) -> Any:
+    """The elements without repetitions of the one before. Has no derivative."""
+    found = unique_consecutive_row(input, bool(return_inverse), bool(return_counts), dim)
+    return _asked(found, return_inverse, return_counts)
+
+
+# -- covariances ----------------------------------------------------------------------------------
+def _weights(name: str, given: Any, floating: bool, observations: int) -> None:
+    if given.ndim > 1:
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
+            f"{given.ndim} dimensions"
+        )
+    kind = data(given).dtype
+    if (kind.kind == "f") != floating or kind.kind in "cb":
+        wanted = "floating point" if floating else "integral"
+        raise RuntimeError(
+            f"cov(): expected {name} to have {wanted} dtype but got {name} with "
+            f"{scalar_name(kind)} dtype"
+        )
+    if given.numel() != observations:
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the input "
+            f"but got {given.numel()} != {observations}"
+        )
+    if given.numel() and data(given).min() < 0:
+        raise RuntimeError(f"cov(): {name} cannot be negative")
+
+
+def _check_flat(name: str, input: Any) -> None:
+    if input.ndim > 2:
+        raise RuntimeError(
+            f"{name}(): expected input to have two or fewer dimensions but got an input with "
+            f"{input.ndim} dimensions"
+        )
+
+
+@function(samples=named("cov", "{0}(randn(2,3))", "{0}(randn(4))", "{0}(randn(2,3), correction=0)"))
+def cov(
+    input: Array,
+    *,
+    correction: int = 1,
+    fweights: Array | None = None,
+    aweights: Array | None = None,
+) -> Any:
+    """The covariances of the rows; columns are observations."""
+    _check_flat("cov", input)
+    if data(input).dtype.kind == "b":
+        raise RuntimeError("cov(): bool dtype is not supported for input")
+    inside = input.view((1, -1)) if input.ndim < 2 else input
+    observations = inside.shape[1]
+    weights = None
+    if fweights is not None:
+        _weights("fweights", fweights, False, observations)
+        weights = fweights
+    if aweights is not None:
+        _weights("aweights", aweights, True, observations)
+        weights = aweights if weights is None else weights * aweights
+    total: Any = wrap(np.int64(observations)) if weights is None else sum_(weights)
+    if weights is not None and not data(total).item():
+        raise RuntimeError("cov(): weights sum to zero, can't be normalized")
+    with np.errstate(all="ignore"):
+        average = sum_(inside if weights is None else inside * weights, 1) / total
+    if not correction:
+        factor = total
+    elif weights is not None and aweights is not None:
+        factor = total - mul_scalar(sum_(weights * aweights), correction) / total
+    else:
+        factor = total - correction
+    if data(factor).item() <= 0:
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number "
+            "of observations.",
+            UserWarning,
+            stacklevel=2,
+        )
+        factor = zeros_like(factor)
+    inside = inside - average.unsqueeze(1)
+    other = (inside if weights is None else inside * weights).t()
+    if is_complex(data(other)):
+        other = other.conj()
+    with np.errstate(all="ignore"):
+        return div_true(inside.mm(other), factor).squeeze()
+
+
+@function(samples=named("corrcoef", "{0}(randn(2,3))", "{0}(randn(3,5))"))
+def corrcoef(input: Array) -> Any:
+    """Pearson's correlation coefficients of the rows; columns are observations."""
+    _check_flat("corrcoef", input)
+    c = cov(input)
+    if not c.ndim:
+        return c / c
+    spread = c.diagonal()
+    if is_complex(data(c)):
+        spread = spread.real
+    spread = spread.sqrt()
+    c = c / spread.view((-1, 1))
+    c = c / spread.view((1, -1))
+    if is_complex(data(c)):
+        return resolve("complex")(clamp(c.real, -1, 1), clamp(c.imag, -1, 1))
+    return clamp(c, -1, 1)
+
+
+# -- counting into bins ---------------------------------------------------------------------------
+def _histc(self: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Array:
+    if self.dtype.kind != "f":
+        raise NotImplementedError(
+            f"\"histogram_cpu\" not implemented for '{scalar_name(self.dtype)}'"
+        )
+    if bins <= 0:
+        raise RuntimeError(
+            f"torch.histogramdd(): bins {bins} must be > 0, but got {bins} for dimension 0"
+        )
+    low, high = float(min), float(max)
+    if low == high and self.size:
+        low, high = float(self.min()), float(self.max())
+    if low == high:
+        low, high = low - 1, high + 1
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise RuntimeError(f"torch.histogram: range of [{low:g}, {high:g}] is not finite")
+    if low > high:
+        raise RuntimeError("torch.histc: max must be larger than min")
+    flat = self.reshape(-1)
+    flat = flat[(flat >= low) & (flat <= high)]
+    places = np.minimum(((flat - low) * bins / (high - low)).astype(np.int64), bins - 1)
+    return np.bincount(places, minlength=bins).astype(self.dtype)
+
+
+@operator(
+    _histc,
+    samples=named("histc", "{0}(randn(6), 4)", "{0}(randn(6), bins=4, min=-1, max=1)"),
+)
+class histc:
+    """How many elements fall into each of equally wide bins."""
+
+
+@function(samples=named("bincount", "{0}(tensor([1, 0, 1]))", "{0}(tensor([1, 0]), minlength=4)"))
+def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> Any:
+    """How often each non-negative integer occurs."""
+    places = data(input)
+    if places.dtype.kind not in "iu":
+        raise NotImplementedError(
+            f"\"bincount_cpu\" not implemented for '{scalar_name(places.dtype)}'"
+        )
+    if places.ndim != 1 or (places.size and places.min() < 0):
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if weights is not None and weights.shape != input.shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if weights is None:
+        return wrap(np.bincount(places, minlength=minlength))
+    kind = np.float32 if data(weights).dtype == np.float32 else np.float64
+    return wrap(np.bincount(places, data(weights), minlength).astype(kind))
+
+
+def _sides(side: str | None, right: bool) -> str:
+    if side not in (None, "left", "right"):
+        raise RuntimeError(
+            f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}"
+        )
+    if side == "left" and right:
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while "
+            "right was True"
+        )
+    return "right" if right or side == "right" else "left"
+
+
+_place: Any = np.searchsorted
+
+
+def _searched(edges: Any, values: Any, side: str, sorter: Any, out_int32: bool) -> Tensor:
+    if edges.ndim > 1 and edges.shape[:-1] != values.shape[:-1]:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 "
+            "dimensions of boundaries tensor and input value tensor must match, but we got "
+            f"boundaries tensor {list(edges.shape)} and input value tensor {list(values.shape)}"
+        )
+    if sorter is not None:
+        edges = np.take_along_axis(edges, sorter, -1)
+    kind = np.int32 if out_int32 else np.int64
+    if edges.ndim == 1:
+        found = _place(edges, values, side)
+        return wrap(np.asarray(found, kind) if np.ndim(found) else kind(found))
+    lines = zip(
+        edges.reshape(-1, edges.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True
+    )
+    made = [_place(e, v, side) for e, v in lines]
+    return wrap(np.array(made, kind).reshape(values.shape))
+
+
+@function(
+    samples=named("searchsorted", "{0}(tensor([1., 3., 5.]), tensor([0., 3., 6.]))"), method=False
+)
+def searchsorted(
+    sorted_sequence: Array,
+    input: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Array | None = None,
+) -> Any:
+    """Where the values would be inserted into the sorted sequence."""
+    order = None if sorter is None else data(sorter)
+    values = np.asarray(data(input))
+    return _searched(data(sorted_sequence), values, _sides(side, right), order, out_int32)
+
+
+@function(
+    samples=named("bucketize", "{0}(tensor([0., 3., 6.]), tensor([1., 3., 5.]))"), method=False
+)
+def bucketize(
+    input: Any, boundaries: Array, *, out_int32: bool = False, right: bool = False
+) -> Any:
+    """Which interval between the boundaries each value falls into."""
+    edges = data(boundaries)
+    if edges.ndim != 1:
+        raise RuntimeError(
+            f"torch.searchsorted(): boundaries tensor must be 1 dimension, but got dim({edges.ndim})"
+        )
+    return _searched(edges, np.asarray(data(input)), _sides(None, right), None, out_int32)
+
+
+_histogram_type = return_type("histogram", "hist bin_edges")
+
+
+@function(samples=named("histogram", "{0}(randn(6), 4)", "{0}(randn(6), 4, range=(-1., 1.))"))
+def histogram(
+    input: Array,
+    bins: Any,
+    *,
+    range: Any = None,
+    weight: Array | None = None,
+    density: bool = False,
+) -> Any:
+    """How many elements fall into each bin, and the edges of the bins; has no derivative."""
+    values = data(input)
+    if values.dtype.kind != "f":
+        raise NotImplementedError(
+            f"\"histogram_cpu\" not implemented for '{scalar_name(values.dtype)}'"
+        )
+    edges = bins if isinstance(bins, int) else data(bins)
+    counts, found = np.histogram(
+        values,
+        edges,
+        None if range is None else tuple(range),
+        weights=None if weight is None else data(weight),
+        density=density,
+    )
+    kind = values.dtype
+    made = (wrap(counts.astype(kind)), wrap(np.asarray(found).astype(kind)))
+    return _histogram_type(made)
+
+
+@function(samples=named("isin", "{0}(tensor([1, 2, 3]), tensor([2, 3]))"), method=False)
+def isin(
+    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
+) -> Any:
+    """True where an element is among the others."""
+    found = np.isin(data(elements), data(test_elements), assume_unique, invert)
+    return wrap(found if found.ndim else found[()])

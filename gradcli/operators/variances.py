@@ -1,0 +1,221 @@
+"""Variances and standard deviations."""
+
+from __future__ import annotations
+
+import warnings
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.tensor import wrap
+from gradcli.operators.dimensions import (
+    ABSENT,
+    add_reduce,
+    axes,
+    combination,
+    count,
+    data,
+    describe,
+    given_dims,
+    given_keepdim,
+    signed,
+    unsqueeze_dims,
+)
+from gradcli.operators.helpers import (
+    masked_fill,
+)
+from gradcli.operators.reductions import (
+    divided,
+    mean_backward,
+)
+from gradcli.operators.sample_calls import (
+    DIMS,
+    TUPLES,
+    named,
+)
+from gradcli.operators.table import (
+    Array,
+    Row,
+    function,
+    is_array,
+    operator,
+)
+
+
+# -- variances ------------------------------------------------------------------------------------
+def _spread(name: str, self: Any, dim: Any, correction: Any, keepdim: bool) -> tuple[Any, Any]:
+    """(variance, mean) of the elements; warns where nothing is left to divide by."""
+    if self.dtype.kind not in "fc":
+        shown = "std and var" if "_" not in name else name
+        raise RuntimeError(f"{shown} only support floating point and complex dtypes")
+    axis = axes(dim, self.ndim)
+    n = count(self.shape, dim)
+    degrees = n - (1 if correction is None else correction)
+    wide = self.astype(np.float32) if self.dtype.itemsize == 2 else self
+    middle = divided(add_reduce(wide, axis=axis, keepdims=True), n)
+    off = wide - middle
+    squares = off.real * off.real + off.imag * off.imag if off.dtype.kind == "c" else off * off
+    total = add_reduce(squares, axis=axis, keepdims=keepdim)
+    if degrees <= 0 or not total.size:
+        warnings.warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
+            "reduction factor (input numel divided by output numel).",
+            UserWarning,
+            stacklevel=2,
+        )
+    variance = divided(total, degrees if degrees > 0 else 0)
+    kind = np.zeros((), self.dtype).real.dtype
+    if not keepdim:
+        middle = middle.reshape(total.shape)[()] if middle.size else middle.reshape(total.shape)
+    return variance.astype(kind, copy=False), middle.astype(self.dtype, copy=False)
+
+
+def _var(self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Array:
+    return _spread("var", self, dim, correction, keepdim)[0]
+
+
+def _std(self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Array:
+    return np.sqrt(_spread("std", self, dim, correction, keepdim)[0])
+
+
+def _var_mean(
+    self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+) -> tuple[Array, Array]:
+    return _spread("var_mean", self, dim, correction, keepdim)
+
+
+def _std_mean(
+    self: Array, dim: Any = None, *, correction: Any = None, keepdim: bool = False
+) -> tuple[Array, Array]:
+    variance, middle = _spread("std_mean", self, dim, correction, keepdim)
+    return np.sqrt(variance), middle
+
+
+def _var_backward(g: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    correction = 1 if correction is None else correction
+    if not self.ndim or dim is None:
+        degrees = data(self).size - correction
+        middle = _middle(self, None)
+        if degrees <= 0:
+            return g * _degenerate(self, middle)
+        return (2.0 / degrees) * g * (self - middle)
+    if not keepdim and self.ndim > 1:
+        g = unsqueeze_dims(g, dim, self.ndim)
+    degrees = count(self.shape, dim) - correction
+    return (2.0 / degrees if degrees else inf) * g * (self - _middle(self, dim))
+
+
+def _middle(self: Any, dim: Any) -> Any:
+    """The mean of all, or along dimensions that stay."""
+    if is_array(self):
+        total = add_reduce(self, axis=axes(dim, self.ndim), keepdims=dim is not None)
+        return divided(total, count(self.shape, dim))
+    return self.mean() if dim is None else self.mean(dim, True)
+
+
+def _degenerate(self: Any, middle: Any) -> Any:
+    """The slope of a variance without degrees of freedom: NaN at the mean, else infinite."""
+    found = np.where(data(self) == data(middle), np.nan, inf).astype(data(self).dtype)[()]
+    if is_array(self):
+        return found
+    return wrap(found)
+
+
+def _std_backward(g: Any, self: Any, result: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    g = masked_fill(g / (result * 2), result == 0, 0)
+    return _var_backward(g, self, dim, correction, keepdim)
+
+
+def _with_mean(slope: Any, g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
+    """The gradient of a variance, if any, and that of the mean, if any."""
+    if g is None:
+        return slope
+    sizes = tuple(self.shape)
+    middle = mean_backward(g, sizes, dim or (), data(self).size, keepdim)
+    return middle if slope is None else slope + middle
+
+
+def _var_mean_backward(g: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
+    slope = None if g[0] is None else _var_backward(g[0], self, dim, correction, keepdim)
+    return _with_mean(slope, g[1], self, dim, keepdim)
+
+
+def _std_mean_backward(
+    g: Any, self: Any, result0: Any, dim: Any, correction: Any, keepdim: bool
+) -> Any:
+    slope = None
+    if g[0] is not None:
+        slope = _std_backward(g[0], self, result0, dim, correction, keepdim)
+    return _with_mean(slope, g[1], self, dim, keepdim)
+
+
+@operator(_var, "VarBackward0", public=False)
+class var_correction:
+    self = lambda g, self, dim, correction, keepdim: _var_backward(
+        g, self, dim, correction, keepdim
+    )
+
+
+@operator(_std, "StdBackward0", public=False)
+class std_correction:
+    self = lambda g, self, result, dim, correction, keepdim: _std_backward(
+        g, self, result, dim, correction, keepdim
+    )
+
+
+@operator(_var_mean, "VarMeanBackward0", outputs="result0 result1", public=False)
+class var_mean_correction:
+    self = lambda g, self, dim, correction, keepdim: _var_mean_backward(
+        g, self, dim, correction, keepdim
+    )
+
+
+@operator(_std_mean, "StdMeanBackward0", outputs="result0 result1", public=False)
+class std_mean_correction:
+    self = lambda g, self, result0, dim, correction, keepdim: _std_mean_backward(
+        g, self, result0, dim, correction, keepdim
+    )
+
+
+def _variance(name: str, row: Row, doc: str, numpy: Any = None) -> Any:
+    signatures = (
+        "Tensor input, tuple of ints dim, bool unbiased = True, bool keepdim = False, *, "
+        "Tensor out = None",
+        "Tensor input, tuple of ints dim = None, *, Number correction = None, "
+        "bool keepdim = False, Tensor out = None",
+        "Tensor input, bool unbiased = True",
+    )
+
+    def call(
+        input: Array,
+        dim: Any = ABSENT,
+        unbiased: Any = ABSENT,
+        keepdim: bool = False,
+        *,
+        correction: Any = ABSENT,
+    ) -> Any:
+        if isinstance(dim, bool) and unbiased is ABSENT:
+            dim, unbiased = ABSENT, dim
+        if unbiased is not ABSENT:
+            if not isinstance(unbiased, bool) or correction is not ABSENT:
+                raise combination(name, (input,), signatures, unbiased=unbiased)
+            correction = int(unbiased)
+        elif correction is ABSENT:
+            correction = None if dim is ABSENT else 1
+        dims = None if dim is ABSENT else given_dims(name, dim)
+        return row(input, dims, correction=signed(correction), keepdim=given_keepdim(name, keepdim))
+
+    describe(call, name, doc, __name__)
+    more = ("{0}(randn(2,3), correction=0)", "{0}(randn(4), unbiased=False)", "{0}(randn(2,3))")
+    method = "_" not in name
+    samples = named(name, more, DIMS[:2], TUPLES)
+    return function(name=name, rows=[row], method=method, numpy=numpy, samples=samples)(call)
+
+
+var = _variance(
+    "var", var_correction, "The variance; `correction` degrees of freedom are lost (1)."
+)
+std = _variance("std", std_correction, "The standard deviation: see `var`.")
+var_mean = _variance("var_mean", var_mean_correction, "The variance and the mean.")
+std_mean = _variance("std_mean", std_mean_correction, "The standard deviation and the mean.")

@@ -1,0 +1,225 @@
+"""The backward pass as a table, and where a computation first went wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensors
+
+from gradcli.engine.tensor import wrap
+from gradcli.graphs import find_anomaly, inspect, tracing, watching
+from gradcli.graphs.recorder import Recorder
+from gradcli.graphs.rules import rules_of
+from gradcli.operators import table
+
+
+def steps_of(trace: Any) -> list[str]:
+    return str(trace).splitlines()
+
+
+def test_a_row_a_step_in_the_engines_order() -> None:
+    result = tensors.example().tensors[0]
+    with tracing(tensors.SOURCE) as trace:
+        result.backward()
+    lines = steps_of(trace)
+    assert lines[0].split() == ["step", "node", "source", "grad", "in", "rule", "grad", "out"]
+    text = "\n".join(lines)
+    assert "SubBackward0      z*z - c/(a*y)  1" in text
+    numbers = [line.split()[0] for line in lines[1:] if line[0] != " "]
+    assert numbers == [str(n) for n in range(1, 12)]
+    names = [step.node.name() for step in trace.passes[0].steps]
+    assert names[0] == "SubBackward0" and names.count("torch::autograd::AccumulateGrad") == 4
+
+
+def test_what_goes_out_and_where_to() -> None:
+    a, x = tensors.leaf(4.0, "a"), tensors.leaf([3.0, 1.0], "x")
+    y = a * x
+    y.label = y.grad_fn.label = "y"
+    with tracing() as trace:
+        (y + a).backward(wrap(np.array([1.0, 2.0])))
+    assert steps_of(trace) == [
+        "step  node              grad in  rule          grad out",
+        "1     AddBackward0      [1, 2]   grad          [1, 2] → y",
+        "                                 grad * alpha  3 → a",
+        "2     MulBackward0 y    [1, 2]   grad * other  5 → a",
+        "                                 grad * self   [4, 8] → x",
+        "                                 free          other, self",
+        "3     AccumulateGrad a  8        accumulate    a.grad = 8",
+        "4     AccumulateGrad x  [4, 8]   accumulate    x.grad = [4, 8]",
+    ]
+
+
+def test_hooks_retained_gradients_and_accumulation_are_seen() -> None:
+    x = tensors.leaf(3.0, "x")
+    y = x * x
+    y.label = y.grad_fn.label = "y"
+    y.retain_grad()
+    x.register_hook(lambda grad: grad + grad)
+    y.grad_fn.register_prehook(lambda grads: (grads[0] + grads[0],))
+    with tracing() as trace:
+        (y + y).backward(retain_graph=True)
+        (y + y).backward()
+    text = str(trace)
+    assert "pass 1" in text and "pass 2" in text
+    assert "2 → 4" in text  # the prehook
+    assert "24 → 48" in text and "x.grad = 48" in text and "x.grad = 96" in text
+    assert text.count("free") == 1  # the first pass retains the graph
+
+
+def test_gradients_that_are_added_to_later_are_copied() -> None:
+    x = tensors.leaf([1.0, 2.0], "x")
+    with tracing() as trace:
+        (x * x + x * x).backward(wrap(np.ones(2)))
+    (accumulated,) = [note for note in trace.passes[0].steps[-1].notes if note.kind == "accumulate"]
+    x.grad.array += 100
+    assert accumulated.after.tolist() == [4.0, 8.0]
+    outgoing = [step.outgoing for step in trace.passes[0].steps if len(step.outgoing) == 2]
+    assert [grad.tolist() for grad in outgoing[1]] == [[1.0, 2.0], [1.0, 2.0]]
+
+
+def test_json() -> None:
+    x = tensors.leaf(3.0, "x")
+    with tracing("x*x") as trace:
+        (x * x).backward()
+    first, second = json.loads(json.dumps(trace.to_json()))
+    assert first["name"] == "MulBackward0" and first["grads"] == [1.0]
+    assert [out["grad"] for out in first["out"]] == [3.0, 3.0]
+    assert first["out"][0] == {
+        "node": 1,
+        "name": "AccumulateGrad",
+        "output": 0,
+        "rule": "grad * other",
+        "grad": 3.0,
+    }
+    assert second["label"] == "x"
+    assert second["events"] == [{"kind": "accumulate", "before": 6.0, "after": 6.0}]
+
+
+@pytest.mark.parametrize("width", [50, 80, 120])
+def test_the_table_fits_and_is_ascii_where_need_be(width: int) -> None:
+    from rich.console import Console
+
+    result = tensors.example().tensors[0]
+    with tracing(tensors.SOURCE) as trace:
+        result.backward()
+    text = trace.plain(ascii=True, width=width)
+    assert text.isascii() and max(map(len, text.splitlines())) <= width
+    out = io.StringIO()
+    Console(file=out, force_terminal=True, width=width).print(trace)
+    assert "\x1b[" in out.getvalue()
+
+
+def test_nothing_is_recorded_afterwards() -> None:
+    x = tensors.leaf(3.0, "x")
+    with tracing() as trace:
+        pass
+    (x * x).backward()
+    assert trace.passes == []
+
+
+# -- rules as text --------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("make", "rules"),
+    [
+        (lambda x: x * x, {"self": "grad * other", "other": "grad * self"}),
+        (lambda x: x + x, {"self": "grad", "other": "grad * alpha"}),
+        (lambda x: x.exp(), {"self": "grad * result"}),
+        (lambda x: x.log(), {"self": "grad / self"}),
+    ],
+)
+def test_rules(make: Callable[[Any], Any], rules: dict[str, str]) -> None:
+    assert rules_of(make(tensors.leaf(2.0, "x")).grad_fn) == rules
+
+
+def test_every_rule_of_the_table_has_a_text() -> None:
+    from gradcli.graphs.rules import rule_text
+
+    for function in list(table.FUNCTIONS.values()):
+        for row in getattr(function, "rows", None) or ():
+            for target, rule in row.rules.items():
+                assert rule_text(rule), (row.name, target)
+
+
+def test_a_leaf_has_no_rule() -> None:
+    assert rules_of(tensors.leaf(1.0, "x")) == {}
+
+
+# -- anomalies ------------------------------------------------------------------------------------
+def anomaly_of(make: Callable[[Any], Any], value: Any) -> Any:
+    x = tensors.leaf(value, "x")
+    with watching() as results:
+        result = make(x)
+    with tracing(check=True) as trace:
+        result.backward(wrap(np.ones(result.array.shape)))
+    graph = inspect(result, source="f(x)", values=results)
+    return find_anomaly(graph, values=results, recorder=trace.recorder)
+
+
+@pytest.mark.parametrize(
+    ("make", "value", "message", "hint"),
+    [
+        (
+            lambda x: x.sqrt(),
+            0.0,
+            "Function 'SqrtBackward0' returned inf values in its 0th output.",
+            "x = 0",
+        ),
+        (
+            lambda x: (x * x).sqrt(),
+            [0.0, 1.0],
+            "Function 'SqrtBackward0' returned inf values in its 0th output.",
+            "MulBackward0 = [0, 1] (element [0] is 0)",
+        ),
+        (
+            lambda x: x.log(),
+            [1.0, -1.0],
+            "Function 'LogBackward0' computed nan values in the forward pass.",
+            "x = [1, -1] (element [1] is -1)",
+        ),
+        (
+            lambda x: x.exp(),
+            1000.0,
+            "Function 'ExpBackward0' computed inf values in the forward pass.",
+            "logsumexp",
+        ),
+        (
+            lambda x: x / (x - x),
+            1.0,
+            "Function 'DivBackward0' computed inf values in the forward pass.",
+            "a denominator of 0",
+        ),
+        (
+            lambda x: table.resolve("where")(x > 0, x.sqrt(), x),
+            [0.0, 4.0],
+            "Function 'SqrtBackward0' returned nan values in its 0th output.",
+            "where(c, f(where(c, x, 1)), 0)",
+        ),
+        (
+            lambda x: x.sqrt() * (x - x),
+            0.0,
+            "Function 'SqrtBackward0' returned nan values in its 0th output.",
+            "infinite slope",
+        ),
+    ],
+)
+def test_the_first_anomaly(make: Callable[[Any], Any], value: Any, message: str, hint: str) -> None:
+    found = anomaly_of(make, value)
+    assert found is not None and found.message == message
+    assert hint in found.hint
+
+
+def test_nothing_wrong() -> None:
+    assert anomaly_of(lambda x: x * x, [1.0, 2.0]) is None
+
+
+def test_a_recorder_without_check_keeps_no_anomaly() -> None:
+    assert Recorder().anomaly is None
+    x = tensors.leaf(0.0, "x")
+    with tracing() as trace:
+        x.sqrt().backward()
+    assert trace.recorder.anomaly is None
