@@ -16,7 +16,9 @@ from gradcli.version import __version__
 _HOME = {
     **dict.fromkeys(["Tensor"], "gradcli.engine.tensor"),
     "Size": "gradcli.engine.size",
-    "device": "gradcli.engine.device",
+    **dict.fromkeys(
+        ["device", "strided", "contiguous_format", "preserve_format"], "gradcli.engine.device"
+    ),
     **dict.fromkeys(["finfo", "iinfo"], "gradcli.engine.finfo"),
     **dict.fromkeys(["Generator", "default_generator"], "gradcli.engine.random"),
     **dict.fromkeys(

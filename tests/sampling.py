@@ -59,7 +59,7 @@ def take_apart(text: str, module: Any) -> Sample:
     leaves: list[Any] = []
 
     def value(node: ast.expr) -> Any:
-        return eval(compile(ast.Expression(node), "<sample>", "eval"), {"__builtins__": {}}, names)
+        return eval(compile(ast.Expression(node), "<sample>", "eval"), {}, names)
 
     def argument(node: ast.expr) -> Callable[[list[Any]], Any]:
         if isinstance(node, (ast.List, ast.Tuple)):

@@ -124,6 +124,7 @@ def _install_operators() -> None:
         dunder = f"__{name}__"
 
         def method(self: Any, *args: Any, dunder: str = dunder) -> Any:
+            table.base()  # which gives tensors their operators
             return getattr(Tensor, dunder)(self, *args)
 
         setattr(Traced, dunder, method)
@@ -264,7 +265,7 @@ def _read(call: Call, field: str) -> Any:
         return call.outputs[row.outputs.index(field)]
     i = row.position.get(field)
     if i is None:
-        return row._option(field, list(call.args))
+        return row._option(field, list(call.args), tuple(o.value for o in call.outputs))
     value = call.args[i]
     if isinstance(value, (int, float, complex)) and row.kinds[i] == "tensor":
         like = next((a for a in call.args if isinstance(a, Traced)), None)

@@ -264,8 +264,6 @@ def _run_watched(
         if node.__class__ is AccumulateGrad:
             _run_leaf(node, g, create, captured)  # type: ignore[arg-type]
             continue
-        if node._seq < versions.last and node._row is not None:
-            check_versions(node)
         results = _run_node(node, g, create, captured, state)
         for i, (e, d) in enumerate(zip(node._edges, results, strict=True)):
             if d is None or e is None:
@@ -536,6 +534,8 @@ def _run_node(
         results = (None,) * len(node._edges)
     else:
         try:
+            if node._seq < versions.last and node._row is not None:
+                check_versions(node)
             results = _apply(node, grad, create)
         except BaseException:
             if state.anomaly:
@@ -592,6 +592,8 @@ def _call_posthooks(node: Node, results: Any, incoming: Any, create: bool) -> An
 
 def call_node(node: Node, grads: tuple[Any, ...]) -> Any:
     """`node(grad)`: the gradients of the inputs, recorded, as a tuple or a single tensor."""
+    if len(grads) != len(node.output_meta()):
+        raise TypeError(f"expected {len(node.output_meta())} arguments, got {len(grads)} instead")
     if all(g is None for g in grads) and not node._eager:
         return (None,) * len(node._edges) if len(node._edges) != 1 else None
     given: Any = list(grads) if node._outputs is not None else grads[0]
@@ -640,7 +642,7 @@ def stale_error(shape: Any, dtype: Any, origin: Any, counter: Any, tick: int) ->
     )
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace "
-        f"operation: [torch.{dtypes.TYPE_NAMES[dtypes.of(dtype).name]} {list(shape)}]{which} is at "
+        f"operation: [{_shown_type(dtype)} {list(shape)}]{which} is at "
         f"version {len(counter)}; expected version {counter.at(tick)} instead. Hint: {hint}"
     )
 
@@ -651,6 +653,14 @@ _CYCLE = (
     "graph to avoid this. If you have to use this function, make sure to reset the .grad fields of "
     "your parameters to None after use to break the cycle and avoid the leak."
 )
+
+
+def _shown_type(dtype: Any) -> str:
+    """What the error calls the type of a tensor."""
+    name = dtypes.of(dtype).name
+    if dtype.kind == "c":
+        return f"CPU{dtypes.SCALAR_NAMES[name]}Type"
+    return f"torch.{dtypes.TYPE_NAMES[name]}"
 
 
 # -- the public functions -------------------------------------------------------------------------

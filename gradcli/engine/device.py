@@ -29,3 +29,18 @@ class device:
 
 
 cpu = device()
+
+
+class _Named:
+    """A constant of PyTorch that prints as its name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self._name}"
+
+
+strided = _Named("strided")
+contiguous_format = _Named("contiguous_format")
+preserve_format = _Named("preserve_format")

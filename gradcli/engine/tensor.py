@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from math import prod
 from typing import Any
 from weakref import WeakValueDictionary, ref
 
@@ -104,6 +105,10 @@ class Tensor(metaclass=_Methods):
         if not isinstance(value, bool):
             raise RuntimeError("requires_grad must be a bool")
         self._set_requires_grad(value, ONLY_FLOATING)
+
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("cannot delete requires_grad of a tensor")
 
     def requires_grad_(self, requires_grad: Any = True) -> Tensor:
         """Record operations on the tensor from now on (or no more); returns it."""
@@ -305,6 +310,10 @@ class Tensor(metaclass=_Methods):
     def _backward_hooks(self) -> Any:
         return self.hooks or None
 
+    @_backward_hooks.deleter
+    def _backward_hooks(self) -> None:
+        raise RuntimeError("cannot delete _backward_hooks of a tensor")
+
     def _is_view(self) -> bool:
         return self.base is not None
 
@@ -325,6 +334,10 @@ class Tensor(metaclass=_Methods):
     def data(self) -> Tensor:
         """The same memory, out of the graph, with a version counter of its own."""
         return wrap(self.memory())
+
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("cannot delete the data of a tensor")
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -380,7 +393,10 @@ class Tensor(metaclass=_Methods):
     def stride(self, dim: int | None = None) -> Any:
         """Elements to step for the next index of each dimension."""
         a = self.memory()
-        strides = tuple(s // a.dtype.itemsize for s in a.strides)
+        if a.size:
+            strides = tuple(s // a.dtype.itemsize for s in a.strides)
+        else:  # NumPy's strides of empty arrays are not those of their shape
+            strides = tuple(prod(max(n, 1) for n in a.shape[i + 1 :]) for i in range(a.ndim))
         return strides if dim is None else strides[wrap_dim(dim, a.ndim)]
 
     def is_contiguous(self) -> bool:
@@ -404,7 +420,9 @@ class Tensor(metaclass=_Methods):
         """Bytes per element."""
         return int(self.array.dtype.itemsize)
 
-    element_size = property(lambda self: lambda: self.array.dtype.itemsize)
+    def element_size(self) -> int:
+        """Bytes per element."""
+        return int(self.array.dtype.itemsize)
 
     @property
     def nbytes(self) -> int:
@@ -426,6 +444,28 @@ class Tensor(metaclass=_Methods):
     def is_inference(self) -> bool:
         """True for tensors made in inference mode."""
         return self.inference
+
+    @property
+    def layout(self) -> Any:
+        """Always `strided`."""
+        from gradcli.engine.device import strided
+
+        return strided
+
+    is_cuda = False
+
+    def cpu(self) -> Tensor:
+        """The tensor itself: there is no other device."""
+        return self
+
+    def is_set_to(self, other: Tensor) -> bool:
+        """True where both show the same memory in the same way."""
+        same = self.data_ptr() == other.data_ptr() and self.shape == other.shape
+        return bool(same and self.stride() == other.stride())
+
+    def is_same_size(self, other: Tensor) -> bool:
+        """True where the shapes are equal."""
+        return self.shape == other.shape
 
     # -- values -----------------------------------------------------------------------------------
     def item(self) -> Any:
@@ -596,7 +636,7 @@ _NOT_A_LEAF = (
     "attribute won't be populated during autograd.backward(). If you indeed want the .grad field to "
     "be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access "
     "the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. See "
-    "github.com/pytorch/pytorch/pull/30531 for more informations."
+    "github.com/pytorch/pytorch/pull/30531 for more information."
 )
 _TO_SCALAR = (
     "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"

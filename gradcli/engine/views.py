@@ -78,6 +78,8 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
     overlapping: the write may go to memory that several elements share.
     """
     state = modes.current()
+    if tensor.base is not None and tensor.creation == "inference" and not tensor.base.inference:
+        raise RuntimeError(_INFERENCE.format("is being modified inplace"))
     if tensor.inference and not state.inference:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a "
@@ -110,6 +112,43 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
             "unsupported operation: more than one element of the written-to tensor refers to a "
             "single memory location. Please clone() the tensor before performing the operation."
         )
+
+
+def _refuse_overlap(tensor: Tensor, operands: tuple[Any, ...]) -> None:
+    """Raise where an operand lies partly where the tensor is written."""
+    written = tensor.array
+    if not isinstance(written, np.ndarray) or not _dense(written):
+        return
+    for a in operands:
+        other = a.array if isinstance(a, Tensor) else None
+        if (
+            isinstance(other, np.ndarray)
+            and other is not written
+            and np.may_share_memory(written, other)
+            and not _same_elements(other, written)
+            and _dense(other)
+        ):
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the written-to tensor "
+                "refer to a single memory location. Please clone() the tensor before performing the "
+                "operation."
+            )
+
+
+def _same_elements(a: Any, b: Any) -> bool:
+    start = [x.__array_interface__["data"][0] for x in (a, b)]
+    return start[0] == start[1] and (a.shape, a.strides) == (b.shape, b.strides)
+
+
+def _dense(array: Any) -> bool:
+    """True where the elements fill their stretch of memory, each once."""
+    reach = array.dtype.itemsize
+    for stride, size in sorted(zip(array.strides, array.shape, strict=True)):
+        if size != 1:
+            if stride != reach:
+                return False
+            reach *= size
+    return True
 
 
 def store(tensor: Tensor, values: Any) -> None:
@@ -181,6 +220,7 @@ def _inplace(
         raise TypeError(f"an in-place operation needs a Tensor, not {type(tensor).__name__}")
     recorded = will_record(tensor, (*args, *kwargs.values()))
     check_writable(tensor, recorded, overlapping)
+    _refuse_overlap(tensor, (*args, *kwargs.values()))
     before = wrap(np.array(tensor.array, copy=True) if recorded else tensor.array)
     before.wrapped = tensor.wrapped
     before.node = edge(tensor) if recorded else None
@@ -340,11 +380,7 @@ class CopySlices(Node):
         layout = self.layout
         whole = wrap(layout.arrays(grad.array.dtype)[0])
         whole.copy_(grad)
-        item = layout.dtype.itemsize
-        start = whole.storage_offset() * whole.itemsize + layout.offset
-        part = _of_kind(whole, layout.dtype).as_strided(
-            layout.shape, tuple(s // item for s in layout.strides), start // item
-        )
+        part = _part(whole, layout)
         inner = self._inner_gradients(part.clone(memory_format="contiguous"), recorded=True)
         if inner[0] is None:
             part.zero_()
@@ -360,7 +396,13 @@ class CopySlices(Node):
             from gradcli.engine.node import FREED_MESSAGE
 
             raise RuntimeError(FREED_MESSAGE)
-        grads = inner.apply_recorded(grad) if recorded else inner.apply(grad)
+        if not recorded:
+            grads = inner.apply(grad)
+        elif inner._row is not None:
+            # What was saved of the result is the written view: it reads this node's output.
+            grads = inner._row.backward_recorded(inner, grad, _node_of_part(self))
+        else:
+            grads = inner.apply_recorded(grad)
         return tuple(
             g if g is None or e is None else fit(g, e, inner, i)
             for i, (g, e) in enumerate(zip(grads, self.inner_edges, strict=True))
@@ -394,6 +436,22 @@ def copy_slices(base: Tensor, view: Tensor, inner: Node) -> CopySlices:
     node._seq = versions.tick()
     node._shape, node._dtype = base.array.shape, base.array.dtype
     return node
+
+
+def _node_of_part(history: CopySlices) -> Any:
+    """The node of the part that was written, read from its base afterwards."""
+    whole = wrap(history.layout.arrays(history._dtype)[0])
+    whole.node = history
+    return _part(whole, history.layout).node
+
+
+def _part(whole: Tensor, layout: Layout) -> Tensor:
+    """The part of a base that a view showed."""
+    item = layout.dtype.itemsize
+    start = whole.storage_offset() * whole.itemsize + layout.offset
+    strides = tuple(s // item for s in layout.strides)
+    part = _of_kind(whole, layout.dtype).as_strided(layout.shape, strides, start // item)
+    return part  # type: ignore[no-any-return]
 
 
 def as_strided_array(array: Any, size: Any, stride: Any, offset: int | None) -> Any:

@@ -91,7 +91,7 @@ class _Plain(ast.NodeTransformer):
     def __init__(self, helpers: dict[str, tuple[list[str], ast.expr]]) -> None:
         self.helpers, self.depth = helpers, 0
 
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:  # noqa: N802
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         test = ast.unparse(node.test)
         nothing = isinstance(node.body, ast.Constant) and node.body.value is None
         if _ASIDE.search(test) or (nothing and test.endswith(" is None")):
@@ -100,12 +100,12 @@ class _Plain(ast.NodeTransformer):
             return self.visit(node.body)  # type: ignore[no-any-return]
         return self.generic_visit(node)
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         if isinstance(node.value, ast.Name) and node.value.id == "np":
             return ast.Name(node.attr)
         return self.generic_visit(node)
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         called = node.func
         if isinstance(called, ast.Attribute) and called.attr == "conj" and not node.args:
             return self.visit(called.value)  # type: ignore[no-any-return]

@@ -234,6 +234,10 @@ def local_names(program: Program, row: int) -> frozenset[int]:
             skip.update(range(program.subtree(i), i))
         elif kinds[i] == _K["target"] and i not in skip:
             names.add(rows[4 * i + 1])
+        elif kinds[i] in _AUGMENTED and i not in skip:
+            target = program.children(i)[0]
+            if kinds[target] == tree.NAME:
+                names.add(rows[4 * target + 1])
     return frozenset(names)
 
 

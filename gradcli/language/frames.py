@@ -17,9 +17,11 @@ from gradcli.language.interpreter import (
     MAX_NESTED_RUNS,
     Machine,
     StepLimit,
+    UnboundName,
     UnknownName,
     pop_many,
     simple,
+    split_arguments,
     unpack,
 )
 from gradcli.language.lower import Code, FunctionSpec
@@ -29,6 +31,7 @@ from gradcli.language.tree import KIND
 _NAME, _CONSTANT, _CALL = tree.NAME, tree.CONSTANT, KIND["call"]
 _CALL_KEYWORDS, _ATTRIBUTE, _SUBSCRIPT = KIND["call_keywords"], KIND["attribute"], KIND["subscript"]
 _LAST_BINARY, _LAST_ARITHMETIC = ops.LAST_BINARY, KIND["bitand"]
+_PAIRED = (_SUBSCRIPT, low.INPLACE, low.CHAIN)
 _MISSING = object()
 
 
@@ -180,13 +183,12 @@ def _refused(machine: Machine, frame: Frame, error: Exception) -> LanguageError:
 
 
 def _operands(frame: Frame) -> tuple[Any, Any]:
-    operation = frame.code.operations[frame.pc - 1]
+    operation, argument = frame.code.operations[frame.pc - 1], frame.code.arguments[frame.pc - 1]
     stack = frame.stack
-    if operation <= _LAST_BINARY and len(stack) >= 2:
-        return stack[-2], stack[-1]
     if operation in (_CALL, _CALL_KEYWORDS):
-        count = frame.code.arguments[frame.pc - 1]
-        return stack[len(stack) - count :] if count else [], None
+        return stack[len(stack) - argument :], stack[-1 - argument]
+    if (operation <= _LAST_BINARY or operation in _PAIRED) and len(stack) >= 2:
+        return stack[-2], stack[-1]
     return (stack[-1] if stack else None), None
 
 
@@ -238,7 +240,7 @@ def _run(machine: Machine, frames: list[Frame]) -> Any:
         elif operation == low.LOAD_LOCAL:
             word = words[argument]
             if word not in scope:
-                raise UnknownName(
+                raise UnboundName(
                     word,
                     f"cannot access local variable {word!r} where it is not associated with a value",
                 )
@@ -247,13 +249,15 @@ def _run(machine: Machine, frames: list[Frame]) -> Any:
             stack.append(constants[argument])
         elif operation <= _LAST_BINARY:
             b, a = stack[-1], stack[-2]
-            if type(a) is tensor or type(b) is tensor:
+            if type(a) is tensor or (type(b) is tensor and type(a) is not str):
                 value = binary[operation](a, b)
-                if operation <= _LAST_ARITHMETIC and (node := value.node) is not None:
-                    if type(node) is port:
-                        node = node.node
-                    row = 4 * code.rows[pc - 1]
-                    node.span = (rows[row + 2], rows[row + 3])
+                if operation <= _LAST_ARITHMETIC and type(value) is tensor:
+                    node = value.node
+                    if node is not None:
+                        if type(node) is port:
+                            node = node.node
+                        row = 4 * code.rows[pc - 1]
+                        node.span = (rows[row + 2], rows[row + 3])
             else:
                 value = ops.plain(operation, a, b)
             stack.pop()
@@ -353,21 +357,6 @@ def _run(machine: Machine, frames: list[Frame]) -> Any:
             jump = _rare(machine, frame, operation, argument)
             if jump is not None:
                 pc = jump
-
-
-def split_arguments(items: list[Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Positional and keyword arguments of a call."""
-    from gradcli.language.interpreter import Keyword
-
-    if not items or type(items[-1]) is not Keyword:
-        return items, {}
-    args = [item for item in items if type(item) is not Keyword]
-    keywords: dict[str, Any] = {}
-    for item in items[len(args) :]:
-        if item.name in keywords:
-            raise TypeError(f"keyword argument repeated: {item.name}")
-        keywords[item.name] = item.value
-    return args, keywords
 
 
 def _rare(machine: Machine, frame: Frame, operation: int, argument: Any) -> int | None:

@@ -69,6 +69,10 @@ class UnknownName(NameError):
         self.word = name
 
 
+class UnboundName(UnknownName, UnboundLocalError):
+    """A function's own name that is read before it is assigned."""
+
+
 class StepLimit(Exception):
     """More loop turns and calls than --max-steps allows. Programs cannot catch it."""
 
@@ -228,9 +232,9 @@ def run_straight(machine: Machine, program: Program) -> None:
             elif kind <= _LAST_BINARY:
                 b = pop()
                 a = stack[-1]
-                if type(a) is tensor or type(b) is tensor:
+                if type(a) is tensor or (type(b) is tensor and type(a) is not str):
                     value = stack[-1] = binary[kind](a, b)
-                    if kind <= _LAST_ARITHMETIC:
+                    if kind <= _LAST_ARITHMETIC and type(value) is tensor:
                         node = value.node
                         if node is not None:
                             if type(node) is port:
@@ -240,8 +244,8 @@ def run_straight(machine: Machine, program: Program) -> None:
                     stack[-1] = ops.plain(kind, a, b)
             elif kind == _CALL:
                 a = pop_many(stack, operand)
-                b = None
-                value = stack[-1] = ops.call(stack[-1], a, {})
+                b = stack[-1]
+                value = stack[-1] = ops.call(b, a, {})
                 if value is not None:
                     machine.mark(value, (rows[4 * row + 2], rows[4 * row + 3]))
             elif kind == _EXPRESSION:
@@ -251,8 +255,7 @@ def run_straight(machine: Machine, program: Program) -> None:
                 for target in pop_many(stack, operand):
                     bind(machine, names, target, value)
             elif kind != _BLOCK:
-                a = stack[-1] if stack else None
-                b = None
+                a, b = failing(kind, operand, stack)
                 value = simple(machine, program, kind, operand, stack, names)
                 if kind in MARKED:
                     machine.mark(value, (rows[4 * row + 2], rows[4 * row + 3]))
@@ -266,6 +269,15 @@ def run_straight(machine: Machine, program: Program) -> None:
         raise refusal(program, row, error, (a, b), machine.names) from error
 
 
+def failing(kind: int, operand: int, stack: list[Any]) -> tuple[Any, Any]:
+    """What an error of this row will want to show: (arguments, callee), or the operands."""
+    if kind == _CALL_KEYWORDS:
+        return stack[len(stack) - operand :], stack[-1 - operand]
+    if kind == _SUBSCRIPT:
+        return stack[-2], stack[-1]
+    return (stack[-1] if stack else None), None
+
+
 def pop_many(stack: list[Any], count: int) -> list[Any]:
     """The last `count` values, taken off the stack."""
     if not count:
@@ -273,6 +285,19 @@ def pop_many(stack: list[Any], count: int) -> list[Any]:
     found = stack[-count:]
     del stack[-count:]
     return found
+
+
+def split_arguments(items: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and keyword arguments of a call."""
+    if not items or type(items[-1]) is not Keyword:
+        return items, {}
+    args = [item for item in items if type(item) is not Keyword]
+    keywords: dict[str, Any] = {}
+    for item in items[len(args) :]:
+        if item.name in keywords:
+            raise TypeError(f"keyword argument repeated: {item.name}")
+        keywords[item.name] = item.value
+    return args, keywords
 
 
 # Rows whose result may carry a new node.
@@ -297,18 +322,13 @@ def simple(
         value = stack[-1] = ops.UNARY[kind](stack[-1])
         return value
     if kind == _CALL_KEYWORDS:
-        items = pop_many(stack, operand)
-        args = [item for item in items if type(item) is not Keyword]
-        keywords: dict[str, Any] = {}
-        for item in items[len(args) :]:
-            if item.name in keywords:
-                raise TypeError(f"keyword argument repeated: {item.name}")
-            keywords[item.name] = item.value
+        args, keywords = split_arguments(pop_many(stack, operand))
         value = stack[-1] = ops.call(stack[-1], args, keywords)
         return value
     if kind == _SUBSCRIPT:
-        index = stack.pop()
-        value = stack[-1] = ops.subscript(stack[-1], index)
+        value = ops.subscript(stack[-2], stack[-1])
+        stack.pop()
+        stack[-1] = value
         return value
     if kind in (_TARGET, _KEYWORD_NAME):
         stack.append(words[operand])

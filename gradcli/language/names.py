@@ -280,6 +280,8 @@ def _allowed(value: Any, kind: type, name: str) -> bool:
         return name in _TUPLES or name in getattr(kind, "_fields", ())
     if kind.__name__ in _BY_NAME:
         return name in _BY_NAME[kind.__name__]
+    if hasattr(kind, "__operator__"):  # a traced value is read as a tensor is
+        return name in _TENSOR or name in _tensor_methods()
     if isinstance(value, type) and name == "apply":
         from gradcli.engine.function import Function
 
@@ -391,29 +393,34 @@ def _string_method(value: str, name: str) -> Callable[..., Any]:
 
 
 def _format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """str.format without attribute access: `{}`, `{0}`, `{name}`, `{:.3f}`, `{!r}`."""
-    from _string import formatter_parser  # type: ignore[import-not-found]  # what string.Formatter uses, without its imports
+    """str.format without attribute access: `{}`, `{0}`, `{name}`, `{:.3f}`, `{!r}`, `{:>{width}}`."""
+    from _string import formatter_parser  # type: ignore[import-not-found]  # as string.Formatter
 
-    out: list[str] = []
-    automatic = 0
-    for text, field, specification, conversion in formatter_parser(template):
-        out.append(text)
-        if field is None:
-            continue
-        if not field:
-            field = str(automatic)
-            automatic += 1
-        if not field.isidentifier() and not field.isdigit():
-            raise ValueError(
-                f"format field {field!r}: only names and numbers are part of this language"
-            )
-        if field.isdigit() and int(field) >= len(args):
-            raise IndexError(f"Replacement index {field} out of range for positional args tuple")
-        if not field.isdigit() and field not in kwargs:
-            raise KeyError(field)
-        value = args[int(field)] if field.isdigit() else kwargs[field]
-        out.append(formatted(value, conversion, specification or ""))
-    return "".join(out)
+    automatic = iter(range(len(args) + 1))
+
+    def field_value(field: str) -> Any:
+        name = field or str(next(automatic))
+        if name.isdigit() and name.isascii():
+            if int(name) >= len(args):
+                text = f"Replacement index {name} out of range for positional args tuple"
+                raise IndexError(text)
+            return args[int(name)]
+        if not name.isidentifier():
+            raise ValueError(f"format field {field!r}: only names and numbers can stand here")
+        return kwargs[name]
+
+    def filled(text: str, depth: int) -> str:
+        out: list[str] = []
+        for literal, field, specification, conversion in formatter_parser(text):
+            out.append(literal)
+            if field is not None:
+                value = field_value(field)
+                if "{" in (specification or "") and depth == 0:
+                    specification = filled(specification, 1)
+                out.append(formatted(value, conversion, specification or ""))
+        return "".join(out)
+
+    return filled(template, 0)
 
 
 def formatted(value: Any, conversion: str | None, specification: str) -> str:

@@ -209,7 +209,7 @@ def _drive(
         code = known.get(bare)
         if code is None:
             first = bare[0]
-            if first.isalpha() or first == "_" or first in "'\"":
+            if first.isidentifier() or first in "'\"":
                 if bare[-1] in "'\"":
                     if len(bare) == 1:
                         raise tk.TokenError("")

@@ -37,9 +37,10 @@ _HINTS: tuple[tuple[str, str], ...] = (
         "see `unsqueeze`, `reshape`, `T`",
     ),
     (
-        r"1D tensors expected|inconsistent tensor size",
+        r"1D tensors expected",
         "for matrices use `@`; for all elements `(a*b).sum()`",
     ),
+    (r"inconsistent tensor size", "both vectors of `dot` are equally long"),
     (
         r"mat1 and mat2 shapes cannot be multiplied|size mismatch",
         "the columns of the left must be the rows of the right; a transpose is `x.T`",
@@ -80,7 +81,7 @@ def refusal(
     visible: Mapping[str, Any],
 ) -> LanguageError:
     """The LanguageError for an exception that a row raised."""
-    message = _message(error)
+    message = _message(program, row, error)
     kind, usage = _kind(error, message), False
     hint: str | None = None
     span = program.span(row) if row >= 0 else None
@@ -96,10 +97,10 @@ def refusal(
         hint = _attribute_hint(program, row, operands[0])
     else:
         hint = next((text for pattern, text in _HINTS if re.search(pattern, message)), None)
-    if kind in ("shape", "type", "index"):
+    if kind in ("shape", "index") or (kind == "type" and "Tensor" in message):
         notes = _shapes(program, row, operands)
-        if kind == "type" and hint is None:
-            hint = _signature_hint(program, row, visible)
+    if kind == "type" and hint is None:
+        hint = _signature_hint(program, row, visible)
     return LanguageError(
         message,
         kind=kind,
@@ -117,12 +118,15 @@ def called_from(error: LanguageError, program: Program, row: int) -> LanguageErr
     return error
 
 
-def _message(error: Exception) -> str:
+def _message(program: Program, row: int, error: Exception) -> str:
     if isinstance(error, KeyError) and error.args:
         return f"there is no key {error.args[0]!r}"
     if isinstance(error, RecursionError):
         return "maximum recursion depth exceeded"
     text = str(error)
+    name = (_callee(program, row) or "").rpartition(".")[2]
+    if name and isinstance(error, TypeError) and text.startswith(f"{name}_()"):
+        text = text.replace("_()", "()", 1)  # the Python function under a name that Python uses
     return text if text else type(error).__name__
 
 
@@ -191,16 +195,24 @@ def _shapes(program: Program, row: int, operands: tuple[Any, Any]) -> tuple[str,
     values: list[Any]
     if kind in (_K["call"], _K["call_keywords"]):
         values = list(operands[0]) if isinstance(operands[0], list) else []
-        children = children[1:]
+        callee, *children = children
+        holder = getattr(operands[1], "__self__", None)
+        if holder is not None and hasattr(holder, "array"):
+            children.insert(0, program.children(callee)[0] if program.children(callee) else callee)
+            values.insert(0, holder)
     else:
         values = list(operands)
     lines: list[str] = []
     for child, value in zip(children, values, strict=False):
         value = getattr(value, "value", value) if type(value).__name__ == "Keyword" else value
-        items = value if isinstance(value, (list, tuple)) else [value]
+        items, places = [value], [child]
+        if isinstance(value, (list, tuple)):
+            items, places = list(value), program.children(child)
+            if len(places) != len(items):
+                places = [child] * len(items)
         lines += [
-            f"`{_text(program, child)}` has shape {_shape(item)}"
-            for item in items[:3]
+            f"`{_text(program, place)}` has shape {_shape(item)}"
+            for place, item in zip(places[:4], items[:4], strict=True)
             if hasattr(item, "array")
         ]
     return tuple(dict.fromkeys(lines))[:6]

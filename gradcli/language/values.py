@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _PLAIN = "0123456789+-.eE, \t\r\ninfa"  # what lists of numbers are made of, inf and nan included
 _NUMBER = r"[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?|[-+]?(?:inf|nan)"
 _LONG = 2000  # characters from which NumPy's reader is worth its import
+_MAX_DIMENSIONS = 64
 _SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".txt", ".json")
 
 
@@ -37,7 +38,11 @@ def read_value(text: str, *, stdin: TextIO | None = None, dtype: Any = None) -> 
             import sys
 
             stdin = sys.stdin
-        return _from_text(stdin.read(), "standard input", dtype)
+        try:
+            content = stdin.read()
+        except (OSError, UnicodeDecodeError) as error:
+            raise _error(f"standard input: {error}", text, (0, len(text))) from error
+        return _from_text(content, "standard input", dtype)
     if bare.startswith("@"):
         return _from_file(bare[1:], text, dtype)
     return _from_expression(text, dtype)
@@ -46,6 +51,8 @@ def read_value(text: str, *, stdin: TextIO | None = None, dtype: Any = None) -> 
 # -- numbers and expressions ----------------------------------------------------------------------
 def _from_expression(text: str, dtype: Any) -> Tensor:
     numbers = _plain_numbers(text)
+    if numbers is None and len(text) > _LONG:
+        numbers = _plain_table(text.strip())
     if numbers is not None:
         return _tensor(numbers, dtype)
     cuts = _cuts(text)
@@ -74,6 +81,28 @@ def _plain_numbers(text: str) -> Any:
     if not all(map(_is_literal, parts)):
         return None
     return values if "," in text else values[0]
+
+
+def _plain_table(text: str) -> Any:
+    """A long matrix or bracketed list of nothing but numbers; None where it must be parsed."""
+    if text[0] == "[" and not text.strip(_PLAIN + "[]"):
+        inside = text[1:-1]
+        if "[" not in inside and "]" not in inside and text[-1] == "]":
+            return _numpy_numbers(inside)
+        import json
+
+        try:
+            return _rectangular(json.loads(text), None)
+        except (ValueError, RecursionError, LanguageError):
+            return None
+    if ";" not in text or text.strip(_PLAIN + ";"):
+        return None
+    rows = text.removesuffix(";").split(";")
+    columns = rows[0].count(",") + 1
+    if any(row.count(",") != columns - 1 for row in rows):
+        return None
+    found = _numpy_numbers(",".join(rows))
+    return None if found is None else found.reshape(len(rows), columns)
 
 
 def _is_literal(text: str) -> bool:
@@ -287,7 +316,9 @@ def as_tensor(value: Any, dtype: Any = None, *, where: tuple[str, Span] | None =
     if hasattr(value, "_fields") and isinstance(value[0], Tensor):
         return value[0]
     what = "nothing" if value is None else f"a {type(value).__name__}"
-    if callable(value):
+    if isinstance(value, str):
+        what = "text"
+    elif callable(value):
         what = "a function"
     raise LanguageError(
         f"this is {what}, not a number or a tensor",
@@ -310,19 +341,18 @@ def _holds_tensor(values: Any) -> bool:
     return False
 
 
-def _stacked(values: Any, dtype: Any, where: tuple[str, Span] | None) -> Tensor:
+def _stacked(values: Any, dtype: Any, where: tuple[str, Span] | None, depth: int = 1) -> Tensor:
     """A list that holds tensors: `stack`, so that gradients flow through it."""
     from gradcli.language.names import qualified
 
-    if any(isinstance(item, (list, tuple)) for item in values):
-        items = [
-            _stacked(item, dtype, where)
-            if isinstance(item, (list, tuple))
-            else as_tensor(item, dtype)
-            for item in values
-        ]
-    else:
-        items = [as_tensor(item, dtype, where=where) for item in values]
+    if depth > _MAX_DIMENSIONS:
+        raise LanguageError(f"a tensor has at most {_MAX_DIMENSIONS} dimensions", kind="shape")
+    items = [
+        _stacked(item, dtype, where, depth + 1)
+        if isinstance(item, (list, tuple))
+        else as_tensor(item, dtype, where=where)
+        for item in values
+    ]
     found: Tensor = qualified("stack")(items)
     return found
 
@@ -331,7 +361,16 @@ def _rectangular(values: Any, where: tuple[str, Span] | None) -> Any:
     """Nested lists of numbers, seen to be of one shape and kind."""
     source, span = where or ("", None)
     level = [values]
+    depth = 0
     while isinstance(level[0], (list, tuple)):
+        depth += 1
+        if depth > _MAX_DIMENSIONS:
+            raise LanguageError(
+                f"a tensor has at most {_MAX_DIMENSIONS} dimensions",
+                kind="shape",
+                source=source,
+                span=span,
+            )
         size = len(level[0])
         for item in level:
             if not isinstance(item, (list, tuple)) or len(item) != size:
@@ -374,7 +413,10 @@ def _tensor(data: Any, dtype: Any) -> Tensor:
         real = dtype.dtype
         complex_ = real if real.kind == "c" else np.result_type(real, np.complex64)
     if array.dtype.kind == "O":
-        array = array.astype(np.float64)
+        try:
+            array = array.astype(np.float64)
+        except OverflowError:
+            raise LanguageError("this integer is too large for a float", kind="overflow") from None
     if array.dtype.kind in "iuf":
         array = array.astype(real, copy=False)
     elif array.dtype.kind == "c":
@@ -615,7 +657,12 @@ def evaluate(source: str, /, **variables: Any) -> Tensor:
         for name, value in variables.items()
     }
     machine = Machine(bound)
-    value = machine.run(program)
+    try:
+        value = machine.run(program)
+    except LanguageError as error:
+        if error.hint is not None and error.hint.startswith("give it a value: --"):
+            error.hint = "give it a value: evaluate(source, NAME=VALUE)"
+        raise
     if value is None:
         raise LanguageError(
             "this program has no value",

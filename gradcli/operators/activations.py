@@ -391,7 +391,7 @@ def _hardsigmoid_backward(grad_output: Array, self: Array) -> Array:
 _SIXTH = float(np.float32(1) / np.float32(6))  # PyTorch's constant is of single precision
 
 
-@backward_row(_hardsigmoid_backward, "HardsigmoidBackwardBackward0")
+@backward_row(_hardsigmoid_backward, "NotImplemented")
 class hardsigmoid_backward:
     grad_output = lambda g, self: hardsigmoid_backward(g, self)
     self = lambda g: zeros_like(g)

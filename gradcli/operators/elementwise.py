@@ -756,12 +756,18 @@ def _ldexp(self: Array, other: Array) -> Array:
     return self * np.exp2(other.astype(self.dtype) if other.dtype.kind in "iub" else other)
 
 
-@function(inplace=True, samples=["ldexp(randn(3), tensor([1., 2., 3.]))"])
-def ldexp(input: Array, other: Array) -> Any:
+@operator(
+    _ldexp,
+    "LdexpBackward0",
+    types="float",
+    inplace=True,
+    samples=("ldexp(randn(3), tensor([1., 2., 3.]))",),
+)
+class ldexp:
     """input * 2**other."""
-    from gradcli.operators.arithmetic import mul, pow
 
-    return mul(input, pow(2.0, other))
+    self = lambda g, other: g * conj(2**other)
+    other = lambda g, result: g * conj(result) * _LN2
 
 
 # -- weighted sums --------------------------------------------------------------------------------
@@ -907,6 +913,30 @@ class isneginf:
     """True where -infinity."""
 
 
+@function(method=False, samples=["is_tensor(randn(3))"])
+def is_tensor(obj: Any) -> bool:
+    """True for tensors."""
+    return isinstance(obj, Tensor)
+
+
+@function(method=False, samples=["numel(randn(2,3))"])
+def numel(input: Array) -> int:
+    """The number of elements."""
+    return int(input.array.size)
+
+
+@function(method=False, samples=["is_floating_point(randn(3))"])
+def is_floating_point(input: Array) -> bool:
+    """True for the real floating dtypes."""
+    return bool(input.array.dtype.kind == "f")
+
+
+@function(samples=["is_nonzero(tensor([2.0]))"])
+def is_nonzero(input: Array) -> bool:
+    """True where the one element is not zero."""
+    return bool(input)
+
+
 @function(samples=["isclose(tensor([1.0, 2.0]), tensor([1.0, 2.1]))"])
 def isclose(
     input: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
@@ -951,20 +981,53 @@ class heaviside:
     values = lambda g: g * 0
 
 
-def _xlogy(self: Array, other: Array) -> Array:
-    return where((self == 0) & ~np.isnan(other), 0, self * np.log(other))
+def _xlogy(self: Any, other: Any) -> Any:
+    with np.errstate(all="ignore"):
+        product = self * np.log(other)
+    zero = (self == 0) & ~np.isnan(np.asarray(other))
+    return where(zero, product.dtype.type(0), product)
 
 
-@operator(
-    _xlogy,
-    "XlogyBackward0",
-    types="float",
+def _xlogy_pair(self: Array, other: Array) -> Array:
+    return _xlogy(self, other)
+
+
+def _xlogy_of(self: Any, other: Array) -> Array:
+    return _xlogy(self, other)
+
+
+def _xlogy_by(self: Array, other: Any) -> Array:
+    return _xlogy(self, other)
+
+
+@operator(_xlogy_pair, "XlogyBackward0", types="float", public=False)
+class xlogy_tensors:
+    self = lambda g, self, other: masked_fill(
+        xlogy_tensors(g, other), (self == 0.0) & (other <= 0.0), 0.0
+    )
+    other = lambda g, self, other: g * self / other
+
+
+@operator(_xlogy_of, "XlogyBackward1", types="float", public=False)
+class xlogy_of:
+    other = lambda g, self, other: g * self / other
+
+
+@operator(_xlogy_by, "XlogyBackward2", types="float", public=False)
+class xlogy_by:
+    self = lambda g, self, other: (
+        xlogy_by(g, other) if other > 0.0 else masked_fill(xlogy_by(g, other), self == 0.0, 0.0)
+    )
+
+
+@function(
     inplace=True,
     aliases="special.xlogy",
-    samples=("xlogy(rand(3), rand(3) + 0.5)", "xlogy(2, rand(3) + 0.5)"),
+    rows=[xlogy_tensors, xlogy_of, xlogy_by],
+    samples=["xlogy(rand(3), rand(3) + 0.5)", "xlogy(2, rand(3) + 0.5)", "xlogy(rand(3), 2)"],
 )
-class xlogy:
+def xlogy(input: Any, other: Any) -> Any:
     """input * log(other), 0 where input is 0."""
-
-    self = lambda g, self, other: masked_fill(xlogy(g, other), (self == 0.0) & (other <= 0.0), 0.0)
-    other = lambda g, self, other: g * self / other
+    if isinstance(input, (int, float)):
+        return xlogy_of(input, other)
+    return (xlogy_by if isinstance(other, (int, float)) else xlogy_tensors)(input, other)

@@ -11,7 +11,7 @@ from gradcli.engine import dtypes
 from gradcli.engine.operator import mismatch
 from gradcli.engine.tensor import Scalar, Tensor, wrap, wrap_dim
 from gradcli.engine.views import as_strided_array
-from gradcli.operators import subscript
+from gradcli.operators.casting import cast
 from gradcli.operators.helpers import dtype_of, new_zeros, zeros_like
 from gradcli.operators.shapes import (
     as_strided_size,
@@ -30,6 +30,19 @@ from gradcli.operators.table import Array, Arrays, function, is_array, operator
 
 def _kind(array: Any) -> str:
     return dtypes.SCALAR_NAMES[dtypes.of(array.dtype).name]
+
+
+_C_NAMES = {
+    **{"float16": "c10::Half", "float32": "float", "float64": "double", "bool": "bool"},
+    **{"complex64": "c10::complex<float>", "complex128": "c10::complex<double>"},
+    **{"uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int"},
+    "int64": "long int",
+}
+
+
+def c_name(numpy_dtype: Any) -> str:
+    """What some messages call a dtype: its type in C."""
+    return _C_NAMES[dtypes.of(numpy_dtype).name]
 
 
 def _is_mask(array: Any) -> bool:
@@ -206,9 +219,6 @@ def _where(condition: Array, self: Array, other: Array, dtype: Any = None) -> Ar
     return found if found.ndim else found[()]
 
 
-def _zero(g: Any) -> Any:
-    return 0.0 if dtype_of(g).kind == "f" else 0
-
 
 @operator(_where, "WhereBackward0", kind="linear", public=False)
 class where_of:
@@ -238,7 +248,13 @@ def where(condition: Array, input: Any = None, other: Any = None) -> Any:
         )
     given = [_operand(v) for v in (input, other)]
     wanted = dtypes.result_type([_rank(v) for v in given])
+    if any(_is_number(v) for v in (input, other)):
+        given = [cast(v, wanted) for v in given]
     return where_of(condition, *given, wanted)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, complex))
 
 
 def _swapped(first: Any, second: Tensor) -> bool:
@@ -249,7 +265,7 @@ def _swapped(first: Any, second: Tensor) -> bool:
 
 
 def _operand(value: Any) -> Any:
-    if isinstance(value, (bool, int, float, complex)):
+    if _is_number(value):
         made = wrap(np.asarray(value, dtypes.number_dtype(value)))
         made.wrapped = True
         return made
@@ -301,7 +317,7 @@ def _check_mask(name: str, mask: Any) -> None:
 def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
     if mask.dtype.kind != "b":
         raise RuntimeError(
-            f"masked_fill_ only supports boolean masks, but got mask with dtype {_kind(mask)}"
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {c_name(mask.dtype)}"
         )
     if isinstance(value, complex) and self.dtype.kind != "c":
         from gradcli.operators.inplace import overflow
@@ -376,15 +392,15 @@ def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
         )
     if source.dtype != self.dtype:
         raise RuntimeError(
-            f"masked_scatter: expected self and source to have same dtypes but got {_kind(self)} and "
+            f"masked_scatter: expected self and source to have same dtypes but got{_kind(self)} and "
             f"{_kind(source)}"
         )
     shape = np.broadcast_shapes(self.shape, mask.shape)
-    made = np.array(np.broadcast_to(self, shape))
+    made = copied(self) if self.shape == shape else np.array(np.broadcast_to(self, shape), order="C")
     mask = np.broadcast_to(mask, shape)
     count = int(np.count_nonzero(mask))
     if count > source.size:
-        raise RuntimeError("masked_scatter: number of elements of source < number of ones in mask")
+        raise RuntimeError("Number of elements of source < number of ones in mask")
     made[mask] = source.reshape(-1)[:count]
     return made
 
@@ -508,7 +524,7 @@ def _scatter_check(name: str, self: Any, dim: int, index: Any, src: Any = None) 
     for d in range(where.ndim):
         large = d != at and where.shape[d] > target.shape[d]
         if large or part is not None and where.shape[d] > part.shape[d]:
-            over = "" if src is None else f" and to be no larger than src {list(src.shape)}"
+            over = "" if src is None else f" and to be no larger size than src {list(src.shape)}"
             raise RuntimeError(
                 f"Expected index {list(index.shape)} to be no larger than self {list(self.shape)} "
                 f"apart from dimension {at}{over}"
@@ -555,14 +571,14 @@ def _scatter_reducing(self: Array, dim: int, index: Array, src: Array, reduce: s
 
 
 @operator(_scatter_reducing, "NotImplemented", public=False)
-class scatter_reducing:
+class scatter_:
     self = lambda g: g
     src = lambda g: g
 
 
 @function(
     inplace=True,
-    rows=[scatter_src, scatter_value, scatter_reducing],
+    rows=[scatter_src, scatter_value, scatter_],
     samples=[
         "scatter(randn(2,3), 1, tensor([[0], [2]]), randn(2,1))",
         "scatter(randn(2,3), 1, tensor([[0], [2]]), 9.)",
@@ -577,7 +593,7 @@ def scatter(
     number = isinstance(src, (bool, int, float, complex))
     if reduce is not None:
         given = wrap(np.asarray(src, input.dtype.dtype)) if number else src
-        return scatter_reducing(input, dim, index, given, reduce)
+        return scatter_(input, dim, index, given, reduce)
     return scatter_value(input, dim, index, src) if number else scatter_src(input, dim, index, src)
 
 
@@ -657,8 +673,6 @@ def _scatter_reduce(
 
 
 def _cast_like(mask: Any, like: Any) -> Any:
-    from gradcli.operators.casting import cast
-
     return cast(mask, dtype_of(like))
 
 
@@ -734,26 +748,36 @@ def _line(name: str, index: Any) -> Any:
     return index.reshape(-1)
 
 
-def _checked_line(name: str, self: Any, at: int, index: Any) -> Any:
-    line = _line(name, index)
-    n = self.shape[at] if self.ndim else 1
-    if line.size and (line.min() < 0 or line.max() >= n):
-        bad = line.min() if line.min() < 0 else line.max()
-        if name == "index_select":
-            raise IndexError("index out of range in self")
+def _vector(name: str, index: Any, kinds: str = "int32/int64") -> Any:
+    """The index as a vector; IndexError or RuntimeError where it is none."""
+    if index.ndim > 1:
         raise IndexError(
-            f"{name}(): index {int(bad)} is out of bounds for dimension {at} with size {n}"
+            f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
+            f"{_kind(index)} and size: {list(index.shape)}"
         )
-    return line
+    if index.dtype not in (np.int64, np.int32):
+        raise RuntimeError(f"{name}(): Expected dtype {kinds} for index but got: {_kind(index)}")
+    return index.reshape(-1)
+
+
+def _stray(line: Any, n: int, low: int = 0) -> int | None:
+    """The first index outside `low` to `n`; None where all are inside."""
+    out = (line < low) | (line >= n)
+    return int(line[np.argmax(out)]) if out.any() else None
 
 
 def _index_select(self: Array, dim: int, index: Array) -> Array:
     at = wrap_dim(dim, self.ndim)
     if index.ndim > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
-    if index.dtype not in (np.int64, np.int32):
-        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
-    line = _checked_line("index_select", self, at, index)
+    line = _vector("index_select", index, "int32 or int64")
+    bad = _stray(line, self.shape[at] if self.ndim else 1)
+    if bad is not None:
+        if 0 < at and bad >= 0:
+            raise RuntimeError(
+                f"INDICES element is out of DATA bounds, id={bad} axis_dim={self.shape[at]}"
+            )
+        raise IndexError("index out of range in self")
     if not self.ndim:
         return np.asarray(self)
     return contiguous(np.take(self, line, at))
@@ -776,45 +800,42 @@ class index_select:
 
 
 def _source_check(name: str, self: Any, dim: int, index: Any, source: Any) -> tuple[Any, Any, Any]:
+    """A copy of `self`, where the index points in it, and the source; errors in PyTorch's words."""
     at = wrap_dim(dim, self.ndim)
-    if index.ndim > 1:
-        raise IndexError(
-            f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {_kind(index)} and size: {list(index.shape)}"
-        )
-    if index.dtype not in (np.int64, np.int32):
-        raise RuntimeError(
-            f"{name}(): Expected dtype int32/int64 for index but got: {_kind(index)}"
-        )
+    line = _vector(name, index)
     if source.dtype != self.dtype:
         raise RuntimeError(
             f"{name}(): self ({_kind(self)}) and source ({_kind(source)}) must have the same scalar "
             "type"
         )
-    line = index.reshape(-1)
     n = source.shape[at] if source.ndim else 1
     if line.size != n:
         raise RuntimeError(
-            f"{name}(): Number of indices ({line.size}) should be equal to source.size({dim}): ({n}), "
-            f"for dim: {dim}"
+            f"{name}(): Number of indices ({line.size}) should be equal to source.size(dim): ({n}), "
+            f"for dim: {at}"
         )
-    if self.ndim and source.ndim:
-        rest = [list(a.shape[:at] + a.shape[at + 1 :]) for a in (self, source)]
-        if rest[0] != rest[1]:
-            raise RuntimeError(
-                f"source tensor shape must match self tensor shape, excluding the specified dimension. "
-                f"Got self.shape = {list(self.shape)} source.shape = {list(source.shape)}"
-            )
+    rest = [a.shape[:at] + a.shape[at + 1 :] for a in (self, source)]
+    if self.ndim != source.ndim and self.ndim or rest[0] != rest[1]:
+        raise RuntimeError(
+            "source tensor shape must match self tensor shape, excluding the specified dimension. "
+            f"Got self.shape = {list(self.shape)} source.shape = {list(source.shape)}"
+        )
     size = self.shape[at] if self.ndim else 1
-    if line.size and (line.min() < 0 or line.max() >= size):
-        raise RuntimeError("index out of range in self")
-    made = np.array(self) if not self.ndim else copied(self)
-    key = (*(slice(None),) * at, line)
-    part = source if source.ndim or not self.ndim else source.reshape(1)
-    return made, key, _one(part)
+    bad = _stray(line, size)
+    if bad is not None:
+        if name == "index_reduce":
+            raise IndexError("index out of range in self")
+        raise RuntimeError(f"index {bad} is out of bounds for dimension {at} with size {size}")
+    return *_target(self, at, line), _one(source)
+
+
+def _target(self: Any, at: int, line: Any) -> tuple[Any, Any]:
+    made = copied(self) if self.ndim else np.array(self)
+    return made, (*(slice(None),) * at, line)
 
 
 def _index_add(self: Array, dim: int, index: Array, source: Array, *, alpha: Any = 1) -> Array:
-    made, key, part = _source_check("index_add", self, dim, index, source)
+    made, key, part = _source_check("index_add_", self, dim, index, source)
     np.add.at(_one(made), key, part if alpha == 1 else part * alpha)
     return made
 
@@ -845,8 +866,43 @@ class index_add:
 
 
 def _index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
-    made, key, part = _source_check("index_copy_", self, dim, index, source)
-    _one(made)[key] = part
+    at = wrap_dim(dim, self.ndim)
+    line = _vector("index_copy_", index)
+    if source.dtype != self.dtype:
+        raise RuntimeError(
+            "index_copy_(): self and source expected to have the same dtype, but got (self) "
+            f"{_kind(self)} and (source) {_kind(source)}"
+        )
+    if not source.ndim and line.size != 1:
+        raise IndexError(
+            "index_copy_(): When source is scalar, index should have one element (got "
+            f"{line.size})"
+        )
+    if self.ndim and source.ndim and self.ndim != source.ndim:
+        raise IndexError(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must "
+            f"match. Source dimensionality ({source.ndim}), destination dimensionality ({self.ndim})"
+        )
+    if source.ndim and line.size != source.shape[at]:
+        raise IndexError(
+            f"index_copy_(): Number of indices ({line.size}) should be equal to source.size(dim) "
+            f"({source.shape[at]})"
+        )
+    rest = [a.shape[:at] + a.shape[at + 1 :] for a in (self, source)]
+    if self.ndim and source.ndim and rest[0] != rest[1]:
+        sizes = [" ".join(map(str, r)) for r in rest]
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice "
+            f"shape: {sizes[0]} at dimension {at} and source slice shape: {sizes[1]} at dimension 0."
+        )
+    size = self.shape[at] if self.ndim else 1
+    bad = _stray(line, size)
+    if bad is not None:
+        raise IndexError(
+            f"index_copy_(): index {bad} is out of bounds for dimension {at} with size {size}"
+        )
+    made, key = _target(self, at, line)
+    _one(made)[key] = _one(source)
     return made
 
 
@@ -871,10 +927,11 @@ def _index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
         raise RuntimeError("Index has to be a vector/scalar")
     line = index.reshape(-1)
     n = self.shape[at] if self.ndim else 1
-    if line.size and (line.min() < -n or line.max() >= n):
-        raise IndexError("index out of range in self")
-    made = np.array(self) if not self.ndim else copied(self)
-    _one(made)[(*(slice(None),) * at, line)] = value
+    bad = _stray(line, n, -n)
+    if bad is not None:
+        raise IndexError(f"index {bad} is out of bounds for dimension {at} with size {n}")
+    made, key = _target(self, at, line)
+    _one(made)[key] = value
     return made
 
 
@@ -958,8 +1015,8 @@ def _index_reduce_back(
         grad_source = index_select(g, dim, index) / index_select(count, dim, index)
     else:
         value = index_select(result, dim, index)
-        own, theirs = self == result, source == value
-        ties = index_add(_cast_like(own, self), dim, index, _cast_like(theirs, self))
+        own, theirs = _cast_like(self == result, self), _cast_like(source == value, self)
+        ties = index_add(own, dim, index, theirs)
         shared = g / ties
         grad_self = own * shared
         grad_source = theirs * index_select(shared, dim, index)
@@ -1020,7 +1077,7 @@ def _put(self: Array, index: Array, source: Array, accumulate: bool = False) -> 
             f"{_kind(self)} and source.dtype = {_kind(source)}"
         )
     if source.size != index.size:
-        raise RuntimeError(
+        raise IndexError(
             "put_(): Expected source and index to have the same number of elements, but got "
             f"source.numel() = {source.size}, index.numel() = {index.size}"
         )
@@ -1063,9 +1120,7 @@ class put:
 def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Any:
     """The elements that `indices` names along a dim, both broadcast; without dim: flattened."""
     if dim is None:
-        return gather(
-            view_size(_ordered(input), (-1,)), 0, view_size(_ordered(indices), (-1,)), False
-        )
+        return gather(view_size(input, (-1,)), 0, view_size(indices, (-1,)), False)
     if dtype_of(indices) != np.int64:
         raise RuntimeError(
             "torch.take_along_dim(): dtype of indices should be Long but got "

@@ -163,6 +163,29 @@ def zero_(input: Array) -> Any:
 
 
 @function(
+    name="fill_diagonal_",
+    rows=[fill_number_],
+    samples=["zeros(3, 3).fill_diagonal_(2.)"],
+)
+def fill_diagonal_(input: Array, fill_value: Any, wrap: bool = False) -> Any:
+    """Write one value over the main diagonal; wrap: again below it in tall matrices."""
+    if input.ndim < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    shape = tuple(input.shape)
+    if input.ndim > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    strides = input.stride()
+    count, step = min(shape), sum(strides)
+    input.as_strided((count,), (step,), input.storage_offset()).fill_(fill_value)
+    if wrap and input.ndim == 2 and shape[0] > shape[1] + 1:
+        start = strides[0] * (shape[1] + 1)
+        rest = -(-(shape[0] - shape[1] - 1) * shape[1] // (shape[1] + 1))
+        tail = input.as_strided((rest,), (step,), input.storage_offset() + start)
+        tail.fill_(fill_value)
+    return input
+
+
+@function(
     name="index_put_",
     rows=[indexing.index_put],
     samples=["zeros(3).index_put_((tensor([0, 2]),), randn(2))"],
@@ -175,6 +198,20 @@ def index_put_(input: Array, indices: Any, values: Array, accumulate: bool = Fal
     arrays = [None if i is None else i.array for i in indices]
     indexing.put_into(input.memory(), arrays, values.array, accumulate)
     input.shared_versions().bump()
+    return input
+
+
+@function(name="resize_", samples=["zeros(2, 3).resize_((3,))"])
+def resize_(input: Array, size: Any, *more: int) -> Any:
+    """Give the tensor another size; elements that are new hold no particular values."""
+    if input.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    shape = integers("resize_", "size", size, more)
+    if tuple(input.shape) != shape:
+        made = np.zeros(shape, input.dtype.dtype)
+        held = input.memory().reshape(-1)[: made.size]
+        made.reshape(-1)[: held.size] = held
+        input.array = made
     return input
 
 

@@ -114,10 +114,9 @@ def _copy_to(part: Tensor, value: Tensor) -> None:
 def _as_tuple(key: Any) -> tuple[Any, ...]:
     if type(key) is tuple:
         return key
-    if isinstance(key, list) and len(key) < 32:
-        if any(
-            k is None or k is Ellipsis or isinstance(k, (Tensor, list, tuple, slice)) for k in key
-        ):
+    if isinstance(key, (list, str)) and len(key) < 32:
+        parts = (Tensor, list, tuple, slice, str)
+        if any(k is None or k is Ellipsis or isinstance(k, parts) for k in key):
             warnings.warn(_SEQUENCE, UserWarning, stacklevel=4)
             return tuple(key)
     if isinstance(key, tuple):

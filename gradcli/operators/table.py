@@ -164,7 +164,7 @@ def operator(
                 name or row.name,
                 row,
                 family=_family(body.__module__),
-            module=body.__module__.rpartition(".")[2],
+                module=body.__module__.rpartition(".")[2],
                 doc=row.doc,
                 aliases=tuple(aliases.split()),
                 method=method,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from terminal import in_terminal, piped
+from tests.commands.terminal import in_terminal, piped
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden" / "cli"
 PRODUCT = ["y = a*x; y + b", "--x", "3", "--a", "4", "--b", "5"]

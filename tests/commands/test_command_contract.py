@@ -12,11 +12,11 @@ import time
 import click
 import pytest
 from click.testing import CliRunner
-from terminal import GRADCLI, environment, in_terminal, piped
 
 from gradcli.cli import main
 from gradcli.commands import COMMANDS
 from gradcli.version import __version__
+from tests.commands.terminal import GRADCLI, environment, in_terminal, piped
 
 MAIN_JOB = ["grad", "2*dot(x,x)", "--x", "0,1,2,3"]
 

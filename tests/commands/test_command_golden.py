@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from cli_cases import CASES, FOLDER, FORMS
+
+from tests.commands.cli_cases import CASES, FOLDER, FORMS
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from terminal import environment
+
+from tests.commands.terminal import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

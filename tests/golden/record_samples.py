@@ -32,7 +32,7 @@ def graph(node: Any, depth: int = 0) -> Any:
 
 def numbers(tensor: Any) -> Any:
     """Shape, dtype and elements of a tensor, ready for JSON."""
-    array = np.asarray(tensor.detach().resolve_conj().resolve_neg().numpy())
+    array = np.asarray(tensor.detach().resolve_conj().resolve_neg().numpy(force=True))
     flat = array.reshape(-1)
     if array.dtype.kind == "c":
         flat = np.stack([flat.real, flat.imag], -1).reshape(-1)

@@ -40,7 +40,7 @@ PYTHON = [
     "'ab' * 2 + 'c'", "'a' in 'abc', 4 not in [1, 2]", "None is None, 1 is not None", "[1, 2, 3][1:]", "(1, 2, 3)[-1]",
     "'abc'[::-1]", "[[1, 2], [3]][0][1]", "len([1, 2]), list(range(3)), tuple(range(1, 7, 2))", "1j*1j", "0xff, 1_000",
     "f'{1 + 1}{\"a\"!r:>5}|{3.14159:.2f}|{{}}'", "'{} {1}'.format(1, 2) if 0 else '{} {}'.format(1, 2)",
-    "'%d %s' % (1, 'a')", "'a,b'.split(','), ','.join(['a', 'b'])", "int('5') + int(2.7), float('1e3'), bool([])",
+    "'{:>{w}}|{}'.format(1, 2, w=4), '{1}{0}'.format(1, 2)", "'%d %s' % (1, 'a')", "'a,b'.split(','), ','.join(['a', 'b'])", "int('5') + int(2.7), float('1e3'), bool([])",
     "(lambda x, y=2: x**y)(3), (lambda: 7)()", "5 & 3 | 8, ~5", "1e400 > 10", "True + 1", "str(1.5), repr('a')",
     "[x, y] == [1, 2]", "x, y = 5, 6\n(y, x)", "x = y = 3\nx + y", "x += 2\nx -= 1\nx *= 3\nx", "a, (b, c) = 1, [2, 3]\na + b + c",
     "s = 0\nfor i in range(5):\n  if i == 3: continue\n  s += i\ns", "n = 0\nwhile True:\n  n += 1\n  if n > 4: break\nn",

@@ -62,6 +62,18 @@ def test_every_digit_counts() -> None:
         assert read_value(f"[{text}]").tolist() == part.tolist()
 
 
+def test_long_matrices() -> None:
+    rows = np.random.default_rng(2).standard_normal((300, 4)).tolist()
+    text = ";".join(",".join(map(repr, row)) for row in rows)
+    for form in (text, text + ";", repr(rows), repr(rows).replace(" ", "")):
+        assert read_value(form).tolist() == rows
+    with pytest.raises(LanguageError, match="row 2 has 3 values"):
+        read_value(text.replace(",", ";", 1).replace(";", ",", 1).replace(";", ",0;", 1) + ";1,2,3")
+    with pytest.raises(LanguageError):
+        read_value(repr(rows)[:-1])
+    assert read_value(repr(rows)[:-1] + ", [1, 2, 3, 2*2]]").tolist()[-1] == [1, 2, 3, 4]
+
+
 def test_long_lists_with_something_else_in_them() -> None:
     text = "1," * 3000
     assert read_value(text).shape == (3000,)
@@ -77,7 +89,7 @@ REFUSED = {
     "1 2": "an operator is missing", "1,2;3": "row 2 has 1 value, and row 1 has 2", "[[1,2],[3]]": "not equally long",
     "[[1],2]": "not equally long", "[1,[2]]": "not equally deep", ",1": "cannot begin with `,`", "x": "name 'x' is not defined",
     "sni(2)": "name 'sni' is not defined", "x = 3": "a value is one expression", "sin": "this is a function",
-    "'a'": "this is a str", "['a']": "a tensor holds numbers", "0:": "a range is START:STOP", ":3": "a range is",
+    "'a'": "this is text", "10**400": "too large for a float", "[" * 90 + "1" + "]" * 90: "at most 64 dimensions", "['a']": "a tensor holds numbers", "0:": "a range is START:STOP", ":3": "a range is",
     "0:1:0": "this range never ends", "0:1:2:3": "a range is", "0:inf": "never ends", "1;;2": "a value is missing here",
     "012": "`012` is not a number", "1,012": "`012` is not a number", "2^3": "not a power", "@": "name is missing",
     "@nowhere.npy": "No such file", "@data.xyz": "what kind of file", "1/0": "division by zero", "9**9**9": "more than",

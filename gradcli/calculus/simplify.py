@@ -1,0 +1,436 @@
+"""The algebra of expressions: sums, products and powers in a normal form, by exact rules only.
+
+Constants are folded exactly, neutral elements vanish, like terms and like factors are gathered, powers
+are merged and signs move out. Functions have their few rules in tables at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from functools import reduce
+from math import gcd
+from typing import Any
+
+from gradcli.calculus.expressions import (
+    Expression,
+    Shape,
+    broadcast,
+    call,
+    is_call,
+    is_number,
+    make,
+    number,
+    sort_key,
+    value_of,
+)
+from gradcli.calculus.numbers import MINUS_ONE, ONE, ZERO, Number
+
+HALF = Number(Fraction(1, 2))
+Exponent = Number | Expression
+
+zero, one, minus_one = number(0), number(1), number(-1)
+
+
+# -- sums -----------------------------------------------------------------------------------------
+def split(expression: Expression) -> tuple[Number, Expression]:
+    """(coefficient, the rest), so that like terms have the same rest."""
+    if expression.op == "number":
+        return expression.data, one
+    if expression.op == "product" and expression.data[0] != ONE:
+        coefficient, exponents = expression.data
+        return coefficient, _product(ONE, list(zip(expression.args, exponents, strict=True)))
+    return ONE, expression
+
+
+def add(*terms: Expression) -> Expression:
+    """The sum."""
+    return combine((t, ONE) for t in terms)
+
+
+def subtract(a: Expression, b: Expression) -> Expression:
+    """The difference."""
+    return combine([(a, ONE), (b, MINUS_ONE)])
+
+
+def combine(terms: Iterable[tuple[Expression, Number]]) -> Expression:
+    """The sum of terms with coefficients."""
+    constant = ZERO
+    found: dict[Expression, Number] = {}
+    for term, factor in terms:
+        for rest, coefficient in _flat(term, factor):
+            if rest is one:
+                constant = constant + coefficient
+            else:
+                had = found.get(rest)
+                found[rest] = coefficient if had is None else had + coefficient
+    return _sum({t: c for t, c in found.items() if c != ZERO}, constant)
+
+
+def _flat(term: Expression, factor: Number) -> Iterable[tuple[Expression, Number]]:
+    """The terms of a term: those of a sum with a plain coefficient, else itself."""
+    coefficient, rest = split(term)
+    coefficient = coefficient * factor
+    if rest.op == "sum":
+        coefficients, constant = rest.data
+        for t, c in zip(rest.args, coefficients, strict=True):
+            yield t, c * coefficient
+        yield one, constant * coefficient
+    else:
+        yield rest, coefficient
+
+
+def _sum(terms: dict[Expression, Number], constant: Number) -> Expression:
+    if not terms:
+        return number(constant)
+    if len(terms) == 1 and constant == ZERO:
+        ((term, coefficient),) = terms.items()
+        return scale(coefficient, term)
+    args, coefficients = tuple(terms), tuple(terms.values())
+    shape = broadcast(a.shape for a in args)
+    key = ("sum", frozenset((id(t), c, c.decimal) for t, c in terms.items()), constant, shape)
+    return make("sum", args, (coefficients, constant), shape, key)
+
+
+def negate(expression: Expression) -> Expression:
+    """Minus the expression."""
+    return scale(MINUS_ONE, expression)
+
+
+def scale(coefficient: Number, expression: Expression) -> Expression:
+    """A number times the expression; minus a sum is the sum of the negative terms."""
+    if coefficient == ONE:
+        return expression
+    return product([(expression, ONE)], coefficient)
+
+
+# -- products and powers --------------------------------------------------------------------------
+def multiply(*factors: Expression) -> Expression:
+    """The product."""
+    return product((f, ONE) for f in factors)
+
+
+def divide(a: Expression, b: Expression) -> Expression:
+    """The quotient."""
+    return product([(a, ONE), (b, MINUS_ONE)])
+
+
+def power(base: Expression, exponent: Expression) -> Expression:
+    """`base ** exponent`."""
+    n = value_of(exponent)
+    return product([(base, exponent if n is None else n)])
+
+
+def root(base: Expression) -> Expression:
+    """The square root."""
+    return product([(base, HALF)])
+
+
+def product(
+    factors: Iterable[tuple[Expression, Exponent]], coefficient: Number = ONE
+) -> Expression:
+    """The product of powers: like factors are gathered."""
+    found: dict[Expression, Exponent] = {}
+    exponential: list[tuple[Expression, Number]] = []
+    waiting = list(factors)[::-1]
+    while waiting:
+        base, exponent = waiting.pop()
+        if isinstance(exponent, Number) and exponent == ZERO:
+            continue
+        exact = isinstance(exponent, Number) and exponent.integer is not None
+        n = value_of(base)
+        if n is not None and isinstance(exponent, Number):
+            value = n.power(exponent)
+            if value is not None:
+                coefficient = coefficient * value
+                continue
+            if not n.exact and exponent == ONE:
+                coefficient = coefficient * n
+                continue
+        if base.op == "product":
+            inner, exponents = base.data
+            if isinstance(exponent, Number) and (exact or _takes(exponents, exponent)):
+                folded = inner.power(exponent)
+                if folded is not None:
+                    coefficient = coefficient * folded
+                elif inner != ONE:
+                    waiting.append((number(inner), exponent))
+                for b, e in zip(base.args, exponents, strict=True):
+                    waiting.append((b, _times(e, exponent)))
+                continue
+            if isinstance(exponent, Number) and inner.exact and not inner.negative:
+                folded = inner.power(exponent)
+                if folded is not None and inner != ONE:
+                    coefficient = coefficient * folded
+                    base = split(base)[1]
+                    waiting.append((base, exponent))
+                    continue
+        elif base.op == "sum" and exact and exponent != ONE:
+            content, base = _content(base)
+            folded = content.power(exponent)  # type: ignore[arg-type]
+            coefficient = coefficient * (folded or ONE)
+            if folded is None:
+                waiting.append((number(content), exponent))
+        if is_call(base, "exp") and exact:
+            exponential.append((base.args[0], exponent))  # type: ignore[arg-type]
+            continue
+        if is_call(base, "abs") and exact and exponent.integer % 2 == 0:  # type: ignore
+            base = base.args[0]
+        had = found.get(base)
+        found[base] = exponent if had is None else _plus(had, exponent)
+    if coefficient == ZERO:
+        return zero
+    if exponential:
+        total = combine(exponential)
+        if not is_number(total, 0):
+            function = call("exp", [total], total.shape)
+            found[function] = _plus(found[function], ONE) if function in found else ONE
+    pairs = [(b, e) for b, e in found.items() if not (isinstance(e, Number) and e == ZERO)]
+    changed = False
+    for base, exponent in pairs:
+        if base.op == "number" and isinstance(exponent, Number) and base.data.power(exponent):
+            changed = True  # sqrt(2)*sqrt(2)
+    pairs, signed = _signs(pairs)
+    if changed or signed:
+        return product(pairs, coefficient)
+    return _product(coefficient, pairs)
+
+
+def _signs(
+    pairs: list[tuple[Expression, Exponent]],
+) -> tuple[list[tuple[Expression, Exponent]], bool]:
+    """sign(u)*abs(u) is u."""
+    bases = {b for b, e in pairs if isinstance(e, Number) and e == ONE}
+    for base in bases:
+        if is_call(base, "sign", "sgn"):
+            for other in bases:
+                if is_call(other, "abs") and other.args[0] is base.args[0]:
+                    kept = [(b, e) for b, e in pairs if b is not base and b is not other]
+                    return [*kept, (base.args[0], ONE)], True
+    return pairs, False
+
+
+def _takes(exponents: Sequence[Exponent], outer: Number) -> bool:
+    """Whether (x**a)**outer is x**(a*outer) for these inner exponents: odd roots of powers are not."""
+    return all(
+        isinstance(e, Number) and e.integer is None and _root_first(e) for e in exponents
+    )
+
+
+def _root_first(exponent: Number) -> bool:
+    # x**(1/2) is defined for x >= 0 alone, and there powers multiply.
+    return isinstance(exponent.value, Fraction) and exponent.value.denominator % 2 == 0
+
+
+def _content(total: Expression) -> tuple[Number, Expression]:
+    """(number, sum): a common integer factor of all coefficients, taken out, with a common sign."""
+    coefficients, constant = total.data
+    numbers = [c for c in (*coefficients, constant) if c != ZERO]
+    if all(c.exact and not c.decimal for c in numbers):
+        common = Fraction(
+            reduce(gcd, (c.value.numerator for c in numbers)),
+            reduce(_lcm, (c.value.denominator for c in numbers)),
+        )
+    else:
+        common = Fraction(1)
+    if all(c.negative for c in numbers):
+        common = -common
+    if common == 1:
+        return ONE, total
+    inverse = Number(1 / common)
+    terms = {t: c * inverse for t, c in zip(total.args, coefficients, strict=True)}
+    return Number(common), _sum(terms, constant * inverse)
+
+
+def _lcm(a: int, b: int) -> int:
+    return a * b // gcd(a, b)
+
+
+def _times(a: Exponent, b: Exponent) -> Exponent:
+    if isinstance(a, Number) and isinstance(b, Number):
+        return a * b
+    return _exponent(multiply(_expression(a), _expression(b)))
+
+
+def _plus(a: Exponent, b: Exponent) -> Exponent:
+    if isinstance(a, Number) and isinstance(b, Number):
+        return a + b
+    return _exponent(add(_expression(a), _expression(b)))
+
+
+def _expression(e: Exponent) -> Expression:
+    return number(e) if isinstance(e, Number) else e
+
+
+def _exponent(e: Expression) -> Exponent:
+    n = value_of(e)
+    return e if n is None else n
+
+
+def _product(coefficient: Number, pairs: list[tuple[Expression, Exponent]]) -> Expression:
+    """The product in its normal form, from gathered factors."""
+    if not pairs:
+        return number(coefficient)
+    if len(pairs) == 1 and pairs[0][1] == ONE:
+        base = pairs[0][0]
+        if coefficient == ONE:
+            return base
+        if base.op == "sum":
+            own, base = _content(base)
+            coefficient = coefficient * own
+            if coefficient == ONE:
+                return base
+            if coefficient == MINUS_ONE:
+                coefficients, constant = base.data
+                terms = {t: -c for t, c in zip(base.args, coefficients, strict=True)}
+                return _sum(terms, -constant)
+            pairs = [(base, ONE)]
+    elif any(b.op == "sum" and e == ONE for b, e in pairs):
+        made = []
+        for base, exponent in pairs:
+            if base.op == "sum" and exponent == ONE:
+                own, base = _content(base)
+                coefficient = coefficient * own
+            made.append((base, exponent))
+        pairs = made
+    pairs.sort(key=lambda p: sort_key(p[0]))
+    args = tuple(b for b, _ in pairs)
+    exponents = tuple(e for _, e in pairs)
+    shape = broadcast(
+        [*(b.shape for b in args), *(e.shape for e in exponents if isinstance(e, Expression))]
+    )
+    factors = frozenset((id(b), e if isinstance(e, Number) else id(e)) for b, e in pairs)
+    key = ("product", coefficient, coefficient.decimal, factors, shape)
+    return make("product", args, (coefficient, exponents), shape, key)
+
+
+# -- functions ------------------------------------------------------------------------------------
+def function(word: str, *args: Expression) -> Expression:
+    """An elementwise function of expressions, by its rules if it has any."""
+    rule = FUNCTIONS.get(word)
+    found = rule(*args) if rule is not None else None
+    if found is not None:
+        return found
+    odd = word in ODD
+    if (odd or word in EVEN) and len(args) == 1 and _leads_negative(args[0]):
+        made = call(word, [negate(args[0])], args[0].shape)
+        return negate(made) if odd else made
+    return call(word, args, broadcast(a.shape for a in args))
+
+
+ODD = frozenset("sin tan sinh tanh asin atan asinh atanh erf erfinv sign sgn".split())
+EVEN = frozenset("cos cosh abs sinc".split())
+
+
+def _leads_negative(expression: Expression) -> bool:
+    if expression.op == "product":
+        return bool(expression.data[0].negative)
+    if expression.op == "number":
+        return bool(expression.data.negative)
+    return expression.op == "sum" and all(
+        c.negative for c in (*expression.data[0], expression.data[1]) if c != ZERO
+    )
+
+
+def _at_zero(value: int) -> Callable[[Expression], Expression | None]:
+    return lambda u: number(value) if is_number(u, 0) else None
+
+
+def _exp(u: Expression) -> Expression | None:
+    if is_number(u, 0):
+        return one
+    if is_call(u, "log"):
+        return u.args[0]
+    # exp(u - logsumexp(u)) is the softmax
+    if is_call(u, "log_softmax"):
+        return call("softmax", u.args, u.shape, u.data[1])
+    return None
+
+
+def _log(u: Expression) -> Expression | None:
+    if is_number(u, 1):
+        return zero
+    return u.args[0] if is_call(u, "exp") else None
+
+
+def _abs(u: Expression) -> Expression | None:
+    n = value_of(u)
+    if n is not None and n.exact:
+        return number(-n if n.negative else n)
+    if is_call(u, "abs", "exp", "sigmoid", "cosh"):
+        return u
+    return None
+
+
+def _sign(u: Expression) -> Expression | None:
+    n = value_of(u)
+    if n is not None and n.exact:
+        return zero if n == ZERO else (minus_one if n.negative else one)
+    return None
+
+
+def _reciprocal_square_root(u: Expression) -> Expression:
+    return product([(u, -HALF)])
+
+
+FUNCTIONS: dict[str, Callable[..., Expression | None]] = {
+    "add": add,
+    "sub": subtract,
+    "mul": multiply,
+    "div": divide,
+    "neg": negate,
+    "pow": power,
+    "sqrt": root,
+    "rsqrt": _reciprocal_square_root,
+    "square": lambda u: product([(u, Number.of(2))]),
+    "reciprocal": lambda u: product([(u, MINUS_ONE)]),
+    "exp": _exp,
+    "log": _log,
+    "abs": _abs,
+    "sign": _sign,
+    "sgn": _sign,
+    "sin": _at_zero(0),
+    "tan": _at_zero(0),
+    "tanh": _at_zero(0),
+    "sinh": _at_zero(0),
+    "cos": _at_zero(1),
+    "cosh": _at_zero(1),
+}
+
+
+def where(condition: Expression, a: Expression, b: Expression) -> Expression:
+    """`a` where the condition is true, else `b`: common factors and equal branches come out."""
+    if a is b:
+        return a
+    n = value_of(condition)
+    if n is not None:
+        return a if n != ZERO else b
+    return call("where", [condition, a, b], broadcast([condition.shape, a.shape, b.shape]))
+
+
+# -- shapes ---------------------------------------------------------------------------------------
+def full(expression: Expression, shape: Shape) -> Expression:
+    """The expression in its full shape, where a function wants that."""
+    if expression.shape == shape:
+        return expression
+    n = value_of(expression)
+    if n is not None:
+        if n == ZERO:
+            return call("zeros", [], shape, [("", shape)])
+        return scale(n, call("ones", [], shape, [("", shape)]))
+    return call("expand", [expression], shape, [("", shape)])
+
+
+def scalars_out(expression: Expression) -> tuple[list[tuple[Expression, Exponent]], Expression]:
+    """(factors without a dimension, the rest): what may move out of a sum or a matrix product."""
+    if expression.op != "product" or not expression.shape:
+        return [], expression
+    coefficient, exponents = expression.data
+    outer: list[tuple[Expression, Exponent]] = []
+    inner: list[tuple[Expression, Exponent]] = []
+    for base, e in zip(expression.args, exponents, strict=True):
+        flat = not base.shape and not (isinstance(e, Expression) and e.shape)
+        (outer if flat else inner).append((base, e))
+    if not outer and coefficient == ONE:
+        return [], expression
+    return [(number(coefficient), ONE), *outer], _product(ONE, inner)

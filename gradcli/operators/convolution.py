@@ -1,0 +1,638 @@
+"""Convolutions of one, two and three dimensions, transposed ones, and unfolding into columns."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes
+from gradcli.operators.table import Array, function, is_array, operator
+
+
+def several(value: Any, n: int) -> tuple[int, ...]:
+    """One number for every dimension, or the numbers given."""
+    if isinstance(value, (tuple, list)):
+        return tuple(int(v) for v in value) * (n if len(value) == 1 else 1)
+    return (int(value),) * n
+
+
+# -- on arrays ------------------------------------------------------------------------------------
+def windows(
+    x: Array, kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+) -> Array:
+    """All windows of the last dimensions, as a view: (..., outputs, kernel)."""
+    n = len(kernel)
+    sizes = x.shape[-n:]
+    outputs = tuple(
+        (size - d * (k - 1) - 1) // s + 1
+        for size, k, s, d in zip(sizes, kernel, stride, dilation, strict=True)
+    )
+    lead, steps = x.strides[:-n], x.strides[-n:]
+    shape = x.shape[:-n] + outputs + kernel
+    strides = (
+        lead
+        + tuple(a * s for a, s in zip(steps, stride, strict=True))
+        + tuple(a * d for a, d in zip(steps, dilation, strict=True))
+    )
+    return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
+
+
+def padded(x: Array, padding: tuple[int, ...], value: Any = 0) -> Array:
+    """The last dimensions with a border on both sides."""
+    if not any(padding):
+        return x
+    widths = [(0, 0)] * (x.ndim - len(padding)) + [(p, p) for p in padding]
+    return np.pad(x, widths, constant_values=value)
+
+
+def _slices(
+    offset: tuple[int, ...],
+    outputs: tuple[int, ...],
+    stride: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> tuple[Any, ...]:
+    """Where the element of all windows at one offset lies in the padded input."""
+    return tuple(
+        slice(o * d, o * d + s * (n - 1) + 1, s)
+        for o, n, s, d in zip(offset, outputs, stride, dilation, strict=True)
+    )
+
+
+def _forward(
+    x: Array,
+    w: Array,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> Array:
+    n = len(stride)
+    view = windows(padded(x, padding), w.shape[2:], stride, dilation)
+    batch, outputs = x.shape[0], view.shape[2 : 2 + n]
+    per_in, per_out = w.shape[1], w.shape[0] // groups
+    parts = []
+    for g in range(groups):
+        columns = view[:, g * per_in : (g + 1) * per_in]
+        columns = np.moveaxis(columns, 1, 1 + n)  # batch, outputs, channels, kernel
+        columns = columns.reshape(batch * prod(outputs), -1)
+        kernel = w[g * per_out : (g + 1) * per_out].reshape(per_out, -1)
+        parts.append((columns @ kernel.T).reshape(batch, *outputs, per_out))
+    out = parts[0] if groups == 1 else np.concatenate(parts, -1)
+    return np.ascontiguousarray(np.moveaxis(out, -1, 1))
+
+
+def _input_gradient(
+    g: Array,
+    w: Array,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> Array:
+    """What the convolution's input receives: also the transposed convolution of g."""
+    n = len(stride)
+    per_in, per_out = w.shape[1], w.shape[0] // groups
+    batch, outputs = g.shape[0], g.shape[2:]
+    whole = tuple(s + 2 * p for s, p in zip(size, padding, strict=True))
+    out = np.zeros((batch, groups * per_in, *whole), np.result_type(g, w))
+    for k in range(groups):
+        kernel = w[k * per_out : (k + 1) * per_out].reshape(per_out, -1)
+        rows = np.moveaxis(g[:, k * per_out : (k + 1) * per_out], 1, -1).reshape(-1, per_out)
+        columns = (rows @ kernel).reshape(batch, *outputs, per_in, *w.shape[2:])
+        columns = np.moveaxis(columns, 1 + n, 1)
+        target = out[:, k * per_in : (k + 1) * per_in]
+        for offset in product(*map(range, w.shape[2:])):
+            target[(..., *_slices(offset, outputs, stride, dilation))] += columns[(..., *offset)]
+    inner = tuple(slice(p, p + s) for p, s in zip(padding, size, strict=True))
+    return np.ascontiguousarray(out[(..., *inner)])
+
+
+def _weight_gradient(
+    g: Array,
+    x: Array,
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> Array:
+    n = len(stride)
+    view = windows(padded(x, padding), kernel, stride, dilation)
+    outputs = g.shape[2:]
+    view = view[(slice(None), slice(None), *(slice(0, o) for o in outputs))]
+    per_in, per_out = x.shape[1] // groups, g.shape[1] // groups
+    parts = []
+    for k in range(groups):
+        columns = np.moveaxis(view[:, k * per_in : (k + 1) * per_in], 1, 1 + n)
+        columns = columns.reshape(-1, per_in * prod(kernel))
+        rows = np.moveaxis(g[:, k * per_out : (k + 1) * per_out], 1, -1).reshape(-1, per_out)
+        parts.append((rows.T @ columns).reshape(per_out, per_in, *kernel))
+    return parts[0] if groups == 1 else np.concatenate(parts, 0)
+
+
+def _transposed_size(
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    extra: tuple[int, ...],
+) -> tuple[int, ...]:
+    return tuple(
+        (n - 1) * s - 2 * p + d * (k - 1) + e + 1
+        for n, k, s, p, d, e in zip(size, kernel, stride, padding, dilation, extra, strict=True)
+    )
+
+
+# -- the row --------------------------------------------------------------------------------------
+def _convolution(
+    input: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> Array:
+    if transposed:
+        size = _transposed_size(
+            input.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding
+        )
+        out = _input_gradient(input, weight, size, stride, padding, dilation, groups)
+    else:
+        out = _forward(input, weight, stride, padding, dilation, groups)
+    if bias is not None:
+        out += bias.reshape(-1, *[1] * len(stride))
+    return out
+
+
+def _convolution_backward(
+    g: Any,
+    input: Any,
+    weight: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+    mask: Any,
+) -> tuple[Any, Any, Any]:
+    g_input = g_weight = g_bias = None
+    if mask[0] or mask[1]:
+        g_input, g_weight = convolution_gradients(
+            g, input, weight, stride, padding, dilation, transposed, output_padding, groups
+        )
+    if mask[2]:
+        g_bias = g.sum((0, *range(2, g.ndim)))
+    return (g_input if mask[0] else None), (g_weight if mask[1] else None), g_bias
+
+
+def _gradients(
+    grad_output: Array,
+    input: Array,
+    weight: Array,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> tuple[Array, Array]:
+    how = (stride, padding, dilation, groups)
+    if transposed:
+        g_input = _forward(grad_output, weight, *how)
+        g_input = g_input[(slice(None), slice(None), *map(slice, input.shape[2:]))]
+        return g_input, _weight_gradient(input, grad_output, weight.shape[2:], *how)
+    g_input = _input_gradient(grad_output, weight, input.shape[2:], *how)
+    return g_input, _weight_gradient(grad_output, input, weight.shape[2:], *how)
+
+
+def _double(
+    grads: Any,
+    grad_output: Any,
+    input: Any,
+    weight: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+    mask: Any,
+) -> tuple[Any, Any, Any]:
+    """The convolution is bilinear, so its gradients' gradients are convolutions again."""
+    g_input, g_weight = grads
+    how = (stride, padding, dilation, transposed, output_padding, groups)
+    to_grad = to_input = to_weight = None
+    if g_input is not None:
+        if mask[0]:
+            to_grad = convolution(g_input, weight, None, *how)
+        if mask[2]:
+            to_weight = convolution_gradients(grad_output, g_input, weight, *how)[1]
+    if g_weight is not None:
+        if mask[0]:
+            part = convolution(input, g_weight, None, *how)
+            to_grad = part if to_grad is None else to_grad + part
+        if mask[1]:
+            to_input = convolution_gradients(grad_output, input, g_weight, *how)[0]
+    return to_grad, to_input, to_weight
+
+
+@operator(
+    _gradients,
+    "ConvolutionBackwardBackward0",
+    outputs="grad_input grad_weight",
+    public=False,
+)
+class convolution_gradients:
+    grad_output__input__weight = lambda grads, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, mask: _double(  # noqa: E501
+        grads,
+        grad_output,
+        input,
+        weight,
+        stride,
+        padding,
+        dilation,
+        transposed,
+        output_padding,
+        groups,
+        mask,
+    )
+
+
+@operator(_convolution, "ConvolutionBackward0", public=False)
+class convolution:
+    input__weight__bias = lambda g, input, weight, bias_sym_sizes_opt, stride, padding, dilation, transposed, output_padding, groups, mask: _convolution_backward(  # noqa: E501
+        g,
+        input,
+        weight,
+        stride,
+        padding,
+        dilation,
+        transposed,
+        output_padding,
+        groups,
+        mask,
+    )
+
+
+# -- functions ------------------------------------------------------------------------------------
+def _check(n: int, name: str, input: Any, weight: Any, bias: Any, groups: int, transposed: bool) -> bool:
+    """Refuses shapes that do not fit, in PyTorch's words; True where there is a batch dimension."""
+    if input.ndim not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of "
+            f"size: {list(input.shape)}"
+        )
+    if input.dtype != weight.dtype:
+        raise RuntimeError(
+            f"Input type ({_type(input)}) and weight type ({_type(weight)}) should be the same"
+        )
+    channels = input.shape[-n - 1]
+    word = "transposed=1" if transposed else f"groups={groups}"
+    wanted = weight.shape[0] if transposed else weight.shape[1] * groups
+    if wanted != channels:
+        sizes = f"weight of size {list(weight.shape)}"
+        got = f"expected input{list(_batched_shape(input, n))} to have {wanted} channels"
+        raise RuntimeError(
+            f"Given {word}, {sizes}, {got}, but got {channels} channels instead"
+        )
+    if not transposed and weight.shape[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
+            f"got weight of size {list(weight.shape)} instead"
+        )
+    outputs = weight.shape[1] * groups if transposed else weight.shape[0]
+    if bias is not None and (bias.ndim != 1 or bias.shape[0] != outputs):
+        raise RuntimeError(
+            f"Given {word}, weight of size {list(weight.shape)}, expected bias to be 1-dimensional "
+            f"with {outputs} elements, but got bias of size {list(bias.shape)} instead"
+        )
+    return bool(input.ndim == n + 2)
+
+
+def _type(x: Any) -> str:
+    name = {"float": "Float", "float64": "Double", "float32": "Float"}.get(x.dtype.name)
+    return f"torch.{name or dtypes.SCALAR_NAMES[x.dtype.name]}Tensor"
+
+
+def _batched_shape(input: Any, n: int) -> tuple[int, ...]:
+    shape = tuple(input.shape)
+    return shape if input.ndim == n + 2 else (1, *shape)
+
+
+def _same_padding(input: Any, weight: Any, n: int, stride: Any, dilation: Any) -> tuple[Any, Any]:
+    """(input, symmetric padding) so that the output is as large as the input."""
+    if any(s != 1 for s in stride):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    total = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
+    left = tuple(t // 2 for t in total)
+    if all(t % 2 == 0 for t in total):
+        return input, left
+    from gradcli.operators.padding import constant_pad_nd
+
+    extra: list[int] = []
+    for t in reversed(total):
+        extra += [0, t % 2]
+    # PyTorch pads the longer side first, then convolves with symmetric padding.
+    return constant_pad_nd(input, tuple(extra), 0), left
+
+
+def _check_sizes(input: Any, weight: Any, padding: Any, dilation: Any, n: int) -> None:
+    sizes = [s + 2 * p for s, p in zip(input.shape[-n:], padding, strict=True)]
+    kernel = [d * (k - 1) + 1 for d, k in zip(dilation, weight.shape[2:], strict=True)]
+    if any(k > s for k, s in zip(kernel, sizes, strict=True)):
+        per = [" x ".join(map(str, x)) for x in (sizes, kernel)]
+        raise RuntimeError(
+            f"Calculated padded input size per channel: ({per[0]}). Kernel size: ({per[1]}). Kernel "
+            "size can't be greater than actual input size"
+        )
+
+
+def _complex(call: Any, input: Any, weight: Any, bias: Any) -> Any:
+    """Three real convolutions make a complex one, as PyTorch composes it."""
+    from gradcli.operators.arithmetic import mul_scalar
+
+    (x, y), (u, v) = (input.real, input.imag), (weight.real, weight.imag)
+    b, c = (None, None) if bias is None else (bias.real, bias.imag)
+    first = call(x, u, b)
+    second = call(y, v, None)
+    third = call(x + y, u + v, None if b is None else b + c)
+    return (first - second) + mul_scalar(third - first - second, 1j)
+
+
+def _conv(
+    n: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> Any:
+    batched = _check(n, f"conv{n}d", input, weight, bias, groups, False)
+    steps, spread = several(stride, n), several(dilation, n)
+    if any(s <= 0 for s in steps):
+        raise RuntimeError("non-positive stride is not supported")
+    x = input if batched else input.unsqueeze(0)
+    if isinstance(padding, str):
+        if padding not in ("same", "valid"):
+            raise RuntimeError(
+                f"Invalid padding string: '{padding}'. Expected 'valid' or 'same'."
+            )
+        around = (0,) * n
+        if padding == "same":
+            x, around = _same_padding(x, weight, n, steps, spread)
+    else:
+        around = several(padding, n)
+        if any(p < 0 for p in around):
+            raise RuntimeError("negative padding is not supported")
+    _check_sizes(x, weight, around, spread, n)
+
+    def call(a: Any, w: Any, b: Any) -> Any:
+        return convolution(a, w, b, steps, around, spread, False, (0,) * n, groups)
+
+    if _kind(input) == "c":
+        out = _complex(call, x, weight, bias)
+    else:
+        out = call(x, weight, bias)
+    return out if batched else out.squeeze(0)
+
+
+def _kind(x: Any) -> str:
+    return str((x if is_array(x) else x.array).dtype.kind)
+
+
+def _conv_transpose(
+    n: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> Any:
+    batched = _check(n, f"conv_transpose{n}d", input, weight, bias, groups, True)
+    steps, spread = several(stride, n), several(dilation, n)
+    around, extra = several(padding, n), several(output_padding, n)
+    for e, s, d in zip(extra, steps, spread, strict=True):
+        if e >= s and e >= d:
+            raise RuntimeError(
+                "output padding must be smaller than either stride or dilation, but got "
+                + _output_padding_words(extra, steps, spread)
+            )
+    x = input if batched else input.unsqueeze(0)
+
+    def call(a: Any, w: Any, b: Any) -> Any:
+        return convolution(a, w, b, steps, around, spread, True, extra, groups)
+
+    out = _complex(call, x, weight, bias) if _kind(input) == "c" else call(x, weight, bias)
+    return out if batched else out.squeeze(0)
+
+
+def _output_padding_words(extra: Any, steps: Any, spread: Any) -> str:
+    names = ("depth", "height", "width")[-len(extra) :] if len(extra) > 1 else ("height", "width")
+    values = [(0, *extra), (1, *steps), (1, *spread)] if len(extra) == 1 else [extra, steps, spread]
+    kinds = ("output_padding", "stride", "dilation")
+    return " ".join(
+        f"{kind}_{name}: {v}"
+        for kind, group in zip(kinds, values, strict=True)
+        for name, v in zip(names, group, strict=True)
+    )
+
+
+def _make(n: int) -> None:
+    """Enter the convolution and the transposed one of n dimensions."""
+    size = ",".join(["5"] * n)
+    kernel = ",".join(["2"] * n)
+
+    def conv(
+        input: Array,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Any:
+        return _conv(n, input, weight, bias, stride, padding, dilation, groups)
+
+    def conv_transpose(
+        input: Array,
+        weight: Array,
+        bias: Array | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        dilation: Any = 1,
+    ) -> Any:
+        return _conv_transpose(
+            n, input, weight, bias, stride, padding, output_padding, groups, dilation
+        )
+
+    dims = f"{n} dimension{'s' if n > 1 else ''}"
+    for call, name, doc in (
+        (conv, f"conv{n}d", f"Cross-correlation of images of {dims} with a kernel."),
+        (conv_transpose, f"conv_transpose{n}d", f"The transpose of conv{n}d as a linear map."),
+    ):
+        call.__doc__ = doc
+        call.__name__ = call.__qualname__ = name
+        channels = "3,4" if "transpose" in name else "4,3"
+        sample = f"nn.functional.{name}(randn(2,3,{size}), randn({channels},{kernel}), randn(4)"
+        function(
+            name=f"nn.functional.{name}",
+            aliases=name,
+            method=False,
+            rows=[convolution],
+            samples=[f"{sample})", f"{sample}, stride=2, padding=1)"],
+        )(call)
+
+
+for _n in (1, 2, 3):
+    _make(_n)
+
+
+# -- columns --------------------------------------------------------------------------------------
+def _columns_of(
+    x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any
+) -> Array:
+    view = windows(padded(x, padding), kernel_size, stride, dilation)
+    view = np.moveaxis(view, (-2, -1), (-4, -3))  # channels, kernel, outputs
+    batch, channels = x.shape[:2]
+    return view.reshape(batch, channels * prod(kernel_size), -1)
+
+
+def _image_of(
+    columns: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
+) -> Array:
+    outputs = _blocks(output_size, kernel_size, dilation, padding, stride)
+    batch = columns.shape[0]
+    parts = columns.reshape(batch, -1, *kernel_size, *outputs)
+    whole = tuple(s + 2 * p for s, p in zip(output_size, padding, strict=True))
+    out = np.zeros((*parts.shape[:2], *whole), columns.dtype)
+    for offset in product(*map(range, kernel_size)):
+        where = (..., *_slices(offset, outputs, stride, dilation))
+        out[where] += parts[(slice(None), slice(None), *offset)]
+    inner = tuple(slice(p, p + s) for p, s in zip(padding, output_size, strict=True))
+    return np.ascontiguousarray(out[(..., *inner)])
+
+
+def _blocks(size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> tuple[int, ...]:
+    return tuple(
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, k, d, p, s in zip(size, kernel, dilation, padding, stride, strict=True)
+    )
+
+
+def _im2col(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+    if self.ndim == 3:
+        return _columns_of(self[None], kernel_size, dilation, padding, stride)[0]
+    return _columns_of(self, kernel_size, dilation, padding, stride)
+
+
+def _col2im(
+    self: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
+) -> Array:
+    if self.ndim == 2:
+        return _image_of(self[None], output_size, kernel_size, dilation, padding, stride)[0]
+    return _image_of(self, output_size, kernel_size, dilation, padding, stride)
+
+
+@operator(_im2col, "Im2ColBackward0", kind="linear", public=False)
+class im2col:
+    self = lambda g, self_sym_argsize_minus_2, self_sym_argsize_minus_1, kernel_size, dilation, padding, stride: col2im(  # noqa: E501
+        g,
+        (self_sym_argsize_minus_2, self_sym_argsize_minus_1),
+        kernel_size,
+        dilation,
+        padding,
+        stride,
+    )
+
+
+@operator(_col2im, "Col2ImBackward0", kind="linear", public=False)
+class col2im:
+    self = lambda g, kernel_size, dilation, padding, stride: im2col(
+        g, kernel_size, dilation, padding, stride
+    )
+
+
+@function(
+    name="nn.functional.unfold",
+    method=False,
+    rows=[im2col],
+    samples=["nn.functional.unfold(randn(2,3,4,4), (2,2))"],
+)
+def unfold(
+    input: Array, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Any:
+    """The blocks of an image as columns."""
+    if input.ndim not in (3, 4):
+        raise RuntimeError(
+            "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
+            f"dimensions for input, but got: {list(input.shape)}"
+        )
+    how = [several(v, 2) for v in (kernel_size, dilation, padding, stride)]
+    if min(_blocks(input.shape[-2:], *how)) < 1:
+        raise RuntimeError(
+            f"Given input with spatial size ({input.shape[-2]}, {input.shape[-1]}), kernel_size="
+            f"({how[0][0]}, {how[0][1]}), dilation=({how[1][0]}, {how[1][1]}), padding="
+            f"({how[2][0]}, {how[2][1]}), stride=({how[3][0]}, {how[3][1]}), calculated shape of "
+            "the array of sliding blocks as "
+            f"({', '.join(map(str, _blocks(input.shape[-2:], *how)))}), but its components must be "
+            "at least one."
+        )
+    return im2col(input, *how)
+
+
+@function(
+    name="nn.functional.fold",
+    method=False,
+    rows=[col2im],
+    samples=["nn.functional.fold(randn(2,12,9), (4,4), (2,2))"],
+)
+def fold(
+    input: Array,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
+    stride: Any = 1,
+) -> Any:
+    """Columns summed into the image whose blocks they are."""
+    size = several(output_size, 2)
+    how = [several(v, 2) for v in (kernel_size, dilation, padding, stride)]
+    if input.ndim not in (2, 3):
+        raise RuntimeError(
+            "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
+            f"dimensions for input, but got: {list(input.shape)}"
+        )
+    if input.shape[-2] % prod(how[0]):
+        raise RuntimeError(
+            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but "
+            f"got input.size(1)={input.shape[-2]} and kernel_size=({how[0][0]}, {how[0][1]})."
+        )
+    blocks = _blocks(size, *how)
+    if input.shape[-1] != prod(blocks):
+        raise RuntimeError(
+            f"Given output_size=({size[0]}, {size[1]}), kernel_size=({how[0][0]}, {how[0][1]}), "
+            f"dilation=({how[1][0]}, {how[1][1]}), padding=({how[2][0]}, {how[2][1]}), stride="
+            f"({how[3][0]}, {how[3][1]}), expected size of input's dimension 2 to match the "
+            f"calculated number of sliding blocks {blocks[0]} * {blocks[1]} = {prod(blocks)}, but "
+            f"got input.size(2)={input.shape[-1]}."
+        )
+    return col2im(input, size, *how)
+
+
+__all__ = ["convolution", "fold", "several", "unfold", "windows"]

@@ -1,0 +1,540 @@
+"""Normalisations of `torch.nn.functional`: over layers, groups, batches, instances, neighbours, norms."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.tensor import wrap
+from gradcli.operators.arithmetic import add_scalar
+from gradcli.operators.elementwise import clamp_min
+from gradcli.operators.table import Array, function, is_array, operator, resolve
+
+
+def _mean(x: Any, dims: tuple[int, ...]) -> Any:
+    return x.mean(dims, keepdims=True) if is_array(x) else x.mean(dims, True)
+
+
+def _sum(x: Any, dims: tuple[int, ...]) -> Any:
+    if not dims:
+        return x
+    return x.sum(dims) if is_array(x) else x.sum(dims)
+
+
+def _statistics(x: Any, mean: Any, rstd: Any, dims: tuple[int, ...]) -> tuple[Any, Any]:
+    """(x - mean) and 1 / std: as saved on arrays, worked out again (and recorded) on tensors."""
+    if is_array(x):
+        return x - mean, rstd
+    centered = x - _mean(x, dims)
+    variance = _mean(centered * centered, dims)
+    eps = rstd.array**-2 - variance.array  # what was added to the variance
+    return centered, (variance + wrap(eps)).rsqrt()
+
+
+def _moments(x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
+    mean = x.mean(dims, keepdims=True)
+    centered = x - mean
+    rstd = 1 / np.sqrt((centered * centered).mean(dims, keepdims=True) + x.dtype.type(eps))
+    return mean, rstd
+
+
+def _normal_backward(g: Any, centered: Any, rstd: Any, dims: tuple[int, ...]) -> Any:
+    """The gradient of what was normalised, from that of the result."""
+    normal = centered * rstd
+    return rstd * (g - _mean(g, dims) - normal * _mean(g * normal, dims))
+
+
+# -- layers ---------------------------------------------------------------------------------------
+def _layer_norm(
+    input: Array,
+    normalized_shape: Any,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-5,
+) -> tuple[Array, Array, Array]:
+    dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
+    mean, rstd = _moments(input, dims, eps)
+    out = (input - mean) * rstd
+    if weight is not None:
+        out = out * weight
+    if bias is not None:
+        out = out + bias
+    return out, mean, rstd
+
+
+def _layer_norm_backward(
+    g: Any, input: Any, shape: Any, mean: Any, rstd: Any, weight: Any, mask: Any
+) -> tuple[Any, Any, Any]:
+    dims = tuple(range(input.ndim - len(shape), input.ndim))
+    outer = tuple(range(input.ndim - len(shape)))
+    centered, rstd = _statistics(input, mean, rstd, dims)
+    g_input = g_weight = g_bias = None
+    if mask[0]:
+        inner = g if weight is None else g * weight
+        g_input = _normal_backward(inner, centered, rstd, dims)
+    if mask[1]:
+        g_weight = _sum(g * (centered * rstd), outer)
+    if mask[2]:
+        g_bias = _sum(g, outer)
+    return g_input, g_weight, g_bias
+
+
+@operator(
+    _layer_norm,
+    "NativeLayerNormBackward0",
+    outputs="result0 result1 result2",
+    differentiable=1,
+    public=False,
+)
+class native_layer_norm_row:
+    input__weight__bias = (
+        lambda g, input, normalized_shape, result1, result2, weight, bias, mask: (
+            _layer_norm_backward(g, input, normalized_shape, result1, result2, weight, mask)
+        )
+    )
+
+
+def _check_layer(input: Any, shape: list[int], weight: Any, bias: Any) -> None:
+    if not shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one "
+            f"element, but got normalized_shape = {shape}"
+        )
+    for name, value in (("weight", weight), ("bias", bias)):
+        if value is not None and list(value.shape) != shape:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                f"{list(value.shape)} and normalized_shape = {shape}"
+            )
+    if list(input.shape[-len(shape) :]) != shape or input.ndim < len(shape):
+        wanted = ", ".join(map(str, shape))
+        raise RuntimeError(
+            f"Given normalized_shape={shape}, expected input with shape [*, {wanted}], but got input "
+            f"of size{list(input.shape)}"
+        )
+
+
+@function(
+    name="nn.functional.layer_norm",
+    aliases="layer_norm",
+    method=False,
+    rows=[native_layer_norm_row],
+    samples=[
+        "nn.functional.layer_norm(randn(2,3), (3,))",
+        "nn.functional.layer_norm(randn(2,3), (3,), randn(3), randn(3))",
+    ],
+)
+def layer_norm(
+    input: Array,
+    normalized_shape: Any,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = False,
+) -> Any:
+    """The input with mean 0 and variance 1 over the last dimensions."""
+    shape = [int(n) for n in normalized_shape]
+    _check_layer(input, shape, weight, bias)
+    return native_layer_norm_row(input, tuple(shape), weight, bias, eps)[0]
+
+
+@function(
+    method=False,
+    rows=[native_layer_norm_row],
+    samples=["native_layer_norm(randn(2,3), (3,), randn(3), randn(3), 1e-5)"],
+)
+def native_layer_norm(
+    input: Array, normalized_shape: Any, weight: Array | None, bias: Array | None, eps: float
+) -> Any:
+    """(output, mean, 1 / std) of layer_norm."""
+    shape = [int(n) for n in normalized_shape]
+    _check_layer(input, shape, weight, bias)
+    return native_layer_norm_row(input, tuple(shape), weight, bias, eps)
+
+
+@function(
+    name="nn.functional.rms_norm",
+    aliases="rms_norm",
+    method=False,
+    samples=["nn.functional.rms_norm(randn(2,3), (3,), randn(3))"],
+)
+def rms_norm(
+    input: Array, normalized_shape: Any, weight: Array | None = None, eps: float | None = None
+) -> Any:
+    """The input over its root mean square in the last dimensions."""
+    shape = [int(n) for n in normalized_shape]
+    _check_layer(input, shape, weight, None)
+    if eps is None:
+        eps = float(np.finfo(input.array.dtype).eps)
+    dims = tuple(range(input.ndim - len(shape), input.ndim))
+    scale = add_scalar(input.pow(2).mean(dims, True), eps).rsqrt()
+    out = input * scale
+    return out if weight is None else out * weight
+
+
+# -- groups ---------------------------------------------------------------------------------------
+def _group_norm(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    N: int,  # noqa: N803 - PyTorch's names
+    C: int,  # noqa: N803
+    HxW: int,  # noqa: N803
+    group: int,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    grouped = input.reshape(N, group, -1)
+    mean, rstd = _moments(grouped, (2,), eps)
+    out = ((grouped - mean) * rstd).reshape(N, C, HxW)
+    if weight is not None:
+        out = out * weight[:, None]
+    if bias is not None:
+        out = out + bias[:, None]
+    return out.reshape(input.shape), mean.reshape(N, group), rstd.reshape(N, group)
+
+
+def _group_norm_backward(
+    g: Any, input: Any, weight: Any, mean: Any, rstd: Any, sizes: Any, mask: Any
+) -> tuple[Any, Any, Any]:
+    n, c, inner, group = sizes
+    x, up = input.reshape(n, group, -1), g.reshape(n, c, inner)
+    centered, scale = _statistics(x, mean.reshape(n, group, 1), rstd.reshape(n, group, 1), (2,))
+    g_input = g_weight = g_bias = None
+    if mask[0]:
+        scaled = up if weight is None else up * weight.reshape(c, 1)
+        g_input = _normal_backward(scaled.reshape(n, group, -1), centered, scale, (2,))
+        g_input = g_input.reshape(tuple(input.shape))
+    if mask[1]:
+        g_weight = _sum(up * (centered * scale).reshape(n, c, inner), (0, 2))
+    if mask[2]:
+        g_bias = _sum(up, (0, 2))
+    return g_input, g_weight, g_bias
+
+
+@operator(
+    _group_norm,
+    "NativeGroupNormBackward0",
+    outputs="result0 result1 result2",
+    differentiable=1,
+    public=False,
+)
+class native_group_norm_row:
+    input__weight__bias = (
+        lambda g, input, weight, result1, result2, N, C, HxW, group, eps, mask: (
+            _group_norm_backward(g, input, weight, result1, result2, (N, C, HxW, group), mask)
+        )
+    )
+
+
+@function(
+    name="nn.functional.group_norm",
+    aliases="group_norm",
+    method=False,
+    rows=[native_group_norm_row],
+    samples=["nn.functional.group_norm(randn(2,4,3), 2, randn(4), randn(4))"],
+)
+def group_norm(
+    input: Array,
+    num_groups: int,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Any:
+    """The input with mean 0 and variance 1 over groups of channels."""
+    if input.ndim < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
+    n, c = input.shape[:2]
+    if num_groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
+    if c % num_groups:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of "
+            f"shape {list(input.shape)} and num_groups={num_groups}"
+        )
+    for name, value in (("weight", weight), ("bias", bias)):
+        if value is not None and (value.ndim != 1 or value.shape[0] != c):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, "
+                f"but got {name} of shape {list(value.shape)} and input of shape {list(input.shape)}"
+            )
+    _several_values([n * c // num_groups, num_groups, *input.shape[2:]])
+    inner = prod(input.shape[2:])
+    return native_group_norm_row(input, weight, bias, n, c, inner, num_groups, eps)[0]
+
+
+@function(
+    method=False,
+    rows=[native_group_norm_row],
+    samples=["native_group_norm(randn(2,4,3), randn(4), randn(4), 2, 4, 3, 2, 1e-5)"],
+)
+def native_group_norm(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    N: int,  # noqa: N803
+    C: int,  # noqa: N803
+    HxW: int,  # noqa: N803
+    group: int,
+    eps: float,
+) -> Any:
+    """(output, mean, 1 / std) of group_norm."""
+    return native_group_norm_row(input, weight, bias, N, C, HxW, group, eps)
+
+
+# -- batches --------------------------------------------------------------------------------------
+def _channels(x: Any, ndim: int) -> Any:
+    return x.reshape(1, -1, *[1] * (ndim - 2))
+
+
+def _batch_norm(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    dims = (0, *range(2, input.ndim))
+    if training:
+        mean, rstd = _moments(input, dims, eps)
+        out = (input - mean) * rstd
+        saved = mean.reshape(-1), rstd.reshape(-1)
+        _update(running_mean, running_var, input, dims, momentum)
+    else:
+        rstd = _channels(1 / np.sqrt(running_var + eps), input.ndim)
+        out = (input - _channels(running_mean, input.ndim)) * rstd
+        saved = np.zeros(0, input.dtype), np.zeros(0, input.dtype)
+    if weight is not None:
+        out = out * _channels(weight, input.ndim)
+    if bias is not None:
+        out = out + _channels(bias, input.ndim)
+    return out.astype(input.dtype, copy=False), *saved
+
+
+def _update(mean: Any, variance: Any, input: Any, dims: tuple[int, ...], momentum: float) -> None:
+    """Move the running statistics towards the batch's, in place."""
+    if mean is not None:
+        mean += momentum * (input.mean(dims) - mean)
+    if variance is not None:
+        variance += momentum * (input.var(dims, ddof=1) - variance)
+
+
+def _batch_norm_backward(
+    g: Any,
+    input: Any,
+    weight: Any,
+    running_mean: Any,
+    running_var: Any,
+    training: bool,
+    eps: float,
+    mean: Any,
+    rstd: Any,
+    mask: Any,
+) -> tuple[Any, Any, Any]:
+    dims = (0, *range(2, input.ndim))
+    if training:
+        centered, scale = _statistics(
+            input, _channels(mean, input.ndim), _channels(rstd, input.ndim), dims
+        )
+    else:
+        scale = _channels((running_var + eps) ** -0.5, input.ndim)
+        centered = input - _channels(running_mean, input.ndim)
+    g_input = g_weight = g_bias = None
+    if mask[0]:
+        inner = g if weight is None else g * _channels(weight, input.ndim)
+        g_input = _normal_backward(inner, centered, scale, dims) if training else inner * scale
+    if mask[1]:
+        g_weight = _sum(g * (centered * scale), dims)
+    if mask[2]:
+        g_bias = _sum(g, dims)
+    return g_input, g_weight, g_bias
+
+
+@operator(
+    _batch_norm,
+    "NativeBatchNormBackward0",
+    outputs="result0 result1 result2",
+    differentiable=1,
+    public=False,
+)
+class native_batch_norm_row:
+    input__weight__bias = lambda g, input, weight, running_mean, running_var, training, eps, result1, result2, mask: _batch_norm_backward(  # noqa: E501
+        g, input, weight, running_mean, running_var, training, eps, result1, result2, mask
+    )
+
+
+def _several_values(size: list[int]) -> None:
+    """Refuses a single value a channel, which has no variance."""
+    if size[0] * prod(size[2:]) == 1:
+        raise ValueError(
+            f"Expected more than 1 value per channel when training, got input size {size}"
+        )
+
+
+def _check_channels(input: Any, **vectors: Any) -> None:
+    for name, value in vectors.items():
+        if value is not None and value.array.size != input.shape[1]:
+            raise RuntimeError(
+                f"{name} should contain {input.shape[1]} elements not {value.array.size}"
+            )
+
+
+@function(
+    name="nn.functional.batch_norm",
+    method=False,
+    rows=[native_batch_norm_row],
+    samples=[
+        "nn.functional.batch_norm(randn(4,3), None, None, randn(3), randn(3), training=True)",
+        "nn.functional.batch_norm(randn(4,3), zeros(3), ones(3), randn(3), randn(3))",
+    ],
+)
+def batch_norm(
+    input: Array,
+    running_mean: Array | None = None,
+    running_var: Array | None = None,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """The input with mean 0 and variance 1 over the batch, or by running statistics."""
+    if training:
+        size = [int(n) for n in input.shape]
+        if size[0] * prod(size[2:]) == 1:
+            raise ValueError(
+                "Expected more than 1 value per channel when training, got input size "
+                f"torch.Size({size})"
+            )
+    elif running_mean is None or running_var is None:
+        raise RuntimeError(
+            "running_mean and running_var must be defined in evaluation mode"
+        )
+    _check_channels(
+        input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
+    )
+    for running in (running_mean, running_var):
+        if training and running is not None:
+            running.memory()
+    return native_batch_norm_row(
+        input, weight, bias, running_mean, running_var, training, momentum, eps
+    )[0]
+
+
+@function(
+    name="native_batch_norm",
+    aliases="_native_batch_norm_legit",
+    method=False,
+    rows=[native_batch_norm_row],
+    samples=["native_batch_norm(randn(4,3), randn(3), randn(3), None, None, True, 0.1, 1e-5)"],
+)
+def native_batch_norm(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array | None,
+    running_var: Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """(output, mean, 1 / std) of batch_norm."""
+    return native_batch_norm_row(
+        input, weight, bias, running_mean, running_var, training, momentum, eps
+    )
+
+
+@function(
+    name="nn.functional.instance_norm",
+    method=False,
+    rows=[native_batch_norm_row],
+    samples=["nn.functional.instance_norm(randn(2,3,4), weight=randn(3), bias=randn(3))"],
+)
+def instance_norm(
+    input: Array,
+    running_mean: Array | None = None,
+    running_var: Array | None = None,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
+    """`batch_norm` of every instance by itself."""
+    if use_input_stats and prod(input.shape[2:]) == 1:
+        raise ValueError(
+            "Expected more than 1 spatial element when training, got input size "
+            f"torch.Size({list(input.shape)})"
+        )
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError(
+            "Expected running_mean and running_var to be defined when use_input_stats is false"
+        )
+    b, c = input.shape[:2]
+    scale, shift = (x if x is None else x.repeat(b) for x in (weight, bias))
+    means, variances = (
+        x if x is None else wrap(np.tile(x.array, b)) for x in (running_mean, running_var)
+    )
+    flat = input.contiguous().view(1, b * c, *input.shape[2:])
+    out = native_batch_norm_row(
+        flat, scale, shift, means, variances, use_input_stats, momentum, eps
+    )[0]
+    if use_input_stats:
+        for running, found in ((running_mean, means), (running_var, variances)):
+            if running is not None:
+                running.memory()[...] = found.array.reshape(b, c).mean(0)
+    return out.view(*input.shape)
+
+
+# -- neighbours and norms -------------------------------------------------------------------------
+@function(
+    name="nn.functional.local_response_norm",
+    method=False,
+    samples=["nn.functional.local_response_norm(randn(2,3,4), 2)"],
+)
+def local_response_norm(
+    input: Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Any:
+    """The input over a power of the squares of neighbouring channels."""
+    if input.ndim < 3:
+        raise ValueError(
+            f"Expected 3D or higher dimensionality                          input (got {input.ndim} "
+            "dimensions)"
+        )
+    if input.numel() == 0:
+        return input
+    pad = resolve("nn.functional.pad")
+    squares = input * input
+    around = (size // 2, (size - 1) // 2)
+    if input.ndim == 3:
+        padded = pad(squares.unsqueeze(1), (0, 0, *around))
+        total = resolve("nn.functional.avg_pool2d")(padded, (size, 1), stride=1).squeeze(1)
+    else:
+        sizes = tuple(input.shape)
+        padded = pad(
+            squares.view(sizes[0], 1, sizes[1], sizes[2], -1), (0, 0, 0, 0, *around)
+        )
+        total = resolve("nn.functional.avg_pool3d")(padded, (size, 1, 1), stride=1)
+        total = total.squeeze(1).view(*sizes)
+    return input / (total * alpha + k) ** beta
+
+
+@function(
+    name="nn.functional.normalize",
+    method=False,
+    samples=["nn.functional.normalize(randn(2,3))", "nn.functional.normalize(randn(2,3), p=1, dim=0)"],
+)
+def normalize(
+    input: Array, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None
+) -> Any:
+    """The input over its norm along a dimension."""
+    norm = resolve("norm")(input, p, dim, keepdim=True)
+    return input / clamp_min(norm, eps).expand_as(input)
+
+
+__all__ = ["batch_norm", "layer_norm", "normalize"]

@@ -1,0 +1,476 @@
+"""Special functions: SciPy computes most of them (the `special` extra), the rules are PyTorch's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from math import log, pi, sqrt
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.tensor import Tensor
+from gradcli.operators.arithmetic import add_scalar, mul_scalar
+from gradcli.operators.elementwise import _unary, sgn
+from gradcli.operators.helpers import masked_fill, where, zeros_like
+from gradcli.operators.return_types import return_type
+from gradcli.operators.table import Array, function, is_array, operator
+
+_POSITIVE = ("{0}(rand(2,3) + 0.5)", "{0}(rand(()) + 0.5)", "{0}(rand(0))")
+_UNIT = ("{0}(rand(2,3) * 0.8 + 0.1)", "{0}(rand(()) * 0.8 + 0.1)", "{0}(rand(0))")
+_SIGNED_UNIT = ("{0}(rand(2,3) - 0.5)", "{0}(rand(()) - 0.5)", "{0}(rand(0))")
+
+# Functions that Python's own mathematics has, element by element, where SciPy is not installed.
+_PLAIN: dict[str, Callable[[float], float]] = {
+    "erf": math.erf,
+    "erfc": math.erfc,
+    "gammaln": math.lgamma,
+}
+
+
+def scipy_function(name: str, public: str | None = None) -> Callable[..., Any]:
+    """`scipy.special.NAME`, imported when first called, on arrays of any floating dtype.
+
+    Raises RuntimeError that names the extra where SciPy is not installed.
+    """
+
+    def call(*args: Any) -> Any:
+        try:
+            import scipy.special
+        except ImportError:
+            plain = _PLAIN.get(name)
+            if plain is None:
+                raise RuntimeError(
+                    f"{public or name}() needs SciPy: pip install 'gradcli[special]'"
+                ) from None
+            kind = args[0].dtype
+            return np.vectorize(plain, otypes=[kind])(args[0])[()] if args[0].size else args[0]
+        kinds = [a.dtype for a in args if is_array(a)]
+        found = getattr(scipy.special, name)(*args)
+        wanted = np.result_type(*kinds)
+        return found.astype(wanted) if wanted.kind in "fc" and found.dtype != wanted else found
+
+    return call
+
+
+def _kernel(name: str, public: str | None = None) -> Callable[..., Any]:
+    call = scipy_function(name, public)
+
+    def kernel(self: Array) -> Array:
+        return call(self)
+
+    return kernel
+
+
+# -- the error function ---------------------------------------------------------------------------
+@_unary(_kernel("erf"), "ErfBackward0", aliases="special.erf")
+class erf:
+    """The error function."""
+
+    self = lambda g, self: np.exp(-(self**2)) * (2.0 / sqrt(pi)) * g
+
+
+@_unary(_kernel("erfc"), "ErfcBackward0", aliases="special.erfc")
+class erfc:
+    """1 - erf(input)."""
+
+    self = lambda g, self: np.exp(-(self**2)) * (-2.0 / sqrt(pi)) * g
+
+
+@_unary(_kernel("erfinv"), "ErfinvBackward0", _SIGNED_UNIT, aliases="special.erfinv")
+class erfinv:
+    """The inverse of the error function."""
+
+    self = lambda g, self: np.exp(erfinv(self) ** 2) * (0.5 * sqrt(pi)) * g
+
+
+@_unary(
+    _kernel("erfcx", "special.erfcx"),
+    "SpecialErfcxBackward0",
+    name="special.erfcx",
+    method=False,
+)
+class erfcx:
+    """exp(input**2) * erfc(input)."""
+
+    self = lambda g, self, result: (self * 2.0 * result - 2.0 / sqrt(pi)) * g
+
+
+@function(
+    name="special.ndtr",
+    method=False,
+    rows=[erf, mul_scalar, add_scalar],
+    samples=["special.ndtr(randn(3))"],
+)
+def ndtr(input: Array) -> Any:
+    """The cumulative distribution function of the standard normal distribution."""
+    return mul_scalar(add_scalar(erf(mul_scalar(input, sqrt(0.5))), 1), 0.5)
+
+
+@_unary(
+    _kernel("log_ndtr", "special.log_ndtr"),
+    "SpecialLogNdtrBackward0",
+    name="special.log_ndtr",
+    method=False,
+)
+class log_ndtr:
+    """The logarithm of `special.ndtr`."""
+
+    self = lambda g, self, result: g / sqrt(2 * pi) * np.exp(-(result + self**2 / 2))
+
+
+@_unary(
+    _kernel("ndtri", "special.ndtri"),
+    "SpecialNdtriBackward0",
+    _UNIT,
+    name="special.ndtri",
+    method=False,
+)
+class ndtri:
+    """The inverse of `special.ndtr`."""
+
+    self = lambda g, result: g * sqrt(2 * pi) * np.exp(result**2 / 2)
+
+
+# -- the gamma function ---------------------------------------------------------------------------
+@_unary(_kernel("gammaln", "lgamma"), "LgammaBackward0", _POSITIVE, aliases="special.gammaln")
+class lgamma:
+    """The logarithm of the absolute value of the gamma function."""
+
+    self = lambda g, self: g * digamma(self)
+
+
+@_unary(
+    _kernel("psi", "digamma"),
+    "DigammaBackward0",
+    _POSITIVE,
+    aliases="special.digamma special.psi",
+)
+class digamma:
+    """The derivative of lgamma."""
+
+    self = lambda g, self: g * polygamma_row(1, self)
+
+
+def _polygamma(n: int, self: Array) -> Array:
+    if n < 0:
+        raise RuntimeError("polygamma(n, x) does not support negative n.")
+    sign = 1 if n % 2 else -1
+    if n == 0:
+        return scipy_function("psi", "polygamma")(self)
+    factor = sign * math.factorial(n)
+    return self.dtype.type(factor) * scipy_function("zeta", "polygamma")(
+        self.dtype.type(n + 1), self
+    )
+
+
+@operator(_polygamma, "PolygammaBackward0", types="float", public=False)
+class polygamma_row:
+    self = lambda g, n, self: g * polygamma_row(n + 1, self)
+
+
+@function(
+    aliases="special.polygamma",
+    rows=[polygamma_row],
+    samples=["polygamma(1, rand(3) + 0.5)", "polygamma(2, rand(3) + 0.5)"],
+)
+def polygamma(n: Any, input: Any) -> Any:
+    """The n-th derivative of digamma; as a method `x.polygamma(n)`."""
+    if isinstance(n, Tensor) or hasattr(n, "__operator__"):
+        n, input = input, n
+    return polygamma_row(n, input)
+
+
+def _mvlgamma(self: Array, p: int) -> Array:
+    i = np.arange(-p / 2 + 0.5, 0.5, 0.5)
+    total = scipy_function("gammaln", "mvlgamma")(np.asarray(self)[..., None] + i).sum(-1)
+    return total + self.dtype.type(p * (p - 1) / 4 * log(pi))
+
+
+def _mvlgamma_backward(g: Any, self: Any, p: int) -> Any:
+    i = np.arange(-p / 2 + 0.5, 0.5, 0.5)
+    if is_array(self):
+        return g * digamma(np.asarray(self)[..., None] + i).sum(-1)
+    from gradcli.engine.tensor import wrap
+
+    steps = wrap(i.astype(self.array.dtype)) if isinstance(self, Tensor) else i
+    return g * digamma(steps + self.unsqueeze(-1)).sum(-1)
+
+
+@operator(
+    _mvlgamma,
+    "MvlgammaBackward0",
+    types="float",
+    inplace=True,
+    aliases="special.multigammaln",
+    samples=("mvlgamma(rand(3) + 2, 2)",),
+)
+class mvlgamma:
+    """The logarithm of the multivariate gamma function of dimension p."""
+
+    self = lambda g, self, p: _mvlgamma_backward(g, self, p)
+
+
+def _pair(name: str, public: str) -> Callable[..., Any]:
+    call = scipy_function(name, public)
+
+    def kernel(self: Array, other: Array) -> Array:
+        return call(self, other)
+
+    return kernel
+
+
+def _igamma_slope(g: Any, self: Any, other: Any) -> Any:
+    return g * np.exp((self - 1) * np.log(other) - other - lgamma(self))
+
+
+def _no_rule(name: str) -> Any:
+    raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+
+@operator(
+    _pair("gammainc", "igamma"),
+    "IgammaBackward0",
+    types="common",
+    inplace=True,
+    aliases="special.gammainc",
+    samples=("igamma(tensor([1, 2, 3]), rand(3) + 0.5)",),
+)
+class igamma:
+    """The regularised lower incomplete gamma function."""
+
+    self = lambda g: _no_rule("igamma: input")
+    other = lambda g, self, other: _igamma_slope(g, self, other)
+
+
+@operator(
+    _pair("gammaincc", "igammac"),
+    "IgammacBackward0",
+    types="common",
+    inplace=True,
+    aliases="special.gammaincc",
+    samples=("igammac(tensor([1, 2, 3]), rand(3) + 0.5)",),
+)
+class igammac:
+    """The regularised upper incomplete gamma function."""
+
+    self = lambda g: _no_rule("igammac: input")
+    other = lambda g, self, other: -_igamma_slope(g, self, other)
+
+
+@operator(_pair("zeta", "special.zeta"), "SpecialZetaBackward0", types="float", public=False)
+class zeta_tensors:
+    self = lambda g: _no_rule("zeta")
+    other = lambda g, self, other: g * -self * zeta(self + 1.0, other)
+
+
+def _zeta_of(self: Any, other: Array) -> Array:
+    return scipy_function("zeta", "special.zeta")(other.dtype.type(self), other)
+
+
+@operator(_zeta_of, "SpecialZetaBackward1", types="float", public=False)
+class zeta_number:
+    other = lambda g, self, other: g * -self * zeta_number(float(self) + 1.0, other)
+
+
+@function(
+    name="special.zeta",
+    method=False,
+    rows=[zeta_tensors, zeta_number],
+    samples=["special.zeta(2.5, rand(3) + 1)"],
+)
+def zeta(input: Any, other: Any) -> Any:
+    """The Hurwitz zeta function."""
+    return (zeta_number if isinstance(input, (int, float)) else zeta_tensors)(input, other)
+
+
+# -- Bessel functions -----------------------------------------------------------------------------
+@_unary(_kernel("i0"), "I0Backward0", aliases="special.i0")
+class i0:
+    """The modified Bessel function of the first kind of order 0."""
+
+    self = lambda g, self: g * i1(self)
+
+
+@_unary(_kernel("i0e", "special.i0e"), "SpecialI0EBackward0", name="special.i0e", method=False)
+class i0e:
+    """exp(-|input|) * i0(input)."""
+
+    self = lambda g, self, result: g * (i1e(self) - sgn(self) * result)
+
+
+def _away_from_zero(self: Any) -> tuple[Any, Any]:
+    """(mask of the elements that are not 0, the elements with 1e-300 or so in place of 0)."""
+    kind = self.array.dtype if isinstance(self, Tensor) else self.dtype
+    mask = np.abs(self) > np.finfo(kind).eps
+    return mask, where(mask, self, np.finfo(kind).eps)
+
+
+def _i1_backward(g: Any, self: Any, result: Any) -> Any:
+    mask, safe = _away_from_zero(self)
+    return g * where(mask, i0(safe) - result * np.reciprocal(safe), 0.5)
+
+
+def _i1e_backward(g: Any, self: Any, result: Any) -> Any:
+    mask, safe = _away_from_zero(self)
+    slope = i0e(safe) - result * (sgn(safe) + np.reciprocal(safe))
+    return g * where(mask, slope, 0.5)
+
+
+@_unary(_kernel("i1", "special.i1"), "SpecialI1Backward0", name="special.i1", method=False)
+class i1:
+    """The modified Bessel function of the first kind of order 1."""
+
+    self = lambda g, self, result: _i1_backward(g, self, result)
+
+
+@_unary(_kernel("i1e", "special.i1e"), "SpecialI1EBackward0", name="special.i1e", method=False)
+class i1e:
+    """exp(-|input|) * i1(input)."""
+
+    self = lambda g, self, result: _i1e_backward(g, self, result)
+
+
+def _without_rule(scipy_name: str, name: str, doc: str) -> Any:
+    """A function that PyTorch does not differentiate either."""
+    body = type(name, (), {"__doc__": doc, "__module__": __name__})
+    return operator(
+        _kernel(scipy_name, f"special.{name}"),
+        types="float",
+        name=f"special.{name}",
+        method=False,
+        samples=(f"special.{name}(rand(3) + 0.5)",),
+    )(body)
+
+
+bessel_j0 = _without_rule("j0", "bessel_j0", "The Bessel function of the first kind, order 0.")
+bessel_j1 = _without_rule("j1", "bessel_j1", "The Bessel function of the first kind, order 1.")
+bessel_y0 = _without_rule("y0", "bessel_y0", "The Bessel function of the second kind, order 0.")
+bessel_y1 = _without_rule("y1", "bessel_y1", "The Bessel function of the second kind, order 1.")
+modified_bessel_i0 = _without_rule("i0", "modified_bessel_i0", "As `i0`, without a derivative.")
+modified_bessel_i1 = _without_rule("i1", "modified_bessel_i1", "As `special.i1`.")
+modified_bessel_k0 = _without_rule("k0", "modified_bessel_k0", "The second kind, order 0.")
+modified_bessel_k1 = _without_rule("k1", "modified_bessel_k1", "The second kind, order 1.")
+
+
+# -- entropy and logits ---------------------------------------------------------------------------
+@_unary(
+    _kernel("entr", "special.entr"),
+    "SpecialEntrBackward0",
+    _POSITIVE,
+    name="special.entr",
+    method=False,
+)
+class entr:
+    """-input * log(input)."""
+
+    self = lambda g, self: g * -(1 + np.log(self))
+
+
+def _logit(self: Array, eps: Any = None) -> Array:
+    if eps is not None:
+        self = np.clip(self, eps, 1 - eps)
+    return np.log(self / (1 - self))
+
+
+def _logit_backward(g: Any, self: Any, eps: Any) -> Any:
+    slope = g / (self * (1.0 - self))
+    if eps is None:
+        return where((self >= 0) & (self <= 1), slope, np.nan)
+    return where((self >= eps) & (self <= 1.0 - eps), slope, 0.0)
+
+
+@_unary(_logit, "LogitBackward0", _UNIT, aliases="special.logit")
+class logit:
+    """log(input / (1 - input)), the inverse of sigmoid."""
+
+    self = lambda g, self, eps: _logit_backward(g, self, eps)
+
+
+# -- products with logarithms ---------------------------------------------------------------------
+def _xlog1py(self: Any, other: Any) -> Any:
+    with np.errstate(all="ignore"):
+        product = self * np.log1p(other)
+    zero = (self == 0) & ~np.isnan(np.asarray(other))
+    return where(zero, product.dtype.type(0), product)
+
+
+def _xlog1py_tensors(self: Array, other: Array) -> Array:
+    return _xlog1py(self, other)
+
+
+def _xlog1py_of(self: Any, other: Array) -> Array:
+    return _xlog1py(self, other)
+
+
+def _xlog1py_by(self: Array, other: Any) -> Array:
+    return _xlog1py(self, other)
+
+
+@operator(_xlog1py_tensors, "SpecialXlog1PyBackward0", types="float", public=False)
+class xlog1py_tensors:
+    self = lambda g, self, other: masked_fill(
+        xlog1py_tensors(g, other), (self == 0.0) & (other <= -1.0), 0.0
+    )
+    other = lambda g, self, other: g * self / (other + 1)
+
+
+@operator(_xlog1py_of, "SpecialXlog1PyBackward1", types="float", public=False)
+class xlog1py_of:
+    other = lambda g, self, other: g * self / (other + 1)
+
+
+@operator(_xlog1py_by, "SpecialXlog1PyBackward2", types="float", public=False)
+class xlog1py_by:
+    self = lambda g, self, other: (
+        xlog1py_by(g, other)
+        if other > -1.0
+        else masked_fill(xlog1py_by(g, other), self == 0.0, 0.0)
+    )
+
+
+@function(
+    name="special.xlog1py",
+    method=False,
+    rows=[xlog1py_tensors, xlog1py_of, xlog1py_by],
+    samples=["special.xlog1py(rand(3), rand(3))", "special.xlog1py(2.0, rand(3))"],
+)
+def xlog1py(input: Any, other: Any) -> Any:
+    """input * log1p(other), 0 where input is 0."""
+    if isinstance(input, (int, float)):
+        return xlog1py_of(input, other)
+    return (xlog1py_by if isinstance(other, (int, float)) else xlog1py_tensors)(input, other)
+
+
+# -- parts of floating-point numbers --------------------------------------------------------------
+def _frexp(self: Array) -> Any:
+    mantissa, exponent = np.frexp(self)
+    return mantissa, np.asarray(exponent, np.int32)[()]
+
+
+@operator(_frexp, "FrexpBackward0", outputs="mantissa exponent", differentiable=1, public=False)
+class frexp_row:
+    self = lambda g, exponent: g / np.exp2(exponent)
+
+
+_Frexp = return_type("frexp", "mantissa exponent")
+
+
+@function(rows=[frexp_row], samples=["frexp(rand(3) + 0.5)"])
+def frexp(input: Array) -> Any:
+    """(mantissa, exponent): input = mantissa * 2**exponent."""
+    return _Frexp(frexp_row(input))
+
+
+@operator(
+    np.nextafter,
+    "NextafterBackward0",
+    types="common",
+    inplace=True,
+    samples=("nextafter(randn(3), randn(3))",),
+)
+class nextafter:
+    """The next number after `input` towards `other`."""
+
+    self = lambda g, self, other: where(self != other, g, 0)
+    other = lambda g, other: zeros_like(other)
