@@ -46,7 +46,7 @@ class Printer:
     def __init__(self, names: Mapping[int, str] | None = None) -> None:
         # Expressions that have a name of their own, by identity: those that --cse assigns.
         self.names = dict(names or {})
-        self.pieces: dict[int, Piece] = {}
+        self.pieces: dict[Expression, Piece] = {}
 
     def text(self, expression: Expression) -> str:
         """The expression as text."""
@@ -55,14 +55,16 @@ class Printer:
     def piece(self, expression: Expression) -> Piece:
         """(text, precedence) of an expression."""
         for node in order([expression]):
-            if id(node) not in self.pieces:
-                self.pieces[id(node)] = self.make(node)
+            if node not in self.pieces:
+                self.pieces[node] = self.make(node)
         return self.of(expression)
 
     def of(self, expression: Expression) -> Piece:
         """The finished piece of a part."""
         named = self.names.get(id(expression))
-        return self.pieces[id(expression)] if named is None else (named, ATOM)
+        if named is not None:
+            return named, ATOM
+        return self.pieces[expression] if expression in self.pieces else self.piece(expression)
 
     def make(self, node: Expression) -> Piece:
         """A piece from its finished parts."""

@@ -7,7 +7,8 @@ values, in reverse, gives the derivative as the same kind of graph: what `gradcl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -101,10 +102,27 @@ class Traced:
         return int(self.value.shape[0])
 
     def __bool__(self) -> bool:
-        raise TypeError("a traced value has no truth: the program's path would depend on the data")
+        if _followed is None:
+            raise TypeError("a traced value has no truth: the program's path would depend on the data")
+        _followed.append(self)
+        return bool(self.value)
 
     def __hash__(self) -> int:
         return id(self)
+
+
+_followed: list[Traced] | None = None
+
+
+@contextmanager
+def following() -> Iterator[list[Traced]]:
+    """Inside, programs branch by the concrete values; yields the conditions that were asked."""
+    global _followed
+    before, _followed = _followed, []
+    try:
+        yield _followed
+    finally:
+        _followed = before
 
 
 def _detached(self: Any) -> Any:
@@ -283,4 +301,4 @@ def run(function: Callable[..., Any], values: dict[str, Any]) -> tuple[Any, dict
     return function(**variables), variables
 
 
-__all__ = ["Call", "Traced", "apply", "calls", "operands_of", "pullback", "run"]
+__all__ = ["Call", "Traced", "apply", "calls", "following", "operands_of", "pullback", "run"]

@@ -690,7 +690,7 @@ def backward(
                 "`backward()`. Please only use `grad_tensors`."
             )
         grad_tensors = grad_variables
-    if inputs is not None and not isinstance(inputs, Tensor) and len(inputs) == 0:
+    if inputs is not None and not isinstance(inputs, Tensor) and len(tuple(inputs)) == 0:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     if create_graph:
         warnings.warn(_CYCLE, UserWarning, stacklevel=3)
@@ -701,7 +701,9 @@ def backward(
     only = None
     if inputs is not None:
         wanted = _input_edges(_as_tuple(inputs), retain_non_leaves=True)
-        only = _paths(edges, wanted)
+        only = _paths(edges, wanted) | {
+            id(e.node if type(e) is Port else e) for e in wanted if e is not None
+        }
     plain = seeds if create_graph else [s.array for s in seeds]
     run(edges, plain, retain=retain, create=create_graph, only=only)
 
@@ -723,6 +725,13 @@ def grad(
     instead of an error; materialize_grads: zeros. is_grads_batched: grad_outputs have a leading
     dimension of independent seeds.
     """
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To "
+            "accumulate gradient for other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
@@ -768,7 +777,7 @@ def _batched(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output "
                 "as the batch dimension. The sizes of the remaining dimensions are expected to "
                 "match the shape of corresponding output, but a mismatch was detected: "
-                f"grad_output[{i}] has a shape of {s[0].shape} and output[{i}] has a shape of "
+                f"grad_output[{i}] has a shape of {s.shape[1:]} and output[{i}] has a shape of "
                 f"{root.shape}. If you only want some tensors in `grad_output` to be considered "
                 "batched, consider using vmap."
             )

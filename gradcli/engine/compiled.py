@@ -74,8 +74,8 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
         kind = "a0.dtype.kind not in 'fc'"
         body += [f"if {same + ' or ' if same else ''}{kind}:"]
         body += [f" {', '.join(arrays)}, = promote('float', {', '.join(tensors)})"]
-    elif row.types == "common" and k == 2:
-        body += ["if a0.dtype is not a1.dtype:", " a0, a1 = promote('common', t0, t1)"]
+    elif row.types and k == 2:
+        body += ["if a0.dtype is not a1.dtype:", f" a0, a1 = promote({row.types!r}, t0, t1)"]
     if row.refuses:
         refused = "".join(row.refuses)
         body += [f"if a0.dtype.kind in {refused!r}: raise refusal(a0.dtype)"]

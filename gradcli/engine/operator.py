@@ -259,7 +259,7 @@ class Row:
         if state is None or (state.enabled and not state.inference):
             self._attach(values, made, results, state)
         if state is not None:
-            if state.inference:
+            if state.inference and not (self.view and not values[0].inference):
                 for out in made:
                     out.inference = True
             if state.intercept is not None:
@@ -380,6 +380,8 @@ class Row:
                 value = values[self.position[name]]
                 if isinstance(value, (list, tuple)):
                     return tuple(measure(v.array) for v in value)
+                if suffix == "_sym_sizes_opt" and value is None:
+                    return (0,)
                 if suffix == "_sym_strides" and value.node is None:
                     return ()  # as PyTorch: only the strides of what needs a gradient
                 return None if value is None else measure(value.array)
@@ -550,6 +552,7 @@ _MEASURES: dict[str, Callable[[Any], Any]] = {
     "_dim": lambda a: a.ndim,
     "_geometry": lambda a: _geometry(np.asarray(a)),
     "_sym_sizes": lambda a: a.shape,
+    "_sym_sizes_opt": lambda a: a.shape,
     "_sym_numel": lambda a: a.size,
     "_sym_strides": _elements,
     "_sym_argsize_0": lambda a: a.shape[0],
@@ -610,16 +613,25 @@ def _parameters(
     return names, kinds, defaults | (kernel.__kwdefaults__ or {}), code.co_kwonlyargcount
 
 
+_BOOL_OPERAND = (
+    "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert "
+    "a mask, use the `~` or `logical_not()` operator instead."
+)
+
+
 # -- promotion and errors of shape ----------------------------------------------------------------
 def promote(types: str, *operands: Any) -> list[Any]:
     """The operands' arrays, cast to the dtype that PyTorch computes in.
 
-    `types` is "common" (their common dtype) or "float" (integers become the default dtype).
+    `types` is "common" (their common dtype), "float" (integers become the default dtype) or "numbers"
+    (common, but bools are refused).
     """
     ranks = [
         (o.array.dtype, 0 if type(o) is Scalar or o.wrapped else 2 if o.array.ndim else 1)
         for o in operands
     ]
+    if types == "numbers" and any(d.kind == "b" for d, _ in ranks):
+        raise RuntimeError(_BOOL_OPERAND)
     wanted = dtypes.result_type(ranks)
     if types == "float" and wanted.kind in "biu":
         wanted = dtypes.default.real

@@ -78,8 +78,6 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
     overlapping: the write may go to memory that several elements share.
     """
     state = modes.current()
-    if tensor.base is not None and tensor.creation == "inference" and not tensor.base.inference:
-        raise RuntimeError(_INFERENCE.format("is being modified inplace"))
     if tensor.inference and not state.inference:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a "

@@ -7,7 +7,7 @@ from typing import Any
 
 from gradcli.language import tokens as tk
 from gradcli.language.errors import LanguageError, Span
-from gradcli.language.layout import BLANKS
+from gradcli.language.tokens import BLANKS
 
 _UNKNOWN: dict[str, tuple[str, str]] = {
     "^": ("`^` is not a power here", "for a power, write `**`"),

@@ -12,18 +12,19 @@ from itertools import accumulate
 
 from gradcli.language import tokens as tk
 from gradcli.language.errors import LanguageError
-
-NEWLINE = "\n"
-INDENT = "\0>"
-DEDENT = "\0<"
-OPEN = "\0o"
-TEXT = "\0t"
-FIELD = "\0{"
-CONVERSION = "\0!"
-SPEC = "\0:"
-FIELD_END = "\0}"
-CLOSE = "\0c"
-BLANKS = " \t\f\\\r\n"
+from gradcli.language.tokens import (
+    BLANKS,
+    CLOSE,
+    CONVERSION,
+    DEDENT,
+    FIELD,
+    FIELD_END,
+    INDENT,
+    NEWLINE,
+    OPEN,
+    SPEC,
+    TEXT,
+)
 
 # The last characters of the tokens that matter here; all others pass through untouched.
 _MARKS = frozenset("()[] \t\f\r\n'\"")

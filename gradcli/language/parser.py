@@ -11,11 +11,12 @@ import re
 from array import array
 from collections.abc import Callable, Iterator
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradcli.language import tokens as tk
 from gradcli.language import tree
-from gradcli.language.layout import (
+from gradcli.language.program import Program
+from gradcli.language.tokens import (
     CLOSE,
     DEDENT,
     FIELD,
@@ -25,9 +26,10 @@ from gradcli.language.layout import (
     OPEN,
     SPEC,
     TEXT,
-    Layout,
 )
-from gradcli.language.program import Program
+
+if TYPE_CHECKING:
+    from gradcli.language.layout import Layout
 
 _CHUNK = 1 << 16  # characters that are cut into tokens at a time
 
@@ -171,6 +173,8 @@ def parse(source: str) -> Program:
         pieces = _pieces(source, pattern)
     layout = None
     if full or "\n" in source or "\r" in source:
+        from gradcli.language.layout import Layout
+
         layout = Layout(source, pattern, comments=full)
     return _drive(source, pieces, layout, table)
 

@@ -7,6 +7,19 @@ from keyword import kwlist
 
 KEYWORDS = frozenset(kwlist)
 WORDS = {"True": True, "False": False, "None": None, "...": ...}
+# Tokens that layout.py invents, which begin with a character that no token of a text begins with.
+NEWLINE = "\n"
+INDENT = "\0>"
+DEDENT = "\0<"
+OPEN = "\0o"
+TEXT = "\0t"
+FIELD = "\0{"
+CONVERSION = "\0!"
+SPEC = "\0:"
+FIELD_END = "\0}"
+CLOSE = "\0c"
+BLANKS = " \t\f\\\r\n"
+
 _MAX_DIGITS = 4300  # Python's own limit for int(text)
 
 

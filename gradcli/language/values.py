@@ -132,8 +132,8 @@ def _cuts(text: str) -> list[tuple[int, str]]:
     """Where `;`, `:` and `,` stand outside brackets and strings."""
     if not any(mark in text for mark in ";:"):
         return []
-    from gradcli.language.layout import BLANKS
     from gradcli.language.parser import compiled, tables
+    from gradcli.language.tokens import BLANKS
 
     found = []
     depth = 0

@@ -91,6 +91,7 @@ class add:
 @operator(
     _sub,
     "SubBackward0",
+    types="numbers",
     refuses={
         "b": (
             RuntimeError,
@@ -99,7 +100,6 @@ class add:
         )
     },
     kind="linear",
-    types="common",
     inplace=True,
     numpy=np.subtract,
     aliases="subtract",
@@ -395,6 +395,17 @@ class remainder_number:
     self = lambda g: g
 
 
+def _remainder_of(self: Any, other: Array) -> Array:
+    if other.dtype.kind in "biu" and not np.all(other):
+        raise RuntimeError("ZeroDivisionError")
+    return self % other
+
+
+@operator(_remainder_of, "NotImplemented", name="remainder", public=False)
+class remainder_of:
+    other = lambda g: g * 0
+
+
 def _floor_quotient(self: Any, other: Any) -> Any:
     if is_array(self) or is_array(other):
         return np.floor_divide(self, other)
@@ -437,7 +448,6 @@ def div(input: Array, other: Array, *, rounding_mode: str | None = None) -> Any:
 
 @function(
     inplace=True,
-    aliases="float_power",
     numpy=np.power,
     rows=[pow_number, pow_tensors, pow_base],
     samples=["pow(randn(3), 2)", "pow(rand(3) + 0.5, randn(3))", "pow(2, randn(3))"],
@@ -452,6 +462,18 @@ def pow(input: Array, exponent: Any) -> Any:
     return pow_tensors(input, exponent)
 
 
+@function(inplace=True, rows=[pow_number, pow_tensors], samples=["float_power(rand(3) + 0.5, 2)"])
+def float_power(input: Any, exponent: Any) -> Any:
+    """`input ** exponent`, in double precision."""
+    if not _is_number(input):
+        input = input.to(dtypes.complex128 if is_complex(input) else dtypes.float64)
+    if _is_number(exponent):
+        exponent = exponent if isinstance(exponent, complex) else float(exponent)
+    else:
+        exponent = exponent.to(dtypes.complex128 if is_complex(exponent) else dtypes.float64)
+    return pow(input, exponent)
+
+
 @function(
     inplace=True,
     rows=[remainder_number, remainder_tensors],
@@ -464,6 +486,8 @@ def remainder(input: Array, other: Any) -> Any:
         dtype = dtype_of(input)
         if dtype.kind == "f" or (dtype.kind in "iu" and isinstance(other, int) and other):
             return remainder_number(input, other)
+    if _is_number(input) and dtype_of(other).kind == "f":
+        return remainder_of(input, other)
     return remainder_tensors(input, other)
 
 

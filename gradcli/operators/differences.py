@@ -219,6 +219,8 @@ def _by_step(y: Any, step: float, dim: int, edge_order: int) -> Any:
 
 def _spacings(input: Any, spacing: Any, dims: tuple[int, ...], given: bool) -> list[Any]:
     """The spacing of each dimension: numbers, or tensors of abscissas."""
+    if spacing is None:
+        spacing = 1.0
     if isinstance(spacing, (int, float)):
         return [spacing] * len(dims)
     found = list(spacing)
@@ -245,7 +247,7 @@ def _spacings(input: Any, spacing: Any, dims: tuple[int, ...], given: bool) -> l
         "{0}(randn(4), spacing=(tensor([0., 1., 3., 4.]),))",
     ),
 )
-def gradient(input: Array, *, spacing: Any = 1.0, dim: Any = None, edge_order: int = 1) -> Any:
+def gradient(input: Array, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
     """The derivatives of a sampled function, by central differences: a tuple, one a dimension."""
     dims = given_dims("gradient", dim)
     if dims is None:

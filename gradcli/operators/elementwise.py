@@ -343,6 +343,8 @@ class abs:
 
 
 def _sign(self: Array) -> Array:
+    if self.dtype.kind == "b":
+        return self
     signs = np.sign(self)
     # PyTorch's sign of NaN is 0.
     return where(np.isnan(self), signs.dtype.type(0), signs) if self.dtype.kind == "f" else signs
@@ -656,8 +658,16 @@ class hypot:
     other = lambda g, other, result: g * other / result
 
 
+def _logaddexp(self: Array, other: Array) -> Array:
+    if self.dtype.kind != "c":
+        return np.logaddexp(self, other)
+    larger = where(self.real >= other.real, self, other)
+    smaller = where(self.real >= other.real, other, self)
+    return larger + np.log1p(np.exp(smaller - larger))
+
+
 @operator(
-    np.logaddexp,
+    _logaddexp,
     "LogaddexpBackward0",
     types="common",
     refuses={"biu": "logaddexp_cpu"},
@@ -683,6 +693,8 @@ def _fmod_number(self: Array, other: Any) -> Array:
 
 
 def _fmod_tensors(self: Array, other: Array) -> Array:
+    if self.dtype.kind in "biu" and not np.all(other):
+        raise RuntimeError("ZeroDivisionError")
     return np.fmod(self, other)
 
 
@@ -711,7 +723,7 @@ def _div_trunc(a: Any, b: Any) -> Any:
 )
 def fmod(input: Array, other: Any) -> Any:
     """The remainder of C: has the sign of `input`."""
-    if isinstance(other, (bool, int, float)):
+    if isinstance(other, (bool, int, float)) and (other or input.array.dtype.kind in "fc"):
         return fmod_number(input, other)
     return fmod_tensors(input, other)
 
@@ -923,6 +935,12 @@ def is_tensor(obj: Any) -> bool:
 def numel(input: Array) -> int:
     """The number of elements."""
     return int(input.array.size)
+
+
+@function(method=False, samples=["is_complex(randn(3))"], name="is_complex")
+def is_complex_tensor(input: Array) -> bool:
+    """True for the complex dtypes."""
+    return bool(input.array.dtype.kind == "c")
 
 
 @function(method=False, samples=["is_floating_point(randn(3))"])

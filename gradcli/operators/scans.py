@@ -32,7 +32,7 @@ from gradcli.operators.return_types import (
     return_type,
 )
 from gradcli.operators.sample_calls import (
-    DIMS,
+    ALONG,
     named,
 )
 from gradcli.operators.table import (
@@ -128,9 +128,6 @@ class cumprod_row:
     self = lambda g, self, dim, result: _cumprod_backward(g, self, dim, result)
 
 
-_SCANS = ("{0}(randn(2,3), 1)", "{0}(randn(2,3), dim=0)", "{0}(randn(()), 0)", "{0}(randn(0), 0)")
-
-
 def _scan(name: str, row: Row, doc: str, numpy: Any, samples: tuple[str, ...]) -> Any:
     def call(input: Array, dim: Any, *, dtype: Any = None) -> Any:
         return row(input, given_dim(name, dim), dtype=dtype)
@@ -141,13 +138,13 @@ def _scan(name: str, row: Row, doc: str, numpy: Any, samples: tuple[str, ...]) -
     )
 
 
-cumsum = _scan("cumsum", cumsum_row, "The running sum along a dimension.", np.cumsum, _SCANS)
+cumsum = _scan("cumsum", cumsum_row, "The running sum along a dimension.", np.cumsum, ALONG)
 cumprod = _scan(
     "cumprod",
     cumprod_row,
     "The running product along a dimension.",
     np.cumprod,
-    (*_SCANS, "{0}(tensor([2., 0., 3., 0.]), 0)"),
+    (*ALONG, "{0}(tensor([2., 0., 3., 0.]), 0)"),
 )
 
 
@@ -207,7 +204,7 @@ def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
         return result(row(input, given_dim(name, dim)))
 
     describe(call, name, doc, __name__)
-    return function(name=name, rows=[row], samples=named(name, *DIMS))(call)
+    return function(name=name, rows=[row], samples=named(name, *ALONG))(call)
 
 
 cummax = _running_extremum("cummax", np.maximum, "The largest element so far, and its index.")
@@ -262,7 +259,7 @@ def _logcumsumexp_backward(g: Any, self: Any, result: Any, dim: int) -> Any:
 @operator(
     _logcumsumexp,
     "LogcumsumexpBackward0",
-    samples=named("logcumsumexp", *DIMS, "{0}(randn(0), 0)"),
+    samples=named("logcumsumexp", *ALONG, "{0}(randn(0), 0)"),
 )
 class logcumsumexp:
     """The logarithm of the running sum of exponentials."""

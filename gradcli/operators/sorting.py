@@ -38,6 +38,7 @@ from gradcli.operators.return_types import (
     return_type,
 )
 from gradcli.operators.sample_calls import (
+    ALONG,
     DIMS,
     named,
 )
@@ -174,7 +175,7 @@ _sort_type = return_type("sort", "values indices")
 
 @function(
     rows=[sort_row, sort_stable_row],
-    samples=named("sort", "{0}(randn(2,3))", *DIMS, "{0}(randn(4), descending=True)"),
+    samples=named("sort", "{0}(randn(2,3))", *ALONG, "{0}(randn(4), descending=True)"),
 )
 def sort(input: Array, dim: int = -1, descending: bool = False, *, stable: Any = ABSENT) -> Any:
     """The elements in order along a dimension, and where they were; NaN counts as the largest."""

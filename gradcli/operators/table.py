@@ -112,7 +112,8 @@ _LARGER = {  # modules that are part of a family
     **{"extrema": "reductions", "variances": "reductions", "norms": "reductions"},
     **{"softmax": "reductions", "scans": "reductions", "sorting": "statistics"},
     **{"differences": "statistics", "distances": "statistics"},
-    **{"activations": "nn", "normalizations": "nn", "pooling": "nn", "convolution": "nn"},
+    **{"activations": "nn", "normalizations": "nn", "pooling": "nn", "convolution": "nn",
+       "padding": "nn", "resampling": "nn", "attention": "nn", "dropout": "nn"},
 }
 
 

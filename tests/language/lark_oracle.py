@@ -1,7 +1,7 @@
 """lark itself over the same grammar: what the driver is held to.
 
-lark lexes and parses; an inline transformer writes rows as the grammar's aliases say, in the order in which
-lark reduces. Nothing here uses the driver or its tables.
+lark lexes and parses; its tree is walked in the order in which lark reduced it, and rows are written as the
+grammar's aliases say. Only lines and f-strings are cut by the same code as the driver's.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from lark import Token
 from gradcli.language import tokens as tk
 from gradcli.language import tree
 from gradcli.language.compile_grammar import load_lark
-from gradcli.language.layout import BLANKS, Layout
+from gradcli.language.layout import Layout
 from gradcli.language.parser import compiled, tables
+from gradcli.language.tokens import BLANKS
 
 _INVENTED = {
     "\n": "NEWLINE", "\0>": "INDENT", "\0<": "DEDENT", "\0o": "FORMAT_OPEN", "\0t": "FORMAT_TEXT",

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (tables of cases)
 """Random programs with control flow print what Python prints."""
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 from gradcli.language import LanguageError, parse, run
 
 NAMES = st.sampled_from("abc")
-VALUES = st.sampled_from(("1", "2", "0", "-3", "a", "b", "c", "a + b", "c % 3", "a*2 - c", "b // 2", "len('ab')"))
+VALUES = st.sampled_from(
+    ("1", "2", "0", "-3", "a", "b", "c", "a + b", "c % 3", "a*2 - c", "b // 2", "len('ab')")
+)
 TESTS = st.sampled_from(
     ("a > b", "not c", "a", "b == 2 or c", "a < b < 3", "c and a", "1 < a != b", "a is b", "b in [1, 2]", "1/c > 0")
 )  # fmt: skip

@@ -67,8 +67,8 @@ def test_long_matrices() -> None:
     text = ";".join(",".join(map(repr, row)) for row in rows)
     for form in (text, text + ";", repr(rows), repr(rows).replace(" ", "")):
         assert read_value(form).tolist() == rows
-    with pytest.raises(LanguageError, match="row 2 has 3 values"):
-        read_value(text.replace(",", ";", 1).replace(";", ",", 1).replace(";", ",0;", 1) + ";1,2,3")
+    with pytest.raises(LanguageError, match="row 301 has 3 values, and row 1 has 4"):
+        read_value(text + ";1,2,3")
     with pytest.raises(LanguageError):
         read_value(repr(rows)[:-1])
     assert read_value(repr(rows)[:-1] + ", [1, 2, 3, 2*2]]").tolist()[-1] == [1, 2, 3, 4]

@@ -1,0 +1,201 @@
+"""The last steps of a derivative: common factors gathered where that is shorter, pieces put together,
+and its shape that of its variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from gradcli.calculus import simplify as alg
+from gradcli.calculus.expressions import (
+    Expression,
+    broadcast,
+    call,
+    is_call,
+    is_number,
+    make,
+    order,
+    value_of,
+)
+from gradcli.calculus.numbers import ONE, ZERO, Number
+
+MOST_STACKED = 16  # elements of a vector that is written out one by one
+
+
+def finish(expression: Expression, variable: Expression) -> Expression:
+    """The derivative as it is printed, in the shape of its variable."""
+    made = rewrite(rewrite(expression, _gathered), _factored)
+    return shaped(made, variable)
+
+
+def shaped(expression: Expression, variable: Expression) -> Expression:
+    """The expression expanded to the shape of a variable."""
+    shape = variable.shape
+    if expression.shape == shape:
+        return expression
+    n = value_of(expression)
+    if n is not None and n in (ZERO, ONE):
+        return call("zeros_like" if n == ZERO else "ones_like", [variable], shape)
+    if n is not None:
+        return call("full_like", [variable, expression], shape)
+    return call("expand_as", [expression, variable], shape)
+
+
+def rewrite(root: Expression, rule: Callable[[Expression], Expression]) -> Expression:
+    """The expression with a rule applied to every part, from the leaves up."""
+    made: dict[Expression, Expression] = {}
+    for node in order([root]):
+        made[node] = rule(_rebuilt(node, made))
+    return made[root]
+
+
+def _rebuilt(node: Expression, made: dict[Expression, Expression]) -> Expression:
+    args = tuple(made[a] for a in node.args)
+    if node.op == "product":
+        coefficient, exponents = node.data
+        powers = [made[e] if isinstance(e, Expression) else e for e in exponents]
+        if args == node.args and all(a is b for a, b in zip(powers, exponents, strict=True)):
+            return node
+        pairs: list[Any] = [
+            (a, p.data if isinstance(p, Expression) and p.op == "number" else p)
+            for a, p in zip(args, powers, strict=True)
+        ]
+        return alg.product(pairs, coefficient)
+    if args == node.args:
+        return node
+    if node.op == "sum":
+        coefficients, constant = node.data
+        return alg.combine([*zip(args, coefficients, strict=True), (alg.one, constant)])
+    return call(node.data[0], args, node.shape, node.data[1])
+
+
+# -- pieces of a vector ---------------------------------------------------------------------------
+def _gathered(node: Expression) -> Expression:
+    """Terms that write the elements of one vector, as the stack of these elements."""
+    terms = _terms(node)
+    scattered = [(c, t) for c, t in terms if _scatter_of(t) is not None]
+    if not scattered:
+        return node
+    groups: dict[Any, list[tuple[Number, Expression]]] = {}
+    for c, t in scattered:
+        core = _scatter_of(t)
+        assert core is not None
+        groups.setdefault((core.shape, core.data[1][0][1] % len(core.shape)), []).append((c, t))
+    rest = [(t, c) for c, t in terms if _scatter_of(t) is None]
+    changed = False
+    for (shape, dim), members in groups.items():
+        size = shape[dim]
+        whole = shape[:dim] + shape[dim + 1 :]
+        if len(shape) != 1 or size > MOST_STACKED or (len(members) == 1 and size > 1):
+            rest += [(t, c) for c, t in members]
+            continue
+        parts: list[list[tuple[Expression, Number]]] = [[] for _ in range(size)]
+        for c, t in members:
+            core = _scatter_of(t)
+            assert core is not None
+            index = core.data[1][1][1] % size
+            outer, _ = _outside(t, core)
+            parts[index].append((alg.product([*outer, (core.args[1], ONE)]), c))
+        if not all(parts):
+            rest += [(t, c) for c, t in members]
+            continue
+        items = [alg.full(alg.combine(p), whole) for p in parts]
+        items = [_tensor(i) for i in items]
+        changed = True
+        rest.append((call("stack", [call("[]", items, ())], shape), ONE))
+    return alg.combine(rest) if changed else node
+
+
+def _tensor(item: Expression) -> Expression:
+    """A constant as a tensor, which stack wants."""
+    return call("tensor", [item], ()) if value_of(item) is not None else item
+
+
+def _terms(node: Expression) -> list[tuple[Number, Expression]]:
+    if node.op != "sum":
+        return [alg.split(node)]
+    coefficients, constant = node.data
+    found = list(zip(coefficients, node.args, strict=True))
+    return [*found, (constant, alg.one)] if constant != ZERO else found
+
+
+def _scatter_of(term: Expression) -> Expression | None:
+    """The select_scatter into zeros that a term is, up to factors without a dimension."""
+    if is_call(term, "select_scatter") and is_call(term.args[0], "zeros"):
+        return term
+    if term.op == "product":
+        found = [b for b in term.args if b.shape]
+        if len(found) == 1 and is_call(found[0], "select_scatter"):
+            at = term.args.index(found[0])
+            if term.data[1][at] == ONE and is_call(found[0].args[0], "zeros"):
+                return found[0]
+    return None
+
+
+def _outside(term: Expression, core: Expression) -> tuple[list[Any], Expression]:
+    if term is core:
+        return [], core
+    pairs = zip(term.args, term.data[1], strict=True)
+    return [(b, e) for b, e in pairs if b is not core], core
+
+
+# -- common factors -------------------------------------------------------------------------------
+def _factored(node: Expression) -> Expression:
+    """A sum with the factors that all its terms share taken out, where that is shorter."""
+    if node.op != "sum":
+        return node
+    terms = _terms(node)
+    shared: dict[Expression, Any] | None = None
+    for _, term in terms:
+        own = _powers(term)
+        if shared is None:
+            shared = dict(own)
+            continue
+        shared = {
+            b: _least(e, own[b]) for b, e in shared.items() if b in own and _alike(e, own[b])
+        }
+    if not shared or all(not isinstance(e, Expression) and e == ZERO for e in shared.values()):
+        return node
+    outer = list(shared.items())
+    inverse = [(b, alg.negate(e) if isinstance(e, Expression) else -e) for b, e in outer]
+    inner = alg.combine((alg.product([(t, ONE), *inverse]), c) for c, t in terms)
+    if inner.op == "sum" and len(inner.args) + (inner.data[1] != ZERO) != len(terms):
+        return node
+    if broadcast([inner.shape, *(b.shape for b, _ in outer)]) != node.shape:
+        return node
+    made = alg.product([(inner, ONE), *outer])
+    return made if length(made) < length(node) else node
+
+
+def _powers(term: Expression) -> dict[Expression, Any]:
+    if term is alg.one:
+        return {}
+    if term.op == "product":
+        return dict(zip(term.args, term.data[1], strict=True))
+    return {term: ONE}
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, Number) and isinstance(b, Number):
+        return a.exact and b.exact and a.negative == b.negative
+    return a is b
+
+
+def _least(a: Any, b: Any) -> Any:
+    if isinstance(a, Number) and isinstance(b, Number):
+        x, y = a.value, b.value
+        assert isinstance(x, Fraction) and isinstance(y, Fraction)
+        return a if abs(x) <= abs(y) else b
+    return a
+
+
+def length(expression: Expression) -> int:
+    """How long the expression is when printed."""
+    from gradcli.calculus.text import to_text
+
+    return len(to_text(expression)) if expression.weight < 2000 else expression.weight * 4
+
+
+__all__ = ["finish", "is_number", "make", "rewrite", "shaped"]

@@ -1,0 +1,109 @@
+"""Dropout, with PyTorch's seeded random numbers."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import random
+from gradcli.engine.tensor import wrap
+from gradcli.operators.table import Array, function
+
+_ALPHA = 1.7580993408473766  # what SELU saturates at, with the sign turned
+
+
+def _check(p: float) -> None:
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _noise_shape(input: Any, feature: bool) -> tuple[int, ...]:
+    if not feature:
+        return tuple(input.shape)
+    if input.ndim < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    return (*input.shape[:2], *[1] * (input.ndim - 2))
+
+
+def dropped(input: Any, p: float, train: bool, feature: bool = False, alpha: bool = False) -> Any:
+    """The input times random zeros and what keeps its mean (and variance, for `alpha`)."""
+    if p == 0 or not train or not input.numel():
+        return input
+    kind = input.array.dtype
+    if p == 1:
+        return input * wrap(np.zeros((), kind)[()])
+    kept = random.bernoulli(_noise_shape(input, feature), kind, 1 - p)
+    if not alpha:
+        return input * wrap(kept / kind.type(1 - p))
+    a = 1.0 / sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))
+    shift = (kept - 1) * kind.type(_ALPHA * a) + kind.type(_ALPHA * a * p)
+    return input * wrap(kept * kind.type(a)) + wrap(shift)
+
+
+@function(
+    name="nn.functional.dropout",
+    method=False,
+    samples=["nn.functional.dropout(randn(2,3), 0.5)", "nn.functional.dropout(randn(3), 0.5, False)"],
+)
+def nn_dropout(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    """Elements set to zero with probability p, the others scaled to keep the mean."""
+    _check(p)
+    return dropped(input, p, training)
+
+
+@function(name="dropout", method=False, samples=["dropout(randn(2,3), 0.5, True)"])
+def plain_dropout(input: Array, p: float, train: bool) -> Any:
+    """See nn.functional.dropout."""
+    if not 0.0 <= p <= 1.0:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
+    return dropped(input, p, train)
+
+
+def _over_channels(n: int) -> None:
+    def call(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+        _check(p)
+        unbatched = (n == 1 and input.ndim == 2) or (n == 3 and input.ndim == 4)
+        if not unbatched:
+            return dropped(input, p, training, feature=True)
+        return dropped(input.unsqueeze(0), p, training, feature=True).squeeze(0)
+
+    call.__doc__ = f"Whole channels of {n} dimension{'s' if n > 1 else ''} set to zero."
+    call.__name__ = call.__qualname__ = f"dropout{n}d"
+    size = ",".join(["4"] * n)
+    name = f"nn.functional.dropout{n}d"
+    function(name=name, method=False, samples=[f"{name}(randn(2,3,{size}), 0.5)"])(call)
+
+
+for _n in (1, 2, 3):
+    _over_channels(_n)
+
+
+@function(
+    name="nn.functional.alpha_dropout",
+    method=False,
+    samples=["nn.functional.alpha_dropout(randn(2,3), 0.5, True)"],
+)
+def alpha_dropout(
+    input: Array, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Any:
+    """Dropout that keeps mean and variance under SELU."""
+    _check(p)
+    return dropped(input, p, training, alpha=True)
+
+
+@function(
+    name="nn.functional.feature_alpha_dropout",
+    method=False,
+    samples=["nn.functional.feature_alpha_dropout(randn(2,3,4), 0.5, True)"],
+)
+def feature_alpha_dropout(
+    input: Array, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Any:
+    """alpha_dropout of whole channels."""
+    _check(p)
+    return dropped(input, p, training, feature=True, alpha=True)
+
+
+__all__ = ["dropped"]

@@ -1,0 +1,410 @@
+"""Linear maps, embeddings and attention of `torch.nn.functional`."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.tensor import wrap
+from gradcli.operators.arithmetic import mul_scalar
+from gradcli.operators.dropout import dropped
+from gradcli.operators.products import addmm, matmul
+from gradcli.operators.table import Array, function, is_array, operator
+
+
+# -- linear maps ----------------------------------------------------------------------------------
+@function(
+    name="nn.functional.linear",
+    method=False,
+    rows=[addmm],
+    samples=[
+        "nn.functional.linear(randn(2,3), randn(4,3), randn(4))",
+        "nn.functional.linear(randn(2,3), randn(4,3))",
+    ],
+)
+def linear(input: Array, weight: Array, bias: Array | None = None) -> Any:
+    """input @ weight.T + bias."""
+    if bias is None or weight.ndim != 2:
+        out = matmul(input, weight.t())
+        return out if bias is None else out + bias
+    if input.ndim == 2:
+        return addmm(bias, input, weight.t())
+    if input.is_contiguous() and input.ndim and bias.ndim == 1:
+        *lead, size = input.shape
+        rows = input.reshape(int(np.prod(lead, dtype=int)), size)
+        out = addmm(bias, rows, weight.t())
+        return out.view(*lead, out.shape[1])
+    return matmul(input, weight.t()) + bias
+
+
+def _letters(size: int, without: Any) -> str:
+    return "".join(c for i, c in enumerate("abcdefghij"[:size]) if i not in without)
+
+
+def _trilinear(
+    i1: Array,
+    i2: Array,
+    i3: Array,
+    expand1: Any,
+    expand2: Any,
+    expand3: Any,
+    sumdim: Any,
+    unroll_dim: int = 1,
+) -> Array:
+    n = i1.ndim + len(expand1)
+    terms = [_letters(n, e) for e in (expand1, expand2, expand3)]
+    return np.einsum(f"{','.join(terms)}->{_letters(n, sumdim)}", i1, i2, i3, optimize=True)
+
+
+def _trilinear_backward(
+    g: Any, i1: Any, i2: Any, i3: Any, expand1: Any, expand2: Any, expand3: Any, sumdim: Any, mask: Any
+) -> list[Any]:
+    n = (i1.ndim if i1 is not None else 0) + len(expand1)
+    up = _letters(n, sumdim)
+    terms = [_letters(n, e) for e in (expand1, expand2, expand3)]
+    values = [i1, i2, i3]
+    grads: list[Any] = []
+    for k in range(3):
+        if not mask[k]:
+            grads.append(None)
+            continue
+        others = [j for j in range(3) if j != k]
+        equation = f"{up},{terms[others[0]]},{terms[others[1]]}->{terms[k]}"
+        call = np.einsum
+        grads.append(call(equation, g, values[others[0]], values[others[1]]))
+    return grads
+
+
+@operator(_trilinear, "TrilinearBackward0", public=False)
+class trilinear:
+    i1__i2__i3 = lambda g, i1, i2, i3, expand1, expand2, expand3, sumdim, mask: _trilinear_backward(
+        g, i1, i2, i3, expand1, expand2, expand3, sumdim, mask
+    )
+
+
+@function(
+    name="nn.functional.bilinear",
+    aliases="bilinear",
+    method=False,
+    rows=[trilinear],
+    samples=["nn.functional.bilinear(randn(2,3), randn(2,4), randn(5,3,4), randn(5))"],
+)
+def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = None) -> Any:
+    """input1 @ weight[k] @ input2 for every k, plus bias."""
+    if input1.ndim != input2.ndim:
+        raise RuntimeError(
+            f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}"
+        )
+    for i, (m, n) in enumerate(zip(input1.shape[:-1], input2.shape[:-1], strict=True)):
+        if m != n:
+            raise RuntimeError(
+                f"bilinear(): input batch dimensions do not match at dim {i}: got {m} and {n}"
+            )
+    for k, value in ((1, input1), (2, input2)):
+        if value.shape[-1] != weight.shape[k]:
+            raise RuntimeError(
+                f"bilinear(): input{k} size does not match weight size: got {value.shape[-1]} but "
+                f"expected {weight.shape[k]}"
+            )
+    if bias is not None and bias.shape[0] != weight.shape[0]:
+        raise RuntimeError(
+            f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected "
+            f"{weight.shape[0]}"
+        )
+    lead = tuple(input1.shape[:-1])
+    first = input1.reshape(-1, input1.shape[-1])
+    second = input2.reshape(-1, input2.shape[-1])
+    out = trilinear(first, weight, second, (1, 3), (0,), (1, 2), (2, 3), 1)
+    out = out.reshape(*lead, weight.shape[0])
+    return out if bias is None else out + bias
+
+
+# -- embeddings -----------------------------------------------------------------------------------
+def _embedding(
+    weight: Array,
+    indices: Array,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Array:
+    if weight.ndim != 2:
+        raise RuntimeError("'weight' must be 2-D")
+    if indices.dtype.kind not in "iu":
+        from gradcli.engine import dtypes
+
+        kind = dtypes.TYPE_NAMES[dtypes.of(indices.dtype).name]
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
+            f"Long, Int; but got torch.{kind} instead (while checking arguments for embedding)"
+        )
+    if ((indices < 0) | (indices >= weight.shape[0])).any():
+        raise IndexError("index out of range in self")
+    return weight[indices]
+
+
+def _embedding_backward(
+    grad_output: Array,
+    indices: Array,
+    num_weights: int,
+    padding_idx: int,
+    scale_grad_by_freq: bool,
+) -> Array:
+    flat = np.asarray(indices).reshape(-1)
+    rows = grad_output.reshape(flat.size, -1)
+    out = np.zeros((num_weights, rows.shape[1]), rows.dtype)
+    if scale_grad_by_freq:
+        counts = np.bincount(flat, minlength=num_weights)
+        rows = rows / counts[flat][:, None].astype(rows.dtype)
+    keep = flat != padding_idx
+    np.add.at(out, flat[keep], rows[keep])
+    return out
+
+
+def _embedding_double(g: Any, indices: Any, padding_idx: int) -> Any:
+    if is_array(g):
+        out = g[indices]
+        return out if padding_idx < 0 else np.where((indices == padding_idx)[..., None], 0, out)
+    out = g.index_select(0, indices.reshape(-1)).view(*indices.shape, g.shape[1])
+    if padding_idx < 0:
+        return out
+    return out.masked_fill(wrap(np.asarray(indices.array == padding_idx)[..., None]), 0)
+
+
+@operator(_embedding_backward, "EmbeddingDenseBackwardBackward0", public=False)
+class embedding_backward:
+    grad_output = lambda g, indices, padding_idx: _embedding_double(g, indices, padding_idx)
+
+
+@operator(_embedding, "EmbeddingBackward0", public=False)
+class embedding_row:
+    weight = lambda g, indices, padding_idx, scale_grad_by_freq, sparse, weight_sym_argsize_0: (
+        embedding_backward(g, indices, weight_sym_argsize_0, padding_idx, scale_grad_by_freq)
+    )
+
+
+def _renorm(weight: Any, indices: Any, max_norm: float, norm_type: float) -> None:
+    """Shrink the rows that are looked up to a norm, in place."""
+    from gradcli.engine.modes import no_grad
+
+    rows = np.unique(indices.array)
+    table = weight.array
+    norms = np.linalg.norm(table[rows], norm_type, 1)
+    scale = np.where(norms > max_norm, max_norm / (norms + 1e-7), 1)
+    fresh = table.copy()
+    fresh[rows] *= scale[:, None].astype(table.dtype)
+    with no_grad():
+        weight.copy_(wrap(fresh))
+
+
+@function(
+    name="nn.functional.embedding",
+    method=False,
+    rows=[embedding_row],
+    samples=[
+        "nn.functional.embedding(tensor([[0,2],[1,2]]), randn(4,3))",
+        "nn.functional.embedding(tensor([0,2,1]), randn(4,3), padding_idx=1)",
+    ],
+)
+def embedding(
+    input: Array,
+    weight: Array,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Any:
+    """The rows of a table that indices name."""
+    rows = weight.shape[0]
+    if padding_idx is None:
+        padding_idx = -1
+    else:
+        if not -rows <= padding_idx < rows:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        padding_idx %= rows
+    if max_norm is not None:
+        _renorm(weight, input, max_norm, norm_type)
+    return embedding_row(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+@function(
+    name="nn.functional.one_hot",
+    method=False,
+    samples=["nn.functional.one_hot(tensor([0,2,1]), 3)"],
+)
+def one_hot(tensor: Array, num_classes: int = -1) -> Any:
+    """1 where the class is, 0 elsewhere."""
+    classes = np.asarray(tensor.array)
+    if classes.dtype != np.int64:
+        raise RuntimeError(
+            "one_hot is only applicable to index tensor of type LongTensor."
+        )
+    if classes.size == 0 and num_classes <= 0:
+        raise RuntimeError("Can not infer total number of classes from empty tensor.")
+    if classes.size and classes.min() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes == -1:
+        num_classes = int(classes.max()) + 1
+    elif classes.size and num_classes <= classes.max():
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return wrap((classes[..., None] == np.arange(num_classes)).astype(np.int64))
+
+
+# -- attention ------------------------------------------------------------------------------------
+def _safe_softmax(self: Array, dim: int) -> Array:
+    """softmax, with zeros where everything is masked out."""
+    top = self.max(dim, keepdims=True, initial=-np.inf)
+    shifted = np.exp(self - np.where(np.isfinite(top), top, 0))
+    total = shifted.sum(dim, keepdims=True)
+    return shifted / np.where(total == 0, 1, total)
+
+
+def _softmax_slope(g: Any, result: Any, dim: int) -> Any:
+    inner = g * result
+    total = inner.sum(dim, keepdims=True) if is_array(inner) else inner.sum(dim, True)
+    return inner - result * total
+
+
+@operator(_safe_softmax, "SafeSoftmaxBackward0", public=False)
+class safe_softmax:
+    self = lambda g, result, dim: _softmax_slope(g, result, dim)
+
+
+def _attend(
+    query: Any, key: Any, mask: Any, is_causal: bool, scale: float | None
+) -> Any:
+    """The probabilities of attention, on arrays."""
+    factor = 1 / sqrt(query.shape[-1]) if scale is None else scale
+    scores = (query * query.dtype.type(factor)) @ key.swapaxes(-1, -2)
+    if is_causal:
+        keep = np.tri(*scores.shape[-2:], dtype=bool)
+        scores = np.where(keep, scores, -np.inf)
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype.kind == "b" else scores + mask
+    return scores, factor
+
+
+def _flash(
+    query: Array,
+    key: Array,
+    value: Array,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    attn_mask: Array | None = None,
+    scale: float | None = None,
+) -> tuple[Array, Array]:
+    scores, _ = _attend(query, key, attn_mask, is_causal, scale)
+    top = scores.max(-1, keepdims=True)
+    with np.errstate(divide="ignore"):
+        logsumexp = np.log(np.exp(scores - top).sum(-1)) + top[..., 0]
+    return np.exp(scores - logsumexp[..., None]) @ value, logsumexp
+
+
+def _flash_backward(
+    g: Any, query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool, scale: Any, mask: Any
+) -> tuple[Any, Any, Any]:
+    if not is_array(g):
+        return _flash_recorded(g, query, key, value, attn_mask, is_causal, scale, mask)
+    scores, factor = _attend(query, key, attn_mask, is_causal, scale)
+    weights = _safe_softmax(scores, -1)
+    g_weights = g @ value.swapaxes(-1, -2)
+    inner = _softmax_slope(g_weights, weights, -1) * query.dtype.type(factor)
+    return inner @ key, inner.swapaxes(-1, -2) @ query, weights.swapaxes(-1, -2) @ g
+
+
+def _flash_recorded(
+    g: Any, query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool, scale: Any, mask: Any
+) -> tuple[Any, Any, Any]:
+    raise RuntimeError(
+        "derivative for aten::_scaled_dot_product_flash_attention_for_cpu_backward is not implemented"
+    )
+
+
+@operator(
+    _flash,
+    "ScaledDotProductFlashAttentionForCpuBackward0",
+    outputs="output logsumexp",
+    differentiable=1,
+    public=False,
+)
+class flash_attention:
+    query__key__value = lambda g, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask, scale, mask: _flash_backward(  # noqa: E501
+        g, query, key, value, attn_mask, is_causal, scale, mask
+    )
+
+
+def _uses_flash(query: Any, key: Any, value: Any, mask: Any, dropout_p: float) -> bool:
+    tensors = (query, key, value)
+    return (
+        all(x.ndim == 4 for x in tensors)
+        and (mask is None or (not mask.requires_grad and mask.ndim in (2, 4)))
+        and dropout_p == 0.0
+        and query.shape[-1] == key.shape[-1] == value.shape[-1]
+        and query.array.dtype.kind == "f"
+        and query.shape[:2] == key.shape[:2] == value.shape[:2]
+        and all(n > 0 for x in tensors for n in x.shape)
+    )
+
+
+@function(
+    name="nn.functional.scaled_dot_product_attention",
+    aliases="scaled_dot_product_attention",
+    method=False,
+    rows=[flash_attention, safe_softmax],
+    samples=[
+        "nn.functional.scaled_dot_product_attention(randn(2,3,4), randn(2,5,4), randn(2,5,4))",
+        "nn.functional.scaled_dot_product_attention(randn(2,2,3,4), randn(2,2,5,4), randn(2,2,5,4))",
+    ],
+)
+def scaled_dot_product_attention(
+    query: Array,
+    key: Array,
+    value: Array,
+    attn_mask: Array | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """softmax(query @ key.T * scale + mask) @ value."""
+    if is_causal and attn_mask is not None:
+        raise RuntimeError(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
+        )
+    if min(query.ndim, key.ndim, value.ndim) < 2:
+        raise RuntimeError(
+            "scaled_dot_product_attention: Expected query, key, and value to all be  at least 2 "
+            f"dimensional, but got query.dim(): {query.ndim}, key.dim(): {key.ndim} and value.dim(): "
+            f"{value.ndim} instead."
+        )
+    if enable_gqa:
+        groups = query.shape[-3] // key.shape[-3]
+        key = key.repeat_interleave(groups, -3)
+        value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
+    if _uses_flash(query, key, value, attn_mask, dropout_p):
+        return flash_attention(query, key, value, dropout_p, is_causal, attn_mask, scale)[0]
+    return _composed_attention(query, key, value, attn_mask, dropout_p, is_causal, scale)
+
+
+def _composed_attention(
+    query: Any, key: Any, value: Any, mask: Any, dropout_p: float, is_causal: bool, scale: Any
+) -> Any:
+    kind = query.array.dtype
+    root = sqrt(1 / sqrt(query.shape[-1]) if scale is None else scale)
+    if is_causal:
+        keep = np.tri(query.shape[-2], key.shape[-2], dtype=bool)
+        mask = wrap(np.where(keep, 0, -np.inf).astype(kind))
+    elif mask is not None and mask.array.dtype.kind == "b":
+        mask = wrap(np.where(mask.array, 0, -np.inf).astype(kind))
+    left = mul_scalar(query, root)
+    right = mul_scalar(key.transpose(-2, -1), root)
+    scores = matmul(left, right)
+    if mask is not None:
+        scores = scores + mask
+    weights = dropped(safe_softmax(scores, -1), dropout_p, True)
+    return matmul(weights, value)
+
+
+__all__ = ["embedding", "linear", "scaled_dot_product_attention"]

@@ -1,0 +1,306 @@
+"""Padding: with a constant, by reflection, by replication, around the circle; and pixel shuffles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcli.operators.helpers import zeros_like
+from gradcli.operators.table import Array, Row, function, operator
+
+
+# -- a constant -----------------------------------------------------------------------------------
+def _constant_pad(self: Array, pad: Any, value: Any = 0) -> Array:
+    if len(pad) % 2:
+        raise RuntimeError(
+            f"Length of pad must be even but instead it equals {len(pad)}"
+        )
+    if len(pad) // 2 > self.ndim:
+        raise RuntimeError(
+            "Length of pad should be no more than twice the number of dimensions of the input. Pad "
+            f"length is {len(pad)} while the input has {self.ndim} dimensions."
+        )
+    x = self
+    widths = [(0, 0)] * x.ndim
+    crop = [slice(None)] * x.ndim
+    for i in range(len(pad) // 2):
+        dim = x.ndim - 1 - i
+        before, after = pad[2 * i], pad[2 * i + 1]
+        if x.shape[dim] + before + after < 0:
+            raise RuntimeError(
+                f"The input size {x.shape[dim]}, plus negative padding {before} and {after} resulted "
+                "in a negative output size, which is invalid. Check dimension "
+                f"{dim} of your input."
+            )
+        widths[dim] = (max(before, 0), max(after, 0))
+        crop[dim] = slice(max(-before, 0), x.shape[dim] - max(-after, 0))
+    return np.pad(x[tuple(crop)], widths, constant_values=value)
+
+
+@operator(
+    _constant_pad,
+    "ConstantPadNdBackward0",
+    kind="linear",
+    method=False,
+    samples=("constant_pad_nd(randn(2,3), (1,2))", "constant_pad_nd(randn(2,3), (-1,2), 3.0)"),
+)
+class constant_pad_nd:
+    """The last dimensions lengthened by a constant, or shortened."""
+
+    self = lambda g, pad: constant_pad_nd(g, tuple(-n for n in pad), 0)
+
+
+# -- what is there already ------------------------------------------------------------------------
+def _reflected(size: int, before: int, after: int) -> Any:
+    at = np.arange(-before, size + after)
+    at = np.abs(at)
+    return np.where(at >= size, 2 * (size - 1) - at, at)
+
+
+def _replicated(size: int, before: int, after: int) -> Any:
+    return np.clip(np.arange(-before, size + after), 0, size - 1)
+
+
+def _gathered(x: Any, padding: Any, positions: Any) -> Any:
+    for i in range(len(padding) // 2):
+        dim = x.ndim - 1 - i
+        x = x.take(positions(x.shape[dim], padding[2 * i], padding[2 * i + 1]), dim)
+    return x
+
+
+def _returned(g: Any, shape: tuple[int, ...], padding: Any, positions: Any) -> Any:
+    """The gradient summed where elements were taken more than once."""
+    for i in range(len(padding) // 2):
+        dim = g.ndim - 1 - i
+        size = shape[dim]
+        moved = np.moveaxis(g, dim, 0)
+        out = np.zeros((size, *moved.shape[1:]), g.dtype)
+        np.add.at(out, positions(size, padding[2 * i], padding[2 * i + 1]), moved)
+        g = np.moveaxis(out, 0, dim)
+    return np.ascontiguousarray(g)
+
+
+def _border_rows(kind: str, positions: Any, n: int) -> Row:
+    """The row of one kind of padding of n dimensions, and that of its derivative."""
+
+    def kernel(self: Array, padding: Any) -> Array:
+        _check_border(kind, self, padding, n)
+        return np.ascontiguousarray(_gathered(self, padding, positions))
+
+    def kernel_backward(grad_output: Array, self: Array, padding: Any) -> Array:
+        return _returned(grad_output, self.shape, padding, positions)
+
+    class backward:
+        grad_output = lambda g, padding: row(g, padding)
+        self = lambda g, self: zeros_like(self)
+
+    class forward:
+        self = lambda g, self, padding: backward_row(g, self, padding)
+
+    node = f"{kind}Pad{n}D"
+    backward.__name__, forward.__name__ = f"{node}_backward", node
+    backward_row: Row = operator(kernel_backward, f"{node}BackwardBackward0", public=False)(backward)
+    row: Row = operator(kernel, f"{node}Backward0", kind="linear", public=False)(forward)
+    return row
+
+
+def _check_border(kind: str, x: Any, padding: Any, n: int) -> None:
+    if kind == "Reflection":
+        for i in range(n):
+            size = x.shape[x.ndim - 1 - i]
+            if padding[2 * i] >= size or padding[2 * i + 1] >= size:
+                raise RuntimeError(
+                    "Argument #4: Padding size should be less than the corresponding input dimension, "
+                    f"but got: padding ({padding[2 * i]}, {padding[2 * i + 1]}) at dimension "
+                    f"{x.ndim - 1 - i} of input {list(x.shape)}"
+                )
+
+
+_REFLECT = {n: _border_rows("Reflection", _reflected, n) for n in (1, 2, 3)}
+_REPLICATE = {n: _border_rows("Replication", _replicated, n) for n in (1, 2, 3)}
+
+
+# -- around the circle ----------------------------------------------------------------------------
+def _slice(x: Any, dim: int, start: int, end: int) -> Any:
+    from gradcli.operators.shapes import slice_
+
+    return slice_(x, dim, start, end, 1)
+
+
+def _circular(input: Any, pad: tuple[int, ...]) -> Any:
+    """Written piece by piece into an empty tensor, as PyTorch does."""
+    n = len(pad) // 2
+    shape = list(input.shape)
+    for i in range(n):
+        dim = len(shape) - 1 - i
+        size, before, after = shape[dim], pad[2 * i], pad[2 * i + 1]
+        if before > size or after > size:
+            raise RuntimeError("Padding value causes wrapping around more than once.")
+        if size + before + after < 0:
+            raise RuntimeError(
+                "Negative padding value is resulting in an empty dimension"
+            )
+        shape[dim] = size + before + after
+    out = input.new_empty(shape)
+    target, source = out, input
+    for i in range(n):
+        dim = len(shape) - 1 - i
+        before, after = pad[2 * i], pad[2 * i + 1]
+        target = _slice(target, dim, max(before, 0), shape[dim] - max(after, 0))
+        source = _slice(source, dim, max(-before, 0), input.shape[dim] - max(-after, 0))
+    target.copy_(source)
+    for i in range(n):
+        dim = len(shape) - 1 - i
+        before, after = pad[2 * i], pad[2 * i + 1]
+        size = shape[dim]
+        if before > 0:
+            end = size - max(after, 0)
+            _slice(out, dim, 0, before).copy_(_slice(out, dim, end - before, end))
+        if after > 0:
+            start = max(before, 0)
+            _slice(out, dim, size - after, size).copy_(_slice(out, dim, start, start + after))
+    return out
+
+
+# -- the function ---------------------------------------------------------------------------------
+@function(
+    name="nn.functional.pad",
+    method=False,
+    rows=[constant_pad_nd, *_REFLECT.values(), *_REPLICATE.values()],
+    samples=[
+        "nn.functional.pad(randn(2,3), (1,2))",
+        "nn.functional.pad(randn(2,3,4), (1,2), mode='reflect')",
+        "nn.functional.pad(randn(2,3,4), (1,2), mode='replicate')",
+        "nn.functional.pad(randn(2,3,4), (1,2), mode='circular')",
+    ],
+)
+def pad(input: Array, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
+    """The last dimensions padded: pairs of sizes, from the last dimension on."""
+    sizes = tuple(int(n) for n in pad)
+    if len(sizes) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if mode == "constant":
+        return constant_pad_nd(input, sizes, 0 if value is None else value)
+    if value not in (None, 0):
+        raise ValueError(f"Padding mode '{mode}' doesn't take in value argument")
+    n = len(sizes) // 2
+    if n not in (1, 2, 3) or input.ndim not in (n + 1, n + 2):
+        raise NotImplementedError(
+            "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now"
+        )
+    if mode == "reflect":
+        return _REFLECT[n](input, sizes)
+    if mode == "replicate":
+        return _REPLICATE[n](input, sizes)
+    if mode == "circular":
+        return _circular(input, sizes)
+    raise NotImplementedError(f"Unrecognised padding mode {mode}")
+
+
+# -- pixels ---------------------------------------------------------------------------------------
+def _pixel_shuffle(self: Array, upscale_factor: int) -> Array:
+    r = upscale_factor
+    if self.ndim < 3:
+        raise RuntimeError(
+            "pixel_shuffle expects input to have at least 3 dimensions, but got input with "
+            f"{self.ndim} dimension(s)"
+        )
+    if r <= 0:
+        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    *lead, c, h, w = self.shape
+    if c % (r * r):
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
+            f"upscale_factor, but input.size(-3)={c} is not divisible by {r * r}"
+        )
+    k = len(lead)
+    parts = self.reshape(*lead, c // (r * r), r, r, h, w)
+    order = (*range(k), k, k + 3, k + 1, k + 4, k + 2)
+    return parts.transpose(order).reshape(*lead, c // (r * r), h * r, w * r)
+
+
+def _pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
+    r = downscale_factor
+    if self.ndim < 3:
+        raise RuntimeError(
+            "pixel_unshuffle expects input to have at least 3 dimensions, but got input with "
+            f"{self.ndim} dimension(s)"
+        )
+    if r <= 0:
+        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
+    *lead, c, h, w = self.shape
+    for name, size, at in (("height", h, -2), ("width", w, -1)):
+        if size % r:
+            raise RuntimeError(
+                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but "
+                f"input.size({at})={size} is not divisible by {r}"
+            )
+    k = len(lead)
+    parts = self.reshape(*lead, c, h // r, r, w // r, r)
+    order = (*range(k), k, k + 2, k + 4, k + 1, k + 3)
+    return parts.transpose(order).reshape(*lead, c * r * r, h // r, w // r)
+
+
+@operator(
+    _pixel_shuffle,
+    "PixelShuffleBackward0",
+    kind="linear",
+    name="nn.functional.pixel_shuffle",
+    aliases="pixel_shuffle",
+    method=False,
+    samples=("nn.functional.pixel_shuffle(randn(2,8,3,3), 2)",),
+)
+class pixel_shuffle:
+    """Channels rearranged into a larger image."""
+
+    self = lambda g, upscale_factor: pixel_unshuffle(g, upscale_factor)
+
+
+@operator(
+    _pixel_unshuffle,
+    "PixelUnshuffleBackward0",
+    kind="linear",
+    name="nn.functional.pixel_unshuffle",
+    aliases="pixel_unshuffle",
+    method=False,
+    samples=("nn.functional.pixel_unshuffle(randn(2,2,4,4), 2)",),
+)
+class pixel_unshuffle:
+    """An image rearranged into more channels."""
+
+    self = lambda g, downscale_factor: pixel_shuffle(g, downscale_factor)
+
+
+def _channel_shuffle(self: Array, groups: int) -> Array:
+    if self.ndim <= 2:
+        raise RuntimeError(
+            "channel_shuffle expects input with > 2 dims, but got input with sizes "
+            f"{list(self.shape)}"
+        )
+    c = self.shape[1]
+    if groups <= 0 or c % groups:
+        raise RuntimeError(
+            "Number of channels must be divisible by groups. Got "
+            f"{c} channels and {groups} groups."
+        )
+    parts = self.reshape(self.shape[0], groups, c // groups, *self.shape[2:])
+    return np.ascontiguousarray(parts.swapaxes(1, 2)).reshape(self.shape)
+
+
+@operator(
+    _channel_shuffle,
+    "ChannelShuffleBackward0",
+    kind="linear",
+    name="nn.functional.channel_shuffle",
+    aliases="channel_shuffle",
+    method=False,
+    samples=("nn.functional.channel_shuffle(randn(1,4,2,2), 2)",),
+)
+class channel_shuffle:
+    """Channels dealt out over groups."""
+
+    self = lambda g, self_sym_sizes, groups: channel_shuffle(g, self_sym_sizes[1] // groups)
+
+
+__all__ = ["constant_pad_nd", "pad"]
