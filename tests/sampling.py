@@ -38,6 +38,8 @@ class _Names(dict[str, Any]):
         if found is None:
             found = getattr(self.module.nn.functional, name, None)
         if found is None:
+            found = getattr(self.module.Tensor, name, None)
+        if found is None:
             raise KeyError(name)
         return found
 
@@ -82,40 +84,52 @@ def take_apart(text: str, module: Any) -> Sample:
         index = _index(body.slice, value)
         return Sample(text, lambda *given: target(list(given))[index], leaves)
     assert isinstance(body, ast.Call), text
+    receiver = None
     if isinstance(body.func, ast.Attribute) and not _is_namespace(body.func.value):
         receiver = argument(body.func.value)
         name = body.func.attr
-        args = [argument(a) for a in body.args]
-        keywords = {k.arg: argument(k.value) for k in body.keywords if k.arg}
-        return Sample(
-            text,
-            lambda *given: getattr(receiver(list(given)), name)(
-                *(a(list(given)) for a in args),
-                **{k: a(list(given)) for k, a in keywords.items()},
-            ),
-            leaves,
-        )
-    function = value(body.func)
-    args = [argument(a) for a in body.args]
+        # A leaf may not be written in place: in-place forms get a copy of it.
+        copy = name.endswith("_")
+    else:
+        function = value(body.func)
+    args: list[Callable[[list[Any]], Any]] = []
+    for a in body.args:
+        if isinstance(a, ast.Starred):
+            args += [lambda given, v=v: v for v in value(a.value)]
+        else:
+            args.append(argument(a))
     keywords = {k.arg: argument(k.value) for k in body.keywords if k.arg}
-    return Sample(
-        text,
-        lambda *given: function(
-            *(a(list(given)) for a in args), **{k: a(list(given)) for k, a in keywords.items()}
-        ),
-        leaves,
-    )
+
+    def call(*given: Any) -> Any:
+        given_list = list(given)
+        target = function if receiver is None else receiver(given_list)
+        if receiver is not None:
+            target = getattr(target.clone() if copy else target, name)
+        return target(
+            *(a(given_list) for a in args), **{k: a(given_list) for k, a in keywords.items()}
+        )
+
+    return Sample(text, call, leaves)
 
 
 def _is_namespace(node: ast.expr) -> bool:
     while isinstance(node, ast.Attribute):
         node = node.value
-    return isinstance(node, ast.Name) and node.id in ("linalg", "special", "nn", "fft", "F", "torch")
+    return isinstance(node, ast.Name) and node.id in (
+        "linalg",
+        "special",
+        "nn",
+        "fft",
+        "F",
+        "torch",
+    )
 
 
 def _index(node: ast.expr, value: Callable[[ast.expr], Any]) -> Any:
     if isinstance(node, ast.Slice):
-        return slice(*(None if n is None else value(n) for n in (node.lower, node.upper, node.step)))
+        return slice(
+            *(None if n is None else value(n) for n in (node.lower, node.upper, node.step))
+        )
     if isinstance(node, ast.Tuple):
         return tuple(_index(n, value) for n in node.elts)
     return value(node)

@@ -45,6 +45,7 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
         and row.tensors == tuple(range(k))
         and all(kind == "tensor" for kind in row.kinds[:k])
         and row.node != "NotImplemented"
+        and all(_measurable(f, row) for f in row.option_fields)
     )
     if not simple:
         return lambda *args, **kwargs: general(args, kwargs)
@@ -145,21 +146,28 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     return named
 
 
+_MEASURES = {
+    "_sym_sizes": "{}.shape",
+    "_sym_numel": "{}.size",
+    "_dtype": "{}.dtype",
+    "_sym_strides": "strides({})",
+}
+
+
+def _measurable(field: str, row: Row) -> bool:
+    return field in row.position or any(field.endswith(suffix) for suffix in _MEASURES)
+
+
 def _measured(field: str, names: dict[str, str]) -> str:
+    """The expression for an option that a rule asks for."""
     if field in names:
         return names[field]
-    for suffix, text in (
-        ("_sym_sizes", "{}.shape"),
-        ("_sym_numel", "{}.size"),
-        ("_dtype", "{}.dtype"),
-        ("_args", "{}.shape"),
-        ("_dim", "{}.ndim"),
-        ("_sym_strides", "strides({}) if {}.node is not None else ()"),
-    ):
-        if field.endswith(suffix):
-            tensor = names[field.removesuffix(suffix)]
-            return text.format(tensor.replace("t", "a"), tensor)
-    raise AssertionError(field)
+    suffix = next(s for s in _MEASURES if field.endswith(s))
+    operand = names[field.removesuffix(suffix)]
+    text = _MEASURES[suffix].format(operand.replace("t", "a"))
+    if suffix == "_sym_strides":  # as PyTorch: only the strides of what needs a gradient
+        return f"{text} if {operand}.node is not None else ()"
+    return text
 
 
 def backward(row: Row) -> Callable[..., Any]:

@@ -391,8 +391,6 @@ class CopySlices(Node):
 
         inner = self.inner
         if inner is None:
-            from gradcli.engine.node import FREED_MESSAGE
-
             raise RuntimeError(FREED_MESSAGE)
         if not recorded:
             grads = inner.apply(grad)

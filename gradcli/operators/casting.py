@@ -11,15 +11,13 @@ from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor
 from gradcli.operators.helpers import is_complex
 from gradcli.operators.strides import contiguous as in_order
-from gradcli.operators.strides import copied
+from gradcli.operators.strides import copied, follows, formatted
 from gradcli.operators.table import Array, function, is_array, operator
 
 
 # -- copies ---------------------------------------------------------------------------------------
 def _clone(self: Array, memory_format: str | None = None) -> Array:
-    if not isinstance(self, np.ndarray):
-        return self
-    return self.copy() if memory_format == "contiguous" else copied(self)
+    return formatted(self, memory_format) if isinstance(self, np.ndarray) else self
 
 
 @operator(_clone, "CloneBackward0", kind="linear", public=False)
@@ -27,12 +25,17 @@ class clone_as:
     self = lambda g: g
 
 
+def format_name(memory_format: Any) -> str | None:
+    """A memory format's name; None for the one that keeps the layout."""
+    name = None if memory_format is None else str(memory_format).rpartition(".")[2]
+    return None if name == "preserve_format" else name
+
+
 @function(numpy=np.copy, rows=[clone_as], samples=["clone(randn(2,3))"])
 def clone(input: Array, *, memory_format: Any = None) -> Any:
     """A copy that gradients flow through."""
-    if memory_format is None or str(memory_format).endswith("preserve_format"):
-        return clone_as(input)
-    return clone_as(input, "contiguous")
+    name = format_name(memory_format)
+    return clone_as(input) if name is None else clone_as(input, name)
 
 
 @function(rows=[clone_as], numpy=np.ascontiguousarray, samples=["contiguous(randn(2,3))"])
@@ -40,9 +43,10 @@ def contiguous(input: Array, memory_format: Any = None) -> Any:
     """Itself where its elements lie in order in memory, else a copy that does."""
     if is_array(input):
         return in_order(input)
-    if not isinstance(input, Tensor) or input.is_contiguous():
+    name = format_name(memory_format) or "contiguous_format"
+    if not isinstance(input, Tensor) or follows(input.memory(), name):
         return input
-    return clone_as(input, "contiguous")
+    return clone_as(input, name)
 
 
 @function(samples=["detach(randn(3))"])
@@ -52,11 +56,15 @@ def detach(input: Array) -> Any:
 
 
 # -- dtypes ---------------------------------------------------------------------------------------
-def _to_copy(self: Array, dtype: Any) -> Array:
+def _to_copy(self: Array, dtype: Any, memory_format: str | None = None) -> Array:
     if self.dtype.kind == "c" and dtype.kind not in "cb":
         self = self.real
     with np.errstate(all="ignore"):
-        return copied(self, dtype) if isinstance(self, np.ndarray) else self.astype(dtype)
+        if not isinstance(self, np.ndarray):
+            return self.astype(dtype)
+        if memory_format is None:
+            return copied(self, dtype)
+        return formatted(self, memory_format).astype(dtype, copy=False)
 
 
 def cast_back(g: Any, dtype: Any) -> Any:
@@ -78,13 +86,16 @@ class to_discrete:
     """Integers and booleans: not differentiable."""
 
 
-def cast(input: Any, dtype: Any, copy: bool = False) -> Any:
-    """`input` in a NumPy dtype; itself where it has it already."""
+def cast(input: Any, dtype: Any, copy: bool = False, memory_format: Any = None) -> Any:
+    """`input` in a NumPy dtype and memory format; itself where it has them already."""
     if is_array(input):
         return input.astype(dtype, copy=copy)
-    if input.dtype.dtype == dtype and not copy:
+    name = format_name(memory_format)
+    laid_out = name is None or (isinstance(input, Tensor) and follows(input.memory(), name))
+    if laid_out and input.dtype.dtype == dtype and not copy:
         return input
-    return (to_copy if dtype.kind in "fc" else to_discrete)(input, dtype)
+    row = to_copy if dtype.kind in "fc" else to_discrete
+    return row(input, dtype) if name is None else row(input, dtype, name)
 
 
 _DEVICES = (
@@ -141,9 +152,9 @@ def to(
         _check_device(device)
     if other is not None:
         dtype = other.dtype
-    copy = copy or len(flags) > 1 and flags[1]
+    copy = copy or (len(flags) > 1 and flags[1])
     wanted = input.dtype.dtype if dtype is None else _numpy_dtype(dtype)
-    return cast(input, wanted, copy)
+    return cast(input, wanted, copy, memory_format)
 
 
 function(rows=[to_copy], samples=["to(randn(3), float32)"])(to)
@@ -189,7 +200,7 @@ def type_(input: Array, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 def _conversion(name: str, dtype: dtypes.dtype) -> None:
     def convert(input: Array, memory_format: Any = None) -> Any:
-        return cast(input, dtype.dtype)
+        return cast(input, dtype.dtype, memory_format=memory_format)
 
     convert.__name__ = convert.__qualname__ = name
     convert.__doc__ = f"`input` as {dtype.name}."

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from operator import index as to_int
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine import dtypes
-from gradcli.engine.operator import mismatch
-from gradcli.engine.tensor import Scalar, Tensor, wrap, wrap_dim
+from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import as_strided_array
 from gradcli.operators.casting import cast
 from gradcli.operators.helpers import dtype_of, new_zeros, zeros_like
 from gradcli.operators.shapes import (
     as_strided_size,
-    bounds,
     broadcast_shape,
     diagonal,
     expand_size,
@@ -54,7 +51,7 @@ def _key(self: Any, indices: Any) -> tuple[Any, ...]:
     """The indices as NumPy takes them; IndexError in PyTorch's words where they do not fit."""
     key: list[Any] = []
     dim = 0
-    for i, at in enumerate(indices):
+    for _i, at in enumerate(indices):
         if at is None:
             key.append(slice(None))
             dim += 1
@@ -217,7 +214,6 @@ def _where(condition: Array, self: Array, other: Array, dtype: Any = None) -> Ar
     if dtype is not None and found.dtype != dtype:
         found = found.astype(dtype)
     return found if found.ndim else found[()]
-
 
 
 @operator(_where, "WhereBackward0", kind="linear", public=False)
@@ -396,7 +392,9 @@ def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
             f"{_kind(source)}"
         )
     shape = np.broadcast_shapes(self.shape, mask.shape)
-    made = copied(self) if self.shape == shape else np.array(np.broadcast_to(self, shape), order="C")
+    made = (
+        copied(self) if self.shape == shape else np.array(np.broadcast_to(self, shape), order="C")
+    )
     mask = np.broadcast_to(mask, shape)
     count = int(np.count_nonzero(mask))
     if count > source.size:
@@ -471,9 +469,9 @@ def _places(index: Any, dim: int) -> tuple[Any, ...]:
 
 def _gather(self: Array, dim: int, index: Array, sparse_grad: bool = False) -> Array:
     at = wrap_dim(dim, self.ndim)
-    _check_index(index, "gather")
     if not index.size:
         return np.empty(index.shape, self.dtype)
+    _check_index(index, "gather")
     if max(self.ndim, 1) != max(index.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
     source, where = _one(self), _one(index)
@@ -508,8 +506,8 @@ class gather:
 
 def _scatter_check(name: str, self: Any, dim: int, index: Any, src: Any = None) -> tuple[Any, ...]:
     at = wrap_dim(dim, self.ndim)
-    if index.dtype not in (np.int64, np.int32):
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
+    if index.size:
+        _check_index(index, name)
     made = copied(self) if isinstance(self, np.ndarray) else np.array(self)
     if src is not None and src.dtype != self.dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
@@ -523,7 +521,7 @@ def _scatter_check(name: str, self: Any, dim: int, index: Any, src: Any = None) 
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     for d in range(where.ndim):
         large = d != at and where.shape[d] > target.shape[d]
-        if large or part is not None and where.shape[d] > part.shape[d]:
+        if large or (part is not None and where.shape[d] > part.shape[d]):
             over = "" if src is None else f" and to be no larger size than src {list(src.shape)}"
             raise RuntimeError(
                 f"Expected index {list(index.shape)} to be no larger than self {list(self.shape)} "
@@ -773,7 +771,7 @@ def _index_select(self: Array, dim: int, index: Array) -> Array:
     line = _vector("index_select", index, "int32 or int64")
     bad = _stray(line, self.shape[at] if self.ndim else 1)
     if bad is not None:
-        if 0 < at and bad >= 0:
+        if at > 0 and bad >= 0:
             raise RuntimeError(
                 f"INDICES element is out of DATA bounds, id={bad} axis_dim={self.shape[at]}"
             )
@@ -815,7 +813,7 @@ def _source_check(name: str, self: Any, dim: int, index: Any, source: Any) -> tu
             f"for dim: {at}"
         )
     rest = [a.shape[:at] + a.shape[at + 1 :] for a in (self, source)]
-    if self.ndim != source.ndim and self.ndim or rest[0] != rest[1]:
+    if (self.ndim != source.ndim and self.ndim) or rest[0] != rest[1]:
         raise RuntimeError(
             "source tensor shape must match self tensor shape, excluding the specified dimension. "
             f"Got self.shape = {list(self.shape)} source.shape = {list(source.shape)}"
@@ -875,8 +873,7 @@ def _index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
         )
     if not source.ndim and line.size != 1:
         raise IndexError(
-            "index_copy_(): When source is scalar, index should have one element (got "
-            f"{line.size})"
+            f"index_copy_(): When source is scalar, index should have one element (got {line.size})"
         )
     if self.ndim and source.ndim and self.ndim != source.ndim:
         raise IndexError(
@@ -1133,6 +1130,8 @@ def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Any:
         )
     at = wrap_dim(dim, input.ndim)
     own, theirs = list(input.shape), list(indices.shape)
+    if isinstance(indices, Tensor) and indices.array.size and indices.array.min() < 0:
+        indices = wrap(np.remainder(indices.array, own[at]))
     common = list(broadcast_shape([_without(own, at), _without(theirs, at)]))
     own_shape = (*common[:at], own[at], *common[at + 1 :])
     index_shape = (*common[:at], theirs[at], *common[at + 1 :])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import index as to_int
 from typing import Any
 
@@ -14,7 +14,6 @@ from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators.helpers import new_zeros
 from gradcli.operators.shapes import (
     diagonal,
-    diagonal_backward,
     expand_size,
     reshape,
     select,
@@ -501,29 +500,9 @@ class diag_embed:
     self = lambda g, offset, dim1, dim2: diagonal(g, offset, dim1, dim2)
 
 
-def _diagonal_copy(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
-    return diagonal(self, offset, dim1, dim2).copy()
-
-
-@operator(
-    _diagonal_copy,
-    "DiagonalBackward0_copy",
-    kind="linear",
-    name="diagonal_copy",
-    method=False,
-    samples=("diagonal_copy(randn(3,3))",),
-)
-class diagonal_copy:
-    """A copy of a diagonal."""
-
-    self = lambda g, self_sym_sizes, offset, dim1, dim2: diagonal_backward(
-        g, self_sym_sizes, offset, dim1, dim2
-    )
-
-
 @function(
     numpy=np.diag,
-    rows=[diag_embed, diagonal_copy],
+    rows=[diag_embed],
     samples=["diag(randn(3))", "diag(randn(3,3), 1)"],
 )
 def diag(input: Array, diagonal: int = 0) -> Any:
@@ -531,6 +510,8 @@ def diag(input: Array, diagonal: int = 0) -> Any:
     if input.ndim == 1:
         return diag_embed(input, diagonal, -2, -1)
     if input.ndim == 2:
+        from gradcli.operators.copies import diagonal_copy
+
         return diagonal_copy(input, diagonal, 0, 1)
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {input.ndim}D")
 
@@ -671,7 +652,7 @@ def combinations(input: Array, r: int = 2, with_replacement: bool = False) -> An
     grid = meshgrid(*([input] * r), indexing="ij")
     places = np.meshgrid(*([np.arange(n)] * r), indexing="ij")
     mask = np.ones((n,) * r, bool)
-    for a, b in zip(places, places[1:], strict=False):
+    for a, b in pairwise(places):
         mask &= a <= b if with_replacement else a < b
     from gradcli.operators.indexing import masked_select
 

@@ -181,7 +181,7 @@ def unflatten(input: Array, dim: int, sizes: Any) -> Any:
     shape = tuple(input.shape)
     if not given:
         raise RuntimeError("unflatten: sizes must be non-empty")
-    if -1 not in given and prod(given) != shape[at] or -1 in given and shape[at] % -prod(given):
+    if (-1 not in given and prod(given) != shape[at]) or (-1 in given and shape[at] % -prod(given)):
         raise RuntimeError(
             f"unflatten: Provided sizes {list(given)} don't multiply up to the size of dim {dim} "
             f"({shape[at]}) in the input tensor"
@@ -946,12 +946,11 @@ def _split_along(name: str, input: Any, given: Any, at: int, least: int) -> Any:
             f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with "
             f"{input.ndim} dimensions!"
         )
-    if not isinstance(given, (tuple, list, Tensor)):
-        if given <= 0 or input.shape[at] % given:
-            raise RuntimeError(
-                f"torch.{name} attempted to split along dimension {at}, but the size of the "
-                f"dimension {input.shape[at]} is not divisible by the split_size {given}!"
-            )
+    if not isinstance(given, (tuple, list, Tensor)) and (given <= 0 or input.shape[at] % given):
+        raise RuntimeError(
+            f"torch.{name} attempted to split along dimension {at}, but the size of the "
+            f"dimension {input.shape[at]} is not divisible by the split_size {given}!"
+        )
     return tensor_split(input, given, at)
 
 

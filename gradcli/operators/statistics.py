@@ -295,8 +295,13 @@ def cov(
     other = (inside if weights is None else inside * weights).t()
     if is_complex(data(other)):
         other = other.conj()
+    products = inside.mm(other)
+    if is_complex(data(products)) and inside.shape[0] == 1:  # a variance is real
+        products = resolve("complex")(
+            products.real, wrap(np.zeros((1, 1), data(products).real.dtype))
+        )
     with np.errstate(all="ignore"):
-        return div_true(inside.mm(other), factor).squeeze()
+        return div_true(products, factor).squeeze()
 
 
 @function(samples=named("corrcoef", "{0}(randn(2,3))", "{0}(randn(3,5))"))

@@ -127,6 +127,31 @@ def copied(array: Any, dtype: Any = None) -> Any:
     return array.astype(dtype, order="K")
 
 
+_CHANNELS_LAST = {"channels_last": (1, 3, 2, 0), "channels_last_3d": (1, 4, 3, 2, 0)}
+
+
+def follows(array: Any, memory_format: str) -> bool:
+    """True where the elements lie in memory as the format says."""
+    order = _CHANNELS_LAST.get(memory_format)
+    if order is None:
+        return bool(array.flags.c_contiguous)
+    if array.ndim != len(order):
+        return False
+    return bool(array.transpose(order[::-1]).flags.c_contiguous)
+
+
+def formatted(array: Any, memory_format: str | None) -> Any:
+    """A copy that lies in memory as the format says; None keeps the order of the dims."""
+    if memory_format is None:
+        return copied(array)
+    order = _CHANNELS_LAST.get(memory_format)
+    if order is None:
+        return array.copy()
+    if array.ndim != len(order):
+        raise RuntimeError(f"required rank {len(order)} tensor to use {memory_format} format")
+    return laid_out(array, order)
+
+
 def contiguous(array: Any) -> Any:
     """The array in C order; itself where it is."""
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)

@@ -128,7 +128,7 @@ def _takes(key: Any) -> int:
     """How many dims of the tensor an index uses up."""
     if key is None or key is Ellipsis or key is True or key is False:
         return 0
-    if isinstance(key, (Tensor, np.ndarray)) and _kind(key) in "b" or _is_bytes(key):
+    if (isinstance(key, (Tensor, np.ndarray)) and _kind(key) in "b") or _is_bytes(key):
         return int(key.ndim)
     return 1
 

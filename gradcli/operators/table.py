@@ -108,6 +108,7 @@ class Function:
 
 # -- filling the table ----------------------------------------------------------------------------
 _LARGER = {  # modules that are part of a family
+    **{"joining": "shapes", "casting": "shapes", "copies": "shapes"},
     **{"products": "linalg", "einsum": "linalg", "decompositions": "linalg"},
     **{"extrema": "reductions", "variances": "reductions", "norms": "reductions"},
     **{"softmax": "reductions", "scans": "reductions", "sorting": "statistics"},

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from programs import program, show
 
 PROGRAMS = Path(__file__).parent / "programs.json"
-COUNT = 800
+COUNT = 500
 
 
 def main() -> None:

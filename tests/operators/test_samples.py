@@ -18,6 +18,13 @@ from tests.sampling import cotangent, take_apart, tensors
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "samples.json"
 RECORDED = json.loads(GOLDEN.read_text())
+STEPS = (
+    *("dropout", "bernoulli", "random", "normal", "uniform_", "exponential_", "cauchy_"),
+    *("log_normal_", "geometric_", "mode(", "unique", "padding_idx", "remainder(", "fmod("),
+    *("floor_divide", "heaviside", "resize_", "empty"),
+    # Defined for symmetric or triangular matrices only, or by a target that is no variable.
+    *("cholesky", "eigh", "eigvalsh", "quantile(", "soft_margin_loss"),
+)
 KNOWN: dict[str, str] = {}  # samples whose graph differs from torch's, with the reason
 
 
@@ -50,6 +57,8 @@ def test_as_torch(text: str) -> None:
     recorded = RECORDED[text]
     if "error" in recorded:
         pytest.skip(f"torch refuses: {recorded['error'][:60]}")
+    if text.startswith("empty"):
+        pytest.skip("PyTorch leaves the memory as it was")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         mine = answer(text, gradcli)
@@ -72,16 +81,21 @@ def test_gradient_against_differences(text: str) -> None:
         outputs = [o for o in tensors(sample.function(*leaves), gradcli.Tensor) if o.requires_grad]
         if not outputs or any(o.is_complex() for o in [*outputs, *leaves]):
             pytest.skip("nothing real to differentiate")
-        if any("random" in text or word in text for word in ("dropout", "bernoulli")):
-            pytest.skip("random")
+        if any(o.dtype != gradcli.float64 for o in outputs):
+            pytest.skip("too coarse for differences")
+        if any(not gradcli.isfinite(leaf).all() for leaf in leaves):
+            pytest.skip("not finite")
+        if any(word in text for word in STEPS):
+            pytest.skip("random, or not differentiable at the sample")
         seeds = [cotangent(gradcli, o.shape, o.dtype) for o in outputs]
         gradcli.autograd.backward(outputs, seeds)
         rng = np.random.default_rng(1)
         directions = [rng.standard_normal(leaf.shape) for leaf in leaves]
 
         def along(step: float) -> float:
+            # What has no gradient by PyTorch's rules (a target, an index) stays where it is.
             moved = [
-                gradcli.tensor(np.asarray(leaf.detach().numpy()) + step * d)
+                gradcli.tensor(leaf.detach().numpy() + (0 if leaf.grad is None else step * d))
                 for leaf, d in zip(leaves, directions, strict=True)
             ]
             values = tensors(sample.function(*moved), gradcli.Tensor)
@@ -108,13 +122,13 @@ def test_gradient_against_differences(text: str) -> None:
         gradcli.set_default_dtype(gradcli.float32)
 
 
-@pytest.mark.skipif("torch" not in sys.modules and not __import__("importlib").util.find_spec("torch"),
-                    reason="torch is not installed")
+@pytest.mark.skipif(
+    "torch" not in sys.modules and not __import__("importlib").util.find_spec("torch"),
+    reason="torch is not installed",
+)
 def test_recording_is_fresh() -> None:
     import torch
 
     for text in texts()[::10]:
         if "error" not in RECORDED[text]:
             assert answer(text, torch).get("graphs") == RECORDED[text].get("graphs")
-
-
