@@ -34,6 +34,15 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    *("Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "graph"),
-    *("inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled"),
+    "Function",
+    "Variable",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "grad",
+    "graph",
+    "inference_mode",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
 ]

@@ -10,6 +10,10 @@ from gradcli.calculus.forward_ad import (
 )
 
 __all__ = [
-    *("UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual"),
+    "UnpackedDualTensor",
+    "dual_level",
+    "enter_dual_level",
+    "exit_dual_level",
+    "make_dual",
     "unpack_dual",
 ]

@@ -12,6 +12,12 @@ from gradcli.engine.edges import (
 from gradcli.engine.node import Node
 
 __all__ = [
-    *("GradientEdge", "Node", "disable_saved_tensors_hooks", "get_gradient_edge"),
-    *("increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"),
+    "GradientEdge",
+    "Node",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
 ]

@@ -150,7 +150,7 @@ def positions(program: Program) -> dict[str, int]:
         if kind == "name" and word not in found:
             found[word] = start
     ranks = {word: i for i, word in enumerate(sorted(found, key=found.__getitem__))}
-    return {**ranks, **{w: -1 for w in CONSTANTS}}
+    return {**ranks, **dict.fromkeys(CONSTANTS, -1)}
 
 
 __all__ = ["ONE", "Derivatives", "call", "differentiate", "number", "value_of"]

@@ -18,6 +18,9 @@ from gradcli.calculus.numbers import ONE, Number
 Shape = tuple[int, ...]
 
 
+PLAIN = frozenset(("select", "slice", "index", "T"))
+
+
 class Expression:
     """One node.
 
@@ -26,7 +29,7 @@ class Expression:
     the function's name and its options.
     """
 
-    __slots__ = ("__weakref__", "args", "data", "op", "position", "shape", "weight")
+    __slots__ = ("__weakref__", "args", "data", "op", "plain", "position", "shape", "weight")
 
     def __init__(
         self, op: str, args: tuple[Expression, ...], data: Any, shape: Shape, position: int
@@ -34,6 +37,8 @@ class Expression:
         self.op, self.args, self.data, self.shape = op, args, data, shape
         # The place in the source of the last variable that it reads: factors stand in that order.
         self.position = position
+        # Whether it is a polynomial or quotient of names: no function is called in it.
+        self.plain = (op != "call" or data[0] in PLAIN) and all(a.plain for a in args)
         self.weight = 1 + sum(a.weight for a in exponents_and(self))
 
     def __repr__(self) -> str:
@@ -145,12 +150,15 @@ def order(roots: Iterable[Expression]) -> list[Expression]:
     return found
 
 
-def sort_key(factor: Expression) -> tuple[int, int, int]:
+def sort_key(factor: Expression, exponent: Any = None) -> tuple[int, int, int]:
     """Where a factor stands in a product: constants, then as its variables stand in the source."""
-    rank = {"number": 0, "name": 1, "call": 2}.get(factor.op, 3)
-    if factor.op == "call" and factor.data[0] in ("select", "slice", "index", "T"):
-        rank = 1
-    return (factor.position, rank, factor.weight)
+    position = factor.position
+    rank = {"number": 0, "name": 1, "call": 3}.get(factor.op, 4)
+    if isinstance(exponent, Expression):
+        position, rank = max(position, exponent.position), 3
+    elif factor.plain and rank > 1:
+        rank = 1 if factor.op == "call" else 2
+    return (position, rank, factor.weight)
 
 
 __all__ = ["ONE", "Expression", "Number", "call", "is_call", "make", "name", "number", "order"]

@@ -26,7 +26,9 @@ MOST_STACKED = 16  # elements of a vector that is written out one by one
 
 def finish(expression: Expression, variable: Expression) -> Expression:
     """The derivative as it is printed, in the shape of its variable."""
-    made = rewrite(rewrite(expression, _gathered), _factored)
+    made = expression
+    for rule in RULES:
+        made = rewrite(made, rule)
     return shaped(made, variable)
 
 
@@ -157,7 +159,9 @@ def _factored(node: Expression) -> Expression:
             b: _least(e, own[b]) for b, e in shared.items() if b in own and _alike(e, own[b])
         }
     if not shared or all(not isinstance(e, Expression) and e == ZERO for e in shared.values()):
-        return node
+        content, rest = alg._content(node)
+        made = alg.scale(content, rest) if not content.negative else node
+        return made if length(made) < length(node) else node
     outer = list(shared.items())
     inverse = [(b, alg.negate(e) if isinstance(e, Expression) else -e) for b, e in outer]
     inner = alg.combine((alg.product([(t, ONE), *inverse]), c) for c, t in terms)
@@ -189,6 +193,79 @@ def _least(a: Any, b: Any) -> Any:
         assert isinstance(x, Fraction) and isinstance(y, Fraction)
         return a if abs(x) <= abs(y) else b
     return a
+
+
+# -- branches -------------------------------------------------------------------------------------
+def _branches(node: Expression) -> Expression:
+    """Factors go into the branch of a `where` that is not zero; equal conditions are asked once."""
+    if node.op == "product":
+        return _into_branch(node)
+    if node.op != "sum":
+        return node
+    by: dict[Expression, list[tuple[Number, Expression]]] = {}
+    rest: list[tuple[Expression, Number]] = []
+    for c, t in _terms(node):
+        if is_call(t, "where"):
+            by.setdefault(t.args[0], []).append((c, t))
+        else:
+            rest.append((t, c))
+    if all(len(members) == 1 for members in by.values()):
+        return node
+    for condition, members in by.items():
+        a, b = (alg.combine((t.args[k], c) for c, t in members) for k in (1, 2))
+        rest.append((alg.where(condition, a, b), ONE))
+    return alg.combine(rest)
+
+
+def _into_branch(node: Expression) -> Expression:
+    coefficient, exponents = node.data
+    pairs = list(zip(node.args, exponents, strict=True))
+    found = [b for b, e in pairs if is_call(b, "where") and e == ONE]
+    if len(found) != 1:
+        return node
+    condition, a, b = found[0].args
+    if not (is_number(a, 0) or is_number(b, 0)) or found[0].shape != node.shape:
+        return node
+    rest = [(base, e) for base, e in pairs if base is not found[0]]
+    a, b = (alg.product([(x, ONE), *rest], coefficient) for x in (a, b))
+    return alg.where(condition, a, b)
+
+
+# -- outer products and constants -----------------------------------------------------------------
+def _outer(node: Expression) -> Expression:
+    """`u[:, None]*v` is outer(u, v)."""
+    if node.op != "product" or len(node.shape) != 2:
+        return node
+    coefficient, exponents = node.data
+    columns, rows, rest = [], [], []
+    for base, e in zip(node.args, exponents, strict=True):
+        if is_call(base, "reshape") and base.shape == (*base.args[0].shape, 1):
+            columns.append((base.args[0], e))
+        elif len(base.shape) == 1 and not isinstance(e, Expression):
+            rows.append((base, e))
+        elif not base.shape and not (isinstance(e, Expression) and e.shape):
+            rest.append((base, e))
+        else:
+            return node
+    if not columns or not rows:
+        return node
+    made = call("outer", [alg.product(columns), alg.product(rows)], node.shape)
+    return alg.product([*rest, (made, ONE)], coefficient)
+
+
+def _constants(node: Expression) -> Expression:
+    """Zeros with a number written into them are a constant vector."""
+    if is_call(node, "select_scatter") and is_call(node.args[0], "zeros") and len(node.shape) == 1:
+        n = value_of(node.args[1])
+        if n is not None and node.shape[0] <= MOST_STACKED:
+            index = node.data[1][1][1] % node.shape[0]
+            items = [alg.zero] * node.shape[0]
+            items[index] = node.args[1]
+            return call("tensor", [call("[]", items, ())], node.shape)
+    return node
+
+
+RULES = (_branches, _gathered, _outer, _factored, _constants)
 
 
 def length(expression: Expression) -> int:

@@ -86,7 +86,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     with modes.no_grad() if tensor.node is None else modes.enable_grad():
         before = modes.change(intercept=None)
         try:
-            out = tensor.view_as(tensor)
+            out: Tensor = tensor.view_as(tensor)
         finally:
             modes.restore(before)
     out.tangent = (_levels[-1], tangent)
@@ -190,7 +190,7 @@ def _field(row: Row, field: str, values: list[Any], outputs: list[Tensor]) -> An
         return outputs[row.outputs.index(field)]
     i = row.position.get(field)
     if i is None:
-        return row._option(field, values)
+        return row._option(field, values, tuple(o.array for o in outputs))
     value = values[i]
     return value.tensor() if type(value) is Scalar else value
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -26,8 +27,8 @@ from gradcli.calculus.expressions import (
     value_of,
 )
 from gradcli.calculus.numbers import MINUS_ONE, ONE, Number
-from gradcli.calculus.simplify import function, full
-from gradcli.calculus.trace import Call, Traced, calls
+from gradcli.calculus.simplify import full, function
+from gradcli.calculus.trace import Arraylike, Call, Traced, calls
 from gradcli.engine.dtypes import dtype as Dtype
 from gradcli.engine.tensor import Scalar, Tensor
 
@@ -82,9 +83,9 @@ class Reader:
         args: list[Any] = []
         for value, kind in zip(made.args, row.kinds, strict=True):
             if kind == "option":
-                args.append(value)
+                args.append(self.operand(value) if isinstance(value, Traced) else value)
             elif kind == "tensor" and isinstance(value, (bool, int, float, complex)):
-                args.append(number(value))
+                args.append(known_number(value))
             else:
                 args.append(self.operand(value))
         handler = HANDLERS.get(row.name)
@@ -126,7 +127,7 @@ class Reader:
     def expand(self, made: Call) -> Any:
         """The formula that an internal row stands for, by tracing its kernel."""
         try:
-            found = made.row.run([_lifted(a) for a in made.args])
+            found = made.row.run([_arraylike(a, self) for a in made.args])
         except Exception as error:
             raise NoExpression(_no_expression(made)) from error
         results = list(found) if isinstance(found, (tuple, list)) else [found]
@@ -137,9 +138,15 @@ class Reader:
         return read if len(made.outputs) > 1 else read[0]
 
 
-def _lifted(value: Any) -> Any:
+def _arraylike(value: Any, reader: Reader) -> Any:
+    """An operand as a kernel wants it: with the attributes of an array."""
     if isinstance(value, (Tensor, Scalar)):
-        return Traced(value.array)
+        return Arraylike(value.array)
+    if isinstance(value, Traced):
+        made = Arraylike(value.value, value.name)
+        reader.made[id(made)] = reader.operand(value)
+        reader.kept.append(made)
+        return made
     return value
 
 
@@ -164,10 +171,10 @@ def public_name(row: Any) -> str | None:
     """The name by which the language calls a row."""
     from gradcli.operators import table
 
-    found = table.FUNCTIONS.get(row.name)
-    if found is not None and found.target is row:
-        return found.name
-    return _public().get(id(row))
+    found = _public().get(id(row))
+    if found is None and row.name in table.FUNCTIONS:
+        return row.name  # one of the rows that a function of that name picks from
+    return found
 
 
 def chosen(row: Any, args: list[Any], names: str | None = None) -> list[tuple[str, Any]]:
@@ -187,6 +194,8 @@ def chosen(row: Any, args: list[Any], names: str | None = None) -> list[tuple[st
         if value == row.defaults.get(word, DEFAULTS.get(shown, row)):
             leading = False
             continue
+        if shown == "dim" and isinstance(value, (tuple, list)) and len(value) == 1:
+            value = value[0]
         positional = leading and shown in ("dim", "dim0", "dim1", "diagonal", "dims", "offset")
         found.append(("" if positional else shown, value))
         leading = leading and positional
@@ -218,12 +227,19 @@ def constant(value: Any) -> Expression:
 
 
 def known_number(value: Any) -> Expression:
-    """A number, by its name if it has one: 1.1283791670955126 is 2/sqrt(pi)."""
-    found = _named_numbers().get(abs(float(value))) if not np.iscomplexobj(value) else None
-    if found is None:
+    """A number, by its name if it has one: 1.1283791670955126 is 2/sqrt(pi), 0.6666666666666666 2/3."""
+    if np.iscomplexobj(value) or isinstance(value, (bool, int)):
         return number(value)
-    made = found()
-    return alg.negate(made) if value < 0 else made
+    plain = float(value)
+    found = _named_numbers().get(abs(plain))
+    if found is not None:
+        made = found()
+        return alg.negate(made) if plain < 0 else made
+    if len(repr(plain)) > 16 and math.isfinite(plain):
+        simple = Fraction(plain).limit_denominator(1000)
+        if simple and float(simple) == plain:
+            return number(simple)
+    return number(value)
 
 
 @cache
@@ -266,7 +282,7 @@ ELEMENTWISE = frozenset(
 
 def _elementwise(word: str) -> Handler:
     def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
-        return function(word, *(a if isinstance(a, Expression) else number(a) for a in args))
+        return function(word, *map(_number, args))
 
     return handle
 
@@ -274,7 +290,7 @@ def _elementwise(word: str) -> Handler:
 def _with_alpha(sign: Number, flipped: bool = False) -> Handler:
     def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
         a, b, alpha = args
-        a, b = (x if isinstance(x, Expression) else number(x) for x in (a, b))
+        a, b = _number(a), _number(b)
         own, other = (a, b) if not flipped else (b, a)
         factor = sign * Number.of(alpha)
         if flipped:  # other - alpha * self
@@ -294,7 +310,7 @@ def _formula(formula: Callable[..., Expression]) -> Handler:
 
 
 def _number(value: Any) -> Expression:
-    return value if isinstance(value, Expression) else number(value)
+    return value if isinstance(value, Expression) else known_number(value)
 
 
 def compare(word: str, a: Any, b: Any) -> Expression:
@@ -429,6 +445,9 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
     outer, own = alg.scalars_out(own)
     if outer:
         return alg.product([*outer, (total(own, shape, dim, keepdim), ONE)])
+    chosen_ = _selected(own) if len(shape) == 1 and own.shape == shape else None
+    if chosen_ is not None:
+        return chosen_
     lead = len(shape) - len(own.shape)
     count = 1
     rest = []
@@ -454,6 +473,25 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
         if keepdim:
             options.append(("", True))
     return alg.scale(Number.of(count), call("sum", [own], result, options))
+
+
+def _selected(own: Expression) -> Expression | None:
+    """sum(x * (zeros with one element g at i)) is x[i]*g."""
+    pairs: list[Any] = [(own, ONE)]
+    if own.op == "product":
+        pairs = list(zip(own.args, own.data[1], strict=True))
+    spots = [b for b, e in pairs if e == ONE and is_call(b, "select_scatter")]
+    if len(spots) != 1 or not is_call(spots[0].args[0], "zeros"):
+        return None
+    index = spots[0].data[1][1][1]
+    rest = [
+        (call("select", [b], (), [("", 0), ("", index)]) if b.shape else b, e)
+        for b, e in pairs
+        if b is not spots[0]
+    ]
+    if any(isinstance(e, Expression) and e.shape for _, e in rest):
+        return None
+    return alg.product([(spots[0].args[1], ONE), *rest])
 
 
 def _sum(reader: Reader, made: Call, args: list[Any]) -> Expression:
@@ -498,12 +536,44 @@ def _moment(word: str) -> Handler:
     return handle
 
 
+def _vector(own: Expression) -> Expression | None:
+    """The vector that a matrix of one row or column was made from."""
+    if is_call(own, "reshape", "expand") and len(own.args[0].shape) == 1:
+        return own.args[0]
+    if is_call(own, "ones"):
+        return call("ones", [], (max(own.shape),), [("", (max(own.shape),))])
+    if is_call(own, "T") and is_call(own.args[0], "reshape"):
+        return _vector(own.args[0])
+    return None
+
+
 def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expression:
     """`a @ b`: plain factors come out, the identity vanishes."""
     outer_a, a = alg.scalars_out(a)
     outer_b, b = alg.scalars_out(b)
     if outer_a or outer_b:
         return alg.product([*outer_a, *outer_b, (matrix_product(a, b, shape), ONE)])
+    if len(a.shape) == 2 and a.shape[0] == 1 and _vector(a) is not None and len(b.shape) == 2:
+        row = _vector(a)
+        assert row is not None
+        column = _vector(b) if b.shape[0] == 1 else None
+        if column is None:
+            return reshaped(matrix_product(row, b, (shape[1],)), shape)
+    if len(b.shape) == 2 and b.shape[1] == 1 and _vector(b) is not None and len(a.shape) == 2:
+        column = _vector(b)
+        assert column is not None
+        return reshaped(matrix_product(a, column, (shape[0],)), shape)
+    if len(a.shape) == len(b.shape) == 2 and a.shape[1] == b.shape[0] == 1:
+        left, right = _vector(a), _vector(b)
+        if left is not None and right is not None:
+            return call("outer", [left, right], shape)
+    if len(a.shape) == 1 and is_call(b, "T"):
+        return matrix_product(b.args[0], a, shape)
+    if len(b.shape) == 1 and len(a.shape) == 1:
+        return call("dot", [a, b], ())
+    if len(shape) == 3 and shape[0] == 1:
+        inner = matrix_product(reshaped(a, a.shape[1:]), reshaped(b, b.shape[1:]), shape[1:])
+        return reshaped(inner, shape)
     if is_call(a, "ones") and len(a.shape) == 1 and len(b.shape) == 2:
         return total(b, b.shape, 0, False)
     if is_call(b, "ones") and len(b.shape) == 1 and len(a.shape) == 2:
@@ -545,6 +615,10 @@ def transposed(own: Expression) -> Expression:
         return call(own.data[0], [], shape, [("", shape)])
     if is_call(own, "eye"):
         return own
+    if is_call(own, "outer"):
+        return call("outer", own.args[::-1], own.shape[::-1])
+    if _vector(own) is not None and 1 in own.shape:
+        return reshaped(_vector(own) or own, own.shape[::-1])
     if is_call(own, "matmul") and all(len(a.shape) == 2 for a in own.args):
         a, b = own.args
         return matrix_product(transposed(b), transposed(a), own.shape[::-1])
@@ -561,22 +635,42 @@ def _transpose(reader: Reader, made: Call, args: list[Any]) -> Expression:
     own, *dims = args
     shape = shape_of(made.args[0])
     ndim = len(shape)
-    if dims and isinstance(dims[0], (tuple, list)):
-        order = [d % ndim for d in dims[0]] if ndim else []
-        if order == list(range(ndim)):
-            return own  # type: ignore[no-any-return]
-        if ndim != 2:
-            return call("permute", [full(own, shape)], made.outputs[0].shape, [("", tuple(order))])
-    elif dims and ndim > 1:
-        first, second = (d % ndim for d in dims)
-        if first == second:
-            return own  # type: ignore[no-any-return]
-        if ndim != 2:
-            options = [("", dims[0]), ("", dims[1])]
-            return call("transpose", [full(own, shape)], made.outputs[0].shape, options)
     if ndim < 2 or not own.shape:
         return own  # type: ignore[no-any-return]
-    return transposed(full(own, shape))
+    order = list(range(ndim))
+    if dims and isinstance(dims[0], (tuple, list)):
+        order = [d % ndim for d in dims[0]]
+    else:
+        i, k = (d % ndim for d in dims) if dims else (0, 1)
+        order[i], order[k] = order[k], order[i]
+    return permuted(own, shape, order)
+
+
+def permuted(own: Expression, shape: tuple[int, ...], order: list[int]) -> Expression:
+    """`own.permute(order)`; where only dimensions of one element move it is a reshape."""
+    ndim = len(shape)
+    if order == list(range(ndim)):
+        return own
+    outer, own = alg.scalars_out(own)
+    if outer:
+        return alg.product([*outer, (permuted(own, shape, order), ONE)])
+    lead = ndim - len(own.shape)
+    padded = (1,) * lead + own.shape
+    after = tuple(padded[i] for i in order)
+    moved = [i for i in order if padded[i] != 1]
+    if moved == sorted(moved):
+        return reshaped(own, after)
+    if lead:
+        own = reshaped(own, padded)
+    if len(moved) == 2:
+        flat = tuple(n for n in padded if n != 1)
+        return reshaped(transposed(reshaped(own, flat)), after)
+    if is_call(own, "permute"):
+        first = own.data[1][0][1]
+        return permuted(own.args[0], own.args[0].shape, [first[i] for i in order])
+    if is_call(own, "ones", "zeros"):
+        return call(own.data[0], [], after, [("", after)])
+    return call("permute", [own], after, [("", tuple(order))])
 
 
 # -- shapes ---------------------------------------------------------------------------------------
@@ -593,6 +687,8 @@ def reshaped(own: Expression, shape: tuple[int, ...]) -> Expression:
         return alg.product([*outer, (reshaped(own, shape), ONE)])
     if is_call(own, "reshape"):
         return reshaped(own.args[0], shape)
+    if is_call(own, "ones", "zeros"):
+        return call(own.data[0], [], shape, [("", shape)])
     if is_call(own, "sum") and own.data[1] and len(own.data[1]) == 1:
         # sum(x, 1).reshape(n, 1) is sum(x, 1, keepdim=True)
         axes = _axes(own.data[1][0][1], len(own.args[0].shape))
@@ -755,22 +851,20 @@ def _log_softmax_backward(reader: Reader, made: Call, args: list[Any]) -> Expres
 
 def _norm(reader: Reader, made: Call, args: list[Any]) -> Expression:
     own, order, dim, keepdim = args[:4]
+    word = "norm" if order == 2 and dim is None and not keepdim else "linalg.vector_norm"
     options: list[tuple[str, Any]] = [] if order == 2 else [("", order)]
     if dim is not None:
         options.append(("dim", dim[0] if isinstance(dim, (tuple, list)) and len(dim) == 1 else dim))
     if keepdim:
         options.append(("keepdim", True))
     own = full(own, shape_of(made.args[0]))
-    return call("linalg.vector_norm", [own], made.outputs[0].shape, options)
+    return call(word, [own], made.outputs[0].shape, options)
 
 
 def _inverse(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
     own = full(args[0], shape_of(made.args[0]))
     outer, own = alg.scalars_out(own)
-    if is_call(own, "linalg.inv"):
-        found = own.args[0]
-    else:
-        found = call("linalg.inv", [own], made.outputs[0].shape)
+    found = inverse(own)
     inverted = [(b, MINUS_ONE if e == ONE else -e) for b, e in outer]  # type: ignore[operator]
     return [alg.product([*inverted, (found, ONE)]), alg.zero]
 
@@ -821,6 +915,48 @@ def _lerp(own: Expression, end: Expression, weight: Any) -> Expression:
     return alg.add(own, alg.multiply(_number(weight), alg.subtract(end, own)))
 
 
+def _sgn(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    complex_ = made.outputs[0].value.dtype.kind == "c"
+    return function("sgn" if complex_ else "sign", *args)
+
+
+def _diag_embed(reader: Reader, made: Call, args: list[Any]) -> Any:
+    own, *where_ = args
+    shape = made.outputs[0].shape
+    if is_number(own, 1) and where_ == [0, -2, -1] and len(shape) == 2:
+        return call("eye", [], shape)
+    return reader.general("diag_embed", made, args)
+
+
+def _solve(reader: Reader, made: Call, args: list[Any]) -> list[Any]:
+    a, b = (full(v, shape_of(g)) for v, g in zip(args[:2], made.args[:2], strict=True))
+    outer, b = alg.scalars_out(b)
+    if is_call(b, "eye"):
+        found = transposed(inverse(a.args[0])) if is_call(a, "T") else inverse(a)
+    else:
+        options = [] if args[2] else [("left", False)]
+        found = call("linalg.solve", [a, b], made.outputs[0].shape, options)
+    found = alg.product([*outer, (found, ONE)]) if outer else found
+    return [found, *(alg.zero for _ in made.outputs[1:])]
+
+
+def inverse(own: Expression) -> Expression:
+    """`linalg.inv(own)`."""
+    return own.args[0] if is_call(own, "linalg.inv") else call("linalg.inv", [own], own.shape)
+
+
+def _index_fill(reader: Reader, made: Call, args: list[Any]) -> Any:
+    own, _, index, value = args
+    shape = made.outputs[0].shape
+    spots = made.args[2]
+    n = math.isqrt(shape[0]) if len(shape) == 1 else 0
+    if n and n * n == shape[0] and is_number(own, 0) and hasattr(spots, "array"):
+        if np.array_equal(spots.array, np.arange(0, n * n, n + 1)):  # the gradient of a trace
+            eye = call("reshape", [call("eye", [], (n, n))], shape, [("", shape)])
+            return alg.multiply(_number(value), eye)
+    return reader.general("index_fill", made, args)
+
+
 def _triangle(reader: Reader, made: Call, args: list[Any]) -> Expression:
     return reader.general(made.row.name, made, args, "diagonal")  # type: ignore[no-any-return]
 
@@ -833,6 +969,11 @@ HANDLERS: dict[str, Handler] = {
     "rsub_scalar": _with_alpha(MINUS_ONE, flipped=True),
     "rsub_tensor": _with_alpha(MINUS_ONE, flipped=True),
     "mul": _elementwise("mul"),
+    "neg": _elementwise("neg"),
+    "sgn": _sgn,
+    "diag_embed": _diag_embed,
+    "index_fill_number": _index_fill,
+    "index_fill_tensor": _index_fill,
     "mul_scalar": _elementwise("mul"),
     "div_true": _elementwise("div"),
     "div_scalar": _elementwise("div"),
@@ -853,7 +994,7 @@ HANDLERS: dict[str, Handler] = {
     "lerp_number": _formula(_lerp),
     "lerp_tensor": _formula(_lerp),
     **{
-        word: _formula(lambda a, b, word=word: compare(word, a, b))  # type: ignore[misc]
+        word: _formula(lambda a, b, word=word: compare(word, a, b))
         for word in ("eq", "ne", "lt", "le", "gt", "ge")
     },
     "clamp_numbers": _clamp(True, True),
@@ -931,7 +1072,7 @@ HANDLERS: dict[str, Handler] = {
     "inv_ex": _inverse,
     "det_row": _first("linalg.det"),
     "cholesky_ex_row": _first("linalg.cholesky"),
-    "solve_ex": _first("linalg.solve"),
+    "solve_ex": _solve,
     "t": _transpose,
     "t_row": _transpose,
     "transpose": _transpose,

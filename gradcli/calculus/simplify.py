@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import reduce
 from math import gcd
-from typing import Any
 
 from gradcli.calculus.expressions import (
     Expression,
@@ -293,7 +292,7 @@ def _product(coefficient: Number, pairs: list[tuple[Expression, Exponent]]) -> E
                 coefficient = coefficient * own
             made.append((base, exponent))
         pairs = made
-    pairs.sort(key=lambda p: sort_key(p[0]))
+    pairs.sort(key=lambda p: sort_key(*p))
     args = tuple(b for b, _ in pairs)
     exponents = tuple(e for _, e in pairs)
     shape = broadcast(
@@ -341,9 +340,20 @@ def _exp(u: Expression) -> Expression | None:
         return one
     if is_call(u, "log"):
         return u.args[0]
-    # exp(u - logsumexp(u)) is the softmax
     if is_call(u, "log_softmax"):
         return call("softmax", u.args, u.shape, u.data[1])
+    return _softmax(u)
+
+
+def _softmax(u: Expression) -> Expression | None:
+    """exp(v - logsumexp(v)) is softmax(v)."""
+    if u.op != "sum" or u.data[1] != ZERO or len(u.args) != 2:
+        return None
+    for v, total, signs in ((*u.args, u.data[0]), (*u.args[::-1], u.data[0][::-1])):
+        if is_call(total, "logsumexp") and total.args[0] is v and signs == (ONE, MINUS_ONE):
+            (_, dim), *kept = total.data[1]
+            if isinstance(dim, int) and (kept or len(v.shape) == 1):
+                return call("softmax", [v], v.shape, [("", dim)])
     return None
 
 

@@ -186,7 +186,7 @@ class Printer:
         if isinstance(exponent, Number):
             if exponent == ONE:
                 return self.of(base)
-            if exponent.value == HALF.value and not exponent.decimal or exponent == HALF:
+            if (exponent.value == HALF.value and not exponent.decimal) or exponent == HALF:
                 return self.call("sqrt", [self.of(base)])
             shown = self.number(exponent)
         else:
@@ -326,7 +326,7 @@ def numeral(value: Number) -> Piece:
     if v.denominator == 1:
         n = v.numerator
         text = str(n)
-        if value.decimal and len(text) > 15 or len(text) > 18:
+        if (value.decimal and len(text) > 15) or len(text) > 18:
             text = repr(float(v))
         return text, SIGN if n < 0 else ATOM
     if _decimal(value) or max(abs(v.numerator), v.denominator) > 10**15:

@@ -7,6 +7,7 @@ values, in reverse, gives the derivative as the same kind of graph: what `gradcl
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -94,6 +95,11 @@ class Traced:
         """Zeros of the same shape, as a constant."""
         return Traced(np.zeros_like(self.value))
 
+    def new_zeros(self, *shape: Any) -> Traced:
+        """Zeros of a shape, as a constant."""
+        sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        return Traced(np.zeros(tuple(sizes), self.value.dtype))
+
     def detach(self) -> Traced:
         """The value as a constant of the derivative."""
         return Traced(self.value, call=Call(_DETACH, (self,)))
@@ -102,6 +108,8 @@ class Traced:
         return int(self.value.shape[0])
 
     def __bool__(self) -> bool:
+        if sys._getframe(1).f_globals.get("__name__", "").startswith("gradcli.operators"):
+            return bool(self.value)  # an operator's own check, of a status say
         if _followed is None:
             raise TypeError("a traced value has no truth: the program's path would depend on the data")
         _followed.append(self)
@@ -109,6 +117,30 @@ class Traced:
 
     def __hash__(self) -> int:
         return id(self)
+
+
+class Arraylike(Traced):
+    """A traced value with the attributes of an array, on which kernels can be traced."""
+
+    __slots__ = ()
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(self.value.size)
+
+    @property
+    def T(self) -> Any:
+        """The transpose."""
+        return self if self.ndim < 2 else table.resolve("t")(self)
+
+    def astype(self, dtype: Any, **_: Any) -> Any:
+        """The value in another type of elements."""
+        return self.to(dtypes.of(np.dtype(dtype)))
+
+    def copy(self) -> Any:
+        """The value itself: nothing is written in place."""
+        return self
 
 
 _followed: list[Traced] | None = None
@@ -164,7 +196,8 @@ def apply(row: Row, values: Sequence[Any]) -> Any:
         result = row.run(arrays)
     call = Call(row, tuple(values))
     results = (result,) if row.single else tuple(result)
-    call.outputs = tuple(Traced(r, call=call, index=i) for i, r in enumerate(results))
+    kind = Arraylike if any(isinstance(v, Arraylike) for v in values) else Traced
+    call.outputs = tuple(kind(r, call=call, index=i) for i, r in enumerate(results))
     return call.outputs[0] if row.single else call.outputs
 
 
@@ -194,9 +227,11 @@ def calls(outputs: Iterable[Traced]) -> list[Call]:
             continue
         seen.add(id(call))
         stack.append((call, True))
-        for t in operands_of(call):
-            if t.call is not None and id(t.call) not in seen:
-                stack.append((t.call, False))
+        stack += [
+            (t.call, False)
+            for t in operands_of(call)
+            if t.call is not None and id(t.call) not in seen
+        ]
     return order
 
 
@@ -277,11 +312,23 @@ def fit_traced(grad: Any, edge: Port, node: Node) -> Any:
     return grad
 
 
+def _strides(shape: Sequence[int]) -> tuple[int, ...]:
+    found: list[int] = []
+    step = 1
+    for n in reversed(shape):
+        found.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(found))
+
+
 def _read(call: Call, field: str) -> Any:
     row = call.row
     if field in row.outputs:
         return call.outputs[row.outputs.index(field)]
     i = row.position.get(field)
+    if i is None and field.endswith("_sym_strides"):
+        # A layout is a matter of speed: what is traced is taken to be contiguous.
+        return _strides(call.args[row.position[field.removesuffix("_sym_strides")]].shape)
     if i is None:
         return row._option(field, list(call.args), tuple(o.value for o in call.outputs))
     value = call.args[i]
@@ -301,4 +348,4 @@ def run(function: Callable[..., Any], values: dict[str, Any]) -> tuple[Any, dict
     return function(**variables), variables
 
 
-__all__ = ["Call", "Traced", "apply", "calls", "following", "operands_of", "pullback", "run"]
+__all__ = ["Arraylike", "Call", "Traced", "apply", "calls", "following", "operands_of", "pullback", "run"]

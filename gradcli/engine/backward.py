@@ -139,7 +139,7 @@ def discover(roots: Sequence[Edge]) -> tuple[list[Node], dict[Node, list[Port]],
         if e not in seen:
             add(e)
             if e.__class__ is Port:
-                meet_port(e)  # type: ignore[arg-type]
+                meet_port(e)
             else:
                 append(e)  # type: ignore[arg-type]
     rare = False
@@ -150,7 +150,7 @@ def discover(roots: Sequence[Edge]) -> tuple[list[Node], dict[Node, list[Port]],
             if e is not None and e not in seen:
                 add(e)
                 if e.__class__ is Port:
-                    meet_port(e)  # type: ignore[arg-type]
+                    meet_port(e)
                 else:
                     append(e)  # type: ignore[arg-type]
     return nodes, ports, rare or bool(ports)
@@ -193,7 +193,7 @@ def _run_plain(nodes: list[Node], grads: dict[Any, Any], retain: bool) -> None:
                 continue
             if node.__class__ is AccumulateGrad:
                 with _accumulating:
-                    _add_to_grad(node.variable, g, node in mine)  # type: ignore[attr-defined]
+                    _add_to_grad(node.variable, g, node in mine)
                 continue
             if node._seq < written:
                 check_versions(node)
@@ -262,7 +262,7 @@ def _run_watched(
             _capture(node, g, captured, create, runs=False)
             continue
         if node.__class__ is AccumulateGrad:
-            _run_leaf(node, g, create, captured)  # type: ignore[arg-type]
+            _run_leaf(node, g, create, captured)
             continue
         results = _run_node(node, g, create, captured, state)
         for i, (e, d) in enumerate(zip(node._edges, results, strict=True)):
@@ -283,10 +283,8 @@ def _is_fresh(array: Any, node: Node) -> bool:
     """True where a rule has made the array itself, so that nobody else holds it."""
     if type(array) is not np.ndarray or array.base is not None or node._row is None:
         return False
-    for s in node._saved or ():
-        if s is array or (type(s) is Tensor and s.array is array):
-            return False
-    return True
+    held = (s.array if type(s) is Tensor else s for s in node._saved or ())
+    return not any(s is array for s in held)
 
 
 # -- one gradient to its input's shape and dtype --------------------------------------------------
@@ -384,17 +382,22 @@ def _add_to_grad(variable: Tensor, grad: Any, own: bool) -> None:
         if had is None:
             variable._grad = _recorded_copy(grad)
         else:
-            variable._grad = had + grad
+            variable._grad = total(had, grad)
         return
     if had is None:
         variable._grad = wrap(_owned(grad, own))
     elif had.node is not None:
-        variable._grad = had + wrap(grad)
+        variable._grad = total(had, wrap(grad))
     elif isinstance(had.array, np.ndarray):
         had.shared_versions().bump()
         had.array += grad
     else:
         had.array = had.array + grad
+
+
+def total(a: Any, b: Any) -> Any:
+    """The sum of two gradients, recorded where they are tensors in a recorded pass."""
+    return a + b
 
 
 def _recorded_copy(grad: Tensor) -> Tensor:
@@ -511,7 +514,7 @@ def _capture(
 def _retain(tensor: Tensor, grad: Any) -> None:
     had = tensor._grad
     if isinstance(grad, Tensor):
-        tensor._grad = grad if had is None else had + grad
+        tensor._grad = grad if had is None else total(had, grad)
     elif had is None:
         tensor._grad = wrap(_owned(grad, False))
     else:

@@ -10,9 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gradcli.engine import modes, versions
 from gradcli.engine.node import FREED_MESSAGE, new
-from gradcli.engine.tensor import LAZY, Scalar, Tensor, edge, refuse_inference, scalar
+from gradcli.engine.tensor import (
+    LAZY,
+    Scalar,
+    Tensor,
+    edge,
+    lend,
+    refuse_inference,
+    scalar,
+    track,
+)
 
 if TYPE_CHECKING:
     from gradcli.engine.operator import Row
@@ -39,11 +50,11 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     k = len(row.tensors)
     simple = (
         row.single
-        and not row.view
         and bool(row.rules)
-        and k in (1, 2)
-        and row.tensors == tuple(range(k))
-        and all(kind == "tensor" for kind in row.kinds[:k])
+        and k in (1, 2, 3)
+        and row.tensors[0] == 0
+        and all(row.kinds[i] == "tensor" for i in row.tensors)
+        and not (k == 3 and row.types)
         and row.node != "NotImplemented"
         and all(_measurable(f, row) for f in row.option_fields)
     )
@@ -51,15 +62,16 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
         return lambda *args, **kwargs: general(args, kwargs)
     from gradcli.engine.operator import promote
 
-    tensors = [f"t{i}" for i in range(k)]
-    options = [f"o{i}" for i in range(k, len(row.names))]
+    tensors = [f"t{i}" for i in row.tensors]
     edges = [f"e{i}" for i in row.differentiated]
-    names = dict(zip(row.names, tensors + options, strict=True))
-    given = ", ".join(tensors + options)
+    locals_ = [f"t{i}" if i in row.tensors else f"o{i}" for i in range(len(row.names))]
+    names = dict(zip(row.names, locals_, strict=True))
+    options = len(locals_) > k
     body = []
-    unusual = f"return general(({given},), {{}})"
-    if k == 1:
-        body += ["if t0.__class__ is not Tensor or local.state is not None:", f" {unusual}"]
+    unusual = f"return general(({', '.join(locals_)},), {{}})"
+    if row.tensors != (0, 1):
+        strange = " or ".join(f"{t}.__class__ is not Tensor" for t in tensors)
+        body += [f"if {strange} or local.state is not None: {unusual}"]
     else:
         body += [
             f"if local.state is not None: {unusual}",
@@ -68,38 +80,43 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
             " elif t0.__class__ in numbers and t1.__class__ is Tensor: t0 = scalar(t0, t1)",
             f" else: {unusual}",
         ]
-    body += [f"a{i} = t{i}.array" for i in range(k)]
-    arrays = [f"a{i}" for i in range(k)]
+    body += [f"a{i} = t{i}.array" for i in row.tensors]
+    arrays = [f"a{i}" for i in row.tensors]
+    if row.view:
+        body += ["if a0.__class__ is not ndarray: a0 = t0.memory()"]
     if row.types == "float":
         same = " or ".join(f"{a}.dtype is not a0.dtype" for a in arrays[1:])
         kind = "a0.dtype.kind not in 'fc'"
         body += [f"if {same + ' or ' if same else ''}{kind}:"]
         body += [f" {', '.join(arrays)}, = promote('float', {', '.join(tensors)})"]
     elif row.types and k == 2:
-        body += ["if a0.dtype is not a1.dtype:", f" a0, a1 = promote({row.types!r}, t0, t1)"]
+        both = ", ".join(arrays)
+        body += [f"if {arrays[0]}.dtype is not {arrays[1]}.dtype:"]
+        body += [f" {both} = promote({row.types!r}, {', '.join(tensors)})"]
     if row.refuses:
         refused = "".join(row.refuses)
         body += [f"if a0.dtype.kind in {refused!r}: raise refusal(a0.dtype)"]
     positional = len(row.names) - row.keyword_only
-    given = arrays + [
-        o if i < positional else f"{row.names[i]}={o}" for i, o in enumerate(options, k)
-    ]
-    invoke = f"y = kernel({', '.join(given)})"
-    if k == 2:
+    values = [f"a{i}" if i in row.tensors else f"o{i}" for i in range(len(row.names))]
+    passed = [v if i < positional else f"{row.names[i]}={v}" for i, v in enumerate(values)]
+    invoke = f"y = kernel({', '.join(passed)})"
+    if k > 1:
         body += [f"try: {invoke}", "except ValueError as error:"]
-        body += [" raise shape_error(error, [a0, a1]) from None"]
+        body += [f" raise shape_error(error, [{', '.join(arrays)}]) from None"]
     else:
         body += [invoke]
     body += ["out = new(Tensor)", "out.array = y"]
+    if row.view:
+        body += ["out.node = None", "track(out, t0)"]
     body += [f"e{i} = t{i}.node" for i in row.differentiated]
     nothing = " and ".join(f"{e} is None" for e in edges)
     # What cannot change the dtype of its operands needs no second look at the result's.
     if row.kind is None or options:
         nothing += " or y.dtype.kind not in 'fc'"
-    body += [f"if {nothing}:", " out.node = None", " return out"]
+    body += [f"if {nothing}:", " lend(out)" if row.view else " out.node = None", " return out"]
     for i in row.differentiated:
         body += [f"if e{i} is LAZY: e{i} = edge(t{i})"]
-    for i in [i for i in range(k) if k == 2 and row.names[i] in row.saved_fields]:
+    for i in [i for i in row.tensors if k > 1 and row.names[i] in row.saved_fields]:
         unrecorded = f"e{i} is None and " if i in row.differentiated else ""
         body += [f"if {unrecorded}t{i}.inference: raise refuse_inference()"]
     body += ["n = out.node = new(Node)", f"n._edges = ({', '.join(edges)},)"]
@@ -118,9 +135,8 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     for i, name in enumerate(row.names):
         if i == positional:
             signature.append("*")
-        local_name = (tensors + options)[i]
         default = f"=defaults[{name!r}]" if name in row.defaults else ""
-        signature.append(local_name + default)
+        signature.append(locals_[i] + default)
     source = f"def call({', '.join(signature)}):\n " + "\n ".join(body)
     fast = _function(
         source,
@@ -137,11 +153,14 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     )
     if fallback is not None:
         return fast
-    count = len(row.names) - row.keyword_only
+    most = len(row.names) - row.keyword_only
+    least = len([n for n in row.names[:most] if n not in row.defaults])
 
     # Keywords, and too few or too many arguments, are for `general` to bind or to refuse.
     def named(*args: Any, **kwargs: Any) -> Any:
-        return general(args, kwargs) if kwargs or len(args) != count else fast(*args)
+        if kwargs or not least <= len(args) <= most:
+            return general(args, kwargs)
+        return fast(*args)
 
     return named
 
@@ -150,6 +169,8 @@ _MEASURES = {
     "_sym_sizes": "{}.shape",
     "_sym_numel": "{}.size",
     "_dtype": "{}.dtype",
+    "_args": "{}.shape",
+    "_dim": "{}.ndim",
     "_sym_strides": "strides({})",
 }
 
@@ -247,6 +268,9 @@ def _strides(array: Any) -> tuple[int, ...]:
 
 
 _RUNTIME: dict[str, Any] = {
+    "lend": lend,
+    "ndarray": np.ndarray,
+    "track": track,
     "LAZY": LAZY,
     "Tensor": Tensor,
     "edge": edge,

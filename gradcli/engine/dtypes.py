@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+NumPyType = np.dtype[Any]
+
 
 class dtype:
     """One of PyTorch's element types; unique objects, compared by identity."""
@@ -21,10 +23,10 @@ class dtype:
 
     def __init__(self, name: str, kind: Any) -> None:
         self.name = name
-        self._dtype: np.dtype[Any] = np.dtype(kind)
+        self._dtype: NumPyType = np.dtype(kind)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> NumPyType:
         """The NumPy dtype."""
         return self._dtype
 
@@ -53,11 +55,11 @@ class dtype:
         """Bytes per element."""
         return self._dtype.itemsize
 
-    def to_complex(self) -> dtype:
+    def to_complex(self) -> Any:
         """The complex dtype of this floating dtype's precision."""
         return of(np.result_type(self._dtype, np.complex64))
 
-    def to_real(self) -> dtype:
+    def to_real(self) -> Any:
         """The real dtype of this complex dtype's parts."""
         return of(np.zeros((), self._dtype).real.dtype)
 
@@ -201,7 +203,7 @@ def _combine(higher: Any, lower: Any) -> Any:
     return higher
 
 
-def result_type(operands: Iterable[tuple[np.dtype[Any], int]]) -> np.dtype[Any]:
+def result_type(operands: Iterable[tuple[NumPyType, int]]) -> Any:
     """The common dtype of operands given as (dtype, rank).
 
     Rank 2 is a tensor with dimensions, 1 a 0-d tensor, 0 a Python number.

@@ -332,7 +332,7 @@ def _context_class(cls: type[Function]) -> type[BackwardCFunction]:
         name = f"{cls.__name__}Backward"
         found = type(name, (BackwardCFunction,), {"__module__": "torch.autograd.function"})
         cls._backward_cls = found  # type: ignore[attr-defined]
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _record(

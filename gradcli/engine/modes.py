@@ -97,9 +97,10 @@ class Mode:
                 FutureWarning,
                 stacklevel=2,
             )
-            return lambda *args, **kwargs: self._call(function, args, kwargs)  # type: ignore[return-value]
+            build: Any = lambda *args, **kwargs: self._call(function, args, kwargs)  # noqa: E731
+            return build  # type: ignore[no-any-return]
         if inspect.isgeneratorfunction(function):
-            return _decorate_generator(self.clone, function)
+            return _decorate_generator(self.clone, function)  # type: ignore[no-any-return]
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:

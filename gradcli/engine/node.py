@@ -193,7 +193,7 @@ class Port:
 def edge_of(edge: Node | Port | None) -> tuple[Node | None, int]:
     """(node, input number) as `next_functions` shows it."""
     if edge.__class__ is Port:
-        return edge.node, edge.nr  # type: ignore[union-attr]
+        return edge.node, edge.nr
     return edge, 0  # type: ignore[return-value]
 
 

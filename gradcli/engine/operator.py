@@ -388,8 +388,11 @@ class Row:
         raise AssertionError(f"{self.name}: a rule asks for {field!r}")
 
     # -- what was saved ---------------------------------------------------------------------------
-    def unpack(self, node: Node, field: str) -> Any:
-        """A saved field as PyTorch shows it: tensors as tensors, results with their grad_fn."""
+    def unpack(self, node: Node, field: str, history: Node | None = None) -> Any:
+        """A saved field as PyTorch shows it: tensors as tensors, results with their grad_fn.
+
+        history: the node that results get instead of the one that made them.
+        """
         if field in self.option_fields:
             return node._options[self.option_fields.index(field)]
         if node._saved is None:
@@ -401,7 +404,10 @@ class Row:
             from gradcli.engine.backward import check_versions
 
             check_versions(node)
-        return self._present(node, field, node._saved[self.saved_fields.index(field)])
+        value = self._present(node, field, node._saved[self.saved_fields.index(field)])
+        if history is not None and field in self.outputs:
+            value.node = history
+        return value
 
     def _present(self, node: Node, field: str, value: Any) -> Any:
         if value is None or type(value) is Tensor:
@@ -503,11 +509,16 @@ class Row:
         """As `backward`, where saved tensors went through hooks."""
         return self.backward_on(node, grad, lambda f: raw(self.unpack(node, f)))
 
-    def backward_recorded(self, node: Node, grad: Any) -> tuple[Any, ...]:
-        """As `backward`, on tensors: the same rules, recorded."""
+    def backward_recorded(
+        self, node: Node, grad: Any, history: Node | None = None
+    ) -> tuple[Any, ...]:
+        """As `backward`, on tensors: the same rules, recorded.
+
+        history: the node of the saved results, where the operation wrote through a view.
+        """
         before = modes.change(rules=True)
         try:
-            return self.backward_on(node, grad, lambda f: self.unpack(node, f))
+            return self.backward_on(node, grad, lambda f: self.unpack(node, f, history))
         finally:
             modes.restore(before)
 
@@ -680,7 +691,9 @@ def operator(
     """
 
     def make(body: type) -> Row:
-        rules = {n: f for n, f in vars(body).items() if isinstance(f, FunctionType)}
+        rules: dict[str, Callable[..., Any]] = {
+            n: f for n, f in vars(body).items() if isinstance(f, FunctionType)
+        }
         doc = (body.__doc__ or "").strip()
         return Row(body.__name__.rstrip("_"), kernel, node, rules, doc=doc, **facts)
 

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
-from weakref import WeakValueDictionary, ref
+from weakref import ref
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class Tensor(metaclass=_Methods):
     post_hooks: Any = None  # a leaf's hooks after accumulation
     versions: Versions | None = None
     base: Tensor | None = None  # a view's base
-    views: Any = None  # a base's views: weak references
+    views: Any = None  # a base's Views
     stale = False  # a view whose base has been written since
     lent = False  # a view that requires grad only because its base does
     creation = ""  # why a view may not be written: see engine.views
@@ -138,7 +138,7 @@ class Tensor(metaclass=_Methods):
             self.node = None
         elif self.node is None or self.lent:
             self.node, self.lent = LAZY, False
-        for view in list((self.views or {}).values()):
+        for view in self.views.alive() if self.views is not None else ():
             lend(view)
 
     @property
@@ -541,7 +541,8 @@ class Tensor(metaclass=_Methods):
                 "Tensor.__contains__ only supports Tensor or scalar, but you passed in a "
                 f"{type(element)}."
             )
-        return bool((self == element).any())
+        found: Any = self == element
+        return bool(found.any())
 
     def __hash__(self) -> int:
         return id(self)
@@ -703,22 +704,51 @@ def link_result(node: Node | Port, versions: Versions) -> None:
         node._written[nr] = versions
 
 
-def track_view(out: Tensor, source: Tensor, many: bool, state: Any) -> Tensor:
-    """Make `out` a view of `source` (or of what that is a view of)."""
-    base = source.base if source.base is not None else source
+class Views:
+    """The views of a base that are still in use."""
+
+    __slots__ = ("limit", "refs")
+
+    def __init__(self) -> None:
+        self.refs: list[ref[Tensor]] = []
+        self.limit = 16
+
+    def add(self, view: Tensor) -> None:
+        """Remember a view; forget those that have gone, now and then."""
+        self.refs.append(ref(view))
+        if len(self.refs) > self.limit:
+            self.refs = [r for r in self.refs if r() is not None]
+            self.limit = 16 + 2 * len(self.refs)
+
+    def alive(self) -> list[Tensor]:
+        """The views that are in use."""
+        return [v for r in self.refs if (v := r()) is not None]
+
+
+def track(out: Tensor, source: Tensor) -> Tensor:
+    """Make `out` a view of `source`, or of what that is a view of; returns the base."""
+    base = source.base
+    if base is None:
+        base = source
     out.base = base
-    out.versions = source.shared_versions()
+    out.versions = source.versions or source.shared_versions()
+    if source.creation:
+        out.creation = source.creation
+    if base.views is None:
+        base.views = Views()
+    base.views.add(out)
+    return base
+
+
+def track_view(out: Tensor, source: Tensor, many: bool, state: Any) -> Tensor:
+    """As `track`, in any state of the thread and for rows of many views; returns `out`."""
+    base = track(out, source)
     if state is not None and state.inference:
         out.creation = "inference"
     elif many:
         out.creation = "many" if state is None or state.enabled else "no_grad"
     elif state is not None and not state.enabled:
         out.creation = "no_grad"
-    else:
-        out.creation = source.creation
-    if base.views is None:
-        base.views = WeakValueDictionary()
-    base.views[id(out)] = out
     if base.node is not None:
         lend(out)
     return out
@@ -747,7 +777,7 @@ class Scalar:
     def tensor(self) -> Tensor:
         """The number as PyTorch saves it: a 0-d tensor of the number's own dtype."""
         value = self.value
-        kind = np.float64 if type(value) is float else np.complex128
+        kind: Any = np.float64 if type(value) is float else np.complex128
         if not isinstance(value, (float, complex)):
             kind = dtypes.number_dtype(value)
         out = wrap(np.asarray(value, kind))

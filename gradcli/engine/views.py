@@ -285,7 +285,7 @@ def _inputs(node: Node) -> list[Node]:
 
 
 def _mark_views(base: Tensor) -> None:
-    for view in list((base.views or {}).values()):
+    for view in base.views.alive() if base.views is not None else ():
         if view.array.dtype in dtypes.DIFFERENTIABLE:
             former = getattr(view, "former", None) if view.stale else view.node
             view.stale, view.former, view.node = True, former, LAZY
@@ -306,7 +306,7 @@ def regenerate(view: Tensor) -> Node:
         array = view.memory()
         strides = tuple(s // array.dtype.itemsize for s in array.strides)
         source = _of_kind(base, array.dtype)
-        node = source.as_strided(array.shape, strides, view.storage_offset()).node
+        node: Node = source.as_strided(array.shape, strides, view.storage_offset()).node
     finally:
         modes.restore(before)
     view.stale, view.node = False, node
@@ -321,7 +321,8 @@ def _of_kind(tensor: Tensor, dtype: Any) -> Tensor:
     own = tensor.array.dtype
     if own == dtype:
         return tensor
-    return tensor.view_as_real() if own.kind == "c" else tensor.view_as_complex()
+    pairs: Tensor = tensor.view_as_real() if own.kind == "c" else tensor.view_as_complex()
+    return pairs
 
 
 # -- written through a view -----------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator as op
 from collections.abc import Callable
 from typing import Any
 
@@ -687,9 +686,9 @@ def _install() -> None:
     _on_first_use("__invert__", bitwise_not, lambda row: row.call)
     setattr(Tensor, "__rsub__", _guarded(rsub))
     setattr(Tensor, "__rtruediv__", _rdiv)
-    for name, function in {"pow": pow, "mod": remainder, "floordiv": floor_divide}.items():
-        setattr(Tensor, f"__{name}__", _guarded(function))
-        setattr(Tensor, f"__r{name}__", _guarded(_reflected(function)))
+    for name, target in {"pow": pow, "mod": remainder, "floordiv": floor_divide}.items():
+        setattr(Tensor, f"__{name}__", _guarded(target))
+        setattr(Tensor, f"__r{name}__", _guarded(_reflected(target)))
     bits = {
         **{"and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor},
         **{"lshift": bitwise_left_shift, "rshift": bitwise_right_shift},
@@ -709,8 +708,8 @@ def _install() -> None:
         **{"iadd": add, "isub": sub, "imul": mul, "itruediv": div, "ipow": pow, "imod": remainder},
         **{"ifloordiv": floor_divide, "iand": bitwise_and, "ior": bitwise_or, "ixor": bitwise_xor},
     }
-    for name, function in augmented.items():
-        setattr(Tensor, f"__{name}__", _in_place(function))
+    for name, target in augmented.items():
+        setattr(Tensor, f"__{name}__", _in_place(target))
 
 
 def _subscript(name: str) -> Callable[..., Any]:

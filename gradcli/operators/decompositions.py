@@ -14,7 +14,7 @@ from gradcli.operators.table import Array, is_array, operator
 
 
 # -- what rules say on arrays and tensors alike ---------------------------------------------------
-def mH(x: Any) -> Any:  # noqa: N802 - PyTorch's name
+def mH(x: Any) -> Any:
     """The matrices transposed and conjugated."""
     return conj(x.mT)
 
@@ -627,7 +627,7 @@ class qr_row:
 
 
 # -- eigenvalues ----------------------------------------------------------------------------------
-def _eigh(A: Array, UPLO: str = "L", compute_v: bool = True) -> tuple[Array, Array]:  # noqa: N803
+def _eigh(A: Array, UPLO: str = "L", compute_v: bool = True) -> tuple[Array, Array]:
     _inputs("linalg.eigh", A)
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
@@ -974,7 +974,7 @@ LU_FAILED = (
 )
 
 
-def _lu_backward(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:  # noqa: N803
+def _lu_backward(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:
     """The gradient of A = P L U for square, wide and tall matrices."""
     m, n = L.shape[-2], U.shape[-1]
     k = min(m, n)
@@ -1016,7 +1016,7 @@ def _lu_backward(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:  # noqa: N8
     return matmul(P, _cat([top, lower], -2))
 
 
-def _lu_square(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:  # noqa: N803
+def _lu_square(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:
     inner = None
     if g_l is not None:
         inner = tril(matmul(mH(L), g_l), -1)
@@ -1027,7 +1027,7 @@ def _lu_square(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:  # noqa: N803
     return matmul(P, solve_triangular(mH(L), out, upper=True, unitriangular=True))
 
 
-def _lu_factor_backward(g: Any, LU: Any, pivots: Any) -> Any:  # noqa: N803
+def _lu_factor_backward(g: Any, LU: Any, pivots: Any) -> Any:
     p, lower, upper = lu_unpack_row(LU, pivots)
     k = min(LU.shape[-2:])
     g_l = tril(_narrow(g, -1, 0, k), -1)
@@ -1061,8 +1061,8 @@ class lu_row:
 
 
 def _lu_unpack(
-    LU_data: Array,  # noqa: N803
-    LU_pivots: Array,  # noqa: N803
+    LU_data: Array,
+    LU_pivots: Array,
     unpack_data: bool = True,
     unpack_pivots: bool = True,
 ) -> tuple[Array, Array, Array]:
@@ -1098,7 +1098,7 @@ class lu_unpack_row:
 
 
 def _lu_solve(
-    LU: Array,  # noqa: N803
+    LU: Array,
     pivots: Array,
     B: Array,
     *,
@@ -1122,7 +1122,7 @@ def _lu_solve_factor_backward(
     pivots: Any,
     result: Any,
     left: bool,
-    adjoint: bool,  # noqa: N803
+    adjoint: bool,
 ) -> Any:
     p, lower, upper = lu_unpack_row(LU, pivots)
     x = result if left else mH(result)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import wrap_dim
+from gradcli.engine.modes import no_grad
+from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.operators.arithmetic import (
     add_scalar,
     sub,
@@ -300,6 +301,15 @@ def pdist(input: Array, p: float = 2.0) -> Any:
     return pdist_row(input, float(p))
 
 
+def _at_least(norm: Any, eps: float) -> Any:
+    """`norm`, its value raised to `eps` where it is smaller, its gradient passed on as it is."""
+    if isinstance(norm, Tensor):
+        with no_grad():
+            norm.clamp_min_(eps)
+        return norm
+    return norm + (norm.clamp_min(eps) - norm).detach() if (data(norm) < eps).any() else norm
+
+
 @function(
     method=False,
     aliases="nn.functional.cosine_similarity",
@@ -307,8 +317,6 @@ def pdist(input: Array, p: float = 2.0) -> Any:
 )
 def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) -> Any:
     """The cosine of the angle between vectors along a dimension; norms below `eps` count as it."""
-    from gradcli.engine.modes import no_grad
-
     kinds = [data(x).dtype for x in (x1, x2)]
     if all(k.kind not in "fc" for k in kinds):
         raise RuntimeError(
@@ -320,12 +328,7 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) ->
     shape = np.broadcast_shapes(tuple(x1.shape), tuple(x2.shape))
     if x1.shape != x2.shape:
         sides = [x.expand(shape) for x in sides]
-    units = []
-    for x in sides:
-        norm = vector_norm(x, 2, dim, True).clone()
-        with no_grad():
-            norm.clamp_min_(eps)
-        units.append(x / norm)
+    units = [x / _at_least(vector_norm(x, 2, dim, True).clone(), eps) for x in sides]
     return sum_(units[0] * units[1], dim)
 
 

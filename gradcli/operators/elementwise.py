@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-
 from gradcli.engine.tensor import Tensor
 from gradcli.operators.helpers import conj, is_complex, masked_fill, where, zeros_like
 from gradcli.operators.table import Array, function, operator

@@ -83,7 +83,7 @@ def _to_source(g: Any, dtype: Any) -> Any:
     return cast_back(g, dtype)
 
 
-copy_row.node_type.name = lambda self: "torch::autograd::CopyBackwards"  # type: ignore[method-assign]
+copy_row.node_type.name = lambda self: "torch::autograd::CopyBackwards"
 
 
 @function(name="copy_", rows=[copy_row], samples=["zeros(3).copy_(randn(3))"])

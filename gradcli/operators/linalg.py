@@ -46,7 +46,7 @@ def _values(x: Any) -> Any:
     return x.array if isinstance(x, Tensor) else x
 
 
-def _mT(x: Any) -> Any:  # noqa: N802 - PyTorch's name
+def _mT(x: Any) -> Any:
     return x.transpose(-2, -1)
 
 
@@ -57,7 +57,7 @@ def _mT(x: Any) -> Any:  # noqa: N802 - PyTorch's name
     rows=[rows.det_row],
     samples=[f"linalg.det({_REGULAR})", "linalg.det(randn(2,3,3))", "linalg.det(randn(0,0))"],
 )
-def linalg_det(A: Array) -> Any:  # noqa: N803
+def linalg_det(A: Array) -> Any:
     """The determinants of square matrices."""
     return rows.det_row(A)[0]
 
@@ -74,7 +74,7 @@ def det(input: Array) -> Any:
     rows=[rows.slogdet_row],
     samples=[f"linalg.slogdet({_REGULAR})"],
 )
-def linalg_slogdet(A: Array) -> Any:  # noqa: N803
+def linalg_slogdet(A: Array) -> Any:
     """(sign, logabsdet): the determinants' signs and logarithms of absolute values."""
     return _SLOGDET(rows.slogdet_row(A)[:2])
 
@@ -85,7 +85,7 @@ def slogdet(input: Array) -> Any:
     return _SLOGDET_OLD(rows.slogdet_row(input)[:2])
 
 
-@function(rows=[rows.slogdet_row], samples=[f"logdet(eye(3)*3 + randn(3,3)*0.1)"])
+@function(rows=[rows.slogdet_row], samples=["logdet(eye(3)*3 + randn(3,3)*0.1)"])
 def logdet(input: Array) -> Any:
     """The logarithm of the determinant; NaN where it is negative."""
     sign, logabsdet = rows.slogdet_row(input)[:2]
@@ -95,7 +95,7 @@ def logdet(input: Array) -> Any:
 
 
 # -- inverses and solves --------------------------------------------------------------------------
-def _inverse(A: Any, name: str) -> Any:  # noqa: N803
+def _inverse(A: Any, name: str) -> Any:
     inverse, info = rows.inv_ex(A)
     rows.refuse_failed(name, _values(info), rows.INVERSE_FAILED)
     return inverse
@@ -107,7 +107,7 @@ def _inverse(A: Any, name: str) -> Any:  # noqa: N803
     rows=[rows.inv_ex],
     samples=[f"linalg.inv({_REGULAR})", "linalg.inv(eye(2) + rand(4,2,2))"],
 )
-def linalg_inv(A: Array) -> Any:  # noqa: N803
+def linalg_inv(A: Array) -> Any:
     """The inverses of square matrices."""
     return _inverse(A, "linalg.inv")
 
@@ -121,7 +121,7 @@ def inverse(input: Array) -> Any:
 @function(
     name="linalg.inv_ex", method=False, rows=[rows.inv_ex], samples=[f"linalg.inv_ex({_REGULAR})"]
 )
-def linalg_inv_ex(A: Array, *, check_errors: bool = False) -> Any:  # noqa: N803
+def linalg_inv_ex(A: Array, *, check_errors: bool = False) -> Any:
     """(inverse, info): as linalg.inv, reporting failures instead of raising."""
     return _INV_EX(rows.inv_ex(A, check_errors=check_errors))
 
@@ -137,7 +137,7 @@ def linalg_inv_ex(A: Array, *, check_errors: bool = False) -> Any:  # noqa: N803
         f"linalg.solve({_REGULAR}, randn(2,3), left=False)",
     ],
 )
-def linalg_solve(A: Array, B: Array, *, left: bool = True) -> Any:  # noqa: N803
+def linalg_solve(A: Array, B: Array, *, left: bool = True) -> Any:
     """X with A X = B (or X A = B)."""
     result, _, _, info = rows.solve_ex(A, B, left=left)
     rows.refuse_failed("torch.linalg.solve", _values(info), rows.SOLVE_FAILED)
@@ -150,7 +150,7 @@ def linalg_solve(A: Array, B: Array, *, left: bool = True) -> Any:  # noqa: N803
     rows=[rows.solve_ex],
     samples=[f"linalg.solve_ex({_REGULAR}, randn(3))"],
 )
-def linalg_solve_ex(A: Array, B: Array, *, left: bool = True, check_errors: bool = False) -> Any:  # noqa: N803
+def linalg_solve_ex(A: Array, B: Array, *, left: bool = True, check_errors: bool = False) -> Any:
     """(result, info): as linalg.solve, reporting failures instead of raising."""
     result, _, _, info = rows.solve_ex(A, B, left=left, check_errors=check_errors)
     return _SOLVE_EX((result, info))
@@ -162,7 +162,7 @@ def linalg_solve_ex(A: Array, B: Array, *, left: bool = True, check_errors: bool
 )
 def triangular_solve(
     input: Array,
-    A: Array,  # noqa: N803
+    A: Array,
     upper: bool = True,
     transpose: bool = False,
     unitriangular: bool = False,
@@ -177,7 +177,7 @@ def triangular_solve(
     rows=[rows.inv_ex],
     samples=["linalg.tensorinv(eye(4).reshape(2,2,4), ind=2)"],
 )
-def linalg_tensorinv(A: Array, ind: int = 2) -> Any:  # noqa: N803
+def linalg_tensorinv(A: Array, ind: int = 2) -> Any:
     """The inverse of a tensor as a map between its first `ind` dimensions and the rest."""
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
@@ -199,11 +199,11 @@ def linalg_tensorinv(A: Array, ind: int = 2) -> Any:  # noqa: N803
     rows=[rows.solve_ex],
     samples=["linalg.tensorsolve(eye(4).reshape(2,2,4), randn(2,2))"],
 )
-def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None = None) -> Any:  # noqa: N803
+def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None = None) -> Any:
     """X with tensordot(A, X, X.ndim) = B."""
     if dims is not None:
         moved = sorted(wrap_dim(d, A.ndim) for d in dims)
-        A = A.movedim(tuple(dims), tuple(range(A.ndim - len(moved), A.ndim)))  # noqa: N806
+        A = A.movedim(tuple(dims), tuple(range(A.ndim - len(moved), A.ndim)))
     shape = tuple(A.shape[B.ndim :])
     columns, total = prod(shape), prod(B.shape)
     if columns != total:
@@ -222,7 +222,7 @@ def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None = None) ->
     rows=[rows.cholesky_ex_row],
     samples=[f"linalg.cholesky({_POSITIVE})", f"linalg.cholesky({_POSITIVE}, upper=True)"],
 )
-def linalg_cholesky(A: Array, *, upper: bool = False) -> Any:  # noqa: N803
+def linalg_cholesky(A: Array, *, upper: bool = False) -> Any:
     """L with A = L @ L.mH, or its adjoint."""
     factor, info = rows.cholesky_ex_row(A, upper=upper)
     rows.refuse_failed("linalg.cholesky", _values(info), rows.CHOLESKY_FAILED)
@@ -235,7 +235,7 @@ def linalg_cholesky(A: Array, *, upper: bool = False) -> Any:  # noqa: N803
     rows=[rows.cholesky_ex_row],
     samples=[f"linalg.cholesky_ex({_POSITIVE})"],
 )
-def linalg_cholesky_ex(A: Array, *, upper: bool = False, check_errors: bool = False) -> Any:  # noqa: N803
+def linalg_cholesky_ex(A: Array, *, upper: bool = False, check_errors: bool = False) -> Any:
     """(L, info): as linalg.cholesky, reporting failures instead of raising."""
     return _CHOLESKY_EX(rows.cholesky_ex_row(A, upper=upper, check_errors=check_errors))
 
@@ -251,7 +251,7 @@ def linalg_cholesky_ex(A: Array, *, upper: bool = False, check_errors: bool = Fa
         "linalg.qr(randn(2,3), mode='complete')",
     ],
 )
-def linalg_qr(A: Array, mode: str = "reduced") -> Any:  # noqa: N803
+def linalg_qr(A: Array, mode: str = "reduced") -> Any:
     """(Q, R) with A = Q @ R."""
     return _QR(rows.qr_row(A, mode))
 
@@ -268,7 +268,7 @@ def qr(input: Array, some: bool = True) -> Any:
     rows=[rows.eigh_row],
     samples=[f"linalg.eigh({_SYMMETRIC})"],
 )
-def linalg_eigh(A: Array, UPLO: str = "L") -> Any:  # noqa: N803
+def linalg_eigh(A: Array, UPLO: str = "L") -> Any:
     """(eigenvalues, eigenvectors) of symmetric matrices, in ascending order; one triangle is read."""
     return _EIGH(rows.eigh_row(A, UPLO))
 
@@ -279,13 +279,13 @@ def linalg_eigh(A: Array, UPLO: str = "L") -> Any:  # noqa: N803
     rows=[rows.eigh_row],
     samples=[f"linalg.eigvalsh({_SYMMETRIC})"],
 )
-def linalg_eigvalsh(A: Array, UPLO: str = "L") -> Any:  # noqa: N803
+def linalg_eigvalsh(A: Array, UPLO: str = "L") -> Any:
     """The eigenvalues of symmetric matrices, ascending."""
     return rows.eigh_row(A, UPLO)[0]
 
 
 @function(name="linalg.eig", method=False, rows=[rows.eig_row], samples=[f"linalg.eig({_REGULAR})"])
-def linalg_eig(A: Array) -> Any:  # noqa: N803
+def linalg_eig(A: Array) -> Any:
     """(eigenvalues, eigenvectors), complex."""
     return _EIG(rows.eig_row(A))
 
@@ -296,7 +296,7 @@ def linalg_eig(A: Array) -> Any:  # noqa: N803
     rows=[rows.eig_row],
     samples=[f"linalg.eigvals({_REGULAR})"],
 )
-def linalg_eigvals(A: Array) -> Any:  # noqa: N803
+def linalg_eigvals(A: Array) -> Any:
     """The eigenvalues, complex."""
     return rows.eig_row(A)[0]
 
@@ -307,7 +307,7 @@ def linalg_eigvals(A: Array) -> Any:  # noqa: N803
     rows=[rows.svd_row],
     samples=["linalg.svd(randn(3,2), full_matrices=False)"],
 )
-def linalg_svd(A: Array, full_matrices: bool = True, *, driver: str | None = None) -> Any:  # noqa: N803
+def linalg_svd(A: Array, full_matrices: bool = True, *, driver: str | None = None) -> Any:
     """(U, S, Vh) with A = U @ diag(S) @ Vh."""
     if driver is not None:
         raise RuntimeError(
@@ -323,7 +323,7 @@ def linalg_svd(A: Array, full_matrices: bool = True, *, driver: str | None = Non
     rows=[rows.svd_row],
     samples=["linalg.svdvals(randn(3,2))"],
 )
-def linalg_svdvals(A: Array, *, driver: str | None = None) -> Any:  # noqa: N803
+def linalg_svdvals(A: Array, *, driver: str | None = None) -> Any:
     """The singular values, descending."""
     return rows.svd_row(A, False)[1]
 
@@ -358,7 +358,7 @@ def _as_tensor(limit: Any) -> Any:
     samples=["linalg.pinv(randn(3,2))", "linalg.pinv(randn(2,3))"],
 )
 def linalg_pinv(
-    A: Array,  # noqa: N803
+    A: Array,
     rcond: Any = None,
     hermitian: bool = False,
     *,
@@ -382,7 +382,7 @@ def pinverse(input: Array, rcond: float = 1e-15) -> Any:
     samples=["linalg.matrix_rank(randn(3,2))"],
 )
 def linalg_matrix_rank(
-    A: Array,  # noqa: N803
+    A: Array,
     tol: Any = None,
     hermitian: bool = False,
     *,
@@ -410,7 +410,7 @@ def linalg_lstsq(
     B: Array,
     rcond: float | None = None,
     *,
-    driver: str | None = None,  # noqa: N803
+    driver: str | None = None,
 ) -> Any:
     """(solution, residuals, rank, singular_values) of the least-squares problem A X = B."""
     return _LSTSQ(rows.lstsq_row(A, B, rcond, driver=driver))
@@ -491,7 +491,7 @@ def _singular_norm(a: Any, reduce: Any, pair: tuple[int, int], keepdim: bool) ->
     return out.unsqueeze(-1).permute(*np.argsort(order).tolist())
 
 
-def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:  # noqa: N803
+def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     rows.check_matrix("linalg.matrix_norm", _values(A))
     pair = _pair(dim, A.ndim)
     rows_check = _values(A)
@@ -532,7 +532,7 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:  # noqa: N80
     ],
 )
 def linalg_matrix_norm(
-    A: Array,  # noqa: N803
+    A: Array,
     ord: Any = "fro",
     dim: Any = (-2, -1),
     keepdim: bool = False,
@@ -554,7 +554,7 @@ def linalg_matrix_norm(
     ],
 )
 def linalg_norm(
-    A: Array,  # noqa: N803
+    A: Array,
     ord: Any = None,
     dim: Any = None,
     keepdim: bool = False,
@@ -562,7 +562,7 @@ def linalg_norm(
     dtype: Any = None,
 ) -> Any:
     """The norm of vectors or of matrices, by the number of dimensions."""
-    A = A if dtype is None else A.to(dtype)  # noqa: N806
+    A = A if dtype is None else A.to(dtype)
     dims = dim
     if isinstance(dim, int):
         dims = (dim,)
@@ -591,7 +591,7 @@ def _squeezed(x: Any) -> Any:
     return x.squeeze(-1)
 
 
-def _singular_condition(A: Any, p: Any) -> Any:  # noqa: N803
+def _singular_condition(A: Any, p: Any) -> Any:
     s = rows.svd_row(A, False)[1]
     largest, smallest = s[..., :1], s[..., -1:]
     if s.shape[-1]:
@@ -609,7 +609,7 @@ def _singular_condition(A: Any, p: Any) -> Any:  # noqa: N803
         f"linalg.cond({_REGULAR}, 1)",
     ],
 )
-def linalg_cond(A: Array, p: Any = None) -> Any:  # noqa: N803
+def linalg_cond(A: Array, p: Any = None) -> Any:
     """The condition number of matrices with respect to a norm."""
     rows.check_matrix("linalg.cond", _values(A))
     if A.array.size == 0 if isinstance(A, Tensor) else False:
@@ -630,7 +630,7 @@ def linalg_cond(A: Array, p: Any = None) -> Any:  # noqa: N803
 
 # -- LU -------------------------------------------------------------------------------------------
 @function(name="linalg.lu", method=False, rows=[rows.lu_row], samples=[f"linalg.lu({_REGULAR})"])
-def linalg_lu(A: Array, *, pivot: bool = True) -> Any:  # noqa: N803
+def linalg_lu(A: Array, *, pivot: bool = True) -> Any:
     """(P, L, U) with A = P @ L @ U."""
     return _LU(rows.lu_row(A, pivot=pivot))
 
@@ -641,7 +641,7 @@ def linalg_lu(A: Array, *, pivot: bool = True) -> Any:  # noqa: N803
     rows=[rows.lu_factor_ex_row],
     samples=[f"linalg.lu_factor({_REGULAR})"],
 )
-def linalg_lu_factor(A: Array, *, pivot: bool = True) -> Any:  # noqa: N803
+def linalg_lu_factor(A: Array, *, pivot: bool = True) -> Any:
     """(LU, pivots): both factors in one matrix."""
     lu, pivots, info = rows.lu_factor_ex_row(A, pivot=pivot)
     rows.refuse_failed("torch.linalg.lu_factor", _values(info), rows.LU_FAILED)
@@ -654,13 +654,13 @@ def linalg_lu_factor(A: Array, *, pivot: bool = True) -> Any:  # noqa: N803
     rows=[rows.lu_factor_ex_row],
     samples=[f"linalg.lu_factor_ex({_REGULAR})"],
 )
-def linalg_lu_factor_ex(A: Array, *, pivot: bool = True, check_errors: bool = False) -> Any:  # noqa: N803
+def linalg_lu_factor_ex(A: Array, *, pivot: bool = True, check_errors: bool = False) -> Any:
     """(LU, pivots, info): as linalg.lu_factor, reporting failures instead of raising."""
     return _LU_FACTOR_EX(rows.lu_factor_ex_row(A, pivot=pivot, check_errors=check_errors))
 
 
 @function(rows=[rows.lu_factor_ex_row], samples=[f"lu({_REGULAR})"])
-def lu(A: Array, pivot: bool = True, get_infos: bool = False) -> Any:  # noqa: N803
+def lu(A: Array, pivot: bool = True, get_infos: bool = False) -> Any:
     """(LU, pivots[, info]), see linalg.lu_factor."""
     packed, pivots, info = rows.lu_factor_ex_row(A, pivot=pivot)
     if get_infos:
@@ -675,8 +675,8 @@ def lu(A: Array, pivot: bool = True, get_infos: bool = False) -> Any:  # noqa: N
     samples=[f"lu_unpack(*linalg.lu_factor({_REGULAR}))"],
 )
 def lu_unpack(
-    LU_data: Array,  # noqa: N803
-    LU_pivots: Array,  # noqa: N803
+    LU_data: Array,
+    LU_pivots: Array,
     unpack_data: bool = True,
     unpack_pivots: bool = True,
 ) -> Any:
@@ -691,9 +691,9 @@ def lu_unpack(
     samples=[f"linalg.lu_solve(*linalg.lu_factor({_REGULAR}), randn(3,2))"],
 )
 def linalg_lu_solve(
-    LU: Array,  # noqa: N803
+    LU: Array,
     pivots: Array,
-    B: Array,  # noqa: N803
+    B: Array,
     *,
     left: bool = True,
     adjoint: bool = False,
@@ -706,7 +706,7 @@ def linalg_lu_solve(
     rows=[rows.lu_solve_row],
     samples=[f"lu_solve(randn(3,2), *linalg.lu_factor({_REGULAR}))"],
 )
-def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Any:  # noqa: N803
+def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Any:
     """X with A X = input, see linalg.lu_solve."""
     return rows.lu_solve_row(LU_data, LU_pivots, input)
 
@@ -717,7 +717,7 @@ def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Any:  # noqa: N8
     method=False,
     samples=["linalg.vander(randn(3))", "linalg.vander(randn(3), N=4)"],
 )
-def linalg_vander(x: Array, *, N: int | None = None) -> Any:  # noqa: N803
+def linalg_vander(x: Array, *, N: int | None = None) -> Any:
     """The matrix of powers of x, ascending."""
     if x.ndim == 0:
         raise RuntimeError("linalg.vander: The input tensor x must have at least 1 dimension.")
@@ -729,7 +729,7 @@ def linalg_vander(x: Array, *, N: int | None = None) -> Any:  # noqa: N803
 
 
 @function(method=False, samples=["vander(randn(3))", "vander(randn(3), N=2, increasing=True)"])
-def vander(x: Array, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803
+def vander(x: Array, N: int | None = None, increasing: bool = False) -> Any:
     """The matrix of powers of x, descending unless told otherwise."""
     if x.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")

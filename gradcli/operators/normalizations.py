@@ -179,9 +179,9 @@ def _group_norm(
     input: Array,
     weight: Array | None,
     bias: Array | None,
-    N: int,  # noqa: N803 - PyTorch's names
-    C: int,  # noqa: N803
-    HxW: int,  # noqa: N803
+    N: int,
+    C: int,
+    HxW: int,
     group: int,
     eps: float,
 ) -> tuple[Array, Array, Array]:
@@ -274,9 +274,9 @@ def native_group_norm(
     input: Array,
     weight: Array | None,
     bias: Array | None,
-    N: int,  # noqa: N803
-    C: int,  # noqa: N803
-    HxW: int,  # noqa: N803
+    N: int,
+    C: int,
+    HxW: int,
     group: int,
     eps: float,
 ) -> Any:

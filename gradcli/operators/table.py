@@ -95,12 +95,12 @@ class Function:
         if code is None:  # a class, such as the legacy constructors
             return frozenset()
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        wanted = {
+        named = {
             i: n
             for i, n in enumerate(names)
             if body.__annotations__.get(n) in ("Array", "Array | None")
         }
-        return frozenset(wanted) | frozenset(wanted.values())
+        return frozenset(named) | frozenset(named.values())
 
     def __repr__(self) -> str:
         return f"<function {self.name} of gradcli>"
@@ -201,7 +201,7 @@ def function(
     """
 
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
-        code = body.__code__  # type: ignore[attr-defined]
+        code = body.__code__
         target = body
         known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         if "dim" in known or "input" in known:
@@ -216,7 +216,7 @@ def function(
 
             target.__name__ = target.__qualname__ = body.__name__.rstrip("_")
             target.__doc__ = body.__doc__
-            target.__wrapped__ = body  # type: ignore[attr-defined]
+            target.__wrapped__ = body
             target.__module__ = body.__module__
         entry = Function(
             name or body.__name__.rstrip("_"),
@@ -358,8 +358,8 @@ def meaning(numpy_function: Any) -> Any:
     return NUMPY.get(numpy_function)
 
 
-_Methods.finder = staticmethod(find_method)  # type: ignore[assignment]
-_Methods.meaning = staticmethod(meaning)  # type: ignore[assignment]
+_Methods.finder = staticmethod(find_method)
+_Methods.meaning = staticmethod(meaning)
 
 
 def lift(number: Any) -> Tensor:

@@ -1,0 +1,692 @@
+"""Pooling: maxima, averages and power averages of windows, also of a given number of them."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gradcli.operators.convolution import several, windows
+from gradcli.operators.helpers import zeros_like
+from gradcli.operators.table import Array, Row, function, operator
+
+Sizes = tuple[int, ...]
+
+
+# -- sizes ----------------------------------------------------------------------------------------
+def _output_size(n: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> int:
+    span = n + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil_mode else 0)
+    out = span // s + 1
+    if ceil_mode and (out - 1) * s >= n + p:
+        out -= 1  # the last window would start outside
+    return out
+
+
+def _sizes(
+    shape: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
+) -> Sizes:
+    out = tuple(
+        _output_size(n, k, s, p, d, ceil_mode)
+        for n, k, s, p, d in zip(shape, kernel, stride, padding, dilation, strict=True)
+    )
+    if any(n < 1 for n in out):
+        inner, outer = "x".join(map(str, shape)), "x".join(map(str, out))
+        raise RuntimeError(
+            f"Given input size: ({inner}). Calculated output size: ({outer}). Output size is too small"
+        )
+    return out
+
+
+def _check_pool(name: str, n: int, x: Any, kernel: Sizes, stride: Sizes, padding: Sizes) -> None:
+    if x.ndim not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"{name}: Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch "
+            f"size for input, but got:{list(x.shape)}"
+        )
+    if any(s <= 0 for s in stride):
+        raise RuntimeError("stride should not be zero")
+    if any(p < 0 for p in padding):
+        raise RuntimeError(f"pad must be non-negative, but got pad: {min(padding)}")
+    if any(p > k // 2 for p, k in zip(padding, kernel, strict=True)):
+        at = next(i for i in range(n) if padding[i] > kernel[i] // 2)
+        raise RuntimeError(
+            "pad should be at most half of effective kernel size, but got pad="
+            f"{padding[at]}, kernel_size={kernel[at]} and dilation=1"
+        )
+
+
+def _widened(x: Array, out: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes,
+             value: Any) -> Array:
+    """The input with its padding, and with what windows over the edge need."""
+    n = len(kernel)
+    widths = [(0, 0)] * (x.ndim - n)
+    for size, o, k, s, p, d in zip(
+        x.shape[-n:], out, kernel, stride, padding, dilation, strict=True
+    ):
+        need = (o - 1) * s + d * (k - 1) + 1
+        widths.append((p, max(need - size - p, 0)))
+    if not any(w for pair in widths for w in pair):
+        return x
+    return np.pad(x, widths, constant_values=value)
+
+
+def _windows(x: Array, out: Sizes, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Array:
+    view = windows(x, kernel, stride, dilation)
+    n = len(kernel)
+    lead = view.ndim - 2 * n
+    return view[(slice(None),) * lead + tuple(slice(0, o) for o in out)]
+
+
+# -- maxima ---------------------------------------------------------------------------------------
+def _max_pool(
+    self: Array,
+    kernel_size: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> tuple[Array, Array]:
+    n = len(kernel_size)
+    steps = stride or kernel_size
+    shape = self.shape[-n:]
+    out = _sizes(shape, kernel_size, steps, padding, dilation, ceil_mode)
+    lowest = -np.inf if self.dtype.kind == "f" else np.iinfo(self.dtype).min
+    x = _widened(self, out, kernel_size, steps, padding, dilation, lowest)
+    view = _windows(x, out, kernel_size, steps, dilation)
+    flat = view.reshape(*view.shape[:-n], -1)
+    best = flat.argmax(-1)
+    values = np.take_along_axis(flat, best[..., None], -1)[..., 0]
+    offsets = np.unravel_index(best, kernel_size)
+    index = np.zeros(best.shape, np.int64)
+    for i, (offset, size) in enumerate(zip(offsets, shape, strict=True)):
+        starts = np.arange(out[i]) * steps[i] - padding[i]
+        starts = starts.reshape([-1 if j == i else 1 for j in range(n)])
+        index = index * size + starts + offset * dilation[i]
+    return values, index
+
+
+def _scattered(grad_output: Array, shape: Sizes, index: Array, n: int) -> Array:
+    """Gradients added where the maxima came from."""
+    lead = shape[:-n]
+    out = np.zeros((prod(lead), prod(shape[-n:])), grad_output.dtype)
+    rows = np.arange(out.shape[0])[:, None]
+    np.add.at(out, (rows, index.reshape(out.shape[0], -1)), grad_output.reshape(out.shape[0], -1))
+    return out.reshape(shape)
+
+
+def _gathered(g: Any, index: Any, n: int) -> Any:
+    """Elements picked where the maxima came from: the transpose of `_scattered`."""
+    shape = tuple(index.shape)
+    lead = shape[: len(shape) - n]
+    if isinstance(g, np.ndarray):
+        flat = g.reshape(*lead, -1)
+        return np.take_along_axis(flat, index.reshape(*lead, -1), -1).reshape(shape)
+    return g.reshape(*lead, -1).gather(-1, index.reshape(*lead, -1)).view(*shape)
+
+
+def _max_rows(n: int) -> Row:
+    def kernel_backward(
+        grad_output: Array,
+        self: Array,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        ceil_mode: bool,
+        indices: Array,
+    ) -> Array:
+        return _scattered(grad_output, self.shape, indices, n)
+
+    class backward:
+        grad_output = lambda g, indices: _gathered(g, indices, n)
+        self = lambda g, self: zeros_like(self)
+
+    class forward:
+        self = lambda g, self, kernel_size, stride, padding, dilation, ceil_mode, result1: (
+            backward_row(g, self, kernel_size, stride, padding, dilation, ceil_mode, result1)
+        )
+
+    node = f"MaxPool{n}DWithIndices"
+    forward.__name__ = f"max_pool{n}d_with_indices"
+    backward.__name__ = f"{forward.__name__}_backward"
+    backward_row: Row = operator(
+        kernel_backward,
+        f"{node}BackwardBackward0",
+        method=False,
+        samples=(),
+        public=n == 2,
+    )(backward)
+    backward_row.samples = ()
+    row: Row = operator(
+        _max_pool,
+        f"{node}Backward0",
+        outputs="result0 result1",
+        differentiable=1,
+        public=False,
+    )(forward)
+    return row
+
+
+_MAX = {n: _max_rows(n) for n in (2, 3)}
+
+
+def _pool_arguments(n: int, kernel_size: Any, stride: Any, padding: Any) -> tuple[Sizes, Sizes, Sizes]:
+    kernel = several(kernel_size, n)
+    steps = () if stride is None or stride == [] or stride == () else several(stride, n)
+    return kernel, steps, several(padding, n)
+
+
+def _max(
+    n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> tuple[Any, Any]:
+    kernel, steps, around = _pool_arguments(n, kernel_size, stride, padding)
+    _check_pool(f"max_pool{n}d", n, input, kernel, steps or kernel, around)
+    return _MAX[n](input, kernel, steps, around, several(dilation, n), bool(ceil_mode))
+
+
+def _enter_max(n: int) -> None:
+    def call(
+        input: Array,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        if n > 1:
+            out, index = _max(n, input, kernel_size, stride, padding, dilation, ceil_mode)
+            return (out, index) if return_indices else out
+        k, s, p, d = (
+            v if v is None else several(v, 1)[0] for v in (kernel_size, stride, padding, dilation)
+        )
+        _check_pool("max_pool1d", 1, input, (k,), (s or k,), (p,))
+        out, index = _MAX[2](
+            input.unsqueeze(-2), (1, k), (1, s or k), (0, p), (1, d), bool(ceil_mode)
+        )
+        out = out.squeeze(-2)
+        return (out, index.squeeze(-2)) if return_indices else out
+
+    def call_both(
+        input: Array,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Any:
+        return call(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+    size = ",".join(["4"] * n)
+    name = f"nn.functional.max_pool{n}d"
+    call.__doc__ = f"The largest element of each window of {n} dimension{'s' if n > 1 else ''}."
+    call_both.__doc__ = f"(maxima, their places) of each window: see {name}."
+    call.__name__ = call.__qualname__ = f"max_pool{n}d"
+    call_both.__name__ = call_both.__qualname__ = f"max_pool{n}d_with_indices"
+    row = [_MAX[max(n, 2)]]
+    function(
+        name=name,
+        aliases=f"max_pool{n}d",
+        method=False,
+        rows=row,
+        samples=[f"{name}(randn(2,3,{size}), 2)", f"{name}(randn(3,{size}), 2, stride=1, padding=1)"],
+    )(call)
+    function(
+        name=f"{name}_with_indices",
+        method=False,
+        rows=row,
+        samples=[f"{name}_with_indices(randn(2,3,{size}), 2)"],
+    )(call_both)
+
+
+for _n in (1, 2, 3):
+    _enter_max(_n)
+
+
+# -- averages -------------------------------------------------------------------------------------
+def _divisors(
+    shape: Sizes,
+    out: Sizes,
+    kernel: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    count_include_pad: bool,
+    divisor_override: Any,
+) -> Any:
+    """How many elements each window counts."""
+    if divisor_override:
+        return divisor_override
+    total: Any = 1
+    n = len(kernel)
+    for i, (size, o, k, s, p) in enumerate(
+        zip(shape, out, kernel, stride, padding, strict=True)
+    ):
+        start = np.arange(o) * s - p
+        end = np.minimum(start + k, size + p)
+        inside = np.minimum(end, size) - np.maximum(start, 0)
+        count = end - start if count_include_pad else inside
+        total = total * count.reshape([-1 if j == i else 1 for j in range(n)])
+    return total
+
+
+def _avg_pool(
+    self: Array,
+    kernel_size: Any,
+    stride: Any = (),
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: Any = None,
+) -> Array:
+    n = len(kernel_size)
+    steps, ones = stride or kernel_size, (1,) * n
+    shape = self.shape[-n:]
+    out = _sizes(shape, kernel_size, steps, padding, ones, ceil_mode)
+    x = _widened(self, out, kernel_size, steps, padding, ones, 0)
+    view = _windows(x, out, kernel_size, steps, ones)
+    total = view.sum(tuple(range(-n, 0)))
+    divisors = _divisors(
+        shape, out, kernel_size, steps, padding, count_include_pad, divisor_override
+    )
+    return (total / divisors).astype(self.dtype, copy=False)
+
+
+def _avg_pool_backward(
+    grad_output: Array,
+    self: Array,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: Any,
+) -> Array:
+    n = len(kernel_size)
+    steps = stride or kernel_size
+    shape, out = self.shape[-n:], grad_output.shape[-n:]
+    share = grad_output / _divisors(
+        shape, out, kernel_size, steps, padding, count_include_pad, divisor_override
+    )
+    whole = tuple(
+        max((o - 1) * s + k, size + 2 * p)
+        for size, o, k, s, p in zip(shape, out, kernel_size, steps, padding, strict=True)
+    )
+    result = np.zeros((*self.shape[:-n], *whole), grad_output.dtype)
+    for offset in product(*map(range, kernel_size)):
+        where = tuple(
+            slice(a, a + s * (o - 1) + 1, s)
+            for a, o, s in zip(offset, out, steps, strict=True)
+        )
+        result[(..., *where)] += share
+    inner = tuple(slice(p, p + size) for p, size in zip(padding, shape, strict=True))
+    return np.ascontiguousarray(result[(..., *inner)])
+
+
+def _avg_rows(n: int) -> Row:
+    class backward:
+        grad_output = lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: row(  # noqa: E501
+            g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        )
+        self = lambda g, self: zeros_like(self)
+
+    class forward:
+        self = lambda g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: backward_row(  # noqa: E501
+            g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        )
+
+    forward.__name__, backward.__name__ = f"avg_pool{n}d", f"avg_pool{n}d_backward"
+    node = f"AvgPool{n}D"
+    backward_row: Row = operator(_avg_pool_backward, f"{node}BackwardBackward0", public=False)(
+        backward
+    )
+    row: Row = operator(_avg_pool, f"{node}Backward0", kind="linear", public=False)(forward)
+    return row
+
+
+_AVG = {n: _avg_rows(n) for n in (2, 3)}
+
+
+def _avg(
+    n: int,
+    input: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: Any = None,
+) -> Any:
+    kernel, steps, around = _pool_arguments(n, kernel_size, stride, padding)
+    _check_pool(f"avg_pool{n}d", n, input, kernel, steps or kernel, around)
+    if divisor_override == 0:
+        raise RuntimeError("divisor must be not zero")
+    return _AVG[n](
+        input, kernel, steps, around, bool(ceil_mode), bool(count_include_pad), divisor_override
+    )
+
+
+@function(
+    name="nn.functional.avg_pool1d",
+    aliases="avg_pool1d",
+    method=False,
+    rows=[_AVG[2]],
+    samples=["nn.functional.avg_pool1d(randn(2,3,6), 2)"],
+)
+def avg_pool1d(
+    input: Array,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Any:
+    """The average of each window of one dimension."""
+    k, p = several(kernel_size, 1)[0], several(padding, 1)[0]
+    s = k if stride is None or stride == () else several(stride, 1)[0]
+    _check_pool("avg_pool1d", 1, input, (k,), (s,), (p,))
+    out = _AVG[2](
+        input.unsqueeze(-2), (1, k), (1, s), (0, p), bool(ceil_mode), bool(count_include_pad), None
+    )
+    return out.squeeze(-2)
+
+
+def _enter_avg(n: int) -> None:
+    def call(
+        input: Array,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Any:
+        return _avg(
+            n, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        )
+
+    size = ",".join(["4"] * n)
+    name = f"nn.functional.avg_pool{n}d"
+    call.__doc__ = f"The average of each window of {n} dimensions."
+    call.__name__ = call.__qualname__ = f"avg_pool{n}d"
+    function(
+        name=name, method=False, rows=[_AVG[n]], samples=[f"{name}(randn(2,3,{size}), 2)"]
+    )(call)
+
+
+for _n in (2, 3):
+    _enter_avg(_n)
+
+
+def _power_mean(input: Any, pooled: Any, norm_type: float, count: int) -> Any:
+    out = pooled(input.pow(norm_type))
+    return (out.sign() * out.abs().relu() * count) ** (1.0 / norm_type)
+
+
+def _enter_power(n: int) -> None:
+    def call(
+        input: Array,
+        norm_type: float,
+        kernel_size: Any,
+        stride: Any = None,
+        ceil_mode: bool = False,
+    ) -> Any:
+        kernel = several(kernel_size, n)
+
+        def pooled(x: Any) -> Any:
+            if n == 1:
+                return avg_pool1d(x, kernel_size, stride, 0, ceil_mode)
+            return _avg(n, x, kernel_size, stride, 0, ceil_mode, True)
+
+        return _power_mean(input, pooled, norm_type, prod(kernel))
+
+    size = ",".join(["4"] * n)
+    name = f"nn.functional.lp_pool{n}d"
+    call.__doc__ = f"The p-norm of each window of {n} dimension{'s' if n > 1 else ''}."
+    call.__name__ = call.__qualname__ = f"lp_pool{n}d"
+    function(
+        name=name, method=False, rows=[_AVG[max(n, 2)]], samples=[f"{name}(rand(2,3,{size}), 2, 2)"]
+    )(call)
+
+
+for _n in (1, 2, 3):
+    _enter_power(_n)
+
+
+# -- a given number of windows --------------------------------------------------------------------
+def _bounds(size: int, count: int) -> list[tuple[int, int]]:
+    return [(i * size // count, -((i + 1) * size // -count)) for i in range(count)]
+
+
+def _sharing(size: int, count: int, kind: Any) -> Any:
+    """The matrix that averages each of `count` stretches of a dimension."""
+    out = np.zeros((count, size), kind)
+    for i, (start, end) in enumerate(_bounds(size, count)):
+        out[i, start:end] = 1.0 / (end - start)
+    return out
+
+
+def _along(x: Array, matrix: Array, dim: int) -> Array:
+    return np.moveaxis(np.tensordot(x, matrix, ([dim], [1])), -1, dim)
+
+
+def _adaptive_avg(self: Array, output_size: Any) -> Array:
+    x = self
+    for i, count in enumerate(output_size):
+        dim = x.ndim - len(output_size) + i
+        x = _along(x, _sharing(x.shape[dim], count, self.dtype), dim)
+    return np.ascontiguousarray(x)
+
+
+def _adaptive_avg_back(grad_output: Array, self: Array, n: int) -> Array:
+    g = grad_output
+    for i in range(n):
+        dim = g.ndim - n + i
+        g = _along(g, _sharing(self.shape[dim], g.shape[dim], g.dtype).T, dim)
+    return np.ascontiguousarray(g)
+
+
+def _adaptive_avg_rows(n: int) -> Row:
+    def kernel_backward(grad_output: Array, self: Array) -> Array:
+        return _adaptive_avg_back(grad_output, self, n)
+
+    class backward:
+        grad_output = lambda g, grad_output: row(g, tuple(grad_output.shape[-n:]))
+        self = lambda g, self: zeros_like(self)
+
+    class forward:
+        self = lambda g, self: backward_row(g, self)
+
+    node = f"AdaptiveAvgPool{n}D"
+    forward.__name__ = f"_adaptive_avg_pool{n}d"
+    backward.__name__ = f"{forward.__name__}_backward"
+    backward_row: Row = operator(kernel_backward, f"{node}BackwardBackward0", public=False)(backward)
+    row: Row = operator(_adaptive_avg, f"{node}Backward0", kind="linear", public=False)(forward)
+    return row
+
+
+_ADAPTIVE_AVG = {n: _adaptive_avg_rows(n) for n in (2, 3)}
+
+
+def _wanted_sizes(output_size: Any, input: Any, n: int) -> Sizes:
+    given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
+    own = input.shape[-n:]
+    return tuple(int(own[i]) if v is None else int(v) for i, v in enumerate(given))
+
+
+def _check_adaptive(name: str, n: int, x: Any) -> None:
+    if x.ndim not in (n + 1, n + 2):
+        raise RuntimeError(
+            f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got {list(x.shape)}"
+        )
+
+
+def _adaptive_mean(n: int, input: Any, sizes: Sizes) -> Any:
+    _check_adaptive(f"adaptive_avg_pool{n}d", n, input)
+    if sizes == (1,) * n:
+        return input.mean(tuple(range(-1, -n - 1, -1)), True)
+    return _ADAPTIVE_AVG[n](input, sizes)
+
+
+def _places(start: Sizes, offsets: Any, shape: Sizes) -> Any:
+    index: Any = 0
+    for a, offset, size in zip(start, offsets, shape, strict=True):
+        index = index * size + a + offset
+    return index
+
+
+def _adaptive_max(self: Array, output_size: Any) -> tuple[Array, Array]:
+    n = len(output_size)
+    shape = self.shape[-n:]
+    lead = self.shape[:-n]
+    values = np.empty((*lead, *output_size), self.dtype)
+    index = np.empty(values.shape, np.int64)
+    bounds = [_bounds(size, count) for size, count in zip(shape, output_size, strict=True)]
+    for at in product(*map(range, output_size)):
+        ranges = [bounds[i][k] for i, k in enumerate(at)]
+        part = self[(..., *(slice(a, b) for a, b in ranges))]
+        sizes = part.shape[-n:]
+        flat = part.reshape(*lead, -1)
+        best = flat.argmax(-1)
+        values[(..., *at)] = np.take_along_axis(flat, best[..., None], -1)[..., 0]
+        offsets = np.unravel_index(best, sizes)
+        index[(..., *at)] = _places(tuple(a for a, _ in ranges), offsets, shape)
+    return values, index
+
+
+def _adaptive_max_rows(n: int) -> Row:
+    def kernel_backward(grad_output: Array, self: Array, indices: Array) -> Array:
+        return _scattered(grad_output, self.shape, indices, n)
+
+    class backward:
+        grad_output = lambda g, indices: _gathered(g, indices, n)
+        self = lambda g, self: zeros_like(self)
+
+    class forward:
+        self = lambda g, self, result1: backward_row(g, self, result1)
+
+    node = f"AdaptiveMaxPool{n}D"
+    forward.__name__ = f"adaptive_max_pool{n}d"
+    backward.__name__ = f"{forward.__name__}_backward"
+    backward_row: Row = operator(kernel_backward, f"{node}BackwardBackward0", public=False)(backward)
+    row: Row = operator(
+        _adaptive_max,
+        f"{node}Backward0",
+        outputs="result0 result1",
+        differentiable=1,
+        public=False,
+    )(forward)
+    return row
+
+
+_ADAPTIVE_MAX = {n: _adaptive_max_rows(n) for n in (2, 3)}
+
+
+def _enter_adaptive(n: int) -> None:
+    def average(input: Array, output_size: Any) -> Any:
+        if n > 1:
+            return _adaptive_mean(n, input, _wanted_sizes(output_size, input, n))
+        _check_adaptive("adaptive_avg_pool1d", 1, input)
+        (size,) = several(output_size, 1)
+        return _adaptive_mean(2, input.unsqueeze(-2), (1, size)).squeeze(-2)
+
+    def largest(input: Array, output_size: Any, return_indices: bool = False) -> Any:
+        _check_adaptive(f"adaptive_max_pool{n}d", n, input)
+        if n > 1:
+            out, index = _ADAPTIVE_MAX[n](input, _wanted_sizes(output_size, input, n))
+        else:
+            (size,) = several(output_size, 1)
+            out, index = _ADAPTIVE_MAX[2](input.unsqueeze(-2), (1, size))
+            out, index = out.squeeze(-2), index.squeeze(-2)
+        return (out, index) if return_indices else out
+
+    size = ",".join(["5"] * n)
+    wanted = "2" if n == 1 else f"({','.join(['3', *['2'] * (n - 1)])})"
+    for call, kind, word, row in (
+        (average, "avg", "average", _ADAPTIVE_AVG),
+        (largest, "max", "largest element", _ADAPTIVE_MAX),
+    ):
+        name = f"adaptive_{kind}_pool{n}d"
+        call.__doc__ = f"The {word} of each of a given number of windows."
+        call.__name__ = call.__qualname__ = name
+        full = f"nn.functional.{name}"
+        function(
+            name=full,
+            aliases=name if n == 1 else "",
+            method=False,
+            rows=[row[max(n, 2)]],
+            samples=[f"{full}(randn(2,3,{size}), {wanted})"],
+        )(call)
+
+
+for _n in (1, 2, 3):
+    _enter_adaptive(_n)
+
+
+# -- putting maxima back --------------------------------------------------------------------------
+def _unpool(self: Array, indices: Array, output_size: Any) -> Array:
+    n = len(output_size)
+    lead = self.shape[:-n]
+    flat = np.zeros((prod(lead), prod(output_size)), self.dtype)
+    places = indices.reshape(flat.shape[0], -1)
+    if places.size and (places.min() < 0 or places.max() >= flat.shape[1]):
+        wrong = int(places[(places < 0) | (places >= flat.shape[1])].flat[0])
+        raise RuntimeError(
+            f"Found an invalid max index: {wrong} (output volumes are of size "
+            f"{'x'.join(map(str, output_size))}"
+        )
+    flat[np.arange(flat.shape[0])[:, None], places] = self.reshape(flat.shape[0], -1)
+    return flat.reshape(*lead, *output_size)
+
+
+def _unpool_rows(n: int) -> Row:
+    class forward:
+        self = lambda g, indices: _gathered(g, indices, n)
+
+    forward.__name__ = f"max_unpool{n}d"
+    row: Row = operator(_unpool, f"MaxUnpool{n}DBackward0", public=False)(forward)
+    return row
+
+
+_UNPOOL = {n: _unpool_rows(n) for n in (2, 3)}
+
+
+def _enter_unpool(n: int) -> None:
+    def call(
+        input: Array,
+        indices: Array,
+        kernel_size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        output_size: Any = None,
+    ) -> Any:
+        kernel = several(kernel_size, n)
+        steps = kernel if stride is None else several(stride, n)
+        around = several(padding, n)
+        size = tuple(
+            (m - 1) * s - 2 * p + k
+            for m, s, p, k in zip(input.shape[-n:], steps, around, kernel, strict=True)
+        )
+        if output_size is not None:
+            size = tuple(output_size)[-n:]
+        if n > 1:
+            return _UNPOOL[n](input, indices, size)
+        out = _UNPOOL[2](input.unsqueeze(-1), indices.unsqueeze(-1), (*size, 1))
+        return out.squeeze(-1)
+
+    side = ",".join(["4"] * n)
+    name = f"nn.functional.max_unpool{n}d"
+    call.__doc__ = "Maxima put back where max_pool found them, zeros elsewhere."
+    call.__name__ = call.__qualname__ = f"max_unpool{n}d"
+    pooled = f"nn.functional.max_pool{n}d_with_indices(randn(2,3,{side}), 2)"
+    function(
+        name=name, method=False, rows=[_UNPOOL[max(n, 2)]], samples=[f"{name}(*{pooled}, 2)"]
+    )(call)
+
+
+for _n in (1, 2, 3):
+    _enter_unpool(_n)
+
+__all__ = ["avg_pool1d"]
