@@ -5,6 +5,7 @@ COMMANDS = {
     "eval": "Print the value of EXPR.",
     "grad": "Print the gradient of EXPR with respect to its variables.",
     "graph": "Show the backward graph of EXPR.",
+    "diff": "Print the derivative of EXPR as an expression.",
     "ops": "List every function, or show one.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }

@@ -70,6 +70,8 @@ def show(error: Exception, arguments: list[str], meta: Mapping[str, Any]) -> int
 
     `meta` is the context's: what the command line said of --json and --color before it went wrong.
     """
+    if sys.stderr is None:  # closed by the caller; click would write to standard output instead
+        return 2 if _as_report(error).usage else 1
     if os.environ.get(DEBUG_VARIABLE) and not isinstance(error, click.ClickException):
         import traceback
 
@@ -117,6 +119,10 @@ def _bold(text: str, colour: str) -> str:
 
 
 def _as_report(error: Exception) -> LanguageError:
+    if "gradcli.commands.load" in sys.modules:
+        from gradcli.commands.load import as_pythons
+
+        error = as_pythons(error)
     if isinstance(error, LanguageError):
         return error
     if isinstance(error, click.ClickException):

@@ -12,6 +12,7 @@ from gradcli.commands.errors import refused, usage
 
 if TYPE_CHECKING:
     from gradcli.commands.options import Request
+    from gradcli.language import Machine
     from gradcli.language.errors import LanguageError
 
 NO_GRAD_DTYPES = "Only Tensors of floating point and complex dtype can require gradients"
@@ -85,6 +86,17 @@ def evaluate(ctx: click.Context, request: Request) -> Evaluation:
     return run(request, variables, integers)
 
 
+def machine(ctx: click.Context, request: Request, *, max_steps: int | None = None) -> Machine:
+    """A machine that knows the values of the command line, to run programs on."""
+    from gradcli.language import Machine
+
+    set_up(ctx, request)
+    variables = {name: _read(request, name) for name in request.names}
+    for name, tensor in variables.items():
+        _require_grad(request, name, tensor)
+    return Machine({**request.loaded, **variables}, max_steps=max_steps)
+
+
 def run(request: Request, variables: dict[str, Any], integers: Iterable[str] = ()) -> Evaluation:
     """Run the program on these variables."""
     from gradcli import language
@@ -94,7 +106,15 @@ def run(request: Request, variables: dict[str, Any], integers: Iterable[str] = (
 
 
 def set_up(ctx: click.Context, request: Request) -> None:
-    """Set the default dtype (until the context closes) and the generator's seed."""
+    """Set the default dtype (until the context closes) and the generator's seed, once."""
+    prepare(ctx, request.dtype, request.manual_seed)
+
+
+def prepare(ctx: click.Context, dtype: str, manual_seed: int | None) -> None:
+    """The same before there is a request, for files that are loaded."""
+    if ctx.meta.setdefault("gradcli.prepared", False):
+        return
+    ctx.meta["gradcli.prepared"] = True
     import warnings
 
     import numpy as np
@@ -109,12 +129,12 @@ def set_up(ctx: click.Context, request: Request) -> None:
     warnings.filterwarnings("ignore", r"Using backward\(\) with create_graph=True")
     before = dtypes.get_default_dtype()
     ctx.call_on_close(lambda: dtypes.set_default_dtype(before))
-    dtypes.set_default_dtype(getattr(dtypes, request.dtype))
-    if request.manual_seed is not None:
+    dtypes.set_default_dtype(getattr(dtypes, dtype))
+    if manual_seed is not None:
         from gradcli.operators.table import resolve
 
         try:
-            resolve("manual_seed")(request.manual_seed)
+            resolve("manual_seed")(manual_seed)
         except ENGINE_ERRORS as error:
             raise usage(f"--manual-seed: {error}") from error
 
@@ -128,6 +148,8 @@ def read_value(text: str, option: str, dtype: Any = None) -> Any:
     from gradcli import language
     from gradcli.language.errors import LanguageError
 
+    if text.strip() == "-" and sys.stdin is None:
+        raise usage(f"{option}: there is no standard input", kind="file")
     try:
         return language.read_value(text, stdin=sys.stdin, dtype=dtype)
     except LanguageError as error:
@@ -176,59 +198,3 @@ def _is_tracked_leaf(value: Any) -> bool:
 
 def _article(noun: str) -> str:
     return f"an {noun}" if noun[:1] in "aeiou" else f"a {noun}"
-
-
-def load_files(paths: Iterable[str]) -> dict[str, Any]:
-    """Run Python files of the user's; the names that they leave."""
-    found: dict[str, Any] = {}
-    for path in paths:
-        found.update(_load_file(path))
-    return found
-
-
-def _load_file(path: str) -> dict[str, Any]:
-    import importlib.util
-    import os
-    from types import ModuleType
-
-    import gradcli
-
-    full = os.path.abspath(os.path.expanduser(path))
-    name = os.path.splitext(os.path.basename(full))[0]
-    if not os.path.isfile(full):
-        raise usage(f"--load: cannot read {path}: no such file", kind="file")
-    spec = importlib.util.spec_from_file_location(name, full)
-    if spec is None or spec.loader is None:
-        raise usage(f"--load: {path} is not a Python file", hint="its name must end in .py")
-    module = importlib.util.module_from_spec(spec)
-    module.__dict__["torch"] = gradcli
-    # `import torch` in the file means this library, for its classes are to be used with it.
-    before = sys.modules.get("torch")
-    sys.modules["torch"] = gradcli
-    try:
-        spec.loader.exec_module(module)
-    except SyntaxError as error:
-        raise usage(f"--load: {path}, line {error.lineno}: {error.msg}", kind="syntax") from error
-    except Exception as error:
-        raise _load_error(path, full, error) from error
-    finally:
-        if before is None:
-            del sys.modules["torch"]
-        else:
-            sys.modules["torch"] = before
-    return {
-        key: value
-        for key, value in module.__dict__.items()
-        if not key.startswith("_") and not isinstance(value, ModuleType)
-    }
-
-
-def _load_error(path: str, full: str, error: Exception) -> LanguageError:
-    """An exception of the user's file, with the last of its lines that was running."""
-    trace, line = error.__traceback__, None
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == full:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    words = f"{type(error).__name__}: {error}"
-    return refused(RuntimeError(f"--load: {path}, line {line}: {words}"))

@@ -14,6 +14,7 @@ from gradcli.commands.inspection import evaluate_watched, observed
 from gradcli.commands.options import (
     ExpressionCommand,
     Request,
+    Whole,
     assigned_names,
     expression_options,
     name_list,
@@ -29,7 +30,7 @@ from gradcli.commands.options import (
 @click.option(
     "--passes",
     metavar="N",
-    type=click.IntRange(1),
+    type=Whole(1),
     default=1,
     help="Backpropagate N times; gradients add up.",
 )

@@ -12,7 +12,7 @@ from gradcli.commands.backward import explained, seed_of
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, Evaluation
 from gradcli.commands.inspection import evaluate_watched, graph_of
-from gradcli.commands.options import ExpressionCommand, Request, expression_options
+from gradcli.commands.options import ExpressionCommand, Request, Whole, expression_options
 
 if TYPE_CHECKING:
     from gradcli.graphs.graph import Graph
@@ -42,7 +42,7 @@ SUFFIXES = {
 @click.option("--seed", "--gradient", metavar="VALUE", help="Seed gradient for --grads.")
 @click.option("--values", is_flag=True, help="Show the values of the forward pass.")
 @click.option("--edges", is_flag=True, help="Show the inputs that need no gradient too.")
-@click.option("--depth", metavar="N", type=click.IntRange(0), help="Only N levels.")
+@click.option("--depth", metavar="N", type=Whole(0), help="Only N levels.")
 @click.option(
     "--format",
     "form",

@@ -128,8 +128,17 @@ def split(args: Iterable[str], declared: dict[str, click.Option]) -> Split:
     return found
 
 
+class Whole(click.IntRange):
+    """A whole number; click would say "'x' is not a valid integer range"."""
+
+    name = "integer"
+
+
 class ExpressionCommand(click.Command):
     """A command whose options include one for each variable of its EXPR."""
+
+    operand = "EXPR"
+    may_be_empty = False
 
     def __init__(self, name: str | None, **attributes: Any) -> None:
         attributes.setdefault("options_metavar", "[OPTIONS] [--VARIABLE VALUE]...")
@@ -139,6 +148,18 @@ class ExpressionCommand(click.Command):
         """The declared parameters, then the variables' options once they are known."""
         return [*super().get_params(ctx), *ctx.meta.get("gradcli.variables", ())]
 
+    def source_text(self, found: Split, lenient: bool) -> str | None:
+        """The text of the expression; None if there is none."""
+        return _expression(found, lenient)
+
+    def is_variable(self, program: Program | None, name: str) -> bool:
+        """Whether a name that the language knows is a variable all the same."""
+        return False
+
+    def may_stay_open(self, ctx: click.Context, program: Program, name: str) -> bool:
+        """Whether the command can do without a value of this variable."""
+        return False
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Options as usual, then the expression's variables in a section of their own."""
         held = ctx.meta.pop("gradcli.variables", ())
@@ -146,7 +167,7 @@ class ExpressionCommand(click.Command):
         ctx.meta["gradcli.variables"] = held
         records = [option.get_help_record(ctx) for option in held]
         if records:
-            with formatter.section("Variables of EXPR"):
+            with formatter.section(f"Variables of {self.operand}"):
                 formatter.write_dl([record for record in records if record is not None])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -166,7 +187,7 @@ class ExpressionCommand(click.Command):
         lenient = ctx.resilient_parsing or not helps.isdisjoint(found.given)
         if found.missing is not None and not lenient:
             raise usage(f"{found.missing} needs a value", hint=f"write {found.missing} VALUE")
-        text = _expression(found, lenient)
+        text = self.source_text(found, lenient)
         program, names = _variables(text, lenient)
         bound = {name for name, _ in found.bindings} | {
             item.partition("=")[0] for item in _lets(found.options)
@@ -179,6 +200,7 @@ class ExpressionCommand(click.Command):
             or not known_by(program, name)
             # `seed*2`: the name of an option and of a function, and not called
             or (f"--{name}" in declared and not _is_called(program, name))
+            or (not lenient and self.is_variable(program, name))
         ]
         ctx.meta["gradcli.variables"] = _options_for(shown, declared)
         if lenient:
@@ -191,6 +213,8 @@ class ExpressionCommand(click.Command):
         _check_positionals(found, declared)
         if program is None:
             raise usage("no expression", hint=f"see {ctx.command_path} --help")
+        if not (program.source.strip() or self.may_be_empty):
+            raise usage("the expression is empty", hint=f"see {ctx.command_path} --help")
         for name, _ in found.bindings:
             if name not in names:
                 known = [*(f"--{n}" for n in shown), *declared]
@@ -240,7 +264,9 @@ def read_text(path: str) -> str:
         raise usage(f"cannot read {path}: {error.strerror}", kind="file") from None
     except UnicodeDecodeError as error:
         raise usage(
-            f"{path} is not UTF-8 text (byte {error.start})", kind="file", hint="save it as UTF-8"
+            f"{'standard input' if path == '-' else path} is not UTF-8 text (byte {error.start})",
+            kind="file",
+            hint="save it as UTF-8",
         ) from None
 
 
@@ -384,20 +410,23 @@ def _request(
         if name in texts:
             raise usage(f"variable {name} is bound twice", hint="leave out one of its values")
         texts[name], options[name] = text, f"--let {name}="
-    _check_standard_input(found, texts, options)
+    assert isinstance(ctx.command, ExpressionCommand)
+    _check_standard_input(found, texts, options, ctx.command.operand)
     loaded: dict[str, Any] = {}
     if paths := params.pop("load"):
-        from gradcli.commands.evaluation import load_files
+        from gradcli.commands.evaluation import prepare
+        from gradcli.commands.load import load_files
 
-        loaded = load_files(paths)
+        prepare(ctx, params["dtype"], params["manual_seed"])
+        loaded = load_files(ctx, paths)
         shown = [name for name in shown if name in texts or name not in loaded]
     for name in shown:
-        if name not in texts:
+        if name not in texts and not ctx.command.may_stay_open(ctx, program, name):
             raise _unbound(program, name, declared)
-    form = chosen_form(params.pop("as_json"), params.pop("as_plain"))
+    form = chosen_form(params.pop("as_json", False), params.pop("as_plain", False))
     colour = params.pop("color")
-    params.pop("expression")
-    params.pop("file")
+    params.pop("expression", None)
+    params.pop("file", None)
     return Request(
         program,
         texts=texts,
@@ -407,16 +436,18 @@ def _request(
         dtype=params.pop("dtype"),
         manual_seed=params.pop("manual_seed"),
         loaded=loaded,
-        style=Style.of(form, params.pop("precision"), colour),
+        style=Style.of(form, params.pop("precision", None), colour),
     )
 
 
-def _check_standard_input(found: Split, texts: dict[str, str], options: dict[str, str]) -> None:
+def _check_standard_input(
+    found: Split, texts: dict[str, str], options: dict[str, str], operand: str
+) -> None:
     readers = [options[name].rstrip("=") for name, text in texts.items() if text.strip() == "-"]
     if found.given.get("file") == "-":
         readers.insert(0, "-f")
     elif found.positionals[:1] == ["-"]:
-        readers.insert(0, "EXPR")
+        readers.insert(0, operand)
     if found.given.get("seed", "").strip() == "-":
         readers.append("--seed")
     if len(readers) > 1:
@@ -523,7 +554,7 @@ _STYLE_OPTIONS = (
     click.option(
         "--precision",
         metavar="N",
-        type=click.IntRange(1, 17),
+        type=Whole(1, 17),
         help="At most N significant digits.",
     ),
     click.option(
@@ -539,6 +570,15 @@ def style_options(function: F) -> F:
     """--json, --plain, --precision, --color."""
     for option in reversed(_STYLE_OPTIONS):
         function = option(function)
+    return function
+
+
+def program_options(function: F) -> F:
+    """The options of a command that takes a program and prints what that prints."""
+    chosen = ("let", "wrt", "no_grad", "dtype", "manual_seed", "load", "color")
+    for option in reversed((*_EXPRESSION_OPTIONS, *_STYLE_OPTIONS)):
+        if _name_of(option) in chosen:
+            function = option(function)
     return function
 
 

@@ -750,8 +750,8 @@ def grad(
     if is_grads_batched:
         return _batched(roots, wanted, given, retain, create_graph, allow_unused)
     seeds = _seeds(roots, given)
-    targets = _input_edges(wanted)
     edges = _root_edges(roots)
+    targets = _input_edges(wanted)
     captured = Captured(targets)
     only = _paths(edges, targets)
     plain = seeds if create_graph else [s.array for s in seeds]

@@ -516,12 +516,7 @@ def clamp(input: Array, min: Any = None, max: Any = None) -> Any:
 
 def _clamp_one(ufunc: Any, name: str, doc: str) -> Any:
     low = name == "clamp_min"
-
-    def number(self: Array, limit: Any) -> Array:
-        return ufunc(self, limit)
-
-    def tensors(self: Array, limit: Array) -> Array:
-        return ufunc(self, limit)
+    side = "min" if low else "max"
 
     def keep(g: Any, self: Any, limit: Any) -> Any:
         return where(self >= limit if low else self <= limit, g, 0)
@@ -529,11 +524,26 @@ def _clamp_one(ufunc: Any, name: str, doc: str) -> Any:
     def give(g: Any, self: Any, limit: Any) -> Any:
         return where(self < limit if low else self > limit, g, 0)
 
+    number: Any
+    tensors: Any
+    facts: dict[str, Any] = {"__module__": __name__}
+    if low:
+        number = lambda self, min: ufunc(self, min)
+        tensors = lambda self, min: ufunc(self, min)
+        facts["self"] = lambda g, self, min: keep(g, self, min)
+        limit_rule: Any = lambda g, self, min: give(g, self, min)
+    else:
+        number = lambda self, max: ufunc(self, max)
+        tensors = lambda self, max: ufunc(self, max)
+        facts["self"] = lambda g, self, max: keep(g, self, max)
+        limit_rule = lambda g, self, max: give(g, self, max)
+    number.__annotations__ = {"self": "Array"}
+    tensors.__annotations__ = {"self": "Array", side: "Array"}
     node = "ClampMinBackward" if low else "ClampMaxBackward"
-    facts = {"__module__": __name__, "self": lambda g, self, limit: keep(g, self, limit)}
     first = operator(number, f"{node}0", public=False, types="common")(type(name, (), facts))
-    facts["limit"] = lambda g, self, limit: give(g, self, limit)
-    second = operator(tensors, f"{node}1", public=False, types="common")(type(name, (), facts))
+    second = operator(tensors, f"{node}1", public=False, types="common")(
+        type(name, (), {**facts, side: limit_rule})
+    )
 
     def call(input: Array, limit: Any) -> Any:
         return (second if isinstance(limit, Tensor) else first)(input, limit)

@@ -282,7 +282,7 @@ def _attend(
         keep = np.tri(*scores.shape[-2:], dtype=bool)
         scores = np.where(keep, scores, -np.inf)
     if mask is not None:
-        scores = np.where(mask, scores, -np.inf) if mask.dtype.kind == "b" else scores + mask
+        scores = scores + mask
     return scores, factor
 
 
@@ -303,23 +303,32 @@ def _flash(
 
 
 def _flash_backward(
-    g: Any, query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool, scale: Any, mask: Any
-) -> tuple[Any, Any, Any]:
-    if not is_array(g):
-        return _flash_recorded(g, query, key, value, attn_mask, is_causal, scale, mask)
+    grad_out: Array,
+    query: Array,
+    key: Array,
+    value: Array,
+    is_causal: bool,
+    attn_mask: Array | None,
+    scale: float | None,
+) -> tuple[Array, Array, Array]:
     scores, factor = _attend(query, key, attn_mask, is_causal, scale)
     weights = _safe_softmax(scores, -1)
-    g_weights = g @ value.swapaxes(-1, -2)
+    g_weights = grad_out @ value.swapaxes(-1, -2)
     inner = _softmax_slope(g_weights, weights, -1) * query.dtype.type(factor)
-    return inner @ key, inner.swapaxes(-1, -2) @ query, weights.swapaxes(-1, -2) @ g
+    return inner @ key, inner.swapaxes(-1, -2) @ query, weights.swapaxes(-1, -2) @ grad_out
 
 
-def _flash_recorded(
-    g: Any, query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool, scale: Any, mask: Any
-) -> tuple[Any, Any, Any]:
-    raise RuntimeError(
-        "derivative for aten::_scaled_dot_product_flash_attention_for_cpu_backward is not implemented"
-    )
+@operator(
+    _flash_backward, "NotImplemented", outputs="grad_query grad_key grad_value", public=False
+)
+class _scaled_dot_product_flash_attention_for_cpu_backward:  # noqa: N801 - PyTorch's name
+    grad_out = lambda g: g
+    query = lambda g: g
+    key = lambda g: g
+    value = lambda g: g
+
+
+_flash_gradients = _scaled_dot_product_flash_attention_for_cpu_backward
 
 
 @operator(
@@ -330,8 +339,8 @@ def _flash_recorded(
     public=False,
 )
 class flash_attention:
-    query__key__value = lambda g, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask, scale, mask: _flash_backward(  # noqa: E501
-        g, query, key, value, attn_mask, is_causal, scale, mask
+    query__key__value = lambda g, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask, scale, mask: _flash_gradients(  # noqa: E501
+        g, query, key, value, is_causal, attn_mask, scale
     )
 
 
@@ -383,6 +392,8 @@ def scaled_dot_product_attention(
         groups = query.shape[-3] // key.shape[-3]
         key = key.repeat_interleave(groups, -3)
         value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
+    if attn_mask is not None and attn_mask.array.dtype.kind == "b":
+        attn_mask = wrap(np.where(attn_mask.array, 0, -np.inf).astype(query.array.dtype))
     if _uses_flash(query, key, value, attn_mask, dropout_p):
         return flash_attention(query, key, value, dropout_p, is_causal, attn_mask, scale)[0]
     return _composed_attention(query, key, value, attn_mask, dropout_p, is_causal, scale)
@@ -396,8 +407,6 @@ def _composed_attention(
     if is_causal:
         keep = np.tri(query.shape[-2], key.shape[-2], dtype=bool)
         mask = wrap(np.where(keep, 0, -np.inf).astype(kind))
-    elif mask is not None and mask.array.dtype.kind == "b":
-        mask = wrap(np.where(mask.array, 0, -np.inf).astype(kind))
     left = mul_scalar(query, root)
     right = mul_scalar(key.transpose(-2, -1), root)
     scores = matmul(left, right)

@@ -300,7 +300,7 @@ def _channel_shuffle(self: Array, groups: int) -> Array:
 class channel_shuffle:
     """Channels dealt out over groups."""
 
-    self = lambda g, self_sym_sizes, groups: channel_shuffle(g, self_sym_sizes[1] // groups)
+    self = lambda g, groups: channel_shuffle(g, g.shape[1] // groups)
 
 
 __all__ = ["constant_pad_nd", "pad"]

@@ -113,8 +113,8 @@ _LARGER = {  # modules that are part of a family
     **{"extrema": "reductions", "variances": "reductions", "norms": "reductions"},
     **{"softmax": "reductions", "scans": "reductions", "sorting": "statistics"},
     **{"differences": "statistics", "distances": "statistics"},
-    **{"activations": "nn", "normalizations": "nn", "pooling": "nn", "convolution": "nn",
-       "padding": "nn", "resampling": "nn", "attention": "nn", "dropout": "nn"},
+    **{"activations": "nn", "normalizations": "nn", "pooling": "nn", "convolution": "nn"},
+    **{"padding": "nn", "resampling": "nn", "dropout": "nn"},
 }
 
 
@@ -212,7 +212,13 @@ def function(
                         (_NUMPY_NAMES.get(k, k) if k not in known else k): v
                         for k, v in kwargs.items()
                     }
-                return body(*args, **kwargs)
+                try:
+                    return body(*args, **kwargs)
+                except TypeError as error:
+                    trace = error.__traceback__
+                    if trace is None or trace.tb_next is not None:
+                        raise
+                    raise _call_error(body, args, kwargs, error) from None
 
             target.__name__ = target.__qualname__ = body.__name__.rstrip("_")
             target.__doc__ = body.__doc__
@@ -234,6 +240,19 @@ def function(
         return target
 
     return decorate
+
+
+def _call_error(body: Any, args: Any, kwargs: Any, error: TypeError) -> TypeError:
+    """Python's refusal of a call in PyTorch's words, where it is about missing arguments."""
+    code = body.__code__
+    names = code.co_varnames[: code.co_argcount]
+    required = names[: len(names) - len(body.__defaults__ or ())]
+    missing = [n for n in required[len(args) :] if n not in kwargs]
+    name = body.__name__.rstrip("_")
+    if missing and len(args) <= len(names):
+        listed = ", ".join(f'"{n}"' for n in missing)
+        return TypeError(f"{name}() missing {len(missing)} required positional arguments: {listed}")
+    return TypeError(str(error).replace(f"{body.__name__}()", f"{name}()"))
 
 
 def tensor_property(name: str, get: Callable[[Any], Any]) -> None:

@@ -1,0 +1,153 @@
+"""Shapes for variables that were given none: scalars if the program runs on them, else the least that does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from gradcli.calculus.derivative import traced_run
+from gradcli.language.errors import LanguageError
+from gradcli.language.program import Program
+
+Shape = tuple[int, ...]
+
+SIZE = 3  # of every dimension while ranks are tried
+MOST_RANKS = 3
+MOST_TRIES = 400
+
+
+def sample(shape: Shape, number: int = 0) -> Any:
+    """Generic values of a shape: positive, different from each other, square matrices well conditioned."""
+    values = np.random.default_rng(number + 1).uniform(0.5, 1.5, shape)
+    if len(shape) == 2 and shape[0] == shape[1]:
+        values = (values + values.T) / 4 + np.eye(shape[0]) * (1 + shape[0] / 2)
+    return np.asarray(values)
+
+
+def guess_shapes(
+    program: Program,
+    arrays: Mapping[str, Any],
+    declared: Mapping[str, Shape],
+    free: Sequence[str],
+    names: Mapping[str, Any],
+) -> dict[str, Shape]:
+    """Shapes of the free variables.
+
+    Ranks are tried from the smallest on (capital letters as matrices first where scalars do not do);
+    then dimensions that need not be equal are made different. Scalars where nothing helps: the program
+    then says what is wrong.
+    """
+    scalars: dict[str, Shape] = dict.fromkeys(free, ())
+    if not free:
+        return {}
+
+    def outcome(shapes: Mapping[str, Shape]) -> Shape | None:
+        made = {n: sample(s, k) for k, (n, s) in enumerate({**declared, **shapes}.items())}
+        try:
+            with np.errstate(all="ignore"):
+                value, _, _ = traced_run(program, {**arrays, **made}, True, names)
+        except LanguageError:
+            return None
+        return tuple(value.value.shape)
+
+    def runs(shapes: Mapping[str, Shape]) -> bool:
+        return outcome(shapes) is not None
+
+    if runs(scalars):
+        return scalars
+    sizes = sorted({n for a in arrays.values() for n in a.shape} | {SIZE} | {
+        n for s in declared.values() for n in s
+    }) if arrays or declared else [SIZE]
+    for tried, ranks in enumerate(_ranks(free)):
+        if tried >= MOST_TRIES:
+            break
+        for size in sizes if len(sizes) < 4 else [SIZE]:
+            shapes = {n: (size,) * r for n, r in zip(free, ranks, strict=True)}
+            if runs(shapes):
+                return _loosened(_with_vectors(shapes, size, outcome), runs)
+    given = {**{n: a.shape for n, a in arrays.items()}, **declared}
+    found = _fitted(free, given, runs)
+    return scalars if found is None else found
+
+
+def _with_vectors(shapes: dict[str, Shape], size: int, outcome: Any) -> dict[str, Shape]:
+    """The shapes with scalars made vectors that only fit at their size: the y of `X@w - y`."""
+    result = outcome(shapes)
+    for name, shape in list(shapes.items()):
+        if shape or (len(name) == 1 and name not in _VECTORS):
+            continue
+        if outcome({**shapes, name: (size,)}) != result:
+            continue
+        if outcome({**shapes, name: (size + 1,)}) is None:
+            shapes = {**shapes, name: (size,)}
+    return shapes
+
+
+_VECTORS = frozenset("bfghuvwxyz")
+
+
+def _ranks(free: Sequence[str]) -> list[tuple[int, ...]]:
+    """Ranks in the order in which they are likely."""
+    likely = [(2, 1, 0) if n[:1].isupper() else (0, 1, 2) for n in free]
+    places = [{r: i for i, r in enumerate(order)} for order in likely]
+    if len(free) > 6:
+        return [tuple(order[0] for order in likely), (1,) * len(free), (2,) * len(free)]
+    every = product(*likely)
+    return sorted(
+        every, key=lambda ranks: sum(p[r] for p, r in zip(places, ranks, strict=True))
+    )
+
+
+def _fitted(free: Sequence[str], given: Mapping[str, Shape], runs: Any) -> dict[str, Shape] | None:
+    """Shapes put together from the sizes of the variables that have some."""
+    sizes = sorted({n for s in given.values() for n in s})
+    if len(free) > 2 or len(sizes) > 4 or not sizes:
+        return None
+    choices: list[Shape] = [(n,) for n in sizes] + list(product(sizes, repeat=2))
+    for shapes in product(choices, repeat=len(free)):
+        found = dict(zip(free, shapes, strict=True))
+        if runs(found):
+            return found
+    return None
+
+
+def _loosened(shapes: dict[str, Shape], runs: Any) -> dict[str, Shape]:
+    """The shapes with dimensions that need not be equal made different."""
+    axes = [(n, i) for n, s in shapes.items() for i in range(len(s))]
+    current = {n: list(s) for n, s in shapes.items()}
+    left = list(axes)
+    size = SIZE
+    while left:
+        first, *others = left
+        size += 1
+        group = _group(first, others, current, size, runs)
+        if group is None:
+            left = others
+            size -= 1
+            continue
+        if len(group) == len(axes):
+            return shapes  # all equal: nothing is won by another size
+        for n, i in group:
+            current[n][i] = size
+        left = [a for a in others if a not in group]
+    return {n: tuple(s) for n, s in current.items()}
+
+
+def _group(first: Any, others: list[Any], current: Any, size: int, runs: Any) -> list[Any] | None:
+    """The axes that have to change together with the first; None if it cannot change."""
+    pairs = [[first, o] for o in others]
+    triples = [[first, a, b] for i, a in enumerate(others) for b in others[i + 1 :]]
+    everything = [[first, *others]] if len(others) > 2 else []
+    for group in [[first], *pairs, *triples, *everything]:
+        trial = {n: list(s) for n, s in current.items()}
+        for n, i in group:
+            trial[n][i] = size
+        if runs({n: tuple(s) for n, s in trial.items()}):
+            return group
+    return None
+
+
+__all__ = ["guess_shapes", "sample"]

@@ -1,0 +1,162 @@
+"""Commands whose variables need no values: shapes come from --shape, or from what the program can run on."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gradcli.commands.errors import usage
+from gradcli.commands.options import ExpressionCommand, Request
+
+if TYPE_CHECKING:
+    from gradcli.language.program import Program
+
+OPEN = "gradcli.open"
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class OpenCommand(ExpressionCommand):
+    """An expression's command that can do without the variables' values."""
+
+    def is_variable(self, program: Program | None, name: str) -> bool:
+        """A function's name that is never called is a variable: `std**2`."""
+        from gradcli.language.checks import is_only_called
+        from gradcli.language.names import meaning
+        from gradcli.operators.table import Function
+
+        return (
+            program is not None
+            and isinstance(meaning(name), Function)
+            and not is_only_called(program, name)
+        )
+
+    def may_stay_open(self, ctx: click.Context, program: Program, name: str) -> bool:
+        """Every variable may; what is only called is a function that nobody knows."""
+        from gradcli.language.checks import is_only_called
+
+        if is_only_called(program, name):
+            return False
+        ctx.meta.setdefault(OPEN, []).append(name)
+        return True
+
+
+def shape_option(function: F) -> F:
+    """--shape."""
+    return click.option(
+        "--shape",
+        "shapes",
+        metavar="x=3,4",
+        multiple=True,
+        help="Shape of a variable without a value; scalars where nothing is said.",
+    )(function)
+
+
+class Point:
+    """The variables of a program: those with values, and those that only have a shape.
+
+    arrays: a value for each, made up where none was given. given: the names with values of their own.
+    guessed: the shapes that nobody gave and that are no scalars.
+    """
+
+    __slots__ = ("arrays", "given", "guessed", "tensors")
+
+    def __init__(
+        self,
+        arrays: dict[str, Any],
+        tensors: dict[str, Any],
+        guessed: dict[str, tuple[int, ...]],
+    ) -> None:
+        self.arrays, self.tensors, self.guessed = arrays, tensors, guessed
+        self.given = list(tensors)
+
+
+def point(ctx: click.Context, request: Request, shapes: Iterable[str]) -> Point:
+    """The values of the command line, and made-up ones for the variables that have none."""
+    from gradcli.calculus.shapes import guess_shapes, sample
+    from gradcli.commands.evaluation import read_value, set_up
+
+    set_up(ctx, request)
+    tensors = {}
+    for name in request.names:
+        value = read_value(request.texts[name], request.options[name].rstrip("="))
+        tensors[name] = value.detach() if value.requires_grad else value
+    open_names = [n for n in ctx.meta.get(OPEN, []) if n not in tensors]
+    declared = _shapes(shapes, open_names, tensors)
+    free = [n for n in open_names if n not in declared]
+    arrays = {n: t.array for n, t in tensors.items()}
+    guessed = guess_shapes(request.program, arrays, declared, free, request.loaded)
+    found = {**declared, **guessed}
+    dtype = _default_dtype()
+    arrays |= {n: sample(found[n], k).astype(dtype)[()] for k, n in enumerate(open_names)}
+    order = [n for n in _in_order(request.program) if n in arrays]
+    arrays = {n: arrays[n] for n in [*order, *(n for n in arrays if n not in order)]}
+    return Point(arrays, tensors, {n: s for n, s in guessed.items() if s})
+
+
+def _default_dtype() -> Any:
+    from gradcli.engine import dtypes
+
+    return dtypes.get_default_dtype().dtype
+
+
+def _in_order(program: Program) -> list[str]:
+    from gradcli.language.checks import free_names
+
+    return free_names(program)
+
+
+def _shapes(
+    texts: Iterable[str], names: list[str], tensors: dict[str, Any]
+) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    for text in texts:
+        name, equals, sizes = text.partition("=")
+        name = name.strip()
+        if not equals or not re.fullmatch(r"[\s()\[\]\d,x]*", sizes):
+            raise usage(f"--shape wants NAME=SIZES, not {text!r}", hint="as in --shape x=3,4")
+        if name in tensors:
+            raise usage(f"--shape: {name} has a value, which has a shape", hint="leave out one")
+        if name not in names:
+            known = ", ".join(names) if names else "none"
+            raise usage(f"--shape: {name!r} is no variable (there are: {known})", kind="name")
+        found[name] = tuple(int(n) for n in re.findall(r"\d+", sizes))
+    return found
+
+
+def wanted_names(request: Request, point: Point) -> list[str]:
+    """The variables to differentiate by: --wrt, or all of a floating dtype but --no-grad."""
+    from gradcli.commands.evaluation import cannot_require_grad
+
+    able = [n for n, a in point.arrays.items() if a.dtype.kind in "fc"]
+    for name in request.wrt or ():
+        if name not in able:
+            raise cannot_require_grad(request, name, point.tensors[name])
+    wanted = request.wrt if request.wrt is not None else able
+    found = [n for n in wanted if n not in request.no_grad]
+    if not found:
+        raise usage(
+            "nothing to differentiate with respect to",
+            hint="the expression has no variables" if not point.arrays else "see --wrt, --no-grad",
+        )
+    return found
+
+
+def note(text: str) -> None:
+    """A remark, on standard error."""
+    click.echo(f"gradcli: note: {text}", file=sys.stderr)
+
+
+def note_guesses(point: Point) -> None:
+    """Say which shapes were worked out, for nobody gave them."""
+    if point.guessed:
+        said = ", ".join(f"{n} of shape {_sizes(s)}" for n, s in point.guessed.items())
+        first = next(iter(point.guessed))
+        note(f"shapes worked out: {said}; say others with --shape {first}=… or --{first} VALUE")
+
+
+def _sizes(shape: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"

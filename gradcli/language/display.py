@@ -1,0 +1,38 @@
+"""How a notebook displays a value: its representation, long sequences an item a line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+WIDTH = 79
+
+
+def pretty(value: Any, indent: int = 0) -> str:
+    """The text that a notebook shows for a value; its first line begins at column `indent`."""
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return _sequence(value, indent)
+    if kind is str:
+        return repr(value)
+    return _shown(value).replace("\n", "\n" + " " * indent)
+
+
+def _shown(value: Any) -> str:
+    from gradcli.engine.node import Node
+
+    if isinstance(value, Node):  # an object without a representation of its own
+        kind = type(value)
+        prefix = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+        return f"<{prefix}{kind.__name__} at {id(value):#x}>"
+    return repr(value)
+
+
+def _sequence(items: Any, indent: int) -> str:
+    opening, closing = "[]" if type(items) is list else "()"
+    shown = [pretty(item, indent + 1) for item in items]
+    tail = "," if closing == ")" and len(items) == 1 else ""
+    line = f"{opening}{', '.join(shown)}{tail}{closing}"
+    if "\n" not in line and indent + len(line) <= WIDTH:
+        return line
+    separator = ",\n" + " " * (indent + 1)
+    return f"{opening}{separator.join(shown)}{tail}{closing}"

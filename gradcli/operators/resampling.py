@@ -1,0 +1,447 @@
+"""Images in other sizes (`interpolate`) and at other places (`grid_sample`)."""
+
+from __future__ import annotations
+
+from math import floor
+from typing import Any
+
+import numpy as np
+
+from gradcli.operators.table import Array, Row, function, operator, resolve
+
+Sizes = tuple[int, ...]
+
+
+# -- one dimension as a matrix --------------------------------------------------------------------
+def _step(size: int, wanted: int, align: bool, scale: float | None) -> float:
+    """How far apart in the input neighbouring outputs are."""
+    if align:
+        return (size - 1) / (wanted - 1) if wanted > 1 else 0.0
+    return 1.0 / scale if scale is not None and scale > 0 else size / wanted
+
+
+def _nearest(size: int, wanted: int, scale: float | None, exact: bool) -> Any:
+    step = np.float32(_step(size, wanted, False, scale))
+    at = np.arange(wanted, dtype=np.float32)
+    at = np.floor((at + np.float32(0.5)) * step if exact else at * step)
+    return np.minimum(at.astype(np.int64), size - 1)
+
+
+def _positions(size: int, wanted: int, align: bool, scale: float | None, cubic: bool) -> Any:
+    step = _step(size, wanted, align, scale)
+    at = np.arange(wanted, dtype=np.float64)
+    if align:
+        return at * step
+    at = (at + 0.5) * step - 0.5
+    return at if cubic else np.maximum(at, 0)
+
+
+def cubic_weights(t: Any, a: float = -0.75) -> list[Any]:
+    """The weights of the four neighbours of a place t between the middle two."""
+
+    def near(x: Any) -> Any:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x: Any) -> Any:
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+def _matrix(mode: str, size: int, wanted: int, align: bool, scale: float | None) -> Any:
+    """The linear map of one dimension, (wanted, size)."""
+    out = np.zeros((wanted, size))
+    rows = np.arange(wanted)
+    if mode in ("nearest", "nearest-exact"):
+        out[rows, _nearest(size, wanted, scale, mode == "nearest-exact")] = 1
+    elif mode == "linear":
+        at = _positions(size, wanted, align, scale, False)
+        first = np.minimum(at.astype(np.int64), size - 1)
+        second = np.minimum(first + 1, size - 1)
+        weight = np.clip(at - first, 0, 1)
+        np.add.at(out, (rows, first), 1 - weight)
+        np.add.at(out, (rows, second), weight)
+    elif mode == "cubic":
+        at = _positions(size, wanted, align, scale, True)
+        first = np.floor(at)
+        for k, weight in enumerate(cubic_weights(at - first)):
+            place = np.clip(first.astype(np.int64) + k - 1, 0, size - 1)
+            np.add.at(out, (rows, place), weight)
+    else:
+        _smooth(out, mode, _step(size, wanted, align, scale))
+    return out
+
+
+def _smooth(out: Any, mode: str, step: float) -> None:
+    """Weights of a filter as wide as the distance of outputs: antialiasing."""
+    wanted, size = out.shape
+    reach = 1.0 if mode == "linear-aa" else 2.0
+    support, shrink = (reach * step, 1 / step) if step >= 1 else (reach, 1.0)
+    for i in range(wanted):
+        center = step * (i + 0.5)
+        start = max(int(center - support + 0.5), 0)
+        stop = min(int(center + support + 0.5), size)
+        x = np.abs((np.arange(start, stop) - center + 0.5) * shrink)
+        if mode == "linear-aa":
+            weights = np.maximum(1 - x, 0)
+        else:
+            a = -0.5
+            near = ((a + 2) * x - (a + 3)) * x * x + 1
+            far = (((x - 5) * x + 8) * x - 4) * a
+            weights = np.where(x < 1, near, np.where(x < 2, far, 0))
+        out[i, start:stop] = weights / weights.sum()
+
+
+def _apply(x: Array, matrices: list[Any]) -> Array:
+    n = len(matrices)
+    kind = x.dtype
+    for i, matrix in enumerate(matrices):
+        dim = x.ndim - n + i
+        x = np.moveaxis(np.tensordot(x, matrix.astype(kind), ([dim], [1])), -1, dim)
+    return np.ascontiguousarray(x)
+
+
+def _maps(mode: str, sizes: Sizes, wanted: Sizes, align: bool, scales: Any) -> list[Any]:
+    return [
+        _matrix(mode, m, n, align, s) for m, n, s in zip(sizes, wanted, scales, strict=True)
+    ]
+
+
+# -- rows -----------------------------------------------------------------------------------------
+def _resized(self: Any, mode: str, wanted: Sizes, align: bool, scales: Any) -> Any:
+    sizes = self.shape[-len(wanted) :]
+    if min(wanted) <= 0 or min(sizes) <= 0:
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input ({_times(sizes)}) "
+            f"output ({_times(wanted)})"
+        )
+    return _apply(self, _maps(mode, sizes, wanted, align, scales))
+
+
+def _times(sizes: Any) -> str:
+    names = ("D", "H", "W")[-len(sizes) :]
+    return ", ".join(f"{name}: {n}" for name, n in zip(names, sizes, strict=True))
+
+
+def _returned(g: Any, mode: str, shape: Sizes, wanted: Sizes, align: bool, scales: Any) -> Any:
+    maps = _maps(mode, shape[-len(wanted) :], wanted, align, scales)
+    return _apply(g, [m.T for m in maps])
+
+
+def _plain_rows(mode: str, node: str, n: int) -> Row:
+    """The rows of a mode without `align_corners`, and of its transpose."""
+    kernel: Any
+    back: Any
+    rule: Any
+    again: Any
+    if n == 1:
+
+        def kernel(self: Array, output_size: Any, scales: Any = None) -> Array:
+            return _resized(self, mode, output_size, False, (scales,))
+
+        def back(grad_output: Array, output_size: Any, input_size: Any, scales: Any) -> Array:
+            return _returned(grad_output, mode, input_size, output_size, False, (scales,))
+
+        rule = lambda g, output_size, self_sym_sizes, scales: second(
+            g, output_size, self_sym_sizes, scales
+        )
+        again = lambda g, output_size, scales: first(g, output_size, scales)
+    elif n == 2:
+
+        def kernel(self: Array, output_size: Any, scales_h: Any = None, scales_w: Any = None) -> Array:
+            return _resized(self, mode, output_size, False, (scales_h, scales_w))
+
+        def back(
+            grad_output: Array, output_size: Any, input_size: Any, scales_h: Any, scales_w: Any
+        ) -> Array:
+            scales = (scales_h, scales_w)
+            return _returned(grad_output, mode, input_size, output_size, False, scales)
+
+        rule = lambda g, output_size, self_sym_sizes, scales_h, scales_w: second(
+            g, output_size, self_sym_sizes, scales_h, scales_w
+        )
+        again = lambda g, output_size, scales_h, scales_w: first(
+            g, output_size, scales_h, scales_w
+        )
+    else:
+
+        def kernel(
+            self: Array,
+            output_size: Any,
+            scales_d: Any = None,
+            scales_h: Any = None,
+            scales_w: Any = None,
+        ) -> Array:
+            return _resized(self, mode, output_size, False, (scales_d, scales_h, scales_w))
+
+        def back(
+            grad_output: Array,
+            output_size: Any,
+            input_size: Any,
+            scales_d: Any,
+            scales_h: Any,
+            scales_w: Any,
+        ) -> Array:
+            scales = (scales_d, scales_h, scales_w)
+            return _returned(grad_output, mode, input_size, output_size, False, scales)
+
+        rule = lambda g, output_size, self_sym_sizes, scales_d, scales_h, scales_w: second(
+            g, output_size, self_sym_sizes, scales_d, scales_h, scales_w
+        )
+        again = lambda g, output_size, scales_d, scales_h, scales_w: first(
+            g, output_size, scales_d, scales_h, scales_w
+        )
+    first, second = _pair(node, kernel, back, rule, again)
+    return first
+
+
+def _pair(node: str, kernel: Any, back: Any, rule: Any, again: Any) -> tuple[Row, Row]:
+    space = {"__module__": __name__}
+    second: Row = operator(back, f"{node}BackwardBackward0", kind="linear", public=False)(
+        type(f"{node}_backward", (), {**space, "grad_output": again})
+    )
+    first: Row = operator(kernel, f"{node}Backward0", kind="linear", public=False)(
+        type(node, (), {**space, "self": rule})
+    )
+    return first, second
+
+
+def _aligned_rows(mode: str, node: str, n: int) -> Row:
+    """The rows of a mode with `align_corners`, and of its transpose."""
+    kernel: Any
+    back: Any
+    rule: Any
+    again: Any
+    if n == 1:
+
+        def kernel(self: Array, output_size: Any, align_corners: bool, scales: Any = None) -> Array:
+            return _resized(self, mode, output_size, align_corners, (scales,))
+
+        def back(
+            grad_output: Array,
+            output_size: Any,
+            input_size: Any,
+            align_corners: bool,
+            scales: Any,
+        ) -> Array:
+            return _returned(grad_output, mode, input_size, output_size, align_corners, (scales,))
+
+        rule = lambda g, output_size, self_sym_sizes, align_corners, scales: second(
+            g, output_size, self_sym_sizes, align_corners, scales
+        )
+        again = lambda g, output_size, align_corners, scales: first(
+            g, output_size, align_corners, scales
+        )
+    elif n == 2:
+
+        def kernel(
+            self: Array,
+            output_size: Any,
+            align_corners: bool,
+            scales_h: Any = None,
+            scales_w: Any = None,
+        ) -> Array:
+            return _resized(self, mode, output_size, align_corners, (scales_h, scales_w))
+
+        def back(
+            grad_output: Array,
+            output_size: Any,
+            input_size: Any,
+            align_corners: bool,
+            scales_h: Any,
+            scales_w: Any,
+        ) -> Array:
+            scales = (scales_h, scales_w)
+            return _returned(grad_output, mode, input_size, output_size, align_corners, scales)
+
+        rule = lambda g, output_size, self_sym_sizes, align_corners, scales_h, scales_w: second(
+            g, output_size, self_sym_sizes, align_corners, scales_h, scales_w
+        )
+        again = lambda g, output_size, align_corners, scales_h, scales_w: first(
+            g, output_size, align_corners, scales_h, scales_w
+        )
+    else:
+
+        def kernel(
+            self: Array,
+            output_size: Any,
+            align_corners: bool,
+            scales_d: Any = None,
+            scales_h: Any = None,
+            scales_w: Any = None,
+        ) -> Array:
+            return _resized(self, mode, output_size, align_corners, (scales_d, scales_h, scales_w))
+
+        def back(
+            grad_output: Array,
+            output_size: Any,
+            input_size: Any,
+            align_corners: bool,
+            scales_d: Any,
+            scales_h: Any,
+            scales_w: Any,
+        ) -> Array:
+            scales = (scales_d, scales_h, scales_w)
+            return _returned(grad_output, mode, input_size, output_size, align_corners, scales)
+
+        rule = lambda g, output_size, self_sym_sizes, align_corners, scales_d, scales_h, scales_w: second(  # noqa: E501
+            g, output_size, self_sym_sizes, align_corners, scales_d, scales_h, scales_w
+        )
+        again = lambda g, output_size, align_corners, scales_d, scales_h, scales_w: first(
+            g, output_size, align_corners, scales_d, scales_h, scales_w
+        )
+    first, second = _pair(node, kernel, back, rule, again)
+    return first
+
+
+_NEAREST = {n: _plain_rows("nearest", f"UpsampleNearest{n}D", n) for n in (1, 2, 3)}
+_EXACT = {n: _plain_rows("nearest-exact", f"UpsampleNearestExact{n}D", n) for n in (1, 2, 3)}
+_LINEAR = {
+    ("linear", 1): _aligned_rows("linear", "UpsampleLinear1D", 1),
+    ("bilinear", 2): _aligned_rows("linear", "UpsampleBilinear2D", 2),
+    ("trilinear", 3): _aligned_rows("linear", "UpsampleTrilinear3D", 3),
+    ("bicubic", 2): _aligned_rows("cubic", "UpsampleBicubic2D", 2),
+}
+_SMOOTH = {
+    "bilinear": _aligned_rows("linear-aa", "UpsampleBilinear2DAa", 2),
+    "bicubic": _aligned_rows("cubic-aa", "UpsampleBicubic2DAa", 2),
+}
+_MODES = ("nearest", "nearest-exact", "area", "linear", "bilinear", "bicubic", "trilinear")
+
+
+# -- interpolate ----------------------------------------------------------------------------------
+def _wanted(input: Any, size: Any, scale_factor: Any, recompute: Any) -> tuple[Sizes, Any]:
+    """(output size, scale factors as they are passed on)."""
+    n = input.ndim - 2
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    if size is not None:
+        if isinstance(size, (tuple, list)) and len(size) != n:
+            raise ValueError(
+                "Input and output must have the same number of spatial dimensions, but got input "
+                f"with spatial dimensions of {list(input.shape[2:])} and output size of {size}. "
+                "Please provide input tensor in (N, C, d1, d2, ...,dK) format and output size in "
+                "(o1, o2, ...,oK) format."
+            )
+        sizes = tuple(size) if isinstance(size, (tuple, list)) else (size,) * n
+        return tuple(int(s) for s in sizes), (None,) * n
+    scales = tuple(scale_factor) if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * n
+    sizes = tuple(floor(float(m) * s) for m, s in zip(input.shape[2:], scales, strict=True))
+    if recompute:
+        return sizes, (None,) * n
+    return sizes, tuple(float(s) for s in scales)
+
+
+@function(
+    name="nn.functional.interpolate",
+    method=False,
+    rows=[*_NEAREST.values(), *_EXACT.values(), *_LINEAR.values(), *_SMOOTH.values()],
+    samples=[
+        "nn.functional.interpolate(randn(2,3,4), scale_factor=2)",
+        "nn.functional.interpolate(randn(2,3,4,4), size=(5,7), mode='bilinear')",
+        "nn.functional.interpolate(randn(2,3,4,4), size=(5,7), mode='bicubic')",
+    ],
+)
+def interpolate(
+    input: Array,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Any:
+    """An image (sequence, volume) in another size."""
+    n = input.ndim - 2
+    if mode in ("nearest", "area", "nearest-exact"):
+        if align_corners is not None:
+            raise ValueError(
+                "align_corners option can only be set with the interpolating modes: linear | "
+                "bilinear | bicubic | trilinear"
+            )
+    elif align_corners is None:
+        align_corners = False
+    sizes, scales = _wanted(input, size, scale_factor, recompute_scale_factor)
+    if antialias and not (mode in _SMOOTH and n == 2):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a "
+            "4-D tensor as input"
+        )
+    if n in (1, 2, 3):
+        if mode == "nearest":
+            return _NEAREST[n](input, sizes, *scales)
+        if mode == "nearest-exact":
+            return _EXACT[n](input, sizes, *scales)
+        if mode == "area":
+            return resolve(f"nn.functional.adaptive_avg_pool{n}d")(input, sizes)
+        if antialias:
+            return _SMOOTH[mode](input, sizes, align_corners, *scales)
+        if (mode, n) in _LINEAR:
+            return _LINEAR[mode, n](input, sizes, align_corners, *scales)
+    if mode not in _MODES:
+        raise NotImplementedError(
+            "Input Error: Only 3D, 4D and 5D input Tensors supported (got "
+            f"{input.ndim}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | area "
+            f"| nearest-exact (got {mode})"
+        )
+    raise NotImplementedError(
+        f"Got {input.ndim}D input, but {mode} mode needs another number of dimensions"
+    )
+
+
+@function(
+    name="nn.functional.upsample",
+    method=False,
+    samples=["nn.functional.upsample(randn(2,3,4), scale_factor=2)"],
+)
+def upsample(
+    input: Array,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Any:
+    """See interpolate."""
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+@function(
+    name="nn.functional.upsample_nearest",
+    method=False,
+    samples=["nn.functional.upsample_nearest(randn(2,3,4,4), scale_factor=2)"],
+)
+def upsample_nearest(input: Array, size: Any = None, scale_factor: Any = None) -> Any:
+    """See interpolate."""
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+@function(
+    name="nn.functional.upsample_bilinear",
+    method=False,
+    samples=["nn.functional.upsample_bilinear(randn(2,3,4,4), scale_factor=2)"],
+)
+def upsample_bilinear(input: Array, size: Any = None, scale_factor: Any = None) -> Any:
+    """interpolate with mode 'bilinear' and aligned corners."""
+    return interpolate(input, size, scale_factor, "bilinear", True)
+
+
+@function(
+    name="_upsample_bilinear2d_aa",
+    method=False,
+    rows=[_SMOOTH["bilinear"]],
+    samples=["_upsample_bilinear2d_aa(randn(1,2,4,4), (2,2), False)"],
+)
+def upsample_bilinear2d_aa(
+    input: Array,
+    output_size: Any,
+    align_corners: bool,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
+) -> Any:
+    """Bilinear interpolation with antialiasing."""
+    return _SMOOTH["bilinear"](input, tuple(output_size), align_corners, scales_h, scales_w)
+
+
+__all__ = ["cubic_weights", "interpolate"]

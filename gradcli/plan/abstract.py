@@ -1,0 +1,322 @@
+"""Arrays that record what is done with them instead of doing it.
+
+The engine runs on them unchanged: a tensor over an abstract array makes the nodes that any tensor
+makes, and a backward pass over those nodes records exactly the NumPy calls that it would have made,
+in its order. What cannot be known without the numbers raises `Untraceable`: then the engine itself
+does the work.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from gradcli.plan import functions
+from gradcli.plan.graph import Graph, Operation, cast, fill, operands, replaced
+
+
+class Untraceable(BaseException):
+    """The program cannot be recorded. Not an Exception, so that nothing catches it on the way."""
+
+
+class Abstract(NDArrayOperatorsMixin):
+    """A recorded array: shape and dtype, but no numbers. For `isinstance` it is an ndarray."""
+
+    __slots__ = ("_fresh", "_graph", "_op")
+
+    def __init__(self, graph: Graph, op: Operation, fresh: bool = False) -> None:
+        self._graph, self._op = graph, op
+        self._fresh = fresh  # memory that only this name refers to, so that it may be written
+
+    @property  # type: ignore[override]
+    def __class__(self) -> Any:
+        return np.ndarray
+
+    shape = property(lambda a: a._op.shape)
+    dtype = property(lambda a: a._op.dtype)
+    ndim = property(lambda a: len(a._op.shape))
+    size = property(lambda a: a._op.size)
+    itemsize = property(lambda a: a._op.dtype.itemsize)
+    nbytes = property(lambda a: a._op.size * a._op.dtype.itemsize)
+    base = None
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """As a real array would have them."""
+        return self._op.strides or _strides(self._op.shape, self._op.dtype.itemsize)
+
+    @property
+    def flags(self) -> Any:
+        """Those of a real array of this layout."""
+        self._fresh = False
+        return _blank(self._op).flags
+
+    # -- what NumPy asks ---------------------------------------------------------------------------
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        options = {k: v for k, v in options.items() if v is not None}
+        if "out" in options or "where" in options:
+            raise Untraceable("writes into an array that is given")
+        args = tuple(_argument(self._graph, a) for a in inputs)
+        if method == "reduce":
+            return self._made(functions.reduction(self._graph, ufunc, args, options))
+        if method != "__call__" or ufunc.nout != 1:
+            return self._called(getattr(ufunc, method), args, options)
+        if ufunc.signature is not None:
+            return self._called(ufunc, args, options)
+        if options:
+            raise Untraceable(f"options of {ufunc.__name__}")
+        return self._made(functions.elementwise(self._graph, ufunc, args))
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        fact = functions.FACTS.get(function)
+        if fact is not None:
+            return fact(*args, **options)
+        known = functions.PUTS.get(function)
+        if known is not None:
+            return known(*args, **options)
+        graph = self._graph
+        given = tuple(_argument(graph, a) for a in args)
+        named = {k: _argument(graph, v) for k, v in options.items()}
+        if function in functions.FRESH:
+            op = functions.FRESH[function](graph, *given, **named)
+            return Abstract(graph, op, fresh=True)
+        special = functions.SPECIAL.get(function)
+        if special is not None:
+            return self._made(special(graph, *given, **named))
+        return self._called(function, given, named)
+
+    def _called(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        made = functions.called(self._graph, function, args, options)
+        if made is None:
+            raise Untraceable(f"no shape is known for {getattr(function, '__name__', function)}")
+        if type(made) is list:
+            return [Abstract(self._graph, m) for m in made]
+        return self._made(made)
+
+    def _made(self, op: Operation) -> Abstract:
+        return Abstract(self._graph, op)
+
+    def _view(self, method: str, *args: Any, **options: Any) -> Any:
+        self._fresh = False
+        made = functions.view(self._graph, self._op, method, args, options)
+        return self if made is self._op else Abstract(self._graph, made)
+
+    # -- methods -----------------------------------------------------------------------------------
+    def _power(self, other: Any, reflected: bool = False) -> Any:
+        pair = (other, self) if reflected else (self, other)
+        if reflected or type(other) not in (int, float):
+            return np.power(*pair)
+        # Python's operator takes short cuts (a square for 2) that the ufunc does not.
+        args = (self._op, other)
+        return self._made(functions.elementwise(self._graph, operator.pow, args, np.power))
+
+    def __pow__(self, other: Any) -> Any:
+        return self._power(other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return self._power(other, True)
+
+    def __matmul__(self, other: Any) -> Any:
+        return self._called(np.matmul, (self._op, _argument(self._graph, other)), {})
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self._called(np.matmul, (_argument(self._graph, other), self._op), {})
+
+    def dot(self, other: Any) -> Any:
+        """The product of vectors or matrices."""
+        return self._called(np.dot, (self._op, _argument(self._graph, other)), {})
+
+    def sum(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False) -> Any:
+        """The sum along axes."""
+        return np.add.reduce(self, axis=axis, dtype=dtype, keepdims=keepdims)  # type: ignore[call-overload]
+
+    def prod(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: Any = False) -> Any:
+        """The product along axes."""
+        return np.multiply.reduce(self, axis=axis, dtype=dtype, keepdims=keepdims)  # type: ignore[call-overload]
+
+    def max(self, axis: Any = None, out: None = None, keepdims: Any = False) -> Any:
+        """The largest elements along axes."""
+        return np.maximum.reduce(self, axis=axis, keepdims=keepdims)  # type: ignore[call-overload]
+
+    def min(self, axis: Any = None, out: None = None, keepdims: Any = False) -> Any:
+        """The smallest elements along axes."""
+        return np.minimum.reduce(self, axis=axis, keepdims=keepdims)  # type: ignore[call-overload]
+
+    def any(self, axis: Any = None, out: None = None, keepdims: Any = False) -> Any:
+        """Whether any element is true, along axes."""
+        return np.logical_or.reduce(self, axis=axis, keepdims=keepdims)  # type: ignore[call-overload]
+
+    def all(self, axis: Any = None, out: None = None, keepdims: Any = False) -> Any:
+        """Whether all elements are true, along axes."""
+        return np.logical_and.reduce(self, axis=axis, keepdims=keepdims)  # type: ignore[call-overload]
+
+    def cumsum(self, axis: Any = None) -> Any:
+        """Running sums."""
+        return self._called(np.cumsum, (self._op, axis), {})
+
+    def argmax(self, axis: Any = None) -> Any:
+        """Where the largest elements are."""
+        return self._called(np.argmax, (self._op, axis), {})
+
+    def argmin(self, axis: Any = None) -> Any:
+        """Where the smallest elements are."""
+        return self._called(np.argmin, (self._op, axis), {})
+
+    def astype(self, dtype: Any, copy: bool = True) -> Any:
+        """The elements in another dtype."""
+        wanted = np.dtype(dtype)
+        if wanted == self._op.dtype:
+            return Abstract(self._graph, self._op, fresh=True) if copy else self
+        o = self._op
+        made = self._graph.put(
+            "elementwise", cast, (o, wanted), None, o.shape, wanted, o.contiguous
+        )
+        return self._made(made)
+
+    def copy(self, order: str = "C") -> Any:
+        """The same elements, in memory of their own."""
+        op = self._op
+        if op.shape and not op.contiguous:
+            op = self._graph.put("whole", np.array, (op,), {"order": order}, op.shape, op.dtype)
+        return Abstract(self._graph, op, fresh=True)
+
+    def __copy__(self) -> Any:
+        return self.copy()
+
+    def reshape(self, *shape: Any) -> Any:
+        """The same elements in another shape."""
+        wanted = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        return self._view("reshape", tuple(int(n) for n in wanted))
+
+    def transpose(self, *axes: Any) -> Any:
+        """The dimensions in another order."""
+        return self._view("transpose", *axes)
+
+    def swapaxes(self, a: int, b: int) -> Any:
+        """Two dimensions exchanged."""
+        return self._view("swapaxes", a, b)
+
+    def squeeze(self, axis: Any = None) -> Any:
+        """Without dimensions of size 1."""
+        return self._view("squeeze", axis)
+
+    def ravel(self) -> Any:
+        """All elements in one dimension."""
+        return self._view("ravel")
+
+    def flatten(self) -> Any:
+        """All elements in one dimension."""
+        return self._view("ravel").copy()
+
+    def diagonal(self, *args: Any, **options: Any) -> Any:
+        """The elements on a diagonal."""
+        return self._view("diagonal", *args, **options)
+
+    def expand(self, shape: tuple[int, ...]) -> Any:
+        """The elements repeated to a shape."""
+        return np.broadcast_to(self, shape)  # type: ignore[call-overload]
+
+    @property
+    def T(self) -> Any:
+        """The dimensions in reverse order."""
+        return self if self.ndim < 2 else self._view("transpose")
+
+    def conj(self) -> Any:
+        """The complex conjugate."""
+        return np.conjugate(self)  # type: ignore[call-overload]
+
+    conjugate = conj
+
+    @property
+    def real(self) -> Any:
+        """The real part."""
+        return self if self._op.dtype.kind != "c" else self._view("real")
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part."""
+        return self._view("imag")
+
+    def __getitem__(self, index: Any) -> Any:
+        if (type(index) is tuple and not index) or index is Ellipsis:
+            return self
+        self._fresh = False
+        made = functions.indexed(self._graph, self._op, _argument(self._graph, index))
+        if made is None:
+            raise Untraceable("an index of booleans: the shape would depend on the numbers")
+        return Abstract(self._graph, made)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._write(functions.written, _argument(self._graph, index), _argument(self._graph, value))
+
+    def _write(self, function: Any, *args: Any) -> None:
+        """Make this the result of a function that returns a changed copy."""
+        if not self._fresh:
+            raise Untraceable("writes into memory that has other names")
+        o = self._op
+        self._op = self._graph.put("whole", function, (o, *args), None, o.shape, o.dtype)
+
+    def fill(self, value: Any) -> None:
+        """Set every element."""
+        if not self._fresh:
+            raise Untraceable("writes into memory that has other names")
+        o = self._op
+        given = _argument(self._graph, value)
+        if type(given) is not Operation:
+            given = self._graph.constant(o.dtype.type(given))
+        self._op = self._graph.put("fill", fill, (given, o.shape))
+
+    def __len__(self) -> int:
+        return int(self._op.shape[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[i] for i in range(len(self))])
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    # -- what needs the numbers --------------------------------------------------------------------
+    def _refuse(self, *args: Any, **options: Any) -> Any:
+        raise Untraceable("a decision depends on the numbers")
+
+    __bool__ = __float__ = __int__ = __index__ = __complex__ = __array__ = _refuse
+    item = tolist = tobytes = view = nonzero = resize = __contains__ = __format__ = _refuse
+    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ipow__ = __ifloordiv__ = _refuse  # type: ignore[assignment]
+    __imod__ = __imatmul__ = __iand__ = __ior__ = __ixor__ = _refuse  # type: ignore[assignment]
+    __repr__ = __str__ = _refuse  # what would be printed
+    data = ctypes = __array_interface__ = __array_struct__ = property(_refuse)
+
+
+def _argument(graph: Graph, value: Any) -> Any:
+    """An operand as operations hold it."""
+    kind = type(value)
+    if kind is Abstract:
+        return value._op
+    if kind in (list, tuple):
+        return kind([_argument(graph, v) for v in value])
+    if isinstance(value, np.ndarray):
+        return graph.constant(value)
+    if isinstance(value, np.generic):
+        return graph.constant(value)
+    return value
+
+
+def _strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    found: list[int] = []
+    for n in reversed(shape):
+        found.append(itemsize)
+        itemsize *= max(n, 1)
+    return tuple(reversed(found))
+
+
+def _blank(op: Operation) -> Any:
+    return functions.blank(op)
+
+
+functions.ABSTRACT.append(Abstract)
+
+__all__ = ["Abstract", "Untraceable", "operands", "replaced"]

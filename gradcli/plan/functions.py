@@ -1,0 +1,460 @@
+"""What is known of NumPy's functions without running them: the shape and dtype of their results."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradcli.plan.graph import Graph, Operation, fill, operands, replaced
+
+ABSTRACT: list[Any] = []  # the class of abstract arrays, which is made on top of this module
+_TRIAL = 100_000  # elements up to which a function is tried on ones to see its result's shape
+
+
+def blank(op: Operation) -> Any:
+    """An array of the operation's shape, dtype and layout; its memory is never touched."""
+    if op.contiguous or op.strides is None:
+        return np.empty(op.shape, op.dtype)
+    span = sum(s * (n - 1) for s, n in zip(op.strides, op.shape, strict=True) if n > 1)
+    if min(op.strides, default=0) < 0:
+        return np.empty(op.shape, op.dtype)[tuple(slice(None, None, -1) for _ in op.shape)]
+    memory = np.empty(span // op.dtype.itemsize + 1, op.dtype)
+    return np.ndarray(op.shape, op.dtype, memory, 0, op.strides)
+
+
+def _kind_of(argument: Any) -> Any:
+    if type(argument) is Operation:
+        return argument.dtype
+    if type(argument) in (int, float, complex):
+        return type(argument)
+    return np.asarray(argument).dtype
+
+
+def elementwise(graph: Graph, function: Any, args: tuple[Any, ...], ufunc: Any = None) -> Operation:
+    """One number from each element of the operands."""
+    ufunc = ufunc or function
+    kinds = tuple(_kind_of(a) for a in args)
+    dtype = ufunc.resolve_dtypes((*kinds, None))[-1]
+    given = tuple(a if type(a) is Operation or _is_number(a) else graph.constant(a) for a in args)
+    shapes = [a.shape for a in given if type(a) is Operation]
+    shape = shapes[0]
+    for s in shapes[1:]:
+        if s != shape:
+            shape = np.broadcast_shapes(*shapes)
+            break
+    if function is np.conjugate and dtype.kind != "c":
+        return given[0]  # type: ignore[no-any-return]
+    return graph.put("elementwise", function, given, None, shape, dtype, _in_order(given))
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float, complex, bool)
+
+
+def _in_order(args: tuple[Any, ...]) -> bool:
+    """Whether the result's elements lie in order: NumPy follows the layout of the operands."""
+    return all(a.contiguous or a.kind == "fill" for a in operands(args) if a.shape)
+
+
+def reduction(graph: Graph, ufunc: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Operation:
+    """A ufunc's reduction along axes."""
+    a = args[0]
+    options = dict(options)
+    for name, value in zip(("axis", "dtype"), args[1:], strict=False):
+        options[name] = value
+    axis = options.get("axis", 0)
+    dtype = options.get("dtype")
+    keepdims = bool(options.get("keepdims", False))
+    if "initial" in options:
+        raise _untraceable("a reduction with an initial value")
+    if axis is None:
+        axes: tuple[int, ...] = tuple(range(a.ndim))
+    else:
+        axes = tuple(sorted(int(x) % a.ndim for x in (axis if isinstance(axis, tuple) else (axis,))))
+    found = ufunc.reduce(np.ones((1,) * a.ndim, a.dtype), axis=None, dtype=dtype)
+    if keepdims:
+        shape = tuple(1 if i in axes else n for i, n in enumerate(a.shape))
+    else:
+        shape = tuple(n for i, n in enumerate(a.shape) if i not in axes)
+    if not a.size and ufunc.identity is None:
+        raise _untraceable("a reduction of nothing")
+    named = {"axis": axis if axis is None or isinstance(axis, tuple) else int(axis)}
+    if dtype is not None:
+        named["dtype"] = np.dtype(dtype)
+    if keepdims:
+        named["keepdims"] = True
+    contiguous = a.contiguous or a.kind == "fill" or len(shape) < 2
+    return graph.put(
+        "reduce", ufunc.reduce, (a,), named, shape, found.dtype, contiguous, axes, keepdims
+    )
+
+
+def _untraceable(why: str) -> BaseException:
+    from gradcli.plan.abstract import Untraceable
+
+    return Untraceable(why)
+
+
+# -- views ----------------------------------------------------------------------------------------
+def _method(array: Any, name: str, *args: Any, **options: Any) -> Any:
+    found = getattr(array, name)
+    return found(*args, **options) if callable(found) else found
+
+
+_CALLS: dict[str, Callable[..., Any]] = {}
+
+
+def method_call(name: str) -> Callable[..., Any]:
+    """A function that calls a method of its first argument; the same one every time."""
+    found = _CALLS.get(name)
+    if found is None:
+
+        def found(array: Any, *args: Any, **options: Any) -> Any:
+            return _method(np.asarray(array), name, *args, **options)
+
+        found.__name__ = name
+        _CALLS[name] = found
+    return found
+
+
+def view(graph: Graph, op: Operation, name: str, args: Any, options: Any) -> Operation:
+    """The result of a method that gives a view (or a copy, where there is none)."""
+    trial = _method(blank(op), name, *args, **options)
+    shape = tuple(trial.shape)
+    if shape == op.shape and (name == "reshape" or trial.strides == blank(op).strides):
+        if name in ("reshape", "transpose", "squeeze", "ravel", "swapaxes"):
+            return op
+    if op.kind == "fill" and name != "real":
+        return graph.put("fill", fill, (op.args[0], shape))
+    contiguous = bool(trial.flags.c_contiguous)
+    return graph.put(
+        "view",
+        method_call(name),
+        (op, *args),
+        options,
+        shape,
+        trial.dtype,
+        contiguous,
+        strides=None if contiguous else trial.strides,
+    )
+
+
+def indexed(graph: Graph, op: Operation, index: Any) -> Operation | None:
+    """`array[index]`; None where the shape would depend on numbers that are not known."""
+    advanced = False
+    for part in index if type(index) is tuple else (index,):
+        if type(part) is Operation:
+            if part.kind != "constant" and part.dtype.kind == "b":
+                return None
+            advanced = True
+        elif isinstance(part, list):
+            advanced = True
+    if not advanced:
+        trial = blank(op)[index]
+        if isinstance(trial, np.generic):
+            return graph.put("view", operator.getitem, (op, index), None, (), op.dtype)
+        if trial.shape == op.shape and trial.strides == blank(op).strides:
+            return op
+        if op.kind == "fill":
+            return graph.put("fill", fill, (op.args[0], tuple(trial.shape)))
+        contiguous = bool(trial.flags.c_contiguous)
+        return graph.put(
+            "view",
+            operator.getitem,
+            (op, index),
+            None,
+            tuple(trial.shape),
+            op.dtype,
+            contiguous,
+            strides=None if contiguous else trial.strides,
+        )
+    known = replaced(index, _stand_in)
+    trial = np.broadcast_to(np.empty((), op.dtype), op.shape)[known]
+    return graph.put(
+        "whole", operator.getitem, (op, index), None, tuple(trial.shape), op.dtype, False,
+        strides=trial.strides,
+    )
+
+
+def _stand_in(op: Operation) -> Any:
+    return op.args[0] if op.kind == "constant" else np.zeros(op.shape, op.dtype)
+
+
+def written(array: Any, index: Any, value: Any) -> Any:
+    """A copy of the array, with `value` at `index`."""
+    array = np.array(array)
+    array[index] = value
+    return array
+
+
+def put_along(array: Any, indices: Any, values: Any, axis: int) -> Any:
+    """A copy of the array, with values put along an axis."""
+    array = np.array(array)
+    np.put_along_axis(array, indices, values, axis)
+    return array
+
+
+def _put_along_axis(array: Any, indices: Any, values: Any, axis: int) -> None:
+    from gradcli.plan.abstract import Abstract, _argument
+
+    if type(array) is not Abstract:
+        raise _untraceable("writes into an array that is given")
+    graph = array._graph
+    array._write(put_along, _argument(graph, indices), _argument(graph, values), axis)
+
+
+def _copyto(target: Any, source: Any, **options: Any) -> None:
+    raise _untraceable("writes into an array that is given")
+
+
+PUTS: dict[Any, Any] = {np.put_along_axis: _put_along_axis, np.copyto: _copyto}
+
+
+# -- functions whose result is known without running them ---------------------------------------
+def _dtype_or(value: Any) -> Any:
+    return value.dtype if type(value) in ABSTRACT else value
+
+
+FACTS: dict[Any, Any] = {
+    np.ndim: lambda a: len(a.shape),
+    np.shape: lambda a: a.shape,
+    np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
+    np.result_type: lambda *args: np.result_type(*map(_dtype_or, args)),
+    np.can_cast: lambda a, to, casting="safe": np.can_cast(_dtype_or(a), to, casting),
+    np.iscomplexobj: lambda a: a.dtype.kind == "c",
+    np.isrealobj: lambda a: a.dtype.kind != "c",
+    np.may_share_memory: lambda *args, **options: False,
+    np.shares_memory: lambda *args, **options: False,
+}
+
+
+def _uniform(value: int) -> Any:
+    def make(graph: Graph, a: Any, dtype: Any = None, order: str = "K", **options: Any) -> Operation:
+        if options:
+            raise _untraceable("options of a filled array")
+        kind = np.dtype(dtype if dtype is not None else a.dtype)
+        return graph.put("fill", fill, (graph.constant(kind.type(value)), a.shape))
+
+    return make
+
+
+def _copied(graph: Graph, a: Any, order: str = "K", **options: Any) -> Operation:
+    if a.shape and not a.contiguous:
+        return graph.put("whole", np.array, (a,), {"order": "C"}, a.shape, a.dtype)
+    return a  # type: ignore[no-any-return]
+
+
+def _full_like(graph: Graph, a: Any, value: Any, dtype: Any = None, **options: Any) -> Operation:
+    kind = np.dtype(dtype if dtype is not None else a.dtype)
+    if type(value) is Operation:
+        raise _untraceable("a filled array of a value that is not known")
+    return graph.put("fill", fill, (graph.constant(kind.type(value)), a.shape))
+
+
+FRESH: dict[Any, Any] = {
+    np.zeros_like: _uniform(0),
+    np.ones_like: _uniform(1),
+    np.full_like: _full_like,
+    np.copy: _copied,
+}
+
+
+def _where(graph: Graph, condition: Any, *given: Any) -> Operation:
+    if len(given) != 2:
+        raise _untraceable("the shape depends on the numbers")
+    kinds = [g.dtype if type(g) is Operation else g for g in given]
+    dtype = np.result_type(*kinds)
+    args = tuple(
+        a if type(a) is Operation or _is_number(a) else graph.constant(a)
+        for a in (condition, *given)
+    )
+    shape = np.broadcast_shapes(*[a.shape for a in args if type(a) is Operation])
+    return graph.put("elementwise", np.where, args, None, shape, dtype, _in_order(args))
+
+
+def _broadcast_to(graph: Graph, a: Any, shape: Any, subok: bool = False) -> Operation:
+    shape = tuple(shape) if not isinstance(shape, int) else (shape,)
+    if a.shape == shape:
+        return a  # type: ignore[no-any-return]
+    if not a.shape or a.kind == "fill":
+        return graph.put("fill", fill, (a, shape))
+    trial = np.broadcast_to(blank(a), shape)
+    return graph.put(
+        "view", np.broadcast_to, (a, shape), None, shape, a.dtype, False, strides=trial.strides
+    )
+
+
+def _viewer(name: str) -> Any:
+    def make(graph: Graph, a: Any, *args: Any, **options: Any) -> Operation:
+        return view(graph, a, name, args, options)
+
+    return make
+
+
+def _expand_dims(graph: Graph, a: Any, axis: Any) -> Operation:
+    return view(graph, a, "reshape", (np.expand_dims(blank(a), axis).shape,), {})
+
+
+def _moveaxis(graph: Graph, a: Any, source: Any, destination: Any) -> Operation:
+    order = np.moveaxis(np.empty(range(2, 2 + a.ndim)), source, destination).shape
+    return view(graph, a, "transpose", (tuple(n - 2 for n in order),), {})
+
+
+def _flip(graph: Graph, a: Any, axis: Any = None) -> Operation:
+    chosen = range(a.ndim) if axis is None else (axis if isinstance(axis, tuple) else (axis,))
+    at = {x % a.ndim for x in chosen}
+    index = tuple(slice(None, None, -1 if i in at else None) for i in range(a.ndim))
+    found = indexed(graph, a, index)
+    assert found is not None
+    return found
+
+
+def _concatenate(graph: Graph, arrays: Any, axis: Any = 0, **options: Any) -> Operation:
+    if options or axis is None:
+        raise _untraceable("options of concatenate")
+    parts = [p if type(p) is Operation else graph.constant(p) for p in arrays]
+    at = axis % parts[0].ndim
+    shape = list(parts[0].shape)
+    shape[at] = sum(p.shape[at] for p in parts)
+    dtype = np.result_type(*[p.dtype for p in parts])
+    return graph.put("whole", np.concatenate, (parts, axis), None, tuple(shape), dtype)
+
+
+def _sum(graph: Graph, a: Any, axis: Any = None, **options: Any) -> Operation:
+    return reduction(graph, np.add, (a,), {"axis": axis, **options})
+
+
+def _clip(graph: Graph, a: Any, low: Any = None, high: Any = None, **options: Any) -> Operation:
+    if options or low is None or high is None:
+        raise _untraceable("options of clip")
+    return elementwise(graph, np.clip, (a, low, high), np._core.umath.clip)
+
+
+SPECIAL: dict[Any, Any] = {
+    np.where: _where,
+    np.broadcast_to: _broadcast_to,
+    np.reshape: _viewer("reshape"),
+    np.transpose: _viewer("transpose"),
+    np.swapaxes: _viewer("swapaxes"),
+    np.squeeze: _viewer("squeeze"),
+    np.ravel: _viewer("ravel"),
+    np.expand_dims: _expand_dims,
+    np.moveaxis: _moveaxis,
+    np.flip: _flip,
+    np.concatenate: _concatenate,
+    np.sum: _sum,
+}
+
+# Functions of which the shape of the result follows from the shapes of the operands alone.
+_STEADY = frozenset(
+    [
+        *(np.cumsum, np.cumprod, np.sort, np.argsort, np.take_along_axis, np.stack, np.outer),
+        *(np.einsum, np.tensordot, np.tril, np.triu, np.trace, np.diagonal, np.diag, np.roll),
+        *(np.tile, np.kron, np.inner, np.vdot, np.cross, np.diff, np.argmax, np.argmin, np.mean),
+        *(np.var, np.std, np.max, np.min, np.prod, np.nan_to_num, np.real, np.imag, np.isclose),
+        *(np.linalg.inv, np.linalg.det, np.linalg.solve, np.linalg.cholesky, np.linalg.norm),
+        *(np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.angle, np.rot90, np.sinc),
+        *(np.maximum.accumulate, np.minimum.accumulate, np.add.accumulate),
+        *(np.logaddexp.reduce, np.partition, np.median, np.searchsorted, np.round, np.i0),
+        np.vecdot,
+    ]
+)
+
+
+def called(graph: Graph, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """A call that is made on whole arrays; None where its result's shape is not known."""
+    rule = _PRODUCTS.get(function)
+    shape: Any
+    if rule is not None and not options:
+        a, b = (v if type(v) is Operation else graph.constant(v) for v in args)
+        shape, dtype = rule(a.shape, b.shape), np.result_type(a.dtype, b.dtype)
+        return graph.put("whole", function, (a, b), None, shape, dtype)
+    if function not in _STEADY:
+        return None
+    total = sum(o.size for o in operands((*args, *options.values())))
+    if total > _TRIAL:
+        return _large(graph, function, args, options)
+    given = replaced(args, _ones)
+    named = {k: replaced(v, _ones) for k, v in options.items()}
+    try:
+        with np.errstate(all="ignore"):
+            trial = function(*given, **named)
+    except Exception as error:
+        raise _untraceable(str(error)) from None
+    if not isinstance(trial, (np.ndarray, np.generic)):
+        return None
+    return _put_trial(graph, function, args, options, trial)
+
+
+def _put_trial(graph: Graph, function: Any, args: Any, options: Any, trial: Any) -> Operation:
+    contiguous = not trial.ndim or bool(trial.flags.c_contiguous)
+    return graph.put(
+        "whole",
+        function,
+        args,
+        options,
+        tuple(trial.shape),
+        trial.dtype,
+        contiguous,
+        strides=None if contiguous else trial.strides,
+    )
+
+
+def _large(graph: Graph, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Calls on large operands, of functions that are simple enough to be sure of."""
+    if function is np.take_along_axis:
+        a, indices = args[0], args[1]
+        axis = args[2] if len(args) > 2 else options.get("axis", -1)
+        if axis is None:
+            return None
+        at = axis % a.ndim
+        shape = tuple(indices.shape[i] if i == at else n for i, n in enumerate(a.shape))
+        return graph.put("whole", function, args, options, shape, a.dtype)
+    if function in (np.cumsum, np.cumprod) and args[0].dtype.kind in "fc":
+        if not options and len(args) > 1 and args[1] is not None:
+            return graph.put("whole", function, args, None, args[0].shape, args[0].dtype)
+    return None
+
+
+def _ones(op: Operation) -> Any:
+    if op.kind == "constant":
+        return op.args[0]
+    if not op.shape:
+        return op.dtype.type(1)
+    if op.dtype.kind in "iub":
+        return np.zeros(op.shape, op.dtype)
+    # No two elements equal, and square matrices invertible.
+    made = np.ones(op.shape, op.dtype)
+    if op.ndim > 1 and op.shape[-1] == op.shape[-2]:
+        made[...] = np.eye(op.shape[-1])
+    return made
+
+
+def _matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    if len(a) == 1:
+        return _matmul_shape((1, *a), b)[:-2] + (b[-1],) if len(b) > 1 else ()
+    if len(b) == 1:
+        return a[:-1]
+    if a[-1] != b[-2]:
+        raise _untraceable("shapes that do not match")
+    return (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
+
+
+def _dot_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    if not a or not b:
+        return a or b
+    if a[-1] != (b[-2] if len(b) > 1 else b[0]):
+        raise _untraceable("shapes that do not match")
+    return a[:-1] + b[:-2] + (b[-1:] if len(b) > 1 else ())
+
+
+_PRODUCTS: dict[Any, Any] = {
+    np.matmul: _matmul_shape,
+    np.dot: _dot_shape,
+}
+
+__all__ = ["called", "elementwise", "indexed", "math", "reduction", "view"]

@@ -1,0 +1,256 @@
+"""A straight-line program of NumPy calls, as data.
+
+Operations are hash-consed (equal calls are one operation), and only rewrites that keep every bit are
+made: `x*1` is `x`, a sum, product or quotient of constants that fill their arrays is computed once.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+Shape = tuple[int, ...]
+
+# NumPy's ufuncs of which Python's operators are the faster form on scalars.
+INFIX: dict[Any, str] = {
+    np.add: "+",
+    np.subtract: "-",
+    np.multiply: "*",
+    np.divide: "/",
+}
+_COMMUTATIVE = frozenset([np.add, np.multiply])
+_UNIFORM = frozenset([np.add, np.subtract, np.multiply, np.divide, np.negative])
+
+
+def cast(array: Any, dtype: Any) -> Any:
+    """`array` in another dtype."""
+    return array.astype(dtype)
+
+
+def fill(value: Any, shape: Shape) -> Any:
+    """A 0-d value repeated to a shape, in memory of its own."""
+    if not shape:
+        return value
+    made = np.empty(shape, value.dtype)
+    made.fill(value)
+    return made
+
+
+def item(values: Sequence[Any], index: int) -> Any:
+    """One of several results."""
+    return values[index]
+
+
+class Operation:
+    """One call: `function(*args, **dict(options))`; an input or a constant where function is None.
+
+    kind: "input", "constant", "elementwise", "fill", "reduce" (a ufunc's, see `axes`), "view" or
+    "whole" (anything else). args may hold operations, plain values, and lists and tuples of both.
+    contiguous: whether the result's elements lie in order in memory.
+    """
+
+    __slots__ = (
+        *("args", "axes", "contiguous", "dtype", "function", "index", "keepdims"),
+        *("kind", "name", "options", "shape", "size", "strides"),
+    )
+
+    def __init__(
+        self,
+        kind: str,
+        function: Any,
+        args: tuple[Any, ...],
+        options: tuple[tuple[str, Any], ...],
+        shape: Shape,
+        dtype: np.dtype[Any],
+        contiguous: bool = True,
+    ) -> None:
+        self.kind, self.function, self.args, self.options = kind, function, args, options
+        self.shape, self.dtype, self.contiguous = shape, dtype, contiguous
+        self.size = 1
+        for n in shape:
+            self.size *= n
+        self.index = -1
+        self.name = ""
+        self.axes: tuple[int, ...] | None = None
+        self.keepdims = False
+        self.strides: Shape | None = None  # in bytes, where not contiguous
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    def __repr__(self) -> str:
+        name = self.name or getattr(self.function, "__name__", str(self.function))
+        return f"<{self.index}: {self.kind} {name} {self.shape} {self.dtype}>"
+
+
+def operands(args: Iterable[Any]) -> Iterator[Operation]:
+    """The operations among arguments, lists and tuples opened."""
+    waiting = list(args)[::-1]
+    while waiting:
+        a = waiting.pop()
+        if type(a) is Operation:
+            yield a
+        elif type(a) in (list, tuple):
+            waiting.extend(reversed(a))
+
+
+def replaced(value: Any, meaning: Any) -> Any:
+    """An argument with `meaning(operation)` in place of every operation."""
+    if type(value) is Operation:
+        return meaning(value)
+    if type(value) in (list, tuple):
+        return type(value)([replaced(v, meaning) for v in value])
+    return value
+
+
+def _key(value: Any) -> Any:
+    kind = type(value)
+    if kind is Operation or kind is np.ndarray:
+        return id(value)
+    if kind in (list, tuple):
+        return (kind, *[_key(v) for v in value])
+    if kind is slice:
+        return (kind, value.start, value.stop, value.step)
+    if kind is float or isinstance(value, np.inexact):  # 0.0 and -0.0, and NaN, apart
+        return (kind, repr(value))
+    try:
+        hash(value)
+    except TypeError:
+        return (kind, id(value))
+    return (kind, value)
+
+
+class Graph:
+    """Operations in the order in which they were recorded, equal ones once."""
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+        self.inputs: list[Operation] = []
+        self._known: dict[Any, Operation] = {}
+        self._kept: list[Any] = []  # what keys name by id
+
+    def input(self, name: str, array: Any) -> Operation:
+        """A variable of this array's shape, dtype and layout."""
+        made = Operation("input", None, (), (), tuple(array.shape), array.dtype)
+        made.name = name
+        if array.ndim and not array.flags.c_contiguous:
+            made.contiguous, made.strides = False, array.strides
+        self._append(made)
+        self.inputs.append(made)
+        return made
+
+    def constant(self, value: Any) -> Operation:
+        """A value that is known."""
+        if not isinstance(value, (np.ndarray, np.generic)):
+            value = np.asarray(value)[()]
+        if value.ndim and value.size and not any(value.strides):
+            return self.put("fill", fill, (self.constant(value.flat[0]), value.shape))
+        key = ("constant", _key(value))
+        if value.ndim == 0:
+            key = ("constant", value.dtype.str, value.tobytes())
+        found = self._known.get(key)
+        if found is None:
+            found = Operation("constant", None, (value,), (), tuple(value.shape), value.dtype)
+            if value.ndim and not value.flags.c_contiguous:
+                found.contiguous, found.strides = False, value.strides
+            self._kept.append(value)
+            self._known[key] = self._append(found)
+        return found
+
+    def put(
+        self,
+        kind: str,
+        function: Any,
+        args: tuple[Any, ...],
+        options: dict[str, Any] | None = None,
+        shape: Shape | None = None,
+        dtype: Any = None,
+        contiguous: bool = True,
+        axes: tuple[int, ...] | None = None,
+        keepdims: bool = False,
+        strides: Shape | None = None,
+    ) -> Operation:
+        """The operation of this call."""
+        if kind == "fill":
+            value, shape = args
+            if not shape:
+                return value  # type: ignore[no-any-return]
+            if value.kind == "fill":
+                value = value.args[0]
+            args, dtype = (value, shape), value.dtype
+        assert shape is not None
+        given = tuple(sorted((options or {}).items()))
+        if kind == "elementwise":
+            simple = self._simplified(function, args, shape, dtype)
+            if simple is not None:
+                return simple
+        key = (function, *[_key(a) for a in args], *[(k, _key(v)) for k, v in given])
+        if function in _COMMUTATIVE and len(args) == 2 and key[2] < key[1]:
+            key = (function, key[2], key[1], *key[3:])
+        try:
+            found = self._known.get(key)
+        except TypeError:  # something that has no hash
+            found = None
+            key = (object(),)
+        if found is None:
+            found = Operation(kind, function, args, given, shape, dtype, contiguous)
+            found.axes, found.keepdims, found.strides = axes, keepdims, strides
+            self._kept.append(args)
+            self._known[key] = self._append(found)
+        return found
+
+    def _append(self, operation: Operation) -> Operation:
+        operation.index = len(self.operations)
+        self.operations.append(operation)
+        return operation
+
+    def _simplified(self, function: Any, args: Any, shape: Shape, dtype: Any) -> Any:
+        if function is np.multiply:
+            for a, b in (args, args[::-1]):
+                if is_one(a) and type(b) is Operation and (b.shape, b.dtype) == (shape, dtype):
+                    return b
+        elif function is np.divide:
+            a, b = args
+            if is_one(b) and type(a) is Operation and (a.shape, a.dtype) == (shape, dtype):
+                return a
+        if shape and function in _UNIFORM and all(map(_is_uniform, args)):
+            inner = tuple(a.args[0] if a.kind == "fill" else a for a in args)
+            value = self.put("elementwise", function, inner, None, (), dtype)
+            return self.put("fill", fill, (value, shape))
+        return None
+
+
+def _is_uniform(value: Any) -> bool:
+    return type(value) is Operation and (value.kind == "fill" or not value.shape)
+
+
+def is_one(value: Any) -> bool:
+    """Whether a value is 1 everywhere."""
+    if type(value) is not Operation:
+        return type(value) in (int, float) and value == 1
+    if value.kind == "fill":
+        value = value.args[0]
+    return bool(value.kind == "constant" and not value.shape and value.args[0] == 1)
+
+
+def live(roots: Iterable[Operation]) -> list[Operation]:
+    """What the roots depend on, in the order of recording."""
+    seen: set[int] = set()
+    found: list[Operation] = []
+    waiting = list(roots)
+    while waiting:
+        o = waiting.pop()
+        if o.index not in seen:
+            seen.add(o.index)
+            found.append(o)
+            waiting.extend(operands(o.args))
+    found.sort(key=operator.attrgetter("index"))
+    return found
+
+
+__all__ = ["INFIX", "Graph", "Operation", "cast", "fill", "item", "live", "operands", "replaced"]
