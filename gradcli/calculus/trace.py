@@ -111,7 +111,10 @@ class Traced:
         if sys._getframe(1).f_globals.get("__name__", "").startswith("gradcli.operators"):
             return bool(self.value)  # an operator's own check, of a status say
         if _followed is None:
-            raise TypeError("a traced value has no truth: the program's path would depend on the data")
+            raise RuntimeError(
+                "which way the program goes depends on the variables' values: give each of them one, "
+                "or write where(condition, a, b)"
+            )
         _followed.append(self)
         return bool(self.value)
 

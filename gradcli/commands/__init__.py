@@ -6,6 +6,7 @@ COMMANDS = {
     "grad": "Print the gradient of EXPR with respect to its variables.",
     "graph": "Show the backward graph of EXPR.",
     "diff": "Print the derivative of EXPR as an expression.",
+    "run": "Run a program from a file.",
     "ops": "List every function, or show one.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }

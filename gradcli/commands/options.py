@@ -517,8 +517,7 @@ def name_list(
 
 
 # -- the options that all expression commands have ------------------------------------------------
-_EXPRESSION_OPTIONS = (
-    click.argument("expression", metavar="EXPR", required=False),
+_PROGRAM_OPTIONS = (
     click.option(
         "--let",
         metavar="NAME=VALUE",
@@ -546,7 +545,17 @@ _EXPRESSION_OPTIONS = (
         multiple=True,
         help="Run a Python file of yours and make its names available.",
     ),
+)
+_EXPRESSION_OPTIONS = (
+    click.argument("expression", metavar="EXPR", required=False),
+    *_PROGRAM_OPTIONS,
     click.option("-f", "file", metavar="FILE", help="Read EXPR from a file (- for stdin)."),
+)
+_COLOUR_OPTION = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Colour: on a terminal (auto), always or never.",
 )
 _STYLE_OPTIONS = (
     click.option("--json", "as_json", is_flag=True, help="One JSON object."),
@@ -557,12 +566,7 @@ _STYLE_OPTIONS = (
         type=Whole(1, 17),
         help="At most N significant digits.",
     ),
-    click.option(
-        "--color",
-        type=click.Choice(["auto", "always", "never"]),
-        default="auto",
-        help="Colour: on a terminal (auto), always or never.",
-    ),
+    _COLOUR_OPTION,
 )
 
 
@@ -575,10 +579,8 @@ def style_options(function: F) -> F:
 
 def program_options(function: F) -> F:
     """The options of a command that takes a program and prints what that prints."""
-    chosen = ("let", "wrt", "no_grad", "dtype", "manual_seed", "load", "color")
-    for option in reversed((*_EXPRESSION_OPTIONS, *_STYLE_OPTIONS)):
-        if _name_of(option) in chosen:
-            function = option(function)
+    for option in reversed((*_PROGRAM_OPTIONS, _COLOUR_OPTION)):
+        function = option(function)
     return function
 
 

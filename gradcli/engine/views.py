@@ -101,6 +101,7 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
     if (
         not overlapping
         and isinstance(array, np.ndarray)
+        and array.size
         and any(
             stride == 0 and size > 1
             for stride, size in zip(array.strides, array.shape, strict=True)

@@ -144,9 +144,11 @@ class Machine:
             sys.stdout.write(text)
 
     def display(self, *values: Any) -> None:
-        """IPython's display: the representation, a line each."""
+        """IPython's display: what a notebook shows for each value."""
+        from gradcli.language.display import pretty
+
         for value in values:
-            self.print(value if isinstance(value, str) else repr(value))
+            self.print(pretty(value))
 
     def step(self) -> None:
         """Count one turn of a loop or one call."""

@@ -510,7 +510,8 @@ def _columns_of(
     view = windows(padded(x, padding), kernel_size, stride, dilation)
     view = np.moveaxis(view, (-2, -1), (-4, -3))  # channels, kernel, outputs
     batch, channels = x.shape[:2]
-    return view.reshape(batch, channels * prod(kernel_size), -1)
+    blocks = prod(view.shape[-2:])
+    return view.reshape(batch, channels * prod(kernel_size), blocks)
 
 
 def _image_of(
@@ -518,7 +519,8 @@ def _image_of(
 ) -> Array:
     outputs = _blocks(output_size, kernel_size, dilation, padding, stride)
     batch = columns.shape[0]
-    parts = columns.reshape(batch, -1, *kernel_size, *outputs)
+    channels = columns.shape[1] // prod(kernel_size)
+    parts = columns.reshape(batch, channels, *kernel_size, *outputs)
     whole = tuple(s + 2 * p for s, p in zip(output_size, padding, strict=True))
     out = np.zeros((*parts.shape[:2], *whole), columns.dtype)
     for offset in product(*map(range, kernel_size)):

@@ -1045,10 +1045,6 @@ def _lu_factor_backward(g: Any, LU: Any, pivots: Any) -> Any:
 class lu_factor_ex_row:
     A = lambda g, LU, pivots, pivot: _lu_factor_backward(g, LU, pivots)
 
-    """(L, U, P): the differentiable factors first."""
-
-    A = lambda grads, L, P, U, pivot: _lu_backward(grads[0], grads[1], P, L, U)
-
 
 def _lu(A: Array, *, pivot: bool = True) -> tuple[Array, Array, Array]:
     _lu_inputs("linalg.lu", A, pivot)
@@ -1238,6 +1234,8 @@ def _assembled(g_v: list[Any], input: Any) -> Any:
 
 
 def _householder_backward(g: Any, input: Any, tau: Any) -> tuple[Any, Any]:
+    if 0 in input.shape or 0 in tau.shape:
+        return None, None
     m, n = input.shape[-2:]
     eye = np.eye(m, n, dtype=_values(input).dtype)
     if not is_array(input):

@@ -113,7 +113,7 @@ def reshape(value: Any, shape: tuple[int, ...]) -> Any:
 
 def expand(value: Any, shape: tuple[int, ...]) -> Any:
     """`value` repeated to `shape`."""
-    if not is_array(value):
+    if hasattr(value, "expand"):  # a tensor, or a recorded array (gradcli.plan)
         return value.expand(shape)
     if value.shape == shape:
         return value

@@ -720,7 +720,7 @@ def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Any:
 def linalg_vander(x: Array, *, N: int | None = None) -> Any:
     """The matrix of powers of x, ascending."""
     if x.ndim == 0:
-        raise RuntimeError("linalg.vander: The input tensor x must have at least 1 dimension.")
+        x = x.unsqueeze(-1)
     n = x.shape[-1] if N is None else N
     if n <= 1:
         raise RuntimeError("N must be greater than 1.")

@@ -34,10 +34,13 @@ def _statistics(x: Any, mean: Any, rstd: Any, dims: tuple[int, ...]) -> tuple[An
 
 
 def _moments(x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
+    if x.size == 0:
+        nothing = np.full([1 if d in dims else n for d, n in enumerate(x.shape)], np.nan, x.dtype)
+        return nothing, nothing.copy()
     mean = x.mean(dims, keepdims=True)
     centered = x - mean
-    rstd = 1 / np.sqrt((centered * centered).mean(dims, keepdims=True) + x.dtype.type(eps))
-    return mean, rstd
+    variance = (centered * centered).mean(dims, keepdims=True)
+    return mean, 1 / np.sqrt(variance + x.dtype.type(eps))
 
 
 def _normal_backward(g: Any, centered: Any, rstd: Any, dims: tuple[int, ...]) -> Any:
@@ -185,7 +188,7 @@ def _group_norm(
     group: int,
     eps: float,
 ) -> tuple[Array, Array, Array]:
-    grouped = input.reshape(N, group, -1)
+    grouped = input.reshape(N, group, C * HxW // group)
     mean, rstd = _moments(grouped, (2,), eps)
     out = ((grouped - mean) * rstd).reshape(N, C, HxW)
     if weight is not None:
@@ -199,12 +202,13 @@ def _group_norm_backward(
     g: Any, input: Any, weight: Any, mean: Any, rstd: Any, sizes: Any, mask: Any
 ) -> tuple[Any, Any, Any]:
     n, c, inner, group = sizes
-    x, up = input.reshape(n, group, -1), g.reshape(n, c, inner)
+    width = c * inner // group
+    x, up = input.reshape(n, group, width), g.reshape(n, c, inner)
     centered, scale = _statistics(x, mean.reshape(n, group, 1), rstd.reshape(n, group, 1), (2,))
     g_input = g_weight = g_bias = None
     if mask[0]:
         scaled = up if weight is None else up * weight.reshape(c, 1)
-        g_input = _normal_backward(scaled.reshape(n, group, -1), centered, scale, (2,))
+        g_input = _normal_backward(scaled.reshape(n, group, width), centered, scale, (2,))
         g_input = g_input.reshape(tuple(input.shape))
     if mask[1]:
         g_weight = _sum(up * (centered * scale).reshape(n, c, inner), (0, 2))
@@ -286,7 +290,7 @@ def native_group_norm(
 
 # -- batches --------------------------------------------------------------------------------------
 def _channels(x: Any, ndim: int) -> Any:
-    return x.reshape(1, -1, *[1] * (ndim - 2))
+    return x.reshape(1, x.shape[0], *[1] * (ndim - 2))
 
 
 def _batch_norm(
@@ -412,9 +416,11 @@ def batch_norm(
                 f"torch.Size({size})"
             )
     elif running_mean is None or running_var is None:
-        raise RuntimeError(
-            "running_mean and running_var must be defined in evaluation mode"
-        )
+        raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
+    if input.shape[0] == 0:
+        out = input.clone()
+        out = out if weight is None else out * weight[0]
+        return out if bias is None else out + bias[0]
     _check_channels(
         input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
     )

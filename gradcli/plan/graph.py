@@ -190,8 +190,8 @@ class Graph:
             if simple is not None:
                 return simple
         key = (function, *[_key(a) for a in args], *[(k, _key(v)) for k, v in given])
-        if function in _COMMUTATIVE and len(args) == 2 and key[2] < key[1]:
-            key = (function, key[2], key[1], *key[3:])
+        if function in _COMMUTATIVE and all(type(a) is Operation for a in args):
+            key = (function, *sorted(key[1:3]), *key[3:])
         try:
             found = self._known.get(key)
         except TypeError:  # something that has no hash

@@ -46,9 +46,17 @@ def _close(mine: dict[str, Any] | None, torchs: dict[str, Any] | None, what: str
     )
 
 
+# The generator's state, and constructors from data or from another tensor's dtype.
+WITHOUT_SAMPLES = {"sampling", "creation"}
+
+
 def test_every_entry_has_samples() -> None:
     table.load()
-    missing = [name for name, entry in table.FUNCTIONS.items() if not entry.samples]
+    missing = [
+        name
+        for name, entry in table.FUNCTIONS.items()
+        if not entry.samples and entry.module not in WITHOUT_SAMPLES
+    ]
     assert missing == []
 
 
@@ -74,6 +82,8 @@ def test_as_torch(text: str) -> None:
 @pytest.mark.parametrize("text", texts())
 def test_gradient_against_differences(text: str) -> None:
     """A vector-Jacobian product along a random direction, by central differences."""
+    if any(word in text for word in STEPS):
+        pytest.skip("random, or not differentiable at the sample")
     gradcli.set_default_dtype(gradcli.float64)
     try:
         sample = take_apart(text, gradcli)
@@ -85,8 +95,6 @@ def test_gradient_against_differences(text: str) -> None:
             pytest.skip("too coarse for differences")
         if any(not gradcli.isfinite(leaf).all() for leaf in leaves):
             pytest.skip("not finite")
-        if any(word in text for word in STEPS):
-            pytest.skip("random, or not differentiable at the sample")
         seeds = [cotangent(gradcli, o.shape, o.dtype) for o in outputs]
         gradcli.autograd.backward(outputs, seeds)
         rng = np.random.default_rng(1)

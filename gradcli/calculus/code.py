@@ -1,0 +1,291 @@
+"""A derivative as a function in Python: with NumPy alone, with math where all is scalar, or with torch."""
+
+from __future__ import annotations
+
+import keyword
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from gradcli.calculus.derivative import Derivatives
+from gradcli.calculus.expressions import Expression, order
+from gradcli.calculus.numbers import Number
+from gradcli.calculus.reading import NoExpression
+from gradcli.calculus.sharing import shared_parts
+from gradcli.calculus.text import ATOM, Piece, Printer, enclosed, literal
+
+# What NumPy calls the language's functions, where the name is another.
+NUMPY = {
+    **{"abs": "abs", "sgn": "sign", "pow": "power", "bitwise_not": "logical_not"},
+    **{"linalg.inv": "linalg.inv", "linalg.det": "linalg.det", "linalg.solve": "linalg.solve"},
+    **{"norm": "linalg.norm", "linalg.vector_norm": "linalg.norm", "eye": "eye", "fmod": "fmod"},
+    **{"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2"},
+    **{"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "det": "linalg.det"},
+    **{"special.entr": "entr", "round": "round", "clamp": "clip", "remainder": "remainder"},
+    **{"linalg.cholesky": "linalg.cholesky", "linalg.cross": "cross", "linalg_cross": "cross"},
+}
+# Functions that NumPy lacks, in terms of what it has.
+HELPERS = {
+    "sigmoid": "def sigmoid(x):\n    return 1 / (1 + np.exp(-x))",
+    "relu": "def relu(x):\n    return np.maximum(x, 0)",
+    "rsqrt": "def rsqrt(x):\n    return 1 / np.sqrt(x)",
+    "erf": "erf = np.vectorize(math.erf, otypes=[float])",
+    "erfc": "erfc = np.vectorize(math.erfc, otypes=[float])",
+    "lgamma": "lgamma = np.vectorize(math.lgamma, otypes=[float])",
+    "softmax": (
+        "def softmax(x, dim):\n"
+        "    e = np.exp(x - np.max(x, axis=dim, keepdims=True))\n"
+        "    return e / np.sum(e, axis=dim, keepdims=True)"
+    ),
+    "logsumexp": (
+        "def logsumexp(x, dim, keepdim=False):\n"
+        "    top = np.max(x, axis=dim, keepdims=True)\n"
+        "    found = top + np.log(np.sum(np.exp(x - top), axis=dim, keepdims=True))\n"
+        "    return found if keepdim else np.squeeze(found, dim)"
+    ),
+    "log_softmax": (
+        "def log_softmax(x, dim):\n"
+        "    x = x - np.max(x, axis=dim, keepdims=True)\n"
+        "    return x - np.log(np.sum(np.exp(x), axis=dim, keepdims=True))"
+    ),
+    "softplus": "def softplus(x):\n    return np.logaddexp(x, 0)",
+    "nn.functional.softplus": "def softplus(x):\n    return np.logaddexp(x, 0)",
+    "nn.functional.logsigmoid": "def logsigmoid(x):\n    return -np.logaddexp(-x, 0)",
+    "silu": "def silu(x):\n    return x / (1 + np.exp(-x))",
+    "frac": "def frac(x):\n    return x - np.trunc(x)",
+    "select_scatter": (
+        "def select_scatter(x, src, dim, index):\n"
+        "    x = np.array(x, float)\n"
+        "    np.moveaxis(x, dim, 0)[index] = src\n"
+        "    return x"
+    ),
+    "slice_scatter": (
+        "def slice_scatter(x, src, dim=0, start=None, end=None, step=1):\n"
+        "    x = np.array(x, float)\n"
+        "    np.moveaxis(x, dim, 0)[start:end:step] = np.moveaxis(src, dim, 0)\n"
+        "    return x"
+    ),
+    "xlogy": "def xlogy(x, y):\n    return np.where(x == 0, 0, x * np.log(np.where(x == 0, 1, y)))",
+}
+_REDUCTIONS = frozenset("sum mean prod amax amin max min std var median".split())
+_SAME = frozenset(
+    "sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p sqrt sign floor ceil trunc "
+    "maximum minimum fmax fmin hypot logaddexp logaddexp2 where dot outer ones_like zeros_like "
+    "full_like cumsum cumprod tril triu trace isnan isinf isfinite floor_divide reciprocal square "
+    "heaviside copysign sinc deg2rad rad2deg flip roll conj real imag angle logical_and "
+    "logical_or logical_xor nan_to_num stack signbit permute transpose".split()
+)
+_MATH = frozenset(
+    "sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p sqrt asin acos atan atan2 "
+    "asinh acosh atanh erf erfc lgamma floor ceil trunc fmod hypot copysign".split()
+)
+_RENAMED_DIM = {"dim": "axis", "keepdim": "keepdims"}
+
+
+class NumpyPrinter(Printer):
+    """Prints expressions as NumPy code; `helpers` are the functions that it needs besides."""
+
+    def __init__(self, names: Any = None) -> None:
+        super().__init__(names)
+        self.helpers: list[str] = []
+
+    def make_name(self, node: Expression) -> Piece:
+        return ("np.pi" if node.data == "pi" and node.position == -1 else node.data), ATOM
+
+    def number(self, value: Number) -> Piece:
+        text, precedence = super().number(value)
+        return {"inf": "np.inf", "nan": "np.nan", "-inf": "-np.inf"}.get(text, text), precedence
+
+    def make_array(self, node: Expression) -> Piece:
+        return f"np.array({np.asarray(node.data).tolist()})", ATOM
+
+    def call(
+        self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
+    ) -> Piece:
+        given = list(options)
+        parts = [a[0] for a in args]
+        if function in _REDUCTIONS:
+            names = iter(("axis", "keepdims"))
+            given = [(_RENAMED_DIM.get(k, k) if k else next(names), v) for k, v in given]
+            shown = f"np.{function}"
+            if function in ("std", "var"):
+                correction = dict(given).get("correction", 1)
+                given = [(k, v) for k, v in given if k != "correction"] + [("ddof", correction)]
+        elif function in HELPERS:
+            if function not in self.helpers:
+                self.helpers.append(function)
+            shown = function.rpartition(".")[2]
+        elif function in NUMPY:
+            shown = f"np.{NUMPY[function]}"
+            given = [(_RENAMED_DIM.get(k, k), v) for k, v in given]
+        elif function in _SAME:
+            shown = f"np.{function}"
+            given = [(_RENAMED_DIM.get(k, k), v) for k, v in given]
+        elif function == "tensor":
+            shown = "np.array"
+        elif function == "cat":
+            shown = "np.concatenate"
+        elif function in ("ones", "zeros"):
+            return f"np.{function}(({', '.join(parts)}{',' if len(parts) == 1 else ''}))", ATOM
+        else:
+            raise NoExpression(f"NumPy has no function for {function}")
+        parts += [f"{k}={literal(v)}" if k else literal(v) for k, v in given]
+        return f"{shown}({', '.join(parts)})", ATOM
+
+    def call_expand(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return f"np.broadcast_to({args[0][0]}, {literal(node.shape)})", ATOM
+
+    def call_expand_as(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return f"np.broadcast_to({args[0][0]}, np.shape({args[1][0]}))", ATOM
+
+    def call_permute(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return f"np.transpose({args[0][0]}, {literal(options[0][1])})", ATOM
+
+    def call_transpose(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        dims = ", ".join(literal(v) for _, v in options)
+        return f"np.swapaxes({args[0][0]}, {dims})", ATOM
+
+    def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        given = {k: literal(v.python() if isinstance(v, Number) else v) for k, v in options}
+        return f"np.clip({args[0][0]}, {given.get('min')}, {given.get('max')})", ATOM
+
+    def call_to(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        kind = literal(options[0][1])
+        return f"np.asarray({args[0][0]}).astype({kind!r})", ATOM
+
+    def call_index_put(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        raise NoExpression("NumPy has no function for index_put")
+
+    def call_bitwise_not(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return f"np.logical_not({args[0][0]})", ATOM
+
+
+class MathPrinter(NumpyPrinter):
+    """Prints expressions of scalars as plain Python with the module math."""
+
+    def make_name(self, node: Expression) -> Piece:
+        return ("math.pi" if node.data == "pi" and node.position == -1 else node.data), ATOM
+
+    def number(self, value: Number) -> Piece:
+        text, precedence = Printer.number(self, value)
+        return {"inf": "math.inf", "nan": "math.nan", "-inf": "-math.inf"}.get(
+            text, text
+        ), precedence
+
+    def call(
+        self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
+    ) -> Piece:
+        parts = [a[0] for a in args]
+        if function in _MATH and not list(options):
+            return f"math.{function}({', '.join(parts)})", ATOM
+        inner = parts[0] if parts else ""
+        if function == "abs":
+            return f"abs({inner})", ATOM
+        if function == "sigmoid":
+            return f"(1 / (1 + math.exp(-{enclosed(args[0], ATOM)})))", ATOM
+        if function == "relu":
+            return f"max({inner}, 0)", ATOM
+        if function in ("maximum", "minimum"):
+            return f"{function[:3]}({', '.join(parts)})", ATOM
+        if function == "sign":
+            return f"(({inner} > 0) - ({inner} < 0))", ATOM
+        raise NoExpression(f"math has no function for {function}")
+
+    def make_call(self, node: Expression) -> Piece:
+        if node.data[0] == "where":
+            condition, a, b = (self.of(x)[0] for x in node.args)
+            return f"({a} if {condition} else {b})", ATOM
+        return super().make_call(node)
+
+    def call_bitwise_not(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return f"(not {args[0][0]})", ATOM
+
+
+class TorchPrinter(Printer):
+    """Prints expressions as code for torch."""
+
+    def make_name(self, node: Expression) -> Piece:
+        return ("math.pi" if node.data == "pi" and node.position == -1 else node.data), ATOM
+
+    def number(self, value: Number) -> Piece:
+        text, precedence = super().number(value)
+        return {"inf": "math.inf", "nan": "math.nan", "-inf": "-math.inf"}.get(
+            text, text
+        ), precedence
+
+    def make_array(self, node: Expression) -> Piece:
+        return f"torch.tensor({np.asarray(node.data).tolist()})", ATOM
+
+    def call(
+        self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
+    ) -> Piece:
+        text, precedence = super().call(function, args, options)
+        if not any(any(c.isalpha() for c in a[0].replace("math.pi", "")) for a in args):
+            # torch's functions take no bare numbers: sqrt(2) is a number of math's
+            if function in _MATH and args:
+                return f"math.{text}", precedence
+        return f"torch.{text}", precedence
+
+    def make_call(self, node: Expression) -> Piece:
+        text, precedence = super().make_call(node)
+        if node.data[0] == "clamp":
+            return f"torch.{text}", precedence
+        return text, precedence
+
+
+def to_code(found: Derivatives, form: str) -> str:
+    """A function of the variables that returns the value and the gradients."""
+    roots = [found.value, *found.by.values()]
+    variables = list(found.variables)
+    names = {n: _parameter(n) for n in variables}
+    printer, header = _printer(found, form, roots)
+    shared = shared_parts(roots, taken=names.values())
+    for node in order(roots):
+        if node.op == "name" and node.data in names:
+            printer.names[id(node)] = names[node.data]
+    lines = []
+    for word, part in shared:
+        lines.append(f"    {word} = {printer.text(part)}")
+        printer.names[id(part)] = word
+        printer.pieces.clear()
+    texts = [printer.names.get(id(r)) or printer.text(r) for r in roots]
+    grads = texts[1] if len(texts) == 2 else f"({', '.join(texts[1:])})"
+    signature = ", ".join(names[n] for n in variables)
+    by = ", ".join(found.by)
+    body = [
+        f"def value_and_gradient({signature}):",
+        f'    """{found.program.source.splitlines()[0][:80]!r} and its gradient by {by}."""'.replace(
+            "\\", "\\\\"
+        ),
+        *lines,
+        f"    value = {texts[0]}",
+        f"    return value, {grads}",
+    ]
+    helpers = [HELPERS[h] for h in getattr(printer, "helpers", [])]
+    text = "\n\n\n".join([*helpers, "\n".join(body)])
+    imports = [i for i in header if f"{i.split()[-1]}." in text]
+    return "\n".join(imports) + "\n\n\n" + text if imports else text
+
+
+def _parameter(name: str) -> str:
+    return f"{name}_" if keyword.iskeyword(name) or name in ("np", "math", "torch") else name
+
+
+def _printer(found: Derivatives, form: str, roots: list[Expression]) -> tuple[Any, list[str]]:
+    if form == "torch":
+        return TorchPrinter(), ["import math", "import torch"]
+    if form == "python" and all(np.ndim(v) == 0 for v in found.variables.values()):
+        printer = MathPrinter()
+        try:
+            for root in roots:
+                printer.text(root)
+        except NoExpression:
+            pass
+        else:
+            return MathPrinter(), ["import math"]
+    return NumpyPrinter(), ["import math", "import numpy as np"]
+
+
+__all__ = ["math", "to_code"]

@@ -1,0 +1,200 @@
+"""Expressions as LaTeX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from gradcli.calculus.expressions import Expression
+from gradcli.calculus.numbers import ONE, Number
+from gradcli.calculus.simplify import HALF
+from gradcli.calculus.text import ATOM, COMPARE, POWER, PRODUCT, SUM, Piece, Printer, literal
+
+GREEK = frozenset(
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
+    "upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega".split()
+)
+FUNCTIONS = {
+    **{f: rf"\{f}" for f in "sin cos tan sinh cosh tanh exp log max min det arg".split()},
+    **{"asin": r"\arcsin", "acos": r"\arccos", "atan": r"\arctan", "sum": r"\sum"},
+    **{"sigmoid": r"\sigma", "sign": r"\operatorname{sign}", "linalg.det": r"\det"},
+    **{"digamma": r"\psi", "mean": r"\operatorname{mean}", "trace": r"\operatorname{tr}"},
+}
+INFIX = {
+    "eq": "=",
+    "ne": r"\ne",
+    "lt": "<",
+    "le": r"\le",
+    "gt": ">",
+    "ge": r"\ge",
+    "bitwise_and": r"\land",
+    "bitwise_or": r"\lor",
+    "remainder": r"\bmod",
+}
+
+
+def wrapped(piece: Piece, least: int) -> str:
+    """The text, in parentheses that grow with it if it binds less tightly."""
+    text, precedence = piece
+    return text if precedence >= least else rf"\left({text}\right)"
+
+
+def symbol(word: str) -> str:
+    r"""A name: `sigma_x` is `\sigma_{x}`, `velocity` is upright."""
+    match = re.fullmatch(r"([A-Za-z]+)_?(\w*)", word)
+    if match is None:
+        return rf"\mathrm{{{word}}}".replace("_", r"\_")
+    head, tail = match.groups()
+    shown = rf"\{head}" if head in GREEK else head if len(head) == 1 else rf"\mathrm{{{head}}}"
+    tail = tail.replace("_", r"\_")
+    return f"{shown}_{{{tail}}}" if tail else shown
+
+
+class LatexPrinter(Printer):
+    """Prints expressions as LaTeX."""
+
+    def make_name(self, node: Expression) -> Piece:
+        return symbol(node.data), ATOM
+
+    def number(self, value: Number) -> Piece:
+        text, precedence = super().number(value)
+        if "/" in text:
+            over, under = text.lstrip("-").split("/")
+            sign = "-" if text.startswith("-") else ""
+            return rf"{sign}\frac{{{over}}}{{{under}}}", PRODUCT
+        if "e" in text and "inf" not in text:
+            mantissa, exponent = text.split("e")
+            ten = rf"10^{{{int(exponent)}}}"
+            return (ten, POWER) if mantissa == "1" else (rf"{mantissa} \cdot {ten}", PRODUCT)
+        named = {"inf": r"\infty", "-inf": r"-\infty", "nan": r"\mathrm{NaN}"}
+        return named.get(text, text), precedence
+
+    def make_array(self, node: Expression) -> Piece:
+        rows = node.data if node.data.ndim == 2 else node.data.reshape(1, -1)
+        body = r" \\ ".join(" & ".join(f"{v:g}" for v in row) for row in rows.tolist())
+        return rf"\begin{{pmatrix}}{body}\end{{pmatrix}}", ATOM
+
+    def make_sum(self, node: Expression) -> Piece:
+        return super().make_sum(node)[0], SUM
+
+    def fraction(self, above: list[Piece], below: list[Piece]) -> Piece:
+        top = " ".join(_factors(above)) or "1"
+        if not below:
+            return (top, above[0][1]) if len(above) == 1 else (top, PRODUCT)
+        if len(above) == 1:
+            top = above[0][0]
+        bottom = below[0][0] if len(below) == 1 else " ".join(_factors(below))
+        return rf"\frac{{{top}}}{{{bottom}}}", PRODUCT
+
+    def power(self, base: Expression, exponent: Any) -> Piece:
+        own = self.of(base)
+        if isinstance(exponent, Number):
+            if exponent == ONE:
+                return own
+            if exponent == HALF:
+                return rf"\sqrt{{{own[0]}}}", ATOM
+            shown = self.number(exponent)[0]
+        else:
+            shown = self.of(exponent)[0]
+        if base.op == "call" and base.data[0] in _POWERED and len(base.args) == 1:
+            inner = self.of(base.args[0])[0]
+            return rf"{FUNCTIONS[base.data[0]]}^{{{shown}}}\left({inner}\right)", POWER
+        return f"{wrapped(own, POWER + 1)}^{{{shown}}}", POWER
+
+    def call(
+        self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
+    ) -> Piece:
+        shown = FUNCTIONS.get(function)
+        if shown is None:
+            shown = rf"\operatorname{{{function.rpartition('.')[2]}}}".replace("_", r"\_")
+        parts = [a[0] for a in args]
+        parts += [f"{k}={literal(v)}" if k else literal(v) for k, v in options]
+        return rf"{shown}\left({', '.join(parts)}\right)", ATOM
+
+    def make_call(self, node: Expression) -> Piece:
+        function = node.data[0]
+        args = [self.of(a) for a in node.args]
+        if function in INFIX:
+            a, b = (wrapped(x, COMPARE + 1) for x in args)
+            return rf"{a} {INFIX[function]} {b}", COMPARE
+        if function in _SHAPES:
+            return _SHAPES[function](self, args, node)
+        return super().make_call(node)
+
+    def call_select(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        (_, dim), (_, index) = options
+        return f"{{{wrapped(args[0], ATOM)}}}_{{{': ' * dim}{index}}}", ATOM
+
+    def call_slice(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        (_, dim), (_, start), (_, end), _step = options
+        return f"{{{wrapped(args[0], ATOM)}}}_{{{': ' * dim}{start or 0}:{end}}}", ATOM
+
+    def call_index(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        inner = ", ".join(a[0] for a in args[1:])
+        return f"{{{wrapped(args[0], ATOM)}}}_{{{inner}}}", ATOM
+
+    def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        given = [
+            f"{k}={literal(v.python() if isinstance(v, Number) else v)}" for k, v in options
+        ]
+        inner = ", ".join([args[0][0], *given])
+        return rf"\operatorname{{clamp}}\left({inner}\right)", ATOM
+
+
+_POWERED = frozenset("sin cos tan sinh cosh tanh log".split())
+
+
+def _factors(pieces: list[Piece]) -> list[str]:
+    shown = [wrapped(p, PRODUCT) for p in pieces]
+    joined: list[str] = []
+    for text in shown:
+        if joined and text[:1].isdigit():
+            text = rf"\cdot {text}"
+        joined.append(text)
+    return joined
+
+
+def _matmul(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    return " ".join(wrapped(a, PRODUCT) for a in args), PRODUCT
+
+
+def _where(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    condition, a, b = (x[0] for x in args)
+    return (
+        rf"\begin{{cases}}{a} & \text{{if }} {condition} \\ {b} & \text{{otherwise}}\end{{cases}}",
+        ATOM,
+    )
+
+
+_SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] = {
+    "matmul": _matmul,
+    "where": _where,
+    "T": lambda self, args, node: (f"{wrapped(args[0], ATOM)}^{{\\top}}", POWER),
+    "dot": lambda self, args, node: (rf"{args[0][0]} \cdot {args[1][0]}", PRODUCT),
+    "outer": lambda self, args, node: (
+        rf"{wrapped(args[0], ATOM)} {wrapped(args[1], ATOM)}^{{\top}}",
+        PRODUCT,
+    ),
+    "norm": lambda self, args, node: (rf"\left\lVert {args[0][0]} \right\rVert", ATOM),
+    "abs": lambda self, args, node: (rf"\left| {args[0][0]} \right|", ATOM),
+    "exp": lambda self, args, node: (f"e^{{{args[0][0]}}}", POWER),
+    "linalg.inv": lambda self, args, node: (f"{wrapped(args[0], ATOM)}^{{-1}}", POWER),
+    "expand": lambda self, args, node: args[0],
+    "expand_as": lambda self, args, node: args[0],
+    "reshape": lambda self, args, node: args[0],
+    "full_like": lambda self, args, node: args[1],
+    "ones_like": lambda self, args, node: (r"\mathbf{1}", ATOM),
+    "zeros_like": lambda self, args, node: (r"\mathbf{0}", ATOM),
+    "ones": lambda self, args, node: (r"\mathbf{1}", ATOM),
+    "zeros": lambda self, args, node: (r"\mathbf{0}", ATOM),
+    "eye": lambda self, args, node: ("I", ATOM),
+}
+
+
+def to_latex(expression: Expression) -> str:
+    """The expression as LaTeX."""
+    return LatexPrinter().text(expression)
+
+
+__all__ = ["to_latex"]

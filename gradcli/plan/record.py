@@ -1,0 +1,118 @@
+"""A program recorded once: the engine runs on abstract arrays, and what it would have computed is kept."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import modes
+from gradcli.engine.tensor import Tensor, wrap
+from gradcli.plan.abstract import Abstract, Untraceable
+from gradcli.plan.graph import Graph, Operation
+
+__all__ = ["Recording", "Untraceable", "record"]
+
+
+class Recording:
+    """What a program computes, and how.
+
+    value: the operation of its value. gradients: by name of a variable, None where the value does not
+    depend on it; empty where no gradient was asked for. result: the tensor with its nodes, of abstract
+    arrays. names: what the program bound.
+    """
+
+    __slots__ = ("gradients", "graph", "inputs", "names", "result", "value", "variables", "warnings")
+
+    def __init__(self, graph: Graph, inputs: dict[str, Operation]) -> None:
+        self.graph, self.inputs = graph, inputs
+        self.value: Operation
+        self.result: Any = None
+        self.gradients: dict[str, Operation | None] = {}
+        self.variables: dict[str, Tensor] = {}
+        self.names: dict[str, Any] = {}
+        self.warnings: list[Any] = []
+
+    @property
+    def outputs(self) -> list[Operation]:
+        """The operations whose results are wanted."""
+        return [self.value, *[g for g in self.gradients.values() if g is not None]]
+
+
+def record(
+    function: Callable[..., Any],
+    variables: Mapping[str, Any],
+    *,
+    wrt: frozenset[str] = frozenset(),
+    seed: Any = None,
+    backward: bool = True,
+    fixed: bool = False,
+) -> Recording:
+    """Run a function of tensors, and the backward pass from its value, on abstract arrays.
+
+    variables: arrays by name (only shape, dtype and layout count). wrt: those that require grad.
+    seed: an array, the gradient to start from. fixed: random numbers that are drawn on the way may
+    become part of the recording. Raises Untraceable where the program's path, or a shape in it,
+    depends on the numbers, or where anything else stands in the way.
+    """
+    from gradcli.engine import random
+
+    graph = Graph()
+    inputs = {name: graph.input(name, array) for name, array in variables.items()}
+    found = Recording(graph, inputs)
+    for name, op in inputs.items():
+        tensor = wrap(Abstract(graph, op), name in wrt)
+        tensor.label = name
+        found.variables[name] = tensor
+    generator = random.default_generator
+    before = generator.get_state().array.copy()
+    state = modes.local.state
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            _run(found, function, seed, backward and bool(wrt))
+            drawn = not np.array_equal(generator.get_state().array, before)
+            if drawn and not fixed:
+                raise Untraceable("the program draws random numbers")
+        except (Exception, Untraceable) as error:
+            modes.restore(state)
+            generator.set_state(wrap(before))
+            if isinstance(error, Untraceable):
+                raise
+            raise Untraceable(f"{type(error).__name__}: {error}") from error
+    found.warnings = caught
+    return found
+
+
+def _run(found: Recording, function: Any, seed: Any, backward: bool) -> None:
+    result = function(**found.variables)
+    if not isinstance(result, Tensor):
+        raise Untraceable(f"the value is no tensor but {type(result).__name__}")
+    graph = found.graph
+    found.result = result
+    found.value = _operation(graph, result.array)
+    if not backward:
+        return
+    if result.node is None:
+        found.gradients = dict.fromkeys(n for n, t in found.variables.items() if t.requires_grad)
+        return
+    if seed is None:
+        if result.array.size != 1 or result.array.dtype.kind != "f":
+            raise Untraceable("grad can be implicitly created only for real scalar outputs")
+        one = graph.constant(result.array.dtype.type(1))
+        start = Abstract(graph, one)
+        if result.array.ndim:
+            start = start.expand(result.array.shape)
+    else:
+        start = Abstract(graph, _operation(graph, np.asarray(seed)[()]))
+    result.backward(wrap(start))
+    for name, tensor in found.variables.items():
+        if tensor.requires_grad:
+            grad = tensor._grad
+            found.gradients[name] = None if grad is None else _operation(graph, grad.array)
+
+
+def _operation(graph: Graph, array: Any) -> Operation:
+    return array._op if type(array) is Abstract else graph.constant(array)
