@@ -95,7 +95,7 @@ def command(
     results: list[tuple[str | None, Any]] = []
     if show_value:
         results.append(("value", evaluation.value))
-    for name, tensor in [*evaluation.leaves.items(), *intermediates.items()]:
+    for name, tensor in [*_reached(evaluation).items(), *intermediates.items()]:
         results.append((f"{name}.grad", tensor.grad))
     output.write_results(results, request.style)
 
@@ -112,9 +112,15 @@ def to_json(
         "grad_fn": None if value.grad_fn is None else value.grad_fn.name(),
         "seed": 1.0 if seed is None else output.to_json(seed, precision),
         "passes": passes,
-        "grads": {n: _grad_json(t, precision) for n, t in evaluation.leaves.items()},
+        "grads": {n: _grad_json(t, precision) for n, t in _reached(evaluation).items()},
         "retained": {n: _grad_json(t, precision) for n, t in intermediates.items()},
     }
+
+
+def _reached(evaluation: Evaluation) -> dict[str, Any]:
+    """The leaves; of those that --load brought only the ones that the gradient reaches."""
+    loaded = evaluation.request.loaded
+    return {n: t for n, t in evaluation.leaves.items() if t.grad is not None or n not in loaded}
 
 
 def _grad_json(tensor: Any, precision: int | None) -> dict[str, Any]:

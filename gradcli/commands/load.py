@@ -22,6 +22,7 @@ from gradcli.commands.errors import usage
 from gradcli.language.errors import LanguageError
 
 _FRAMES_SHOWN = 6
+_INSTEAD = "gradcli has its names"
 _loaded: dict[str, str] = {}  # full path -> the path as it was given
 
 
@@ -73,7 +74,23 @@ def load_file(path: str) -> dict[str, Any]:
         # At the end of the search, for imports inside functions: the library's own come first.
         sys.path.remove(folder)
         sys.path.append(folder)
-    return _defined(module)
+    found = _defined(module)
+    _check_library(path, found)
+    return found
+
+
+def _check_library(path: str, found: dict[str, Any]) -> None:
+    """Refuse operations that were written for the real PyTorch, where it is installed."""
+    torch = sys.modules.get("torch")
+    foreign = getattr(getattr(torch, "autograd", None), "Function", None)
+    for name, value in found.items():
+        if foreign is not None and isinstance(value, type) and issubclass(value, foreign):
+            raise LanguageError(
+                f"--load {path}: {name} is an operation of PyTorch's own",
+                kind="load",
+                hint=f"{_INSTEAD}: `import gradcli as torch`",
+                usage=False,
+            )
 
 
 def _module(full: str) -> ModuleType:
@@ -112,7 +129,7 @@ def _refused(path: str, full: str, error: Exception) -> LanguageError:
 
     hint = None
     if isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == "torch":
-        hint = "PyTorch is not installed; gradcli has its names: `import gradcli as torch`"
+        hint = f"PyTorch is not installed; {_INSTEAD}: `import gradcli as torch`"
     *lines, words = traceback.format_exception_only(error)
     notes = tuple(
         line.removeprefix("  ").rstrip().replace(full, path)

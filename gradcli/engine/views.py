@@ -389,11 +389,12 @@ class CopySlices(Node):
         return (whole, *inner[1:])
 
     def _inner_gradients(self, grad: Any, recorded: bool) -> tuple[Any, ...]:
-        from gradcli.engine.backward import fit
+        from gradcli.engine.backward import check_versions, fit
 
         inner = self.inner
         if inner is None:
             raise RuntimeError(FREED_MESSAGE)
+        check_versions(inner)
         if not recorded:
             grads = inner.apply(grad)
         elif inner._row is not None:

@@ -988,7 +988,6 @@ def _lu_backward(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:
             g_u1, g_u2 = _narrow(g_u, -1, 0, k), _narrow(g_u, -1, k, n - k)
             cross = matmul(g_u2, mH(_narrow(U, -1, k, n - k)))
             inner = -cross if inner is None else inner - cross
-            inner = tril(inner, -1) + matmul(triu(g_u1), mH(triu(u1)))
             inner = tril(inner, -1) + triu(matmul(triu(g_u1), mH(u1)))
             right = solve_triangular(mH(L), g_u2, upper=True, unitriangular=True)
         else:

@@ -43,7 +43,7 @@ def c_name(numpy_dtype: Any) -> str:
 
 
 def _is_mask(array: Any) -> bool:
-    return array.dtype.kind == "b" or array.dtype == np.uint8
+    return bool(array.dtype.kind == "b" or array.dtype == np.uint8)
 
 
 # -- x[...] ---------------------------------------------------------------------------------------

@@ -502,7 +502,7 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
         )
     vector_norm = resolve("linalg.vector_norm")
     if ord == "fro":
-        return vector_norm(A, 2, dim=tuple(dim), keepdim=keepdim)
+        return vector_norm(A, 2, dim=pair, keepdim=keepdim)
     if ord == "nuc":
         return _singular_norm(A, lambda s, keep: s.sum(-1, keep), pair, keepdim)
     if isinstance(ord, str):

@@ -10,7 +10,7 @@ import numpy as np
 from gradcli.engine.tensor import wrap
 from gradcli.operators.arithmetic import add_scalar
 from gradcli.operators.elementwise import clamp_min
-from gradcli.operators.table import Array, function, is_array, operator, resolve
+from gradcli.operators.table import Array, Row, function, is_array, operator, resolve
 
 
 def _mean(x: Any, dims: tuple[int, ...]) -> Any:
@@ -359,17 +359,25 @@ def _batch_norm_backward(
     return g_input, g_weight, g_bias
 
 
-@operator(
-    _batch_norm,
-    "NativeBatchNormBackward0",
-    outputs="result0 result1 result2",
-    differentiable=1,
-    public=False,
-)
-class native_batch_norm_row:
+class _BatchNorm:
     input__weight__bias = lambda g, input, weight, running_mean, running_var, training, eps, result1, result2, mask: _batch_norm_backward(  # noqa: E501
         g, input, weight, running_mean, running_var, training, eps, result1, result2, mask
     )
+
+
+def _batch_norm_row(node: str) -> Row:
+    made: Row = operator(
+        _batch_norm,
+        node,
+        outputs="result0 result1 result2",
+        differentiable=1,
+        public=False,
+    )(_BatchNorm)
+    return made
+
+
+native_batch_norm_row = _batch_norm_row("NativeBatchNormBackward0")
+native_batch_norm_legit_row = _batch_norm_row("NativeBatchNormLegitBackward0")
 
 
 def _several_values(size: list[int]) -> None:
@@ -433,8 +441,6 @@ def batch_norm(
 
 
 @function(
-    name="native_batch_norm",
-    aliases="_native_batch_norm_legit",
     method=False,
     rows=[native_batch_norm_row],
     samples=["native_batch_norm(randn(4,3), randn(3), randn(3), None, None, True, 0.1, 1e-5)"],
@@ -451,6 +457,30 @@ def native_batch_norm(
 ) -> Any:
     """(output, mean, 1 / std) of batch_norm."""
     return native_batch_norm_row(
+        input, weight, bias, running_mean, running_var, training, momentum, eps
+    )
+
+
+@function(
+    name="_native_batch_norm_legit",
+    method=False,
+    rows=[native_batch_norm_legit_row],
+    samples=[
+        "_native_batch_norm_legit(randn(4,3), randn(3), randn(3), zeros(3), ones(3), True, 0.1, 1e-5)"
+    ],
+)
+def native_batch_norm_legit(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    running_mean: Array,
+    running_var: Array,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Any:
+    """native_batch_norm with running statistics that are written in place."""
+    return native_batch_norm_legit_row(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )
 

@@ -1059,7 +1059,7 @@ def memory_add(memory: Any, where: Any, values: Any) -> Any:
 
 
 def _extent(shape: Any, strides: Any) -> int:
-    return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    return 1 + sum(int(n - 1) * int(s) for n, s in zip(shape, strides, strict=True))
 
 
 def _overlapping(shape: Any, strides: Any) -> bool:

@@ -146,7 +146,8 @@ def _basic(input: Any, keys: tuple[Any, ...]) -> tuple[Any, list[Any]]:
     keys = tuple(_tensor_key(k) for k in keys)
     ndim = input.ndim
     specified = sum(map(_takes, keys))
-    out, dim, indices = input, 0, []
+    indices: list[Any] = []
+    out, dim = input, 0
     inside = 0  # dims that masks span beyond their first: they take one place among the indices
     for at, key in enumerate(keys):
         if key is None:

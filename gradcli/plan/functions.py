@@ -57,7 +57,7 @@ def _is_number(value: Any) -> bool:
 
 def _in_order(args: tuple[Any, ...]) -> bool:
     """Whether the result's elements lie in order: NumPy follows the layout of the operands."""
-    return all(a.contiguous or a.kind == "fill" for a in operands(args) if a.shape)
+    return all(a.ordered for a in operands(args) if a.shape)
 
 
 def reduction(graph: Graph, ufunc: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Operation:

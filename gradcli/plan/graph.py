@@ -83,6 +83,14 @@ class Operation:
         """The number of dimensions."""
         return len(self.shape)
 
+    @property
+    def ordered(self) -> bool:
+        """Whether what NumPy computes from it lies in order in memory."""
+        found = self
+        while found.function is np.broadcast_to:
+            found = found.args[0]
+        return found.contiguous or found.kind == "fill"
+
     def __repr__(self) -> str:
         name = self.name or getattr(self.function, "__name__", str(self.function))
         return f"<{self.index}: {self.kind} {name} {self.shape} {self.dtype}>"
@@ -214,6 +222,8 @@ class Graph:
             for a, b in (args, args[::-1]):
                 if is_one(a) and type(b) is Operation and (b.shape, b.dtype) == (shape, dtype):
                     return b
+        elif function is operator.pow and args[1] == 1 and args[0].dtype == dtype:
+            return args[0]
         elif function is np.divide:
             a, b = args
             if is_one(b) and type(a) is Operation and (a.shape, a.dtype) == (shape, dtype):

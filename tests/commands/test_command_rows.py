@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from gradcli.cli import main
 
 ADDITION = """
-import torch
+import gradcli as torch
 
 class Addition(torch.autograd.Function):
     @staticmethod
@@ -21,6 +21,8 @@ class Addition(torch.autograd.Function):
         return grad, grad
 """
 CUSTOM = """
+import gradcli as torch
+
 class custom_function(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, y):

@@ -117,7 +117,8 @@ REFUSED = [
     (
         "x[0.5]",
         "IndexError",
-        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got float)",
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
+        "valid indices (got float)",
     ),
     ("x['a']", "TypeError", "new(): invalid data type 'str'"),
     (
@@ -134,13 +135,15 @@ REFUSED = [
     (
         "x[torch.tensor([True])]",
         "IndexError",
-        "The shape of the mask [1] at index 0 does not match the shape of the indexed tensor [2, 3] at index 0",
+        "The shape of the mask [1] at index 0 does not match the shape of the indexed tensor [2, "
+        "3] at index 0",
     ),
     ("x[[0], [0], [0]]", "IndexError", "too many indices for tensor of dimension 2"),
     (
         "s[0]",
         "IndexError",
-        "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number",
+        "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
+        "C++ to convert a 0-dim tensor to a number",
     ),
     ("s[:]", "IndexError", "slice() cannot be applied to a 0-dim tensor."),
     (
@@ -162,12 +165,14 @@ REFUSED = [
     (
         "x.gather(0, j.clamp(max=1)[:, :1].expand(2, 4))",
         "RuntimeError",
-        "Size does not match at dimension 1 expected index [2, 4] to be no larger than self [2, 3] apart from dimension 0",
+        "Size does not match at dimension 1 expected index [2, 4] to be no larger than self [2, "
+        "3] apart from dimension 0",
     ),
     (
         "x.scatter(1, j, x[:, :1])",
         "RuntimeError",
-        "Expected index [2, 3] to be no larger than self [2, 3] apart from dimension 1 and to be no larger size than src [2, 1]",
+        "Expected index [2, 3] to be no larger than self [2, 3] apart from dimension 1 and to be "
+        "no larger size than src [2, 1]",
     ),
     (
         "x.scatter(1, j, x.float())",
@@ -219,17 +224,20 @@ REFUSED = [
     (
         "x.index_fill(1, k, v)",
         "RuntimeError",
-        "index_fill_ only supports a 0-dimensional value tensor, but got tensor with 1 dimension(s).",
+        "index_fill_ only supports a 0-dimensional value tensor, but got tensor with 1 "
+        "dimension(s).",
     ),
     (
         "x.index_put((i,), x.float())",
         "RuntimeError",
-        "Index put requires the source and destination dtypes match, got Double for the destination and Float for the source.",
+        "Index put requires the source and destination dtypes match, got Double for the "
+        "destination and Float for the source.",
     ),
     (
         "x.masked_fill(m, v)",
         "RuntimeError",
-        "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with 1 dimension(s).",
+        "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with 1 "
+        "dimension(s).",
     ),
     (
         "x.masked_fill(j, 2.)",
@@ -260,7 +268,8 @@ REFUSED = [
     (
         "x.put(k, v)",
         "IndexError",
-        "put_(): Expected source and index to have the same number of elements, but got source.numel() = 3, index.numel() = 2",
+        "put_(): Expected source and index to have the same number of elements, but got "
+        "source.numel() = 3, index.numel() = 2",
     ),
     (
         "x.select_scatter(v[:2], 0, 1)",

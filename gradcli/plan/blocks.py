@@ -1,0 +1,101 @@
+"""Where arrays are cut, so that sums come out as NumPy's to the bit.
+
+NumPy sums pairwise: an array is halved (at a multiple of 8) until at most 128 elements are left. A sum
+over blocks has the same bits if what is summed at once is a node of that tree.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any
+
+_LEAF = 128
+
+
+def halves(n: int) -> int:
+    """How many of n elements NumPy's pairwise sum takes first."""
+    half = n // 2
+    return half - half % 8
+
+
+def tree_blocks(n: int, limit: int) -> list[tuple[int, int]]:
+    """The largest nodes of the tree over n elements with at most `limit` of them."""
+    limit = max(limit, _LEAF)
+    found: list[tuple[int, int]] = []
+    waiting = [(0, n)]
+    while waiting:
+        start, m = waiting.pop()
+        if m <= limit:
+            found.append((start, start + m))
+            continue
+        half = halves(m)
+        waiting.append((start + half, m - half))
+        waiting.append((start, half))
+    return found
+
+
+def row_blocks(rows: int, per_block: int) -> list[tuple[int, int]]:
+    """Runs of rows of about equal length."""
+    count = max(1, -(-rows // max(per_block, 1)))
+    bounds = [rows * i // count for i in range(count + 1)]
+    return [(a, b) for a, b in zip(bounds, bounds[1:], strict=False) if b > a]
+
+
+class Cuts:
+    """How the sum of n elements is put together from blocks that begin at `starts`.
+
+    inside: for each block, (from, to, slot): nodes of the tree that lie in it. pieces: for each block,
+    (from, to, buffer, at): parts of leaves that lie across blocks. buffers: (length, slot) of those
+    leaves. steps: the order in which slots are added: a slot number, or -1 for a sum of two.
+    """
+
+    __slots__ = ("buffers", "inside", "pieces", "slots", "steps")
+
+    def __init__(self, n: int, starts: Sequence[int]) -> None:
+        self.inside: list[list[tuple[int, int, int]]] = [[] for _ in starts]
+        self.pieces: list[list[tuple[int, int, int, int]]] = [[] for _ in starts]
+        self.buffers: list[tuple[int, int]] = []
+        self.steps: list[int] = []
+        self.slots = 0
+        ends = [*starts[1:], n]
+        waiting: list[tuple[int, int]] = [(0, n)]
+        while waiting:
+            start, m = waiting.pop()
+            if m < 0:
+                self.steps.append(-1)
+                continue
+            k = bisect_right(starts, start) - 1
+            if start + m <= ends[k]:
+                self.inside[k].append((start - starts[k], start + m - starts[k], self.slots))
+            elif m <= _LEAF:
+                self._across(start, m, k, starts, ends)
+            else:
+                half = halves(m)
+                waiting += [(0, -1), (start + half, m - half), (start, half)]
+                continue
+            self.steps.append(self.slots)
+            self.slots += 1
+
+    def _across(self, start: int, m: int, k: int, starts: Sequence[int], ends: list[int]) -> None:
+        at = start
+        while at < start + m:
+            stop = min(ends[k], start + m)
+            piece = (at - starts[k], stop - starts[k], len(self.buffers), at - start)
+            self.pieces[k].append(piece)
+            at, k = stop, k + 1
+        self.buffers.append((m, self.slots))
+
+    def total(self, partial: Any) -> Any:
+        """The sum, from the sums of the slots."""
+        values: list[Any] = []
+        for step in self.steps:
+            if step < 0:
+                last = values.pop()
+                values[-1] = values[-1] + last
+            else:
+                values.append(partial[step])
+        return values[0]
+
+
+__all__ = ["Cuts", "halves", "row_blocks", "tree_blocks"]

@@ -1,0 +1,299 @@
+"""Which operations are evaluated block by block, together, and which on whole arrays, and when.
+
+Operations on large arrays that work row by row (or element by element) are virtual: they exist only
+inside blocks, and are worked out in every region that needs them. What a region leaves behind are its
+sinks: full sums, and arrays that somebody else needs whole. A level is what has to be known before: a
+region of level 2 needs a result of a region of level 1.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.plan.graph import Operation, cast, live, operands
+from gradcli.plan.functions import method_call
+
+_EXACT = frozenset([np.maximum.reduce, np.minimum.reduce])  # in any order of the elements
+_RESHAPE = method_call("reshape")
+_LAST = 1 << 30
+
+# Roughly, in nanoseconds an element: what is cheaper to work out again than to keep.
+_COSTS: dict[Any, float] = {
+    **dict.fromkeys([np.sin, np.cos, np.tan, np.power, operator.pow], 12.0),
+    **dict.fromkeys([np.exp, np.log, np.tanh, np.arctan, np.log1p, np.expm1], 5.0),
+}
+_KEEP = 24.0  # from this cost on, an intermediate is kept rather than worked out twice
+
+
+class Region:
+    """Operations that run together, block by block, and the sinks that they leave."""
+
+    __slots__ = ("body", "flat", "level", "rows", "sinks")
+
+    def __init__(self, level: int, sinks: list[Operation]) -> None:
+        self.level, self.sinks = level, sinks
+        self.body: list[Operation] = []
+        self.flat = False
+        self.rows = 0
+
+
+class Schedule:
+    """Steps: operations on whole arrays and regions, in the order in which they can run."""
+
+    def __init__(self, outputs: Sequence[Operation], smallest: int) -> None:
+        self.outputs, self.smallest = outputs, smallest
+        self.order = live(outputs)
+        self.demoted: set[int] = set()
+        while True:
+            self._classify()
+            if not self._demote():
+                break
+        self._level()
+        self._form_regions()
+        self.steps: list[Operation | Region] = list(self._steps())
+
+    # -- what can be virtual -----------------------------------------------------------------------
+    def _classify(self) -> None:
+        self.virtual: set[int] = set()
+        self.full: set[int] = set()
+        self.parent: dict[int, int] = {}
+        for o in self.order:
+            if o.index in self.demoted or not o.args or not operands(o.args):
+                continue
+            if self._is_full_reduction(o):
+                self.full.add(o.index)
+                self.parent[o.index] = o.index
+                self._join(o, o.args[0])
+            elif o.shape and o.shape[0] > 0 and self._is_virtual(o):
+                self.virtual.add(o.index)
+                self.parent[o.index] = o.index
+                for a in self.row_operands(o):
+                    if a.index in self.virtual:
+                        self._join(o, a)
+
+    def _is_full_reduction(self, o: Operation) -> bool:
+        if o.kind != "reduce":
+            return False
+        a = o.args[0]
+        if o.axes != tuple(range(a.ndim)) or a.index not in self.virtual or not a.contiguous:
+            return False
+        if o.function in _EXACT:
+            return a.dtype.kind == "f"
+        plain = all(name != "dtype" for name, _ in o.options)
+        return o.function == np.add.reduce and plain and a.dtype in (np.float32, np.float64)
+
+    def _is_virtual(self, o: Operation) -> bool:
+        rows = self.row_operands(o)
+        inside = any(a.index in self.virtual for a in rows)
+        if o.kind == "elementwise":
+            return bool(rows) and o.contiguous and not o.options and (
+                inside or o.size >= self.smallest
+            )
+        if o.kind == "reduce":
+            return inside and o.axes is not None and 0 not in o.axes and o.args[0].ordered
+        if o.function is _RESHAPE:
+            return inside and o.contiguous
+        if o.function is np.broadcast_to:
+            return inside
+        return False
+
+    def row_operands(self, o: Operation) -> list[Operation]:
+        """The operands that go with the rows of the result, block by block."""
+        if not o.shape:
+            return []
+        if o.function is _RESHAPE:
+            return [o.args[0]]
+        return [a for a in operands(o.args) if self.is_row_operand(o, a)]
+
+    def is_row_operand(self, o: Operation, a: Operation) -> bool:
+        """Whether a block of the result needs only the same block of the operand."""
+        if a.kind == "fill":
+            return False
+        if o.kind == "reduce":
+            return o.axes is not None and (0 not in o.axes or o.index in self.full)
+        if o.function is _RESHAPE:
+            return True
+        return a.ndim == o.ndim and a.shape[:1] == o.shape[:1]
+
+    def _join(self, a: Operation, b: Operation) -> None:
+        self.parent[self.find(a.index)] = self.find(b.index)
+
+    def find(self, index: int) -> int:
+        """The component that an operation belongs to."""
+        parent = self.parent
+        while parent[index] != index:
+            parent[index] = parent[parent[index]]
+            index = parent[index]
+        return index
+
+    def _demote(self) -> bool:
+        """Take out of components what keeps them from being cut; True where there was something."""
+        parts: dict[int, list[Operation]] = {}
+        for o in self.order:
+            if o.index in self.parent:
+                parts.setdefault(self.find(o.index), []).append(o)
+        self.flat: dict[int, bool] = {}
+        changed = False
+        for root, members in parts.items():
+            self.flat[root] = self._is_flat(members)
+            if self.flat[root]:
+                continue
+            for o in members:
+                if o.function is _RESHAPE and o.shape[0] != o.args[0].shape[:1][0]:
+                    self.demoted.add(o.index)
+                    changed = True
+        return changed
+
+    def _is_flat(self, members: list[Operation]) -> bool:
+        size = members[0].args[0].size if members[0].index in self.full else members[0].size
+        for o in members:
+            if o.index in self.full:
+                continue
+            if o.size != size or not (o.kind == "elementwise" or o.function is _RESHAPE):
+                return False
+            for a in operands(o.args):
+                if a.kind != "fill" and a.shape and (a.size != size or not a.contiguous):
+                    return False
+        return True
+
+    # -- levels ------------------------------------------------------------------------------------
+    def _level(self) -> None:
+        self.level: dict[int, int] = {}
+        self.sinks: dict[int, Operation] = {}
+        for o in self.order:
+            level = 0
+            for a in operands(o.args):
+                level = max(level, self._needed(o, a))
+            self.level[o.index] = level
+            if o.index in self.full:
+                self.sinks[o.index] = o
+        for o in self.outputs:
+            if o.index in self.virtual or (o.kind == "fill" and o.size >= self.smallest):
+                self.sinks[o.index] = o
+
+    def _needed(self, o: Operation, a: Operation) -> int:
+        """The level from which on `o` may use `a`."""
+        level = self.level[a.index]
+        if a.index in self.full:
+            return level + 1
+        if a.index not in self.virtual:
+            return level
+        inside = o.index in self.virtual or o.index in self.full
+        if inside and self.is_row_operand(o, a):
+            return level
+        self.sinks[a.index] = a
+        return level + 1
+
+    # -- regions -----------------------------------------------------------------------------------
+    def _form_regions(self) -> None:
+        groups: dict[tuple[int, int], Region] = {}
+        for o in self.sinks.values():
+            self._group(groups, o)
+        self.regions = sorted(groups.values(), key=operator.attrgetter("level"))
+        for _ in range(8):
+            for region in self.regions:
+                region.body = self._body(region)
+            if not self._keep_costly(groups):
+                break
+        for region in self.regions:
+            first = region.sinks[0]
+            if first.kind == "fill":
+                region.flat, region.rows = True, first.size
+                continue
+            shaped = first.args[0] if first.index in self.full else first
+            region.flat = self.flat[self.find(first.index)]
+            region.rows = shaped.size if region.flat else shaped.shape[0]
+
+    def _group(self, groups: dict[tuple[int, int], Region], o: Operation) -> None:
+        root = self.find(o.index) if o.index in self.parent else -o.size
+        key = (self.level[o.index], root)
+        if root < 0:  # a filled array joins a region over as many elements, if there is one
+            for level, other in groups:
+                if level == key[0] and other >= 0 and self.flat[other] and (
+                    self._size(groups[level, other].sinks[0]) == o.size
+                ):
+                    key = (level, other)
+        region = groups.get(key)
+        if region is None:
+            groups[key] = Region(self.level[o.index], [o])
+        elif o not in region.sinks:
+            region.sinks.append(o)
+
+    def _size(self, sink: Operation) -> int:
+        return sink.args[0].size if sink.index in self.full else sink.size
+
+    def _body(self, region: Region) -> list[Operation]:
+        found: dict[int, Operation] = {}
+        waiting = [s for s in region.sinks if s.kind != "fill"]
+        while waiting:
+            o = waiting.pop()
+            if o.index in found:
+                continue
+            found[o.index] = o
+            for a in operands(o.args):
+                if a.index in self.virtual and self.is_row_operand(o, a):
+                    if a.index in self.sinks and self.level[a.index] < region.level:
+                        continue  # there already
+                    waiting.append(a)
+        return sorted(found.values(), key=operator.attrgetter("index"))
+
+    def _keep_costly(self, groups: dict[tuple[int, int], Region]) -> bool:
+        """Make sinks of what two regions would both work out at some cost."""
+        home: dict[int, Region] = {}
+        for region in self.regions:
+            again = {o.index for o in region.body if o.index in home}
+            for o in region.body:
+                if o.index in again:
+                    continue
+                for a in operands(o.args):
+                    if a.index not in again or a.index in self.sinks:
+                        continue
+                    if self._cost(a, again) >= _KEEP:
+                        self.sinks[a.index] = a
+                        home[a.index].sinks.append(a)
+                        return True
+            for o in region.body:
+                home.setdefault(o.index, region)
+        return False
+
+    def _cost(self, o: Operation, inside: set[int]) -> float:
+        total, seen, waiting = 0.0, set(), [o]
+        while waiting:
+            x = waiting.pop()
+            if x.index in seen or x.index not in inside:
+                continue
+            seen.add(x.index)
+            total += _COSTS.get(x.function, 0.7)
+            waiting.extend(operands(x.args))
+        return total
+
+    def _steps(self) -> Iterator[Operation | Region]:
+        by_level: dict[int, list[Operation]] = {}
+        for o in self.order:
+            if o.function is None or o.index in self.virtual or o.index in self.full:
+                continue
+            if o.kind == "fill" and (o.index in self.sinks or not self._is_used_whole(o)):
+                continue
+            by_level.setdefault(self.level[o.index], []).append(o)
+        last = max([*by_level, *[r.level for r in self.regions]], default=-1)
+        for level in range(last + 1):
+            yield from by_level.get(level, ())
+            yield from [r for r in self.regions if r.level == level]
+
+    def _is_used_whole(self, fill: Operation) -> bool:
+        """Whether a filled array is needed as an array, not only as its one value."""
+        if fill in self.outputs:
+            return True
+        inside = self.virtual | self.full
+        return any(
+            o.index not in inside or o.kind == "reduce"
+            for o in self.order
+            if any(a is fill for a in operands(o.args))
+        )
+
+
+__all__ = ["Region", "Schedule", "cast"]
