@@ -144,7 +144,8 @@ def _row(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:
     if not any(o.array.dtype in dtypes.DIFFERENTIABLE for o in outputs):
         return [None] * len(outputs)
     if row.kind == "linear":
-        return [_linear(row, values)]
+        found = _linear(row, values)
+        return [found] if row.single else list(found)
     if row.kind == "bilinear":
         return [_bilinear(row, values)]
     if row.kind == "elementwise":

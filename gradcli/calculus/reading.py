@@ -83,7 +83,7 @@ class Reader:
         args: list[Any] = []
         for value, kind in zip(made.args, row.kinds, strict=True):
             if kind == "option":
-                args.append(self.operand(value) if isinstance(value, Traced) else value)
+                args.append(self.operand(value) if _is_tensor(value) else value)
             elif kind == "tensor" and isinstance(value, (bool, int, float, complex)):
                 args.append(known_number(value))
             else:
@@ -106,16 +106,34 @@ class Reader:
         """A call of a public function: operands in full shape, options that are not the defaults."""
         row = made.row
         operands: list[Expression] = []
-        for value, given, kind in zip(args, made.args, row.kinds, strict=True):
-            if kind == "option" or given is None:
-                continue
+        options: list[tuple[str, Any]] = []
+        last = -1  # the last parameter that is an operand: those before it go by position
+        for i, (kind, given) in enumerate(zip(row.kinds, made.args, strict=True)):
+            if given is not None and (kind != "option" or _is_tensor(given)):
+                last = i
+        plain = row.kinds[: last + 1].count("option") == 0
+        for i, (value, given, kind) in enumerate(zip(args, made.args, row.kinds, strict=True)):
             if kind == "list":
                 shapes = [shape_of(g) for g in given]
                 parts = [full(v, s) for v, s in zip(value, shapes, strict=True)]
                 operands.append(call("[]", parts, ()))
+            elif given is not None and (kind != "option" or _is_tensor(given)):
+                operands.append(self.whole(value, given))
+            elif i < last and not plain:
+                options.append(("", value))
+                continue
             else:
-                operands.append(full(value, shape_of(given)))
-        options = chosen(row, args, names)
+                continue
+            if not plain:
+                options.append(("@", len(operands) - 1))
+        rest = chosen(row, args, names)
+        if not plain:
+            early = {n for n, k in zip(row.names[:last], row.kinds, strict=False) if k == "option"}
+            renamed = [k for k, _ in rest]
+            rest = [] if all(k == "" or k in early for k in renamed) else [
+                (k, v) for k, v in rest if k and k not in early
+            ]
+        options += rest
         if len(made.outputs) == 1 and row.single:
             return call(word, operands, made.outputs[0].shape, options)
         whole = call(word, operands, (), options)
@@ -123,6 +141,14 @@ class Reader:
             call("select", [whole], o.shape, [("", 0), ("", k)])
             for k, o in enumerate(made.outputs)
         ]
+
+    def whole(self, value: Any, given: Any) -> Expression:
+        """An operand in its full shape; integers and truth values as they are."""
+        own = value if isinstance(value, Expression) else self.operand(given)
+        plain = given.value if isinstance(given, Traced) else getattr(given, "array", None)
+        if own.op == "number" and plain is not None and np.asarray(plain).dtype.kind in "biu":
+            return array(np.asarray(plain))
+        return full(own, shape_of(given))
 
     def expand(self, made: Call) -> Any:
         """The formula that an internal row stands for, by tracing its kernel."""
@@ -148,6 +174,10 @@ def _arraylike(value: Any, reader: Reader) -> Any:
         reader.kept.append(made)
         return made
     return value
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, (Traced, Tensor, Scalar, np.ndarray))
 
 
 def _no_expression(made: Call) -> str:
@@ -189,7 +219,8 @@ def chosen(row: Any, args: list[Any], names: str | None = None) -> list[tuple[st
         if kind != "option":
             continue
         shown = next(renamed, "-") if renamed is not None else word
-        if shown == "-":
+        if shown == "-" or isinstance(value, Expression) or _is_tensor(value):
+            leading = False
             continue
         if value == row.defaults.get(word, DEFAULTS.get(shown, row)):
             leading = False
@@ -204,6 +235,7 @@ def chosen(row: Any, args: list[Any], names: str | None = None) -> list[tuple[st
 
 DEFAULTS: dict[str, Any] = {
     "keepdim": False,
+    "upper": False,
     "dtype": None,
     "alpha": 1,
     "beta": 1,
@@ -796,7 +828,7 @@ def _index_put(reader: Reader, made: Call, args: list[Any]) -> Expression:
 
 
 def _cast(reader: Reader, made: Call, args: list[Any]) -> Expression:
-    own, wanted = args
+    own, wanted = args[0], made.outputs[0].value.dtype
     given = made.args[0].dtype if isinstance(made.args[0], Traced) else None
     plain = getattr(wanted, "dtype", wanted)
     if given is not None and np.dtype(given.dtype).kind == np.dtype(plain).kind:
@@ -945,6 +977,14 @@ def inverse(own: Expression) -> Expression:
     return own.args[0] if is_call(own, "linalg.inv") else call("linalg.inv", [own], own.shape)
 
 
+def _polygamma(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    operands = [a for a in args if isinstance(a, Expression)]
+    (order,) = (a for a in args if not isinstance(a, Expression))
+    if order == 0:
+        return function("digamma", *operands)
+    return call("polygamma", operands, operands[0].shape, [("", order), ("@", 0)])
+
+
 def _index_fill(reader: Reader, made: Call, args: list[Any]) -> Any:
     own, _, index, value = args
     shape = made.outputs[0].shape
@@ -972,6 +1012,9 @@ HANDLERS: dict[str, Handler] = {
     "neg": _elementwise("neg"),
     "sgn": _sgn,
     "diag_embed": _diag_embed,
+    "polygamma_row": _polygamma,
+    "nansum_row": _named("nansum", "dim keepdim -"),
+    **dict.fromkeys(["xlogy_tensors", "xlogy_number", "xlogy_self", "xlogy_other"], _elementwise("xlogy")),
     "index_fill_number": _index_fill,
     "index_fill_tensor": _index_fill,
     "mul_scalar": _elementwise("mul"),
@@ -1071,7 +1114,7 @@ HANDLERS: dict[str, Handler] = {
     "baddbmm": _addmm,
     "inv_ex": _inverse,
     "det_row": _first("linalg.det"),
-    "cholesky_ex_row": _first("linalg.cholesky"),
+    "cholesky_ex_row": _first("linalg.cholesky", "upper -"),
     "solve_ex": _solve,
     "t": _transpose,
     "t_row": _transpose,

@@ -195,10 +195,19 @@ class Printer:
 
     def call(self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()) -> Piece:
         """`function(args, key=value)`."""
-        parts = [a[0] for a in args]
-        for key, value in options:
-            parts.append(f"{key}={literal(value)}" if key else literal(value))
-        return f"{function}({', '.join(parts)})", ATOM
+        return f"{function}({', '.join(self.arguments(args, options))})", ATOM
+
+    def arguments(self, args: list[Piece], options: Iterable[tuple[str, Any]]) -> list[str]:
+        """The arguments of a call in their order: an option `("@", i)` is the i-th operand."""
+        given = list(options)
+        placed = any(key == "@" for key, _ in given)
+        parts = [] if placed else [a[0] for a in args]
+        for key, value in given:
+            if key == "@":
+                parts.append(args[value][0])
+            else:
+                parts.append(f"{key}={literal(value)}" if key else literal(value))
+        return parts
 
     def make_call(self, node: Expression) -> Piece:
         function, options = node.data

