@@ -148,6 +148,8 @@ class Reader:
         plain = given.value if isinstance(given, Traced) else getattr(given, "array", None)
         if own.op == "number" and plain is not None and np.asarray(plain).dtype.kind in "biu":
             return array(np.asarray(plain))
+        if own.op == "number" and not shape_of(given):  # a tensor, as functions want one
+            return alg.scale(own.data, call("ones", [], ()))
         return full(own, shape_of(given))
 
     def expand(self, made: Call) -> Any:
@@ -235,7 +237,6 @@ def chosen(row: Any, args: list[Any], names: str | None = None) -> list[tuple[st
 
 DEFAULTS: dict[str, Any] = {
     "keepdim": False,
-    "upper": False,
     "dtype": None,
     "alpha": 1,
     "beta": 1,
@@ -985,6 +986,24 @@ def _polygamma(reader: Reader, made: Call, args: list[Any]) -> Expression:
     return call("polygamma", operands, operands[0].shape, [("", order), ("@", 0)])
 
 
+def _within(u: Expression, width: Any) -> Expression:
+    low, high = compare("ge", u, number(-width)), compare("le", u, number(width))
+    return function("bitwise_and", low, high)
+
+
+def _hardswish_backward(g: Expression, u: Expression) -> Expression:
+    middle = alg.add(alg.divide(u, number(3)), number(Fraction(1, 2)))
+    rising = alg.where(compare("le", u, number(3)), middle, alg.one)
+    return alg.multiply(g, alg.where(compare("lt", u, number(-3)), alg.zero, rising))
+
+
+def _rounded(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    a, b, mode = args
+    if mode == "floor":
+        return function("floor_divide", a, b)
+    return function("trunc", alg.divide(a, b))
+
+
 def _index_fill(reader: Reader, made: Call, args: list[Any]) -> Any:
     own, _, index, value = args
     shape = made.outputs[0].shape
@@ -1014,7 +1033,28 @@ HANDLERS: dict[str, Handler] = {
     "diag_embed": _diag_embed,
     "polygamma_row": _polygamma,
     "nansum_row": _named("nansum", "dim keepdim -"),
-    **dict.fromkeys(["xlogy_tensors", "xlogy_number", "xlogy_self", "xlogy_other"], _elementwise("xlogy")),
+    **dict.fromkeys(["xlogy_tensors", "xlogy_of", "xlogy_by"], _elementwise("xlogy")),
+    **dict.fromkeys(
+        ["xlog1py_tensors", "xlog1py_of", "xlog1py_by"], _elementwise("special.xlog1py")
+    ),
+    "div_rounded": _rounded,
+    "hardshrink_backward": _formula(lambda g, u, width: alg.where(_within(u, width), alg.zero, g)),
+    "softshrink_backward": _formula(lambda g, u, width: alg.where(_within(u, width), alg.zero, g)),
+    "hardsigmoid_backward": _formula(
+        lambda g, u: alg.where(
+            function("bitwise_and", compare("gt", u, number(-3)), compare("lt", u, number(3))),
+            alg.divide(g, number(6)),
+            alg.zero,
+        )
+    ),
+    "hardswish_backward": _formula(_hardswish_backward),
+    "expand_size_copy": _same,
+    "permute_dims_copy": _transpose,
+    "squeeze_all_copy": _reshape,
+    "squeeze_dim_copy": _reshape,
+    "squeeze_dims_copy": _reshape,
+    "view_size_copy": _reshape,
+    "unsqueeze_copy": _unsqueeze,
     "index_fill_number": _index_fill,
     "index_fill_tensor": _index_fill,
     "mul_scalar": _elementwise("mul"),

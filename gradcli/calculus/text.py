@@ -258,7 +258,7 @@ class Printer:
         return f"{enclosed(args[0], ATOM)}[{inner}]", ATOM
 
     def call_ones(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        return self.call(node.data[0], [(str(n), ATOM) for n in node.shape])
+        return self.call(node.data[0], [(str(n), ATOM) for n in node.shape] or [("()", ATOM)])
 
     call_zeros = call_ones
 

@@ -145,11 +145,6 @@ class Arraylike(Traced):
         return int(self.value.size)
 
     @property
-    def dtype(self) -> Any:
-        """NumPy's type of the elements."""
-        return self.value.dtype
-
-    @property
     def T(self) -> Any:
         """The transpose."""
         return self if self.ndim < 2 else table.resolve("t")(self)

@@ -17,6 +17,7 @@ from gradcli.commands.options import (
     program_options,
     read_text,
 )
+from gradcli.language.display import is_displayed, pretty
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program
@@ -73,15 +74,5 @@ def command(ctx: click.Context, request: Request, path: str, max_steps: int | No
     program = request.program
     found = machine(ctx, request, max_steps=max_steps)
     found.run(program)
-    if found.value is not None and shows_last(program):
-        from gradcli.language.display import pretty
-
+    if found.value is not None and is_displayed(program):
         output.write(pretty(found.value))
-
-
-def shows_last(program: Program) -> bool:
-    """Whether the last line is an expression that is to be displayed: one without a `;` behind it."""
-    if not program.ends_in_expression:
-        return False
-    _, end = program.span(len(program) - 2)
-    return not program.source[end:].lstrip(" \t)").startswith(";")

@@ -377,6 +377,8 @@ def _check_post_hook(result: Any, variable: Tensor) -> None:
 
 def _add_to_grad(variable: Tensor, grad: Any, own: bool) -> None:
     """Add to `.grad`; own: the array is nobody else's, and may become `.grad` as it is."""
+    if variable.node is None:  # it has stopped requiring grad since the graph was made
+        return
     had = variable._grad
     if isinstance(grad, Tensor):
         if had is None:
@@ -626,10 +628,20 @@ def check_versions(node: Node) -> None:
 def _check_input(saved: Any, node: Node) -> None:
     if type(saved) is Scalar or not isinstance(saved, Tensor):
         return
+    refuse_detached(saved, node._seq)
     counter = saved.versions
     if counter is not None and counter.stale(node._seq):
         origin = None if saved.is_leaf else (saved.grad_fn, saved.output_nr)
         raise stale_error(saved.array.shape, saved.array.dtype, origin, counter, node._seq)
+
+
+def refuse_detached(saved: Tensor, tick: int) -> None:
+    """Raise where a tensor has lost its history since it was saved."""
+    if saved.detached > tick and saved.is_leaf:
+        raise RuntimeError(
+            "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
+            "This is not supported, please use out-of-place `.detach()` instead"
+        )
 
 
 def stale_error(shape: Any, dtype: Any, origin: Any, counter: Any, tick: int) -> RuntimeError:
@@ -780,7 +792,7 @@ def _batched(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output "
                 "as the batch dimension. The sizes of the remaining dimensions are expected to "
                 "match the shape of corresponding output, but a mismatch was detected: "
-                f"grad_output[{i}] has a shape of {s.shape[1:]} and output[{i}] has a shape of "
+                f"grad_output[{i}] has a shape of {s.shape[2:]} and output[{i}] has a shape of "
                 f"{root.shape}. If you only want some tensors in `grad_output` to be considered "
                 "batched, consider using vmap."
             )

@@ -80,6 +80,7 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
             " elif t0.__class__ in numbers and t1.__class__ is Tensor: t0 = scalar(t0, t1)",
             f" else: {unusual}",
         ]
+    body += [f"if o{i}.__class__ is not int: {unusual}" for i in row.whole]
     body += [f"a{i} = t{i}.array" for i in row.tensors]
     arrays = [f"a{i}" for i in row.tensors]
     if row.view:

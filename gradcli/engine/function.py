@@ -129,7 +129,7 @@ class BackwardCFunction(Node, FunctionCtx):
         return tuple(SavedTensor(self, i) for i in range(len(self._saved)))
 
     def _unpack(self, saved: Any) -> Any:
-        from gradcli.engine.backward import stale_error
+        from gradcli.engine.backward import refuse_detached, stale_error
         from gradcli.engine.saved import Packed
 
         if type(saved) is Packed:
@@ -141,6 +141,8 @@ class BackwardCFunction(Node, FunctionCtx):
             out = wrap(saved.array)
             out.node = self._output_edge(saved.nr)
             return out
+        if saved is not None:
+            refuse_detached(saved, self._saved_tick)
         if saved is not None and saved.versions is not None:
             tick = self._saved_tick
             if saved.versions.stale(tick):

@@ -81,11 +81,14 @@ class Row:
         self.name, self.node, self.kind, self.view, self.doc = name, node, kind, view, doc
         self.numpy = kernel if isinstance(kernel, np.ufunc) else None
         self.kernel = _KERNELS.get(kernel, kernel)
-        self.rules = rules
+        # PyTorch's generated code goes through the rules in the order of their names.
+        self.rules = dict(sorted(rules.items()))
         self.names, self.kinds, self.defaults, self.keyword_only = _parameters(
             kernel, rules, params
         )
         self.position = {n: i for i, n in enumerate(self.names)}
+        notes = getattr(kernel, "__annotations__", {})
+        self.whole = tuple(i for i, n in enumerate(self.names) if notes.get(n) == "int")
         self.tensors = tuple(i for i, k in enumerate(self.kinds) if k != "option")
         default = "common" if kind in ("elementwise", "bilinear") else None
         self.types = None if types == "own" else types or default
@@ -111,7 +114,7 @@ class Row:
             self.targets.append(tuple(self.position[t] for t in target.split("__")))
             self.masked.append("mask" in needs and "mask" not in self.position)
             self.needs.append(tuple(n for n in needs if n != "mask" or n in self.position))
-        self.differentiated = tuple(dict.fromkeys(i for t in self.targets for i in t))
+        self.differentiated = tuple(sorted({i for t in self.targets for i in t}))
         fields = tuple(dict.fromkeys(n for need in self.needs for n in need))
         self.saved_fields = tuple(n for n in fields if self._is_tensor_field(n))
         self.option_fields = tuple(n for n in fields if not self._is_tensor_field(n))
@@ -187,6 +190,9 @@ class Row:
     def general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call in full: any operands, any state of the thread."""
         values = self.bind(args, kwargs) if kwargs or len(args) != len(self.names) else list(args)
+        for i in self.whole:
+            if type(values[i]) is not int:
+                values[i] = self._integer(i, values[i])
         state = modes.local.state
         like = None
         arrays_only = True
@@ -229,6 +235,15 @@ class Row:
             elif value is not None and not isinstance(value, Tensor):
                 values[i] = wrap(value)
         return self._record(values, state)
+
+    def _integer(self, i: int, value: Any) -> Any:
+        """An option that is an integer; TypeError for a number or text that is none."""
+        if isinstance(value, (float, complex, str, list, tuple)):
+            raise TypeError(
+                f"{self.name}(): argument '{self.names[i]}' (position {i + 1}) must be int, not "
+                f"{type(value).__name__}"
+            )
+        return value if value is None or isinstance(value, bool) else op.index(value)
 
     def run(self, operands: list[Any]) -> Any:
         """The kernel's result on arrays and options."""
@@ -327,6 +342,8 @@ class Row:
         if not any(o.array.dtype in dtypes.DIFFERENTIABLE for o in made[:count]):
             return
         node = new(self.node_type)
+        if self.node == "NotImplemented":
+            edges = [e for e in edges if e is not None]
         node._edges = tuple(edges)
         node._seq = versions.tick()
         node._saved = tuple(

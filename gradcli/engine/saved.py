@@ -29,6 +29,14 @@ _WRITTEN = (
 )
 
 
+class Written(RuntimeError):
+    """A pack hook wrote to its input; carries what it packed all the same."""
+
+    def __init__(self, packed: Packed) -> None:
+        super().__init__(_WRITTEN)
+        self.packed = packed
+
+
 class Packed:
     """A saved tensor in the form that a pack hook gave it, with what its history was."""
 
@@ -71,7 +79,7 @@ def pack_value(value: Any, hooks: tuple[Any, Any], history: Node | Port | None) 
     with modes.no_grad():
         content = hooks[0](tensor)
     if tensor.version_number() != before:
-        raise RuntimeError(_WRITTEN)
+        raise Written(Packed(tensor, content, hooks[1]))
     return Packed(tensor, content, hooks[1])
 
 
@@ -128,13 +136,19 @@ class Saved:
             raise RuntimeError(_TWICE)
         if type(value) is Scalar:
             value = value.tensor()
-        packed = pack_value(value, (pack_hook, unpack_hook), _history(node, row, self._field))
+        error = None
+        try:
+            packed = pack_value(value, (pack_hook, unpack_hook), _history(node, row, self._field))
+        except Written as written:  # refused, and yet these are the field's hooks now
+            packed, error = written.packed, written
         if self._index is not None:
             items = list(node._saved[at])
             items[self._index] = packed
             packed = tuple(items)
         node._saved = (*node._saved[:at], packed, *node._saved[at + 1 :])
         node_hooks(node).packed = True
+        if error is not None:
+            raise RuntimeError(_WRITTEN)
 
     def unpack(self) -> Any:
         """The saved tensor."""

@@ -15,7 +15,7 @@ from weakref import ref
 
 import numpy as np
 
-from gradcli.engine import dtypes, modes
+from gradcli.engine import dtypes, modes, versions
 from gradcli.engine.memory import memory_of
 from gradcli.engine.node import AccumulateGrad, Node, Port, accumulator, new
 from gradcli.engine.size import Size
@@ -69,6 +69,7 @@ class Tensor(metaclass=_Methods):
     stale = False  # a view whose base has been written since
     lent = False  # a view that requires grad only because its base does
     creation = ""  # why a view may not be written: see engine.views
+    detached = 0  # when `detach_` took the history away
     label: str | None = None
     wrapped = False  # a Python number in disguise: weak in promotion
     inference = False
@@ -148,6 +149,11 @@ class Tensor(metaclass=_Methods):
             edge(self)  # raises where the view may not have been written
         return self.node is None or self.node is LAZY
 
+    def _made(self) -> Node | Port | None:
+        """What made the tensor, as far as is known without working out a stale view's history."""
+        node = getattr(self, "former", None) if self.stale and self.node is LAZY else self.node
+        return None if node is LAZY else node  # type: ignore[no-any-return]
+
     @property
     def grad_fn(self) -> Node | None:
         """The node that made the tensor; None for leaves."""
@@ -169,7 +175,7 @@ class Tensor(metaclass=_Methods):
     @property
     def grad(self) -> Tensor | None:
         """The gradient that backward passes have accumulated; None before the first."""
-        if self._grad is None and not self.retained and not self.is_leaf:
+        if self._grad is None and not self.retained and self._made() is not None:
             warnings.warn(_NOT_A_LEAF, UserWarning, stacklevel=2)
         return self._grad
 
@@ -327,6 +333,8 @@ class Tensor(metaclass=_Methods):
         """Take this tensor itself out of the graph."""
         if self.base is not None:
             raise RuntimeError(_DETACH_VIEW)
+        if not self.is_leaf:  # older nodes may have saved it as a result
+            self.detached = versions.forget()
         self.node, self.retained = None, False
         return self
 
@@ -735,7 +743,10 @@ def track(out: Tensor, source: Tensor) -> Tensor:
     if source.creation:
         out.creation = source.creation
     if base.views is None:
-        base.views = Views()
+        counter = out.versions  # shared with what is detached from the base: one list for all
+        if counter.views is None:
+            counter.views = Views()
+        base.views = counter.views
     base.views.add(out)
     return base
 

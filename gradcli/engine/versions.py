@@ -7,6 +7,7 @@ made, so nothing has to be stored when a tensor is saved.
 from __future__ import annotations
 
 from itertools import count
+from typing import Any
 
 tick = count(1).__next__
 
@@ -16,10 +17,11 @@ _KEPT = 4096
 class Versions:
     """The ticks at which one piece of memory was written; shared by all tensors over it."""
 
-    __slots__ = ("forgotten", "stamps")
+    __slots__ = ("forgotten", "stamps", "views")
 
     def __init__(self) -> None:
         self.forgotten = 0
+        self.views: Any = None  # the views of the memory, where it has any
         self.stamps: list[int] = []
 
     def __len__(self) -> int:
@@ -44,5 +46,12 @@ class Versions:
         return self.forgotten + sum(stamp < tick for stamp in self.stamps)
 
 
-# When this process last wrote in place: younger nodes need not be checked.
+# When this process last wrote or detached in place: younger nodes need not be checked.
 last = 0
+
+
+def forget() -> int:
+    """Count an event after which older nodes have to be checked, though nothing was written."""
+    global last
+    last = tick()
+    return last

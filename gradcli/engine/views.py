@@ -16,7 +16,7 @@ import numpy as np
 from gradcli.engine import dtypes, modes, versions
 from gradcli.engine.memory import buffer_of
 from gradcli.engine.node import FREED_MESSAGE, Node, Port, new
-from gradcli.engine.tensor import LAZY, Tensor, edge, link_result, wrap
+from gradcli.engine.tensor import LAZY, Tensor, Views, edge, link_result, wrap
 
 _MANY = (
     " This view is the output of a function that returns multiple views. Such functions do not allow "
@@ -175,10 +175,10 @@ def store(tensor: Tensor, values: Any) -> None:
 
 def bump(tensor: Tensor) -> None:
     """Count a write to a tensor's memory; views work out their nodes anew."""
-    tensor.shared_versions().bump()
-    base = tensor if tensor.base is None else tensor.base
-    if base.views and base.node is not None:
-        _mark_views(base)
+    counter = tensor.shared_versions()
+    counter.bump()
+    if counter.views is not None:
+        _mark(counter.views)
 
 
 def _castable(source: str, target: str) -> bool:
@@ -198,6 +198,30 @@ def inplace(row: Callable[..., Any], tensor: Tensor, *args: Any, **kwargs: Any) 
 def overwrite(row: Callable[..., Any], tensor: Tensor, *args: Any) -> Tensor:
     """As `inplace`, for an operation that writes one value: elements may share memory."""
     return _inplace(row, tensor, args, {}, overlapping=True)
+
+
+def set_tangent(tensor: Tensor, tangent: Any) -> None:
+    """Give a written tensor its tangent; what shares its memory shares that too."""
+    tensor.tangent = tangent
+    base = tensor if tensor.base is None else tensor.base
+    views = base.views.alive() if base.views is not None else []
+    if not views or (tangent is None and base.tangent is None):
+        return
+    level = (tangent or base.tangent)[0]
+    before = modes.change(intercept=None)
+    try:
+        whole = wrap(Layout(base.memory(), base.memory()).arrays(base.array.dtype)[0])
+        if base.tangent is not None:
+            whole.copy_(base.tangent[1])
+        if tensor is not base:
+            part = _part(whole, Layout(base.memory(), tensor.memory()))
+            part.zero_() if tangent is None else part.copy_(tangent[1])
+            base.tangent = (level, whole)
+        for view in views:
+            if view is not tensor and view.array.dtype in dtypes.DIFFERENTIABLE:
+                view.tangent = (level, _part(whole, Layout(base.memory(), view.memory())))
+    finally:
+        modes.restore(before)
 
 
 def will_record(tensor: Tensor, operands: Iterable[Any]) -> bool:
@@ -225,7 +249,8 @@ def _inplace(
     before.node = edge(tensor) if recorded else None
     before.tangent = tensor.tangent
     out = row(before, *args, **kwargs)
-    tensor.tangent = out.tangent
+    if tensor.tangent is not None or out.tangent is not None or modes.current().intercept:
+        set_tangent(tensor, out.tangent)
     node = out.node
     if isinstance(node, Port):
         node = node.node
@@ -286,8 +311,15 @@ def _inputs(node: Node) -> list[Node]:
 
 
 def _mark_views(base: Tensor) -> None:
-    for view in base.views.alive() if base.views is not None else ():
-        if view.array.dtype in dtypes.DIFFERENTIABLE:
+    if base.views is not None:
+        _mark(base.views)
+
+
+def _mark(views: Views) -> None:
+    """Let views of tensors that require grad work out their nodes anew when asked."""
+    for view in views.alive():
+        assert view.base is not None
+        if view.base.node is not None and view.array.dtype in dtypes.DIFFERENTIABLE:
             former = getattr(view, "former", None) if view.stale else view.node
             view.stale, view.former, view.node = True, former, LAZY
 

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gradcli.language.program import Program
 
 WIDTH = 79
+
+
+def is_displayed(program: Program) -> bool:
+    """Whether a notebook displays the program's value: its last line is an expression without a `;`."""
+    if not program.ends_in_expression:
+        return False
+    _, end = program.span(len(program) - 2)
+    return not program.source[end:].lstrip(" \t)").startswith(";")
 
 
 def pretty(value: Any, indent: int = 0) -> str:

@@ -18,7 +18,12 @@ _ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(0))")
 
 
 def activation(
-    kernel: Any, node: str, *samples: str, aliases: str = "", inplace: bool = False, top: bool = False
+    kernel: Any,
+    node: str,
+    *samples: str,
+    aliases: str = "",
+    inplace: bool = False,
+    top: bool = False,
 ) -> Any:
     """A row under `nn.functional.NAME`; `top` enters it under its bare name too."""
 
@@ -297,7 +302,9 @@ def _gelu_double_backward(g: Any, grad_output: Any, self: Any, approximate: str)
         tanh = np.tanh(c * (self + k * self * self * self))
         sech = 1 - tanh * tanh
         slope = c * (1 + 3 * k * self * self)
-        bend = sech * slope + 0.5 * self * (-2 * tanh * sech * slope * slope + sech * 6 * c * k * self)
+        bend = sech * slope + 0.5 * self * (
+            -2 * tanh * sech * slope * slope + sech * 6 * c * k * self
+        )
         return g * grad_output * bend
     pdf = np.exp(-0.5 * self * self) / sqrt(2 * pi)
     return g * grad_output * pdf * (2 - self * self)
@@ -350,8 +357,8 @@ def _log_sigmoid_backward(grad_output: Array, self: Array, buffer: Array) -> Arr
 @backward_row(_log_sigmoid_backward, "LogSigmoidBackwardBackward0")
 class log_sigmoid_backward:
     grad_output = lambda g, self, buffer: log_sigmoid_backward(g, self, buffer)
-    self = lambda g, grad_output, self, buffer: -(g * grad_output) * (
-        (1 - sigmoid(self)) * sigmoid(self)
+    self = lambda g, grad_output, self, buffer: (
+        -(g * grad_output) * ((1 - sigmoid(self)) * sigmoid(self))
     )
 
 
@@ -527,9 +534,7 @@ def _prelu_backward(grad_output: Array, self: Array, weight: Array) -> tuple[Arr
     return where(above, grad_output, weight * grad_output), where(above, 0, self * grad_output)
 
 
-@backward_row(
-    _prelu_backward, "PreluKernelBackwardBackward0", outputs="grad_input grad_weight"
-)
+@backward_row(_prelu_backward, "PreluKernelBackwardBackward0", outputs="grad_input grad_weight")
 class prelu_backward:
     grad_output = lambda grads, self, weight: _prelu_double(grads, self, weight)
     self = lambda grads, grad_output, self: (
@@ -559,7 +564,10 @@ class prelu_kernel:
     name="nn.functional.prelu",
     aliases="prelu",
     rows=[prelu_kernel],
-    samples=["nn.functional.prelu(randn(2,3), rand(1))", "nn.functional.prelu(randn(2,3,2), rand(3))"],
+    samples=[
+        "nn.functional.prelu(randn(2,3), rand(1))",
+        "nn.functional.prelu(randn(2,3,2), rand(3))",
+    ],
 )
 def prelu(input: Array, weight: Array) -> Any:
     """The elements, negative ones scaled by a learnt weight."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cmath
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -190,8 +192,8 @@ def _rounded(self: Array, other: Array, rounding_mode: str | None = None) -> Arr
 
 @operator(_rounded, "DivBackward2", types="common", public=False)
 class div_rounded:
-    self = lambda g, self: g * 0
-    other = lambda g, self, other, rounding_mode: g * 0
+    self = lambda g, other, rounding_mode: zeros_like(g)
+    other = lambda g, other, self, rounding_mode: zeros_like(g)
 
 
 @operator(
@@ -290,15 +292,6 @@ def _pow_backward_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any
     return g * conj(np.where(still, 0.0, result * np.log(self)))
 
 
-def _pow_backward_base(g: Any, self: Any, exponent: Any, result: Any) -> Any:
-    slope = g * conj(result * np.log(np.asarray(self, _real_or_complex(self))))
-    return slope if self else np.where(exponent == 0, 0.0, zeros_like(g))
-
-
-def _real_or_complex(number: Any) -> Any:
-    return np.complex128 if isinstance(number, complex) or number < 0 else np.float64
-
-
 @operator(
     _pow_number,
     "PowBackward0",
@@ -330,15 +323,15 @@ class pow_base:
 
 
 def _pow_base_rule(g: Any, self: Any, exponent: Any, result: Any) -> Any:
+    log: Any
     if self == 0:
-        return _pow_backward_base(g, self, exponent, result)
-    log = (
-        complex(np.log(complex(self)))
-        if _real_or_complex(self) is np.complex128
-        else float(np.log(self))
-    )
-    if isinstance(log, complex) and not is_complex(g):
-        log = float("nan")
+        slope = result * float("-inf")
+        still = exponent.real >= 0 if is_complex(exponent) else exponent >= 0
+        return g * conj(np.where(still, 0.0, slope))
+    if isinstance(self, complex) or is_complex(g):
+        log = cmath.log(self)
+    else:
+        log = math.log(self) if self > 0 else float("nan")
     return g * conj(result * log)
 
 
@@ -400,8 +393,8 @@ def _remainder_of(self: Any, other: Array) -> Array:
     return self % other
 
 
-@operator(_remainder_of, "NotImplemented", name="remainder", public=False)
-class remainder_of:
+@operator(_remainder_of, "NotImplemented", public=False)
+class remainder_:
     other = lambda g: g * 0
 
 
@@ -486,7 +479,7 @@ def remainder(input: Array, other: Any) -> Any:
         if dtype.kind == "f" or (dtype.kind in "iu" and isinstance(other, int) and other):
             return remainder_number(input, other)
     if _is_number(input) and dtype_of(other).kind == "f":
-        return remainder_of(input, other)
+        return remainder_(input, other)
     return remainder_tensors(input, other)
 
 

@@ -252,39 +252,49 @@ def _double(
     public=False,
 )
 class convolution_gradients:
-    grad_output__input__weight = lambda grads, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, mask: _double(  # noqa: E501
-        grads,
-        grad_output,
-        input,
-        weight,
-        stride,
-        padding,
-        dilation,
-        transposed,
-        output_padding,
-        groups,
-        mask,
+    grad_output__input__weight = (
+        lambda grads, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, mask: (
+            _double(
+                grads,
+                grad_output,
+                input,
+                weight,
+                stride,
+                padding,
+                dilation,
+                transposed,
+                output_padding,
+                groups,
+                mask,
+            )
+        )
     )
 
 
 @operator(_convolution, "ConvolutionBackward0", public=False)
 class convolution:
-    input__weight__bias = lambda g, input, weight, bias_sym_sizes_opt, stride, padding, dilation, transposed, output_padding, groups, mask: _convolution_backward(  # noqa: E501
-        g,
-        input,
-        weight,
-        stride,
-        padding,
-        dilation,
-        transposed,
-        output_padding,
-        groups,
-        mask,
+    input__weight__bias = (
+        lambda g, input, weight, bias_sym_sizes_opt, stride, padding, dilation, transposed, output_padding, groups, mask: (
+            _convolution_backward(
+                g,
+                input,
+                weight,
+                stride,
+                padding,
+                dilation,
+                transposed,
+                output_padding,
+                groups,
+                mask,
+            )
+        )
     )
 
 
 # -- functions ------------------------------------------------------------------------------------
-def _check(n: int, name: str, input: Any, weight: Any, bias: Any, groups: int, transposed: bool) -> bool:
+def _check(
+    n: int, name: str, input: Any, weight: Any, bias: Any, groups: int, transposed: bool
+) -> bool:
     """Refuses shapes that do not fit, in PyTorch's words; True where there is a batch dimension."""
     if input.ndim not in (n + 1, n + 2):
         raise RuntimeError(
@@ -301,9 +311,7 @@ def _check(n: int, name: str, input: Any, weight: Any, bias: Any, groups: int, t
     if wanted != channels:
         sizes = f"weight of size {list(weight.shape)}"
         got = f"expected input{list(_batched_shape(input, n))} to have {wanted} channels"
-        raise RuntimeError(
-            f"Given {word}, {sizes}, {got}, but got {channels} channels instead"
-        )
+        raise RuntimeError(f"Given {word}, {sizes}, {got}, but got {channels} channels instead")
     if not transposed and weight.shape[0] % groups:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
@@ -385,9 +393,7 @@ def _conv(
     x = input if batched else input.unsqueeze(0)
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
-            raise RuntimeError(
-                f"Invalid padding string: '{padding}'. Expected 'valid' or 'same'."
-            )
+            raise RuntimeError(f"Invalid padding string: '{padding}'. Expected 'valid' or 'same'.")
         around = (0,) * n
         if padding == "same":
             x, around = _same_padding(x, weight, n, steps, spread)
@@ -504,9 +510,7 @@ for _n in (1, 2, 3):
 
 
 # -- columns --------------------------------------------------------------------------------------
-def _columns_of(
-    x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any
-) -> Array:
+def _columns_of(x: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
     view = windows(padded(x, padding), kernel_size, stride, dilation)
     view = np.moveaxis(view, (-2, -1), (-4, -3))  # channels, kernel, outputs
     batch, channels = x.shape[:2]
@@ -553,13 +557,17 @@ def _col2im(
 
 @operator(_im2col, "Im2ColBackward0", kind="linear", public=False)
 class im2col:
-    self = lambda g, self_sym_argsize_minus_2, self_sym_argsize_minus_1, kernel_size, dilation, padding, stride: col2im(  # noqa: E501
-        g,
-        (self_sym_argsize_minus_2, self_sym_argsize_minus_1),
-        kernel_size,
-        dilation,
-        padding,
-        stride,
+    self = (
+        lambda g, self_sym_argsize_minus_2, self_sym_argsize_minus_1, kernel_size, dilation, padding, stride: (
+            col2im(
+                g,
+                (self_sym_argsize_minus_2, self_sym_argsize_minus_1),
+                kernel_size,
+                dilation,
+                padding,
+                stride,
+            )
+        )
     )
 
 

@@ -45,7 +45,10 @@ def dropped(input: Any, p: float, train: bool, feature: bool = False, alpha: boo
 @function(
     name="nn.functional.dropout",
     method=False,
-    samples=["nn.functional.dropout(randn(2,3), 0.5)", "nn.functional.dropout(randn(3), 0.5, False)"],
+    samples=[
+        "nn.functional.dropout(randn(2,3), 0.5)",
+        "nn.functional.dropout(randn(3), 0.5, False)",
+    ],
 )
 def nn_dropout(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Elements set to zero with probability p, the others scaled to keep the mean."""

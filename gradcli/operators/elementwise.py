@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import Tensor
+from gradcli.engine import dtypes
+from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.helpers import conj, is_complex, masked_fill, where, zeros_like
 from gradcli.operators.table import Array, function, operator
 
@@ -314,7 +315,7 @@ class softplus_backward:
 
 def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> Any:
     x = self * beta
-    return masked_fill(sigmoid_backward(g, sigmoid(x)) * beta, x > threshold, 0)
+    return masked_fill(sigmoid_backward(g, sigmoid(x)) * beta, x >= threshold, 0)
 
 
 def _silu(self: Array) -> Array:
@@ -511,6 +512,8 @@ def clamp(input: Array, min: Any = None, max: Any = None) -> Any:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if isinstance(min, Tensor) or isinstance(max, Tensor):
         return clamp_tensors(input, min, max)
+    if input.dtype.kind in "biu" and any(isinstance(limit, float) for limit in (min, max)):
+        input = input.to(dtypes.get_default_dtype())
     return clamp_numbers(input, min, max)
 
 
@@ -752,7 +755,7 @@ def _copysign_backward(g: Any, self: Any, result: Any) -> Any:
 @operator(_copysign, "CopysignBackward0", types="float", public=False)
 class copysign_tensors:
     self = lambda g, self, result: _copysign_backward(g, self, result)
-    other = lambda g, other: zeros_like(other)
+    other = lambda g, result: zeros_like(result)
 
 
 @operator(_copysign_number, "CopysignBackward1", types="float", public=False)
@@ -866,6 +869,40 @@ class addcdiv:
     tensor2 = lambda g, tensor1, tensor2, value: -g * conj(value * tensor1 / (tensor2 * tensor2))
 
 
+def _angle(self: Array) -> Array:
+    if self.dtype.kind == "c":
+        return np.angle(self)
+    turned = where(self < 0, self.dtype.type(pi), self.dtype.type(0))
+    return where(np.isnan(self), self, turned)
+
+
+def _angle_backward(g: Any, self: Any) -> Any:
+    if not is_complex(self):
+        return zeros_like(g)
+    size = self.real**2 + self.imag**2
+    return masked_fill(g * (1j * self / size), size == 0.0, 0)
+
+
+@operator(
+    _angle,
+    "AngleBackward0",
+    types="float",
+    samples=("angle(randn(3))", "angle(randn(3, dtype=complex128))"),
+)
+class angle:
+    """The angle of complex numbers; 0 or pi by the sign of real ones."""
+
+    self = lambda g, self: _angle_backward(g, self)
+
+
+@function(samples=["isreal(randn(3))"])
+def isreal(input: Array) -> Any:
+    """True where the imaginary part is 0."""
+    if is_complex(input):
+        return input.imag == 0
+    return wrap(np.ones(input.array.shape, np.bool_))
+
+
 # -- angles, NaN, tests ---------------------------------------------------------------------------
 def _deg2rad(self: Array) -> Array:
     return self * (pi / 180)
@@ -969,8 +1006,6 @@ def isclose(
     input: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Any:
     """True where equal within atol + rtol * |other|."""
-    from gradcli.engine.tensor import wrap
-
     return wrap(np.isclose(input.array, other.array, rtol, atol, equal_nan))
 
 

@@ -171,9 +171,7 @@ def _many(x: Any, s: Any, dim: Any, last: int = 0) -> tuple[tuple[int, ...], tup
         dims = tuple(range(x.ndim))
     if s is not None:
         if len(s) != len(dims):
-            raise RuntimeError(
-                "When given, dim and shape arguments must have the same length"
-            )
+            raise RuntimeError("When given, dim and shape arguments must have the same length")
         sizes = tuple(x.shape[d] if n == -1 else n for n, d in zip(s, dims, strict=True))
     else:
         sizes = tuple(x.shape[d] for d in dims)
@@ -330,9 +328,7 @@ def _inverse_hermitian_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) 
 
 
 def _enter(stem: str, doc: str, call: Any, sample: str, rows: list[Any]) -> None:
-    def over_two(
-        input: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None
-    ) -> Any:
+    def over_two(input: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
         return call(f"{stem}2" if stem != "" else "", input, s, dim, norm)
 
     def over_many(input: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
@@ -345,19 +341,30 @@ def _enter(stem: str, doc: str, call: Any, sample: str, rows: list[Any]) -> None
         name = f"{stem}{suffix}"
         body.__doc__ = f"{doc} over {words}."
         body.__name__ = body.__qualname__ = name
-        function(
-            name=f"fft.{name}", method=False, rows=rows, samples=[f"fft.{name}({sample})"]
-        )(body)
+        function(name=f"fft.{name}", method=False, rows=rows, samples=[f"fft.{name}({sample})"])(
+            body
+        )
 
 
-_enter("fft", "The discrete Fourier transform", lambda name, *a: _complex_n(*a, True),
-       "randn(3,4)", [fft_c2c])
-_enter("ifft", "The inverse transform", lambda name, *a: _complex_n(*a, False),
-       "randn(3,4)", [fft_c2c])
+_enter(
+    "fft",
+    "The discrete Fourier transform",
+    lambda name, *a: _complex_n(*a, True),
+    "randn(3,4)",
+    [fft_c2c],
+)
+_enter(
+    "ifft", "The inverse transform", lambda name, *a: _complex_n(*a, False), "randn(3,4)", [fft_c2c]
+)
 _enter("rfft", "The transform of a real signal, one half", _real_n, "randn(3,4)", [fft_r2c])
 _enter("irfft", "The inverse of rfft", _inverse_real_n, "fft.rfftn(randn(3,4))", [fft_c2r])
-_enter("hfft", "The transform of a conjugate-symmetric half", _hermitian_n,
-       "fft.rfftn(randn(3,4))", [fft_c2c, fft_c2r])
+_enter(
+    "hfft",
+    "The transform of a conjugate-symmetric half",
+    _hermitian_n,
+    "fft.rfftn(randn(3,4))",
+    [fft_c2c, fft_c2r],
+)
 _enter("ihfft", "The inverse of hfft", _inverse_hermitian_n, "randn(3,4)", [fft_c2c, fft_r2c])
 
 

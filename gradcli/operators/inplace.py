@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
+from gradcli.engine import dtypes, modes
 from gradcli.engine.operator import mismatch
 from gradcli.engine.tensor import Tensor, edge, wrap
 from gradcli.engine.views import check_writable, inplace, overwrite, will_record
@@ -192,7 +192,7 @@ def fill_diagonal_(input: Array, fill_value: Any, wrap: bool = False) -> Any:
 )
 def index_put_(input: Array, indices: Any, values: Array, accumulate: bool = False) -> Any:
     """Write `values` at the given positions of each dim; accumulate adds them."""
-    if will_record(input, (values,)):
+    if will_record(input, (values,)) or modes.current().intercept is not None:
         return inplace(indexing.index_put, input, list(indices), values, accumulate)
     check_writable(input, recorded=False)
     arrays = [None if i is None else i.array for i in indices]
@@ -252,8 +252,9 @@ def reshaped(row: Row, tensor: Tensor, *options: Any) -> Tensor:
     check_writable(tensor, recorded, overlapping=True)
     before = wrap(tensor.memory())
     before.node = edge(tensor) if recorded else None
+    before.tangent = tensor.tangent
     out = row(before, *options)
-    tensor.array = out.array
+    tensor.array, tensor.tangent = out.array, out.tangent
     tensor.shared_versions().bump()
     if out.node is not None:
         tensor.node = out.node

@@ -116,8 +116,8 @@ def _mse_double(g: Any, self: Any, reduction: int) -> Any:
 class mse_loss_backward:
     grad_output = lambda g, self, target, reduction: mse_loss_backward(g, self, target, reduction)
     self = lambda g, grad_output, self, reduction: _mse_double(g * grad_output, self, reduction)
-    target = lambda g, grad_output, target, reduction: -_mse_double(
-        g * grad_output, target, reduction
+    target = lambda g, grad_output, target, reduction: (
+        -_mse_double(g * grad_output, target, reduction)
     )
 
 
@@ -203,8 +203,8 @@ class smooth_l1_loss_backward:
     self = lambda g, grad_output, self, target, reduction, beta: _smooth_l1_double(
         g * grad_output, self, target, reduction, beta
     )
-    target = lambda g, grad_output, self, target, reduction, beta: -_smooth_l1_double(
-        g * grad_output, self, target, reduction, beta
+    target = lambda g, grad_output, self, target, reduction, beta: (
+        -_smooth_l1_double(g * grad_output, self, target, reduction, beta)
     )
 
 
@@ -222,7 +222,9 @@ class smooth_l1_loss_row:
     name="nn.functional.smooth_l1_loss",
     method=False,
     rows=[smooth_l1_loss_row],
-    samples=_samples("smooth_l1_loss", "nn.functional.smooth_l1_loss(randn(3), randn(3), beta=0.5)"),
+    samples=_samples(
+        "smooth_l1_loss", "nn.functional.smooth_l1_loss(randn(3), randn(3), beta=0.5)"
+    ),
 )
 def smooth_l1_loss(
     input: Array,
@@ -271,8 +273,8 @@ class huber_loss_backward:
     self = lambda g, grad_output, self, target, reduction, delta: _huber_double(
         g * grad_output, self, target, reduction, delta
     )
-    target = lambda g, grad_output, self, target, reduction, delta: -_huber_double(
-        g * grad_output, self, target, reduction, delta
+    target = lambda g, grad_output, self, target, reduction, delta: (
+        -_huber_double(g * grad_output, self, target, reduction, delta)
     )
 
 
@@ -544,9 +546,7 @@ def cross_entropy(
     """Minus the log-softmax of the targets' classes (indices, or probabilities)."""
     number = reduction_number(reduction, size_average, reduce)
     if not 0.0 <= label_smoothing <= 1.0:
-        raise RuntimeError(
-            f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}"
-        )
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     if tuple(input.shape) == tuple(target.shape):
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
@@ -571,8 +571,10 @@ def _bce(self: Array, target: Array, weight: Array | None = None, reduction: int
 
 
 def _bce_slope(g: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
-    spread = resolve("clamp_min")((1 - self) * self, 1e-12) if not is_array(self) else np.maximum(
-        (1 - self) * self, 1e-12
+    spread = (
+        resolve("clamp_min")((1 - self) * self, 1e-12)
+        if not is_array(self)
+        else np.maximum((1 - self) * self, 1e-12)
     )
     return _weighted(g * (self - target) / spread, weight, reduction, self)
 

@@ -59,7 +59,15 @@ def _trilinear(
 
 
 def _trilinear_backward(
-    g: Any, i1: Any, i2: Any, i3: Any, expand1: Any, expand2: Any, expand3: Any, sumdim: Any, mask: Any
+    g: Any,
+    i1: Any,
+    i2: Any,
+    i3: Any,
+    expand1: Any,
+    expand2: Any,
+    expand3: Any,
+    sumdim: Any,
+    mask: Any,
 ) -> list[Any]:
     n = (i1.ndim if i1 is not None else 0) + len(expand1)
     up = _letters(n, sumdim)
@@ -238,9 +246,7 @@ def one_hot(tensor: Array, num_classes: int = -1) -> Any:
     """1 where the class is, 0 elsewhere."""
     classes = np.asarray(tensor.array)
     if classes.dtype != np.int64:
-        raise RuntimeError(
-            "one_hot is only applicable to index tensor of type LongTensor."
-        )
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if classes.size == 0 and num_classes <= 0:
         raise RuntimeError("Can not infer total number of classes from empty tensor.")
     if classes.size and classes.min() < 0:
@@ -272,14 +278,12 @@ class safe_softmax:
     self = lambda g, result, dim: _softmax_slope(g, result, dim)
 
 
-def _attend(
-    query: Any, key: Any, mask: Any, is_causal: bool, scale: float | None
-) -> Any:
+def _attend(query: Any, key: Any, mask: Any, is_causal: bool, scale: float | None) -> Any:
     """The probabilities of attention, on arrays."""
     factor = 1 / sqrt(query.shape[-1]) if scale is None else scale
     scores = (query * query.dtype.type(factor)) @ key.swapaxes(-1, -2)
     if is_causal:
-        keep = np.tri(*scores.shape[-2:], dtype=bool)
+        keep = np.tri(*scores.shape[-2:]) > 0
         scores = np.where(keep, scores, -np.inf)
     if mask is not None:
         scores = scores + mask
@@ -318,10 +322,8 @@ def _flash_backward(
     return inner @ key, inner.swapaxes(-1, -2) @ query, weights.swapaxes(-1, -2) @ grad_out
 
 
-@operator(
-    _flash_backward, "NotImplemented", outputs="grad_query grad_key grad_value", public=False
-)
-class _scaled_dot_product_flash_attention_for_cpu_backward:  # noqa: N801 - PyTorch's name
+@operator(_flash_backward, "NotImplemented", outputs="grad_query grad_key grad_value", public=False)
+class _scaled_dot_product_flash_attention_for_cpu_backward:
     grad_out = lambda g: g
     query = lambda g: g
     key = lambda g: g
@@ -339,8 +341,12 @@ _flash_gradients = _scaled_dot_product_flash_attention_for_cpu_backward
     public=False,
 )
 class flash_attention:
-    query__key__value = lambda g, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask, scale, mask: _flash_gradients(  # noqa: E501
-        g, query, key, value, is_causal, attn_mask, scale
+    query__key__value = (
+        lambda g, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask, scale, mask: (
+            _flash_gradients(
+                g, query, key, value, is_causal, attn_mask, scale
+            )
+        )
     )
 
 
@@ -405,7 +411,7 @@ def _composed_attention(
     kind = query.array.dtype
     root = sqrt(1 / sqrt(query.shape[-1]) if scale is None else scale)
     if is_causal:
-        keep = np.tri(query.shape[-2], key.shape[-2], dtype=bool)
+        keep = np.tri(query.shape[-2], key.shape[-2]) > 0
         mask = wrap(np.where(keep, 0, -np.inf).astype(kind))
     left = mul_scalar(query, root)
     right = mul_scalar(key.transpose(-2, -1), root)

@@ -92,10 +92,8 @@ def _layer_norm_backward(
     public=False,
 )
 class native_layer_norm_row:
-    input__weight__bias = (
-        lambda g, input, normalized_shape, result1, result2, weight, bias, mask: (
-            _layer_norm_backward(g, input, normalized_shape, result1, result2, weight, mask)
-        )
+    input__weight__bias = lambda g, input, normalized_shape, result1, result2, weight, bias, mask: (
+        _layer_norm_backward(g, input, normalized_shape, result1, result2, weight, mask)
     )
 
 
@@ -199,35 +197,41 @@ def _group_norm(
 
 
 def _group_norm_backward(
-    g: Any, input: Any, weight: Any, mean: Any, rstd: Any, sizes: Any, mask: Any
+    grads: Any, input: Any, weight: Any, mean: Any, rstd: Any, sizes: Any, mask: Any
 ) -> tuple[Any, Any, Any]:
     n, c, inner, group = sizes
     width = c * inner // group
-    x, up = input.reshape(n, group, width), g.reshape(n, c, inner)
+    g, g_mean, g_rstd = grads
+    x = input.reshape(n, group, width)
     centered, scale = _statistics(x, mean.reshape(n, group, 1), rstd.reshape(n, group, 1), (2,))
     g_input = g_weight = g_bias = None
+    up = None if g is None else g.reshape(n, c, inner)
     if mask[0]:
-        scaled = up if weight is None else up * weight.reshape(c, 1)
-        g_input = _normal_backward(scaled.reshape(n, group, width), centered, scale, (2,))
-        g_input = g_input.reshape(tuple(input.shape))
-    if mask[1]:
+        parts = []
+        if up is not None:
+            scaled = up if weight is None else up * weight.reshape(c, 1)
+            parts.append(_normal_backward(scaled.reshape(n, group, width), centered, scale, (2,)))
+        if g_mean is not None:
+            parts.append(g_mean.reshape(n, group, 1) / width + centered * 0)
+        if g_rstd is not None:
+            parts.append(g_rstd.reshape(n, group, 1) * (-(scale**3)) * centered / width)
+        if parts:
+            total = parts[0]
+            for part in parts[1:]:
+                total = total + part
+            g_input = total.reshape(tuple(input.shape))
+    if mask[1] and up is not None:
         g_weight = _sum(up * (centered * scale).reshape(n, c, inner), (0, 2))
-    if mask[2]:
+    if mask[2] and up is not None:
         g_bias = _sum(up, (0, 2))
     return g_input, g_weight, g_bias
 
 
-@operator(
-    _group_norm,
-    "NativeGroupNormBackward0",
-    outputs="result0 result1 result2",
-    differentiable=1,
-    public=False,
-)
+@operator(_group_norm, "NativeGroupNormBackward0", outputs="result0 result1 result2", public=False)
 class native_group_norm_row:
     input__weight__bias = (
-        lambda g, input, weight, result1, result2, N, C, HxW, group, eps, mask: (
-            _group_norm_backward(g, input, weight, result1, result2, (N, C, HxW, group), mask)
+        lambda grads, input, weight, result1, result2, N, C, HxW, group, eps, mask: (
+            _group_norm_backward(grads, input, weight, result1, result2, (N, C, HxW, group), mask)
         )
     )
 
@@ -249,7 +253,9 @@ def group_norm(
 ) -> Any:
     """The input with mean 0 and variance 1 over groups of channels."""
     if input.ndim < 2:
-        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
+        raise RuntimeError(
+            f"Expected at least 2 dimensions for input tensor but received {input.ndim}"
+        )
     n, c = input.shape[:2]
     if num_groups <= 0:
         raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
@@ -360,8 +366,12 @@ def _batch_norm_backward(
 
 
 class _BatchNorm:
-    input__weight__bias = lambda g, input, weight, running_mean, running_var, training, eps, result1, result2, mask: _batch_norm_backward(  # noqa: E501
-        g, input, weight, running_mean, running_var, training, eps, result1, result2, mask
+    input__weight__bias = (
+        lambda g, input, weight, running_mean, running_var, training, eps, result1, result2, mask: (
+            _batch_norm_backward(
+                g, input, weight, running_mean, running_var, training, eps, result1, result2, mask
+            )
+        )
     )
 
 
@@ -552,9 +562,7 @@ def local_response_norm(
         total = resolve("nn.functional.avg_pool2d")(padded, (size, 1), stride=1).squeeze(1)
     else:
         sizes = tuple(input.shape)
-        padded = pad(
-            squares.view(sizes[0], 1, sizes[1], sizes[2], -1), (0, 0, 0, 0, *around)
-        )
+        padded = pad(squares.view(sizes[0], 1, sizes[1], sizes[2], -1), (0, 0, 0, 0, *around))
         total = resolve("nn.functional.avg_pool3d")(padded, (size, 1, 1), stride=1)
         total = total.squeeze(1).view(*sizes)
     return input / (total * alpha + k) ** beta
@@ -563,7 +571,10 @@ def local_response_norm(
 @function(
     name="nn.functional.normalize",
     method=False,
-    samples=["nn.functional.normalize(randn(2,3))", "nn.functional.normalize(randn(2,3), p=1, dim=0)"],
+    samples=[
+        "nn.functional.normalize(randn(2,3))",
+        "nn.functional.normalize(randn(2,3), p=1, dim=0)",
+    ],
 )
 def normalize(
     input: Array, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None

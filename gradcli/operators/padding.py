@@ -13,9 +13,7 @@ from gradcli.operators.table import Array, Row, function, operator
 # -- a constant -----------------------------------------------------------------------------------
 def _constant_pad(self: Array, pad: Any, value: Any = 0) -> Array:
     if len(pad) % 2:
-        raise RuntimeError(
-            f"Length of pad must be even but instead it equals {len(pad)}"
-        )
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
     if len(pad) // 2 > self.ndim:
         raise RuntimeError(
             "Length of pad should be no more than twice the number of dimensions of the input. Pad "
@@ -100,7 +98,9 @@ def _border_rows(kind: str, positions: Any, n: int) -> Row:
 
     node = f"{kind}Pad{n}D"
     backward.__name__, forward.__name__ = f"{node}_backward", node
-    backward_row: Row = operator(kernel_backward, f"{node}BackwardBackward0", public=False)(backward)
+    backward_row: Row = operator(kernel_backward, f"{node}BackwardBackward0", public=False)(
+        backward
+    )
     row: Row = operator(kernel, f"{node}Backward0", kind="linear", public=False)(forward)
     return row
 
@@ -138,9 +138,7 @@ def _circular(input: Any, pad: tuple[int, ...]) -> Any:
         if before > size or after > size:
             raise RuntimeError("Padding value causes wrapping around more than once.")
         if size + before + after < 0:
-            raise RuntimeError(
-                "Negative padding value is resulting in an empty dimension"
-            )
+            raise RuntimeError("Negative padding value is resulting in an empty dimension")
         shape[dim] = size + before + after
     out = input.new_empty(shape)
     target, source = out, input
@@ -281,8 +279,7 @@ def _channel_shuffle(self: Array, groups: int) -> Array:
     c = self.shape[1]
     if groups <= 0 or c % groups:
         raise RuntimeError(
-            "Number of channels must be divisible by groups. Got "
-            f"{c} channels and {groups} groups."
+            f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups."
         )
     parts = self.reshape(self.shape[0], groups, c // groups, *self.shape[2:])
     return np.ascontiguousarray(parts.swapaxes(1, 2)).reshape(self.shape)

@@ -57,8 +57,9 @@ def _check_pool(name: str, n: int, x: Any, kernel: Sizes, stride: Sizes, padding
         )
 
 
-def _widened(x: Array, out: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes,
-             value: Any) -> Array:
+def _widened(
+    x: Array, out: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, value: Any
+) -> Array:
     """The input with its padding, and with what windows over the edge need."""
     n = len(kernel)
     widths = [(0, 0)] * (x.ndim - n)
@@ -151,14 +152,9 @@ def _max_rows(n: int) -> Row:
     node = f"MaxPool{n}DWithIndices"
     forward.__name__ = f"max_pool{n}d_with_indices"
     backward.__name__ = f"{forward.__name__}_backward"
-    backward_row: Row = operator(
-        kernel_backward,
-        f"{node}BackwardBackward0",
-        method=False,
-        samples=(),
-        public=n == 2,
-    )(backward)
-    backward_row.samples = ()
+    backward_row: Row = operator(kernel_backward, f"{node}BackwardBackward0", public=False)(
+        backward
+    )
     row: Row = operator(
         _max_pool,
         f"{node}Backward0",
@@ -172,7 +168,9 @@ def _max_rows(n: int) -> Row:
 _MAX = {n: _max_rows(n) for n in (2, 3)}
 
 
-def _pool_arguments(n: int, kernel_size: Any, stride: Any, padding: Any) -> tuple[Sizes, Sizes, Sizes]:
+def _pool_arguments(
+    n: int, kernel_size: Any, stride: Any, padding: Any
+) -> tuple[Sizes, Sizes, Sizes]:
     kernel = several(kernel_size, n)
     steps = () if stride is None or stride == [] or stride == () else several(stride, n)
     return kernel, steps, several(padding, n)
@@ -232,7 +230,10 @@ def _enter_max(n: int) -> None:
         aliases=f"max_pool{n}d",
         method=False,
         rows=row,
-        samples=[f"{name}(randn(2,3,{size}), 2)", f"{name}(randn(3,{size}), 2, stride=1, padding=1)"],
+        samples=[
+            f"{name}(randn(2,3,{size}), 2)",
+            f"{name}(randn(3,{size}), 2, stride=1, padding=1)",
+        ],
     )(call)
     function(
         name=f"{name}_with_indices",
@@ -261,9 +262,7 @@ def _divisors(
         return divisor_override
     total: Any = 1
     n = len(kernel)
-    for i, (size, o, k, s, p) in enumerate(
-        zip(shape, out, kernel, stride, padding, strict=True)
-    ):
+    for i, (size, o, k, s, p) in enumerate(zip(shape, out, kernel, stride, padding, strict=True)):
         start = np.arange(o) * s - p
         end = np.minimum(start + k, size + p)
         inside = np.minimum(end, size) - np.maximum(start, 0)
@@ -317,8 +316,7 @@ def _avg_pool_backward(
     result = np.zeros((*self.shape[:-n], *whole), grad_output.dtype)
     for offset in product(*map(range, kernel_size)):
         where = tuple(
-            slice(a, a + s * (o - 1) + 1, s)
-            for a, o, s in zip(offset, out, steps, strict=True)
+            slice(a, a + s * (o - 1) + 1, s) for a, o, s in zip(offset, out, steps, strict=True)
         )
         result[(..., *where)] += share
     inner = tuple(slice(p, p + size) for p, size in zip(padding, shape, strict=True))
@@ -327,14 +325,29 @@ def _avg_pool_backward(
 
 def _avg_rows(n: int) -> Row:
     class backward:
-        grad_output = lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: row(  # noqa: E501
-            g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        grad_output = (
+            lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
+                row(
+                    g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+                )
+            )
         )
         self = lambda g, self: zeros_like(self)
 
     class forward:
-        self = lambda g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: backward_row(  # noqa: E501
-            g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+        self = (
+            lambda g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
+                backward_row(
+                    g,
+                    self,
+                    kernel_size,
+                    stride,
+                    padding,
+                    ceil_mode,
+                    count_include_pad,
+                    divisor_override,
+                )
+            )
         )
 
     forward.__name__, backward.__name__ = f"avg_pool{n}d", f"avg_pool{n}d_backward"
@@ -411,9 +424,9 @@ def _enter_avg(n: int) -> None:
     name = f"nn.functional.avg_pool{n}d"
     call.__doc__ = f"The average of each window of {n} dimensions."
     call.__name__ = call.__qualname__ = f"avg_pool{n}d"
-    function(
-        name=name, method=False, rows=[_AVG[n]], samples=[f"{name}(randn(2,3,{size}), 2)"]
-    )(call)
+    function(name=name, method=False, rows=[_AVG[n]], samples=[f"{name}(randn(2,3,{size}), 2)"])(
+        call
+    )
 
 
 for _n in (2, 3):
@@ -502,7 +515,9 @@ def _adaptive_avg_rows(n: int) -> Row:
     node = f"AdaptiveAvgPool{n}D"
     forward.__name__ = f"_adaptive_avg_pool{n}d"
     backward.__name__ = f"{forward.__name__}_backward"
-    backward_row: Row = operator(kernel_backward, f"{node}BackwardBackward0", public=False)(backward)
+    backward_row: Row = operator(kernel_backward, f"{node}BackwardBackward0", public=False)(
+        backward
+    )
     row: Row = operator(_adaptive_avg, f"{node}Backward0", kind="linear", public=False)(forward)
     return row
 
@@ -570,7 +585,9 @@ def _adaptive_max_rows(n: int) -> Row:
     node = f"AdaptiveMaxPool{n}D"
     forward.__name__ = f"adaptive_max_pool{n}d"
     backward.__name__ = f"{forward.__name__}_backward"
-    backward_row: Row = operator(kernel_backward, f"{node}BackwardBackward0", public=False)(backward)
+    backward_row: Row = operator(kernel_backward, f"{node}BackwardBackward0", public=False)(
+        backward
+    )
     row: Row = operator(
         _adaptive_max,
         f"{node}Backward0",
@@ -681,9 +698,9 @@ def _enter_unpool(n: int) -> None:
     call.__doc__ = "Maxima put back where max_pool found them, zeros elsewhere."
     call.__name__ = call.__qualname__ = f"max_unpool{n}d"
     pooled = f"nn.functional.max_pool{n}d_with_indices(randn(2,3,{side}), 2)"
-    function(
-        name=name, method=False, rows=[_UNPOOL[max(n, 2)]], samples=[f"{name}(*{pooled}, 2)"]
-    )(call)
+    function(name=name, method=False, rows=[_UNPOOL[max(n, 2)]], samples=[f"{name}(*{pooled}, 2)"])(
+        call
+    )
 
 
 for _n in (1, 2, 3):

@@ -102,9 +102,7 @@ def _apply(x: Array, matrices: list[Any]) -> Array:
 
 
 def _maps(mode: str, sizes: Sizes, wanted: Sizes, align: bool, scales: Any) -> list[Any]:
-    return [
-        _matrix(mode, m, n, align, s) for m, n, s in zip(sizes, wanted, scales, strict=True)
-    ]
+    return [_matrix(mode, m, n, align, s) for m, n, s in zip(sizes, wanted, scales, strict=True)]
 
 
 # -- rows -----------------------------------------------------------------------------------------
@@ -148,7 +146,9 @@ def _plain_rows(mode: str, node: str, n: int) -> Row:
         again = lambda g, output_size, scales: first(g, output_size, scales)
     elif n == 2:
 
-        def kernel(self: Array, output_size: Any, scales_h: Any = None, scales_w: Any = None) -> Array:
+        def kernel(
+            self: Array, output_size: Any, scales_h: Any = None, scales_w: Any = None
+        ) -> Array:
             return _resized(self, mode, output_size, False, (scales_h, scales_w))
 
         def back(
@@ -160,9 +160,7 @@ def _plain_rows(mode: str, node: str, n: int) -> Row:
         rule = lambda g, output_size, self_sym_sizes, scales_h, scales_w: second(
             g, output_size, self_sym_sizes, scales_h, scales_w
         )
-        again = lambda g, output_size, scales_h, scales_w: first(
-            g, output_size, scales_h, scales_w
-        )
+        again = lambda g, output_size, scales_h, scales_w: first(g, output_size, scales_h, scales_w)
     else:
 
         def kernel(
@@ -284,8 +282,10 @@ def _aligned_rows(mode: str, node: str, n: int) -> Row:
             scales = (scales_d, scales_h, scales_w)
             return _returned(grad_output, mode, input_size, output_size, align_corners, scales)
 
-        rule = lambda g, output_size, self_sym_sizes, align_corners, scales_d, scales_h, scales_w: second(  # noqa: E501
-            g, output_size, self_sym_sizes, align_corners, scales_d, scales_h, scales_w
+        rule = lambda g, output_size, self_sym_sizes, align_corners, scales_d, scales_h, scales_w: (
+            second(
+                g, output_size, self_sym_sizes, align_corners, scales_d, scales_h, scales_w
+            )
         )
         again = lambda g, output_size, align_corners, scales_d, scales_h, scales_w: first(
             g, output_size, align_corners, scales_d, scales_h, scales_w

@@ -19,6 +19,8 @@ from gradcli.engine.memory import strided_view as strided
 from gradcli.engine.size import Size
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import as_strided_array
+from gradcli.operators.arguments import listed
+from gradcli.operators.dimensions import combination
 from gradcli.operators.helpers import conj, is_complex, new_zeros
 from gradcli.operators.strides import (
     contiguous,
@@ -104,14 +106,23 @@ class view_dtype:
 
 
 @function(rows=[view_size, view_dtype], samples=["view(randn(2,3), 3, 2)", "view(randn(2,3), -1)"])
-def view(input: Array, size: Any, *more: int) -> Any:
+@listed("input", "size")
+def view(*args: Any, **named: Any) -> Any:
     """The same memory in another shape (one size may be -1), or read as another dtype."""
-    if isinstance(size, dtypes.dtype):
-        out = view_dtype(input, size)
+    input, *given = args
+    given += named.values()
+    if len(given) == 1 and isinstance(given[0], dtypes.dtype):
+        out = view_dtype(input, given[0])
         if isinstance(input, Tensor):
             out.versions = input.shared_versions()
         return out
-    return view_size(input, integers("view", "size", size, more))
+    try:
+        return view_size(input, integers("view", "size", given[0], given[1:]))
+    except (IndexError, TypeError):
+        if not given or not all(isinstance(n, (int, Tensor)) for n in given):
+            forms = ("torch.dtype dtype", "tuple of ints size")
+            raise combination("view", tuple(given), forms) from None
+        raise
 
 
 @function(

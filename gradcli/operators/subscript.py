@@ -232,7 +232,9 @@ def _integer(key: Any) -> int:
 def _select(input: Any, position: int, dim: int, shown: int) -> Any:
     shape = input.shape
     if not len(shape):
-        raise IndexError(_SCALAR)
+        if position == 0:
+            raise IndexError(_SCALAR)
+        shape = (0,)
     n = shape[dim]
     if not -n <= position < n:
         raise IndexError(f"index {position} is out of bounds for dimension {shown} with size {n}")
@@ -248,10 +250,15 @@ def _slice(input: Any, key: slice, dim: int, *, keep: bool) -> Any:
 
 
 def _bounds(key: slice) -> tuple[int, int, int]:
-    step = 1 if key.step is None else to_int(key.step)
+    try:
+        step = 1 if key.step is None else to_int(key.step)
+        start = 0 if key.start is None else to_int(key.start)
+        stop = shapes.END if key.stop is None else to_int(key.stop)
+    except TypeError:
+        words = "slice indices must be integers or None or have an __index__ method"
+        raise TypeError(words) from None
     if step == 0:
         raise ValueError("slice step cannot be zero")
     if step < 0:
         raise ValueError("step must be greater than zero")
-    start = 0 if key.start is None else to_int(key.start)
-    return start, shapes.END if key.stop is None else to_int(key.stop), step
+    return start, stop, step

@@ -57,7 +57,7 @@ class Abstract(NDArrayOperatorsMixin):
 
     # -- what NumPy asks ---------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        options = {k: v for k, v in options.items() if v is not None}
+        options = {k: v for k, v in options.items() if v is not None or k == "axis"}
         if "out" in options or "where" in options:
             raise Untraceable("writes into an array that is given")
         args = tuple(_argument(self._graph, a) for a in inputs)

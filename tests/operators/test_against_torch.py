@@ -24,6 +24,7 @@ RECORDED: dict[str, dict[str, Any]] = {
 # Where gradcli is meant to differ: the call, and why.
 KNOWN_DIFFERENCES: dict[str, str] = {
     "torch.vander(v)": "torch's own vander writes over what it saved, and cannot be differentiated",
+    "torch.div(x, y, rounding_mode=None)": "None means the plain quotient here, as when left out",
     "torch.where(m, xc, x)": "torch stops at an internal check of its own",
 }
 

@@ -1,0 +1,220 @@
+"""Running a schedule: whole operations one by one, regions block by block on a few threads."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.plan.blocks import Cuts, row_blocks, tree_blocks
+from gradcli.plan.graph import Operation, operands
+from gradcli.plan.kernel import Kernel
+from gradcli.plan.schedule import Region, Schedule
+
+BLOCK = 65536  # elements of a block
+SMALLEST = 32768  # elements from which on an array is worth cutting
+_THREADED = 200_000  # elements from which on a second thread pays
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
+
+
+class RegionStep:
+    """A region, ready to run."""
+
+    def __init__(self, region: Region, schedule: Schedule, block: int) -> None:
+        self.region = region
+        self.kernel = Kernel(region, schedule)
+        self.run_blocks = self.kernel.compiled()
+        rows = region.rows
+        if region.flat:
+            self.blocks = tree_blocks(rows, block)
+        else:
+            widest = max([o.size // max(rows, 1) for o in region.body] or [1])
+            self.blocks = row_blocks(rows, block // max(widest, 1))
+        self.most = max((b - a for a, b in self.blocks), default=0)
+        self.cuts: list[Any] = []
+        for s in self.kernel.sums:
+            if s.function != np.add.reduce:
+                self.cuts.append(None)
+                continue
+            n = s.args[0].size
+            if region.flat:
+                self.cuts.append(Cuts(n, [a for a, _ in self.blocks]))
+            else:
+                width = n // rows
+                self.cuts.append(Cuts(n, [a * width for a, _ in self.blocks]))
+        self.elements = sum(o.size for o in region.body)
+
+    def buffer_bytes(self) -> int:
+        """Memory for the blocks of one thread."""
+        return sum(b.row_bytes() * self.most for b in self.kernel.buffers)
+
+    def run(self, values: dict[int, Any], threads: int) -> None:
+        """Work out the sinks."""
+        kernel, region = self.kernel, self.region
+        flat = region.flat
+        given: list[Any] = [
+            values[o.index].reshape(-1) if flat else values[o.index] for o in kernel.rows
+        ]
+        given += [values[o.index] for o in kernel.whole]
+        for o in kernel.results:
+            made = values[o.index] = np.empty(o.shape, o.dtype)
+            given.append(made.reshape(-1) if flat else made)
+        partials = []
+        for s, cut in zip(kernel.sums, self.cuts, strict=True):
+            count = len(self.blocks) if cut is None else cut.slots
+            partial = np.empty(count, s.args[0].dtype)
+            edges = [] if cut is None else [np.empty(n, partial.dtype) for n, _ in cut.buffers]
+            partials.append((partial, edges))
+            given += [partial, cut and cut.inside, cut and cut.pieces, edges]
+        count = min(threads, len(self.blocks)) if self.elements >= _THREADED else 1
+        _spread(self.run_blocks, self.blocks, self.most, given, count)
+        for s, cut, (partial, edges) in zip(kernel.sums, self.cuts, partials, strict=True):
+            if cut is None:
+                total = s.function(partial)
+            else:
+                for edge, (_, slot) in zip(edges, cut.buffers, strict=True):
+                    partial[slot] = np.add.reduce(edge)
+                total = cut.total(partial)
+            values[s.index] = np.full(s.shape, total) if s.shape else total
+
+
+def _spread(run: Any, blocks: Any, most: int, given: Sequence[Any], threads: int) -> None:
+    """Run the blocks on this thread and threads - 1 more."""
+    take = itertools.count().__next__
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with np.errstate(all="ignore"):
+                run(take, blocks, most, *given)
+        except BaseException as error:
+            failed.append(error)
+            for _ in blocks:  # nothing is left for the others
+                take()
+
+    helpers = [threading.Thread(target=work, daemon=True) for _ in range(threads - 1)]
+    for helper in helpers:
+        helper.start()
+    try:
+        work()
+    finally:
+        for helper in helpers:
+            helper.join()
+    if failed:
+        raise failed[0]
+
+
+class WholeStep:
+    """One operation on whole arrays."""
+
+    def __init__(self, op: Operation) -> None:
+        self.op = op
+
+    def run(self, values: dict[int, Any], threads: int) -> None:
+        """Work it out."""
+        op = self.op
+        args = [_value(a, values) for a in op.args]
+        if op.options:
+            values[op.index] = op.function(*args, **{k: _value(v, values) for k, v in op.options})
+        else:
+            values[op.index] = op.function(*args)
+
+
+def _value(a: Any, values: dict[int, Any]) -> Any:
+    if type(a) is Operation:
+        return a.args[0] if a.kind == "constant" else values[a.index]
+    if type(a) in (list, tuple):
+        return type(a)([_value(v, values) for v in a])
+    return a
+
+
+class Executor:
+    """Outputs from inputs, by a schedule."""
+
+    def __init__(
+        self,
+        outputs: Sequence[Operation],
+        inputs: Sequence[Operation],
+        *,
+        block: int = BLOCK,
+        smallest: int = SMALLEST,
+        threads: int | None = None,
+    ) -> None:
+        self.outputs, self.inputs = list(outputs), list(inputs)
+        self.threads = threads or cores()
+        self.schedule = Schedule(self.outputs, smallest)
+        self.steps: list[WholeStep | RegionStep] = [
+            RegionStep(s, self.schedule, block) if isinstance(s, Region) else WholeStep(s)
+            for s in self.schedule.steps
+        ]
+        self.constants = {
+            o.index: o.args[0] for o in self.schedule.order if o.kind == "constant"
+        }
+        self.dying = self._dying()
+
+    def _dying(self) -> list[list[int]]:
+        """After each step: what nobody reads any more."""
+        keep = {o.index for o in self.outputs}
+        last: dict[int, int] = {}
+        for at, step in enumerate(self.steps):
+            for index in _reads(step):
+                last[index] = at
+            for index in _makes(step):
+                last.setdefault(index, at)
+        found: list[list[int]] = [[] for _ in self.steps]
+        for index, at in last.items():
+            if index not in keep and index not in self.constants:
+                found[at].append(index)
+        return found
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        values: dict[int, Any] = dict(self.constants)
+        for o, array in zip(self.inputs, arrays, strict=True):
+            values[o.index] = array
+        with np.errstate(all="ignore"):
+            for step, dying in zip(self.steps, self.dying, strict=True):
+                step.run(values, self.threads)
+                for index in dying:
+                    values.pop(index, None)
+        taken = {id(a) for a in arrays} | {id(c) for c in self.constants.values()}
+        found = []
+        for o in self.outputs:
+            value = values[o.index]
+            if isinstance(value, np.ndarray):
+                if id(value) in taken or value.base is not None:
+                    value = value.copy()
+                taken.add(id(value))
+            found.append(value)
+        return tuple(found)
+
+    @property
+    def regions(self) -> list[RegionStep]:
+        """The steps that are cut into blocks."""
+        return [s for s in self.steps if isinstance(s, RegionStep)]
+
+
+def _reads(step: WholeStep | RegionStep) -> list[int]:
+    if isinstance(step, WholeStep):
+        op = step.op
+        return [a.index for a in operands((*op.args, *[v for _, v in op.options]))]
+    return [o.index for o in (*step.kernel.rows, *step.kernel.whole)]
+
+
+def _makes(step: WholeStep | RegionStep) -> list[int]:
+    if isinstance(step, WholeStep):
+        return [step.op.index]
+    return [o.index for o in step.region.sinks]
+
+
+__all__ = ["Executor", "RegionStep", "WholeStep", "cores"]

@@ -1,0 +1,258 @@
+"""The code of a region: straight-line NumPy over one block, with buffers that are used again and again."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.plan.functions import method_call
+from gradcli.plan.graph import Operation, cast, operands
+from gradcli.plan.schedule import Region, Schedule
+
+_RESHAPE = method_call("reshape")
+_SHORTCUTS: dict[Any, Any] = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal}
+
+
+class Buffer:
+    """Memory for one intermediate of a block."""
+
+    __slots__ = ("dtype", "name", "rest")
+
+    def __init__(self, name: str, rest: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.name, self.rest, self.dtype = name, rest, dtype
+
+    def row_bytes(self) -> int:
+        """Bytes for each row of a block."""
+        total = self.dtype.itemsize
+        for n in self.rest:
+            total *= n
+        return total
+
+
+class Kernel:
+    """A region's function, and what it wants.
+
+    rows: arrays that are cut with the blocks; whole: values that are not; results: the sinks that are
+    arrays; sums: full reductions, each with what is reduced.
+    """
+
+    def __init__(self, region: Region, schedule: Schedule) -> None:
+        self.region, self.schedule = region, schedule
+        self.flat = region.flat
+        self.rows: list[Operation] = []
+        self.whole: list[Operation] = []
+        self.results = [s for s in region.sinks if s.index not in schedule.full]
+        self.sums = [s for s in region.sinks if s.index in schedule.full]
+        self.buffers: list[Buffer] = []
+        self.space: dict[str, Any] = {"__builtins__": {}, "len": len}
+        self._names: dict[int, str] = {}
+        self._constants: dict[Any, str] = {}
+        self._lines: list[str] = []
+        self._write()
+
+    # -- names -------------------------------------------------------------------------------------
+    def _constant(self, value: Any) -> str:
+        key = id(value)
+        if key not in self._constants:
+            name = self._constants[key] = f"k{len(self._constants)}"
+            self.space[name] = value
+        return self._constants[key]
+
+    def _row_name(self, o: Operation) -> str:
+        name = self._names.get(o.index)
+        if name is None:
+            name = self._names[o.index] = f"x{len(self.rows)}"
+            self.rows.append(o)
+        return name
+
+    def _whole_name(self, o: Operation) -> str:
+        key = ~o.index
+        name = self._names.get(key)
+        if name is None:
+            name = self._names[key] = f"s{len(self.whole)}"
+            self.whole.append(o)
+        return name
+
+    def _operand(self, user: Operation, a: Any) -> str:
+        if type(a) is not Operation:
+            return self._constant(a)
+        if a.kind == "fill":
+            return self._whole_name(a.args[0])
+        if self.schedule.is_row_operand(user, a) or user.index in self.schedule.full:
+            return self._names.get(a.index) or self._row_name(a)
+        if a.kind == "constant" and not a.shape:
+            return self._constant(self._scalar(a))
+        return self._whole_name(a)
+
+    def _scalar(self, a: Operation) -> Any:
+        kept = self.space.setdefault("__scalars__", {})
+        return kept.setdefault(a.index, np.asarray(a.args[0]))
+
+    # -- the text ----------------------------------------------------------------------------------
+    def _write(self) -> None:
+        region, schedule = self.region, self.schedule
+        body = region.body
+        result_of = {s.index: f"o{k}" for k, s in enumerate(self.results)}
+        last = self._last_uses(body)
+        free: dict[tuple[Any, Any], list[str]] = {}
+        home: dict[str, tuple[Any, Any]] = {}
+        owner: dict[int, str] = {}  # the buffer that an operation's value lies in, views included
+        for at, o in enumerate(body):
+            if o.index in schedule.full:
+                self._reduce(o)
+                self._release(o, at, last, owner, free, home)
+                continue
+            rest = () if self.flat else o.shape[1:]
+            view = self._view(o, rest)
+            if view is not None:
+                source = o.args[0]
+                self._names[o.index] = view
+                if source.index in owner:
+                    owner[o.index] = owner[source.index]
+                if o.index in result_of:
+                    self._lines.append(f"copyto({result_of[o.index]}, {view})")
+                self._release(o, at, last, owner, free, home)
+                continue
+            given = [self._operand(o, a) for a in o.args]
+            key = (rest, o.dtype)
+            if o.index in result_of:
+                name = result_of[o.index]
+            else:
+                if o.function not in (np.where, cast) and o.kind == "elementwise":
+                    self._release(o, at, last, owner, free, home)
+                spare = free.setdefault(key, [])
+                name = spare.pop() if spare else self._new_buffer(rest, o.dtype)
+                home[name] = key
+                owner[o.index] = name
+            self._emit(o, given, name)
+            self._names[o.index] = name
+            self._release(o, at, last, owner, free, home)
+        for s in self.results:
+            target = result_of[s.index]
+            if s.kind == "fill":
+                self._lines.append(f"copyto({target}, {self._whole_name(s.args[0])})")
+        self.space.update(
+            copyto=np.copyto, broadcast_to=np.broadcast_to, empty=np.empty, where=np.where
+        )
+
+    def _last_uses(self, body: Sequence[Operation]) -> dict[int, int]:
+        last: dict[int, int] = {}
+        for at, o in enumerate(body):
+            last.setdefault(o.index, at)
+            for a in operands(o.args):
+                last[a.index] = at
+        for o in reversed(body):  # a view keeps what it is a view of
+            if self._is_view(o):
+                source = o.args[0].index
+                last[source] = max(last.get(source, 0), last[o.index])
+        return last
+
+    def _release(self, o: Operation, at: int, last: Any, owner: Any, free: Any, home: Any) -> None:
+        """Give back the buffers of what is not needed after this operation."""
+        for a in (*operands(o.args), o):
+            name = owner.get(a.index)
+            if name is None or last[a.index] > at:
+                continue
+            if a is o and a.index not in self._names:
+                continue
+            if any(n == name and last[i] > at for i, n in owner.items()):
+                continue
+            for i in [i for i, n in owner.items() if n == name]:
+                del owner[i]
+            free.setdefault(home[name], []).append(name)
+
+    def _new_buffer(self, rest: tuple[int, ...], dtype: Any) -> str:
+        name = f"b{len(self.buffers)}"
+        self.buffers.append(Buffer(name, rest, dtype))
+        return name
+
+    def _is_view(self, o: Operation) -> bool:
+        return o.function is _RESHAPE or o.function is np.broadcast_to
+
+    def _view(self, o: Operation, rest: tuple[int, ...]) -> str | None:
+        if not self._is_view(o):
+            return None
+        source = self._operand(o, o.args[0])
+        if self.flat:
+            return source
+        name = f"w{o.index}"
+        shape = f"(m, {''.join(f'{n}, ' for n in rest)})"
+        if o.function is _RESHAPE:
+            self._lines.append(f"{name} = {source}.reshape({shape})")
+        else:
+            self._lines.append(f"{name} = broadcast_to({source}, {shape})")
+        return name
+
+    def _emit(self, o: Operation, given: list[str], name: str) -> None:
+        f = o.function
+        if o.kind == "reduce":
+            options = "".join([f", {k}={self._constant(v)}" for k, v in o.options])
+            self._lines.append(f"{self._constant(f)}({given[0]}{options}, out={name})")
+        elif f is cast:
+            self._lines.append(f"copyto({name}, {given[0]}, 'unsafe')")
+        elif f is np.where:
+            self._lines.append(f"copyto({name}, {given[2]})")
+            self._lines.append(f"copyto({name}, {given[1]}, where={given[0]})")
+        elif f is operator.pow:
+            exponent = o.args[1]
+            short = _SHORTCUTS.get(exponent) if o.dtype.kind in "fc" or exponent == 2 else None
+            if short is None:
+                self._lines.append(f"{self._constant(np.power)}({given[0]}, {given[1]}, {name})")
+            else:
+                self._lines.append(f"{self._constant(short)}({given[0]}, {name})")
+        else:
+            self._lines.append(f"{self._constant(f)}({', '.join(given)}, {name})")
+
+    def _reduce(self, o: Operation) -> None:
+        k = self.sums.index(o)
+        value = self._operand(o, o.args[0])
+        reduce = self._constant(o.function)
+        if self.flat or o.function != np.add.reduce:
+            every = "" if self.flat else ", axis=None"
+            self._lines.append(f"p{k}[i] = {reduce}({value}{every})")
+            return
+        self._lines += [
+            f"f = {value}.reshape(-1)",
+            f"for u, v, j in c{k}[i]: p{k}[j] = {reduce}(f[u:v])",
+            f"for u, v, j, w in q{k}[i]: e{k}[j][w:w + v - u] = f[u:v]",
+        ]
+
+    def source(self) -> str:
+        """The text of the function; it has generated names only."""
+        names = [f"X{i}" for i in range(len(self.rows))]
+        names += [f"s{i}" for i in range(len(self.whole))]
+        names += [f"O{i}" for i in range(len(self.results))]
+        for k in range(len(self.sums)):
+            names += [f"p{k}", f"c{k}", f"q{k}", f"e{k}"]
+        lines = [f"def run(take, blocks, most, {', '.join(names)}):"]
+        for b in self.buffers:
+            shape = "".join(f"{n}, " for n in b.rest)
+            dtype = self._constant(b.dtype)
+            lines.append(f" {b.name.upper()} = empty((most, {shape}), {dtype})")
+        lines += [" while True:", "  i = take()", "  if i >= len(blocks): return"]
+        lines += ["  a, b = blocks[i]", "  m = b - a"]
+        lines += [f"  x{i} = X{i}[a:b]" for i in range(len(self.rows))]
+        lines += [f"  o{i} = O{i}[a:b]" for i in range(len(self.results))]
+        lines += [f"  {b.name} = {b.name.upper()}[:m]" for b in self.buffers]
+        lines += [f"  {line}" for line in self._lines]
+        return "\n".join(lines)
+
+    def compiled(self) -> Callable[..., Any]:
+        """The function."""
+        source = self.source()
+        exec(compile(source, "<gradcli region>", "exec"), self.space)
+        return self.space["run"]  # type: ignore[no-any-return]
+
+    def row_bytes(self) -> int:
+        """Bytes that one row of a block touches: buffers, operands, results."""
+        total = sum(b.row_bytes() for b in self.buffers)
+        for o in (*self.rows, *self.results):
+            n = 1 if self.flat else max(1, o.size // max(o.shape[0], 1))
+            total += n * o.dtype.itemsize
+        return total
+
+
+__all__ = ["Kernel"]

@@ -1,0 +1,366 @@
+"""A session: texts go in one after the other, and all run on one machine.
+
+The spans of graph nodes count in the text of the whole session, so that a graph that was built over
+several lines knows the piece of each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from gradcli.language import tree
+from gradcli.language.display import is_displayed, pretty
+from gradcli.language.errors import LanguageError
+from gradcli.language.program import Program
+
+_COMPOUND = frozenset(
+    tree.KIND[name]
+    for name in ("if", "while", "for", "with", "try", "function", "function_annotated")
+)
+_CLAUSE = re.compile(r"(else|elif|except|finally)\b")
+_HELP = re.compile(r"help(?:\s+([\w.]+))?|([\w.]+)\s*\?")
+_GRAPH = re.compile(r"graph\s+(?!(?:if|in|is|and|or|not)\b)([\w(].*?)((?:\s+--?\w.*)?)")
+_COLON = re.compile(r":(\w*)\s*(.*)")
+_LEAVE = re.compile(r"(exit|quit)(\s*\(\s*\))?")
+COLON_COMMANDS = {
+    ":save": "write the lines that ran to a file",
+    ":load": "run a file",
+    ":names": "list the names of the session",
+    ":reset": "forget them",
+    ":quit": "leave",
+    ":help": "this help",
+}
+
+
+class Frontend(Protocol):
+    """What a session needs of the program around it."""
+
+    def write(self, text: str) -> None:
+        """A result."""
+
+    def note(self, text: str) -> None:
+        """Something that is no result."""
+
+    def report(self, error: Exception) -> None:
+        """An error."""
+
+    def explain(self, name: str) -> None:
+        """What `help NAME` says of a function; LanguageError if there is none."""
+
+    def draw(self, graph: Any, options: Mapping[str, Any]) -> None:
+        """A graph."""
+
+    def read_file(self, path: str) -> str:
+        """A file's text."""
+
+    def write_file(self, path: str, text: str) -> None:
+        """Write a file whole or not at all."""
+
+
+class Leave(Exception):
+    """The session is to end."""
+
+
+class Session:
+    """Names that stay, the text so far, and the lines of an input that is not complete yet."""
+
+    def __init__(
+        self,
+        frontend: Frontend,
+        names: Mapping[str, Any] | None = None,
+        *,
+        max_steps: int | None = None,
+    ) -> None:
+        self.frontend = frontend
+        self.initial = dict(names or {})
+        self.max_steps = max_steps
+        self.pending: list[str] = []
+        self.failed: LanguageError | None = None  # the last error, for the exit code
+        self._error: LanguageError | None = None  # what is wrong with the pending text
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget every name and text."""
+        from gradcli.language import Machine
+
+        self.machine = Machine(self.initial)
+        self.text = ""  # everything that was run, for spans to count in
+        self.kept: list[str] = []  # what ran without an error, for :save
+
+    # -- lines -------------------------------------------------------------------------------
+    def feed(self, line: str, *, ahead: str | None = None) -> bool:
+        """Take one line; returns whether the input needs more lines.
+
+        `ahead` is the next line where it is known already, as in a text that was pasted: a blank line
+        then ends a block only if the block does not go on behind it.
+        """
+        if not self.pending and self._command(line):
+            return False
+        if self.pending and self._ends_before(line):
+            self.finish()
+            return self.feed(line, ahead=ahead)
+        if not line.strip():
+            if not self.pending:
+                return False
+            if self._is_complete() and not (ahead is not None and _goes_on(ahead)):
+                self.finish()
+                return False
+        self.pending.append(line)
+        program = self._parsed()
+        if program is not None and not _is_block(program):
+            self.finish()
+        elif program is None and self._is_wrong():
+            self.finish()
+        return bool(self.pending)
+
+    def paste(self, text: str) -> bool:
+        """Take several lines at once; returns whether the input needs more lines."""
+        lines = text.split("\n")
+        more = False
+        for number, line in enumerate(lines):
+            rest = lines[number + 1 :] if not line.strip() else ()
+            more = self.feed(line, ahead=next((found for found in rest if found.strip()), None))
+        return more
+
+    def finish(self) -> None:
+        """Run what is pending, complete or not."""
+        text = "\n".join(self.pending)
+        self.pending = []
+        if text.strip():
+            self.run(text)
+
+    def cancel(self) -> None:
+        """Forget what is pending."""
+        self.pending = []
+
+    def _parsed(self) -> Program | None:
+        from gradcli.language import parse
+
+        self._error = None
+        try:
+            return parse("\n".join(self.pending))
+        except LanguageError as error:
+            self._error = error
+            return None
+
+    def _is_complete(self) -> bool:
+        return self._parsed() is not None
+
+    def _is_wrong(self) -> bool:
+        """Whether no further line can make the pending text right."""
+        return self._error is not None and not self._error.incomplete
+
+    def _ends_before(self, line: str) -> bool:
+        """Whether a line that is not indented ends the block that is pending."""
+        return bool(line.strip()) and not _goes_on(line) and self._is_complete()
+
+    # -- running -----------------------------------------------------------------------------
+    def run(self, text: str, *, keep: bool = True) -> None:
+        """Run a text, display its value as a notebook does, report its error."""
+        try:
+            program, value = self.value_of(text)
+        except LanguageError as error:
+            self.report(error)
+            return
+        if keep:
+            self.kept.append(text)
+        if value is not None and is_displayed(program):
+            self.machine.names["_"] = value
+            self.frontend.write(pretty(value))
+
+    def value_of(self, text: str) -> tuple[Program, Any]:
+        """Run a text; the program and its value."""
+        from gradcli.language import parse
+
+        program = parse(text)
+        offset = len(self.text)
+        self.text += text + "\n"
+        rows = program.rows
+        for column in (2, 3):
+            for i in range(column, len(rows), 4):
+                rows[i] += offset
+        program.source = self.text
+        self.machine.steps = self.machine.max_steps = self.max_steps
+        try:
+            return program, self.machine.run(program)
+        except LanguageError as error:
+            raise _local(error, text, offset) from error.__cause__
+
+    def report(self, error: LanguageError) -> None:
+        """Show an error, and remember that there was one."""
+        self.failed = error
+        self.frontend.report(error)
+
+    # -- commands ----------------------------------------------------------------------------
+    def _command(self, line: str) -> bool:
+        """Do what the line says if it is no text of the language but a command of the session."""
+        stripped = line.strip()
+        try:
+            if _LEAVE.fullmatch(stripped) and stripped[:4] not in self.machine.names:
+                raise Leave
+            if match := _COLON.fullmatch(stripped):
+                self._colon(match[1], match[2])
+            elif (match := _HELP.fullmatch(stripped)) and "help" not in self.machine.names:
+                self.help(match[1] or match[2])
+            elif match := _GRAPH.fullmatch(stripped):
+                self.graph(match[1], match[2].split())
+            else:
+                return False
+        except LanguageError as error:
+            self.report(error)
+        return True
+
+    def _colon(self, word: str, argument: str) -> None:
+        if word in ("q", "quit", "exit"):
+            raise Leave
+        if word == "help" or not word:
+            self.help(argument or None)
+        elif word == "names":
+            self._list_names()
+        elif word == "reset":
+            self.reset()
+        elif word in ("save", "load") and not argument:
+            raise LanguageError(f":{word} needs a file", kind="usage", hint=f":{word} FILE")
+        elif word == "save":
+            text = "".join(f"{piece}\n" for piece in self.kept)
+            self.frontend.write_file(argument, text)
+            lines = text.count("\n")
+            self.frontend.note(f"{lines} line{'s' * (lines != 1)} in {argument}")
+        elif word == "load":
+            self.run(self.frontend.read_file(argument).rstrip("\n"))
+        else:
+            from gradcli.language.errors import did_you_mean, suggest
+
+            raise LanguageError(
+                f"no command :{word}",
+                kind="usage",
+                hint=did_you_mean(suggest(f":{word}", COLON_COMMANDS)) or ":help lists them",
+            )
+
+    def help(self, name: str | None) -> None:
+        """What the session can do, or what a name means."""
+        if name is None:
+            rows = {
+                "help NAME": "what a function does; NAME? is the same",
+                "graph EXPR": "the backward graph; --saved, --grads, --edges, --depth N",
+                **{f"{k} FILE" if k in (":save", ":load") else k: v
+                   for k, v in COLON_COMMANDS.items()},
+            }  # fmt: skip
+            self.frontend.write(
+                "Everything else is run: expressions, assignments, def, for, if, …\n"
+                + "\n".join(f"  {key:<12}{text}" for key, text in rows.items())
+            )
+        elif name.partition(".")[0] in self.machine.names:
+            self._describe(name)
+        else:
+            self.frontend.explain(name)
+
+    def _describe(self, name: str) -> None:
+        """What a name of the session stands for; a method of it as the function that it is."""
+        from gradcli.language import names as known
+
+        first, *rest = name.split(".")
+        value: Any = self.machine.names[first]
+        for word in rest:
+            owner = value
+            try:
+                value = known.attribute(owner, word)
+            except AttributeError as error:
+                hint = f"{name.rpartition('.')[0]} has: {', '.join(known.attributes(owner)[:8])}, …"
+                raise LanguageError(str(error), kind="attribute", hint=hint) from None
+            if hasattr(owner, "requires_grad") and callable(value):
+                self._explain_method(word, value)
+                return
+        self.frontend.write(described(name, value))
+
+    def _explain_method(self, word: str, method: Any) -> None:
+        try:
+            self.frontend.explain(word)
+        except LanguageError:
+            doc = (method.__doc__ or "").strip().partition("\n")[0]
+            self.frontend.write(f"x.{word}(…)\n  {doc}" if doc else f"x.{word}(…)")
+
+    def _list_names(self) -> None:
+        names = self.machine.names
+        lines = [described(n, v) for n, v in names.items() if not n.startswith("_")]
+        if lines:
+            self.frontend.write("\n".join(lines))
+
+    def graph(self, text: str, options: list[str]) -> None:
+        """Draw the backward graph of an expression's value."""
+        from gradcli.graphs import inspect
+
+        chosen = _graph_options(options)
+        _, value = self.value_of(text)
+        if not hasattr(value, "grad_fn"):
+            raise LanguageError(
+                f"`{text}` is {type(value).__name__}, not a tensor: there is no graph", usage=False
+            )
+        if not value.requires_grad:
+            raise LanguageError(
+                f"`{text}` does not require grad: there is no graph",
+                kind="runtime",
+                hint="make a leaf with `requires_grad=True` or `x.requires_grad_()`",
+                usage=False,
+            )
+        names = {n: v for n, v in self.machine.names.items() if hasattr(v, "grad_fn") and n != "_"}
+        found = inspect(value, source=self.text, names=names)
+        if chosen.pop("grads", False):
+            try:
+                found.backpropagate()
+            except RuntimeError as error:
+                raise LanguageError(str(error), kind="runtime", usage=False) from error
+        self.frontend.draw(found, chosen)
+
+
+def _goes_on(line: str) -> bool:
+    """Whether a line continues a block: it is indented, or begins with `else` and the like."""
+    return line[:1] in (" ", "\t") or bool(_CLAUSE.match(line))
+
+
+def _is_block(program: Program) -> bool:
+    """Whether the last statement may have more lines."""
+    return len(program) > 1 and program.kinds[-2] in _COMPOUND
+
+
+def _local(error: LanguageError, text: str, offset: int) -> LanguageError:
+    """The error with a place in the last input's text rather than in the session's."""
+    if error.span is not None and error.span[0] >= offset and not error.calls:
+        error.source = text
+        error.span = (error.span[0] - offset, error.span[1] - offset)
+    return error
+
+
+def described(name: str, value: Any) -> str:
+    """A name and what it stands for, on one line."""
+    if not hasattr(value, "requires_grad") or not hasattr(value, "shape"):
+        text = " ".join(repr(value).split())
+        return f"{name} = {text if len(text) <= 60 else text[:59] + '…'}"
+    facts = [f"Tensor {tuple(value.shape)}", value.dtype.name]
+    if value.grad_fn is not None:
+        facts.append(f"grad_fn {value.grad_fn.name()}")
+    elif value.requires_grad:
+        facts.append("leaf, requires grad")
+        facts.append("no grad yet" if value.grad is None else "has grad")
+    return f"{name}: {', '.join(facts)}"
+
+
+def _graph_options(words: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    rest = words[::-1]
+    while rest:
+        word = rest.pop()
+        name = word.lstrip("-")
+        if name in ("saved", "grads", "edges"):
+            found[name] = True
+        elif name == "depth" and rest and rest[-1].isdigit():
+            found[name] = int(rest.pop())
+        else:
+            raise LanguageError(
+                f"graph: no option {word}",
+                kind="usage",
+                hint="there are --saved, --grads, --edges, --depth N",
+            )
+    return found
