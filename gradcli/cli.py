@@ -36,6 +36,16 @@ class Program(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Usage, what it does, examples, commands, options."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        self.format_epilog(ctx, formatter)
+        self.format_commands(ctx, formatter)
+        super(click.Group, self).format_options(ctx, formatter)
+        formatter.write_paragraph()
+        formatter.write_text("gradcli COMMAND --help tells more.")
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, loaded now."""
         if cmd_name not in COMMANDS:
@@ -170,7 +180,12 @@ def _interrupted() -> None:
 @click.group(
     cls=Program,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog='Try: gradcli grad "2*dot(x,x)" --x 0,1,2,3',
+    epilog="""\b
+Examples:
+  gradcli grad "2*dot(x,x)" --x 0,1,2,3
+  gradcli graph "y = a*x; y + b" --x 3 --a 4 --b 5 --saved
+  gradcli diff "sin(x)*y"
+""",
 )
 @click.version_option(__version__, prog_name="gradcli", message="%(prog)s %(version)s")
 def main() -> None:

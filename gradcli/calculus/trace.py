@@ -75,7 +75,14 @@ class Traced:
     inference = wrapped = False
     node = None
 
+    priority = 0  # among operands of several kinds, the highest takes the call
+
     def __operator__(self, row: Row, values: Sequence[Any]) -> Any:
+        found = max(_traced_in(values), key=lambda t: t.priority, default=self)
+        return found.called(row, values)
+
+    def called(self, row: Row, values: Sequence[Any]) -> Any:
+        """Call a row on operands of which some are traced."""
         return apply(row, values)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
@@ -85,6 +92,8 @@ class Traced:
         return meaning(ufunc)(*args, **kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function is np.where:  # which means NumPy's own where the condition is an array
+            args = tuple(Traced(a) if isinstance(a, np.ndarray) else a for a in args)
         return meaning(function)(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -259,8 +268,12 @@ def calls(outputs: Iterable[Traced]) -> list[Call]:
 
 def operands_of(call: Call) -> list[Traced]:
     """The traced operands of a call, in order."""
+    return _traced_in(call.args)
+
+
+def _traced_in(values: Iterable[Any]) -> list[Traced]:
     found: list[Traced] = []
-    for a in call.args:
+    for a in values:
         if isinstance(a, Traced):
             found.append(a)
         elif isinstance(a, (list, tuple)):
@@ -268,10 +281,13 @@ def operands_of(call: Call) -> list[Traced]:
     return found
 
 
-def pullback(output: Traced, seed: Any, wrt: Sequence[Traced]) -> list[Traced | None]:
+def pullback(
+    output: Traced, seed: Any, wrt: Sequence[Traced], *, values: bool = False
+) -> list[Traced | None]:
     """The vector-Jacobian product, as traced values: None for what the output does not depend on.
 
-    seed: the cotangent, a Traced or an array of the output's shape.
+    seed: the cotangent, a Traced or an array of the output's shape. values: whether the rules get what
+    was saved as plain arrays, which leaves no trace of how the result depends on it.
     """
     order = calls([output])
     needed = _dependent(order, wrt)
@@ -280,7 +296,7 @@ def pullback(output: Traced, seed: Any, wrt: Sequence[Traced]) -> list[Traced | 
         given = [grads.get(id(o)) for o in call.outputs]
         if all(g is None for g in given) or not call.row.rules:
             continue
-        for operand, g in _backward(call, given, needed):
+        for operand, g in _backward(call, given, needed, values):
             had = grads.get(id(operand))
             grads[id(operand)] = g if had is None else had + g
     return [grads.get(id(w)) for w in wrt]
@@ -294,7 +310,9 @@ def _dependent(order: Sequence[Call], wrt: Sequence[Traced]) -> set[int]:
     return found
 
 
-def _backward(call: Call, given: list[Any], needed: set[int]) -> list[tuple[Traced, Any]]:
+def _backward(
+    call: Call, given: list[Any], needed: set[int], values: bool = False
+) -> list[tuple[Traced, Any]]:
     row = call.row
     node = new(row.node_type)
     edges: list[Any] = []
@@ -310,7 +328,8 @@ def _backward(call: Call, given: list[Any], needed: set[int]) -> list[tuple[Trac
     node._edges = tuple(edges)
     count = row.differentiable
     g = given[0] if count == 1 and not row.many else given[: len(given) if row.many else count]
-    pulled = row.backward_on(node, g, lambda field: _read(call, field))
+    read = plain_field if values else _read
+    pulled = row.backward_on(node, g, lambda field: read(call, field))
     return [
         (v, fit_traced(p, e, node))
         for v, e, p in zip(operands, edges, pulled, strict=True)
@@ -362,6 +381,14 @@ def _read(call: Call, field: str) -> Any:
     if type(value) is Scalar:
         return Traced(value.array)
     return value
+
+
+def plain_field(call: Call, field: str) -> Any:
+    """What a rule needs, as arrays."""
+    found = _read(call, field)
+    if isinstance(found, (list, tuple)):
+        return type(found)(v.value if isinstance(v, Traced) else v for v in found)
+    return found.value if isinstance(found, Traced) else found
 
 
 def run(function: Callable[..., Any], values: dict[str, Any]) -> tuple[Any, dict[str, Traced]]:

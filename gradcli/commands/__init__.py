@@ -7,6 +7,11 @@ COMMANDS = {
     "graph": "Show the backward graph of EXPR.",
     "diff": "Print the derivative of EXPR as an expression.",
     "run": "Run a program from a file.",
+    "repl": "Start a session: the graph stays alive between lines.",
+    "jacobian": "Print the Jacobian of EXPR.",
+    "hessian": "Print the Hessian of EXPR.",
+    "jvp": "Print the derivative of EXPR along a direction.",
+    "check": "Check the gradients of EXPR against numerical ones.",
     "ops": "List every function, or show one.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from gradcli.commands import COMPLETION_VARIABLE, output
+from gradcli.commands.help import Command
 
 WHERE = {
     "bash": 'eval "$(gradcli completion bash)"    in ~/.bashrc',
@@ -13,8 +14,12 @@ WHERE = {
 }
 
 
-@click.command("completion", epilog="\b\n" + "\n".join(WHERE.values()))
-@click.argument("shell", type=click.Choice(list(WHERE)))
+@click.command(
+    "completion",
+    cls=Command,
+    epilog="\b\nExamples:\n" + "\n".join(f"  {line}" for line in WHERE.values()),
+)
+@click.argument("shell", metavar="SHELL", type=click.Choice(list(WHERE)))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
     """Print the completion script for bash, zsh or fish."""

@@ -4,6 +4,7 @@ engine's and the unexpected ones; as text with a caret and a remedy, or as one J
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -71,7 +72,7 @@ def show(error: Exception, arguments: list[str], meta: Mapping[str, Any]) -> int
     `meta` is the context's: what the command line said of --json and --color before it went wrong.
     """
     if sys.stderr is None:  # closed by the caller; click would write to standard output instead
-        return 2 if _as_report(error).usage else 1
+        return 2 if as_report(error).usage else 1
     if os.environ.get(DEBUG_VARIABLE) and not isinstance(error, click.ClickException):
         import traceback
 
@@ -79,7 +80,7 @@ def show(error: Exception, arguments: list[str], meta: Mapping[str, Any]) -> int
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(error.format_message(), file=sys.stderr)
         return error.exit_code
-    report = _as_report(error)
+    report = as_report(error)
     if meta.get("gradcli.json", "--json" in arguments):
         text = to_json(report)
     else:
@@ -96,6 +97,7 @@ def to_json(report: LanguageError) -> str:
         "span": list(report.span) if report.span is not None else None,
         "hint": report.hint,
         "source": report.source if 0 < len(report.source) <= LONGEST_SOURCE else None,
+        "notes": list(report.notes),
     }
     import json
 
@@ -118,7 +120,8 @@ def _bold(text: str, colour: str) -> str:
     return click.style(text, fg=colour, bold=True)
 
 
-def _as_report(error: Exception) -> LanguageError:
+def as_report(error: Exception) -> LanguageError:
+    """Any error as one that can be shown; what began in a loaded file in Python's words."""
     if "gradcli.commands.load" in sys.modules:
         from gradcli.commands.load import as_pythons
 
@@ -131,9 +134,9 @@ def _as_report(error: Exception) -> LanguageError:
         return LanguageError("out of memory", kind="memory", usage=False)
     if isinstance(error, OSError):
         where = f" {error.filename!r}" if error.filename is not None else ""
-        return LanguageError(
-            f"cannot read or write{where}: {error.strerror}", kind="file", usage=False
-        )
+        full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+        what = "write" if full else "read or write"
+        return LanguageError(f"cannot {what}{where}: {error.strerror}", kind="file", usage=False)
     words = " ".join(f"{type(error).__name__}: {error}".split())
     return LanguageError(
         f"unexpected: {words} (this is a fault in gradcli; {DEBUG_VARIABLE}=1 shows the traceback)",
@@ -143,8 +146,24 @@ def _as_report(error: Exception) -> LanguageError:
 
 
 def _from_click(error: click.ClickException) -> LanguageError:
-    message = error.format_message()
+    message = " ".join(error.format_message().split()).removesuffix(".")
+    message = message.partition(" Choose from:")[0].removesuffix(".")
     message = message[:1].lower() + message[1:] if message[1:2].islower() else message
     ctx = getattr(error, "ctx", None)
-    hint = f"see {ctx.command_path} --help" if ctx is not None else None
+    if isinstance(error, click.exceptions.NoSuchOption):
+        message = f"no such option {error.option_name}"
+        hint = did_you_mean(suggest(error.option_name, error.possibilities or []))
+    else:
+        hint = _nearest_choice(error)
+    if hint is None and ctx is not None:
+        hint = f"see {ctx.command_path} --help"
     return LanguageError(message, kind="usage", hint=hint, usage=error.exit_code == 2)
+
+
+def _nearest_choice(error: click.ClickException) -> str | None:
+    """The choice that a misspelt value of an option is closest to."""
+    kind = getattr(getattr(error, "param", None), "type", None)
+    found = re.match(r"'(.*)' is not one of ", getattr(error, "message", ""), re.S)
+    if not isinstance(kind, click.Choice) or found is None:
+        return None
+    return did_you_mean(suggest(found[1], [str(choice) for choice in kind.choices]))

@@ -7,25 +7,42 @@ from typing import Any
 import click
 
 from gradcli.commands import output
-from gradcli.commands.evaluation import evaluate
+from gradcli.commands.inspection import evaluate_watched, refuse_anomalies
 from gradcli.commands.options import ExpressionCommand, Request, expression_options
+from gradcli.commands.planned import evaluate_planned, plan_option, write_plan
 
 
 @click.command(
-    "eval", cls=ExpressionCommand, epilog='Example: gradcli eval "(x+a).mean()" --x 3 --a 4,2'
+    "eval",
+    cls=ExpressionCommand,
+    epilog="""\b
+Examples:
+  gradcli eval "(x+a).mean()" --x 3 --a 4,2
+  gradcli eval "linalg.inv(m) @ v" --m "2,1;1,3" --v 1,0
+  gradcli eval "softmax(x, dim=0)" --x @logits.csv --precision 4""",
 )
 @expression_options
+@click.option("--detect-anomaly", is_flag=True, help="Refuse NaN and infinity; say where from.")
+@plan_option
 @click.pass_context
-def command(ctx: click.Context, request: Request) -> None:
-    """Print the value of EXPR.
-
-    Every variable x of EXPR is an option: --x 1,2,3. Several statements are separated by `;`.
-    """
-    value = evaluate(ctx, request).value
+def command(
+    ctx: click.Context, request: Request, detect_anomaly: bool, plan: bool | None
+) -> None:
+    """Print the value of EXPR."""
+    lines = None
+    if detect_anomaly:
+        evaluation, watched = evaluate_watched(ctx, request, detect_anomaly)
+        refuse_anomalies(evaluation, watched)
+    else:
+        planned = evaluate_planned(ctx, request, plan=plan)
+        evaluation, lines = planned.evaluation, planned.lines if plan else None
+    value = evaluation.value
     style = request.style
     if style.form == "json":
-        output.write_json({"expression": request.source, **entry(value, style)})
+        extra = {} if lines is None else {"plan": lines}
+        output.write_json({"expression": request.source, **entry(value, style), **extra})
     else:
+        write_plan(lines, style)
         output.write_results(results(value), style)
 
 

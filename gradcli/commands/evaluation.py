@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gradcli.language.errors import LanguageError
 
 NO_GRAD_DTYPES = "Only Tensors of floating point and complex dtype can require gradients"
+LONGEST_INTEGER = 400_000  # digits; the language's integers end at 2**20 bits
 ENGINE_ERRORS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)
 
 
@@ -71,29 +72,35 @@ class Evaluation:
             what = f"the value is {_article(type(value).__name__)}, not a tensor"
             hint = "nothing in it depends on a variable"
             if isinstance(value, tuple | list):
+                fields = getattr(value, "_fields", None) or getattr(value, "fields", None)
+                if fields:
+                    what = f"the value is a tuple of {' and '.join(fields)}, not a tensor"
                 hint = "choose one of its items: (…)[0]"
         raise self.refused(TypeError(f"{what}: there is no {purpose}"), hint)
 
 
 def evaluate(ctx: click.Context, request: Request) -> Evaluation:
     """Run the program on the values of the command line."""
+    variables, integers = read_variables(ctx, request)
+    return run(request, variables, integers)
+
+
+def read_variables(ctx: click.Context, request: Request) -> tuple[dict[str, Any], list[str]]:
+    """The variables of the command line, and which of them cannot require grad but should."""
     set_up(ctx, request)
     variables = {name: _read(request, name) for name in request.names}
     integers = []
     for name, tensor in variables.items():
         if not _require_grad(request, name, tensor):
             integers.append(name)
-    return run(request, variables, integers)
+    return variables, integers
 
 
 def machine(ctx: click.Context, request: Request, *, max_steps: int | None = None) -> Machine:
     """A machine that knows the values of the command line, to run programs on."""
     from gradcli.language import Machine
 
-    set_up(ctx, request)
-    variables = {name: _read(request, name) for name in request.names}
-    for name, tensor in variables.items():
-        _require_grad(request, name, tensor)
+    variables, _ = read_variables(ctx, request)
     return Machine({**request.loaded, **variables}, max_steps=max_steps)
 
 
@@ -118,6 +125,8 @@ def prepare(ctx: click.Context, dtype: str, manual_seed: int | None) -> None:
     import warnings
 
     import numpy as np
+
+    sys.set_int_max_str_digits(LONGEST_INTEGER)
 
     from gradcli.engine import dtypes
 

@@ -19,10 +19,18 @@ from gradcli.commands.options import (
     expression_options,
     name_list,
 )
+from gradcli.commands.planned import evaluate_planned, plan_option, write_plan
 
 
 @click.command(
-    "grad", cls=ExpressionCommand, epilog='Example: gradcli grad "2*dot(x,x)" --x 0,1,2,3'
+    "grad",
+    cls=ExpressionCommand,
+    epilog="""\b
+Examples:
+  gradcli grad "2*dot(x,x)" --x 0,1,2,3
+  gradcli grad "y = a*x; y + b" --x 3 --a 4 --b 5 --retain y --value
+  gradcli grad "x*x" --x 1,2 --seed ones
+  gradcli grad "sum((a*b)**2)" --a 1,2 --b 2,4 --trace""",
 )
 @expression_options
 @click.option("--seed", "--gradient", metavar="VALUE", help="Seed gradient; `ones` has any shape.")
@@ -34,6 +42,9 @@ from gradcli.commands.options import (
     default=1,
     help="Backpropagate N times; gradients add up.",
 )
+@click.option(
+    "--order", metavar="N", type=Whole(1), default=1, help="Differentiate N times by each variable."
+)
 @click.option("--retain-graph", is_flag=True, help="Keep the graph for another pass.")
 @click.option("--create-graph", is_flag=True, help="Record the backward pass itself.")
 @click.option("--value", "show_value", is_flag=True, help="Print the value too.")
@@ -44,10 +55,9 @@ from gradcli.commands.options import (
     multiple=True,
     help="Replace NAME's gradient on its way.",
 )
-@click.option(
-    "--detect-anomaly", is_flag=True, help="Refuse NaN and infinity; say where they come from."
-)
+@click.option("--detect-anomaly", is_flag=True, help="Refuse NaN and infinity; say where from.")
 @click.option("--trace", "show_trace", is_flag=True, help="One row a step of the backward pass.")
+@plan_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -55,41 +65,61 @@ def command(
     seed: str | None,
     retain_names: str | None,
     passes: int,
+    order: int,
     retain_graph: bool,
     create_graph: bool,
     show_value: bool,
     hooks: tuple[str, ...],
     detect_anomaly: bool,
     show_trace: bool,
+    plan: bool | None,
 ) -> None:
-    """Print the gradient of EXPR with respect to its variables.
+    """Print the gradient of EXPR with respect to its variables."""
+    if order > 1:
+        from gradcli.commands.higher import write_higher
 
-    Every variable x of EXPR is an option: --x 1,2,3. Several statements are separated by `;`.
-    """
+        other = bool(hooks or retain_names or detect_anomaly or show_trace or passes > 1)
+        write_higher(ctx, request, order, seed, show_value, other)
+        return
     names, every = _names_to_retain(request, retain_names)
     hook_programs = split_hooks(request, hooks)
-    evaluation, values = evaluate_watched(ctx, request, detect_anomaly)
+    tape = bool(hooks or detect_anomaly or show_trace or retain_graph or create_graph)
+    tape = tape or retain_names is not None or passes > 1
+    planned, values = None, None
+    if detect_anomaly:
+        evaluation, values = evaluate_watched(ctx, request, detect_anomaly)
+    else:
+        planned = evaluate_planned(ctx, request, plan=plan, gradients=True, seed=seed, tape=tape)
+        evaluation = planned.evaluation
     evaluation.tensor("gradient")
     register_hooks(evaluation, hook_programs)
     intermediates = retained(evaluation, names, every)
     gradient = seed_of(evaluation, seed)
-    trace = observed(
-        lambda: backward(
+    trace = None
+    if planned is None or not planned.differentiated:
+        trace = observed(
+            lambda: backward(
+                evaluation,
+                gradient,
+                passes=passes,
+                retain_graph=retain_graph,
+                create_graph=create_graph,
+            ),
             evaluation,
-            gradient,
-            passes=passes,
-            retain_graph=retain_graph,
-            create_graph=create_graph,
-        ),
-        evaluation,
-        trace=show_trace,
-        anomalies=detect_anomaly,
-        values=values,
-    )
+            trace=show_trace,
+            anomalies=detect_anomaly,
+            values=values,
+        )
+    lines = planned.lines if planned is not None and plan else None
     if request.style.form == "json":
         found = to_json(evaluation, intermediates, gradient, passes)
-        output.write_json(found if trace is None else {**found, "trace": trace.to_json()})
+        if trace is not None:
+            found["trace"] = trace.to_json()
+        if lines is not None:
+            found["plan"] = lines
+        output.write_json(found)
         return
+    write_plan(lines, request.style)
     if trace is not None and request.style.form == "text":
         output.write_drawing(trace, request.style)
     results: list[tuple[str | None, Any]] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,12 +14,16 @@ from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, Evaluation
 from gradcli.commands.inspection import evaluate_watched, graph_of
 from gradcli.commands.options import ExpressionCommand, Request, Whole, expression_options
+from gradcli.commands.terminal import speaks_unicode
+from gradcli.language.errors import did_you_mean, suggest
 
 if TYPE_CHECKING:
     from gradcli.graphs.graph import Graph
 
 FORMATS = ("tree", "json", "dot", "mermaid", "svg", "html")
 SUFFIXES = {
+    "": "tree",
+    ".txt": "tree",
     ".json": "json",
     ".dot": "dot",
     ".gv": "dot",
@@ -30,46 +35,57 @@ SUFFIXES = {
 }
 
 
+# What shapes the tree alone: the other formats always hold the whole graph.
+OF_THE_TREE = {"only": "--only", "depth": "--depth", "collapse": "--collapse", "legend": "--legend"}
+
+
 @click.command(
     "graph",
     cls=ExpressionCommand,
     short_help=COMMANDS["graph"],
-    epilog='Example: gradcli graph "y = a*x; y + b" --x 3 --a 4 --b 5',
+    epilog="""\b
+Examples:
+  gradcli graph "y = a*x; y + b" --x 3 --a 4 --b 5 --saved
+  gradcli graph "sum(tanh(x)**2)" --x 1,2 --grads --values
+  gradcli graph "2*dot(x,x)" --x 0,1,2,3 -o graph.html""",
 )
 @expression_options
 @click.option("--saved", is_flag=True, help="Show what every node saves.")
-@click.option("--grads", is_flag=True, help="Backpropagate; show the gradient that reaches a node.")
-@click.option("--seed", "--gradient", metavar="VALUE", help="Seed gradient for --grads.")
 @click.option("--values", is_flag=True, help="Show the values of the forward pass.")
-@click.option("--edges", is_flag=True, help="Show the inputs that need no gradient too.")
+@click.option("--grads", is_flag=True, help="Backpropagate; show the gradients on the way.")
+@click.option("--seed", "--gradient", metavar="VALUE", help="Seed gradient of --grads.")
+@click.option("--edges", is_flag=True, help="Number the edges; show those that are None.")
+@click.option("--only", metavar="NAME|NODE", help="Only this name, node or number, and below.")
 @click.option("--depth", metavar="N", type=Whole(0), help="Only N levels.")
+@click.option(
+    "--collapse/--no-collapse",
+    default=None,
+    help="Fold straight chains, or not (auto: where deep).",
+)
+@click.option("--legend", is_flag=True, help="Say what the signs mean.")
 @click.option(
     "--format",
     "form",
+    metavar="FORMAT",
     type=click.Choice(FORMATS),
-    help="By default what -o's ending says, or tree.",
+    help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
 )
-@click.option("-o", "path", metavar="FILE", help="Write a file (- for stdout).")
+@click.option("-o", "path", metavar="FILE", help="Write a file; its ending says the format.")
 @click.pass_context
 def command(
     ctx: click.Context,
     request: Request,
-    saved: bool,
-    grads: bool,
-    seed: str | None,
-    values: bool,
-    edges: bool,
-    depth: int | None,
     form: str | None,
     path: str | None,
+    seed: str | None,
+    **shown: Any,
 ) -> None:
-    """Show the backward graph of EXPR: its nodes, what made them, what they save and lead to.
-
-    Every variable x of EXPR is an option: --x 1,2,3. Several statements are separated by `;`.
-    """
+    """Show the backward graph of EXPR: its nodes, what made them, what they save and lead to."""
     chosen = _format(form, path, request)
-    graph = _graph(ctx, request, values, grads or seed is not None, seed)
-    shown = {"saved": saved, "values": values, "edges": edges, "depth": depth}
+    if chosen != "tree":
+        _check_options(shown, chosen)
+    shown["grads"] = shown["grads"] or seed is not None
+    graph = _graph(ctx, request, shown["values"] or chosen == "html", shown["grads"], seed)
     if chosen == "tree":
         _tree(graph, shown, request, path)
         return
@@ -82,13 +98,29 @@ def command(
     output.write_file(path or "-", text if text.endswith("\n") else f"{text}\n")
 
 
+def _check_options(shown: dict[str, Any], form: str) -> None:
+    """Refuse what would be passed over in silence."""
+    for key, option in OF_THE_TREE.items():
+        if shown[key] not in (None, False):
+            raise usage(
+                f"{option} is for the tree; {form} always has the whole graph",
+                hint=f"leave out {option}, or --format {form}",
+            )
+
+
 def _format(form: str | None, path: str | None, request: Request) -> str:
     if request.style.form == "json":
         if form not in (None, "json"):
             raise usage(f"--json and --format {form} exclude each other")
         return "json"
     if form is None and path is not None:
-        return SUFFIXES.get(os.path.splitext(path)[1].lower(), "tree")
+        ending = os.path.splitext(path)[1].lower()
+        if ending not in SUFFIXES:
+            hint = f"there are {' '.join(e for e in SUFFIXES if e)}; or say --format FORMAT"
+            if ending in (".png", ".pdf", ".jpg", ".jpeg", ".ps", ".eps", ".gif", ".webp"):
+                hint = f"pipe --format dot through Graphviz: dot -T{ending[1:]} -o {path}"
+            raise usage(f"-o: no format has the ending {ending}", hint=hint)
+        return SUFFIXES[ending]
     return form or "tree"
 
 
@@ -127,8 +159,18 @@ def _tree(graph: Graph, shown: dict[str, Any], request: Request, path: str | Non
     precision = request.style.precision
     if precision is not None:
         shown["precision"] = precision
-    tree = graph.tree(**shown)
-    if path not in (None, "-"):
-        output.write_file(str(path), f"{tree.plain()}\n")
-    else:
-        output.write_drawing(tree, request.style)
+    to_file = path not in (None, "-")
+    drawing = graph.tree(**shown, ascii=not (to_file or speaks_unicode(sys.stdout)))
+    try:
+        if to_file:
+            output.write_file(str(path), f"{drawing.plain()}\n")
+        else:
+            output.write_drawing(drawing, request.style)
+    except ValueError as error:  # --only of nothing
+        if shown["only"] is None:
+            raise
+        nodes = {type(node).__name__ for node in graph.skeleton.nodes}
+        stems = {name.partition("Backward")[0] for name in nodes}
+        names = sorted({*graph.names.values(), *stems, *nodes})
+        hint = did_you_mean(suggest(shown["only"], names))
+        raise usage(f"--only: {error}", kind="name", hint=hint) from error

@@ -19,6 +19,7 @@ def split_hooks(request: Request, texts: tuple[str, ...]) -> list[tuple[str, Pro
     if not texts:
         return []
     from gradcli.language import parse
+    from gradcli.language.errors import did_you_mean, suggest
 
     known = [*assigned_names(request.program), *request.names]
     found = []
@@ -37,7 +38,8 @@ def split_hooks(request: Request, texts: tuple[str, ...]) -> list[tuple[str, Pro
                     f"--hook: {free} has no value in it",
                     source=program.source,
                     span=_where(program, free),
-                    hint=f"it may use grad and {', '.join(known)}",
+                    hint=did_you_mean(suggest(free, ["grad", *known]))
+                    or f"it may use grad and {', '.join(known)}",
                     kind="name",
                 )
         found.append((one, program))

@@ -59,13 +59,26 @@ def observed(
     return found if trace else None
 
 
+def refuse_anomalies(evaluation: Evaluation, values: Values | None) -> None:
+    """Raise the first anomaly of the forward pass; a value that no variable made is looked at too."""
+    from gradcli.graphs import nonfinite
+
+    value = evaluation.value
+    tensors = [t for t in (value if isinstance(value, tuple) else (value,)) if hasattr(t, "grad_fn")]
+    _raise_anomaly(evaluation, graph_of(evaluation, tuple(tensors), values), values)
+    wrong = next(filter(None, map(nonfinite.wrong, tensors)), None)
+    if wrong:
+        raise evaluation.refused(RuntimeError(f"the value has {wrong} elements"))
+
+
 def _raise_anomaly(
-    evaluation: Evaluation, graph: Graph, values: Values | None, trace: Trace
+    evaluation: Evaluation, graph: Graph, values: Values | None, trace: Trace | None = None
 ) -> None:
     from gradcli.graphs import find_anomaly
     from gradcli.language.errors import LanguageError
 
-    found = find_anomaly(graph, values=values, recorder=trace.recorder)
+    recorder = None if trace is None else trace.recorder
+    found = find_anomaly(graph, values=values, recorder=recorder)
     if found is not None:
         raise LanguageError(
             found.message,

@@ -10,6 +10,7 @@ import click
 
 from gradcli.commands import COMMANDS, output
 from gradcli.commands.errors import usage
+from gradcli.commands.help import Command
 from gradcli.commands.options import chosen_form, style_options
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ SAMPLES_TRIED = 5
 VARIABLES = "xyzuvw"
 
 
-class OpsCommand(click.Command):
+class OpsCommand(Command):
     """Says early that errors are wanted as JSON, too."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -32,7 +33,7 @@ class OpsCommand(click.Command):
     "ops",
     cls=OpsCommand,
     short_help=COMMANDS["ops"],
-    epilog="Example: gradcli ops softmax",
+    epilog="\b\nExamples:\n  gradcli ops\n  gradcli ops softmax\n  gradcli ops linalg.inv --json",
 )
 @click.argument("name", required=False)
 @style_options
@@ -48,7 +49,7 @@ def command(
     if name is None:
         _list(style)
     else:
-        _show(name, style)
+        show(name, style)
 
 
 def _entries() -> dict[str, list[Function]]:
@@ -170,11 +171,12 @@ def _verb(expression: str, values: dict[str, str]) -> str | None:
     return "grad" if value.numel() == 1 else "grad --seed ones"
 
 
-def _show(name: str, style: output.Style) -> None:
+def show(name: str, style: output.Style) -> None:
+    """Write what there is to know about a function."""
     from gradcli.operators.table import FUNCTIONS, resolve
 
     resolve(name)
-    entry = FUNCTIONS.get(name.removeprefix("torch."))
+    entry = FUNCTIONS.get(name.removeprefix("torch.").removeprefix("Tensor."))
     if entry is None:
         raise _unknown(name)
     found = details(entry)
@@ -188,7 +190,8 @@ def _unknown(name: str) -> Exception:
     from gradcli.language.errors import did_you_mean, suggest
     from gradcli.operators.table import names
 
-    hint = did_you_mean(suggest(name, names())) or "gradcli ops lists them all"
+    bare = re.sub(r"^[^\W\d]\w?\.|\(.*", "", name)  # `x.sin`, `sin(x)`
+    hint = did_you_mean([bare] if bare in names() else suggest(name, names())) or "gradcli ops lists them all"
     return usage(f"no function is called `{name}`", hint=hint, kind="name")
 
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gradcli.commands.errors import usage
+from gradcli.commands.help import Command
 from gradcli.commands.output import Style
 
 if TYPE_CHECKING:
@@ -31,6 +32,18 @@ FLOATS = ("float16", "float32", "float64")
 _CONSTANTS = frozenset(("pi", "inf", "nan"))
 _BINDING = re.compile(r"--([^\W\d]\w*)(?:=(.*))?", re.S)
 _DASHED = re.compile(r"--[^\W\d][\w-]*(=.*)?", re.S)
+
+ABOUT_VARIABLES = (
+    "Every variable of EXPR is an option: --x 3, --x 1,2,3, --x '1,2;3,4', --x 0:4, --x 'ones(3)', "
+    "--x @data.csv, --x - for standard input. Statements are separated by `;`."
+)
+
+# What other tools call options of ours, or what is a command here.
+ELSEWHERE = {
+    "--check": "the command `gradcli check EXPR` compares with numerical gradients",
+    "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
+    "--repeat": "write --passes N --retain-graph",
+}
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -134,7 +147,7 @@ class Whole(click.IntRange):
     name = "integer"
 
 
-class ExpressionCommand(click.Command):
+class ExpressionCommand(Command):
     """A command whose options include one for each variable of its EXPR."""
 
     operand = "EXPR"
@@ -160,15 +173,24 @@ class ExpressionCommand(click.Command):
         """Whether the command can do without a value of this variable."""
         return False
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What it does, and how it comes by its options."""
+        super().format_help_text(ctx, formatter)
+        if self.operand != "EXPR":
+            return
+        with formatter.indentation():
+            formatter.write_paragraph()
+            formatter.write_text(ABOUT_VARIABLES)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Options as usual, then the expression's variables in a section of their own."""
+        """The expression's variables in a section of their own, then options as usual."""
         held = ctx.meta.pop("gradcli.variables", ())
-        super().format_options(ctx, formatter)
-        ctx.meta["gradcli.variables"] = held
         records = [option.get_help_record(ctx) for option in held]
         if records:
             with formatter.section(f"Variables of {self.operand}"):
                 formatter.write_dl([record for record in records if record is not None])
+        super().format_options(ctx, formatter)
+        ctx.meta["gradcli.variables"] = held
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put argv in order, find the variables, and let click parse."""
@@ -186,7 +208,7 @@ class ExpressionCommand(click.Command):
         helps = {declared[name].name for name in ctx.help_option_names if name in declared}
         lenient = ctx.resilient_parsing or not helps.isdisjoint(found.given)
         if found.missing is not None and not lenient:
-            raise usage(f"{found.missing} needs a value", hint=f"write {found.missing} VALUE")
+            raise _no_value(found.missing, declared)
         text = self.source_text(found, lenient)
         program, names = _variables(text, lenient)
         bound = {name for name, _ in found.bindings} | {
@@ -330,6 +352,13 @@ def _options_for(names: list[str], declared: dict[str, click.Option]) -> list[cl
 
 
 # -- what may be wrong ----------------------------------------------------------------------------
+def _no_value(option: str, declared: dict[str, click.Option]) -> Exception:
+    """The error for an option that ends the line."""
+    shape = declared[option].metavar if option in declared else None
+    hint = ELSEWHERE.get(option) or f"write {option} {shape or 'VALUE'}"
+    return usage(f"{option} needs a value", hint=hint)
+
+
 def _check_spelling(found: Split, options: set[str]) -> None:
     """Refuse an option whose value is another option."""
     for option, value in found.taken:
@@ -359,6 +388,8 @@ def _check_positionals(found: Split, declared: dict[str, click.Option]) -> None:
                 hint=f"a short option's value stands apart: {word[:2]} {word[2:].lstrip('=')}",
             )
     extra = found.positionals[allowed]
+    if re.fullmatch(r"-[^\W\d]\w*", extra):
+        raise usage(f"unexpected argument {extra!r}", hint=f"a variable has two dashes: -{extra}")
     hint = "quote the expression, so that the shell passes it as one word"
     flags = [o for o in found.options if o in declared and declared[o].is_flag]
     if flags:
@@ -380,7 +411,7 @@ def _no_variable(name: str, names: list[str], known: list[str], written: str) ->
     what = "is neither an option nor a variable" if written[:2] == "--" else "is no variable"
     return usage(
         f"{written} {what} of the expression (variables: {variables})",
-        hint=did_you_mean(suggest(written, known)),
+        hint=ELSEWHERE.get(written) or did_you_mean(suggest(written, known)),
         kind="name",
     )
 
@@ -404,7 +435,7 @@ def _request(
         name, equals, text = item.partition("=")
         name = unicodedata.normalize("NFKC", name.strip())
         if not equals or not name.isidentifier():
-            raise usage(f"--let wants NAME=VALUE, not {item!r}")
+            raise usage(f"--let wants NAME=VALUE, not {item!r}", hint="as in --let seed=3")
         if name not in names:
             raise _no_variable(name, shown, shown, name)
         if name in texts:
@@ -522,7 +553,7 @@ _PROGRAM_OPTIONS = (
         "--let",
         metavar="NAME=VALUE",
         multiple=True,
-        help="Bind a variable; also one that has the name of an option.",
+        help="Bind a variable that has the name of an option.",
     ),
     click.option("--wrt", metavar="NAMES", help="Only these variables require grad."),
     click.option("--no-grad", metavar="NAMES|all", help="These variables require no grad."),
@@ -532,18 +563,14 @@ _PROGRAM_OPTIONS = (
         type=click.Choice(FLOATS),
         default="float64",
         envvar="GRADCLI_DTYPE",
-        show_default=True,
-        show_envvar=True,
-        help="Default dtype: float16, float32 or float64.",
+        help="float16, float32 or float64; also $GRADCLI_DTYPE.",
     ),
-    click.option(
-        "--manual-seed", metavar="N", type=int, help="Seed of randn, rand and their like."
-    ),
+    click.option("--manual-seed", metavar="N", type=int, help="Seed randn, rand and their like."),
     click.option(
         "--load",
         metavar="FILE.py",
         multiple=True,
-        help="Run a Python file of yours and make its names available.",
+        help="Use the names that a Python file of yours makes.",
     ),
 )
 _EXPRESSION_OPTIONS = (
@@ -553,13 +580,14 @@ _EXPRESSION_OPTIONS = (
 )
 _COLOUR_OPTION = click.option(
     "--color",
+    metavar="WHEN",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
-    help="Colour: on a terminal (auto), always or never.",
+    help="auto (on a terminal), always or never.",
 )
 _STYLE_OPTIONS = (
-    click.option("--json", "as_json", is_flag=True, help="One JSON object."),
-    click.option("--plain", "as_plain", is_flag=True, help="Values that can be fed back in."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+    click.option("--plain", "as_plain", is_flag=True, help="Print values that can be fed back in."),
     click.option(
         "--precision",
         metavar="N",

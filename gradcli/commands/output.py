@@ -307,6 +307,8 @@ def write_file(path: str, text: str) -> None:
         return
     from gradcli.commands.errors import usage
 
+    if not path:
+        raise usage("cannot write a file without a name", kind="file")
     try:
         _replace_file(os.path.realpath(os.path.expanduser(path)), text)
     except OSError as error:

@@ -36,3 +36,18 @@ def width(stream: Any) -> int:
     except (OSError, ValueError):
         columns = 0
     return columns if columns > 0 else 80
+
+
+def speaks_unicode(stream: Any) -> bool:
+    """Whether signs beyond ASCII can be written: as the stream's encoding has it, and the locale.
+
+    Python writes UTF-8 in the C locale too; who asks for that locale by name asks for ASCII.
+    """
+    encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "").replace("_", "")
+    if not encoding.startswith("utf"):
+        return False
+    chosen = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG")
+    coerced = chosen == "C.UTF-8" and not os.environ.get("LC_ALL")  # by Python, as it started
+    if coerced and os.environ.get("LANG") in ("C", "POSIX"):
+        return False
+    return chosen not in ("C", "POSIX")

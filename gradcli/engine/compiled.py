@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.engine import modes, versions
+from gradcli.engine.memory import element_strides
 from gradcli.engine.node import FREED_MESSAGE, new
 from gradcli.engine.tensor import (
     LAZY,
@@ -73,11 +74,13 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
         strange = " or ".join(f"{t}.__class__ is not Tensor" for t in tensors)
         body += [f"if {strange} or local.state is not None: {unusual}"]
     else:
+        # Differences refuse bools, in words that are `general`'s.
+        numbers = "strict_numbers" if row.types == "numbers" else "numbers"
         body += [
             f"if local.state is not None: {unusual}",
             "if t0.__class__ is not Tensor or t1.__class__ is not Tensor:",
-            " if t1.__class__ in numbers and t0.__class__ is Tensor: t1 = scalar(t1, t0)",
-            " elif t0.__class__ in numbers and t1.__class__ is Tensor: t0 = scalar(t0, t1)",
+            f" if t1.__class__ in {numbers} and t0.__class__ is Tensor: t1 = scalar(t1, t0)",
+            f" elif t0.__class__ in {numbers} and t1.__class__ is Tensor: t0 = scalar(t0, t1)",
             f" else: {unusual}",
         ]
     body += [f"if o{i}.__class__ is not int: {unusual}" for i in row.whole]
@@ -264,10 +267,6 @@ def _shape_error(error: ValueError, operands: list[Any]) -> Exception:
     return shape_error(error, operands)
 
 
-def _strides(array: Any) -> tuple[int, ...]:
-    return tuple(s // array.dtype.itemsize for s in array.strides)
-
-
 _RUNTIME: dict[str, Any] = {
     "lend": lend,
     "ndarray": np.ndarray,
@@ -279,8 +278,9 @@ _RUNTIME: dict[str, Any] = {
     "local": modes.local,
     "new": new,
     "numbers": frozenset([int, float, complex, bool]),
+    "strict_numbers": frozenset([int, float, complex]),
     "scalar": scalar,
     "shape_error": _shape_error,
-    "strides": _strides,
+    "strides": element_strides,
     "tick": versions.tick,
 }

@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 
+_TYPES = (
+    *("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga"),
+    *("maia", "xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone"),
+)
+
+
 class device:
     """A CPU, under PyTorch's name; raises RuntimeError for any other device."""
 
@@ -13,7 +19,11 @@ class device:
 
     def __init__(self, name: Any = "cpu") -> None:
         if str(name) not in ("cpu", "cpu:0"):
-            raise RuntimeError(f"gradcli computes on the CPU only; there is no device {name!r}")
+            if str(name).partition(":")[0] in _TYPES:
+                raise RuntimeError(f"gradcli computes on the CPU only; there is no device {name!r}")
+            raise RuntimeError(
+                f"Expected one of {', '.join(_TYPES)} device type at start of device string: {name}"
+            )
 
     def __repr__(self) -> str:
         return "device(type='cpu')"

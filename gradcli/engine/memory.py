@@ -40,4 +40,15 @@ def strided_view(array: Any, shape: Any, strides: Any) -> Any:
     return as_strided(array, tuple(shape), tuple(strides))
 
 
-__all__ = ["buffer_of", "memory_of", "strided_view"]
+def element_strides(array: Any) -> tuple[int, ...]:
+    """Elements to step for the next index of each dim; those of a fresh array where it is empty."""
+    if array.size:
+        return tuple(s // array.dtype.itemsize for s in array.strides)
+    strides, step = [], 1
+    for n in reversed(array.shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+__all__ = ["buffer_of", "element_strides", "memory_of", "strided_view"]

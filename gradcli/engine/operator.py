@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
-from gradcli.engine.memory import memory_of
+from gradcli.engine.memory import element_strides, memory_of
 from gradcli.engine.node import (
     FREED,
     FREED_MESSAGE,
@@ -75,10 +75,14 @@ class Row:
         differentiable: int | None = None,
         constant: str = "",
         refuses: dict[str, Any] | None = None,
+        numbers: bool = False,
+        form: str = "",
         view: bool = False,
         doc: str = "",
     ) -> None:
         self.name, self.node, self.kind, self.view, self.doc = name, node, kind, view, doc
+        self.title = name  # what messages call it: the name of the function that records the row
+        self.numbers, self.form = numbers, form
         self.numpy = kernel if isinstance(kernel, np.ufunc) else None
         self.kernel = _KERNELS.get(kernel, kernel)
         # PyTorch's generated code goes through the rules in the order of their names.
@@ -163,13 +167,13 @@ class Row:
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments in the order of the parameters; TypeError in PyTorch's words."""
-        names = self.names
+        names, title = self.names, self.title
         values = list(args)
         positional = len(names) - self.keyword_only
         if len(values) > positional:
             s = "" if positional == 1 else "s"
             raise TypeError(
-                f"{self.name}() takes {positional} positional argument{s} but {len(values)} were "
+                f"{title}() takes {positional} positional argument{s} but {len(values)} were "
                 "given"
             )
         for n in names[len(values) :]:
@@ -177,22 +181,32 @@ class Row:
             if key in kwargs:
                 values.append(kwargs.pop(key))
             elif (default := self.defaults.get(n, _REQUIRED)) is _REQUIRED:
+                if self.form:
+                    given = ", ".join(type(a).__name__ for a in args)
+                    raise TypeError(
+                        f"{title}() received an invalid combination of arguments - got ({given}), "
+                        f"but expected ({self.form})"
+                    )
                 raise TypeError(
-                    f"{self.name}() missing 1 required positional arguments: "
+                    f"{title}() missing 1 required positional arguments: "
                     f'"{"input" if n == "self" else n}"'
                 )
             else:
                 values.append(default)
         for n in kwargs:
-            raise TypeError(f"{self.name}() got an unexpected keyword argument '{n}'")
+            raise TypeError(f"{title}() got an unexpected keyword argument '{n}'")
         return values
 
     def general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call in full: any operands, any state of the thread."""
+        if "out" in kwargs and "out" not in self.position:
+            from gradcli.engine.out import into
+
+            return into(self.title, kwargs.pop("out"), self.call, args, kwargs)
         values = self.bind(args, kwargs) if kwargs or len(args) != len(self.names) else list(args)
         for i in self.whole:
             if type(values[i]) is not int:
-                values[i] = self._integer(i, values[i])
+                values[i] = self._integer(i, values[i], i < len(args))
         state = modes.local.state
         like = None
         arrays_only = True
@@ -201,26 +215,33 @@ class Row:
             value = values[i]
             if self.kinds[i] == "list":
                 if not isinstance(value, (list, tuple)):
-                    raise self._type_error(i, value, "tuple of Tensors")
-                for v in value:
+                    raise self.type_error(i, value, "tuple of Tensors")
+                for k, v in enumerate(value):
                     if isinstance(v, Tensor):
                         arrays_only = False
                     elif hasattr(v, "__operator__"):
                         return v.__operator__(self, values)
+                    elif v is not None and not isinstance(v, _ARRAYS):
+                        raise TypeError(
+                            f"expected Tensor as element {k} in argument {i}, but got "
+                            f"{type(v).__name__}"
+                        )
             elif isinstance(value, Tensor):
                 arrays_only = False
                 like = value if like is None else like
             elif type(value) in _NUMBERS:
+                if value.__class__ is bool and self.types == "numbers":
+                    raise RuntimeError(BOOL_OPERAND)
                 numbers.append(i)
             elif value is not None and hasattr(value, "__operator__"):
                 return value.__operator__(self, values)
             elif not (value is None and self.kinds[i] == "optional") and not isinstance(
                 value, (np.ndarray, np.generic)
             ):
-                raise self._type_error(i, value, "Tensor")
+                raise self.type_error(i, value, "Tensor")
         if arrays_only:
             if numbers and len(numbers) == len(self.tensors):
-                raise self._type_error(numbers[0], values[numbers[0]], "Tensor")
+                raise self.type_error(numbers[0], values[numbers[0]], "Tensor")
             return self.run(values)
         if numbers and state is not None and state.rules and self.scalar is not None:
             return self.scalar.general(tuple(values), {})
@@ -236,11 +257,12 @@ class Row:
                 values[i] = wrap(value)
         return self._record(values, state)
 
-    def _integer(self, i: int, value: Any) -> Any:
+    def _integer(self, i: int, value: Any, positional: bool) -> Any:
         """An option that is an integer; TypeError for a number or text that is none."""
         if isinstance(value, (float, complex, str, list, tuple)):
+            where = f" (position {i + 1})" if positional else ""
             raise TypeError(
-                f"{self.name}(): argument '{self.names[i]}' (position {i + 1}) must be int, not "
+                f"{self.name}(): argument '{self.names[i]}'{where} must be int, not "
                 f"{type(value).__name__}"
             )
         return value if value is None or isinstance(value, bool) else op.index(value)
@@ -252,10 +274,11 @@ class Row:
         at = len(operands) - self.keyword_only
         return self.kernel(*operands[:at], **dict(zip(self.names[at:], operands[at:], strict=True)))
 
-    def _type_error(self, i: int, value: Any, wanted: str) -> TypeError:
+    def type_error(self, i: int, value: Any, wanted: str) -> TypeError:
+        """The error for an operand of a type that the row does not take."""
         name = "input" if self.names[i] == "self" else self.names[i]
         return TypeError(
-            f"{self.name.rstrip('_')}(): argument '{name}' (position {i + 1}) must be {wanted}, "
+            f"{self.title.rstrip('_')}(): argument '{name}' (position {i + 1}) must be {wanted}, "
             f"not {type(value).__name__}"
         )
 
@@ -556,7 +579,7 @@ class NotImplementedNode(Node):
 
     def apply(self, grad: Any) -> Any:
         assert self._row is not None
-        raise RuntimeError(f"derivative for aten::{self._row.name} is not implemented")
+        raise RuntimeError(f"derivative for aten::{self._row.title} is not implemented")
 
     apply_recorded = apply
 
@@ -564,15 +587,11 @@ class NotImplementedNode(Node):
 _NODE_BASES["NotImplemented"] = NotImplementedNode
 
 
-def _elements(array: Any) -> tuple[int, ...]:
-    return tuple(s // array.dtype.itemsize for s in array.strides)
-
-
 def _geometry(array: Any) -> tuple[Any, ...]:
     """Shape, strides and offset of an array in its memory, in elements."""
     root = memory_of(array)
     start = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
-    return array.shape, _elements(array), start // array.dtype.itemsize
+    return array.shape, element_strides(array), start // array.dtype.itemsize
 
 
 _MEASURES: dict[str, Callable[[Any], Any]] = {
@@ -582,7 +601,7 @@ _MEASURES: dict[str, Callable[[Any], Any]] = {
     "_sym_sizes": lambda a: a.shape,
     "_sym_sizes_opt": lambda a: a.shape,
     "_sym_numel": lambda a: a.size,
-    "_sym_strides": _elements,
+    "_sym_strides": element_strides,
     "_sym_argsize_0": lambda a: a.shape[0],
     "_sym_argsize_1": lambda a: a.shape[1],
     "_sym_argsize_2": lambda a: a.shape[2],
@@ -641,7 +660,7 @@ def _parameters(
     return names, kinds, defaults | (kernel.__kwdefaults__ or {}), code.co_kwonlyargcount
 
 
-_BOOL_OPERAND = (
+BOOL_OPERAND = (
     "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert "
     "a mask, use the `~` or `logical_not()` operator instead."
 )
@@ -659,7 +678,7 @@ def promote(types: str, *operands: Any) -> list[Any]:
         for o in operands
     ]
     if types == "numbers" and any(d.kind == "b" for d, _ in ranks):
-        raise RuntimeError(_BOOL_OPERAND)
+        raise RuntimeError(BOOL_OPERAND)
     wanted = dtypes.result_type(ranks)
     if types == "float" and wanted.kind in "biu":
         wanted = dtypes.default.real
@@ -704,7 +723,8 @@ def operator(
     kernels that are ufuncs and have no rules. outputs: names of the outputs, or "list".
     differentiable: how many of them, counted from the first; constant: those among them without a
     gradient. refuses: by letters of NumPy's kinds, PyTorch's words (or the name of its kernel, or an
-    error and its words) for dtypes that are not taken. view: the results alias the first argument.
+    error and its words) for dtypes that are not taken. numbers: Python numbers are taken for tensors
+    in a user's call too. form: PyTorch's signature, where its errors show one. view: the results alias the first argument.
     """
 
     def make(body: type) -> Row:

@@ -16,7 +16,7 @@ from weakref import ref
 import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
-from gradcli.engine.memory import memory_of
+from gradcli.engine.memory import element_strides, memory_of
 from gradcli.engine.node import AccumulateGrad, Node, Port, accumulator, new
 from gradcli.engine.size import Size
 from gradcli.engine.versions import Versions
@@ -67,6 +67,7 @@ class Tensor(metaclass=_Methods):
     base: Tensor | None = None  # a view's base
     views: Any = None  # a base's Views
     stale = False  # a view whose base has been written since
+    former: Any = None  # a stale view's node before the write
     lent = False  # a view that requires grad only because its base does
     creation = ""  # why a view may not be written: see engine.views
     detached = 0  # when `detach_` took the history away
@@ -402,7 +403,7 @@ class Tensor(metaclass=_Methods):
         """Elements to step for the next index of each dimension."""
         a = self.memory()
         if a.size:
-            strides = tuple(s // a.dtype.itemsize for s in a.strides)
+            strides = element_strides(a)
         else:  # NumPy's strides of empty arrays are not those of their shape
             strides = tuple(prod(max(n, 1) for n in a.shape[i + 1 :]) for i in range(a.ndim))
         return strides if dim is None else strides[wrap_dim(dim, a.ndim)]
@@ -742,6 +743,8 @@ def track(out: Tensor, source: Tensor) -> Tensor:
     out.versions = source.versions or source.shared_versions()
     if source.creation:
         out.creation = source.creation
+    if source.inference:
+        out.inference = True
     if base.views is None:
         counter = out.versions  # shared with what is detached from the base: one list for all
         if counter.views is None:

@@ -320,14 +320,14 @@ def _mark(views: Views) -> None:
     for view in views.alive():
         assert view.base is not None
         if view.base.node is not None and view.array.dtype in dtypes.DIFFERENTIABLE:
-            former = getattr(view, "former", None) if view.stale else view.node
+            former = view.former if view.stale else view.node
             view.stale, view.former, view.node = True, former, LAZY
 
 
 def regenerate(view: Tensor) -> Node:
     """The node of a view whose base has been written since: the base, read through strides."""
     if view.creation:
-        view.node = getattr(view, "former", None)
+        view.node = view.former
         try:
             _refuse_view(view, "its base or another view of its base has been modified inplace")
         finally:
@@ -451,6 +451,11 @@ class CopySlices(Node):
 CopySlices.__module__ = "builtins"
 
 
+# Where the gradient of a written part goes while its node runs: a place, not a node of any graph.
+_PART = new(Node)
+_PART._edges, _PART._saved = (), ()
+
+
 def copy_slices(base: Tensor, view: Tensor, inner: Node) -> CopySlices:
     """The node of `base` after `inner` has written the part of it that `view` shows."""
     node = new(CopySlices)
@@ -458,7 +463,7 @@ def copy_slices(base: Tensor, view: Tensor, inner: Node) -> CopySlices:
     first = edge(base) if base.requires_grad else None
     # Inside, the first gradient has the view's shape, and has to be there for the base's.
     wanted = first is not None or inner._edges[0] is not None
-    target = Port(node, 0, array.shape, array.dtype) if wanted else None
+    target = Port(_PART, 0, array.shape, array.dtype) if wanted else None
     node.inner, node.inner_edges = inner, (target, *inner._edges[1:])
     inner._edges = node.inner_edges
     node._edges = (first, *node.inner_edges[1:])

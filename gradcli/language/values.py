@@ -40,7 +40,10 @@ def read_value(text: str, *, stdin: TextIO | None = None, dtype: Any = None) -> 
             stdin = sys.stdin
         try:
             content = stdin.read()
-        except (OSError, UnicodeDecodeError) as error:
+            content.encode()  # bytes that are no text come as surrogates in some locales
+        except UnicodeError as error:
+            raise _error("standard input is not a text in UTF-8", text, (0, len(text))) from error
+        except OSError as error:
             raise _error(f"standard input: {error}", text, (0, len(text))) from error
         return _from_text(content, "standard input", dtype)
     if bare.startswith("@"):
@@ -466,7 +469,8 @@ def _from_numpy(file: Any, key: str | None, text: str, span: Span, dtype: Any) -
     try:
         found = np.load(file, allow_pickle=False)
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise _error(f"{file}: not a NumPy file of numbers ({error})", text, span) from error
+        why = "" if "pickle" in str(error) else f" ({error})"  # numpy's advice there is a bad one
+        raise _error(f"{file}: not a NumPy file of numbers{why}", text, span) from error
     if isinstance(found, np.ndarray):
         return _of_numbers(found, file, text, span, dtype)
     with found:

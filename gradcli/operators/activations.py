@@ -173,8 +173,12 @@ class hardshrink:
 
 def _softshrink(self: Array, lambd: Any = 0.5) -> Array:
     if lambd < 0:
+        from gradcli.engine import dtypes
+
+        kind = dtypes.SCALAR_NAMES[dtypes.of(self.dtype).name]
         raise RuntimeError(
-            f"lambda must be greater or equal to 0, but found to be {float(lambd):g}."
+            f"lambda must be in range [0, {np.finfo(self.dtype).max:g}] for input dtype {kind}, but "
+            f"found {float(lambd):g}"
         )
     return where(self > lambd, self - lambd, where(self < -lambd, self + lambd, self * 0))
 

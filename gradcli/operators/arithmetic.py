@@ -5,12 +5,15 @@ from __future__ import annotations
 import cmath
 import math
 from collections.abc import Callable
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine import dtypes, modes
+from gradcli.engine.operator import BOOL_OPERAND
 from gradcli.engine.tensor import Tensor, wrap
+from gradcli.operators.arguments import invalid
 from gradcli.operators.helpers import conj, dtype_of, is_complex, zeros_like
 from gradcli.operators.table import (
     Array,
@@ -40,7 +43,18 @@ def _sub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
 
 
 def _rsub(self: Array, other: Any, *, alpha: Any = 1) -> Array:
+    if self.dtype.kind == "b" or type(other) is bool:
+        raise RuntimeError(BOOL_OPERAND)
+    self = _meeting(self, other)
     return other - self if alpha == 1 else other - alpha * self
+
+
+def _meeting(self: Array, number: Any) -> Array:
+    """An array in the dtype that it and a Python number are computed in."""
+    if self.dtype.kind in "fc" and type(number) is not complex:
+        return self
+    wanted = dtypes.result_type([(self.dtype, 2), (dtypes.number_dtype(number), 0)])
+    return self if self.dtype == wanted else self.astype(wanted)
 
 
 def _neg(self: Array) -> Array:
@@ -80,6 +94,8 @@ def _scaled(g: Any, alpha: Any) -> Any:
     types="common",
     inplace=True,
     numpy=np.add,
+    numbers=True,
+    form="Tensor input, Tensor other, *, Number alpha = 1, Tensor out = None",
     samples=_samples("add", "add(randn(3), randn(3), alpha=2)"),
 )
 class add:
@@ -103,6 +119,8 @@ class add:
     kind="linear",
     inplace=True,
     numpy=np.subtract,
+    numbers=True,
+    form="Tensor input, Tensor other, *, Number alpha = 1, Tensor out = None",
     aliases="subtract",
     samples=_samples("sub", "sub(randn(3), randn(3), alpha=2)"),
 )
@@ -143,6 +161,7 @@ class rsub_tensor:
     "MulBackward0",
     kind="bilinear",
     inplace=True,
+    numbers=True,
     aliases="multiply",
     samples=_samples("mul"),
 )
@@ -255,10 +274,9 @@ def _pow_number(self: Array, exponent: Any) -> Array:
             return np.sqrt(self)
         if exponent == -1:
             return 1 / self
-    if self.dtype.kind in "biu" and isinstance(exponent, float):
-        self = self.astype(dtypes.default.real)
-    if isinstance(exponent, complex) and self.dtype.kind != "c":
-        self = self.astype(np.result_type(self.dtype, np.complex64))
+    self = _meeting(self, exponent)
+    if self.dtype.kind == "b":
+        return self if exponent else np.ones_like(self)[()]
     return _pow(self, exponent)
 
 
@@ -267,10 +285,9 @@ def _pow_tensors(self: Array, exponent: Array) -> Array:
 
 
 def _pow_base(self: Any, exponent: Array) -> Array:
-    if exponent.dtype.kind in "biu" and isinstance(self, float):
-        exponent = exponent.astype(dtypes.default.real)
-    if isinstance(self, int) and not isinstance(self, bool) and exponent.dtype.kind in "iub":
-        self = np.int64(self)
+    exponent = _meeting(exponent, self)
+    if exponent.dtype.kind in "biu":
+        self = exponent.dtype.type(self)
     return _pow(self, exponent)
 
 
@@ -307,6 +324,7 @@ class pow_number:
     _pow_tensors,
     "PowBackward1",
     kind="elementwise",
+    refuses={"b": "pow"},
     public=False,
     samples=("pow(rand(2,3) + 0.5, randn(3))", "pow(rand(()) + 0.5, randn(2))"),
 )
@@ -361,6 +379,7 @@ def _remainder_number(self: Array, other: Any) -> Array:
     refuses={"bc": "div_floor_cpu"},
     types="common",
     inplace=True,
+    numbers=True,
     samples=("floor_divide(tensor([7., -7.]), 2)",),
 )
 class floor_divide:
@@ -413,6 +432,8 @@ def _is_number(value: Any) -> bool:
 def rsub(input: Array, other: Any, *, alpha: Any = 1) -> Any:
     """`other - alpha * input`."""
     if _is_number(other):
+        if isinstance(other, bool):
+            raise RuntimeError(BOOL_OPERAND)
         if modes.current().rules:  # C++ subtracts from a tensor made of the number
             return sub(_like(other, input), input, alpha=alpha)
         return rsub_scalar(input, other, alpha=alpha)
@@ -450,8 +471,19 @@ def pow(input: Array, exponent: Any) -> Any:
         if not _is_number(input):
             return pow_number(input, exponent)
     elif _is_number(input):
+        if isinstance(input, bool) and dtype_of(exponent).kind == "b":
+            raise pow_tensors.refusal(dtype_of(exponent))
         return pow_base(input, exponent)
+    if isinstance(exponent, (str, NoneType)) or isinstance(input, (str, NoneType)):
+        raise invalid("pow", (input, exponent), {}, *_POW)
     return pow_tensors(input, exponent)
+
+
+_POW = (
+    "Tensor input, Tensor exponent, *, Tensor out = None",
+    "Number self, Tensor exponent, *, Tensor out = None",
+    "Tensor input, Number exponent, *, Tensor out = None",
+)
 
 
 @function(inplace=True, rows=[pow_number, pow_tensors], samples=["float_power(rand(3) + 0.5, 2)"])
@@ -476,9 +508,10 @@ def remainder(input: Array, other: Any) -> Any:
     """Python's modulus: has the sign of `other`."""
     if _is_number(other) and not _is_number(input):
         dtype = dtype_of(input)
-        if dtype.kind == "f" or (dtype.kind in "iu" and isinstance(other, int) and other):
+        whole = dtype.kind in "iu" and isinstance(other, int) and other
+        if whole or (dtype.kind == "f" and not isinstance(other, complex)):
             return remainder_number(input, other)
-    if _is_number(input) and dtype_of(other).kind == "f":
+    if _is_number(input) and dtype_of(other).kind == "f" and not isinstance(input, complex):
         return remainder_(input, other)
     return remainder_tensors(input, other)
 
@@ -492,14 +525,17 @@ def square(input: Array) -> Any:
 # -- comparisons and logic ------------------------------------------------------------------------
 def _compare(ufunc: Any, name: str, aliases: str = "") -> Row:
     body = type(name, (), {"__doc__": f"Elementwise `{name}`.", "__module__": __name__})
+    logical = name.startswith("logical")
+    zero = "zeros(3)" if logical else "0"
     return operator(
         ufunc,
         types="common",
         params="self other",
         refuses={"c": f"{name}_cpu"} if name in ("lt", "le", "gt", "ge") else None,
+        numbers=not logical,
         aliases=aliases,
         inplace=True,
-        samples=(f"{name}(randn(3), 0)", f"{name}(randn(3,1), randn(4))"),
+        samples=(f"{name}(randn(3), {zero})", f"{name}(randn(3,1), randn(4))"),
     )(body)
 
 
@@ -519,11 +555,8 @@ class logical_not:
     """True where zero."""
 
 
-def _bits(ufunc: Any, sign: str) -> Callable[..., Any]:
+def _bits(ufunc: Any) -> Callable[..., Any]:
     def kernel(self: Array, other: Array) -> Array:
-        if self.dtype.kind in "fc":
-            kind = dtypes.SCALAR_NAMES[dtypes.of(self.dtype).name]
-            raise RuntimeError(f"\"bitwise_{sign}_cpu\" not implemented for '{kind}'")
         return ufunc(self, other)
 
     return kernel
@@ -532,8 +565,10 @@ def _bits(ufunc: Any, sign: str) -> Callable[..., Any]:
 def _bitwise(ufunc: Any, sign: str) -> Row:
     body = type(f"bitwise_{sign}", (), {"__doc__": f"Bitwise {sign}.", "__module__": __name__})
     return operator(
-        _bits(ufunc, sign),
+        _bits(ufunc),
         types="common",
+        refuses={"fc": f"bitwise_{sign}_cpu"},
+        numbers=True,
         inplace=True,
         numpy=ufunc,
         samples=(f"bitwise_{sign}(tensor([True, False]), tensor([True, True]))",),
@@ -566,7 +601,8 @@ def _shift(ufunc: Any, name: str) -> Row:
     doc = f"Bits moved to the {'left' if name == 'left' else 'right'}."
     body = type(f"bitwise_{name}_shift", (), {"__doc__": doc, "__module__": __name__})
     sample = f"bitwise_{name}_shift(tensor([4, 8]), 1)"
-    return operator(kernel, types="common", inplace=True, refuses=words, samples=(sample,))(body)
+    facts = {"types": "common", "refuses": words, "numbers": True}
+    return operator(kernel, inplace=True, samples=(sample,), **facts)(body)
 
 
 bitwise_left_shift = _shift(np.left_shift, "left")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.device import device as Device
 from gradcli.engine.tensor import Tensor
 from gradcli.operators.helpers import is_complex
 from gradcli.operators.strides import contiguous as in_order
@@ -98,35 +99,6 @@ def cast(input: Any, dtype: Any, copy: bool = False, memory_format: Any = None) 
     return row(input, dtype) if name is None else row(input, dtype, name)
 
 
-_DEVICES = (
-    *(
-        "cpu",
-        "cuda",
-        "ipu",
-        "xpu",
-        "mkldnn",
-        "opengl",
-        "opencl",
-        "ideep",
-        "hip",
-        "ve",
-        "fpga",
-        "maia",
-    ),
-    *("xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone"),
-)
-
-
-def _check_device(device: Any) -> None:
-    kind = str(getattr(device, "type", device)).partition(":")[0]
-    if kind not in _DEVICES:
-        raise RuntimeError(
-            f"Expected one of {', '.join(_DEVICES)} device type at start of device string: {device}"
-        )
-    if kind != "cpu":
-        raise RuntimeError(f"gradcli computes on the CPU only; {kind} is not available.")
-
-
 def to(
     input: Array,
     *args: Any,
@@ -146,10 +118,12 @@ def to(
             other = value
         elif isinstance(value, bool):
             flags.append(value)
+        elif isinstance(value, float):  # PyTorch takes a number for its type
+            dtype = dtypes.float64
         elif value is not None:
             device = value
     if device is not None:
-        _check_device(device)
+        Device(device)
     if other is not None:
         dtype = other.dtype
     copy = copy or (len(flags) > 1 and flags[1])

@@ -253,7 +253,7 @@ def _double(
 )
 class convolution_gradients:
     grad_output__input__weight = (
-        lambda grads, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, mask: (
+        lambda grads, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, mask: (  # noqa: E501
             _double(
                 grads,
                 grad_output,
@@ -274,7 +274,7 @@ class convolution_gradients:
 @operator(_convolution, "ConvolutionBackward0", public=False)
 class convolution:
     input__weight__bias = (
-        lambda g, input, weight, bias_sym_sizes_opt, stride, padding, dilation, transposed, output_padding, groups, mask: (
+        lambda g, input, weight, bias_sym_sizes_opt, stride, padding, dilation, transposed, output_padding, groups, mask: (  # noqa: E501
             _convolution_backward(
                 g,
                 input,
@@ -320,8 +320,8 @@ def _check(
     outputs = weight.shape[1] * groups if transposed else weight.shape[0]
     if bias is not None and (bias.ndim != 1 or bias.shape[0] != outputs):
         raise RuntimeError(
-            f"Given {word}, weight of size {list(weight.shape)}, expected bias to be 1-dimensional "
-            f"with {outputs} elements, but got bias of size {list(bias.shape)} instead"
+            f"Given {'transposed=1, ' if transposed else ''}weight of size {list(weight.shape)}, "
+            f"expected bias to be 1-dimensional with {outputs} elements, but got bias of size {list(bias.shape)} instead"
         )
     return bool(input.ndim == n + 2)
 
@@ -393,7 +393,7 @@ def _conv(
     x = input if batched else input.unsqueeze(0)
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
-            raise RuntimeError(f"Invalid padding string: '{padding}'. Expected 'valid' or 'same'.")
+            raise RuntimeError(f"Invalid padding string: '{padding}'")
         around = (0,) * n
         if padding == "same":
             x, around = _same_padding(x, weight, n, steps, spread)
@@ -558,7 +558,7 @@ def _col2im(
 @operator(_im2col, "Im2ColBackward0", kind="linear", public=False)
 class im2col:
     self = (
-        lambda g, self_sym_argsize_minus_2, self_sym_argsize_minus_1, kernel_size, dilation, padding, stride: (
+        lambda g, self_sym_argsize_minus_2, self_sym_argsize_minus_1, kernel_size, dilation, padding, stride: (  # noqa: E501
             col2im(
                 g,
                 (self_sym_argsize_minus_2, self_sym_argsize_minus_1),
@@ -598,8 +598,7 @@ def unfold(
         raise RuntimeError(
             f"Given input with spatial size ({input.shape[-2]}, {input.shape[-1]}), kernel_size="
             f"({how[0][0]}, {how[0][1]}), dilation=({how[1][0]}, {how[1][1]}), padding="
-            f"({how[2][0]}, {how[2][1]}), stride=({how[3][0]}, {how[3][1]}), calculated shape of "
-            "the array of sliding blocks as "
+            f"({how[2][0]}, {how[2][1]}), calculated shape of the array of sliding blocks as "
             f"({', '.join(map(str, _blocks(input.shape[-2:], *how)))}), but its components must be "
             "at least one."
         )

@@ -1222,7 +1222,7 @@ def _pull_back(g: Any, starts: list[Any], input: Any, tau: Any) -> tuple[list[An
 
 def _assembled(g_v: list[Any], input: Any) -> Any:
     """The gradients of reflectors where the input holds them: below the diagonal."""
-    m, n = input.shape[-2:]
+    n = input.shape[-1]
     columns = list(g_v)
     if len(columns) < n:
         columns.append(_zeros((*input.shape[:-1], n - len(columns)), input))

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor, wrap
+from gradcli.operators.arguments import invalid
 from gradcli.operators.helpers import conj, is_complex, masked_fill, where, zeros_like
 from gradcli.operators.table import Array, function, operator
 
@@ -443,7 +444,7 @@ def _frac(self: Array) -> Array:
     return self - np.trunc(self)
 
 
-@_unary(_frac, "FracBackward0", types="common", refuses={"biu": "frac_cpu"})
+@_unary(_frac, "FracBackward0", types="common", refuses={"biuc": "frac_cpu"})
 class frac:
     """What is behind the decimal point, with the sign."""
 
@@ -483,12 +484,24 @@ def _clamp_limits(g: Any, self: Any, min: Any, max: Any, mask: Any) -> tuple[Any
     return to_low, to_high
 
 
-@operator(_clamp_numbers, "ClampBackward1", kind="elementwise", types="common", public=False)
+_NO_COMPLEX_CLAMP = {"c": "clamp is not supported for complex types"}
+
+
+@operator(
+    _clamp_numbers,
+    "ClampBackward1",
+    kind="elementwise",
+    types="common",
+    refuses=_NO_COMPLEX_CLAMP,
+    public=False,
+)
 class clamp_numbers:
     self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
 
 
-@operator(_clamp_tensors, "ClampBackward0", types="common", public=False)
+@operator(
+    _clamp_tensors, "ClampBackward0", types="common", refuses=_NO_COMPLEX_CLAMP, public=False
+)
 class clamp_tensors:
     self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
     min__max = lambda g, self, min, max, mask: _clamp_limits(g, self, min, max, mask)
@@ -510,11 +523,20 @@ def clamp(input: Array, min: Any = None, max: Any = None) -> Any:
     """The elements, none below `min` nor above `max` (numbers or tensors)."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    for limit in (min, max):
+        if isinstance(limit, (str, list, tuple)):
+            raise invalid("clamp", tuple(a for a in (input, min, max) if a is not None), {}, *_CLAMP)
     if isinstance(min, Tensor) or isinstance(max, Tensor):
         return clamp_tensors(input, min, max)
     if input.dtype.kind in "biu" and any(isinstance(limit, float) for limit in (min, max)):
         input = input.to(dtypes.get_default_dtype())
     return clamp_numbers(input, min, max)
+
+
+_CLAMP = (
+    "Tensor input, Tensor min = None, Tensor max = None, *, Tensor out = None",
+    "Tensor input, Number min = None, Number max = None, *, Tensor out = None",
+)
 
 
 def _clamp_one(ufunc: Any, name: str, doc: str) -> Any:
@@ -806,13 +828,25 @@ def _lerp_tensor(self: Array, end: Array, weight: Array) -> Array:
     return where(np.abs(weight) < 0.5, self + weight * step, end - step * (1 - weight))
 
 
-@operator(_lerp_number, "LerpBackward0", types="common", public=False)
+@operator(
+    _lerp_number,
+    "LerpBackward0",
+    types="common",
+    refuses={"biu": "lerp_kernel_scalar"},
+    public=False,
+)
 class lerp_number:
     self = lambda g, weight: g * conj(1 - weight)
     end = lambda g, weight: g * conj(weight)
 
 
-@operator(_lerp_tensor, "LerpBackward1", types="common", public=False)
+@operator(
+    _lerp_tensor,
+    "LerpBackward1",
+    types="common",
+    refuses={"biu": "lerp_kernel_tensor"},
+    public=False,
+)
 class lerp_tensor:
     self = lambda g, weight: g * conj(1 - weight)
     end = lambda g, weight: g * conj(weight)
@@ -945,7 +979,9 @@ class nan_to_num:
 
 def _test(ufunc: Any, name: str, doc: str) -> Any:
     body = type(name, (), {"__doc__": doc, "__module__": __name__})
-    return operator(ufunc, params="self", samples=(f"{name}(tensor([1.0, nan, inf]))",))(body)
+    sample = f"{name}(tensor([1.0, nan, inf]))"
+    words = {"c": "signbit is not implemented for complex tensors."} if name == "signbit" else None
+    return operator(ufunc, params="self", refuses=words, samples=(sample,))(body)
 
 
 isnan = _test(np.isnan, "isnan", "True where NaN.")
@@ -1062,7 +1098,12 @@ def _xlogy_by(self: Array, other: Any) -> Array:
     return _xlogy(self, other)
 
 
-@operator(_xlogy_pair, "XlogyBackward0", types="float", public=False)
+_NO_COMPLEX_XLOGY = {"c": "xlogy_cpu"}
+
+
+@operator(
+    _xlogy_pair, "XlogyBackward0", types="float", refuses=_NO_COMPLEX_XLOGY, public=False
+)
 class xlogy_tensors:
     self = lambda g, self, other: masked_fill(
         xlogy_tensors(g, other), (self == 0.0) & (other <= 0.0), 0.0
@@ -1070,12 +1111,12 @@ class xlogy_tensors:
     other = lambda g, self, other: g * self / other
 
 
-@operator(_xlogy_of, "XlogyBackward1", types="float", public=False)
+@operator(_xlogy_of, "XlogyBackward1", types="float", refuses=_NO_COMPLEX_XLOGY, public=False)
 class xlogy_of:
     other = lambda g, self, other: g * self / other
 
 
-@operator(_xlogy_by, "XlogyBackward2", types="float", public=False)
+@operator(_xlogy_by, "XlogyBackward2", types="float", refuses=_NO_COMPLEX_XLOGY, public=False)
 class xlogy_by:
     self = lambda g, self, other: (
         xlogy_by(g, other) if other > 0.0 else masked_fill(xlogy_by(g, other), self == 0.0, 0.0)

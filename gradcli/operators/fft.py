@@ -112,6 +112,10 @@ def _kind(x: Any) -> Any:
     return x.array.dtype
 
 
+def _word(x: Any) -> str:
+    return dtypes.SCALAR_NAMES[x.dtype.name]
+
+
 def _is_complex(x: Any) -> bool:
     return bool(_kind(x).kind == "c")
 
@@ -218,7 +222,7 @@ def ifft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = N
 
 def _from_real(name: str, x: Any, n: Any, dim: int, norm: str | None, forward: bool) -> Any:
     if _is_complex(x):
-        raise RuntimeError(f"{name} expects a real input tensor, but got {x.dtype}")
+        raise RuntimeError(f"{name} expects a real input tensor, but got {_word(x)}")
     x = _promoted(x, False)
     at, size = _one(name, x, n, dim)
     resized = _resized(x, (at,), (size,)) if n is not None else x
@@ -277,7 +281,7 @@ def _complex_n(x: Any, s: Any, dim: Any, norm: str | None, forward: bool) -> Any
 
 def _real_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) -> Any:
     if _is_complex(x):
-        raise RuntimeError(f"{name} expects a real-valued input tensor, but got {x.dtype}")
+        raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {_word(x)}")
     x = _promoted(x, False)
     dims, sizes = _many(x, s, dim)
     if not dims:
@@ -315,7 +319,7 @@ def _hermitian_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) -> Any:
 
 def _inverse_hermitian_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) -> Any:
     if _is_complex(x):
-        raise RuntimeError(f"{name} expects a real-valued input tensor, but got {x.dtype}")
+        raise RuntimeError(f"Only supports floating-point dtypes, but found: {_word(x)}")
     x = _promoted(x, False)
     dims, sizes = _many(x, s, dim)
     if not dims:

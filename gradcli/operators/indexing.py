@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.operator import mismatch
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import as_strided_array
 from gradcli.operators.casting import cast
+from gradcli.operators.dimensions import combination
 from gradcli.operators.helpers import dtype_of, new_zeros, zeros_like
 from gradcli.operators.shapes import (
     as_strided_size,
@@ -230,6 +232,8 @@ class where_of:
 def where(condition: Array, input: Any = None, other: Any = None) -> Any:
     """`input` where the condition is true, else `other`; alone: the positions where it is true."""
     if input is None and other is None:
+        if not isinstance(condition, Tensor) and not is_array(condition):
+            raise combination("where", (condition,), _WHERE)
         return nonzero(condition, as_tuple=True)
     if isinstance(input, Tensor) and _swapped(condition, input):
         condition, input = input, condition  # x.where(condition, other)
@@ -242,6 +246,10 @@ def where(condition: Array, input: Any = None, other: Any = None) -> Any:
             "where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{dtypes.SCALAR_NAMES[name]}"
         )
+    if not all(_is_number(v) or hasattr(v, "dtype") for v in (input, other)):
+        raise combination(
+            "where", tuple(a for a in (condition, input, other) if a is not None), _WHERE
+        )
     given = [_operand(v) for v in (input, other)]
     wanted = dtypes.result_type([_rank(v) for v in given])
     if any(_is_number(v) for v in (input, other)):
@@ -251,6 +259,15 @@ def where(condition: Array, input: Any = None, other: Any = None) -> Any:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (bool, int, float, complex))
+
+
+_WHERE = (
+    "Tensor condition",
+    "Tensor condition, Tensor input, Tensor other, *, Tensor out = None",
+    "Tensor condition, Number self, Tensor other",
+    "Tensor condition, Tensor input, Number other",
+    "Tensor condition, Number self, Number other",
+)
 
 
 def _swapped(first: Any, second: Tensor) -> bool:
@@ -319,6 +336,8 @@ def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
         from gradcli.operators.inplace import overflow
 
         raise overflow(self.dtype)
+    if mask.shape != self.shape and (error := mismatch([mask.shape, self.shape])) is not None:
+        raise error
     number = np.asarray(value).astype(self.dtype)
     found = np.where(mask, number, self)
     return found if found.ndim else found[()]

@@ -329,7 +329,8 @@ def _checked_targets(self: Any, target: Any, ignore_index: int) -> tuple[Any, An
 def _check_nll(self: Any, target: Any, weight: Any) -> None:
     if target.dtype != np.int64:
         raise RuntimeError(
-            f"expected scalar type Long but found {dtypes.SCALAR_NAMES[dtypes.of(target.dtype).name]}"
+            "expected target dtype to be Long or Byte, but got "
+            f"{dtypes.SCALAR_NAMES[dtypes.of(target.dtype).name]}"
         )
     if self.ndim == 1 and target.ndim > 0 and target.size != 1:
         raise RuntimeError(

@@ -343,9 +343,7 @@ _flash_gradients = _scaled_dot_product_flash_attention_for_cpu_backward
 class flash_attention:
     query__key__value = (
         lambda g, query, key, value, output, logsumexp, dropout_p, is_causal, attn_mask, scale, mask: (
-            _flash_gradients(
-                g, query, key, value, is_causal, attn_mask, scale
-            )
+            _flash_gradients(g, query, key, value, is_causal, attn_mask, scale)
         )
     )
 
@@ -390,9 +388,8 @@ def scaled_dot_product_attention(
         )
     if min(query.ndim, key.ndim, value.ndim) < 2:
         raise RuntimeError(
-            "scaled_dot_product_attention: Expected query, key, and value to all be  at least 2 "
-            f"dimensional, but got query.dim(): {query.ndim}, key.dim(): {key.ndim} and value.dim(): "
-            f"{value.ndim} instead."
+            "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
+            f"{query.ndim} key.dim: {key.ndim} and value.dim: {value.ndim} instead."
         )
     if enable_gqa:
         groups = query.shape[-3] // key.shape[-3]

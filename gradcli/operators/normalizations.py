@@ -20,7 +20,7 @@ def _mean(x: Any, dims: tuple[int, ...]) -> Any:
 def _sum(x: Any, dims: tuple[int, ...]) -> Any:
     if not dims:
         return x
-    return x.sum(dims) if is_array(x) else x.sum(dims)
+    return x.sum(dims)
 
 
 def _statistics(x: Any, mean: Any, rstd: Any, dims: tuple[int, ...]) -> tuple[Any, Any]:
@@ -532,7 +532,7 @@ def instance_norm(
     )[0]
     if use_input_stats:
         for running, found in ((running_mean, means), (running_var, variances)):
-            if running is not None:
+            if running is not None and found is not None:
                 running.memory()[...] = found.array.reshape(b, c).mean(0)
     return out.view(*input.shape)
 

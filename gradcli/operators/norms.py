@@ -167,7 +167,9 @@ def norm(
 ) -> Any:
     """The p-norm of all elements, or along dimensions; p="nuc" sums the singular values."""
     dims = given_dims("norm", dim)
-    if isinstance(p, str) and p != "fro":
+    if isinstance(p, str) and p not in ("fro", "nuc"):
+        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
+    if p == "nuc":
         over = (-2, -1) if dims is None else dims
         return resolve("linalg.matrix_norm")(input, p, over, keepdim, dtype=dtype)
     order = 2 if p == "fro" else 2.0 if p is None else p

@@ -16,8 +16,8 @@ def _constant_pad(self: Array, pad: Any, value: Any = 0) -> Array:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
     if len(pad) // 2 > self.ndim:
         raise RuntimeError(
-            "Length of pad should be no more than twice the number of dimensions of the input. Pad "
-            f"length is {len(pad)} while the input has {self.ndim} dimensions."
+            "Padding length should be less than or equal to two times the input dimension but got "
+            f"padding length {len(pad)} and input of dimension {self.ndim}"
         )
     x = self
     widths = [(0, 0)] * x.ndim
@@ -26,11 +26,7 @@ def _constant_pad(self: Array, pad: Any, value: Any = 0) -> Array:
         dim = x.ndim - 1 - i
         before, after = pad[2 * i], pad[2 * i + 1]
         if x.shape[dim] + before + after < 0:
-            raise RuntimeError(
-                f"The input size {x.shape[dim]}, plus negative padding {before} and {after} resulted "
-                "in a negative output size, which is invalid. Check dimension "
-                f"{dim} of your input."
-            )
+            raise RuntimeError("narrow(): length must be non-negative.")
         widths[dim] = (max(before, 0), max(after, 0))
         crop[dim] = slice(max(-before, 0), x.shape[dim] - max(-after, 0))
     return np.pad(x[tuple(crop)], widths, constant_values=value)
@@ -178,22 +174,26 @@ def pad(input: Array, pad: Any, mode: str = "constant", value: float | None = No
     sizes = tuple(int(n) for n in pad)
     if len(sizes) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
+    if mode not in ("constant", "reflect", "replicate", "circular"):
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if mode == "constant":
         return constant_pad_nd(input, sizes, 0 if value is None else value)
     if value not in (None, 0):
-        raise ValueError(f"Padding mode '{mode}' doesn't take in value argument")
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     n = len(sizes) // 2
     if n not in (1, 2, 3) or input.ndim not in (n + 1, n + 2):
         raise NotImplementedError(
-            "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now"
+            f"Padding size {len(sizes)} is not supported for {input.ndim}D input tensor.\nSupported "
+            "combinations for non-constant padding:\n"
+            "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
+            "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+            "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
         )
     if mode == "reflect":
         return _REFLECT[n](input, sizes)
     if mode == "replicate":
         return _REPLICATE[n](input, sizes)
-    if mode == "circular":
-        return _circular(input, sizes)
-    raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    return _circular(input, sizes)
 
 
 # -- pixels ---------------------------------------------------------------------------------------

@@ -25,14 +25,17 @@ def _output_size(n: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> int
 
 
 def _sizes(
-    shape: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
+    x: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
 ) -> Sizes:
+    n = len(kernel)
+    shape = x.shape[-n:]
     out = tuple(
         _output_size(n, k, s, p, d, ceil_mode)
         for n, k, s, p, d in zip(shape, kernel, stride, padding, dilation, strict=True)
     )
     if any(n < 1 for n in out):
-        inner, outer = "x".join(map(str, shape)), "x".join(map(str, out))
+        channels = x.shape[-n - 1]
+        inner, outer = ("x".join(map(str, (channels, *sizes))) for sizes in (shape, out))
         raise RuntimeError(
             f"Given input size: ({inner}). Calculated output size: ({outer}). Output size is too small"
         )
@@ -41,6 +44,15 @@ def _sizes(
 
 def _check_pool(name: str, n: int, x: Any, kernel: Sizes, stride: Sizes, padding: Sizes) -> None:
     if x.ndim not in (n + 1, n + 2):
+        if n > 1:
+            raise RuntimeError(
+                f"non-empty {n + 1}D or {n + 2}D (batch mode) tensor expected for input"
+            )
+        if name == "avg_pool1d":
+            raise RuntimeError(
+                f"Expected 2 to 3 dimensions, but got {x.ndim}-dimensional tensor for argument #1 "
+                "'self' (while checking arguments for avg_pool1d)"
+            )
         raise RuntimeError(
             f"{name}: Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch "
             f"size for input, but got:{list(x.shape)}"
@@ -92,7 +104,7 @@ def _max_pool(
     n = len(kernel_size)
     steps = stride or kernel_size
     shape = self.shape[-n:]
-    out = _sizes(shape, kernel_size, steps, padding, dilation, ceil_mode)
+    out = _sizes(self, kernel_size, steps, padding, dilation, ceil_mode)
     lowest = -np.inf if self.dtype.kind == "f" else np.iinfo(self.dtype).min
     x = _widened(self, out, kernel_size, steps, padding, dilation, lowest)
     view = _windows(x, out, kernel_size, steps, dilation)
@@ -181,7 +193,8 @@ def _max(
 ) -> tuple[Any, Any]:
     kernel, steps, around = _pool_arguments(n, kernel_size, stride, padding)
     _check_pool(f"max_pool{n}d", n, input, kernel, steps or kernel, around)
-    return _MAX[n](input, kernel, steps, around, several(dilation, n), bool(ceil_mode))
+    out, index = _MAX[n](input, kernel, steps, around, several(dilation, n), bool(ceil_mode))
+    return out, index
 
 
 def _enter_max(n: int) -> None:
@@ -283,7 +296,7 @@ def _avg_pool(
     n = len(kernel_size)
     steps, ones = stride or kernel_size, (1,) * n
     shape = self.shape[-n:]
-    out = _sizes(shape, kernel_size, steps, padding, ones, ceil_mode)
+    out = _sizes(self, kernel_size, steps, padding, ones, ceil_mode)
     x = _widened(self, out, kernel_size, steps, padding, ones, 0)
     view = _windows(x, out, kernel_size, steps, ones)
     total = view.sum(tuple(range(-n, 0)))
@@ -327,9 +340,7 @@ def _avg_rows(n: int) -> Row:
     class backward:
         grad_output = (
             lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
-                row(
-                    g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-                )
+                row(g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
             )
         )
         self = lambda g, self: zeros_like(self)
@@ -533,8 +544,9 @@ def _wanted_sizes(output_size: Any, input: Any, n: int) -> Sizes:
 
 def _check_adaptive(name: str, n: int, x: Any) -> None:
     if x.ndim not in (n + 1, n + 2):
+        colon = ":" if "max" in name else ""
         raise RuntimeError(
-            f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got {list(x.shape)}"
+            f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{colon} {list(x.shape)}"
         )
 
 

@@ -22,7 +22,7 @@ def _kind(value: Any) -> str:
     return dtypes.SCALAR_NAMES[dtypes.of(value.dtype).name]
 
 
-_C_NAMES = {"Float": "float", "Double": "double", "Long": "long", "Int": "int", "Half": "c10::Half"}
+_C_NAMES = {"Float": "float", "Double": "double", "Long": "long int", "Int": "int", "Half": "c10::Half"}
 
 
 def _c_kind(value: Any) -> str:
@@ -740,6 +740,10 @@ def tensordot(a: Array, b: Array, dims: Any = 2) -> Any:
 )
 def kron(input: Array, other: Array) -> Any:
     """The Kronecker product: every element of input times the whole of other."""
+    if isinstance(other, (bool, int, float, complex)):
+        raise TypeError(
+            f"kron(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}"
+        )
     ndim = max(input.ndim, other.ndim)
     a = [1] * (ndim - input.ndim) + list(input.shape)
     b = [1] * (ndim - other.ndim) + list(other.shape)

@@ -102,6 +102,7 @@ _SUM = (
 @function(
     numpy=np.sum,
     rows=[sum_all, sum_dim],
+    forms=_SUM,
     samples=named("sum", REDUCED, DIMS, TUPLES, ("{0}(randn(0))", "{0}(randn(0,3), 0)")),
 )
 def sum_(input: Array, dim: Any = ABSENT, keepdim: bool = False, *, dtype: Any = None) -> Any:
@@ -110,6 +111,8 @@ def sum_(input: Array, dim: Any = ABSENT, keepdim: bool = False, *, dtype: Any =
         if keepdim is not False:
             raise combination("sum", (input,), _SUM, keepdim=keepdim)
         return sum_all(input) if dtype is None else sum_all(input, dtype=dtype)
+    if isinstance(dim, (str, float)):
+        raise combination("sum", (input, dim), _SUM)
     dim, keepdim = given_dims("sum", dim), given_keepdim("sum", keepdim)
     return (
         sum_dim(input, dim, keepdim) if dtype is None else sum_dim(input, dim, keepdim, dtype=dtype)

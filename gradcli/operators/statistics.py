@@ -159,7 +159,12 @@ def _rows_of(self: Any, axis: int) -> Any:
 
 
 @operator(
-    _unique_2, "Unique2Backward0", outputs="output inverse counts", differentiable=1, public=False
+    _unique_2,
+    "Unique2Backward0",
+    outputs="output inverse counts",
+    differentiable=1,
+    refuses={"c": "unique"},
+    public=False,
 )
 class unique_2:
     self = lambda g: not_differentiable("_unique2")

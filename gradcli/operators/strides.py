@@ -20,6 +20,11 @@ from gradcli.engine.tensor import wrap_dim
 def integers(name: str, argument: str, first: Any, more: Sequence[Any] = ()) -> tuple[int, ...]:
     """Sizes or dims given as one sequence or one by one; TypeError where one is no integer."""
     given = (first, *more) if more or not isinstance(first, (tuple, list)) else first
+    if given is not first and not more and not hasattr(first, "__index__"):
+        raise TypeError(
+            f"{name}(): argument '{argument}' (position 1) must be tuple of ints, not "
+            f"{type(first).__name__}"
+        )
     found: list[int] = []
     for i, n in enumerate(given):
         try:

@@ -230,7 +230,7 @@ def _integer(key: Any) -> int:
 
 
 def _select(input: Any, position: int, dim: int, shown: int) -> Any:
-    shape = input.shape
+    shape = input.array.shape if type(input) is Tensor else input.shape
     if not len(shape):
         if position == 0:
             raise IndexError(_SCALAR)

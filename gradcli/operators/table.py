@@ -18,8 +18,10 @@ import numpy as np
 
 from gradcli.engine import compiled, dtypes
 from gradcli.engine import operator as engine
+from gradcli.engine.out import into
 from gradcli.engine.tensor import NUMPY, Scalar, Tensor, _Methods, wrap
 from gradcli.engine.views import inplace
+from gradcli.operators.arguments import invalid
 
 Array = Any
 Arrays = Any
@@ -56,11 +58,14 @@ class Function:
 
     @property
     def call(self) -> Callable[..., Any]:
-        """The plain function."""
-        return self.target.call if isinstance(self.target, Row) else self.target
+        """The plain function, which takes what PyTorch's takes."""
+        if not isinstance(self.target, Row):
+            return self.target
+        row = self.target
+        return row.call if row.numbers or len(row.tensors) < 2 else _strict(row)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.call(*args, **kwargs)
+        return (self.target.call if isinstance(self.target, Row) else self.target)(*args, **kwargs)
 
     @property
     def signature(self) -> str:
@@ -106,6 +111,24 @@ class Function:
         return f"<function {self.name} of gradcli>"
 
 
+_NUMBERS = frozenset([bool, int, float, complex])
+
+
+@cache
+def _strict(row: Row) -> Callable[..., Any]:
+    """A row's function that refuses Python numbers for tensors, as PyTorch's functions do."""
+    positions, call = row.tensors, row.call
+
+    def strict(*args: Any, **kwargs: Any) -> Any:
+        for i in positions:
+            if i < len(args) and args[i].__class__ in _NUMBERS:
+                raise row.type_error(i, args[i], "Tensor")
+        return call(*args, **kwargs)
+
+    strict.__name__ = strict.__qualname__ = row.name
+    return strict
+
+
 # -- filling the table ----------------------------------------------------------------------------
 _LARGER = {  # modules that are part of a family
     **{"joining": "shapes", "casting": "shapes", "copies": "shapes"},
@@ -114,7 +137,8 @@ _LARGER = {  # modules that are part of a family
     **{"softmax": "reductions", "scans": "reductions", "sorting": "statistics"},
     **{"differences": "statistics", "distances": "statistics"},
     **{"activations": "nn", "normalizations": "nn", "pooling": "nn", "convolution": "nn"},
-    **{"padding": "nn", "resampling": "nn", "dropout": "nn"},
+    **{"padding": "nn", "resampling": "nn", "dropout": "nn", "images": "nn"},
+    **{"attention": "nn", "sequences": "losses"},
 }
 
 
@@ -193,39 +217,43 @@ def function(
     rows: Iterable[Row] = (),
     name: str | None = None,
     numpy: Any = None,
+    forms: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a Python function over rows; its parameters are PyTorch's.
 
-    `axis` and `keepdims` are taken for `dim` and `keepdim`, as PyTorch does. rows: the rows it may
-    record. The other arguments are as for `operator`.
+    `axis` and `keepdims` are taken for `dim` and `keepdim`, and `out=` is taken, as PyTorch does.
+    rows: the rows it may record. forms: PyTorch's signatures, where its errors list them. The other
+    arguments are as for `operator`.
     """
 
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
         code = body.__code__
-        target = body
         known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        if "dim" in known or "input" in known:
+        numpy_names = {k: v for k, v in _NUMPY_NAMES.items() if v in known and k not in known}
+        public = name or body.__name__.rstrip("_")
 
-            def target(*args: Any, **kwargs: Any) -> Any:
-                if kwargs:
-                    kwargs = {
-                        (_NUMPY_NAMES.get(k, k) if k not in known else k): v
-                        for k, v in kwargs.items()
-                    }
-                try:
-                    return body(*args, **kwargs)
-                except TypeError as error:
-                    trace = error.__traceback__
-                    if trace is None or trace.tb_next is not None:
-                        raise
-                    raise _call_error(body, args, kwargs, error) from None
+        def target(*args: Any, **kwargs: Any) -> Any:
+            if kwargs:
+                if "out" in kwargs and "out" not in known:
+                    return into(public, kwargs.pop("out"), target, args, kwargs)
+                kwargs = {numpy_names.get(k, k): v for k, v in kwargs.items()}
+            try:
+                return body(*args, **kwargs)
+            except TypeError as error:
+                trace = error.__traceback__
+                if trace is None or trace.tb_next is not None:
+                    raise
+                raise _call_error(body, args, kwargs, error, forms) from None
 
-            target.__name__ = target.__qualname__ = body.__name__.rstrip("_")
-            target.__doc__ = body.__doc__
-            target.__wrapped__ = body
-            target.__module__ = body.__module__
+        target.__name__ = target.__qualname__ = body.__name__.rstrip("_")
+        target.__doc__ = body.__doc__
+        target.__wrapped__ = body
+        target.__module__ = body.__module__
+        for row in rows:
+            if row.title == row.name not in FUNCTIONS:
+                row.title = public
         entry = Function(
-            name or body.__name__.rstrip("_"),
+            public,
             target,
             family=_family(body.__module__),
             module=body.__module__.rpartition(".")[2],
@@ -242,8 +270,12 @@ def function(
     return decorate
 
 
-def _call_error(body: Any, args: Any, kwargs: Any, error: TypeError) -> TypeError:
+def _call_error(
+    body: Any, args: Any, kwargs: Any, error: TypeError, forms: tuple[str, ...]
+) -> TypeError:
     """Python's refusal of a call in PyTorch's words, where it is about missing arguments."""
+    if forms:
+        return invalid(body.__name__.rstrip("_"), args, kwargs, *forms)
     code = body.__code__
     names = code.co_varnames[: code.co_argcount]
     required = names[: len(names) - len(body.__defaults__ or ())]

@@ -58,12 +58,13 @@ def _spread(name: str, self: Any, dim: Any, correction: Any, keepdim: bool) -> t
     squares = off.real * off.real + off.imag * off.imag if off.dtype.kind == "c" else off * off
     total = add_reduce(squares, axis=axis, keepdims=keepdim)
     if degrees <= 0 or not total.size:
-        warnings.warn(
-            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the "
-            "reduction factor (input numel divided by output numel).",
-            UserWarning,
-            stacklevel=2,
-        )
+        for _ in range(2 if self.dtype.kind == "c" else 1):  # real and imaginary parts
+            warnings.warn(
+                f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than "
+                "the reduction factor (input numel divided by output numel).",
+                UserWarning,
+                stacklevel=2,
+            )
     variance = divided(total, degrees if degrees > 0 else 0)
     kind = np.zeros((), self.dtype).real.dtype
     if not keepdim:

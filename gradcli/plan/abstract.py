@@ -8,6 +8,7 @@ does the work.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator
 from typing import Any
@@ -166,8 +167,13 @@ class Abstract(NDArrayOperatorsMixin):
         """Where the smallest elements are."""
         return self._called(np.argmin, (self._op, axis), {})
 
-    def astype(self, dtype: Any, copy: bool = True) -> Any:
+    def astype(
+        self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True,
+        copy: bool = True,
+    ) -> Any:
         """The elements in another dtype."""
+        if order != "K" and not self._op.contiguous:
+            return self.copy().astype(dtype)
         wanted = np.dtype(dtype)
         if wanted == self._op.dtype:
             return Abstract(self._graph, self._op, fresh=True) if copy else self
@@ -217,13 +223,36 @@ class Abstract(NDArrayOperatorsMixin):
         return self._view("diagonal", *args, **options)
 
     def expand(self, shape: tuple[int, ...]) -> Any:
-        """The elements repeated to a shape."""
+        """The elements repeated to a shape, as the engine's `expand` does it."""
+        if not self.shape and 0 < math.prod(shape) <= 4096:
+            return self._made(self._graph.put("fill", fill, (self._op, tuple(shape))))
         return np.broadcast_to(self, shape)  # type: ignore[call-overload]
 
     @property
     def T(self) -> Any:
         """The dimensions in reverse order."""
         return self if self.ndim < 2 else self._view("transpose")
+
+    @property
+    def mT(self) -> Any:
+        """The last two dimensions exchanged."""
+        return self.swapaxes(-1, -2)
+
+    def trace(self, *args: Any, **options: Any) -> Any:
+        """The sum of a diagonal."""
+        return self._called(functions.method_call("trace"), (self._op, *args), options)
+
+    def mean(self, *args: Any, **options: Any) -> Any:
+        """The mean along axes."""
+        return self._called(functions.method_call("mean"), (self._op, *args), options)
+
+    def var(self, *args: Any, **options: Any) -> Any:
+        """The variance along axes."""
+        return self._called(functions.method_call("var"), (self._op, *args), options)
+
+    def take(self, indices: Any, axis: Any = None) -> Any:
+        """The elements at indices along an axis."""
+        return self._called(np.take, (self._op, _argument(self._graph, indices), axis), {})
 
     def conj(self) -> Any:
         """The complex conjugate."""

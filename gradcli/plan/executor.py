@@ -53,7 +53,11 @@ class RegionStep:
             else:
                 width = n // rows
                 self.cuts.append(Cuts(n, [a * width for a, _ in self.blocks]))
-        self.elements = sum(o.size for o in region.body)
+        self.elements = sum(o.size for o in region.body) + region.rows
+
+    def is_threaded(self) -> bool:
+        """Whether there is enough work for a second thread."""
+        return self.elements >= _THREADED and len(self.blocks) > 1
 
     def buffer_bytes(self) -> int:
         """Memory for the blocks of one thread."""
@@ -77,7 +81,7 @@ class RegionStep:
             edges = [] if cut is None else [np.empty(n, partial.dtype) for n, _ in cut.buffers]
             partials.append((partial, edges))
             given += [partial, cut and cut.inside, cut and cut.pieces, edges]
-        count = min(threads, len(self.blocks)) if self.elements >= _THREADED else 1
+        count = min(threads, len(self.blocks)) if self.is_threaded() else 1
         _spread(self.run_blocks, self.blocks, self.most, given, count)
         for s, cut, (partial, edges) in zip(kernel.sums, self.cuts, partials, strict=True):
             if cut is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.plan.graph import Graph, Operation, fill, operands, replaced
+from gradcli.plan.graph import Graph, Operation, fill, operands, replaced, spread
 
 ABSTRACT: list[Any] = []  # the class of abstract arrays, which is made on top of this module
 _TRIAL = 100_000  # elements up to which a function is tried on ones to see its result's shape
@@ -48,7 +48,22 @@ def elementwise(graph: Graph, function: Any, args: tuple[Any, ...], ufunc: Any =
             break
     if function is np.conjugate and dtype.kind != "c":
         return given[0]  # type: ignore[no-any-return]
+    given = _unfilled(given, shape)
     return graph.put("elementwise", function, given, None, shape, dtype, _in_order(given))
+
+
+def _unfilled(args: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[Any, ...]:
+    """The operands, with the value of a filled array in its place where that changes nothing."""
+    others = [a for a in operands(args) if a.shape and a.kind != "fill"]
+    if not any(a.shape == shape for a in others):
+        return args
+    in_order = all(a.ordered for a in others)
+    return tuple(
+        a.args[0]
+        if type(a) is Operation and a.kind == "fill" and (in_order or a.function is spread)
+        else a
+        for a in args
+    )
 
 
 def _is_number(value: Any) -> bool:
@@ -129,8 +144,10 @@ def view(graph: Graph, op: Operation, name: str, args: Any, options: Any) -> Ope
         if name in ("reshape", "transpose", "squeeze", "ravel", "swapaxes"):
             return op
     if op.kind == "fill" and name != "real":
-        return graph.put("fill", fill, (op.args[0], shape))
+        return graph.put("fill", op.function, (op.args[0], shape))
     contiguous = bool(trial.flags.c_contiguous)
+    if op.contiguous and name in ("squeeze", "ravel"):
+        name, args, options = "reshape", (shape,), {}
     return graph.put(
         "view",
         method_call(name),
@@ -160,7 +177,7 @@ def indexed(graph: Graph, op: Operation, index: Any) -> Operation | None:
         if trial.shape == op.shape and trial.strides == blank(op).strides:
             return op
         if op.kind == "fill":
-            return graph.put("fill", fill, (op.args[0], tuple(trial.shape)))
+            return graph.put("fill", op.function, (op.args[0], tuple(trial.shape)))
         contiguous = bool(trial.flags.c_contiguous)
         return graph.put(
             "view",
@@ -244,7 +261,7 @@ def _uniform(value: int) -> Any:
 
 def _copied(graph: Graph, a: Any, order: str = "K", **options: Any) -> Operation:
     if a.shape and not a.contiguous:
-        return graph.put("whole", np.array, (a,), {"order": "C"}, a.shape, a.dtype)
+        raise _untraceable("a copy of an array that does not lie in order")
     return a  # type: ignore[no-any-return]
 
 
@@ -273,6 +290,7 @@ def _where(graph: Graph, condition: Any, *given: Any) -> Operation:
         for a in (condition, *given)
     )
     shape = np.broadcast_shapes(*[a.shape for a in args if type(a) is Operation])
+    args = _unfilled(args, shape)
     return graph.put("elementwise", np.where, args, None, shape, dtype, _in_order(args))
 
 
@@ -281,7 +299,7 @@ def _broadcast_to(graph: Graph, a: Any, shape: Any, subok: bool = False) -> Oper
     if a.shape == shape:
         return a  # type: ignore[no-any-return]
     if not a.shape or a.kind == "fill":
-        return graph.put("fill", fill, (a, shape))
+        return graph.put("fill", spread, (a if not a.shape else a.args[0], shape))
     trial = np.broadcast_to(blank(a), shape)
     return graph.put(
         "view", np.broadcast_to, (a, shape), None, shape, a.dtype, False, strides=trial.strides
@@ -331,7 +349,7 @@ def _sum(graph: Graph, a: Any, axis: Any = None, **options: Any) -> Operation:
 def _clip(graph: Graph, a: Any, low: Any = None, high: Any = None, **options: Any) -> Operation:
     if options or low is None or high is None:
         raise _untraceable("options of clip")
-    return elementwise(graph, np.clip, (a, low, high), np._core.umath.clip)
+    return elementwise(graph, np._core.umath.clip, (a, low, high))
 
 
 SPECIAL: dict[Any, Any] = {
@@ -347,6 +365,7 @@ SPECIAL: dict[Any, Any] = {
     np.flip: _flip,
     np.concatenate: _concatenate,
     np.sum: _sum,
+    np.clip: _clip,
 }
 
 # Functions of which the shape of the result follows from the shapes of the operands alone.
@@ -360,7 +379,10 @@ _STEADY = frozenset(
         *(np.fft.fft, np.fft.ifft, np.fft.rfft, np.fft.irfft, np.angle, np.rot90, np.sinc),
         *(np.maximum.accumulate, np.minimum.accumulate, np.add.accumulate),
         *(np.logaddexp.reduce, np.partition, np.median, np.searchsorted, np.round, np.i0),
-        np.vecdot,
+        *(np.vecdot, np.take, np.pad, np.fft.fftn, np.fft.ifftn, np.fft.rfftn, np.fft.irfftn),
+        *(np.add.accumulate, np.multiply.accumulate, np.argpartition, np.linalg.matrix_rank),
+        *(np.logical_or.accumulate, np.logaddexp.accumulate, np.count_nonzero, np.fft.fftshift),
+        *(method_call("trace"), method_call("mean"), method_call("var"), np.fft.ifftshift),
     ]
 )
 

@@ -7,7 +7,7 @@ made: `x*1` is `x`, a sum, product or quotient of constants that fill their arra
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -39,9 +39,9 @@ def fill(value: Any, shape: Shape) -> Any:
     return made
 
 
-def item(values: Sequence[Any], index: int) -> Any:
-    """One of several results."""
-    return values[index]
+def spread(value: Any, shape: Shape) -> Any:
+    """A 0-d value repeated to a shape, without memory of its own."""
+    return np.broadcast_to(value, shape) if shape else value
 
 
 class Operation:
@@ -157,7 +157,7 @@ class Graph:
         if not isinstance(value, (np.ndarray, np.generic)):
             value = np.asarray(value)[()]
         if value.ndim and value.size and not any(value.strides):
-            return self.put("fill", fill, (self.constant(value.flat[0]), value.shape))
+            return self.put("fill", spread, (self.constant(value.flat[0]), value.shape))
         key = ("constant", _key(value))
         if value.ndim == 0:
             key = ("constant", value.dtype.str, value.tobytes())
@@ -188,8 +188,6 @@ class Graph:
             value, shape = args
             if not shape:
                 return value  # type: ignore[no-any-return]
-            if value.kind == "fill":
-                value = value.args[0]
             args, dtype = (value, shape), value.dtype
         assert shape is not None
         given = tuple(sorted((options or {}).items()))
@@ -218,25 +216,32 @@ class Graph:
         return operation
 
     def _simplified(self, function: Any, args: Any, shape: Shape, dtype: Any) -> Any:
+        same = None
         if function is np.multiply:
-            for a, b in (args, args[::-1]):
-                if is_one(a) and type(b) is Operation and (b.shape, b.dtype) == (shape, dtype):
-                    return b
-        elif function is operator.pow and args[1] == 1 and args[0].dtype == dtype:
-            return args[0]
-        elif function is np.divide:
             a, b = args
-            if is_one(b) and type(a) is Operation and (a.shape, a.dtype) == (shape, dtype):
-                return a
+            same = b if is_one(a) else a if is_one(b) else None
+        elif (function is np.divide and is_one(args[1])) or (
+            function is operator.pow and args[1] == 1
+        ):
+            same = args[0]
+        # Only what lies in order: another layout might be summed in another order later on.
+        if (
+            type(same) is Operation
+            and (same.shape, same.dtype) == (shape, dtype)
+            and (same.contiguous or same.kind == "fill")
+        ):
+            return same
         if shape and function in _UNIFORM and all(map(_is_uniform, args)):
-            inner = tuple(a.args[0] if a.kind == "fill" else a for a in args)
+            inner = tuple(
+                a.args[0] if type(a) is Operation and a.kind == "fill" else a for a in args
+            )
             value = self.put("elementwise", function, inner, None, (), dtype)
             return self.put("fill", fill, (value, shape))
         return None
 
 
 def _is_uniform(value: Any) -> bool:
-    return type(value) is Operation and (value.kind == "fill" or not value.shape)
+    return type(value) is not Operation or value.kind == "fill" or not value.shape
 
 
 def is_one(value: Any) -> bool:
@@ -263,4 +268,4 @@ def live(roots: Iterable[Operation]) -> list[Operation]:
     return found
 
 
-__all__ = ["INFIX", "Graph", "Operation", "cast", "fill", "item", "live", "operands", "replaced"]
+__all__ = ["INFIX", "Graph", "Operation", "cast", "fill", "live", "operands", "replaced", "spread"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.plan.functions import method_call
+from gradcli.plan.functions import method_call, put_along
 from gradcli.plan.graph import Operation, cast, operands
 from gradcli.plan.schedule import Region, Schedule
 
@@ -121,7 +121,7 @@ class Kernel:
             if o.index in result_of:
                 name = result_of[o.index]
             else:
-                if o.function not in (np.where, cast) and o.kind == "elementwise":
+                if o.kind == "elementwise" and o.function not in (np.where, cast):
                     self._release(o, at, last, owner, free, home)
                 spare = free.setdefault(key, [])
                 name = spare.pop() if spare else self._new_buffer(rest, o.dtype)
@@ -170,7 +170,7 @@ class Kernel:
         return name
 
     def _is_view(self, o: Operation) -> bool:
-        return o.function is _RESHAPE or o.function is np.broadcast_to
+        return o.function in (_RESHAPE, np.broadcast_to)
 
     def _view(self, o: Operation, rest: tuple[int, ...]) -> str | None:
         if not self._is_view(o):
@@ -193,6 +193,12 @@ class Kernel:
             self._lines.append(f"{self._constant(f)}({given[0]}{options}, out={name})")
         elif f is cast:
             self._lines.append(f"copyto({name}, {given[0]}, 'unsafe')")
+        elif f is np.take_along_axis:
+            self._lines.append(f"copyto({name}, {self._constant(f)}({', '.join(given)}))")
+        elif f is put_along:
+            self._lines.append(f"copyto({name}, {given[0]})")
+            put = self._constant(np.put_along_axis)
+            self._lines.append(f"{put}({name}, {', '.join(given[1:])})")
         elif f is np.where:
             self._lines.append(f"copyto({name}, {given[2]})")
             self._lines.append(f"copyto({name}, {given[1]}, where={given[0]})")

@@ -53,7 +53,7 @@ def record(
     """Run a function of tensors, and the backward pass from its value, on abstract arrays.
 
     variables: arrays by name (only shape, dtype and layout count). wrt: those that require grad.
-    seed: an array, the gradient to start from. fixed: random numbers that are drawn on the way may
+    seed: the gradient to start from, an array or a function of the result that gives it. fixed: random numbers that are drawn on the way may
     become part of the recording. Raises Untraceable where the program's path, or a shape in it,
     depends on the numbers, or where anything else stands in the way.
     """
@@ -106,7 +106,8 @@ def _run(found: Recording, function: Any, seed: Any, backward: bool) -> None:
         if result.array.ndim:
             start = start.expand(result.array.shape)
     else:
-        start = Abstract(graph, _operation(graph, np.asarray(seed)[()]))
+        given = seed(result) if callable(seed) else np.asarray(seed)
+        start = Abstract(graph, _operation(graph, given[()]))
     result.backward(wrap(start))
     for name, tensor in found.variables.items():
         if tensor.requires_grad:

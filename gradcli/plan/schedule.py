@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from gradcli.plan.graph import Operation, cast, live, operands
-from gradcli.plan.functions import method_call
+from gradcli.plan.functions import method_call, put_along
 
 _EXACT = frozenset([np.maximum.reduce, np.minimum.reduce])  # in any order of the elements
 _RESHAPE = method_call("reshape")
-_LAST = 1 << 30
+# Functions along an axis (their last argument) that is not the first: each row by itself.
+ALONG = frozenset([np.take_along_axis, put_along])
 
 # Roughly, in nanoseconds an element: what is cheaper to work out again than to keep.
 _COSTS: dict[Any, float] = {
@@ -94,7 +95,14 @@ class Schedule:
                 inside or o.size >= self.smallest
             )
         if o.kind == "reduce":
-            return inside and o.axes is not None and 0 not in o.axes and o.args[0].ordered
+            a = o.args[0]
+            inside = inside or (a.size >= self.smallest and a.kind != "fill")
+            return inside and o.axes is not None and 0 not in o.axes and bool(a.ordered)
+        if o.function in ALONG:
+            given = [a for a in operands(o.args) if a.shape and a.kind != "fill"]
+            plain = not o.options and o.args[-1] in range(1, o.ndim)
+            inside = inside or o.size >= self.smallest
+            return inside and plain and o.contiguous and len(rows) == len(given)
         if o.function is _RESHAPE:
             return inside and o.contiguous
         if o.function is np.broadcast_to:
@@ -172,7 +180,8 @@ class Schedule:
             if o.index in self.full:
                 self.sinks[o.index] = o
         for o in self.outputs:
-            if o.index in self.virtual or (o.kind == "fill" and o.size >= self.smallest):
+            large = o.kind == "fill" and o.size >= self.smallest
+            if o.index in self.virtual or (large and not self._is_used_whole(o)):
                 self.sinks[o.index] = o
 
     def _needed(self, o: Operation, a: Operation) -> int:
@@ -190,41 +199,27 @@ class Schedule:
 
     # -- regions -----------------------------------------------------------------------------------
     def _form_regions(self) -> None:
-        groups: dict[tuple[int, int], Region] = {}
+        groups: dict[Any, Region] = {}
         for o in self.sinks.values():
             self._group(groups, o)
         self.regions = sorted(groups.values(), key=operator.attrgetter("level"))
         for _ in range(8):
             for region in self.regions:
                 region.body = self._body(region)
-            if not self._keep_costly(groups):
+            if not self._keep_costly():
                 break
-        for region in self.regions:
-            first = region.sinks[0]
-            if first.kind == "fill":
-                region.flat, region.rows = True, first.size
-                continue
-            shaped = first.args[0] if first.index in self.full else first
-            region.flat = self.flat[self.find(first.index)]
-            region.rows = shaped.size if region.flat else shaped.shape[0]
 
-    def _group(self, groups: dict[tuple[int, int], Region], o: Operation) -> None:
-        root = self.find(o.index) if o.index in self.parent else -o.size
-        key = (self.level[o.index], root)
-        if root < 0:  # a filled array joins a region over as many elements, if there is one
-            for level, other in groups:
-                if level == key[0] and other >= 0 and self.flat[other] and (
-                    self._size(groups[level, other].sinks[0]) == o.size
-                ):
-                    key = (level, other)
+    def _group(self, groups: dict[Any, Region], o: Operation) -> None:
+        """Put a sink with those that are cut in the same way at the same level."""
+        shaped = o.args[0] if o.index in self.full else o
+        flat = o.kind == "fill" or self.flat[self.find(o.index)]
+        key = (self.level[o.index], flat, shaped.size if flat else shaped.shape[0])
         region = groups.get(key)
         if region is None:
-            groups[key] = Region(self.level[o.index], [o])
-        elif o not in region.sinks:
+            region = groups[key] = Region(self.level[o.index], [])
+            region.flat, region.rows = flat, key[2]
+        if o not in region.sinks:
             region.sinks.append(o)
-
-    def _size(self, sink: Operation) -> int:
-        return sink.args[0].size if sink.index in self.full else sink.size
 
     def _body(self, region: Region) -> list[Operation]:
         found: dict[int, Operation] = {}
@@ -241,7 +236,7 @@ class Schedule:
                     waiting.append(a)
         return sorted(found.values(), key=operator.attrgetter("index"))
 
-    def _keep_costly(self, groups: dict[tuple[int, int], Region]) -> bool:
+    def _keep_costly(self) -> bool:
         """Make sinks of what two regions would both work out at some cost."""
         home: dict[int, Region] = {}
         for region in self.regions:
@@ -276,7 +271,9 @@ class Schedule:
         for o in self.order:
             if o.function is None or o.index in self.virtual or o.index in self.full:
                 continue
-            if o.kind == "fill" and (o.index in self.sinks or not self._is_used_whole(o)):
+            if o.kind == "fill" and o.index in self.sinks:
+                continue
+            if o.kind == "fill" and o not in self.outputs and not self._is_used_whole(o):
                 continue
             by_level.setdefault(self.level[o.index], []).append(o)
         last = max([*by_level, *[r.level for r in self.regions]], default=-1)
@@ -285,9 +282,7 @@ class Schedule:
             yield from [r for r in self.regions if r.level == level]
 
     def _is_used_whole(self, fill: Operation) -> bool:
-        """Whether a filled array is needed as an array, not only as its one value."""
-        if fill in self.outputs:
-            return True
+        """Whether an operation on whole arrays needs the filled array, not only its one value."""
         inside = self.virtual | self.full
         return any(
             o.index not in inside or o.kind == "reduce"

@@ -16,9 +16,9 @@ from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
 
 _COMPOUND = frozenset(
-    tree.KIND[name]
-    for name in ("if", "while", "for", "with", "try", "function", "function_annotated")
+    tree.KIND[name] for name in "if if_else while for with try function function_annotated".split()
 )
+_FUNCTIONS = frozenset(tree.KIND[name] for name in ("function", "function_annotated"))
 _CLAUSE = re.compile(r"(else|elif|except|finally)\b")
 _HELP = re.compile(r"help(?:\s+([\w.]+))?|([\w.]+)\s*\?")
 _GRAPH = re.compile(r"graph\s+(?!(?:if|in|is|and|or|not)\b)([\w(].*?)((?:\s+--?\w.*)?)")
@@ -43,7 +43,7 @@ class Frontend(Protocol):
     def note(self, text: str) -> None:
         """Something that is no result."""
 
-    def report(self, error: Exception) -> None:
+    def report(self, error: LanguageError) -> None:
         """An error."""
 
     def explain(self, name: str) -> None:
@@ -79,6 +79,7 @@ class Session:
         self.pending: list[str] = []
         self.failed: LanguageError | None = None  # the last error, for the exit code
         self._error: LanguageError | None = None  # what is wrong with the pending text
+        self._function: list[str] = []  # the function that the last blank line ended
         self.reset()
 
     def reset(self) -> None:
@@ -96,6 +97,12 @@ class Session:
         `ahead` is the next line where it is known already, as in a text that was pasted: a blank line
         then ends a block only if the block does not go on behind it.
         """
+        if self._function and line[:1] in (" ", "\t") and line.strip():
+            # A blank line ended the function, but it goes on: defining it anew does no harm.
+            self.pending, self._function = [*self._function, ""], []
+            self.kept.pop()
+        if line.strip():
+            self._function = []
         if not self.pending and self._command(line):
             return False
         if self.pending and self._ends_before(line):
@@ -104,14 +111,13 @@ class Session:
         if not line.strip():
             if not self.pending:
                 return False
-            if self._is_complete() and not (ahead is not None and _goes_on(ahead)):
-                self.finish()
+            if self._parsed() is not None and not (ahead is not None and _goes_on(ahead)):
+                self._finish_block()
                 return False
         self.pending.append(line)
         program = self._parsed()
-        if program is not None and not _is_block(program):
-            self.finish()
-        elif program is None and self._is_wrong():
+        wrong = self._error is not None and not self._error.incomplete
+        if wrong or (program is not None and not _is_block(program)):
             self.finish()
         return bool(self.pending)
 
@@ -131,6 +137,14 @@ class Session:
         if text.strip():
             self.run(text)
 
+    def _finish_block(self) -> None:
+        """Run the block that a blank line has ended."""
+        lines, count = self.pending, len(self.kept)
+        program = self._parsed()
+        self.finish()
+        if program is not None and program.kinds[-2] in _FUNCTIONS and len(self.kept) > count:
+            self._function = lines
+
     def cancel(self) -> None:
         """Forget what is pending."""
         self.pending = []
@@ -145,16 +159,9 @@ class Session:
             self._error = error
             return None
 
-    def _is_complete(self) -> bool:
-        return self._parsed() is not None
-
-    def _is_wrong(self) -> bool:
-        """Whether no further line can make the pending text right."""
-        return self._error is not None and not self._error.incomplete
-
     def _ends_before(self, line: str) -> bool:
         """Whether a line that is not indented ends the block that is pending."""
-        return bool(line.strip()) and not _goes_on(line) and self._is_complete()
+        return bool(line.strip()) and not _goes_on(line) and self._parsed() is not None
 
     # -- running -----------------------------------------------------------------------------
     def run(self, text: str, *, keep: bool = True) -> None:
@@ -190,6 +197,8 @@ class Session:
 
     def report(self, error: LanguageError) -> None:
         """Show an error, and remember that there was one."""
+        if error.kind == "name" and (error.hint or "").startswith("give it a value"):
+            error.hint = "assign it first"
         self.failed = error
         self.frontend.report(error)
 
@@ -296,11 +305,13 @@ class Session:
         _, value = self.value_of(text)
         if not hasattr(value, "grad_fn"):
             raise LanguageError(
-                f"`{text}` is {type(value).__name__}, not a tensor: there is no graph", usage=False
+                f"there is no graph: `{text}` is not a tensor but of type {type(value).__name__}",
+                kind="type",
+                usage=False,
             )
         if not value.requires_grad:
             raise LanguageError(
-                f"`{text}` does not require grad: there is no graph",
+                f"there is no graph: `{text}` does not require grad",
                 kind="runtime",
                 hint="make a leaf with `requires_grad=True` or `x.requires_grad_()`",
                 usage=False,

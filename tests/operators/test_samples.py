@@ -24,7 +24,11 @@ STEPS = (
     *("floor_divide", "heaviside", "resize_", "empty"),
     # Defined for symmetric or triangular matrices only, or by a target that is no variable.
     *("cholesky", "eigh", "eigvalsh", "quantile(", "soft_margin_loss"),
+    # A gradient that takes the input for normalised, and random numbers.
+    *("ctc_loss", "gumbel"),
 )
+# Samples whose gradient is wrong in torch: it comes from the places that were written over.
+WRONG_IN_TORCH = ("as_strided_scatter(",)
 KNOWN: dict[str, str] = {}  # samples whose graph differs from torch's, with the reason
 
 
@@ -73,6 +77,8 @@ def test_as_torch(text: str) -> None:
     assert len(mine["values"]) == len(recorded["values"])
     for a, b in zip(mine["values"], recorded["values"], strict=True):
         _close(a, b, "value")
+    if text.startswith(WRONG_IN_TORCH):
+        return
     for i, (a, b) in enumerate(zip(mine.get("grads", []), recorded.get("grads", []), strict=True)):
         _close(a, b, f"gradient {i}")
     if text not in KNOWN:

@@ -1,0 +1,62 @@
+"""`gradcli hessian EXPR`: the second derivatives of a scalar."""
+
+from __future__ import annotations
+
+import click
+
+from gradcli.commands import matrix, output
+from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
+from gradcli.commands.options import ExpressionCommand, Request, expression_options
+
+
+@click.command(
+    "hessian", cls=ExpressionCommand, epilog='Example: gradcli hessian "x[0]**2*x[1]" --x 2,3'
+)
+@expression_options
+@click.option(
+    "--vector",
+    "vectors",
+    metavar="VALUE",
+    multiple=True,
+    help="The Hessian times this vector, without the matrix; NAME=VALUE for several variables.",
+)
+@click.pass_context
+def command(ctx: click.Context, request: Request, vectors: tuple[str, ...]) -> None:
+    """Print the Hessian of EXPR, whose value is a scalar.
+
+    With several variables there is a line for each pair of them: `x.y.hessian` differentiates by x,
+    then by y.
+    """
+    from gradcli.calculus import matrices
+
+    evaluation = evaluate(ctx, request)
+    value = evaluation.tensor("Hessian")
+    if value.numel() != 1:
+        raise evaluation.refused(
+            RuntimeError("the Hessian is that of a scalar"),
+            f"the value has shape {tuple(value.shape)}: take its sum(), or see gradcli jacobian",
+        )
+    wanted = matrix.tracked(evaluation)
+    tensors = {n: t.detach() for n, t in evaluation.variables.items()}
+    precision = request.style.precision
+    if vectors:
+        given = matrix.vectors_of(vectors, tensors, wanted)
+        try:
+            products = matrices.hvp(request.program, tensors, given, request.loaded)
+        except ENGINE_ERRORS as error:
+            raise evaluation.refused(error) from error
+        made = {"hvp": {n: output.to_json(v, precision) for n, v in products.items()}}
+        matrix.write(request, [(f"{n}.hvp", v) for n, v in products.items()], made)
+        return
+    try:
+        found = matrices.hessian(request.program, tensors, wanted, request.loaded)
+    except ENGINE_ERRORS as error:
+        raise evaluation.refused(error) from error
+    blocks = {n: {m: output.to_json(b, precision) for m, b in r.items()} for n, r in found.items()}
+    results = [
+        (f"{n}.hessian" if len(found) == 1 else f"{n}.{m}.hessian", block)
+        for n, row in found.items()
+        for m, block in row.items()
+    ]
+    made = {"wrt": {n: row[n] for n, row in blocks.items()}, "blocks": blocks}
+    matrix.write(request, results, made)

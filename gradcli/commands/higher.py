@@ -1,0 +1,70 @@
+"""`gradcli grad --order N`: the gradient's gradient, and so on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gradcli.commands import output
+from gradcli.commands.backward import seed_of
+from gradcli.commands.errors import usage
+from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
+from gradcli.commands.options import Request
+
+
+def write_higher(
+    ctx: click.Context, request: Request, order: int, seed: str | None, show_value: bool, other: bool
+) -> None:
+    """Differentiate N times by each variable, and print the last gradients.
+
+    From the second time on the gradient is summed up first, so elementwise functions give their
+    elementwise derivatives. other: whether options of a single backward pass were given.
+    """
+    if other:
+        raise usage("--order goes with --seed and --value only", hint="leave out the other options")
+    evaluation = evaluate(ctx, request)
+    value = evaluation.tensor("gradient")
+    gradient = seed_of(evaluation, seed)
+    try:
+        found = {n: nth(value, t, order, gradient) for n, t in evaluation.leaves.items()}
+    except ENGINE_ERRORS as error:
+        raise evaluation.refused(error) from error
+    precision = request.style.precision
+    if request.style.form == "json":
+        grads = {}
+        for n, g in found.items():
+            entry = output.described(g, precision)
+            grads[n] = {"grad": entry.pop("value"), **entry}
+        output.write_json(
+            {
+                "expression": request.source,
+                **output.described(value, precision),
+                "seed": 1.0 if gradient is None else output.to_json(gradient, precision),
+                "order": order,
+                "grads": grads,
+            }
+        )
+        return
+    results: list[tuple[str | None, Any]] = [("value", value)] if show_value else []
+    output.write_results([*results, *((f"{n}.grad", g) for n, g in found.items())], request.style)
+
+
+def nth(value: Any, variable: Any, order: int, seed: Any = None) -> Any:
+    """The derivative of that order; zeros once nothing depends on the variable any more."""
+    from gradcli.engine.backward import grad
+    from gradcli.operators.table import resolve
+
+    ones, zeros = resolve("ones_like"), resolve("zeros_like")
+    for k in range(order):
+        if not value.requires_grad:
+            return zeros(variable.detach())
+        if k:
+            seed = ones(value.detach())
+        (found,) = grad(
+            value, [variable], seed, create_graph=k < order - 1, retain_graph=True, allow_unused=True
+        )
+        if found is None:
+            return zeros(variable.detach())
+        value = found
+    return value

@@ -1,0 +1,55 @@
+"""`gradcli jvp EXPR`: the derivative along a direction, by forward mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gradcli.commands import matrix, output
+from gradcli.commands.errors import usage
+from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
+from gradcli.commands.options import ExpressionCommand, Request, expression_options
+
+
+@click.command(
+    "jvp", cls=ExpressionCommand, epilog='Example: gradcli jvp "sin(x)" --x 0,1 --vector 1,0'
+)
+@expression_options
+@click.option(
+    "--vector",
+    "vectors",
+    metavar="VALUE",
+    multiple=True,
+    help="The direction: a value of the variable's shape, or ones; NAME=VALUE for several variables.",
+)
+@click.option("--value", "show_value", is_flag=True, help="Print the value too.")
+@click.pass_context
+def command(
+    ctx: click.Context, request: Request, vectors: tuple[str, ...], show_value: bool
+) -> None:
+    """Print the derivative of EXPR along a direction: its Jacobian times a vector.
+
+    A variable without a vector stays where it is.
+    """
+    from gradcli.calculus import matrices
+
+    evaluation = evaluate(ctx, request)
+    evaluation.tensor("derivative")
+    wanted = matrix.tracked(evaluation)
+    if not vectors:
+        raise usage("no direction", hint=f"add --vector VALUE, of the shape of {wanted[0]}")
+    tensors = {n: t.detach() for n, t in evaluation.variables.items()}
+    given = matrix.vectors_of(vectors, tensors, wanted)
+    try:
+        value, found = matrices.jvp(request.program, tensors, given, request.loaded)
+    except ENGINE_ERRORS as error:
+        raise evaluation.refused(error) from error
+    precision = request.style.precision
+    results: list[tuple[str, Any]] = [("value", value)] if show_value else []
+    made = {
+        "value": output.to_json(value, precision),
+        "jvp": output.to_json(found, precision),
+        "vector": {n: output.to_json(v, precision) for n, v in given.items()},
+    }
+    matrix.write(request, [*results, ("jvp", found)], made)

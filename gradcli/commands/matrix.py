@@ -1,0 +1,72 @@
+"""What `jacobian`, `hessian` and `jvp` share: the vectors to multiply with, and how results are written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from gradcli.commands import output
+from gradcli.commands.errors import usage
+from gradcli.commands.evaluation import Evaluation, read_value
+from gradcli.commands.options import Request
+
+
+def vectors_of(
+    texts: tuple[str, ...], tensors: dict[str, Any], wanted: list[str], *, option: str = "--vector"
+) -> dict[str, Any]:
+    """The vectors of --vector, by variable: a bare VALUE where there is one variable, else NAME=VALUE."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not equals or not name.isidentifier():
+            if len(wanted) != 1:
+                known = ", ".join(wanted)
+                raise usage(
+                    f"{option}: of which variable? (there are: {known})",
+                    hint=f"write {option} {wanted[0]}=VALUE, or choose one with --wrt",
+                )
+            name, value = wanted[0], text
+        if name not in wanted:
+            known = ", ".join(wanted)
+            raise usage(f"{option}: {name!r} is no variable (there are: {known})", kind="name")
+        if name in found:
+            raise usage(f"{option}: {name} has two vectors", hint="leave out one")
+        shape = tuple(tensors[name].shape)
+        if value.strip() == "ones":
+            from gradcli.operators.table import resolve
+
+            vector = resolve("ones_like")(tensors[name].detach())
+        else:
+            vector = read_value(value, option).to(tensors[name].dtype).detach()
+        if tuple(vector.shape) != shape:
+            raise usage(
+                f"{option}: {name} has shape {shape}, and its vector {tuple(vector.shape)}",
+                kind="shape",
+            )
+        found[name] = vector
+    return found
+
+
+def tracked(evaluation: Evaluation) -> list[str]:
+    """The names of the variables that require grad."""
+    found = [n for n, t in evaluation.variables.items() if t.requires_grad]
+    if not found:
+        raise usage(
+            "nothing to differentiate with respect to", hint="see --wrt and --no-grad", kind="usage"
+        )
+    return found
+
+
+def write(request: Request, results: list[tuple[str, Any]], made: dict[str, Any]) -> None:
+    """The results as text or plain lines, or as the object."""
+    if request.style.form == "json":
+        output.write_json({"expression": request.source, **made})
+    else:
+        output.write_results(results, request.style)
+
+
+def note(text: str) -> None:
+    """A remark, on standard error."""
+    click.echo(f"gradcli: note: {text}", err=True)

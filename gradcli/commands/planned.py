@@ -1,0 +1,138 @@
+"""Large arrays: the program planned (gradcli.plan) instead of run on the tape, where nothing needs the tape."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradcli.commands.evaluation import Evaluation, read_value, read_variables, run
+
+if TYPE_CHECKING:
+    from gradcli.commands.options import Request
+    from gradcli.commands.output import Style
+
+LARGE = 200_000  # elements of a variable from which on planning costs less than it saves
+
+plan_option = click.option(
+    "--plan/--no-plan",
+    "plan",
+    default=None,
+    help="Print the plan for large arrays; or do without one.",
+)
+
+
+class Planned:
+    """An evaluation, whether its gradients are there already, and its plan as text (None: no plan)."""
+
+    __slots__ = ("differentiated", "evaluation", "lines")
+
+    def __init__(
+        self, evaluation: Evaluation, differentiated: bool, lines: list[str] | None
+    ) -> None:
+        self.evaluation, self.differentiated, self.lines = evaluation, differentiated, lines
+
+
+def evaluate_planned(
+    ctx: click.Context,
+    request: Request,
+    *,
+    plan: bool | None,
+    gradients: bool = False,
+    seed: str | None = None,
+    tape: bool = False,
+) -> Planned:
+    """Evaluate, by a plan if the variables are large or `plan` asks for one.
+
+    gradients: differentiate as well, from this seed. tape: whether something needs the graph.
+    """
+    variables, integers = read_variables(ctx, request)
+    lines: list[str] | None = None
+    if plan or (plan is None and any(t.array.size >= LARGE for t in variables.values())):
+        from gradcli.plan import Untraceable
+
+        try:
+            if tape:
+                raise Untraceable("what is asked for needs the graph")
+            return _planned(request, variables, integers, gradients, seed)
+        except Untraceable as reason:
+            lines = [f"no plan: {reason}"]
+    return Planned(run(request, variables, integers), False, lines)
+
+
+def _planned(
+    request: Request,
+    variables: dict[str, Any],
+    integers: list[str],
+    gradients: bool,
+    seed: str | None,
+) -> Planned:
+    import gc
+
+    from gradcli import language
+    from gradcli.engine.tensor import Tensor, wrap
+    from gradcli.plan import Untraceable, record
+    from gradcli.plan.compiled import Plan
+
+    if not {"print", "display"}.isdisjoint(request.program.words):
+        raise Untraceable("the program prints")
+    if seed is not None and seed.strip() == "-":
+        raise Untraceable("the seed comes from standard input")
+    if request.loaded:
+        raise Untraceable("what --load brings may do anything")
+    # Integers are no variables of the recording: what indexes an array is known.
+    known = {n: t for n, t in variables.items() if t.array.dtype.kind not in "fc"}
+    arrays = {n: t.array for n, t in variables.items() if n not in known}
+    names: dict[str, Any] = {}
+
+    def function(**given: Any) -> Any:
+        result = language.run(request.program, {**request.loaded, **known, **given})
+        names.update(result.names)
+        if any(
+            isinstance(value, Tensor) and value.is_leaf and value.requires_grad
+            for name, value in result.names.items()
+            if name not in variables
+        ):
+            raise Untraceable("the program makes variables of its own")
+        return result.value
+
+    wrt = frozenset(n for n, t in variables.items() if t.requires_grad)
+    start = None if seed is None else lambda result: _seed(result, seed)
+    recording = record(
+        function, arrays, wrt=wrt, seed=start, backward=gradients, fixed=True
+    )
+    made = Plan(recording)
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        value, *grads = made.run(*arrays.values())
+    finally:
+        if collecting:
+            gc.enable()
+    for name, grad in zip(made.names, grads, strict=True):
+        variables[name]._grad = None if grad is None else wrap(grad)
+    result = wrap(value)
+    result.node = recording.result.node
+    evaluation = Evaluation(request, variables, result, dict(variables), integers)
+    # Without a graph, backward() has something to say about it.
+    done = gradients and result.node is not None
+    return Planned(evaluation, done, made.lines())
+
+
+def _seed(result: Any, text: str) -> Any:
+    import numpy as np
+
+    if text.strip() == "ones":
+        return np.broadcast_to(result.array.dtype.type(1), result.array.shape)
+    able = result.is_floating_point() or result.is_complex()
+    return read_value(text, "--seed", result.dtype if able else None).detach().array
+
+
+def write_plan(lines: list[str] | None, style: Style) -> None:
+    """The plan, before the results; in text only, so that --plain stays readable by machines."""
+    if lines and style.form == "text":
+        for line in lines:
+            click.echo(line)
+
+
+__all__ = ["Planned", "evaluate_planned", "plan_option", "write_plan"]

@@ -1,0 +1,132 @@
+"""`gradcli repl`: a session in which names and graphs stay alive between lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from gradcli.commands import COMMANDS, output
+from gradcli.commands.errors import as_report, to_text
+from gradcli.commands.options import FLOATS, Whole, read_text
+from gradcli.commands.output import Style
+from gradcli.commands.terminal import is_terminal
+from gradcli.language.errors import LanguageError
+from gradcli.version import __version__
+
+BANNER = f"gradcli {__version__} · help · help NAME · graph y · Ctrl-D leaves"
+
+
+class Console:
+    """What a session prints, draws and reads, as every command does it."""
+
+    def __init__(self, colour: str, interactive: bool) -> None:
+        self.colour, self.interactive = colour, interactive
+        self.style = Style.of("text", None, colour)
+
+    def write(self, text: str) -> None:
+        """A result, to standard output."""
+        output.write(text)
+
+    def note(self, text: str) -> None:
+        """What is no result: for people only."""
+        if self.interactive:
+            click.echo(text, file=sys.stderr)
+
+    def report(self, error: LanguageError) -> None:
+        """An error, to standard error, behind what was printed before it."""
+        sys.stdout.flush()
+        text = to_text(as_report(error), self.colour)
+        click.echo(text.replace("gradcli: ", "", 1), file=sys.stderr, color=True)
+
+    def explain(self, name: str) -> None:
+        """What `gradcli ops NAME` says."""
+        from gradcli.commands.ops import show
+
+        show(name, self.style)
+
+    def draw(self, graph: Any, options: Mapping[str, Any]) -> None:
+        """A graph, as `gradcli graph` draws it."""
+        output.write_drawing(graph.tree(**options), self.style)
+
+    def read_file(self, path: str) -> str:
+        """A file's text."""
+        return read_text(path)
+
+    def write_file(self, path: str, text: str) -> None:
+        """Write a file whole or not at all."""
+        output.write_file(path, text)
+
+
+@click.command(
+    "repl",
+    short_help=COMMANDS["repl"],
+    epilog="\b\nExamples: gradcli repl --dtype float32\n"
+    "          printf 'x = ones(2, requires_grad=True)\\nsum(x*x)\\n' | gradcli repl",
+)
+@click.option(
+    "--dtype",
+    metavar="DTYPE",
+    type=click.Choice(FLOATS),
+    default="float64",
+    envvar="GRADCLI_DTYPE",
+    show_default=True,
+    show_envvar=True,
+    help="Default dtype: float16, float32 or float64.",
+)
+@click.option("--manual-seed", metavar="N", type=int, help="Seed of randn, rand and their like.")
+@click.option(
+    "--max-steps", metavar="N", type=Whole(1), help="Stop an input after N loop turns and calls."
+)
+@click.option(
+    "--load",
+    metavar="FILE.py",
+    multiple=True,
+    help="Run a Python file of yours and make its names available.",
+)
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Colour: on a terminal (auto), always or never.",
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    dtype: str,
+    manual_seed: int | None,
+    max_steps: int | None,
+    load: tuple[str, ...],
+    color: str,
+) -> None:
+    """Start a session: what you type is run, and names and graphs stay.
+
+    A value is shown as a notebook shows it. `help` lists what else there is. In a pipe there are no
+    prompts; the exit code is 1 or 2 if a line was refused.
+    """
+    from gradcli.commands.evaluation import prepare
+    from gradcli.repl import editor
+    from gradcli.repl.session import Leave, Session
+
+    prepare(ctx, dtype, manual_seed)
+    loaded: dict[str, Any] = {}
+    if load:
+        from gradcli.commands.load import load_files
+
+        loaded = load_files(ctx, load)
+    stdin = sys.stdin if sys.stdin is not None else open(os.devnull)  # noqa: SIM115
+    interactive = is_terminal(stdin) and is_terminal(sys.stdout)
+    session = Session(Console(color, interactive), loaded, max_steps=max_steps)
+    try:
+        if interactive:
+            click.echo(BANNER)
+            editor.read_terminal(session, lambda: session.machine.names)
+        else:
+            editor.read_pipe(session, stdin)
+    except Leave:
+        pass
+    if not interactive and session.failed is not None:
+        ctx.exit(2 if session.failed.usage else 1)

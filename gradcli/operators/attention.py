@@ -1,0 +1,264 @@
+"""Multi-head attention, and what else `torch.nn.functional` composes in Python."""
+
+from __future__ import annotations
+
+import warnings
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import random
+from gradcli.engine.tensor import wrap
+from gradcli.operators.dropout import dropped
+from gradcli.operators.losses import cross_entropy
+from gradcli.operators.nn import linear, scaled_dot_product_attention
+from gradcli.operators.padding import pad
+from gradcli.operators.products import baddbmm, bmm
+from gradcli.operators.table import Array, function, resolve
+
+
+# -- projections ----------------------------------------------------------------------------------
+def _parts(x: Any, w: Any, b: Any, count: int, size: int) -> Any:
+    """Several projections of one input by one product."""
+    out = linear(x, w, b).unflatten(-1, (count, size)).unsqueeze(0)
+    return out.transpose(0, -2).squeeze(-2).contiguous()
+
+
+def _packed(q: Any, k: Any, v: Any, w: Any, b: Any) -> tuple[Any, Any, Any]:
+    size = q.shape[-1]
+    if k is v and q is k:
+        out = _parts(q, w, b, 3, size)
+        return out[0], out[1], out[2]
+    if k is v:
+        w_q, w_kv = w.split([size, 2 * size])
+        b_q, b_kv = (None, None) if b is None else b.split([size, 2 * size])
+        first = linear(q, w_q, b_q)
+        out = _parts(k, w_kv, b_kv, 2, size)
+        return first, out[0], out[1]
+    return _separate(q, k, v, w.chunk(3), b)
+
+
+def _separate(q: Any, k: Any, v: Any, weights: Any, b: Any) -> tuple[Any, Any, Any]:
+    biases = (None, None, None) if b is None else b.chunk(3)
+    first, second, third = (
+        linear(x, w, c) for x, w, c in zip((q, k, v), weights, biases, strict=True)
+    )
+    return first, second, third
+
+
+def _as_numbers(mask: Any, kind: Any) -> Any:
+    """A mask of what to leave out as zeros and minus infinities."""
+    if mask is None or mask.array.dtype.kind == "f":
+        return mask
+    if mask.array.dtype.kind != "b":
+        raise AssertionError("only bool and floating types of attn_mask are supported")
+    return wrap(np.where(mask.array, -np.inf, 0).astype(kind))
+
+
+def _three_dimensional(mask: Any, heads: int, rows: int, columns: int) -> Any:
+    if mask.ndim == 2:
+        if tuple(mask.shape) != (rows, columns):
+            raise RuntimeError(
+                f"The shape of the 2D attn_mask is {mask.shape}, but should be {(rows, columns)}."
+            )
+        return mask.unsqueeze(0)
+    if mask.ndim == 3:
+        if tuple(mask.shape) != (heads, rows, columns):
+            raise RuntimeError(
+                f"The shape of the 3D attn_mask is {mask.shape}, but should be "
+                f"{(heads, rows, columns)}."
+            )
+        return mask
+    raise RuntimeError(f"attn_mask's dimension {mask.ndim} is not supported")
+
+
+def _weighted(q: Any, k: Any, v: Any, mask: Any, dropout_p: float) -> tuple[Any, Any]:
+    """(values, weights) of attention by explicit products of batches."""
+    scaled = q * sqrt(1.0 / float(q.shape[-1]))
+    keys = k.transpose(-2, -1)
+    scores = bmm(scaled, keys) if mask is None else baddbmm(mask, scaled, keys)
+    weights = dropped(resolve("softmax")(scores, -1), dropout_p, True)
+    return bmm(weights, v), weights
+
+
+@function(
+    name="nn.functional.multi_head_attention_forward",
+    method=False,
+    samples=[
+        "nn.functional.multi_head_attention_forward(randn(3,2,4), randn(3,2,4), randn(3,2,4), 4, 2, "
+        "randn(12,4), randn(12), None, None, False, 0.0, randn(4,4), randn(4))"
+    ],
+)
+def multi_head_attention_forward(
+    query: Array,
+    key: Array,
+    value: Array,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Array | None,
+    in_proj_bias: Array | None,
+    bias_k: Array | None,
+    bias_v: Array | None,
+    add_zero_attn: bool,
+    dropout_p: float,
+    out_proj_weight: Array,
+    out_proj_bias: Array | None,
+    training: bool = True,
+    key_padding_mask: Array | None = None,
+    need_weights: bool = True,
+    attn_mask: Array | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Array | None = None,
+    k_proj_weight: Array | None = None,
+    v_proj_weight: Array | None = None,
+    static_k: Array | None = None,
+    static_v: Array | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
+) -> Any:
+    """(output, weights) of attention with several heads, projections included."""
+    batched = query.ndim == 3
+    if not batched:
+        same = (key is query, value is key)
+        query = query.unsqueeze(1)
+        key = query if same[0] else key.unsqueeze(1)
+        value = key if same[1] else value.unsqueeze(1)
+        if key_padding_mask is not None:
+            key_padding_mask = key_padding_mask.unsqueeze(0)
+    rows, batch, size = query.shape
+    columns = key.shape[0]
+    kind = query.array.dtype
+    if is_causal and attn_mask is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module "
+            "method `generate_square_subsequent_mask` to create this mask."
+        )
+    padding = _as_numbers(key_padding_mask, kind)
+    if is_causal and padding is None and not need_weights:
+        mask = None
+    else:
+        mask = _as_numbers(attn_mask, kind)
+        is_causal = is_causal and padding is None
+    if size != embed_dim_to_check:
+        raise AssertionError(
+            f"was expecting embedding dimension of {embed_dim_to_check}, but got {size}"
+        )
+    width = size // num_heads
+    if width * num_heads != size:
+        raise AssertionError(f"embed_dim {size} not divisible by num_heads {num_heads}")
+    if use_separate_proj_weight:
+        weights = (q_proj_weight, k_proj_weight, v_proj_weight)
+        q, k, v = _separate(query, key, value, weights, in_proj_bias)
+    else:
+        q, k, v = _packed(query, key, value, in_proj_weight, in_proj_bias)
+    heads = batch * num_heads
+    if mask is not None:
+        mask = _three_dimensional(mask, heads, rows, columns)
+    cat = resolve("cat")
+    if bias_k is not None and bias_v is not None:
+        k = cat([k, bias_k.repeat(1, batch, 1)])
+        v = cat([v, bias_v.repeat(1, batch, 1)])
+        mask, padding = (m if m is None else pad(m, (0, 1)) for m in (mask, padding))
+    q = q.view(rows, heads, width).transpose(0, 1)
+    k = k.view(k.shape[0], heads, width).transpose(0, 1) if static_k is None else static_k
+    v = v.view(v.shape[0], heads, width).transpose(0, 1) if static_v is None else static_v
+    if add_zero_attn:
+        zeros = wrap(np.zeros((heads, 1, width), kind))
+        k, v = cat([k, zeros], dim=1), cat([v, zeros], dim=1)
+        mask, padding = (m if m is None else pad(m, (0, 1)) for m in (mask, padding))
+    columns = k.shape[1]
+    if padding is not None:
+        padding = padding.view(batch, 1, 1, columns).expand(-1, num_heads, -1, -1)
+        padding = padding.reshape(heads, 1, columns)
+        mask = padding if mask is None else mask + padding
+    dropout_p = dropout_p if training else 0.0
+    if need_weights:
+        out, scores = _weighted(q, k, v, mask, dropout_p)
+        out = out.transpose(0, 1).reshape(rows * batch, size)
+        out = linear(out, out_proj_weight, out_proj_bias)
+        out = out.view(rows, batch, out.shape[1])
+        scores = scores.view(batch, num_heads, rows, columns)
+        scores = scores.mean(1) if average_attn_weights else scores
+        return (out, scores) if batched else (out.squeeze(1), scores.squeeze(0))
+    if mask is not None:
+        if mask.shape[0] == 1 and mask.ndim == 3:
+            mask = mask.unsqueeze(0)
+        else:
+            mask = mask.view(batch, num_heads, -1, columns)
+    q = q.view(batch, num_heads, rows, width)
+    k, v = (x.view(batch, num_heads, columns, width) for x in (k, v))
+    out = scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal)
+    out = out.permute(2, 0, 1, 3).reshape(batch * rows, size)
+    out = linear(out, out_proj_weight, out_proj_bias)
+    out = out.view(rows, batch, out.shape[1])
+    return (out if batched else out.squeeze(1)), None
+
+
+# -- samples and classes --------------------------------------------------------------------------
+@function(
+    name="nn.functional.gumbel_softmax",
+    method=False,
+    samples=["nn.functional.gumbel_softmax(randn(2,3))"],
+)
+def gumbel_softmax(
+    logits: Array, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Any:
+    """A random, differentiable choice of a class."""
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)
+    array = logits.array
+    noise = wrap(-np.log(random.exponential(array.shape, array.dtype)))
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    index = np.asarray(soft.array).argmax(dim)
+    chosen = np.zeros_like(np.asarray(array))
+    np.put_along_axis(chosen, np.expand_dims(index, dim), 1, dim)
+    return wrap(chosen) - soft.detach() + soft
+
+
+@function(
+    name="nn.functional.linear_cross_entropy",
+    method=False,
+    samples=["nn.functional.linear_cross_entropy(randn(3,4), randn(5,4), tensor([0,2,4]))"],
+)
+def linear_cross_entropy(
+    input: Array,
+    linear_weight: Array,
+    target: Array,
+    *,
+    linear_bias: Array | None = None,
+    weight: Array | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+) -> Any:
+    """cross_entropy of linear(input, linear_weight, linear_bias)."""
+    if not 1 <= input.ndim <= 2:
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
+    if linear_weight.ndim < 2:
+        raise RuntimeError(
+            f"expected linear_weight with dimensionality at least 2, got {linear_weight.ndim}"
+        )
+    if input.shape[-1] != linear_weight.shape[-1]:
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), got "
+            f"{input.shape[-1]} and {linear_weight.shape[-1]}, respectively"
+        )
+    shape = (*input.shape[:-1], *linear_weight.shape[:-1])
+    if linear_weight.ndim > 2:
+        linear_weight = linear_weight.reshape(-1, linear_weight.shape[-1])
+        linear_bias = None if linear_bias is None else linear_bias.reshape(-1)
+    logits = linear(input, linear_weight, linear_bias).reshape(*shape)
+    return cross_entropy(
+        logits,
+        target,
+        weight,
+        ignore_index=-100 if ignore_index is None else ignore_index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )
+
+
+__all__ = ["multi_head_attention_forward"]

@@ -1,0 +1,292 @@
+"""Images read at other places: `grid_sample`, and the grids of affine maps."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.tensor import wrap
+from gradcli.operators.products import bmm
+from gradcli.operators.resampling import cubic_weights
+from gradcli.operators.table import Array, Row, function, operator
+
+_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+_PADDING = {"zeros": 0, "border": 1, "reflection": 2}
+
+
+# -- coordinates ----------------------------------------------------------------------------------
+def _unnormalized(x: Any, size: int, align: bool) -> tuple[Any, float]:
+    """Coordinates from [-1, 1] to pixels, and the slope of that."""
+    if align:
+        return (x + 1) / 2 * (size - 1), (size - 1) / 2
+    return ((x + 1) * size - 1) / 2, size / 2
+
+
+def _reflected(x: Any, size: int, align: bool) -> tuple[Any, Any]:
+    """Coordinates reflected into the image, and the sign of their slope."""
+    low, high = (0, 2 * (size - 1)) if align else (-1, 2 * size - 1)
+    if low == high:
+        return np.zeros_like(x), np.zeros_like(x)
+    start, span = low / 2, (high - low) / 2
+    offset = x - start
+    sign = np.where(offset < 0, -1.0, 1.0)
+    offset = np.abs(offset)
+    extra = np.fmod(offset, span)
+    even = np.floor(offset / span) % 2 == 0
+    place = np.where(even, extra + start, span - extra + start)
+    return place, np.where(even, sign, -sign)
+
+
+def _clipped(x: Any, size: int) -> tuple[Any, Any]:
+    inside = (x > 0) & (x < size - 1)
+    return np.clip(x, 0, size - 1), inside.astype(x.dtype)
+
+
+def _placed(x: Any, size: int, padding: int, align: bool) -> tuple[Any, Any]:
+    """Pixel coordinates after padding, and their slope by the coordinates before."""
+    if padding == 0:
+        return x, np.ones_like(x)
+    slope: Any = 1.0
+    if padding == 2:
+        x, slope = _reflected(x, size, align)
+    x, inside = _clipped(x, size)
+    return x, slope * inside
+
+
+Taps = list[tuple[Any, Any, Any]]
+
+
+def _cubic_slopes(t: Any, a: float = -0.75) -> list[Any]:
+    """The derivatives of the four weights of `cubic_weights` by t."""
+
+    def near(x: Any) -> Any:
+        return (3 * (a + 2) * x - 2 * (a + 3)) * x
+
+    def far(x: Any) -> Any:
+        return (3 * a * x - 10 * a) * x + 8 * a
+
+    return [far(t + 1), near(t), -near(1 - t), -far(2 - t)]
+
+
+def _taps(x: Any, size: int, mode: int, padding: int, align: bool) -> Taps:
+    """(index, weight, slope of the weight by the grid) of the pixels of one dimension."""
+    x, scale = _unnormalized(x, size, align)
+    if mode == 2:
+        first = np.floor(x)
+        taps: Taps = []
+        t = x - first
+        for k, (weight, slope) in enumerate(zip(cubic_weights(t), _cubic_slopes(t), strict=True)):
+            place, _ = _placed(first + k - 1, size, padding, align)
+            taps.append((np.rint(place).astype(np.int64), weight, slope * scale))
+        return taps
+    x, slope = _placed(x, size, padding, align)
+    if mode == 1:
+        return [(np.rint(x).astype(np.int64), np.ones_like(x), np.zeros_like(x))]
+    first = np.floor(x)
+    t, slope = x - first, slope * scale
+    low = first.astype(np.int64)
+    return [(low, 1 - t, -slope), (low + 1, t, slope)]
+
+
+def _all_taps(input: Any, grid: Any, mode: int, padding: int, align: bool) -> list[Taps]:
+    sizes = input.shape[2:]
+    return [
+        _taps(grid[..., grid.shape[-1] - 1 - d].reshape(grid.shape[0], -1), n, mode, padding, align)
+        for d, n in enumerate(sizes)
+    ]
+
+
+def _corner(taps: list[Taps], choice: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[Any, Any]:
+    """(flat index, where it lies in the image) of one pixel of every place."""
+    index: Any = 0
+    inside: Any = True
+    for d, (k, n) in enumerate(zip(choice, sizes, strict=True)):
+        place = taps[d][k][0]
+        inside = inside & (place >= 0) & (place < n)
+        index = index * n + np.clip(place, 0, n - 1)
+    return index, inside
+
+
+# -- rows -----------------------------------------------------------------------------------------
+def _grid_sampler(
+    input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Array:
+    taps = _all_taps(input, grid, interpolation_mode, padding_mode, align_corners)
+    sizes = input.shape[2:]
+    flat = input.reshape(*input.shape[:2], prod(sizes))
+    out = np.zeros((*input.shape[:2], taps[0][0][0].shape[1]), input.dtype)
+    for choice in product(*(range(len(t)) for t in taps)):
+        index, inside = _corner(taps, choice, sizes)
+        weight = np.where(inside, prod(taps[d][k][1] for d, k in enumerate(choice)), 0)
+        out += weight[:, None] * np.take_along_axis(flat, index[:, None], 2)
+    return out.reshape(*input.shape[:2], *grid.shape[1:-1])
+
+
+def _grid_sampler_backward(
+    grad_output: Array,
+    input: Array,
+    grid: Array,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
+) -> tuple[Array, Array]:
+    taps = _all_taps(input, grid, interpolation_mode, padding_mode, align_corners)
+    sizes, dims = input.shape[2:], len(taps)
+    flat = input.reshape(*input.shape[:2], prod(sizes))
+    g = grad_output.reshape(*input.shape[:2], -1)
+    g_input = np.zeros_like(flat)
+    g_grid = np.zeros((grid.shape[0], g.shape[2], dims), grid.dtype)
+    rows = np.arange(flat.shape[0])[:, None, None]
+    channels = np.arange(flat.shape[1])[:, None]
+    for choice in product(*(range(len(t)) for t in taps)):
+        index, inside = _corner(taps, choice, sizes)
+        weight = np.where(inside, prod(taps[d][k][1] for d, k in enumerate(choice)), 0)
+        np.add.at(g_input, (rows, channels, index[:, None]), weight[:, None] * g)
+        pixel = (g * np.take_along_axis(flat, index[:, None], 2)).sum(1)
+        for d in range(dims):
+            slope = prod(taps[e][k][2 if e == d else 1] for e, k in enumerate(choice))
+            g_grid[..., dims - 1 - d] += np.where(inside, slope, 0) * pixel
+    return g_input.reshape(input.shape), g_grid.reshape(grid.shape)
+
+
+def _sampler_rows(n: int) -> Row:
+    class backward:
+        grad_output = lambda g: g
+        input = lambda g: g
+        grid = lambda g: g
+
+    class forward:
+        input__grid = lambda g, input, grid, interpolation_mode, padding_mode, align_corners, mask: (
+            backward_row(g, input, grid, interpolation_mode, padding_mode, align_corners)
+        )
+
+    forward.__name__ = f"grid_sampler_{n}d"
+    backward.__name__ = f"{forward.__name__}_backward"
+    backward_row: Row = operator(
+        _grid_sampler_backward, "NotImplemented", outputs="g_input g_grid", public=False
+    )(backward)
+    row: Row = operator(
+        _grid_sampler,
+        f"GridSampler{n}DBackward0",
+        method=False,
+        types="own",
+        samples=(
+            f"grid_sampler_{n}d(randn(1,2,{','.join(['4'] * n)}), "
+            f"rand(1,{','.join(['3'] * n)},{n}) - 0.5, 0, 0, False)",
+        ),
+    )(forward)
+    return row
+
+
+_SAMPLERS = {n: _sampler_rows(n) for n in (2, 3)}
+
+
+@function(
+    name="nn.functional.grid_sample",
+    method=False,
+    rows=list(_SAMPLERS.values()),
+    samples=[
+        "nn.functional.grid_sample(randn(1,2,4,4), rand(1,3,3,2) - 0.5, align_corners=False)",
+        "nn.functional.grid_sample(randn(1,2,4,4), rand(1,3,3,2), 'bicubic', 'border', True)",
+    ],
+)
+def grid_sample(
+    input: Array,
+    grid: Array,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Any:
+    """The image at the places that a grid names, from -1 to 1 in each dimension."""
+    if mode not in _MODES:
+        raise ValueError(
+            "nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but "
+            f"got: '{mode}'"
+        )
+    if padding_mode not in _PADDING:
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
+            f"'reflection', but got: '{padding_mode}'"
+        )
+    n = input.ndim - 2
+    if n not in (2, 3) or grid.ndim != input.ndim:
+        raise RuntimeError(
+            "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got "
+            f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+        )
+    if input.shape[0] != grid.shape[0]:
+        raise RuntimeError(
+            "grid_sampler(): expected grid and input to have same batch size, but got input with "
+            f"sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+        )
+    if grid.shape[-1] != n:
+        raise RuntimeError(
+            f"grid_sampler(): expected grid to have size {n} in last dimension, but got grid with "
+            f"sizes {list(grid.shape)}"
+        )
+    if mode == "bicubic" and n != 2:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
+    return _SAMPLERS[n](input, grid, _MODES[mode], _PADDING[padding_mode], bool(align_corners))
+
+
+# -- affine grids ---------------------------------------------------------------------------------
+def _base_grid(size: Any, align: bool, kind: Any) -> Any:
+    """Homogeneous coordinates of all places, x first."""
+    axes = []
+    for n in size[2:]:
+        steps = np.linspace(-1, 1, n) if n > 1 else np.zeros(1)
+        axes.append(steps if align else steps * (n - 1) / n)
+    mesh = np.meshgrid(*axes, indexing="ij")
+    places = [m.reshape(-1) for m in reversed(mesh)]
+    return np.stack([*places, np.ones(prod(size[2:]))], -1).astype(kind)
+
+
+def _affine_grid(theta: Array, size: Any, align_corners: bool) -> Array:
+    base = _base_grid(size, align_corners, theta.dtype)
+    out = base @ theta.swapaxes(1, 2)
+    return out.reshape(size[0], *size[2:], len(size) - 2)
+
+
+def _affine_backward(g: Any, size: Any, align_corners: bool) -> Any:
+    kind = g.dtype if isinstance(g, np.ndarray) else g.array.dtype
+    base = _base_grid(size, align_corners, kind)
+    n = len(size) - 2
+    rows = g.reshape(size[0], base.shape[0], n)
+    whole = np.broadcast_to(base.T, (size[0], *base.T.shape))
+    if isinstance(g, np.ndarray):
+        return (whole @ rows).swapaxes(1, 2)
+    return bmm(wrap(whole), rows).transpose(1, 2)
+
+
+@operator(_affine_grid, "AffineGridGeneratorBackward0", kind="linear", public=False)
+class affine_grid_generator:
+    theta = lambda g, size, align_corners: _affine_backward(g, size, align_corners)
+
+
+@function(
+    name="nn.functional.affine_grid",
+    method=False,
+    rows=[affine_grid_generator],
+    samples=["nn.functional.affine_grid(randn(1,2,3), (1,1,3,4))"],
+)
+def affine_grid(theta: Array, size: Any, align_corners: bool | None = None) -> Any:
+    """The grid that an affine map makes of the places of an image of a size."""
+    sizes = tuple(int(n) for n in size)
+    n = len(sizes) - 2
+    if n not in (2, 3):
+        raise NotImplementedError(
+            "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, "
+            f"respectively. Got size {sizes}."
+        )
+    if tuple(theta.shape[-2:]) != (n, n + 1) or theta.ndim != 3:
+        raise ValueError(
+            f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {sizes}. Got "
+            f"{tuple(theta.shape)}."
+        )
+    return affine_grid_generator(theta, sizes, bool(align_corners))
+
+
+__all__ = ["affine_grid", "grid_sample"]

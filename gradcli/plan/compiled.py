@@ -1,0 +1,289 @@
+"""`gradcli.compile`: a program as a function of arrays, recorded once for each set of shapes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes
+from gradcli.engine.tensor import Tensor, wrap
+from gradcli.plan import executor, text
+from gradcli.plan.graph import Operation, live
+from gradcli.plan.record import Recording, Untraceable, record
+from gradcli.plan.straight import program
+
+_SPOKEN = frozenset(["print", "display"])
+
+
+class Plan:
+    """How to compute a value, and its gradients, for inputs of certain shapes.
+
+    `run` takes the inputs' arrays and gives (value, *gradients of `names`), None where the value does
+    not depend on an input.
+    """
+
+    __slots__ = ("executor", "names", "recording", "run")
+
+    def __init__(
+        self,
+        recording: Recording,
+        *,
+        threads: int | None = None,
+        smallest: int = executor.SMALLEST,
+    ) -> None:
+        self.recording = recording
+        self.names = list(recording.gradients)
+        outputs = recording.outputs
+        inputs = list(recording.inputs.values())
+        self.executor: executor.Executor | None = None
+        if any(o.size >= smallest for o in live(outputs)):
+            self.executor = executor.Executor(outputs, inputs, threads=threads, smallest=smallest)
+            run: Callable[..., Any] = self.executor
+        else:
+            run = _owned(program(outputs, inputs), outputs)
+        missing = [g is None for g in recording.gradients.values()]
+        self.run = _with_gaps(run, missing) if any(missing) else run
+
+    def lines(self) -> list[str]:
+        """The plan as text."""
+        found = self.recording
+        if self.executor is None:
+            return text.straight_text(found.outputs)
+        roles = {found.value.index: "value"}
+        for name, g in found.gradients.items():
+            if g is not None and g.function is not None:
+                roles[g.index] = f"{name}.grad"
+        return text.executor_text(self.executor, roles)
+
+
+def _owned(run: Callable[..., Any], outputs: Sequence[Operation]) -> Callable[..., Any]:
+    """Copies of outputs that would be inputs, constants or views of them."""
+    shared = [
+        k
+        for k, o in enumerate(outputs)
+        if o.shape
+        and (
+            o.function is None
+            or o.kind == "view"
+            or any(o is other for other in outputs[:k])
+            or o.function is np.broadcast_to
+        )
+    ]
+    if not shared:
+        return run
+
+    def copied(*arrays: Any) -> tuple[Any, ...]:
+        values = list(run(*arrays))
+        for k in shared:
+            values[k] = np.array(values[k])
+        return tuple(values)
+
+    return copied
+
+
+def _with_gaps(run: Callable[..., Any], missing: list[bool]) -> Callable[..., Any]:
+    def padded(*arrays: Any) -> tuple[Any, ...]:
+        values = iter(run(*arrays))
+        return (next(values), *[None if gap else next(values) for gap in missing])
+
+    return padded
+
+
+class Compiled:
+    """A function of arrays: `f(x=...)` is the value, `f.value_and_grad(x=...)` the gradients too.
+
+    Shapes and dtypes that come again find their plan. A program that cannot be recorded (its path
+    depends on the numbers, it draws random numbers) runs on the tape every time; `print(f)` says so.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        names: Sequence[str],
+        title: str,
+        *,
+        wrt: Iterable[str] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.function, self.names, self.title = function, tuple(names), title
+        self.wrt = frozenset(self.names if wrt is None else wrt)
+        unknown = self.wrt - set(self.names)
+        if unknown:
+            raise ValueError(f"wrt: {title} has no variable {min(unknown)!r}")
+        self.threads = threads
+        self.plans: dict[Any, Plan | Untraceable] = {}
+        self.__name__ = title
+
+    def __call__(self, *args: Any, **arrays: Any) -> Any:
+        """The value."""
+        given, tensors = self._arrays(args, arrays)
+        value = self._run(given, False)[0]
+        return _result(value, tensors)
+
+    def value_and_grad(self, *args: Any, **arrays: Any) -> tuple[Any, dict[str, Any]]:
+        """(the value, the gradients by name); the value must have one element.
+
+        Gradients are of the variables in `wrt` that are floating or complex, as arrays (tensors, if
+        any argument is one); None where the value does not depend on the variable.
+        """
+        given, tensors = self._arrays(args, arrays)
+        plan = self._plan(given, True)
+        if type(plan) is not Plan:
+            value, *grads = self._tape(given, True)
+            names: Sequence[str] = self._differentiated(given)
+        else:
+            value, *grads = plan.run(*given)
+            names = plan.names
+        if not tensors:
+            return value, dict(zip(names, grads, strict=True))
+        return wrap(value), {
+            n: None if g is None else wrap(g) for n, g in zip(names, grads, strict=True)
+        }
+
+    def plan(self, *args: Any, gradients: bool = True, **arrays: Any) -> str:
+        """The plan for arrays of these shapes, as text."""
+        given, _ = self._arrays(args, arrays)
+        self._plan(given, gradients)
+        return self._text(self._signature(given, gradients))
+
+    def __repr__(self) -> str:
+        return "\n".join(map(self._text, self.plans)) or f"{self.title}  (no plan before a call)"
+
+    def _text(self, key: Any) -> str:
+        plan = self.plans[key]
+        if isinstance(plan, Untraceable):
+            return text.described({}, text.reason_text(plan), self.title)
+        title = f"{self.title}{' and gradients' if key[0] else ''}"
+        return text.described(plan.recording.inputs, plan.lines(), title)
+
+    # -- the way to a plan -------------------------------------------------------------------------
+    def _arrays(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], bool]:
+        names = self.names
+        if args:
+            if len(args) > len(names):
+                raise TypeError(f"{self.title} takes {len(names)} arrays but {len(args)} were given")
+            for name, value in zip(names, args, strict=False):
+                if name in named:
+                    raise TypeError(f"{self.title} got two values for {name!r}")
+                named[name] = value
+        if len(named) != len(names) or any(n not in named for n in names):
+            missing = [n for n in names if n not in named]
+            if missing:
+                raise TypeError(f"{self.title} needs a value for {', '.join(missing)}")
+            extra = next(n for n in named if n not in names)
+            raise TypeError(f"{self.title} has no variable {extra!r}")
+        given: list[Any] = []
+        tensors = False
+        for name in names:
+            value = named[name]
+            if value.__class__ is Tensor:
+                tensors = True
+                value = value.array
+            elif not isinstance(value, (np.ndarray, np.generic)):
+                value = _array(value)
+            given.append(value if value.shape else value[()])
+        return given, tensors
+
+    def _signature(self, given: list[Any], gradients: bool) -> Any:
+        return (
+            gradients,
+            dtypes.default.real,
+            *[
+                (a.shape, a.dtype.char, not a.shape or a.flags.c_contiguous or a.strides)
+                for a in given
+            ],
+        )
+
+    def _plan(self, given: list[Any], gradients: bool) -> Plan | Untraceable:
+        key = self._signature(given, gradients)
+        found = self.plans.get(key)
+        if found is None:
+            found = self.plans[key] = self._made(given, gradients)
+        return found
+
+    def _made(self, given: list[Any], gradients: bool) -> Plan | Untraceable:
+        variables = dict(zip(self.names, given, strict=True))
+        wrt = frozenset(self._differentiated(given)) if gradients else frozenset()
+        try:
+            found = record(self.function, variables, wrt=wrt, backward=gradients)
+        except Untraceable as reason:
+            return reason
+        return Plan(found, threads=self.threads)
+
+    def _differentiated(self, given: list[Any]) -> list[str]:
+        return [
+            n
+            for n, a in zip(self.names, given, strict=True)
+            if n in self.wrt and a.dtype.kind in "fc"
+        ]
+
+    def _run(self, given: list[Any], gradients: bool) -> tuple[Any, ...]:
+        plan = self._plan(given, gradients)
+        if type(plan) is Plan:
+            return plan.run(*given)  # type: ignore[no-any-return]
+        return self._tape(given, gradients)
+
+    def _tape(self, given: list[Any], gradients: bool) -> tuple[Any, ...]:
+        names = self._differentiated(given) if gradients else []
+        tensors = {n: wrap(a, n in names) for n, a in zip(self.names, given, strict=True)}
+        result = self.function(**tensors)
+        if not gradients:
+            return (result.array if isinstance(result, Tensor) else result,)
+        if not isinstance(result, Tensor):
+            raise TypeError(f"{self.title} gives {type(result).__name__}, not a tensor")
+        result.backward()
+        grads = [tensors[n]._grad for n in names]
+        return (result.array, *[None if g is None else g.array for g in grads])
+
+
+def _array(value: Any) -> Any:
+    made = np.asarray(value)
+    if made.dtype.kind in "fc":  # Python numbers take the default dtype, as in `tensor(...)`
+        default = dtypes.default
+        made = made.astype(default.complex if made.dtype.kind == "c" else default.real)
+    return made
+
+
+def _result(value: Any, tensors: bool) -> Any:
+    if tensors and isinstance(value, (np.ndarray, np.generic)):
+        return wrap(value)
+    return value
+
+
+def compile(
+    program: str | Callable[..., Any],
+    *,
+    wrt: Iterable[str] | None = None,
+    threads: int | None = None,
+) -> Compiled:
+    """A program, or a Python function of tensors, as a function that is planned once and run often.
+
+    `f(x=..., w=...)` gives the value, `f.value_and_grad(...)` (value, gradients by name), and `print(f)`
+    shows the plans made so far. Small arrays run as straight-line NumPy; large ones block by block,
+    forward and backward in one sweep, on up to `threads` threads (default: the cores), with the same
+    bits as the tape. A Python function must compute only with its arguments: whatever else it does
+    happens once. wrt: the variables to differentiate by (default: all).
+    """
+    if callable(program):
+        names = list(inspect.signature(program).parameters)
+        title = getattr(program, "__name__", "function")
+        return Compiled(program, names, title, wrt=wrt, threads=threads)
+    from gradcli import language
+
+    parsed = language.parse(program)
+
+    def function(**variables: Any) -> Any:
+        if not _SPOKEN.isdisjoint(parsed.words) and any(
+            type(v.array) not in (np.ndarray,) and not isinstance(v.array, np.generic)
+            for v in variables.values()
+        ):
+            raise Untraceable("the program prints")
+        return language.run(parsed, variables).value
+
+    return Compiled(function, parsed.free_variables(), program, wrt=wrt, threads=threads)
+
+
+__all__ = ["Compiled", "Plan", "compile"]

@@ -1,0 +1,237 @@
+"""A session: what runs when, what stays, and where its errors and graphs point."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gradcli.language.errors import LanguageError
+from gradcli.repl.session import Leave, Session
+
+
+class Recorder:
+    """A front end that writes everything down."""
+
+    def __init__(self):
+        self.lines, self.errors, self.graphs, self.files = [], [], [], {}
+
+    def write(self, text):
+        self.lines.append(re.sub("0x[0-9a-f]+", "0x…", text))
+
+    def note(self, text):
+        self.lines.append(f"({text})")
+
+    def report(self, error):
+        self.errors.append(error)
+
+    def explain(self, name):
+        if name == "nothing":
+            raise LanguageError("no function is called `nothing`")
+        self.lines.append(f"<{name}>")
+
+    def draw(self, graph, options):
+        self.graphs.append((graph, options))
+
+    def read_file(self, path):
+        return self.files[path]
+
+    def write_file(self, path, text):
+        self.files[path] = text
+
+
+@pytest.fixture(autouse=True)
+def float64():
+    from gradcli.engine import dtypes
+
+    before = dtypes.get_default_dtype()
+    dtypes.set_default_dtype(dtypes.float64)
+    yield
+    dtypes.set_default_dtype(before)
+
+
+@pytest.fixture
+def console():
+    return Recorder()
+
+
+@pytest.fixture
+def session(console):
+    return Session(console)
+
+
+def type_in(session, text):
+    return [session.feed(line) for line in text.split("\n")][-1]
+
+
+def test_the_graph_stays_alive_between_lines(session, console):
+    type_in(
+        session, "x = arange(4.0, requires_grad=True)\ny = 2*dot(x, x)\ny\ny.backward()\nx.grad"
+    )
+    assert console.lines == [
+        "tensor(28., grad_fn=<MulBackward0>)",
+        "tensor([ 0.,  4.,  8., 12.])",
+    ]
+
+
+def test_a_second_backward_says_what_pytorch_says(session, console):
+    type_in(session, "x = ones(2, requires_grad=True)\ny = sum(x*x)\ny.backward()\ny.backward()")
+    (error,) = console.errors
+    assert error.message.startswith("Trying to backward through the graph a second time")
+    assert (error.source, error.span) == ("y.backward()", (0, 12))
+    assert session.failed is error and not error.usage
+
+
+def test_the_last_value_is_called_underscore(session, console):
+    type_in(session, "3*4\n_ + 1")
+    assert console.lines == ["12", "13"]
+
+
+@pytest.mark.parametrize("first", ["f(", "def f(x):", "x = [1,", "'''abc", "if True:"])
+def test_an_input_may_need_more_lines(session, first):
+    assert session.feed(first)
+
+
+def test_brackets_and_strings_go_on_over_blank_lines(session, console):
+    type_in(session, "sum(ones(2)\n\n)\n'''a\n\nb'''")
+    assert console.lines == ["tensor(2.)", repr("a\n\nb")]
+
+
+def test_a_blank_line_ends_a_block(session, console):
+    assert type_in(session, "for i in range(3):\n    k = i")
+    assert not session.feed("")
+    session.feed("k")
+    assert console.lines == ["2"]
+
+
+def test_a_line_that_is_not_indented_ends_a_block_too(session, console):
+    type_in(session, "if True:\n    k = 1\nelse:\n    k = 2\nk")
+    assert console.lines == ["1"]
+
+
+def test_a_function_may_go_on_behind_a_blank_line(session, console):
+    type_in(session, "def f(a):\n    b = 2*a\n\n    return b\n\nf(3)")
+    assert console.lines == ["6"]
+    assert console.errors == []
+    assert session.kept == ["def f(a):\n    b = 2*a\n\n    return b", "f(3)"]
+
+
+def test_a_paste_looks_behind_blank_lines(session, console):
+    more = session.paste("x = 3\nif x > 5:\n    k = 1\n\nelse:\n\n    k = 2\n\nk")
+    assert not more
+    assert console.lines == ["2"]
+
+
+def test_what_is_wrong_is_said_at_once(session, console):
+    assert not session.feed("1 +")
+    assert console.errors[0].usage
+    assert not session.feed("def f(x:")
+    assert len(console.errors) == 2
+
+
+def test_cancel_forgets_the_line(session, console):
+    session.feed("f(")
+    session.cancel()
+    session.feed("2")
+    assert console.lines == ["2"]
+
+
+def test_an_error_inside_a_function_of_an_earlier_line(session, console):
+    type_in(session, "k = 1\ndef f(a):\n    return a + ones(3)\n\nf(ones(2))")
+    text = console.errors[0].render()
+    assert "  in f, called at line 4:\n    f(ones(2))\n" in text
+    assert "  line 3:\n        return a + ones(3)\n               ^^^^^^^^^^^" in text
+
+
+def test_an_unknown_name_is_to_be_assigned(session, console):
+    session.feed("nope + 1")
+    assert console.errors[0].hint == "assign it first"
+
+
+def test_graph_knows_the_piece_of_every_line(session, console):
+    type_in(
+        session,
+        "x = ones(2, requires_grad=True)\nz = x*x\nw = z + 1\ngraph sum(w) --saved --depth 9",
+    )
+    ((graph, options),) = console.graphs
+    assert options == {"saved": True, "depth": 9}
+    assert [record.source for record in graph.records] == ["sum(w)", "z + 1", "x*x", None]
+    assert graph.records[2].label == "z"
+
+
+def test_graph_with_gradients(session, console):
+    type_in(session, "x = ones(2, requires_grad=True)\ngraph sum(x) --grads")
+    ((graph, _),) = console.graphs
+    assert "grad" in str(graph.tree())
+
+
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("graph 3", "not a tensor but of type int"),
+        ("graph ones(2)", "does not require grad"),
+        ("graph x --bogus", "no option --bogus"),
+        ("graph x --grads", "only for scalar outputs"),
+        (":bogus", "no command :bogus"),
+        (":save", ":save needs a file"),
+        ("help nothing", "no function is called"),
+        ("help x.nothing", "'Tensor' object has no attribute 'nothing'"),
+    ],
+)
+def test_commands_refuse_in_words(session, console, line, words):
+    session.feed("x = ones(2, requires_grad=True)")
+    session.feed(line)
+    assert words in str(console.errors[0])
+
+
+def test_graph_and_help_are_names_like_others(session, console):
+    type_in(session, "graph = 3\nhelp = 4\ngraph + help\ngraph if True else 2\nhelp")
+    assert console.lines == ["7", "3", "4"]
+
+
+def test_help(session, console):
+    type_in(
+        session, "x = ones(2, requires_grad=True)\nhelp sin\nsin?\nhelp x\nhelp x.sin\nhelp x.grad"
+    )
+    assert console.lines == [
+        "<sin>",
+        "<sin>",
+        "x: Tensor (2,), float64, leaf, requires grad, no grad yet",
+        "<sin>",
+        "x.grad = None",
+    ]
+    session.feed("help")
+    assert ":save FILE" in console.lines[-1]
+
+
+def test_names_and_reset(session, console):
+    type_in(session, "x = ones(2)\nk = 3\n:names\n:reset\n:names\nx")
+    assert console.lines == ["x: Tensor (2,), float64\nk = 3"]
+    assert console.errors[0].kind == "name"
+
+
+def test_save_keeps_what_ran(session, console):
+    type_in(session, "x = 2\nx +\ny = nope\ndef f(a):\n    return a\n\nf(x)\n:save out.py")
+    assert console.files["out.py"] == "x = 2\ndef f(a):\n    return a\nf(x)\n"
+    assert console.lines[-1] == "(4 lines in out.py)"
+
+
+def test_load(session, console):
+    console.files["in.py"] = "y = 3\n\ny + 1\n"
+    type_in(session, ":load in.py\ny")
+    assert console.lines == ["4", "3"]
+
+
+@pytest.mark.parametrize("line", ["exit", "quit()", ":quit", ":q"])
+def test_leaving(session, line):
+    with pytest.raises(Leave):
+        session.feed(line)
+
+
+def test_max_steps_counts_for_each_input(console):
+    session = Session(console, max_steps=10)
+    for _ in range(3):
+        type_in(session, "for i in range(8):\n    pass\n")
+    assert console.errors == []
+    type_in(session, "while True:\n    pass\n")
+    assert console.errors[0].kind == "steps"
