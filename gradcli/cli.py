@@ -54,6 +54,21 @@ class Program(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """As click does, but for narrow terminals, where click's help is never less than 50 wide."""
+        columns = os.environ.get("COLUMNS", "")
+        if not columns.isdigit() and sys.stdout is not None and sys.stdout.isatty():
+            columns = str(os.get_terminal_size(sys.stdout.fileno()).columns)
+        if columns.isdigit() and 20 <= int(columns) < 52:
+            extra.setdefault("terminal_width", int(columns))
+        return super().make_context(info_name, args, parent, **extra)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

@@ -21,7 +21,14 @@ QUESTIONS = asking.snippets()
 ANSWERS: dict[str, list[str]] = json.loads(asking.ANSWERS.read_text(encoding="utf-8"))
 
 # Where gradcli is meant to differ: the snippet, and why.
-KNOWN_DIFFERENCES: dict[str, str] = {}
+KNOWN_DIFFERENCES: dict[str, str] = {
+    "modes/inference tensors outside inference mode": (
+        "torch writes before it refuses to; held by tests/engine/test_modes.py instead"
+    ),
+    "nodes/nodes take no attributes and are not made by hand": (
+        "nodes are Python objects, which take attributes"
+    ),
+}
 
 
 @pytest.fixture(scope="module")

@@ -106,14 +106,33 @@ def to_json(report: LanguageError) -> str:
 
 def to_text(report: LanguageError, colour: str) -> str:
     """The words, the line with its caret, the hint; coloured on a terminal."""
-    from gradcli.commands.terminal import colour_wanted, width
+    from gradcli.commands.terminal import colour_wanted, is_terminal, width
 
-    text = f"gradcli: error: {report.render(width(sys.stderr))}"
+    columns = width(sys.stderr)
+    text = f"gradcli: error: {report.render(columns)}"
+    if is_terminal(sys.stderr):
+        text = "\n".join(_wrapped(line, columns) for line in text.split("\n"))
     if colour_wanted(sys.stderr, colour):
         text = text.replace("error:", _bold("error:", "red"), 1)
         text = re.sub(r"(?m)(?<=^    ) *\^+$", lambda found: _bold(found[0], "red"), text)
         text = re.sub(r"(?m)^hint:", lambda found: _bold(found[0], "cyan"), text)
     return text
+
+
+def _wrapped(line: str, columns: int) -> str:
+    """A line of prose broken between words; source and caret, which are indented, stay as they are."""
+    if len(line) <= columns or line.startswith("    "):
+        return line
+    import textwrap
+
+    indent = "  " if line.startswith("  ") else ""
+    return textwrap.fill(
+        line,
+        columns,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _bold(text: str, colour: str) -> str:
@@ -130,6 +149,8 @@ def as_report(error: Exception) -> LanguageError:
         return error
     if isinstance(error, click.ClickException):
         return _from_click(error)
+    if isinstance(error, RecursionError):
+        return LanguageError("the value is nested too deeply to be written", kind="value", usage=False)
     if isinstance(error, MemoryError):
         return LanguageError("out of memory", kind="memory", usage=False)
     if isinstance(error, OSError):

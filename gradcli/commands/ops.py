@@ -59,6 +59,8 @@ def _entries() -> dict[str, list[Function]]:
     load()
     found: dict[str, list[Function]] = {}
     for entry in sorted(set(FUNCTIONS.values()), key=lambda entry: entry.name):
+        if entry.name.startswith("_"):  # a kernel of PyTorch's that others are made of
+            continue
         found.setdefault(entry.family, []).append(entry)
     return {family: found[family] for family in sorted(found)}
 

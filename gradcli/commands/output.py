@@ -142,11 +142,31 @@ def to_text(value: Any, style: Style) -> str:
     return items[0] if not array.ndim else _nested(items, array.shape, ", ")
 
 
+class Written(str):
+    """Text between the items of a sequence, as against an item that is a text."""
+
+    __slots__ = ()
+
+
 def _sequence_text(value: Any, style: Style) -> str:
-    inner = ", ".join(to_text(item, style) for item in value)
-    if isinstance(value, list):
-        return f"[{inner}]"
-    return f"({inner},)" if len(value) == 1 else f"({inner})"
+    """Lists and tuples within each other as Python writes them, however deep they are."""
+    pieces: list[str] = []
+    rest: list[Any] = [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, Written):
+            pieces.append(item)
+        elif isinstance(item, tuple | list) and type(item).__name__ != "Size":
+            start, end = "[]" if isinstance(item, list) else "()"
+            pieces.append(start)
+            rest.append(Written(f",{end}" if start == "(" and len(item) == 1 else end))
+            for index in range(len(item) - 1, -1, -1):
+                rest.append(item[index])
+                if index:
+                    rest.append(Written(", "))
+        else:
+            pieces.append(to_text(item, style))
+    return "".join(pieces)
 
 
 def _other_text(value: Any) -> str:
@@ -278,7 +298,7 @@ def write(text: str) -> None:
 
 def write_drawing(drawing: Any, style: Style) -> None:
     """What knows how to draw itself with rich, or else how to say itself in plain lines."""
-    if not (style.summarise or style.colour):
+    if style.form == "plain" or not (style.summarise or style.colour):
         write(drawing.plain())
         return
     from rich.console import Console

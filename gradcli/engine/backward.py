@@ -183,7 +183,7 @@ def _run(
 def _run_plain(nodes: list[Node], grads: dict[Any, Any], retain: bool) -> None:
     """The pass where nothing is unusual: no hooks, ports, writes in place or recording."""
     mine: set[Any] = set()  # edges whose gradient is a fresh array, ours to add to or give away
-    take, get = grads.pop, grads.get
+    take = grads.pop
     written = versions.last
     node = nodes[0]
     try:
@@ -191,27 +191,9 @@ def _run_plain(nodes: list[Node], grads: dict[Any, Any], retain: bool) -> None:
             g = take(node, None)
             if g is None:
                 continue
-            if node.__class__ is AccumulateGrad:
-                with _accumulating:
-                    _add_to_grad(node.variable, g, node in mine)
-                continue
-            if node._seq < written:
+            if node._seq < written and node._saved:
                 check_versions(node)
-            for e, d in zip(node._edges, node.apply(g), strict=False):
-                if d is None or e is None:
-                    continue
-                if d.shape != e._shape or d.dtype is not e._dtype:
-                    d = fit(d, e, node)
-                old = get(e)
-                if old is None:
-                    grads[e] = d
-                    if e.__class__ is AccumulateGrad and d is not g and _is_fresh(d, node):
-                        mine.add(e)
-                elif e in mine and type(old) is np.ndarray:
-                    old += d
-                else:
-                    grads[e] = old = old + d
-                    mine.add(e)
+            node.push(g, grads, mine)
             if not retain and node._saved:
                 node._saved = None
     except BaseException:
@@ -365,6 +347,29 @@ def _run_leaf(node: AccumulateGrad, grad: Any, create: bool, captured: Captured 
             hook((), (_tensor(grad),))
     if observer is not None:
         observer(("finish", node, ()))
+
+
+def accumulate(node: AccumulateGrad, grad: Any, grads: dict[Any, Any], mine: set[Any]) -> None:
+    """The end of the plain pass: add to the leaf's `.grad`."""
+    with _accumulating:
+        _add_to_grad(node.variable, grad, node in mine)
+
+
+def add(node: Node, e: Edge, d: Any, g: Any, grads: dict[Any, Any], mine: set[Any]) -> None:
+    """Add a gradient that is not the first of its edge, or the first of a leaf.
+
+    g: the gradient that came in, which d may be; the others as for `Node.push`.
+    """
+    old = grads.get(e)
+    if old is None:
+        grads[e] = d
+        if d is not g and _is_fresh(d, node):
+            mine.add(e)
+    elif e in mine and type(old) is np.ndarray:
+        old += d
+    else:
+        grads[e] = old + d
+        mine.add(e)
 
 
 def _check_post_hook(result: Any, variable: Tensor) -> None:

@@ -7,6 +7,7 @@ and node class as values. What it does not cover (unusual operands or thread sta
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -72,12 +73,12 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     unusual = f"return general(({', '.join(locals_)},), {{}})"
     if row.tensors != (0, 1):
         strange = " or ".join(f"{t}.__class__ is not Tensor" for t in tensors)
-        body += [f"if {strange} or local.state is not None: {unusual}"]
+        body += [f"if {strange} or (special and local.state is not None): {unusual}"]
     else:
         # Differences refuse bools, in words that are `general`'s.
         numbers = "strict_numbers" if row.types == "numbers" else "numbers"
         body += [
-            f"if local.state is not None: {unusual}",
+            f"if special and local.state is not None: {unusual}",
             "if t0.__class__ is not Tensor or t1.__class__ is not Tensor:",
             f" if t1.__class__ in {numbers} and t0.__class__ is Tensor: t1 = scalar(t1, t0)",
             f" elif t0.__class__ in {numbers} and t1.__class__ is Tensor: t0 = scalar(t0, t1)",
@@ -103,7 +104,8 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     positional = len(row.names) - row.keyword_only
     values = [f"a{i}" if i in row.tensors else f"o{i}" for i in range(len(row.names))]
     passed = [v if i < positional else f"{row.names[i]}={v}" for i, v in enumerate(values)]
-    invoke = f"y = kernel({', '.join(passed)})"
+    symbol = _SYMBOLS.get(row.kernel) or (row.plain if fallback is not None else None)
+    invoke = f"y = a0 {symbol} a1" if symbol else f"y = kernel({', '.join(passed)})"
     if k > 1:
         body += [f"try: {invoke}", "except ValueError as error:"]
         body += [f" raise shape_error(error, [{', '.join(arrays)}]) from None"]
@@ -122,7 +124,7 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
         body += [f"if e{i} is LAZY: e{i} = edge(t{i})"]
     for i in [i for i in row.tensors if k > 1 and row.names[i] in row.saved_fields]:
         unrecorded = f"e{i} is None and " if i in row.differentiated else ""
-        body += [f"if {unrecorded}t{i}.inference: raise refuse_inference()"]
+        body += [f"if inferred and {unrecorded}t{i}.inference: raise refuse_inference()"]
     body += ["n = out.node = new(Node)", f"n._edges = ({', '.join(edges)},)"]
     saved = []
     for field in row.saved_fields:
@@ -169,6 +171,9 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     return named
 
 
+# Kernels that are Python's own operators, written as such.
+_SYMBOLS: dict[Any, str] = {operator.mul: "*", operator.truediv: "/"}
+
 _MEASURES = {
     "_sym_sizes": "{}.shape",
     "_sym_numel": "{}.size",
@@ -195,8 +200,8 @@ def _measured(field: str, names: dict[str, str]) -> str:
     return text
 
 
-def backward(row: Row) -> Callable[..., Any]:
-    """`backward(node, grad)` on arrays: a gradient per edge, None where not needed."""
+def _gradients(row: Row) -> tuple[list[str], dict[int, str], dict[str, Any]] | None:
+    """(statements before, {position: expression of its gradient}, values); None: not that simple."""
     plain = (
         not row.many
         and len(row.outputs) == 1
@@ -205,21 +210,21 @@ def backward(row: Row) -> Callable[..., Any]:
         and all(row.kinds[i] != "list" for i in row.tensors)
     )
     if not plain:
-        return _backward_general(row)
+        return None
     body = []
     if row.saved_fields:
         body += ["s = n._saved", "if s is None: raise RuntimeError(freed)"]
     if row.option_fields:
         body += ["o = n._options"]
-    k = len(row.differentiated)
     body += [f"{', '.join(f'e{i}' for i in row.differentiated)}, = n._edges"]
     values = {f"r{i}": rule for i, rule in enumerate(row.rules.values())}
-    by_target = {t[0]: i for i, t in enumerate(row.targets)}
-    results = []
     optional = any(kind == "optional" for kind in row.kinds)
-    for i in row.differentiated:
+    found = {}
+    for k, (targets, rule, needs) in enumerate(
+        zip(row.targets, row.rules.values(), row.needs, strict=True)
+    ):
         args = ["g"]
-        for need in row.needs[by_target[i]]:
+        for need in needs:
             if need in row.option_fields:
                 args.append(f"o[{row.option_fields.index(need)}]")
                 continue
@@ -228,11 +233,57 @@ def backward(row: Row) -> Callable[..., Any]:
                 may_lack = optional and row.kinds[row.position[need]] == "optional"
                 value = f"array({value})" if may_lack else f"{value}.array"
             args.append(value)
-        text = f"r{by_target[i]}({', '.join(args)})"
-        results.append(text if k == 1 else f"{text} if e{i} is not None else None")
-    body += [f"return ({', '.join(results)},)"]
-    source = "def backward(n, g):\n " + "\n ".join(body)
-    return _function(source, "backward", {"freed": FREED_MESSAGE, "array": _array, **values})
+        same = rule.__code__.co_code == _IDENTITY
+        found[targets[0]] = "g" if same else f"r{k}({', '.join(args)})"
+    return body, found, {"freed": FREED_MESSAGE, "array": _array, **values}
+
+
+_IDENTITY = (lambda g: g).__code__.co_code
+
+
+def backward(row: Row) -> Callable[..., Any]:
+    """`backward(node, grad)` on arrays: a gradient per edge, None where not needed."""
+    made = _gradients(row)
+    if made is None:
+        return _backward_general(row)
+    body, found, values = made
+    many = len(row.differentiated) > 1
+    results = [
+        f"{found[i]} if e{i} is not None else None" if many else found[i]
+        for i in row.differentiated
+    ]
+    body = [*body, f"return ({', '.join(results)},)"]
+    return _function("def backward(n, g):\n " + "\n ".join(body), "backward", values)
+
+
+def push(row: Row | None) -> Callable[..., Any]:
+    """`push(node, grad, grads, mine)`: as `backward`, and the gradients added where they go."""
+    from gradcli.engine.backward import add, fit
+    from gradcli.engine.node import AccumulateGrad
+
+    made = None if row is None or not row.differentiated else _gradients(row)
+    if made is None:
+
+        def general(n: Any, g: Any, grads: Any, mine: Any) -> None:
+            for e, d in zip(n._edges, n.apply(g), strict=False):
+                if d is not None and e is not None:
+                    if d.shape != e._shape or d.dtype is not e._dtype:
+                        d = fit(d, e, n)
+                    add(n, e, d, g, grads, mine)
+
+        return general
+    body, found, values = made
+    for i, text in found.items():
+        body += [
+            f"if e{i} is not None:",
+            f" d = {text}",
+            " if d is not None:",
+            f"  if d.shape != e{i}._shape or d.dtype is not e{i}._dtype: d = fit(d, e{i}, n)",
+            f"  if e{i} in grads or e{i}.__class__ is Leaf: add(n, e{i}, d, g, grads, mine)",
+            f"  else: grads[e{i}] = d",
+        ]
+    source = "def push(n, g, grads, mine):\n " + "\n ".join(body)
+    return _function(source, "push", {"Leaf": AccumulateGrad, "add": add, "fit": fit, **values})
 
 
 def _array(saved: Any) -> Any:
@@ -268,6 +319,8 @@ def _shape_error(error: ValueError, operands: list[Any]) -> Exception:
 
 
 _RUNTIME: dict[str, Any] = {
+    "inferred": modes.inference_used,
+    "special": modes.unusual,
     "lend": lend,
     "ndarray": np.ndarray,
     "track": track,

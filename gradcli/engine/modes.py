@@ -37,6 +37,12 @@ class State:
         )
 
 
+# One item a thread whose state is unusual: while it is empty, an operator need not look at its own.
+unusual: list[None] = []
+# Filled when inference mode is first entered: until then no tensor can be of its making.
+inference_used: list[None] = []
+
+
 class _Local(threading.local):
     state: State | None = None
 
@@ -52,12 +58,19 @@ def change(**values: Any) -> State | None:
     state = object.__new__(State)
     for field in State.__slots__:
         setattr(state, field, values.get(field, getattr(source, field)))
-    local.state = None if state.plain() else state
+    restore(None if state.plain() else state)
     return before
 
 
 def restore(state: State | None) -> None:
     """Put back what `change` returned."""
+    if (local.state is None) is not (state is None):
+        if state is None:
+            unusual.pop()
+        else:
+            unusual.append(None)
+    if state is not None and state.inference and not inference_used:
+        inference_used.append(None)
     local.state = state
 
 

@@ -127,6 +127,17 @@ class Node:
         type(self).apply = row.backward  # type: ignore[method-assign]
         return row.backward(self, grad)
 
+    def push(self, grad: Any, grads: dict[Any, Any], mine: set[Any]) -> None:
+        """Run on arrays and add the gradients of the inputs to `grads`, in the plain pass.
+
+        mine: the edges whose gradient nobody else holds, so that it may be added to in place.
+        """
+        from gradcli.engine import compiled
+
+        made = compiled.push(self._row)
+        type(self).push = made  # type: ignore[method-assign]
+        made(self, grad, grads, mine)
+
     def apply_recorded(self, grad: Any) -> Any:
         """As `apply`, on tensors and recorded, for `create_graph`."""
         row = self._row
@@ -205,6 +216,12 @@ class AccumulateGrad(Node):
 
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
+
+    def push(self, grad: Any, grads: dict[Any, Any], mine: set[Any]) -> None:
+        from gradcli.engine.backward import accumulate
+
+        type(self).push = accumulate  # type: ignore[assignment,method-assign]
+        accumulate(self, grad, grads, mine)
 
     def __dir__(self) -> list[str]:
         return sorted([*super().__dir__(), "variable"])

@@ -75,6 +75,7 @@ class Row:
         differentiable: int | None = None,
         constant: str = "",
         refuses: dict[str, Any] | None = None,
+        plain: str | None = None,
         numbers: bool = False,
         form: str = "",
         view: bool = False,
@@ -102,6 +103,7 @@ class Row:
         self.differentiable = len(self.outputs) if differentiable is None else differentiable
         self.constant = frozenset(self.outputs.index(n) for n in constant.split())
         self.refuses = {k: v for kinds, v in (refuses or {}).items() for k in kinds}
+        self.plain = plain
         self.scalar: Row | None = None  # the row that a C++ scalar operand selects inside rules
         self._read_rules()
         self.node_type = node_class(node, _NODE_BASES.get(node, Node)) if node else Node
@@ -173,8 +175,7 @@ class Row:
         if len(values) > positional:
             s = "" if positional == 1 else "s"
             raise TypeError(
-                f"{title}() takes {positional} positional argument{s} but {len(values)} were "
-                "given"
+                f"{title}() takes {positional} positional argument{s} but {len(values)} were given"
             )
         for n in names[len(values) :]:
             key = "input" if n == "self" and "input" in kwargs else n
@@ -583,6 +584,9 @@ class NotImplementedNode(Node):
 
     apply_recorded = apply
 
+    def push(self, grad: Any, grads: dict[Any, Any], mine: set[Any]) -> None:
+        self.apply(grad)
+
 
 _NODE_BASES["NotImplemented"] = NotImplementedNode
 
@@ -724,7 +728,9 @@ def operator(
     differentiable: how many of them, counted from the first; constant: those among them without a
     gradient. refuses: by letters of NumPy's kinds, PyTorch's words (or the name of its kernel, or an
     error and its words) for dtypes that are not taken. numbers: Python numbers are taken for tensors
-    in a user's call too. form: PyTorch's signature, where its errors show one. view: the results alias the first argument.
+    in a user's call too. form: PyTorch's signature, where its errors show one. plain: the operator of Python
+    that the kernel is where all options have their defaults. view: the results alias the first
+    argument.
     """
 
     def make(body: type) -> Row:

@@ -153,7 +153,7 @@ class Tensor(metaclass=_Methods):
     def _made(self) -> Node | Port | None:
         """What made the tensor, as far as is known without working out a stale view's history."""
         node = getattr(self, "former", None) if self.stale and self.node is LAZY else self.node
-        return None if node is LAZY else node  # type: ignore[no-any-return]
+        return None if node is LAZY else node
 
     @property
     def grad_fn(self) -> Node | None:
@@ -328,6 +328,8 @@ class Tensor(metaclass=_Methods):
         """The same values, out of the graph; memory and version counter are shared."""
         out = wrap(self.memory())
         out.versions = self.shared_versions()
+        if self.inference:
+            out.inference = True
         return out
 
     def detach_(self) -> Tensor:

@@ -90,6 +90,7 @@ def _scaled(g: Any, alpha: Any) -> Any:
 @operator(
     _add,
     "AddBackward0",
+    plain="+",
     kind="linear",
     types="common",
     inplace=True,
@@ -108,6 +109,7 @@ class add:
 @operator(
     _sub,
     "SubBackward0",
+    plain="-",
     types="numbers",
     refuses={
         "b": (

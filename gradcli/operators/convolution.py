@@ -321,7 +321,8 @@ def _check(
     if bias is not None and (bias.ndim != 1 or bias.shape[0] != outputs):
         raise RuntimeError(
             f"Given {'transposed=1, ' if transposed else ''}weight of size {list(weight.shape)}, "
-            f"expected bias to be 1-dimensional with {outputs} elements, but got bias of size {list(bias.shape)} instead"
+            f"expected bias to be 1-dimensional with {outputs} elements, but got bias of size "
+            f"{list(bias.shape)} instead"
         )
     return bool(input.ndim == n + 2)
 

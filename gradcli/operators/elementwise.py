@@ -499,9 +499,7 @@ class clamp_numbers:
     self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
 
 
-@operator(
-    _clamp_tensors, "ClampBackward0", types="common", refuses=_NO_COMPLEX_CLAMP, public=False
-)
+@operator(_clamp_tensors, "ClampBackward0", types="common", refuses=_NO_COMPLEX_CLAMP, public=False)
 class clamp_tensors:
     self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
     min__max = lambda g, self, min, max, mask: _clamp_limits(g, self, min, max, mask)
@@ -525,7 +523,9 @@ def clamp(input: Array, min: Any = None, max: Any = None) -> Any:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     for limit in (min, max):
         if isinstance(limit, (str, list, tuple)):
-            raise invalid("clamp", tuple(a for a in (input, min, max) if a is not None), {}, *_CLAMP)
+            raise invalid(
+                "clamp", tuple(a for a in (input, min, max) if a is not None), {}, *_CLAMP
+            )
     if isinstance(min, Tensor) or isinstance(max, Tensor):
         return clamp_tensors(input, min, max)
     if input.dtype.kind in "biu" and any(isinstance(limit, float) for limit in (min, max)):
@@ -1101,9 +1101,7 @@ def _xlogy_by(self: Array, other: Any) -> Array:
 _NO_COMPLEX_XLOGY = {"c": "xlogy_cpu"}
 
 
-@operator(
-    _xlogy_pair, "XlogyBackward0", types="float", refuses=_NO_COMPLEX_XLOGY, public=False
-)
+@operator(_xlogy_pair, "XlogyBackward0", types="float", refuses=_NO_COMPLEX_XLOGY, public=False)
 class xlogy_tensors:
     self = lambda g, self, other: masked_fill(
         xlogy_tensors(g, other), (self == 0.0) & (other <= 0.0), 0.0

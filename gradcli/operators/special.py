@@ -63,25 +63,27 @@ def _kernel(name: str, public: str | None = None) -> Callable[..., Any]:
 
 
 # -- the error function ---------------------------------------------------------------------------
-@_unary(
-    _kernel("erf"), "ErfBackward0", aliases="special.erf", refuses={"c": "erf_vml_cpu"}
-)
+@_unary(_kernel("erf"), "ErfBackward0", aliases="special.erf", refuses={"c": "erf_vml_cpu"})
 class erf:
     """The error function."""
 
     self = lambda g, self: np.exp(-(self**2)) * (2.0 / sqrt(pi)) * g
 
 
-@_unary(
-    _kernel("erfc"), "ErfcBackward0", aliases="special.erfc", refuses={"c": "erfc_vml_cpu"}
-)
+@_unary(_kernel("erfc"), "ErfcBackward0", aliases="special.erfc", refuses={"c": "erfc_vml_cpu"})
 class erfc:
     """1 - erf(input)."""
 
     self = lambda g, self: np.exp(-(self**2)) * (-2.0 / sqrt(pi)) * g
 
 
-@_unary(_kernel("erfinv"), "ErfinvBackward0", _SIGNED_UNIT, aliases="special.erfinv")
+@_unary(
+    _kernel("erfinv"),
+    "ErfinvBackward0",
+    _SIGNED_UNIT,
+    aliases="special.erfinv",
+    refuses={"c": "erfinv_vml_cpu"},
+)
 class erfinv:
     """The inverse of the error function."""
 

@@ -224,8 +224,10 @@ class Abstract(NDArrayOperatorsMixin):
 
     def expand(self, shape: tuple[int, ...]) -> Any:
         """The elements repeated to a shape, as the engine's `expand` does it."""
-        if not self.shape and 0 < math.prod(shape) <= 4096:
-            return self._made(self._graph.put("fill", fill, (self._op, tuple(shape))))
+        if 0 < math.prod(shape) <= 4096 and self.shape != shape:
+            if not self.shape:
+                return self._made(self._graph.put("fill", fill, (self._op, tuple(shape))))
+            return self._made(functions.repeated(self._graph, self._op, tuple(shape)))
         return np.broadcast_to(self, shape)  # type: ignore[call-overload]
 
     @property
@@ -287,7 +289,9 @@ class Abstract(NDArrayOperatorsMixin):
         if not self._fresh:
             raise Untraceable("writes into memory that has other names")
         o = self._op
-        self._op = self._graph.put("whole", function, (o, *args), None, o.shape, o.dtype)
+        self._op = self._graph.put(
+            "whole", function, (o, *args), None, o.shape, o.dtype, o.contiguous
+        )
 
     def fill(self, value: Any) -> None:
         """Set every element."""

@@ -140,12 +140,14 @@ def view(graph: Graph, op: Operation, name: str, args: Any, options: Any) -> Ope
     """The result of a method that gives a view (or a copy, where there is none)."""
     trial = _method(blank(op), name, *args, **options)
     shape = tuple(trial.shape)
-    if shape == op.shape and (name == "reshape" or trial.strides == blank(op).strides):
-        if name in ("reshape", "transpose", "squeeze", "ravel", "swapaxes"):
-            return op
+    if shape == op.shape and (
+        name in ("reshape", "squeeze", "ravel")
+        or (name in ("transpose", "swapaxes") and op.contiguous and trial.flags.c_contiguous)
+    ):
+        return op
     if op.kind == "fill" and name != "real":
         return graph.put("fill", op.function, (op.args[0], shape))
-    contiguous = bool(trial.flags.c_contiguous)
+    contiguous = bool(trial.flags.c_contiguous) and _has_layout(op)
     if op.contiguous and name in ("squeeze", "ravel"):
         name, args, options = "reshape", (shape,), {}
     return graph.put(
@@ -156,8 +158,12 @@ def view(graph: Graph, op: Operation, name: str, args: Any, options: Any) -> Ope
         shape,
         trial.dtype,
         contiguous,
-        strides=None if contiguous else trial.strides,
+        strides=None if contiguous or not _has_layout(op) else trial.strides,
     )
+
+
+def _has_layout(op: Operation) -> bool:
+    return op.contiguous or op.strides is not None
 
 
 def indexed(graph: Graph, op: Operation, index: Any) -> Operation | None:
@@ -174,11 +180,11 @@ def indexed(graph: Graph, op: Operation, index: Any) -> Operation | None:
         trial = blank(op)[index]
         if isinstance(trial, np.generic):
             return graph.put("view", operator.getitem, (op, index), None, (), op.dtype)
-        if trial.shape == op.shape and trial.strides == blank(op).strides:
+        if trial.shape == op.shape and trial.strides == blank(op).strides and _has_layout(op):
             return op
         if op.kind == "fill":
             return graph.put("fill", op.function, (op.args[0], tuple(trial.shape)))
-        contiguous = bool(trial.flags.c_contiguous)
+        contiguous = bool(trial.flags.c_contiguous) and _has_layout(op)
         return graph.put(
             "view",
             operator.getitem,
@@ -187,7 +193,7 @@ def indexed(graph: Graph, op: Operation, index: Any) -> Operation | None:
             tuple(trial.shape),
             op.dtype,
             contiguous,
-            strides=None if contiguous else trial.strides,
+            strides=None if contiguous or not _has_layout(op) else trial.strides,
         )
     known = replaced(index, _stand_in)
     trial = np.broadcast_to(np.empty((), op.dtype), op.shape)[known]
@@ -306,6 +312,18 @@ def _broadcast_to(graph: Graph, a: Any, shape: Any, subok: bool = False) -> Oper
     )
 
 
+def _repeat(array: Any, shape: tuple[int, ...]) -> Any:
+    made = np.empty(shape, array.dtype)
+    made[...] = array
+    return made
+
+
+def repeated(graph: Graph, a: Operation, shape: tuple[int, ...]) -> Operation:
+    """The elements repeated to a shape, in memory of their own."""
+    np.broadcast_shapes(a.shape, shape)
+    return graph.put("whole", _repeat, (a, shape), None, shape, a.dtype)
+
+
 def _viewer(name: str) -> Any:
     def make(graph: Graph, a: Any, *args: Any, **options: Any) -> Operation:
         return view(graph, a, name, args, options)
@@ -339,7 +357,8 @@ def _concatenate(graph: Graph, arrays: Any, axis: Any = 0, **options: Any) -> Op
     shape = list(parts[0].shape)
     shape[at] = sum(p.shape[at] for p in parts)
     dtype = np.result_type(*[p.dtype for p in parts])
-    return graph.put("whole", np.concatenate, (parts, axis), None, tuple(shape), dtype)
+    ordered = all(p.ordered for p in parts)
+    return graph.put("whole", np.concatenate, (parts, axis), None, tuple(shape), dtype, ordered)
 
 
 def _sum(graph: Graph, a: Any, axis: Any = None, **options: Any) -> Operation:
@@ -394,7 +413,8 @@ def called(graph: Graph, function: Any, args: tuple[Any, ...], options: dict[str
     if rule is not None and not options:
         a, b = (v if type(v) is Operation else graph.constant(v) for v in args)
         shape, dtype = rule(a.shape, b.shape), np.result_type(a.dtype, b.dtype)
-        return graph.put("whole", function, (a, b), None, shape, dtype)
+        contiguous = len(shape) < 3 or (a.contiguous and b.contiguous)
+        return graph.put("whole", function, (a, b), None, shape, dtype, contiguous)
     if function not in _STEADY:
         return None
     total = sum(o.size for o in operands((*args, *options.values())))
@@ -413,16 +433,13 @@ def called(graph: Graph, function: Any, args: tuple[Any, ...], options: dict[str
 
 
 def _put_trial(graph: Graph, function: Any, args: Any, options: Any, trial: Any) -> Operation:
-    contiguous = not trial.ndim or bool(trial.flags.c_contiguous)
+    # A result may follow the layout of its operands: only of ordered ones is it known.
+    ordered = all(o.ordered for o in operands(args) if o.shape)
+    contiguous = not trial.ndim or (ordered and bool(trial.flags.c_contiguous))
+    strides = None if contiguous or not ordered else trial.strides
+    shape = tuple(trial.shape)
     return graph.put(
-        "whole",
-        function,
-        args,
-        options,
-        tuple(trial.shape),
-        trial.dtype,
-        contiguous,
-        strides=None if contiguous else trial.strides,
+        "whole", function, args, options, shape, trial.dtype, contiguous, strides=strides
     )
 
 
@@ -435,10 +452,12 @@ def _large(graph: Graph, function: Any, args: tuple[Any, ...], options: dict[str
             return None
         at = axis % a.ndim
         shape = tuple(indices.shape[i] if i == at else n for i, n in enumerate(a.shape))
-        return graph.put("whole", function, args, options, shape, a.dtype)
+        ordered = bool(a.ordered and indices.ordered)
+        return graph.put("whole", function, args, options, shape, a.dtype, ordered)
     if function in (np.cumsum, np.cumprod) and args[0].dtype.kind in "fc":
         if not options and len(args) > 1 and args[1] is not None:
-            return graph.put("whole", function, args, None, args[0].shape, args[0].dtype)
+            a = args[0]
+            return graph.put("whole", function, args, None, a.shape, a.dtype, bool(a.ordered))
     return None
 
 

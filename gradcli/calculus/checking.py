@@ -1,0 +1,348 @@
+"""Gradients against differences: `gradcli check`, and what `gradcli.testing` asserts.
+
+The numerical side knows its own error: central differences are extrapolated (Richardson), a complex step
+is taken where everything is analytic, and a kink is told from a mistake by its two one-sided slopes.
+Cotangents are random, for a seed of ones hides mistakes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import modes
+from gradcli.engine.backward import grad
+from gradcli.engine.node import Node, Port
+from gradcli.engine.tensor import Tensor, wrap
+
+Function = Callable[..., Any]
+
+RTOL, ATOL = 1e-6, 1e-8
+STEP = 1e-3  # of the first difference, relative to the element; halved for the extrapolation
+COMPLEX_STEP = 1e-40
+
+ANALYTIC = frozenset(
+    [
+        *("add", "add_scalar", "sub", "sub_scalar", "rsub_scalar", "rsub_tensor", "mul", "neg"),
+        *("mul_scalar", "div_true", "div_scalar", "reciprocal", "pow_number", "exp", "exp2", "log"),
+        *("log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sqrt"),
+        *("rsqrt", "sigmoid", "sum_all", "sum_dim", "mean_all", "mean_dim", "dot", "mv", "mm"),
+        *("bmm", "t", "transpose", "permute_dims", "view_size", "unsafe_view", "reshape_alias"),
+        *("select", "slice", "unsqueeze", "squeeze_dim", "squeeze_all", "expand_size", "cat"),
+        *("stack", "clone_as", "alias", "cumsum_row", "flip_dims", "trace", "diagonal", "tril"),
+        *("triu", "index", "index_select", "addmm", "addmv"),
+    ]
+)
+
+
+class Kink:
+    """An element at which the slopes to both sides differ."""
+
+    __slots__ = ("analytical", "index", "left", "right")
+
+    def __init__(self, index: tuple[int, ...], left: float, right: float, analytical: Any) -> None:
+        self.index, self.left, self.right, self.analytical = index, left, right, analytical
+
+    @property
+    def ok(self) -> bool:
+        """Whether the gradient is a subgradient: between the two slopes."""
+        low, high = sorted((self.left, self.right))
+        margin = 1e-6 * (1 + abs(low) + abs(high))
+        return bool(low - margin <= np.real(self.analytical) <= high + margin)
+
+
+class Checked:
+    """One variable's gradient, both ways.
+
+    error: the largest relative error; index: where. kinks: where the function has one. method: how the
+    numerical side was found.
+    """
+
+    __slots__ = ("analytical", "error", "index", "kinks", "method", "numerical", "ok")
+
+    def __init__(
+        self, analytical: Any, numerical: Any, uncertain: Any, kinks: list[Kink], method: str,
+        rtol: float, atol: float,
+    ) -> None:
+        self.analytical, self.numerical = analytical, numerical
+        self.kinks, self.method = kinks, method
+        difference = np.abs(analytical - numerical)
+        size = np.maximum(np.abs(analytical), np.abs(numerical))
+        allowed = atol + rtol * size + 10 * uncertain
+        both_nan = np.isnan(analytical) & np.isnan(numerical)
+        wrong = ~((difference <= allowed) | both_nan | (analytical == numerical))
+        for kink in kinks:
+            wrong[kink.index] = not kink.ok
+        with np.errstate(all="ignore"):
+            relative = np.where(difference == 0, 0.0, difference / np.where(size == 0, 1.0, size))
+        relative = np.where(both_nan, 0.0, relative)
+        smooth = np.array(relative)
+        for kink in kinks:
+            smooth[kink.index] = 0
+        shown = np.where(wrong, np.where(np.isnan(relative), np.inf, relative), -1.0)
+        self.ok = not wrong.any()
+        at = int(np.argmax(shown if not self.ok else smooth)) if smooth.size else 0
+        self.index = tuple(int(i) for i in np.unravel_index(at, smooth.shape)) if smooth.size else ()
+        self.error = float(relative[self.index] if not self.ok else smooth[self.index]) if (
+            smooth.size
+        ) else 0.0
+
+
+def outputs_of(value: Any) -> list[Tensor]:
+    """The differentiable tensors of a value."""
+    found = list(value) if isinstance(value, (tuple, list)) else [value]
+    return [
+        v for v in found if isinstance(v, Tensor) and (v.is_floating_point() or v.is_complex())
+    ]
+
+
+def cotangents(outputs: Sequence[Tensor], number: int = 0) -> list[Any]:
+    """Random seeds of the outputs' shapes, the same every time."""
+    rng = np.random.default_rng(2026 + number)
+    found = []
+    for o in outputs:
+        seed = rng.uniform(0.5, 1.5, o.shape) * rng.choice([-1.0, 1.0], o.shape)
+        if o.is_complex():
+            seed = seed + 1j * rng.uniform(-1, 1, o.shape)
+        found.append(np.asarray(seed))
+    return found
+
+
+def check_point(
+    function: Function,
+    arrays: Mapping[str, Any],
+    wrt: Sequence[str],
+    *,
+    number: int = 0,
+    rtol: float = RTOL,
+    atol: float = ATOL,
+    analytic: bool = False,
+) -> dict[str, Checked]:
+    """Check the gradients of `function(**tensors)` at a point.
+
+    arrays: name -> NumPy array. analytic: whether a complex step may be taken.
+    """
+    leaves = {n: wrap(np.array(arrays[n]), requires_grad=True) for n in wrt}
+    rest = {n: wrap(np.array(a)) for n, a in arrays.items() if n not in wrt}
+    with modes.enable_grad():
+        outputs = outputs_of(function(**leaves, **rest))
+        seeds = cotangents(outputs, number)
+        pairs = [(o, wrap(s.astype(o.array.dtype)[()])) for o, s in zip(outputs, seeds, strict=True)]
+        pairs = [(o, s) for o, s in pairs if o.requires_grad]
+        grads: Sequence[Any] = [None] * len(wrt)
+        if pairs:
+            grads = grad(
+                [o for o, _ in pairs],
+                [leaves[n] for n in wrt],
+                [s for _, s in pairs],
+                allow_unused=True,
+            )
+
+    def along(name: str, array: Any) -> Any:
+        """The scalar whose gradient is checked, with another value of one variable."""
+        with modes.no_grad():
+            given = {**{n: wrap(np.array(arrays[n])) for n in arrays}, name: wrap(array)}
+            values = outputs_of(function(**given))
+        return _total(values, seeds)
+
+    found = {}
+    for n, g in zip(wrt, grads, strict=True):
+        array = np.asarray(arrays[n])
+        mine = np.zeros(array.shape, array.dtype) if g is None else np.array(g.array)
+        found[n] = _compare(n, array, mine, along, rtol, atol, analytic)
+    return found
+
+
+def _total(values: Sequence[Tensor], seeds: Sequence[Any]) -> Any:
+    total = 0.0
+    for v, s in zip(values, seeds, strict=True):
+        if np.iscomplexobj(s):
+            total += float(np.real(np.conj(s) * v.array).sum())
+        else:
+            total += (s * v.array).sum()
+    return total
+
+
+def _compare(
+    name: str,
+    array: Any,
+    analytical: Any,
+    along: Callable[[str, Any], Any],
+    rtol: float,
+    atol: float,
+    analytic: bool,
+) -> Checked:
+    numerical = np.zeros(array.shape, array.dtype)
+    uncertain = np.zeros(array.shape)
+    kinks: list[Kink] = []
+    method = "complex step" if analytic and array.dtype.kind == "f" else "differences"
+    centre = np.real(along(name, np.array(array))) if method == "differences" else 0.0
+    for i in np.ndindex(array.shape):
+        if method == "complex step":
+            moved = array.astype(np.complex128)
+            moved[i] += 1j * COMPLEX_STEP
+            numerical[i] = np.imag(along(name, moved)) / COMPLEX_STEP
+            continue
+        parts: list[tuple[float, float]] = []
+        for axis in (1.0, 1j) if array.dtype.kind == "c" else (1.0,):
+
+            def value(step: float, i: Any = i, axis: Any = axis) -> float:
+                moved = np.array(array)
+                moved[i] += step * axis
+                return float(np.real(along(name, moved)))
+
+            slope, error, sides = _slope(value, centre, float(np.abs(array[i])))
+            if sides is not None:
+                kinks.append(Kink(i, *sides, analytical[i]))
+            parts.append((slope, error))
+        numerical[i] = parts[0][0] if len(parts) == 1 else complex(parts[0][0], parts[1][0])
+        uncertain[i] = max(e for _, e in parts)
+    return Checked(analytical, numerical, uncertain, kinks, method, rtol, atol)
+
+
+def _slope(
+    value: Callable[[float], float], centre: float, size: float
+) -> tuple[float, float, tuple[float, float] | None]:
+    """(derivative, its uncertainty, the slopes to the left and right if there is a kink)."""
+    first = STEP * max(size, 0.1)
+    rows: list[list[float]] = []
+    best, error = np.nan, np.inf
+    sides: list[tuple[float, float]] = []
+    for k in range(5):
+        h = first / 2.0**k
+        up, down = value(h), value(-h)
+        row = [(up - down) / (2 * h)]
+        sides.append(((centre - down) / h, (up - centre) / h))
+        for j, before in enumerate(rows[-1] if rows else ()):
+            row.append(row[j] + (row[j] - before) / (4.0 ** (j + 1) - 1))
+        if rows:
+            for j in range(1, len(row)):
+                guess = max(abs(row[j] - row[j - 1]), abs(row[j] - rows[-1][j - 1]))
+                if guess < error:
+                    best, error = row[j], guess
+        rows.append(row)
+    gaps = [right - left for left, right in sides]
+    # Of a smooth function the slopes to both sides come together with the step; at a kink they do not.
+    noise = 1e-13 * (abs(centre) + 1) / (first / 16)
+    kink = abs(gaps[-1]) > 100 * noise + 1e-6 * abs(best) and abs(gaps[-1]) > 0.7 * abs(gaps[0])
+    if kink and np.isfinite(gaps[-1]):
+        return rows[-1][0], error, sides[-1]
+    if not np.isfinite(best):
+        best, error = rows[0][0], 0.0
+    return best, error, None
+
+
+# -- second derivatives ---------------------------------------------------------------------------
+def gradient_function(function: Function, wrt: Sequence[str], number: int = 0) -> Function:
+    """The function that gives the gradients of `function` with random cotangents, differentiable."""
+
+    def gradients(**tensors: Tensor) -> Any:
+        with modes.enable_grad():
+            # A point of differences has no leaves: it gets them here.
+            own = {
+                n: t if t.requires_grad else t.detach().requires_grad_()
+                for n, t in tensors.items()
+                if n in wrt
+            }
+            outputs = outputs_of(function(**{**tensors, **own}))
+            seeds = [wrap(s[()]) for s in cotangents(outputs, number)]
+            pairs = [(o, s) for o, s in zip(outputs, seeds, strict=True) if o.requires_grad]
+            if not pairs:
+                return []
+            found = grad(
+                [o for o, _ in pairs],
+                [own[n] for n in wrt],
+                [s for _, s in pairs],
+                create_graph=True,
+                allow_unused=True,
+                materialize_grads=True,
+            )
+        return list(found)
+
+    return gradients
+
+
+# -- whom to blame --------------------------------------------------------------------------------
+class Part:
+    """An operation of the program: its name, where it stands, and whether its gradient is right."""
+
+    __slots__ = ("analytical", "error", "name", "numerical", "span")
+
+    def __init__(
+        self, name: str, span: tuple[int, int] | None, error: float, analytical: Any, numerical: Any
+    ) -> None:
+        self.name, self.span, self.error = name, span, error
+        self.analytical, self.numerical = analytical, numerical
+
+
+def blame(function: Function, arrays: Mapping[str, Any], wrt: Sequence[str]) -> Part | None:
+    """The first operation of the program whose own gradient is wrong; None if none is."""
+    recorded: list[tuple[Any, Any, Any]] = []
+    leaves = {n: wrap(np.array(a), requires_grad=n in wrt) for n, a in arrays.items()}
+    before = modes.change(intercept=lambda row, values, made: recorded.append((row, values, made)))
+    try:
+        function(**leaves)
+    finally:
+        modes.restore(before)
+    for row, values, made in recorded:
+        node = _node_of(made)
+        if node is None:
+            continue
+        part = _checked_part(row, values, node)
+        if part is not None:
+            return part
+    return None
+
+
+def _node_of(made: Any) -> Node | None:
+    for t in made if isinstance(made, (tuple, list)) else [made]:
+        node = getattr(t, "node", None)
+        if isinstance(node, Port):
+            node = node.node
+        if isinstance(node, Node):
+            return node
+    return None
+
+
+def _checked_part(row: Any, values: Any, node: Node) -> Part | None:
+    places = [
+        i
+        for i, v in enumerate(values)
+        if type(v) is Tensor and v.requires_grad and v.is_floating_point()
+    ]
+    if not places:
+        return None
+    given = [v.detach() if isinstance(v, Tensor) else v for v in values]
+    custom = getattr(row, "_function", None)
+
+    def local(**own: Tensor) -> Any:
+        args = list(given)
+        for i in places:
+            args[i] = own[f"v{i}"]
+        if custom is not None:
+            return custom.apply(*args)
+        return row.general(tuple(args), {}) if not row.keyword_only else _with_keywords(row, args)
+
+    arrays = {f"v{i}": values[i].array for i in places}
+    try:
+        found = check_point(local, arrays, list(arrays))
+    except Exception:
+        return None
+    wrong = [c for c in found.values() if not c.ok]
+    if not wrong:
+        return None
+    worst = max(wrong, key=lambda c: c.error)
+    name = custom.__name__ if custom is not None else row.name
+    return Part(
+        name, node.span, worst.error, worst.analytical[worst.index], worst.numerical[worst.index]
+    )
+
+
+def _with_keywords(row: Any, args: list[Any]) -> Any:
+    at = len(args) - row.keyword_only
+    return row.general(tuple(args[:at]), dict(zip(row.names[at:], args[at:], strict=True)))
+
+
+__all__ = ["Checked", "Kink", "Part", "blame", "check_point", "gradient_function", "outputs_of"]

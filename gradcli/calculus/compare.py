@@ -1,0 +1,93 @@
+"""A hand-derived gradient against the true one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine.backward import grad
+from gradcli.engine.tensor import Tensor, wrap
+from gradcli.language import parse, run
+from gradcli.language.errors import LanguageError
+from gradcli.language.program import Program
+
+
+class Comparison:
+    """Both gradients, and the largest relative error. derivative: the true one as an expression."""
+
+    __slots__ = ("derivative", "error", "given", "index", "ok", "true")
+
+    def __init__(self, given: Any, true: Any, rtol: float, atol: float) -> None:
+        self.given, self.true = given, true
+        difference, size = np.abs(given - true), np.maximum(np.abs(given), np.abs(true))
+        both = (given == true) | (np.isnan(given) & np.isnan(true))
+        with np.errstate(all="ignore"):
+            relative = np.where(both, 0.0, difference / np.where(size == 0, 1.0, size))
+        relative = np.where(np.isnan(relative), np.inf, relative)
+        self.ok = bool((both | (difference <= atol + rtol * size)).all())
+        at = int(np.argmax(relative)) if relative.size else 0
+        self.index = tuple(int(i) for i in np.unravel_index(at, relative.shape)) if true.size else ()
+        self.error = float(relative[self.index]) if true.size else 0.0
+        self.derivative: str | None = None
+
+
+def compare_formula(
+    program: Program,
+    text: str,
+    arrays: Mapping[str, Any],
+    name: str,
+    names: Mapping[str, Any] | None = None,
+    *,
+    rtol: float = 1e-6,
+    atol: float = 1e-8,
+) -> Comparison:
+    """Compare the gradient of a program by a variable with a formula, at a point.
+
+    A value that is no scalar is summed up first, as `gradcli diff` does.
+    """
+    formula = parse(text)
+    leaf = wrap(np.array(arrays[name]), requires_grad=True)
+    rest = {n: wrap(np.array(a)) for n, a in arrays.items() if n != name}
+    value = run(program, {**(names or {}), **rest, name: leaf}).value
+    if not isinstance(value, Tensor):
+        raise TypeError("the value is not a tensor: there is no gradient")
+    found = None
+    if value.requires_grad:
+        (found,) = grad(value, [leaf], wrap(np.ones_like(value.array)), allow_unused=True)
+    true = np.zeros(leaf.shape) if found is None else np.asarray(found.array)
+    plain = {n: wrap(np.array(a)) for n, a in arrays.items()}
+    given = run(formula, {**(names or {}), **plain}).value
+    given = np.asarray(given.array if isinstance(given, Tensor) else given)
+    if given.shape != true.shape:
+        if given.size != 1:
+            raise LanguageError(
+                f"the formula has shape {given.shape}, and the gradient {true.shape}",
+                kind="shape",
+                source=text,
+                span=(0, len(text)),
+                usage=False,
+            )
+        given = np.broadcast_to(given, true.shape)
+    result = Comparison(given, true, rtol, atol)
+    if not result.ok:
+        result.derivative = _derivative(program, arrays, name, names or {})
+    return result
+
+
+def _derivative(
+    program: Program, arrays: Mapping[str, Any], name: str, names: Mapping[str, Any]
+) -> str | None:
+    from gradcli.calculus.derivative import differentiate
+    from gradcli.calculus.reading import NoExpression
+    from gradcli.calculus.text import to_text
+
+    try:
+        found = differentiate(program, arrays, [name], follow=True, names=names)
+    except (LanguageError, NoExpression):
+        return None
+    return to_text(found.by[name])
+
+
+__all__ = ["Comparison", "compare_formula"]

@@ -1,0 +1,394 @@
+"""`gradcli check EXPR`: the gradients of an expression against numerical ones, or against a formula."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gradcli.commands import output
+from gradcli.commands.errors import refused, usage
+from gradcli.commands.options import Request, expression_options
+from gradcli.commands.points import (
+    OpenCommand,
+    Point,
+    note,
+    note_guesses,
+    point,
+    shape_option,
+    wanted_names,
+)
+from gradcli.language.errors import LanguageError
+
+if TYPE_CHECKING:
+    from gradcli.calculus.checking import Checked
+
+TRIES = 20  # random points until one has finite values
+
+
+@click.command(
+    "check",
+    cls=OpenCommand,
+    epilog="""\b
+Examples:
+  gradcli check "sum(sin(x)*exp(x))" --x 1,2,3
+  gradcli check "x**3" --against "3*x**2" --wrt x --samples 5""",
+)
+@expression_options
+@shape_option
+@click.option("--second-order", is_flag=True, help="Check the second derivatives too.")
+@click.option(
+    "--samples", metavar="N", type=click.IntRange(1), help="Check at N random points instead."
+)
+@click.option(
+    "--range", "limits", metavar="A,B", default="-1,1", show_default=True, help="Where they lie."
+)
+@click.option(
+    "--against", metavar="EXPR2", help="A gradient by --wrt, to be compared with the true one."
+)
+@click.option("--rtol", type=float, default=1e-6, show_default=True, help="Relative tolerance.")
+@click.option("--atol", type=float, default=1e-8, show_default=True, help="Absolute tolerance.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    request: Request,
+    shapes: tuple[str, ...],
+    second_order: bool,
+    samples: int | None,
+    limits: str,
+    against: str | None,
+    rtol: float,
+    atol: float,
+) -> None:
+    """Check the gradients of EXPR against numerical ones, in float64; exit 1 where they differ.
+
+    Variables without values get random ones.
+    """
+    import numpy as np
+
+    from gradcli.engine import dtypes
+
+    low, high = _limits(limits)
+    where = point(ctx, request, shapes)
+    dtypes.set_default_dtype(dtypes.float64)
+    where.arrays = {n: _double(a) for n, a in where.arrays.items()}
+    wanted = wanted_names(request, where)
+    note_guesses(where)
+    if against is not None and len(wanted) != 1:
+        known = ", ".join(wanted)
+        raise usage(f"--against is a gradient by one variable (there are: {known})", hint="add --wrt")
+    random = [n for n in wanted if samples is not None or n not in where.given]
+    points = list(_points(request, where, random, samples or 1, (low, high)))
+    if against is not None:
+        _compare(ctx, request, points, wanted[0], against, rtol, atol)
+        return
+    reports = []
+    for number, arrays in enumerate(points):
+        try:
+            with np.errstate(all="ignore"):
+                reports += _check(request, arrays, wanted, number, rtol, atol, second_order)
+        except LanguageError:
+            raise
+        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+            raise refused(error, source=request.source) from error
+    _report(ctx, request, reports)
+
+
+class Report:
+    """A check at one point: of gradients or of second derivatives."""
+
+    __slots__ = ("arrays", "by", "part", "second")
+
+    def __init__(
+        self, arrays: dict[str, Any], by: dict[str, Checked], second: bool, part: Any
+    ) -> None:
+        self.arrays, self.by, self.second, self.part = arrays, by, second, part
+
+    @property
+    def ok(self) -> bool:
+        """Whether all gradients are right."""
+        return all(c.ok for c in self.by.values())
+
+
+def _limits(text: str) -> tuple[float, float]:
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError:
+        raise usage(f"--range wants A,B, not {text!r}", hint="as in --range 0.5,2") from None
+    if not low < high:
+        raise usage(f"--range: {low:g} is not less than {high:g}")
+    return low, high
+
+
+def _double(array: Any) -> Any:
+    import numpy as np
+
+    kind = array.dtype.kind
+    if kind in "fc":
+        return np.asarray(array, np.complex128 if kind == "c" else np.float64)
+    return array
+
+
+def _function(request: Request) -> Any:
+    from gradcli.language import run
+
+    return lambda **tensors: run(request.program, {**request.loaded, **tensors}).value
+
+
+def _points(
+    request: Request, where: Point, random: list[str], count: int, limits: tuple[float, float]
+) -> Iterator[dict[str, Any]]:
+    """The points: the given one, or random ones where the value is finite."""
+    import numpy as np
+
+    from gradcli.calculus.checking import outputs_of
+    from gradcli.engine.tensor import wrap
+
+    rng = np.random.default_rng(0 if request.manual_seed is None else request.manual_seed)
+    function = _function(request)
+    low, high = limits
+    for _ in range(count):
+        arrays = dict(where.arrays)
+        for tried in range(TRIES):
+            for n in random:
+                drawn = rng.uniform(low, high, arrays[n].shape)
+                if tried >= TRIES // 2:  # a domain like that of log or sqrt
+                    drawn = np.abs(drawn) + 0.1
+                arrays[n] = np.asarray(drawn)
+                if arrays[n].dtype.kind == "c":
+                    arrays[n] = drawn + 1j * rng.uniform(low, high, arrays[n].shape)
+            if not random:
+                break
+            with np.errstate(all="ignore"):
+                values = outputs_of(function(**{n: wrap(a) for n, a in arrays.items()}))
+            if all(np.isfinite(v.array).all() for v in values):
+                break
+        yield arrays
+
+
+def _check(
+    request: Request,
+    arrays: dict[str, Any],
+    wanted: list[str],
+    number: int,
+    rtol: float,
+    atol: float,
+    second_order: bool,
+) -> list[Report]:
+    from gradcli.calculus.checking import blame, check_point, gradient_function
+
+    function = _function(request)
+    analytic = _analytic(request, arrays)
+    by = check_point(
+        function, arrays, wanted, number=number, rtol=rtol, atol=atol, analytic=analytic
+    )
+    found = [Report(arrays, by, False, None)]
+    if not found[0].ok:
+        found[0].part = blame(function, arrays, wanted)
+    elif second_order:
+        gradients = gradient_function(function, wanted, number)
+        second = check_point(gradients, arrays, wanted, number=number + 1, rtol=rtol, atol=atol)
+        found.append(Report(arrays, second, True, None))
+    return found
+
+
+def _analytic(request: Request, arrays: dict[str, Any]) -> bool:
+    """Whether a complex step says the truth: all that the program does is analytic."""
+    from gradcli.calculus.checking import ANALYTIC
+    from gradcli.calculus.derivative import traced_run
+    from gradcli.calculus.trace import calls
+
+    try:
+        value, _, branched = traced_run(request.program, arrays, True, request.loaded)
+    except LanguageError:
+        return False
+    made = calls([value])
+    return not branched and bool(made) and all(c.row.name in ANALYTIC for c in made)
+
+
+# -- what it says ---------------------------------------------------------------------------------
+def _report(ctx: click.Context, request: Request, reports: list[Report]) -> None:
+    ok = all(r.ok for r in reports)
+    if request.style.form == "json":
+        output.write_json(_to_json(request, reports, ok))
+    else:
+        output.write("\n".join(_lines(request, reports)))
+    if not ok:
+        ctx.exit(1)
+
+
+def _at(index: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, index))}]" if index else ""
+
+
+def _number(value: Any, request: Request) -> str:
+    import numpy as np
+
+    return output.to_text(np.asarray(value)[()], request.style)
+
+
+def _lines(request: Request, reports: list[Report]) -> Iterator[str]:
+    many = sum(not r.second for r in reports) > 1
+    for number, report in enumerate(reports):
+        what = "second derivative" if report.second else "gradient"
+        for name, checked in report.by.items():
+            if checked.ok and many and not checked.kinks:
+                continue
+            yield from _variable_lines(request, name, checked, what, report)
+        if not report.ok and many:
+            values = ", ".join(
+                f"{n} = {output.to_text(a, request.style)}" for n, a in report.arrays.items()
+            )
+            yield f"  at point {number + 1}: {values}"
+        if not report.ok and report.part is not None:
+            yield from _blame_lines(request, report.part)
+        elif not report.ok and not report.second:
+            yield from _detached_lines(request)
+    if many and all(r.ok for r in reports):
+        worst = max((c.error for r in reports for c in r.by.values()), default=0.0)
+        points = sum(not r.second for r in reports)
+        yield f"ok: {points} points, max error {worst:.1e}"
+
+
+def _variable_lines(
+    request: Request, name: str, checked: Checked, what: str, report: Report
+) -> Iterator[str]:
+    for kink in checked.kinks:
+        taken = _number(kink.analytical, request)
+        yield (
+            f"{name}{_at(kink.index)} stands on a kink: slope {kink.left:.6g} to the left, "
+            f"{kink.right:.6g} to the right; the gradient takes {taken}"
+        )
+    shown = what if what != "gradient" else ""
+    if checked.ok:
+        suffix = f" {shown}" if shown else ""
+        yield f"ok: {name}{suffix} (max error {checked.error:.1e}, {checked.method})"
+        return
+    i = checked.index
+    yield (
+        f"wrong {what}: {name}{_at(i)}: analytical {_number(checked.analytical[i], request)}, "
+        f"numerical {_number(checked.numerical[i], request)} (relative error {checked.error:.1e})"
+    )
+    if checked.analytical.size > 1:
+        yield f"  analytical {output.to_text(checked.analytical, request.style)}"
+        yield f"  numerical  {output.to_text(checked.numerical, request.style)}"
+
+
+def _blame_lines(request: Request, part: Any) -> Iterator[str]:
+    where = ""
+    if part.span is not None:
+        start, end = part.span
+        where = f" in `{request.source[start:end]}`"
+    yield (
+        f"  to blame: {part.name}{where}: its own gradient is {part.analytical:.6g}, "
+        f"by differences {part.numerical:.6g}"
+    )
+
+
+def _detached_lines(request: Request) -> Iterator[str]:
+    from gradcli.language.checks import free_names
+
+    words = {w for _, w, _, _ in request.program.walk() if isinstance(w, str)}
+    found = sorted(words & {"detach", "detach_", "data", "no_grad", "item", "tolist", "round"})
+    if found:
+        yield f"  every operation is right by itself; {', '.join(found)} keeps gradients out"
+    else:
+        yield "  every operation is right by itself"
+    assert free_names is not None
+
+
+def _to_json(request: Request, reports: list[Report], ok: bool) -> dict[str, Any]:
+    firsts = [r for r in reports if not r.second]
+    shown = next((r for r in firsts if not r.ok), firsts[0])
+    inputs = {n: _input_json(c) for n, c in shown.by.items()}
+    made: dict[str, Any] = {"expression": request.source, "ok": ok, "inputs": inputs}
+    made["points"] = len(firsts)
+    seconds = [r for r in reports if r.second]
+    if seconds:
+        worst = next((r for r in seconds if not r.ok), seconds[0])
+        made["second_order"] = {n: _input_json(c) for n, c in worst.by.items()}
+    if shown.part is not None:
+        span = shown.part.span
+        made["blame"] = {"operator": shown.part.name, "span": None if span is None else list(span)}
+    return made
+
+
+def _input_json(checked: Checked) -> dict[str, Any]:
+    return {
+        "ok": checked.ok,
+        "max_error": output.to_json(checked.error),
+        "analytical": output.to_json(checked.analytical),
+        "numerical": output.to_json(checked.numerical),
+        "method": checked.method,
+        "kinks": [
+            {"index": list(k.index), "left": output.to_json(k.left), "right": output.to_json(k.right)}
+            for k in checked.kinks
+        ],
+    }
+
+
+# -- a formula of the user's ----------------------------------------------------------------------
+def _compare(
+    ctx: click.Context,
+    request: Request,
+    points: list[dict[str, Any]],
+    name: str,
+    text: str,
+    rtol: float,
+    atol: float,
+) -> None:
+    """Compare the gradient with a formula at the points."""
+    import numpy as np
+
+    from gradcli.calculus.compare import compare_formula
+    from gradcli.engine.tensor import Tensor
+
+    found = None
+    for arrays in points:
+        try:
+            with np.errstate(all="ignore"):
+                found = compare_formula(
+                    request.program, text, arrays, name, request.loaded, rtol=rtol, atol=atol
+                )
+        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+            raise refused(error, source=request.source) from error
+        if not found.ok:
+            break
+    assert found is not None and Tensor is not None
+    if request.style.form == "json":
+        made = {
+            "expression": request.source,
+            "against": text,
+            "ok": found.ok,
+            "inputs": {
+                name: {
+                    "max_error": output.to_json(found.error),
+                    "analytical": output.to_json(found.true),
+                    "given": output.to_json(found.given),
+                }
+            },
+        }
+        output.write_json({**made, "derivative": found.derivative})
+    elif found.ok:
+        suffix = f", {len(points)} points" if len(points) > 1 else ""
+        output.write(f"ok: {name} (max error {found.error:.1e}{suffix})")
+    else:
+        lines = [
+            f"wrong gradient: {name}{_at(found.index)}: given "
+            f"{_number(found.given[found.index], request)}, true "
+            f"{_number(found.true[found.index], request)} (relative error {found.error:.1e})"
+        ]
+        if found.true.size > 1:
+            lines.append(f"  given {output.to_text(found.given, request.style)}")
+            lines.append(f"  true  {output.to_text(found.true, request.style)}")
+        values = ", ".join(f"{n} = {output.to_text(a, request.style)}" for n, a in arrays.items())
+        lines.append(f"  at {values}")
+        if found.derivative is not None:
+            lines.append(f"  the derivative is {found.derivative}")
+        output.write("\n".join(lines))
+    if not found.ok:
+        ctx.exit(1)
+
+
+__all__ = ["command", "note"]

@@ -1,0 +1,17 @@
+"""No test leaves a trace: the default dtype, grad mode and the generator are put back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from gradcli.engine import dtypes, modes
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    before, state = dtypes.get_default_dtype(), modes.local.state
+    yield
+    dtypes.set_default_dtype(before)
+    modes.restore(state)

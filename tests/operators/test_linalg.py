@@ -1,0 +1,137 @@
+"""Products and decompositions: what the sweep over the samples does not ask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli
+
+from .both import ask, gradient, same, torch, tree
+
+_ = torch  # the fixture
+
+MATRIX = [[2.0, 1.0], [1.0, 3.0]]
+
+# The nodes of a product by the ranks of its operands, and by which of them need a gradient.
+TREES = [
+    ("x[0] @ x[0]", "Dot(Select(x), Select(x))"),
+    ("x @ x[0]", "Mv(x, Select(x))"),
+    ("x[0] @ x", "Squeeze4(Mm(Unsqueeze(Select(x)), x))"),
+    ("x @ x.t()", "Mm(x, T(x))"),
+    (
+        "x.expand(3,2,2) @ torch.ones(2,dtype=torch.float64)",
+        "UnsafeView(Squeeze1(Bmm(ReshapeAlias(Expand(Expand(x))), -)))",
+    ),
+    ("torch.ones(3,2,2,dtype=torch.float64) @ x", "UnsafeView(Mm(-, x))"),
+    ("torch.outer(x[0], x[1])", "Mul(View(Select(x)), Select(x))"),
+    ("torch.linalg.matrix_power(x, 3)", "Mm(Mm(x, x), x)"),
+    ("torch.linalg.matrix_power(x, -2)", "Mm(LinalgInvEx(x), LinalgInvEx(x))"),
+    ("torch.linalg.multi_dot([x, x, x[0]])", "View(Mm(x, Mm(x, Unsqueeze(Select(x)))))"),
+    ("torch.linalg.norm(x, 2)", "Amax(LinalgSvd(Permute(x)))"),
+    ("torch.linalg.norm(x, 'fro')", "LinalgVectorNorm(x)"),
+    ("torch.linalg.norm(x, 'nuc')", "Sum1(LinalgSvd(Permute(x)))"),
+    ("torch.linalg.solve(x, x[0])", "LinalgSolveEx(x, Select(x))"),
+]
+
+
+@pytest.mark.parametrize(("expression", "expected"), TREES)
+def test_nodes(torch: Any, expression: str, expected: str) -> None:
+    x = torch.tensor(MATRIX, dtype=torch.float64).requires_grad_()
+    found = tree(ask(torch, expression, x=x).grad_fn)
+    for k in "0":
+        found = found.replace(f"{k}(", "(")
+    assert found == expected
+
+
+# Gradients where a formula is easily wrong: singular matrices, repeated values, empty sizes.
+GRADIENTS = [
+    ("torch.det(x)", [[1.0, 2.0], [2.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]]),
+    ("torch.det(x)", MATRIX, [[3.0, -1.0], [-1.0, 2.0]]),
+    ("torch.logdet(x)", MATRIX, [[0.6, -0.2], [-0.2, 0.4]]),
+    ("torch.linalg.inv(x)", MATRIX, [[-0.16, -0.08], [-0.08, -0.04]]),
+    ("torch.linalg.cholesky(x)", MATRIX, [[0.2558336, 0.1954395], [0.1954395, 0.3162278]]),
+    ("torch.trace(x)", MATRIX, [[1.0, 0.0], [0.0, 1.0]]),
+    ("torch.linalg.svdvals(x)", [[3.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]),
+    ("torch.linalg.matrix_rank(x) * x.sum()", MATRIX, [[2.0, 2.0], [2.0, 2.0]]),
+    ("torch.linalg.matrix_norm(x)", [[0.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]),
+    ("torch.einsum('ii->i', x)", MATRIX, [[1.0, 0.0], [0.0, 1.0]]),
+    ("torch.addmm(x, x, x, beta=0)", MATRIX, [[6.0, 7.0], [7.0, 8.0]]),
+]
+
+
+@pytest.mark.parametrize(("expression", "x", "expected"), GRADIENTS)
+def test_gradient(torch: Any, expression: str, x: Any, expected: Any) -> None:
+    same(gradient(torch, expression, x), expected, 1e-6)
+
+
+def test_beta_zero_ignores_nan(torch: Any) -> None:
+    nothing = torch.full((2, 2), float("nan"), dtype=torch.float64)
+    x = torch.tensor(MATRIX, dtype=torch.float64)
+    same(torch.addmm(nothing, x, x, beta=0).tolist(), [[5.0, 5.0], [5.0, 10.0]])
+
+
+def test_failures_are_linalg_errors(torch: Any) -> None:
+    for call in ("torch.linalg.inv(x)", "torch.linalg.solve(x, x)", "torch.linalg.cholesky(x)"):
+        with pytest.raises(RuntimeError) as caught:
+            ask(torch, call, x=[[0.0, 0.0], [0.0, 0.0]])
+        assert type(caught.value).__name__ == "_LinAlgError"
+
+
+def test_info_instead_of_failure(torch: Any) -> None:
+    zeros = torch.zeros(2, 2, dtype=torch.float64)
+    assert torch.linalg.inv_ex(zeros).info.item() == 1
+    assert torch.linalg.cholesky_ex(zeros).info.item() == 1
+    assert torch.linalg.lu_factor_ex(zeros).info.item() == 1
+
+
+@pytest.mark.parametrize("size", [1, 5, 48, 49, 130])
+@pytest.mark.parametrize("kind", [np.float64, np.complex128])
+def test_lu_of_any_size(size: int, kind: Any) -> None:
+    """The blocked elimination gives back the matrix, with pivots as large as they come."""
+    rng = np.random.default_rng(size)
+    a = rng.standard_normal((2, size, size)) + (0j if kind is np.complex128 else 0)
+    p, lower, upper = (x.numpy() for x in gradcli.linalg.lu(gradcli.tensor(a)))
+    np.testing.assert_allclose(p @ lower @ upper, a, atol=1e-12)
+    assert np.abs(lower).max() <= 1 + 1e-12 if kind is np.float64 else True
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
+def test_matrix_exponential(scale: float) -> None:
+    """exp(A) exp(-A) is the identity, small or large."""
+    a = np.random.default_rng(1).standard_normal((3, 4, 4)) * scale / 4
+    a = a - a.swapaxes(1, 2)  # the exponential of a skew matrix is orthogonal
+    e = gradcli.linalg.matrix_exp(gradcli.tensor(a)).numpy()
+    np.testing.assert_allclose(
+        e @ e.swapaxes(1, 2), np.broadcast_to(np.eye(4), e.shape), atol=1e-10
+    )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *("det(x)", "linalg.slogdet(x)[1]", "linalg.inv(x)", "linalg.solve(x, x[0])"),
+        *("linalg.svdvals(x)", "linalg.pinv(x[:, :2])", "linalg.matrix_exp(x)"),
+        *("linalg.qr(x)[1]", "linalg.lu(x)[1]", "linalg.eigvalsh(x + x.T)"),
+        *("linalg.lstsq(x[:, :2], x)[0]", "linalg.householder_product(x, x[0])"),
+        *("linalg.solve_triangular(x, x, upper=True)", "linalg.lu_factor(x)[0]"),
+    ],
+)
+def test_second_derivative(call: str) -> None:
+    """The double-backward graph gives what differences of gradients give."""
+    rng = np.random.default_rng(3)
+    start = rng.standard_normal((3, 3)) + 3 * np.eye(3)
+    direction, step = rng.standard_normal((3, 3)), 1e-6
+
+    def slope(value: Any, create: bool = False) -> Any:
+        x = gradcli.tensor(value, dtype=gradcli.float64).requires_grad_()
+        names = {"linalg": gradcli.linalg, "det": gradcli.det, "x": x}
+        y = (eval(call, names) ** 2).sum()
+        return x, gradcli.autograd.grad(y, x, create_graph=create)[0]
+
+    x, g = slope(start, create=True)
+    analytic = gradcli.autograd.grad((g * gradcli.tensor(direction)).sum(), x)[0].numpy()
+    up, down = (slope(start + s * step * direction)[1].numpy() for s in (1, -1))
+    np.testing.assert_allclose(analytic, (up - down) / (2 * step), rtol=2e-4, atol=2e-4)

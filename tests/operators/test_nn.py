@@ -1,0 +1,139 @@
+"""nn.functional: kinks, random numbers, running statistics, second derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli
+
+from .both import ask, gradient, same, torch
+
+_ = torch  # the fixture
+
+# Subgradients at the kinks, as torch takes them.
+KINKS = [
+    ("relu(x)", [-1.0, 0.0, 1.0], [0.0, 0.0, 1.0]),
+    ("relu6(x)", [0.0, 3.0, 6.0], [0.0, 1.0, 0.0]),
+    ("hardtanh(x)", [-1.0, 0.0, 1.0], [0.0, 1.0, 0.0]),
+    ("leaky_relu(x, 0.1)", [-1.0, 0.0, 1.0], [0.1, 0.1, 1.0]),
+    ("threshold(x, 0.5, 9.)", [0.4, 0.5, 0.6], [0.0, 0.0, 1.0]),
+    ("hardshrink(x)", [-0.5, 0.5, 0.6], [0.0, 0.0, 1.0]),
+    ("softshrink(x)", [-0.5, 0.5, 0.6], [0.0, 0.0, 1.0]),
+    ("elu(x)", [0.0, 1.0, -50.0], [1.0, 1.0, 0.0]),
+    ("hardswish(x)", [-3.0, 3.0, 4.0], [0.0, 1.0, 1.0]),
+    ("prelu(x, torch.tensor([0.25], dtype=torch.float64))", [-1.0, 0.0, 1.0], [0.25, 0.25, 1.0]),
+    ("logsigmoid(x)", [-800.0, 0.0, 800.0], [1.0, 0.5, 0.0]),
+    ("softplus(x)", [-800.0, 0.0, 800.0], [0.0, 0.5, 1.0]),
+    ("l1_loss(x, x.detach(), reduction='sum')", [1.0, -2.0, 0.0], [0.0, 0.0, 0.0]),
+    ("smooth_l1_loss(x, 0 * x, reduction='sum')", [-1.0, 0.5, 2.0], [-1.0, 0.5, 1.0]),
+    ("huber_loss(x, 0 * x, reduction='sum', delta=0.5)", [-0.5, 0.2, 2.0], [-0.5, 0.2, 0.5]),
+    ("normalize(x, dim=0)", [0.0, 0.0, 0.0], [1e12, 1e12, 1e12]),
+    ("max_pool1d(x[None], 2)", [1.0, 1.0, 0.0, 2.0], [1.0, 0.0, 0.0, 1.0]),
+    ("margin_ranking_loss(x, 0 * x, torch.ones(3))", [1.0, 0.0, -1.0], [0.0, -1 / 3, -1 / 3]),
+]
+
+
+@pytest.mark.parametrize(("expression", "x", "expected"), KINKS)
+def test_kinks(torch: Any, expression: str, x: Any, expected: Any) -> None:
+    same(gradient(torch, f"torch.nn.functional.{expression}", x), expected, 1e-6)
+
+
+# Random numbers are torch's to the bit: the same mask from the same seed.
+DROPPED = [
+    ("dropout(x, 0.5)", [0.0, 0.0, 2.0, 0.0, 0.0, 0.0]),
+    ("alpha_dropout(x, 0.5, True)", None),
+    ("rrelu(-x, 0.1, 0.4, True)", None),
+]
+
+
+@pytest.mark.parametrize(("expression", "expected"), DROPPED)
+def test_seeded(torch: Any, expression: str, expected: Any) -> None:
+    torch.manual_seed(0)
+    x = torch.ones(6, dtype=torch.float64)
+    first = ask(torch, f"torch.nn.functional.{expression}", x=x).tolist()
+    torch.manual_seed(0)
+    assert ask(torch, f"torch.nn.functional.{expression}", x=x).tolist() == first
+    if expected is not None:
+        assert first == expected
+
+
+def test_running_statistics_move(torch: Any) -> None:
+    x = torch.tensor([[1.0, 2.0], [3.0, 6.0]])
+    mean, var = torch.zeros(2), torch.ones(2)
+    torch.nn.functional.batch_norm(x, mean, var, training=True, momentum=0.5)
+    assert mean.tolist() == [1.0, 2.0]
+    assert var.tolist() == [1.5, 4.5]
+
+
+def test_embedding_leaves_padding_alone(torch: Any) -> None:
+    weight = torch.ones(3, 2, requires_grad=True)
+    index = torch.tensor([0, 1, 1, 2])
+    torch.nn.functional.embedding(index, weight, padding_idx=1).sum().backward()
+    assert weight.grad.tolist() == [[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]]
+
+
+def test_attention_of_a_masked_row_is_zero(torch: Any) -> None:
+    q = torch.ones(1, 2, 3)
+    mask = torch.tensor([[True, True], [False, False]])
+    out = torch.nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=mask)
+    assert out[0, 1].tolist() == [0.0, 0.0, 0.0]
+
+
+CALLS = [
+    *("linear(x, x, x[0])", "layer_norm(x, (3,), x[0], x[1])", "rms_norm(x, (3,))"),
+    *("group_norm(x[None], 1)", "batch_norm(x, None, None, x[0], x[1], training=True)"),
+    *("gelu(x)", "gelu(x, approximate='tanh')", "silu(x)", "mish(x)", "elu(x)", "celu(x, 0.5)"),
+    *("logsigmoid(x)", "glu(x.reshape(9)[:8])", "prelu(x, x[0, :1])", "softplus(x)"),
+    *("mse_loss(x, x.T)", "huber_loss(x, x.T)", "smooth_l1_loss(x, x.T, beta=0.3)"),
+    *("cross_entropy(x, arange(3))", "kl_div(x, softmax(x, 1), reduction='sum')"),
+    *("binary_cross_entropy(sigmoid(x), sigmoid(x.T))", "soft_margin_loss(x, sign(x).detach())"),
+    *("binary_cross_entropy_with_logits(x, sigmoid(x.T))", "cosine_similarity(x, x.T)"),
+    *("conv1d(x[None], x[None, :, :2], x[0, :1])", "conv_transpose1d(x[None], x[:, None])"),
+    *(
+        "conv2d(x[None, None], x[None, None, :2, :2], padding=1, stride=2)",
+        "bilinear(x, x, x[None])",
+    ),
+    *("avg_pool1d(x, 2)", "max_pool1d(x, 2)", "adaptive_avg_pool1d(x, 2)", "pad(x, (1, 1))"),
+    *("pad(x, (1, 1), mode='reflect')", "interpolate(x[None], size=5, mode='linear')"),
+    *("interpolate(x[None, None], size=(4, 5), mode='bicubic')", "unfold(x[None, None], 2)"),
+    *("scaled_dot_product_attention(x[None], x.T[None], x[None])", "normalize(x)"),
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_second_derivative(call: str) -> None:
+    """The double-backward graph gives what differences of gradients give."""
+    rng = np.random.default_rng(5)
+    start, direction, step = rng.standard_normal((3, 3)), rng.standard_normal((3, 3)), 1e-6
+    space = {n: getattr(gradcli, n) for n in ("arange", "softmax", "sigmoid", "sign")}
+
+    def slope(value: Any, create: bool = False) -> Any:
+        x = gradcli.tensor(value, dtype=gradcli.float64).requires_grad_()
+        y = eval(f"F.{call}", {**space, "F": gradcli.nn.functional, "x": x})
+        return x, gradcli.autograd.grad((y**2).sum(), x, create_graph=create)[0]
+
+    x, g = slope(start, create=True)
+    product = (g * gradcli.tensor(direction, dtype=gradcli.float64)).sum()
+    analytic = gradcli.autograd.grad(product, x)[0].numpy()
+    up, down = (slope(start + s * step * direction)[1].numpy() for s in (1, -1))
+    np.testing.assert_allclose(analytic, (up - down) / (2 * step), rtol=2e-4, atol=2e-4)
+
+
+FOURIER = [
+    *("fft(x)", "ifft(x)", "rfft(x)", "hfft(x)", "ihfft(x)", "fft2(x)", "ifft2(x)", "rfft2(x)"),
+    *("fftn(x)", "irfft(x + 0j)", "irfft2(x + 0j)", "hfft2(x + 0j)", "ihfft2(x)"),
+    *("fft(x, n=5)", "fft(x, n=2, dim=0)", "rfft(x, norm='ortho')", "irfft(x + 0j, n=5)"),
+]
+
+
+@pytest.mark.parametrize("call", FOURIER)
+def test_fourier_transforms_are_numpys(call: str) -> None:
+    x = np.random.default_rng(2).standard_normal((3, 4))
+    mine = eval(f"fft.{call}", {"fft": gradcli.fft, "x": gradcli.tensor(x, dtype=gradcli.float64)})
+    if call.startswith(("hfft2", "ihfft2")):
+        pytest.skip("NumPy has none")
+    name = call.replace("dim=", "axis=")
+    np.testing.assert_allclose(mine.numpy(), eval(f"np.fft.{name}", {"np": np, "x": x}), atol=1e-12)
