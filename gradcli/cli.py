@@ -144,6 +144,8 @@ class Program(click.Group):
                 except (click.exceptions.Exit, BrokenPipeError):
                     raise
                 except Exception as error:
+                    if isinstance(error.__cause__, BrokenPipeError):  # the program's own print()
+                        raise error.__cause__ from None
                     return _show(error, arguments, ctx.meta)
         except click.exceptions.Exit as leaving:
             return leaving.exit_code

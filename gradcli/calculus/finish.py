@@ -165,8 +165,6 @@ def _factored(node: Expression) -> Expression:
     outer = list(shared.items())
     inverse = [(b, alg.negate(e) if isinstance(e, Expression) else -e) for b, e in outer]
     inner = alg.combine((alg.product([(t, ONE), *inverse]), c) for c, t in terms)
-    if inner.op == "sum" and len(inner.args) + (inner.data[1] != ZERO) != len(terms):
-        return node
     if broadcast([inner.shape, *(b.shape for b, _ in outer)]) != node.shape:
         return node
     made = alg.product([(inner, ONE), *outer])
@@ -177,7 +175,8 @@ def _powers(term: Expression) -> dict[Expression, Any]:
     if term is alg.one:
         return {}
     if term.op == "product":
-        return dict(zip(term.args, term.data[1], strict=True))
+        pairs = zip(term.args, term.data[1], strict=True)
+        return {b: e for b, e in pairs if b.op != "number"}
     return {term: ONE}
 
 

@@ -270,7 +270,7 @@ def known_number(value: Any) -> Expression:
         return alg.negate(made) if plain < 0 else made
     if len(repr(plain)) > 16 and math.isfinite(plain):
         simple = Fraction(plain).limit_denominator(1000)
-        if simple and float(simple) == plain:
+        if simple and abs(float(simple) - plain) <= math.ulp(plain):  # 2/3 - 1
             return number(simple)
     return number(value)
 

@@ -158,11 +158,15 @@ def product(
                     waiting.append((b, _times(e, exponent)))
                 continue
             if isinstance(exponent, Number) and inner.exact and not inner.negative:
-                folded = inner.power(exponent)
-                if folded is not None and inner != ONE:
-                    coefficient = coefficient * folded
-                    base = split(base)[1]
-                    waiting.append((base, exponent))
+                # what is surely positive leaves the root
+                sure = [(b, e) for b, e in zip(base.args, exponents, strict=True) if _is_pi(b)]
+                if inner != ONE or sure:
+                    waiting.append((number(inner), exponent))
+                    waiting += [(b, _times(e, exponent)) for b, e in sure]
+                    rest = [
+                        (b, e) for b, e in zip(base.args, exponents, strict=True) if not _is_pi(b)
+                    ]
+                    waiting.append((_product(ONE, rest), exponent))
                     continue
         elif base.op == "sum" and exact and exponent != ONE:
             content, base = _content(base)
@@ -189,10 +193,34 @@ def product(
     for base, exponent in pairs:
         if base.op == "number" and isinstance(exponent, Number) and base.data.power(exponent):
             changed = True  # sqrt(2)*sqrt(2)
+    coefficient, pairs = _radicals(coefficient, pairs)
     pairs, signed = _signs(pairs)
     if changed or signed:
         return product(pairs, coefficient)
     return _product(coefficient, pairs)
+
+
+def _radicals(
+    coefficient: Number, pairs: list[tuple[Expression, Exponent]]
+) -> tuple[Number, list[tuple[Expression, Exponent]]]:
+    """Roots of numbers against the coefficient: 2/sqrt(2) is sqrt(2), sqrt(2)/2 is 1/sqrt(2)."""
+    found: list[tuple[Expression, Exponent]] = []
+    for base, e in pairs:
+        n = value_of(base)
+        if n is not None and n.integer and n.integer > 1 and isinstance(e, Number) and e.exact:
+            while coefficient.exact and abs(e.value) < 1:
+                part = coefficient.value.numerator if e.negative else coefficient.value.denominator
+                if part % n.integer:
+                    break
+                power = ONE if e.negative else MINUS_ONE
+                e = e + power
+                coefficient = coefficient * Number(Fraction(n.integer) ** -power.value.numerator)
+        found.append((base, e))
+    return coefficient, found
+
+
+def _is_pi(base: Expression) -> bool:
+    return base.op == "name" and base.data == "pi" and base.position == -1
 
 
 def _signs(

@@ -29,8 +29,9 @@ INFIX = {
     "ge": (" >= ", COMPARE),
     "bitwise_or": (" | ", OR),
     "bitwise_and": (" & ", AND),
-    "remainder": (" % ", PRODUCT),
-    "floor_divide": ("//", PRODUCT),
+    # As factors and after a sign they stand in parentheses, for % and // do not commute with * and -.
+    "remainder": (" % ", PRODUCT - 1),
+    "floor_divide": ("//", PRODUCT - 1),
 }
 
 
@@ -140,7 +141,7 @@ class Printer:
                     below.append((str(value.denominator), ATOM))  # type: ignore[union-attr]
             else:
                 above.append(self.number(coefficient))
-        for base, exponent in zip(bases, exponents, strict=True):
+        for base, exponent in _joined(zip(bases, exponents, strict=True)):
             if isinstance(exponent, Number) and exponent.negative:
                 below.append(self.power(base, -exponent))
             elif isinstance(exponent, Expression) and self.flips(exponent):
@@ -220,7 +221,8 @@ class Printer:
         if function in INFIX:
             sign, precedence = INFIX[function]
             a, b = args
-            return f"{enclosed(a, precedence + 1)}{sign}{enclosed(b, precedence + 1)}", precedence
+            least = precedence + 1 if precedence != PRODUCT - 1 else SIGN
+            return f"{enclosed(a, least)}{sign}{enclosed(b, least)}", precedence
         return self.call(function, args, options)
 
     # -- calls with a notation of their own -------------------------------------------------------
@@ -302,6 +304,30 @@ class Printer:
         ),
         ":": lambda self, args, options, node: (":", ATOM),
     }
+
+
+def _joined(pairs: Iterable[tuple[Expression, Any]]) -> list[tuple[Expression, Any]]:
+    """The factors, with roots of constants under one: sqrt(2)*sqrt(pi) is sqrt(2*pi)."""
+    found = list(pairs)
+    constants = [
+        (b, e)
+        for b, e in found
+        if isinstance(e, Number) and e.integer is None and b.position == -1 and not b.shape
+    ]
+    joined: list[tuple[Expression, Any]] = []
+    for exponent in dict.fromkeys(e for _, e in constants):
+        alike = [b for b, e in constants if e == exponent]
+        if len(alike) > 1:
+            from gradcli.calculus.expressions import make
+
+            numbers = [b for b in alike if b.op == "number"]
+            names = tuple(b for b in alike if b.op != "number")
+            if len(numbers) == 1 and names:
+                data = (numbers[0].data, (ONE,) * len(names))
+                key = ("joined", numbers[0].data, tuple(map(id, names)))
+                joined.append((make("product", names, data, (), key), exponent))
+                found = [(b, e) for b, e in found if b not in alike or e != exponent]
+    return [*joined, *found]
 
 
 def _negated(exponent: Expression) -> Expression | Number:

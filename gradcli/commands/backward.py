@@ -72,7 +72,9 @@ def explained(evaluation: Evaluation, error: Exception, number: int = 1) -> Lang
             hint = "the expression has freed the graph; write backward(retain_graph=True) in it"
         return evaluation.refused(error, hint)
     if words.startswith("grad can be implicitly created only for real scalar"):
-        return evaluation.refused(error, "take a real number of it, as in (…).real, or say --seed 1")
+        return evaluation.refused(
+            error, "take a real number of it, as in (…).real, or say --seed 1"
+        )
     if re.match(r"Mismatch in shape", words):
         return evaluation.refused(
             error,

@@ -150,7 +150,9 @@ def as_report(error: Exception) -> LanguageError:
     if isinstance(error, click.ClickException):
         return _from_click(error)
     if isinstance(error, RecursionError):
-        return LanguageError("the value is nested too deeply to be written", kind="value", usage=False)
+        return LanguageError(
+            "the value is nested too deeply to be written", kind="value", usage=False
+        )
     if isinstance(error, MemoryError):
         return LanguageError("out of memory", kind="memory", usage=False)
     if isinstance(error, OSError):

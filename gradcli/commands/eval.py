@@ -25,9 +25,7 @@ Examples:
 @click.option("--detect-anomaly", is_flag=True, help="Refuse NaN and infinity; say where from.")
 @plan_option
 @click.pass_context
-def command(
-    ctx: click.Context, request: Request, detect_anomaly: bool, plan: bool | None
-) -> None:
+def command(ctx: click.Context, request: Request, detect_anomaly: bool, plan: bool | None) -> None:
     """Print the value of EXPR."""
     lines = None
     if detect_anomaly:

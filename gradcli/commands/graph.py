@@ -74,6 +74,7 @@ Examples:
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     request: Request,
     form: str | None,
     path: str | None,

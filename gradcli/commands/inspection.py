@@ -64,7 +64,9 @@ def refuse_anomalies(evaluation: Evaluation, values: Values | None) -> None:
     from gradcli.graphs import nonfinite
 
     value = evaluation.value
-    tensors = [t for t in (value if isinstance(value, tuple) else (value,)) if hasattr(t, "grad_fn")]
+    tensors = [
+        t for t in (value if isinstance(value, tuple) else (value,)) if hasattr(t, "grad_fn")
+    ]
     _raise_anomaly(evaluation, graph_of(evaluation, tuple(tensors), values), values)
     wrong = next(filter(None, map(nonfinite.wrong, tensors)), None)
     if wrong:

@@ -177,8 +177,17 @@ def show(name: str, style: output.Style) -> None:
     """Write what there is to know about a function."""
     from gradcli.operators.table import FUNCTIONS, resolve
 
-    resolve(name)
-    entry = FUNCTIONS.get(name.removeprefix("torch.").removeprefix("Tensor."))
+    bare = name.removeprefix("torch.").removeprefix("Tensor.")
+    if bare.startswith("F."):
+        bare = bare.replace("F.", "nn.functional.", 1)
+    value = resolve(bare)
+    entry = FUNCTIONS.get(bare)
+    if entry is None and isinstance(value, float | complex):
+        if style.form == "json":
+            output.write_json({"name": bare, "value": output.to_json(value)})
+        else:
+            output.write(f"{bare} = {value}")
+        return
     if entry is None:
         raise _unknown(name)
     found = details(entry)
@@ -193,7 +202,10 @@ def _unknown(name: str) -> Exception:
     from gradcli.operators.table import names
 
     bare = re.sub(r"^[^\W\d]\w?\.|\(.*", "", name)  # `x.sin`, `sin(x)`
-    hint = did_you_mean([bare] if bare in names() else suggest(name, names())) or "gradcli ops lists them all"
+    hint = (
+        did_you_mean([bare] if bare in names() else suggest(name, names()))
+        or "gradcli ops lists them all"
+    )
     return usage(f"no function is called `{name}`", hint=hint, kind="name")
 
 

@@ -43,6 +43,7 @@ ELSEWHERE = {
     "--check": "the command `gradcli check EXPR` compares with numerical gradients",
     "--order": "higher derivatives: gradcli diff EXPR --order N, or gradcli hessian EXPR",
     "--repeat": "write --passes N --retain-graph",
+    "--tangent": "write --vector VALUE",
 }
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -207,10 +208,12 @@ class ExpressionCommand(Command):
         # Help and completion make do with what can be understood, and import nothing heavy.
         helps = {declared[name].name for name in ctx.help_option_names if name in declared}
         lenient = ctx.resilient_parsing or not helps.isdisjoint(found.given)
-        if found.missing is not None and not lenient:
-            raise _no_value(found.missing, declared)
+        if found.missing in declared and not lenient:
+            raise _no_value(str(found.missing), declared)
         text = self.source_text(found, lenient)
         program, names = _variables(text, lenient)
+        if found.missing is not None and not lenient and found.missing[2:] in names:
+            raise _no_value(found.missing, declared)
         bound = {name for name, _ in found.bindings} | {
             item.partition("=")[0] for item in _lets(found.options)
         }
@@ -240,7 +243,7 @@ class ExpressionCommand(Command):
         for name, _ in found.bindings:
             if name not in names:
                 known = [*(f"--{n}" for n in shown), *declared]
-                raise _no_variable(name, shown, known, f"--{name}")
+                raise _no_variable(shown, known, f"--{name}", self.operand)
         positionals = found.positionals or [""]  # the expression came from -f
         out = super().parse_args(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(ctx, found, program, names, shown, declared)
@@ -355,8 +358,7 @@ def _options_for(names: list[str], declared: dict[str, click.Option]) -> list[cl
 def _no_value(option: str, declared: dict[str, click.Option]) -> Exception:
     """The error for an option that ends the line."""
     shape = declared[option].metavar if option in declared else None
-    hint = ELSEWHERE.get(option) or f"write {option} {shape or 'VALUE'}"
-    return usage(f"{option} needs a value", hint=hint)
+    return usage(f"{option} needs a value", hint=f"write {option} {shape or 'VALUE'}")
 
 
 def _check_spelling(found: Split, options: set[str]) -> None:
@@ -404,13 +406,14 @@ def _lets(options: list[str]) -> list[str]:
     return [item.partition("=")[2] for item in options if item.startswith("--let=")]
 
 
-def _no_variable(name: str, names: list[str], known: list[str], written: str) -> Exception:
+def _no_variable(names: list[str], known: list[str], written: str, operand: str) -> Exception:
     from gradcli.language.errors import did_you_mean, suggest
 
     variables = ", ".join(names) if names else "none"
     what = "is neither an option nor a variable" if written[:2] == "--" else "is no variable"
+    of = "expression" if operand == "EXPR" else "program"
     return usage(
-        f"{written} {what} of the expression (variables: {variables})",
+        f"{written} {what} of the {of} (variables: {variables})",
         hint=ELSEWHERE.get(written) or did_you_mean(suggest(written, known)),
         kind="name",
     )
@@ -425,6 +428,8 @@ def _request(
     declared: dict[str, click.Option],
 ) -> Request:
     params = ctx.params
+    assert isinstance(ctx.command, ExpressionCommand)
+    operand = ctx.command.operand
     texts: dict[str, str] = {}
     options: dict[str, str] = {}
     for name, text in found.bindings:
@@ -437,12 +442,11 @@ def _request(
         if not equals or not name.isidentifier():
             raise usage(f"--let wants NAME=VALUE, not {item!r}", hint="as in --let seed=3")
         if name not in names:
-            raise _no_variable(name, shown, shown, name)
+            raise _no_variable(shown, shown, name, operand)
         if name in texts:
             raise usage(f"variable {name} is bound twice", hint="leave out one of its values")
         texts[name], options[name] = text, f"--let {name}="
-    assert isinstance(ctx.command, ExpressionCommand)
-    _check_standard_input(found, texts, options, ctx.command.operand)
+    _check_standard_input(found, texts, options, operand)
     loaded: dict[str, Any] = {}
     if paths := params.pop("load"):
         from gradcli.commands.evaluation import prepare
@@ -563,6 +567,7 @@ _PROGRAM_OPTIONS = (
         type=click.Choice(FLOATS),
         default="float64",
         envvar="GRADCLI_DTYPE",
+        show_envvar=True,
         help="float16, float32 or float64; also $GRADCLI_DTYPE.",
     ),
     click.option("--manual-seed", metavar="N", type=int, help="Seed randn, rand and their like."),

@@ -28,11 +28,10 @@ class OpenCommand(ExpressionCommand):
         from gradcli.language.names import meaning
         from gradcli.operators.table import Function
 
-        return (
-            program is not None
-            and isinstance(meaning(name), Function)
-            and not is_only_called(program, name)
-        )
+        if program is None or is_only_called(program, name):
+            return False
+        found = meaning(name)
+        return found is None or isinstance(found, Function)
 
     def may_stay_open(self, ctx: click.Context, program: Program, name: str) -> bool:
         """Every variable may; what is only called is a function that nobody knows."""

@@ -11,6 +11,7 @@ import click
 
 from gradcli.commands import COMMANDS, output
 from gradcli.commands.errors import as_report, to_text
+from gradcli.commands.help import Command
 from gradcli.commands.options import FLOATS, Whole, read_text
 from gradcli.commands.output import Style
 from gradcli.commands.terminal import is_terminal
@@ -63,6 +64,7 @@ class Console:
 
 @click.command(
     "repl",
+    cls=Command,
     short_help=COMMANDS["repl"],
     epilog="\b\nExamples: gradcli repl --dtype float32\n"
     "          printf 'x = ones(2, requires_grad=True)\\nsum(x*x)\\n' | gradcli repl",

@@ -43,7 +43,9 @@ def speaks_unicode(stream: Any) -> bool:
 
     Python writes UTF-8 in the C locale too; who asks for that locale by name asks for ASCII.
     """
-    encoding = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "").replace("_", "")
+    encoding = (
+        (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "").replace("_", "")
+    )
     if not encoding.startswith("utf"):
         return False
     chosen = os.environ.get("LC_ALL") or os.environ.get("LC_CTYPE") or os.environ.get("LANG")

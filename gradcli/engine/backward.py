@@ -519,13 +519,14 @@ def _capture(
 
 
 def _retain(tensor: Tensor, grad: Any) -> None:
-    had = tensor._grad
-    if isinstance(grad, Tensor):
-        tensor._grad = grad if had is None else total(had, grad)
-    elif had is None:
-        tensor._grad = wrap(_owned(grad, False))
-    else:
-        tensor._grad = wrap(had.array + grad)
+    with _accumulating:
+        had = tensor._grad
+        if isinstance(grad, Tensor):
+            tensor._grad = grad if had is None else total(had, grad)
+        elif had is None:
+            tensor._grad = wrap(_owned(grad, False))
+        else:
+            tensor._grad = wrap(had.array + grad)
 
 
 def _run_node(
@@ -612,8 +613,11 @@ def call_node(node: Node, grads: tuple[Any, ...]) -> Any:
 
 
 # -- versions -------------------------------------------------------------------------------------
-def check_versions(node: Node) -> None:
-    """Raise RuntimeError, in PyTorch's words, where a saved tensor has been written since."""
+def check_versions(node: Node, maker: Callable[[], Node] | None = None) -> None:
+    """Raise RuntimeError, in PyTorch's words, where a saved tensor has been written since.
+
+    maker: what made the saved result, where that is another node by now.
+    """
     if node._hooks is not None and node._hooks.packed:
         return
     for s in node._saved or ():
@@ -627,7 +631,8 @@ def check_versions(node: Node) -> None:
         for nr, counter in node._written.items():
             if counter.stale(after):
                 shape, dtype = node.output_meta()[nr]
-                raise stale_error(shape, dtype, (node, nr), counter, after)
+                made = (node, nr) if maker is None else (maker(), 0)
+                raise stale_error(shape, dtype, made, counter, after)
 
 
 def _check_input(saved: Any, node: Node) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from math import prod
+from threading import Lock
 from typing import Any
 from weakref import ref
 
@@ -715,6 +716,9 @@ def link_result(node: Node | Port, versions: Versions) -> None:
         node._written[nr] = versions
 
 
+_pruning = Lock()
+
+
 class Views:
     """The views of a base that are still in use."""
 
@@ -726,10 +730,15 @@ class Views:
 
     def add(self, view: Tensor) -> None:
         """Remember a view; forget those that have gone, now and then."""
-        self.refs.append(ref(view))
-        if len(self.refs) > self.limit:
-            self.refs = [r for r in self.refs if r() is not None]
-            self.limit = 16 + 2 * len(self.refs)
+        refs = self.refs
+        refs.append(ref(view))
+        if len(refs) > self.limit and _pruning.acquire(blocking=False):
+            try:  # in place and up to here: other threads may be adding
+                known = len(refs)
+                refs[:known] = [r for r in refs[:known] if r() is not None]
+                self.limit = 16 + 2 * len(refs)
+            finally:
+                _pruning.release()
 
     def alive(self) -> list[Tensor]:
         """The views that are in use."""

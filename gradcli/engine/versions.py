@@ -7,11 +7,13 @@ made, so nothing has to be stored when a tensor is saved.
 from __future__ import annotations
 
 from itertools import count
+from threading import Lock
 from typing import Any
 
 tick = count(1).__next__
 
 _KEPT = 4096
+_writing = Lock()  # ticks of writes, and `last`, only grow
 
 
 class Versions:
@@ -30,12 +32,13 @@ class Versions:
     def bump(self) -> None:
         """Count a write that happens now."""
         global last
-        last = tick()
-        stamps = self.stamps
-        stamps.append(last)
-        if len(stamps) > 2 * _KEPT:
-            self.forgotten += _KEPT
-            del stamps[:_KEPT]
+        with _writing:
+            last = tick()
+            stamps = self.stamps
+            stamps.append(last)
+            if len(stamps) > 2 * _KEPT:
+                self.forgotten += _KEPT
+                del stamps[:_KEPT]
 
     def stale(self, tick: int) -> bool:
         """True where the memory was written after `tick`."""
@@ -53,5 +56,6 @@ last = 0
 def forget() -> int:
     """Count an event after which older nodes have to be checked, though nothing was written."""
     global last
-    last = tick()
+    with _writing:
+        last = tick()
     return last

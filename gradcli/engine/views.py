@@ -426,9 +426,10 @@ class CopySlices(Node):
         inner = self.inner
         if inner is None:
             raise RuntimeError(FREED_MESSAGE)
-        check_versions(inner)
+        check_versions(inner, lambda: _node_of_part(self))
         if not recorded:
-            grads = inner.apply(grad)
+            packed = inner._hooks is not None and inner._hooks.packed and inner._row is not None
+            grads = inner._row.backward_packed(inner, grad) if packed else inner.apply(grad)
         elif inner._row is not None:
             # What was saved of the result is the written view: it reads this node's output.
             grads = inner._row.backward_recorded(inner, grad, _node_of_part(self))
@@ -438,14 +439,6 @@ class CopySlices(Node):
             g if g is None or e is None else fit(g, e, inner, i)
             for i, (g, e) in enumerate(zip(grads, self.inner_edges, strict=True))
         )
-
-    def free(self) -> None:
-        if self.inner is not None:
-            self.inner.free()
-            self.inner = None
-
-    def frees(self) -> bool:
-        return self.inner is not None
 
 
 CopySlices.__module__ = "builtins"

@@ -690,10 +690,13 @@ def _not_equal(a: Any, b: Any) -> Any:
 
 def _matmul(a: Any, b: Any) -> Any:
     arrays = (Tensor, np.ndarray)
-    if not all(isinstance(x, arrays) or hasattr(x, "__operator__") for x in (a, b)):
+    both = a.__class__ is Tensor is b.__class__
+    if not both and not all(isinstance(x, arrays) or hasattr(x, "__operator__") for x in (a, b)):
         return NotImplemented
-    from gradcli.operators.products import matmul
+    from gradcli.operators.products import by_rank, matmul
 
+    if both:
+        return by_rank(a, b)
     return matmul(*(wrap(x) if isinstance(x, np.ndarray) else x for x in (a, b)))
 
 

@@ -233,8 +233,12 @@ def linear_cross_entropy(
     reduction: str = "mean",
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
+    options: Any = None,
 ) -> Any:
-    """cross_entropy of linear(input, linear_weight, linear_bias)."""
+    """cross_entropy of linear(input, linear_weight, linear_bias).
+
+    PyTorch's `options` say how it splits the work to save memory; here nothing is split.
+    """
     if not 1 <= input.ndim <= 2:
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
     if linear_weight.ndim < 2:

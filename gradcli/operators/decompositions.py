@@ -1270,9 +1270,11 @@ class householder_product:
 def _ormqr(
     self: Array, input2: Array, input3: Array, left: bool = True, transpose: bool = False
 ) -> Array:
+    if 0 in self.shape or 0 in input3.shape:
+        return input3.copy()
     m = self.shape[-2]
     full = np.zeros((*self.shape[:-1], m), self.dtype)
-    full[..., : self.shape[-1]] = self
+    full[..., : self.shape[-1]] = self[..., :m]
     q = lapack.householder_product(full, input2)
     q = lapack.adjoint(q) if transpose else q
     return lapack.by_columns(q @ input3 if left else input3 @ q)
@@ -1281,9 +1283,10 @@ def _ormqr(
 def _ormqr_backward(
     g: Any, self: Any, input2: Any, input3: Any, left: bool, transpose: bool, mask: Any
 ) -> tuple[Any, Any, Any]:
-    """As if Q multiplied from the left, untransposed: turned around where it does not."""
+    """Every case as Q times something: <g, Q^H C> is <C, Q g>, and C Q is the adjoint of Q^H C^H."""
     g_other = ormqr(self, input2, g, left, not transpose)
-    # Q C, C Q = (Q^H C^H)^H; Q^H C: <g, Q^H C> = <Q g, C> = <C g^H ...>: Q's cotangent is C g^H.
+    if 0 in self.shape or 0 in input3.shape:
+        return None, None, g_other
     if left:
         pair = (g, input3) if not transpose else (input3, g)
     else:

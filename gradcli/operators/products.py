@@ -22,7 +22,13 @@ def _kind(value: Any) -> str:
     return dtypes.SCALAR_NAMES[dtypes.of(value.dtype).name]
 
 
-_C_NAMES = {"Float": "float", "Double": "double", "Long": "long int", "Int": "int", "Half": "c10::Half"}
+_C_NAMES = {
+    "Float": "float",
+    "Double": "double",
+    "Long": "long int",
+    "Int": "int",
+    "Half": "c10::Half",
+}
 
 
 def _c_kind(value: Any) -> str:
@@ -614,15 +620,20 @@ def matmul(input: Array, other: Array) -> Any:
     if is_array(input) and is_array(other):
         return np.matmul(input, other)
     _not_tensors("matmul", ("input", input), ("other", other))
+    return by_rank(input, other)
+
+
+def by_rank(input: Any, other: Any) -> Any:
+    """`input @ other` of two tensors, or of traced values."""
     m, n = input.ndim, other.ndim
     if m == 2:
         if n == 2:
-            return mm(input, other)
+            return mm.call(input, other)
         if n == 1:
-            return mv(input, other)
+            return mv.call(input, other)
     elif m == 1:
         if n == 1:
-            return dot(input, other)
+            return dot.call(input, other)
         if n == 2:
             return squeeze_own(mm(input.unsqueeze(0), other), 0)
     if not m or not n:
@@ -720,14 +731,18 @@ def tensordot(a: Array, b: Array, dims: Any = 2) -> Any:
     kept_a = [i for i in range(a.ndim) if i not in summed_a]
     kept_b = [j for j in range(b.ndim) if j not in summed_b]
     shape_a, shape_b = [left.shape[i] for i in kept_a], [right.shape[j] for j in kept_b]
-    if not kept_a and not kept_b:
-        first, second = left.permute(*dims_a), right.permute(*dims_b)
-        if first.ndim != 1:
-            first, second = first.reshape(size), second.reshape(size)
-        return dot(first, second).reshape(())
-    first = left.permute(*kept_a, *dims_a).reshape(prod(shape_a), size)
-    second = right.permute(*dims_b, *kept_b).reshape(size, prod(shape_b))
-    return mm(first, second).reshape(*shape_a, *shape_b)
+    first, second = left.permute(*kept_a, *dims_a), right.permute(*dims_b, *kept_b)
+    if prod(shape_a) == prod(shape_b) == 1:
+        return _all_contracted(first, second).reshape(tuple(shape_a + shape_b))
+    product = mm(first.reshape(prod(shape_a), size), second.reshape(size, prod(shape_b)))
+    return product.reshape(*shape_a, *shape_b)
+
+
+def _all_contracted(a: Any, b: Any) -> Any:
+    """The sum of all products, as PyTorch takes it by how the operands lie in memory."""
+    if is_array(a) or (a.is_contiguous() and b.is_contiguous()):
+        return dot(*(x if x.ndim == 1 else x.reshape(-1) for x in (a, b)))
+    return (a.squeeze() * b.squeeze()).sum()
 
 
 @function(

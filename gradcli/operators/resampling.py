@@ -283,9 +283,7 @@ def _aligned_rows(mode: str, node: str, n: int) -> Row:
             return _returned(grad_output, mode, input_size, output_size, align_corners, scales)
 
         rule = lambda g, output_size, self_sym_sizes, align_corners, scales_d, scales_h, scales_w: (
-            second(
-                g, output_size, self_sym_sizes, align_corners, scales_d, scales_h, scales_w
-            )
+            second(g, output_size, self_sym_sizes, align_corners, scales_d, scales_h, scales_w)
         )
         again = lambda g, output_size, align_corners, scales_d, scales_h, scales_w: first(
             g, output_size, align_corners, scales_d, scales_h, scales_w
@@ -437,10 +435,20 @@ def upsample_bilinear2d_aa(
     input: Array,
     output_size: Any,
     align_corners: bool,
-    scales_h: float | None = None,
+    scales_h: Any = None,
     scales_w: float | None = None,
+    *,
+    scale_factors: Any = None,
 ) -> Any:
-    """Bilinear interpolation with antialiasing."""
+    """Bilinear interpolation with antialiasing; factors as two numbers or as one pair."""
+    if isinstance(scales_h, (tuple, list)):
+        scale_factors, scales_h = scales_h, None
+    if scale_factors is not None:
+        scales_h, scales_w = scale_factors
+    if output_size is None:
+        output_size = [
+            floor(n * s) for n, s in zip(input.shape[-2:], (scales_h, scales_w), strict=True)
+        ]
     return _SMOOTH["bilinear"](input, tuple(output_size), align_corners, scales_h, scales_w)
 
 

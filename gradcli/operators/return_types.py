@@ -34,6 +34,7 @@ def return_type(name: str, fields: str) -> type[ReturnType]:
     """The class `torch.return_types.NAME`, called with the tuple of its items."""
     names = tuple(fields.split())
     body: dict[str, Any] = {"__slots__": (), "fields": names, "__module__": "torch.return_types"}
+    body["_fields"] = names  # as Python's named tuples say it
     made = type(name, (ReturnType,), body | {n: _item(i) for i, n in enumerate(names)})
     NAMES[name] = made
     return made

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import main
+from tests.commands.terminal import piped
 
 PRODUCT = ["y = a*x; y + b", "--x", "3", "--a", "4", "--b", "5"]
 
@@ -98,3 +99,50 @@ def test_a_chain_of_a_hundred_thousand_additions(tmp_path):
     assert result.exit_code == 0
     assert len(result.stdout.splitlines()) < 20
     assert "100,001 nodes" in result.stdout
+
+
+def test_only_a_name_a_node_or_a_number():
+    for wanted in ("y", "Mul", "MulBackward0", "1", "#1"):
+        assert out(*PRODUCT, "--only", wanted).startswith("MulBackward0 y")
+    result = run(*PRODUCT, "--only", "Mull")
+    assert result.exit_code == 2
+    assert "did you mean `Mul`?" in result.stderr
+
+
+def test_collapse_edges_and_legend():
+    chain = ["x" + ".sin()" * 9, "--x", "1"]
+    assert out(*chain, "--collapse").count("SinBackward0") < 9
+    assert out(*chain, "--no-collapse").count("SinBackward0") == 9
+    assert "next_functions ((MulBackward0 y, 0), (AccumulateGrad b, 0))" in out(*PRODUCT, "--edges")
+    assert "a shared node where it is first seen" in out(*PRODUCT, "--legend")
+
+
+@pytest.mark.parametrize("option", [["--depth", "1"], ["--only", "y"], ["--legend"]])
+def test_what_shapes_the_tree_is_refused_elsewhere(option):
+    result = run(*PRODUCT, *option, "--format", "dot")
+    assert result.exit_code == 2
+    assert option[0] in result.stderr
+
+
+def test_an_ending_that_is_no_format(tmp_path):
+    result = run(*PRODUCT, "-o", str(tmp_path / "g.png"))
+    assert result.exit_code == 2
+    assert "dot -Tpng" in result.stderr
+    assert run(*PRODUCT, "-o", str(tmp_path / "g.foo")).exit_code == 2
+    assert run(*PRODUCT, "-o", "").exit_code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "env, ascii",
+    [
+        ({"LC_ALL": "C"}, True),
+        ({"LC_ALL": "", "LC_CTYPE": "", "LANG": "C"}, True),
+        ({"LC_ALL": "", "LC_CTYPE": "", "LANG": "C.UTF-8"}, False),
+        ({"PYTHONUTF8": "0", "PYTHONIOENCODING": "latin-1"}, True),
+    ],
+)
+def test_ascii_where_the_locale_has_no_utf_8(env, ascii):
+    text = piped("graph", *PRODUCT, **env).stdout
+    assert text.isascii() == ascii
+    assert ("|- MulBackward0 y" in text) == ascii

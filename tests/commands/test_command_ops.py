@@ -24,7 +24,7 @@ FUNCTIONS = sorted(set(table.FUNCTIONS.values()), key=lambda entry: entry.name)
 
 
 def test_every_function_is_listed_once():
-    names = [entry.name for entry in FUNCTIONS]
+    names = [entry.name for entry in FUNCTIONS if not entry.name.startswith("_")]
     lines = run("ops", "--plain").stdout.splitlines()
     assert sorted(line.split("\t")[0] for line in lines) == sorted(names)
     found = json.loads(run("ops", "--json").stdout)["functions"]

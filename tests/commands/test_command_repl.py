@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import select
 import subprocess
 import time
 
@@ -78,14 +79,10 @@ class Terminal:
 
     def wait_for(self, text, seconds=20.0):
         """Read until the text has appeared; what appeared before and with it."""
-        end = time.monotonic() + seconds
         while text not in self.seen:
-            assert time.monotonic() < end, f"{text!r} is not in {self.seen!r}"
-            try:
-                data = os.read(self.ours, 65536).decode(errors="replace")
-            except OSError:
-                data = ""
-            assert data or text in self.seen, f"{text!r} is not in {self.seen!r}"
+            ready, _, _ = select.select([self.ours], [], [], seconds)
+            assert ready, f"{text!r} is not in {self.seen!r}"
+            data = os.read(self.ours, 65536).decode(errors="replace")
             self.seen += re.sub(r"\x1b\[\?2004[hl]", "", data)
         before, _, self.seen = self.seen.partition(text)
         return before + text

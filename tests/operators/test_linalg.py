@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import gradcli
-
-from .both import ask, gradient, same, torch, tree
+from tests.operators.both import ask, gradient, same, torch, tree
 
 _ = torch  # the fixture
 

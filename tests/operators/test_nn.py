@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import gradcli
-
-from .both import ask, gradient, same, torch
+from tests.operators.both import ask, gradient, same, torch
 
 _ = torch  # the fixture
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
 import gradcli
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "golden"))
-from record_refusals import RECORDED, calls, refusal
+from tests.golden.record_refusals import RECORDED, calls, refusal
 
 EXPECTED = json.loads(RECORDED.read_text(encoding="utf-8"))
 

@@ -36,7 +36,7 @@ def test_attributes_by_the_value(names):
     assert {"grad", "grad_fn"} <= set(texts("xylem.gr", names))
     assert texts("xylem.requires_g", names) == ["requires_grad", "requires_grad_("]
     assert "sum(" in texts("xylem.", names)
-    assert texts("z.", names) == ["conjugate(", "imag", "is_integer(", "real"]
+    assert {"conjugate(", "imag", "real"} <= set(texts("z.", names))
     assert "next_functions" in texts("y.grad_fn.ne", {"y": names["xylem"] * 2})
 
 

@@ -125,7 +125,7 @@ def test_a_paste_looks_behind_blank_lines(session, console):
 def test_what_is_wrong_is_said_at_once(session, console):
     assert not session.feed("1 +")
     assert console.errors[0].usage
-    assert not session.feed("def f(x:")
+    assert not session.feed("def f(x y")
     assert len(console.errors) == 2
 
 

@@ -1,0 +1,188 @@
+"""Gradients in tests: `assert_gradients` compares them with differences, or with what is expected.
+
+    from gradcli.testing import assert_gradients
+
+    def test_energy():
+        assert_gradients("sum((X@w - y)**2)", X=[[1, 2], [3, 4]], w=[0.5, -1], y=[1, 0])
+        assert_gradients("a*sin(w*t)", expected={"t": "a*w*cos(w*t)"}, a=2.0, w=3.0, t=0.1)
+        assert_gradients(my_function, x=np.ones(3), expected=my_gradient(np.ones(3)))
+
+With pytest, the installed package offers the same function as the fixture `assert_gradients`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+
+class GradientMismatch(AssertionError):
+    """A gradient that is not what it should be: `name`, `actual` and `expected` say which."""
+
+    def __init__(self, message: str, name: str, actual: Any, expected: Any) -> None:
+        super().__init__(message)
+        self.name, self.actual, self.expected = name, actual, expected
+
+
+def assert_gradients(
+    source_or_function: str | Callable[..., Any],
+    /,
+    expected: Any = None,
+    *,
+    wrt: str | Iterable[str] | None = None,
+    rtol: float = 1e-6,
+    atol: float = 1e-8,
+    second_order: bool = False,
+    **variables: Any,
+) -> None:
+    """Assert that gradients are right.
+
+    source_or_function: an expression of gradcli's language, or a function of tensors by keyword.
+    variables: their values, in float64. wrt: the variables to differentiate by; all floating ones if
+    None. expected: name -> the gradient, as an array or as an expression of the variables (without the
+    name where there is one variable); where nothing is expected, gradients are compared with
+    numerical differences. second_order: the second derivatives too. A value that is no scalar is summed
+    up for `expected`.
+    """
+    arrays = {n: _array(v) for n, v in variables.items()}
+    function = _function(source_or_function)
+    names = _names(wrt, arrays, expected)
+    with np.errstate(all="ignore"):
+        if expected is None:
+            _against_differences(function, arrays, names, rtol, atol, second_order)
+        else:
+            _against_expected(function, arrays, names, expected, rtol, atol)
+
+
+def _array(value: Any) -> Any:
+    array = np.array(getattr(value, "array", value))
+    return array.astype(np.float64) if array.dtype.kind == "f" or isinstance(value, int) else array
+
+
+def _names(wrt: Any, arrays: Mapping[str, Any], expected: Any) -> list[str]:
+    if isinstance(expected, Mapping) and wrt is None:
+        wrt = list(expected)
+    if wrt is None:
+        found = [n for n, a in arrays.items() if a.dtype.kind in "fc"]
+        whole = [n for n, a in arrays.items() if a.dtype.kind in "iu"]
+        for n in whole if not found else ():  # nothing but integers: they are meant as numbers
+            found.append(n)
+    else:
+        found = [n.strip() for n in wrt.split(",")] if isinstance(wrt, str) else list(wrt)
+    for n in found:
+        if n not in arrays:
+            raise TypeError(f"assert_gradients: no value for the variable {n!r}")
+    for n in found:
+        if arrays[n].dtype.kind in "iub":
+            arrays[n] = arrays[n].astype(np.float64)  # type: ignore[index]
+    if not found:
+        raise TypeError("assert_gradients: no variables to differentiate with respect to")
+    return found
+
+
+def _function(source: str | Callable[..., Any]) -> Callable[..., Any]:
+    if not isinstance(source, str):
+        return source
+    from gradcli.language import parse, run
+
+    program = parse(source)
+    return lambda **tensors: run(program, tensors).value
+
+
+def _shown(array: Any) -> str:
+    return np.array2string(np.asarray(array), precision=8, threshold=50, separator=", ")
+
+
+def _message(what: str, name: str, error: float, rows: Mapping[str, Any], index: Any) -> str:
+    place = f"[{', '.join(map(str, index))}]" if index else ""
+    lines = [f"{what} by {name} is wrong at {name}{place} (relative error {error:.1e})"]
+    width = max(map(len, rows))
+    for label, array in rows.items():
+        text = _shown(array).replace("\n", "\n" + " " * (width + 4))
+        lines.append(f"  {label:<{width}}: {text}")
+    return "\n".join(lines)
+
+
+def _against_differences(
+    function: Callable[..., Any],
+    arrays: Mapping[str, Any],
+    names: list[str],
+    rtol: float,
+    atol: float,
+    second_order: bool,
+) -> None:
+    from gradcli.calculus.checking import blame, check_point, gradient_function
+
+    checks = [("gradient", function)]
+    if second_order:
+        checks.append(("second derivative", gradient_function(function, names)))
+    for what, checked in checks:
+        for name, found in check_point(checked, arrays, names, rtol=rtol, atol=atol).items():
+            if found.ok:
+                continue
+            rows = {"analytical": found.analytical, "numerical": found.numerical}
+            message = _message(what, name, found.error, rows, found.index)
+            part = blame(function, arrays, names) if what == "gradient" else None
+            if part is not None:
+                message += f"\n  to blame  : {part.name}"
+            raise GradientMismatch(message, name, found.analytical, found.numerical)
+
+
+def _against_expected(
+    function: Callable[..., Any],
+    arrays: Mapping[str, Any],
+    names: list[str],
+    expected: Any,
+    rtol: float,
+    atol: float,
+) -> None:
+    from gradcli.calculus.compare import Comparison
+    from gradcli.engine.backward import grad
+    from gradcli.engine.tensor import Tensor, wrap
+
+    if not isinstance(expected, Mapping):
+        if len(names) != 1:
+            raise TypeError(f"assert_gradients: expected is of which variable? ({', '.join(names)})")
+        expected = {names[0]: expected}
+    tensors = {n: wrap(np.array(a), requires_grad=n in names) for n, a in arrays.items()}
+    value = function(**tensors)
+    if not isinstance(value, Tensor):
+        raise TypeError(f"assert_gradients: the value is a {type(value).__name__}, not a tensor")
+    leaves = [tensors[n] for n in names]
+    found: Any = [None] * len(names)
+    if value.requires_grad:
+        found = grad(value, leaves, wrap(np.ones_like(value.array)), allow_unused=True)
+    for name, g in zip(names, found, strict=True):
+        if name not in expected:
+            continue
+        actual = np.zeros(tensors[name].shape) if g is None else np.asarray(g.array)
+        wanted = _expected(expected[name], arrays)
+        if wanted.shape != actual.shape:
+            if wanted.size != 1:
+                raise GradientMismatch(
+                    f"gradient by {name} has shape {actual.shape}, expected {wanted.shape}",
+                    name,
+                    actual,
+                    wanted,
+                )
+            wanted = np.broadcast_to(wanted, actual.shape)
+        compared = Comparison(wanted, actual, rtol, atol)
+        if not compared.ok:
+            rows = {"actual": actual, "expected": wanted}
+            message = _message("gradient", name, compared.error, rows, compared.index)
+            raise GradientMismatch(message, name, actual, wanted)
+
+
+def _expected(value: Any, arrays: Mapping[str, Any]) -> Any:
+    if not isinstance(value, str):
+        return np.asarray(getattr(value, "array", value))
+    from gradcli.engine.tensor import Tensor, wrap
+    from gradcli.language import parse, run
+
+    found = run(parse(value), {n: wrap(np.array(a)) for n, a in arrays.items()}).value
+    return np.asarray(found.array if isinstance(found, Tensor) else found)
+
+
+__all__ = ["GradientMismatch", "assert_gradients"]

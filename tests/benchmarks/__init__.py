@@ -1,0 +1,1 @@
+"""Timings against other libraries, as ratios from interleaved runs: `python -m tests.benchmarks`."""

@@ -1,0 +1,226 @@
+"""Derivatives as text: what is printed for everyday formulas, and that it evaluates to the gradient."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gradcli
+from gradcli import language
+from gradcli.calculus.derivative import differentiate
+from gradcli.calculus.latex import to_latex
+from gradcli.calculus.reading import NoExpression
+from gradcli.calculus.shapes import guess_shapes, sample
+from gradcli.calculus.text import to_text
+from tests.calculus import samples
+from tests.calculus.test_formulas import ROWS, values
+
+SYMPY = json.loads((Path(__file__).parent / "sympy.json").read_text())
+
+
+def derivatives(source: str, order: int = 1, **shapes: tuple[int, ...]) -> dict[str, str]:
+    """The derivatives of an expression of variables of these shapes."""
+    arrays = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}
+    found = differentiate(language.parse(source), arrays, order=order)
+    return {n: to_text(e) for n, e in found.by.items()}
+
+
+S: tuple[int, ...] = ()
+PRINTED: list[tuple[str, dict[str, tuple[int, ...]], dict[str, str]]] = [
+    ("c*d", {"c": S, "d": S}, {"c": "d", "d": "c"}),
+    ("5*(a+b)", {"a": S, "b": S}, {"a": "5", "b": "5"}),
+    ("2*dot(x,x)", {"x": (4,)}, {"x": "4*x"}),
+    ("sin(x)*y", {"x": S, "y": S}, {"x": "cos(x)*y", "y": "sin(x)"}),
+    (
+        "sum((X@w-y)**2)",
+        {"X": (4, 3), "w": (3,), "y": (4,)},
+        {"X": "2*outer(X@w - y, w)", "w": "2*X.T@(X@w - y)", "y": "-2*(X@w - y)"},
+    ),
+    ("x/3", {"x": S}, {"x": "1/3"}),
+    ("x**2/3", {"x": S}, {"x": "2*x/3"}),
+    ("0.1*x**2", {"x": S}, {"x": "0.2*x"}),
+    ("x**3+2*x**2+x+1", {"x": S}, {"x": "3*x**2 + 4*x + 1"}),
+    ("a*x**2+b*x+c", {"a": S, "x": S, "b": S, "c": S},
+     {"a": "x**2", "x": "2*a*x + b", "b": "x", "c": "1"}),
+    ("x**y", {"x": S, "y": S}, {"x": "y*x**(y - 1)", "y": "log(x)*x**y"}),
+    ("x**x", {"x": S}, {"x": "x**x*(log(x) + 1)"}),
+    ("x*exp(-x)", {"x": S}, {"x": "(1 - x)*exp(-x)"}),
+    ("sqrt(x)", {"x": S}, {"x": "1/(2*sqrt(x))"}),
+    ("log(x**2+1)", {"x": S}, {"x": "2*x/(x**2 + 1)"}),
+    ("sigmoid(x)", {"x": S}, {"x": "sigmoid(x)*(1 - sigmoid(x))"}),
+    ("tanh(x)", {"x": S}, {"x": "1 - tanh(x)**2"}),
+    ("relu(x)", {"x": S}, {"x": "where(x > 0, 1, 0)"}),
+    ("abs(x)", {"x": S}, {"x": "sign(x)"}),
+    ("erf(x)", {"x": S}, {"x": "2*exp(-x**2)/sqrt(pi)"}),
+    ("where(x > 0, x**2, -x)", {"x": S}, {"x": "where(x > 0, 2*x, -1)"}),
+    ("sum(x)", {"x": (3,)}, {"x": "ones_like(x)"}),
+    ("mean(x**2)", {"x": (3,)}, {"x": "2*x/3"}),
+    ("norm(x)", {"x": (3,)}, {"x": "x/norm(x)"}),
+    ("logsumexp(x, 0)", {"x": (3,)}, {"x": "softmax(x, 0)"}),
+    ("prod(x)", {"x": (3,)}, {"x": "prod(x)/x"}),
+    ("x[0]*x[1]", {"x": (2,)}, {"x": "stack([x[1], x[0]])"}),
+    ("x@A@x", {"x": (3,), "A": (3, 3)}, {"x": "x@A + A@x", "A": "outer(x, x)"}),
+    ("trace(A@B)", {"A": (3, 3), "B": (3, 3)}, {"A": "B.T", "B": "A.T"}),
+    ("log(det(A))", {"A": (3, 3)}, {"A": "linalg.inv(A).T"}),
+    ("sum(A**2)", {"A": (3, 2)}, {"A": "2*A"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "shapes", "expected"), PRINTED, ids=[p[0] for p in PRINTED])
+def test_prints(source: str, shapes: Any, expected: dict[str, str]) -> None:
+    assert derivatives(source, **shapes) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "order", "expected"),
+    [
+        ("sin(x)", 2, "-sin(x)"),
+        ("sin(x)", 4, "sin(x)"),
+        ("log(x)", 4, "-6/x**4"),
+        ("exp(-x**2)", 3, "4*x*(3 - 2*x**2)*exp(-x**2)"),
+        ("x**5", 6, "0"),
+        ("exp(2*x)", 10, "1024*exp(2*x)"),
+    ],
+)
+def test_orders(source: str, order: int, expected: str) -> None:
+    assert derivatives(source, order, x=()) == {"x": expected}
+
+
+@pytest.mark.parametrize("name", SYMPY)
+def test_numbers_of_sympy(name: str) -> None:
+    formula, given_ = next((f, g) for n, f, g in ROWS if n == name)
+    arrays = values(given_)
+    tensors = {n: gradcli.tensor(a) for n, a in arrays.items()}
+    found = differentiate(language.parse(formula), arrays)
+    for variable, (expected, _) in SYMPY[name].items():
+        value = language.run(language.parse(to_text(found.by[variable])), tensors).value
+        np.testing.assert_allclose(float(value), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_no_longer_than_sympy() -> None:
+    mine = theirs = 0
+    for name, formula, given_ in ROWS:
+        if name in SYMPY:
+            found = differentiate(language.parse(formula), values(given_))
+            mine += sum(len(to_text(found.by[v])) for v in SYMPY[name])
+            theirs += sum(length for _, length in SYMPY[name].values())
+    assert mine <= theirs
+
+
+# -- it evaluates to the gradient -----------------------------------------------------------------
+def agree(source: str, tensors: dict[str, Any], rtol: float = 1e-9) -> None:
+    """What is printed evaluates to the gradient, and keeps the variable's shape."""
+    leaves = {n: t.clone().requires_grad_() for n, t in samples.floating(tensors).items()}
+    program = language.parse(source)
+    value = language.run(program, {**tensors, **leaves}).value
+    grads = gradcli.autograd.grad(value.sum(), list(leaves.values()), allow_unused=True)
+    arrays = {n: t.detach().numpy() for n, t in tensors.items()}
+    found = differentiate(program, arrays, list(leaves))
+    for (name, leaf), g in zip(leaves.items(), grads, strict=True):
+        text = to_text(found.by[name])
+        again = language.run(language.parse(text), tensors).value
+        again = np.asarray(again.array if hasattr(again, "array") else again)
+        expected = np.zeros(leaf.shape) if g is None else g.numpy()
+        assert again.shape == expected.shape, text
+        np.testing.assert_allclose(again, expected, rtol=rtol, atol=1e-11, err_msg=text)
+        assert to_latex(found.by[name])
+
+
+_numbers = st.sampled_from(["2", "3", "0.5", "7", "1/3", "pi", "1.25"])
+_names = st.sampled_from(["x", "y", "z"])
+
+
+def _grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    unary = st.sampled_from(
+        ["sin({})", "cos({})", "exp(-({})**2)", "tanh({})", "sqrt(1 + ({})**2)", "-({})"]
+        + ["log(2 + ({})**2)", "({})**2", "({})**3", "1/(1 + ({})**2)", "sigmoid({})", "atan({})"]
+        + ["abs({})", "relu({})", "where({} > x, {}, 2)"]
+    )
+    binary = st.sampled_from(["({})+({})", "({})-({})", "({})*({})", "({})/(2+({})**2)"])
+    return st.one_of(
+        st.builds(lambda f, a: f.replace("{}", a), unary, inner),
+        st.builds(lambda f, a, b: f.format(a, b), binary, inner, inner),
+    )
+
+
+_expressions = st.recursive(st.one_of(_names, _numbers), _grow, max_leaves=8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(source=_expressions, seed=st.integers(0, 1000), shape=st.sampled_from([(), (3,), (2, 3)]))
+def test_evaluates_to_the_gradient(source: str, seed: int, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(seed)
+    shapes = {"x": shape, "y": shape[-1:], "z": ()}
+    tensors = {n: gradcli.tensor(rng.uniform(-2, 2, s)) for n, s in shapes.items()}
+    source = f"({source}) + 0*x"
+    agree(source, tensors, 1e-7 if "abs" in source else 1e-9)
+
+
+RANDOM = ("dropout", "bernoulli", "random", "normal", "uniform", "exponential", "cauchy",
+          "geometric", "rrelu", "gumbel", "multinomial", "poisson", "rand_like", "randn_like",
+          "float()", "half()", "float32",
+          "hardsigmoid")  # whose sixth is PyTorch's, of single precision  # fmt: skip
+
+
+@pytest.mark.parametrize("text", samples.texts())
+def test_every_sample_of_the_table(text: str) -> None:
+    if any(word in text for word in RANDOM):
+        pytest.skip("random, or of single precision")
+    try:
+        source, tensors = samples.program(text)
+        outputs = samples.outputs(source, tensors)
+    except Exception:
+        pytest.skip("no expression of variables")
+    if not samples.floating(tensors):
+        pytest.skip("no variables")
+    for k, output in enumerate(outputs):
+        if output.is_complex() or not output.is_floating_point():
+            continue
+        item = f"[{k}]" if len(outputs) > 1 else ""
+        weighted = f"sum(({source}){item}*w_)"
+        weights = samples.weights(output.shape)
+        try:
+            agree(weighted, {**tensors, "w_": weights})
+        except NoExpression:
+            continue
+        except (language.errors.LanguageError, RuntimeError, AttributeError, TypeError) as error:
+            pytest.skip(f"not traced: {str(error).splitlines()[0]}")
+
+
+# -- shapes that nobody gave ----------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("sin(x)*y", {"x": (), "y": ()}),
+        ("2*dot(x,x)", {"x": (3,)}),
+        ("sum((X@w-y)**2)", {"X": (4, 5), "w": (5,), "y": (4,)}),
+        ("a*sum(log(softmax(x, 0)))", {"a": (), "x": ()}),
+        ("log(det(A))", {"A": (3, 3)}),
+        ("x@A@x", {"x": (3,), "A": (3, 3)}),
+    ],
+)
+def test_shapes_are_worked_out(source: str, expected: dict[str, tuple[int, ...]]) -> None:
+    program = language.parse(source)
+    assert guess_shapes(program, {}, {}, list(expected), {}) == expected
+
+
+def test_a_branch_needs_values() -> None:
+    program = language.parse("x if x > 0 else -x")
+    with pytest.raises(language.errors.LanguageError, match="which way the program goes"):
+        differentiate(program, {"x": np.float64(2)})
+    assert to_text(differentiate(program, {"x": np.float64(2)}, follow=True).by["x"]) == "1"
+
+
+def test_a_thousand_terms_and_levels() -> None:
+    source = "+".join(f"{k}*x**{k % 7}" for k in range(1, 800))
+    assert derivatives(source, x=())["x"].count("x") == 5
+    nested = "x"
+    for _ in range(300):
+        nested = f"sin({nested})"
+    assert derivatives(nested, x=())["x"].startswith("cos(")

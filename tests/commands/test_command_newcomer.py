@@ -1,0 +1,122 @@
+"""What somebody new types: wrong options, wrong files, values that no line has room for."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from click.testing import CliRunner
+
+from gradcli.cli import main
+from gradcli.commands import COMMANDS
+from tests.commands.terminal import GRADCLI, environment, in_terminal
+
+
+def run(*argv, **kwargs):
+    return CliRunner().invoke(main, list(argv), prog_name="gradcli", **kwargs)
+
+
+@pytest.mark.parametrize(
+    "argv, words",
+    [
+        (["eval", "x", "-x", "1"], "a variable has two dashes: --x"),
+        (["eval", "x", "--let", "x"], "as in --let seed=3"),
+        (["eval", "x", "--x", "1", "--no-grad"], "write --no-grad NAMES|all"),
+        (["eval", "x", "--x", "1", "--dtype", "flaot32"], "did you mean `float32`?"),
+        (["graph", "x*x", "--x", "1", "--format", "mermiad"], "did you mean `mermaid`?"),
+        (["grad", "x", "--x", "1", "--check"], "gradcli check EXPR"),
+        (["grad", "x", "--x", "1", "--repeat", "2"], "--passes N --retain-graph"),
+        (["grad", "y=x*x; y", "--x", "1", "--hook", "y: gard"], "did you mean `grad`?"),
+        (["--verison"], "did you mean `--version`?"),
+        (["completion"], "missing argument 'SHELL'\n"),
+        (["ops", "x.sin"], "did you mean `sin`?"),
+        (["ops", "sin(x)"], "did you mean `sin`?"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_the_hint_helps(argv, words):
+    result = run(*argv)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_closed_pipe_under_a_program_s_own_print(tmp_path):
+    path = tmp_path / "loop.py"
+    path.write_text("for i in range(100000): print(i)")
+    program = [*GRADCLI, "run", str(path)]
+    process = subprocess.Popen(
+        program, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout.readline() == b"0\n"
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 0
+
+
+def test_constants_are_shown(tmp_path):
+    assert run("ops", "pi").stdout == "pi = 3.141592653589793\n"
+    assert json.loads(run("ops", "inf", "--json").stdout) == {"name": "inf", "value": "inf"}
+    assert run("ops", "F.relu").stdout.startswith("relu(")
+
+
+def test_a_program_is_no_expression(tmp_path):
+    path = tmp_path / "p.py"
+    path.write_text("y = 1")
+    result = run("run", str(path), "--x", "3")
+    assert "of the program (variables: none)" in result.stderr
+    assert "needs a value" not in run("run", str(path), "--json").stderr
+
+
+def test_a_tuple_is_told_by_its_fields():
+    result = run("grad", "max(x, dim=0)", "--x", "1,2")
+    assert "the value is a tuple of values and indices, not a tensor" in result.stderr
+
+
+def test_a_complex_result_has_a_remedy():
+    assert "(…).real" in run("grad", "x*x", "--x", "1+2j").stderr
+
+
+def test_binary_files(tmp_path):
+    path = tmp_path / "b.npy"
+    path.write_bytes(b"\x00\xff\xfe" * 100)
+    result = run("eval", "x", "--x", f"@{path}")
+    assert result.exit_code == 2
+    assert "pickle" not in result.stderr
+
+
+def test_values_without_bounds():
+    assert len(run("eval", "10**100000").stdout) == 100_002
+    deep = "[" * 5000 + "1" + "]" * 5000
+    assert run("eval", deep).stdout == f"{deep}\n"
+    result = run("eval", deep, "--json")
+    assert result.exit_code == 1
+    assert "fault in gradcli" not in result.stderr
+    assert run("eval", "(x,), [x, 2], 'a'", "--x", "1,2").stdout == "(([1, 2],), [[1, 2], 2], a)\n"
+
+
+def test_anomalies_of_a_value():
+    assert run("eval", "exp(x)", "--x", "1", "--detect-anomaly").exit_code == 0
+    result = run("eval", "exp(1000*x).sum()", "--x", "1,2", "--detect-anomaly")
+    assert result.exit_code == 1
+    assert "Function 'ExpBackward0' computed inf values in the forward pass." in result.stderr
+    assert "    ^^^^^^^^^^^\n" in result.stderr
+    assert run("eval", "log(0*ones(2))", "--detect-anomaly").exit_code == 1
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_examples_before_options(command):
+    text = run(command, "--help").stdout
+    assert 0 < text.index("Example") < text.index("Options:")
+    own, _, rest = text.partition("Variables and input:")
+    assert not rest or "  --json" not in own
+
+
+def test_narrow_terminals():
+    for argv in (["grad", "--help"], ["grad", "x+ones(2)", "--x", "1,2"], ["--help"]):
+        _, screen = in_terminal(*argv, columns=40, NO_COLOR="1")
+        prose = [line for line in screen.splitlines() if not line.startswith("    ")]
+        assert max(map(len, prose)) <= 40

@@ -1,0 +1,128 @@
+"""Modes: what is recorded inside which, and what inference tensors may do outside."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+import gradcli as torch
+
+MODES: dict[str, tuple[Any, bool]] = {
+    "no_grad": (lambda: torch.no_grad(), False),
+    "enable_grad": (lambda: torch.enable_grad(), True),
+    "set off": (lambda: torch.set_grad_enabled(False), False),
+    "set on": (lambda: torch.set_grad_enabled(True), True),
+    "inference": (lambda: torch.inference_mode(), False),
+    "inference off": (lambda: torch.inference_mode(False), True),
+}
+
+
+def records() -> bool:
+    return bool((torch.ones(1, requires_grad=True) * 2).requires_grad)
+
+
+@pytest.mark.parametrize(("outer", "inner"), product(MODES, MODES))
+def test_the_inner_mode_holds_and_the_outer_returns(outer, inner):
+    (enter_outer, outside), (enter_inner, inside) = MODES[outer], MODES[inner]
+    with enter_outer():
+        assert torch.is_grad_enabled() is outside
+        with enter_inner():
+            assert torch.is_grad_enabled() is inside
+            if torch.is_inference_mode_enabled():
+                inside = False  # enable_grad within records nothing that lasts
+            else:
+                assert records() is inside
+        assert torch.is_grad_enabled() is outside
+    assert torch.is_grad_enabled() and records()
+
+
+@pytest.mark.parametrize("name", MODES)
+def test_an_error_restores_the_mode(name):
+    enter, _ = MODES[name]
+    with pytest.raises(ZeroDivisionError), enter():
+        1 / 0  # noqa: B018
+    assert torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+
+
+@pytest.mark.parametrize("name", ["no_grad", "enable_grad", "inference", "inference off"])
+def test_a_decorated_function_may_recurse(name):
+    enter, inside = MODES[name]
+
+    @enter()
+    def count(n: int) -> int:
+        assert torch.is_grad_enabled() is inside
+        return 0 if n == 0 else 1 + count(n - 1)
+
+    assert count(5) == 5
+    assert torch.is_grad_enabled()
+
+
+def inference_tensor() -> Any:
+    with torch.inference_mode():
+        return torch.ones(2)
+
+
+WRITES: dict[str, Any] = {
+    "itself": lambda y: y.add_(1),
+    "a view": lambda y: y.view(2).add_(1),
+    "an element": lambda y: y.__setitem__(0, 3.0),
+    "what is detached": lambda y: y.detach().add_(1),
+    "out=": lambda y: torch.add(torch.ones(2), 1, out=y),
+    "requires_grad": lambda y: y.requires_grad_(),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_inference_tensors_are_not_changed_outside(write):
+    y = inference_tensor()
+    with pytest.raises(RuntimeError, match="inference tensor outside InferenceMode is not allowed"):
+        WRITES[write](y)
+    assert y.tolist() == [1.0, 1.0]  # torch writes before it refuses
+    with torch.inference_mode():
+        y.add_(1)
+    assert y.tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("make", "inference"),
+    [
+        (lambda y: y, True),
+        (lambda y: y.view(2), True),
+        (lambda y: y[0], True),
+        (lambda y: y.detach(), True),
+        (lambda y: y.clone(), False),
+        (lambda y: y * 2, False),
+        (lambda y: torch.zeros_like(y), False),
+    ],
+)
+def test_what_is_made_of_inference_tensors(make, inference):
+    assert make(inference_tensor()).is_inference() is inference
+
+
+def test_inference_tensors_cannot_be_saved():
+    x, y = torch.ones(2, requires_grad=True), inference_tensor()
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        x * y
+    (x + y).sum().backward()
+    (x * y.clone()).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_out_is_written_only_where_nothing_is_recorded():
+    x, out = torch.ones(2, requires_grad=True), torch.zeros(2)
+    with pytest.raises(RuntimeError, match=r"add\(\): functions with out=\.\.\. arguments"):
+        torch.add(x, 1, out=out)
+    with torch.no_grad():
+        assert torch.add(x, 1, out=out) is out
+    assert out.tolist() == [2.0, 2.0] and out._version == 1
+    with pytest.raises(RuntimeError, match="result type Float can't be cast"):
+        torch.add(torch.ones(2), 1, out=torch.zeros(2, dtype=torch.int64))
+    values, places = torch.max(
+        torch.eye(2), 1, out=(torch.zeros(2), torch.zeros(2, dtype=torch.int64))
+    )
+    assert (values.tolist(), places.tolist()) == ([1.0, 1.0], [0, 1])
+    with pytest.warns(UserWarning, match="An output with one or more elements was resized"):
+        torch.exp(torch.zeros(3), out=out)
+    assert out.tolist() == [1.0] * 3
