@@ -7,6 +7,7 @@ Nothing heavy is imported here: `--help`, `--version` and completion need neithe
 from __future__ import annotations
 
 import atexit
+import codecs
 import gc
 import os
 import re
@@ -102,9 +103,10 @@ class Program(click.Group):
         if words[:1] not in (["run"], ["repl"]) and not any(map(_MAYBE_LARGE.search, words)):
             # OpenBLAS starts its threads when numpy is imported; a small problem has no use for them.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        codecs.register_error("gradcli", _spelt_out)
         for stream in (sys.stdout, sys.stderr):
             if stream is not None and hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="backslashreplace")
+                stream.reconfigure(errors="gradcli")
         try:
             self.main(*args, **kwargs)
         except SystemExit as leaving:
@@ -136,6 +138,9 @@ class Program(click.Group):
         if instruction := os.environ.get(COMPLETION_VARIABLE):
             from click.shell_completion import shell_complete
 
+            from gradcli.commands import bash
+
+            bash.register()
             return shell_complete(self, extra, prog_name, COMPLETION_VARIABLE, instruction)
         try:
             with self.make_context(prog_name, arguments, **extra) as ctx:
@@ -150,6 +155,13 @@ class Program(click.Group):
         except click.exceptions.Exit as leaving:
             return leaving.exit_code
         return 0
+
+
+def _spelt_out(error: UnicodeError) -> tuple[str | bytes, int]:
+    """What is written for a character that the stream's encoding does not have."""
+    if isinstance(error, UnicodeEncodeError) and error.object[error.start] == "…":
+        return "...", error.start + 1
+    return codecs.backslashreplace_errors(error)
 
 
 def _leave(leaving: SystemExit) -> NoReturn:

@@ -57,8 +57,10 @@ def assert_gradients(
 
 
 def _array(value: Any) -> Any:
+    """The value in double precision; integers stay integers only where an array says so."""
     array = np.array(getattr(value, "array", value))
-    return array.astype(np.float64) if array.dtype.kind == "f" or isinstance(value, int) else array
+    told = hasattr(value, "dtype")
+    return array.astype(np.float64) if array.dtype.kind == "f" or not told else array
 
 
 def _names(wrt: Any, arrays: Mapping[str, Any], expected: Any) -> list[str]:
@@ -66,17 +68,11 @@ def _names(wrt: Any, arrays: Mapping[str, Any], expected: Any) -> list[str]:
         wrt = list(expected)
     if wrt is None:
         found = [n for n, a in arrays.items() if a.dtype.kind in "fc"]
-        whole = [n for n, a in arrays.items() if a.dtype.kind in "iu"]
-        for n in whole if not found else ():  # nothing but integers: they are meant as numbers
-            found.append(n)
     else:
         found = [n.strip() for n in wrt.split(",")] if isinstance(wrt, str) else list(wrt)
     for n in found:
         if n not in arrays:
             raise TypeError(f"assert_gradients: no value for the variable {n!r}")
-    for n in found:
-        if arrays[n].dtype.kind in "iub":
-            arrays[n] = arrays[n].astype(np.float64)  # type: ignore[index]
     if not found:
         raise TypeError("assert_gradients: no variables to differentiate with respect to")
     return found

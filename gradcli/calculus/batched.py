@@ -17,10 +17,10 @@ from gradcli.calculus.reading import ELEMENTWISE
 from gradcli.calculus.trace import (
     Call,
     Traced,
-    _dependent,
     _first_tensor,
     _operand,
     calls,
+    operands_of,
     plain_field,
     pullback,
 )
@@ -347,10 +347,8 @@ def forward(output: Traced, wrt: Sequence[Traced]) -> list[Any]:
         unit[at : at + n] = np.eye(n)
         tangents[id(w)] = Batched(unit.reshape((total, *w.value.shape)))
         at += n
-    order = calls([output])
-    needed = _dependent(order, wrt)
-    for call in order:
-        if id(call.outputs[0]) in needed and call.row.rules:
+    for call in calls([output]):
+        if call.row.rules and any(id(t) in tangents for t in operands_of(call)):
             tangents[id(call.outputs[0])] = _pushed(call, tangents, total)
     pushed = tangents.get(id(output))
     every = (
@@ -365,6 +363,14 @@ def forward(output: Traced, wrt: Sequence[Traced]) -> list[Any]:
 
 
 def _pushed(call: Call, tangents: dict[int, Any], size: int) -> Any:
+    """The tangents of a call's result."""
+    found = _push(call, tangents)
+    if isinstance(found, Batched):
+        return found
+    return _same(found.value if isinstance(found, Traced) else np.asarray(found), size)
+
+
+def _push(call: Call, tangents: dict[int, Any]) -> Any:
     row = call.row
     if row.kind == "linear" and row.name not in AFFINE:
         args = list(map(_value, call.args))

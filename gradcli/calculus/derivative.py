@@ -17,7 +17,7 @@ from gradcli.calculus.finish import finish
 from gradcli.calculus.numbers import ONE
 from gradcli.calculus.reading import Reader
 from gradcli.calculus.text import to_text
-from gradcli.calculus.trace import Traced, calls, following, pullback
+from gradcli.calculus.trace import Traced, calls, following, guarded, pullback
 from gradcli.language import parse, run
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
@@ -85,11 +85,12 @@ def traced_run(
     variables = {n: Traced(a, name=n) for n, a in arrays.items()}
     known = {n: Traced(np.float64(v), name=n) for n, v in CONSTANTS.items() if n not in arrays}
     space = {**known, **names, **variables}
-    if not follow:
-        result, asked = run(program, space), []
-    else:
-        with following() as asked:
-            result = run(program, space)
+    with guarded():
+        if not follow:
+            result, asked = run(program, space), []
+        else:
+            with following() as asked:
+                result = run(program, space)
     value = result.value
     if isinstance(value, (bool, int, float, complex)):
         value = Traced(np.asarray(value, np.float64)[()])

@@ -150,7 +150,7 @@ def _row(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:
         return [None] * len(outputs)
     if not any(o.array.dtype in dtypes.DIFFERENTIABLE for o in outputs):
         return [None] * len(outputs)
-    if row.kind == "linear":
+    if row.kind == "linear" and row.name not in AFFINE:
         found = _linear(row, values)
         return [found] if row.single else list(found)
     if row.kind == "bilinear":
@@ -197,6 +197,8 @@ def _field(row: Row, field: str, values: list[Any], outputs: list[Tensor]) -> An
     if field in row.outputs:
         return outputs[row.outputs.index(field)]
     i = row.position.get(field)
+    if i is None and field.endswith("_sym_strides"):
+        return values[row.position[field.removesuffix("_sym_strides")]].stride()
     if i is None:
         return row._option(field, values, tuple(o.array for o in outputs))
     value = values[i]
@@ -238,7 +240,8 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
     node._edges = tuple(edges)
     with modes.enable_grad():
         dummies = [
-            wrap(np.zeros_like(outputs[k].array), requires_grad=True) if k in diff else None
+            # The rule is linear in its gradient, so the point does not matter; at ones it is smooth.
+            wrap(np.ones_like(outputs[k].array), requires_grad=True) if k in diff else None
             for k in range(count)
         ]
         given: Any = dummies[0] if count == 1 and not row.many else list(dummies)

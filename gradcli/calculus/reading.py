@@ -1004,6 +1004,14 @@ def _rounded(reader: Reader, made: Call, args: list[Any]) -> Expression:
     return function("trunc", alg.divide(a, b))
 
 
+def _elu(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, alpha, scale, inner = args
+    if inner != 1:
+        raise NoExpression("the derivative of an elu with an input scale has no form as an expression")
+    options = [] if alpha == 1 else [("alpha", alpha)]
+    return alg.scale(Number.of(scale), call("nn.functional.elu", [own], own.shape, options))
+
+
 def _index_fill(reader: Reader, made: Call, args: list[Any]) -> Any:
     own, _, index, value = args
     shape = made.outputs[0].shape
@@ -1115,7 +1123,7 @@ HANDLERS: dict[str, Handler] = {
     "elu_backward": _formula(
         lambda g, alpha, scale, inner, u: _elu_backward(g, alpha, scale, inner, False, u)
     ),
-    "elu_row": _named("nn.functional.elu", "alpha - -"),
+    "elu_row": _elu,
     "gelu_backward": _formula(_gelu_backward),
     "log_sigmoid_row": _log_sigmoid,
     "log_sigmoid_backward": _formula(
@@ -1156,6 +1164,13 @@ HANDLERS: dict[str, Handler] = {
     "det_row": _first("linalg.det"),
     "cholesky_ex_row": _first("linalg.cholesky", "upper -"),
     "solve_ex": _solve,
+    "slogdet_row": _named("linalg.slogdet"),
+    "qr_row": _named("linalg.qr", "mode"),
+    "eigh_row": _named("linalg.eigh", "UPLO -"),
+    "eig_row": _named("linalg.eig"),
+    "svd_row": _named("linalg.svd", "full_matrices -"),
+    "matrix_exp_row": _named("matrix_exp"),
+    "pinv_row": _named("linalg.pinv", "- - -"),
     "t": _transpose,
     "t_row": _transpose,
     "transpose": _transpose,

@@ -209,6 +209,8 @@ _install_operators()
 
 def apply(row: Row, values: Sequence[Any]) -> Any:
     """Call a row on operands of which some are traced; the result is traced."""
+    if _guarded:
+        _refuse_options(row, values)
     operands = [_operand(v) for v in values]
     for i in row.tensors:
         if row.kinds[i] != "list" and isinstance(operands[i], (int, float, complex)):
@@ -223,6 +225,28 @@ def apply(row: Row, values: Sequence[Any]) -> Any:
     kind = Arraylike if any(isinstance(v, Arraylike) for v in values) else Traced
     call.outputs = tuple(kind(r, call=call, index=i) for i, r in enumerate(results))
     return call.outputs[0] if row.single else call.outputs
+
+
+_guarded = False
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Inside, a variable may not stand where an operator wants a number: nothing would flow to it."""
+    global _guarded
+    before, _guarded = _guarded, True
+    try:
+        yield
+    finally:
+        _guarded = before
+
+
+def _refuse_options(row: Row, values: Sequence[Any]) -> None:
+    for word, kind, value in zip(row.names, row.kinds, values, strict=True):
+        if kind == "option" and _traced_in([value]):
+            raise NotImplementedError(
+                f"{row.name}: `{word}` is taken as a number here, so that there is no derivative by it"
+            )
 
 
 def _contiguous(result: Any) -> Any:
@@ -397,4 +421,4 @@ def run(function: Callable[..., Any], values: dict[str, Any]) -> tuple[Any, dict
     return function(**variables), variables
 
 
-__all__ = ["Arraylike", "Call", "Traced", "apply", "calls", "following", "operands_of", "pullback", "run"]
+__all__ = ["Arraylike", "Call", "Traced", "apply", "calls", "following", "guarded", "operands_of", "pullback", "run"]

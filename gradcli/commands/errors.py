@@ -111,7 +111,8 @@ def to_text(report: LanguageError, colour: str) -> str:
     columns = width(sys.stderr)
     text = f"gradcli: error: {report.render(columns)}"
     if is_terminal(sys.stderr):
-        text = "\n".join(_wrapped(line, columns) for line in text.split("\n"))
+        first, *rest = text.split("\n")  # PyTorch's words stay whole, to be searched for
+        text = "\n".join([first, *(_wrapped(line, columns) for line in rest)])
     if colour_wanted(sys.stderr, colour):
         text = text.replace("error:", _bold("error:", "red"), 1)
         text = re.sub(r"(?m)(?<=^    ) *\^+$", lambda found: _bold(found[0], "red"), text)
@@ -176,6 +177,8 @@ def _from_click(error: click.ClickException) -> LanguageError:
     if isinstance(error, click.exceptions.NoSuchOption):
         message = f"no such option {error.option_name}"
         hint = did_you_mean(suggest(error.option_name, error.possibilities or []))
+        if hint is None and ctx is not None and ctx.parent is None:
+            hint = "a command's options come after it, as in gradcli grad EXPR --json"
     else:
         hint = _nearest_choice(error)
     if hint is None and ctx is not None:

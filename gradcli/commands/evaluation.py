@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from contextlib import nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -69,7 +70,8 @@ class Evaluation:
         if value is None and self.span is None:
             what, hint = "the program has no value", "end it with an expression"
         else:
-            what = f"the value is {_article(type(value).__name__)}, not a tensor"
+            kind = "None" if value is None else _article(type(value).__name__)
+            what = f"the value is {kind}, not a tensor"
             hint = "nothing in it depends on a variable"
             if isinstance(value, tuple | list):
                 fields = getattr(value, "_fields", None) or getattr(value, "fields", None)
@@ -108,7 +110,10 @@ def run(request: Request, variables: dict[str, Any], integers: Iterable[str] = (
     """Run the program on these variables."""
     from gradcli import language
 
-    result = language.run(request.program, {**request.loaded, **variables})
+    # The object on standard output is alone there: what the program prints goes elsewhere.
+    apart = redirect_stdout(sys.stderr) if request.style.form == "json" else nullcontext()
+    with apart:
+        result = language.run(request.program, {**request.loaded, **variables})
     return Evaluation(request, variables, result.value, result.names, list(integers))
 
 

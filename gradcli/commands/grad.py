@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gradcli.commands import output
+from gradcli.commands import completers, output
 from gradcli.commands.backward import backward, retained, seed_of
 from gradcli.commands.evaluation import Evaluation
 from gradcli.commands.hooks import register_hooks, split_hooks
@@ -34,7 +34,13 @@ Examples:
 )
 @expression_options
 @click.option("--seed", "--gradient", metavar="VALUE", help="Seed gradient; `ones` has any shape.")
-@click.option("--retain", "retain_names", metavar="NAMES|all", help="Gradients of these names too.")
+@click.option(
+    "--retain",
+    "retain_names",
+    metavar="NAMES|all",
+    shell_complete=completers.assigned,
+    help="Gradients of these names too.",
+)
 @click.option(
     "--passes",
     metavar="N",

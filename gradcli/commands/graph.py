@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradcli.commands import COMMANDS, output
+from gradcli.commands import COMMANDS, completers, output
 from gradcli.commands.backward import explained, seed_of
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, Evaluation
@@ -70,7 +70,13 @@ Examples:
     type=click.Choice(FORMATS),
     help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
 )
-@click.option("-o", "path", metavar="FILE", help="Write a file; its ending says the format.")
+@click.option(
+    "-o",
+    "path",
+    metavar="FILE",
+    shell_complete=completers.files,
+    help="Write a file; its ending says the format.",
+)
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradcli.commands import COMMANDS, output
+from gradcli.commands import COMMANDS, completers, output
 from gradcli.commands.errors import usage
 from gradcli.commands.help import Command
 from gradcli.commands.options import chosen_form, style_options
@@ -35,7 +35,7 @@ class OpsCommand(Command):
     short_help=COMMANDS["ops"],
     epilog="\b\nExamples:\n  gradcli ops\n  gradcli ops softmax\n  gradcli ops linalg.inv --json",
 )
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completers.functions)
 @style_options
 def command(
     name: str | None,

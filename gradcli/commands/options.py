@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gradcli.commands import completers
 from gradcli.commands.errors import usage
 from gradcli.commands.help import Command
 from gradcli.commands.output import Style
@@ -34,8 +35,8 @@ _BINDING = re.compile(r"--([^\W\d]\w*)(?:=(.*))?", re.S)
 _DASHED = re.compile(r"--[^\W\d][\w-]*(=.*)?", re.S)
 
 ABOUT_VARIABLES = (
-    "Every variable of EXPR is an option: --x 3, --x 1,2,3, --x '1,2;3,4', --x 0:4, --x 'ones(3)', "
-    "--x @data.csv, --x - for standard input. Statements are separated by `;`."
+    "Every variable of EXPR is an option: --x~3, --x~1,2,3, --x~'1,2;3,4', --x~0:4, --x~'ones(3)', "
+    "--x~@data.csv, --x~- (standard input). Statements are separated by `;`."
 )
 
 # What other tools call options of ours, or what is a command here.
@@ -182,6 +183,8 @@ class ExpressionCommand(Command):
         with formatter.indentation():
             formatter.write_paragraph()
             formatter.write_text(ABOUT_VARIABLES)
+        # An option and its value stay on one line.
+        formatter.buffer[-2:] = [text.replace("~", " ") for text in formatter.buffer[-2:]]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The expression's variables in a section of their own, then options as usual."""
@@ -212,6 +215,7 @@ class ExpressionCommand(Command):
             raise _no_value(str(found.missing), declared)
         text = self.source_text(found, lenient)
         program, names = _variables(text, lenient)
+        ctx.meta["gradcli.program"] = program
         if found.missing is not None and not lenient and found.missing[2:] in names:
             raise _no_value(found.missing, declared)
         bound = {name for name, _ in found.bindings} | {
@@ -268,9 +272,11 @@ def _expression(found: Split, lenient: bool) -> str | None:
         )
     if lenient and path == "-":
         return None
+    from gradcli.language.errors import LanguageError
+
     try:
         return read_text(path)
-    except click.ClickException:
+    except LanguageError:
         if lenient:
             return None
         raise
@@ -348,6 +354,7 @@ def _options_for(names: list[str], declared: dict[str, click.Option]) -> list[cl
             metavar="VALUE",
             help=f"Value of {name}.",
             expose_value=False,
+            shell_complete=completers.value,
         )
         for name in names
         if f"--{name}" not in declared
@@ -382,8 +389,10 @@ def _check_positionals(found: Split, declared: dict[str, click.Option]) -> None:
     for word in found.positionals:
         head = word.partition("=")[0]
         if _DASHED.fullmatch(word):
-            names = suggest(head, declared)
-            raise usage(f"no such option {head}", hint=did_you_mean(names))
+            hint = did_you_mean(suggest(head, declared))
+            if hint is None and "-" in head[2:]:
+                hint = "a variable's name has no dashes in it: write _ for -"
+            raise usage(f"no such option {head}", hint=hint)
         if word[:2] in declared and word[:2] != "--" and len(word) > 2:
             raise usage(
                 f"unexpected argument {word!r}",
@@ -557,10 +566,21 @@ _PROGRAM_OPTIONS = (
         "--let",
         metavar="NAME=VALUE",
         multiple=True,
+        shell_complete=completers.bindings,
         help="Bind a variable that has the name of an option.",
     ),
-    click.option("--wrt", metavar="NAMES", help="Only these variables require grad."),
-    click.option("--no-grad", metavar="NAMES|all", help="These variables require no grad."),
+    click.option(
+        "--wrt",
+        metavar="NAMES",
+        shell_complete=completers.variables,
+        help="Only these variables require grad.",
+    ),
+    click.option(
+        "--no-grad",
+        metavar="NAMES|all",
+        shell_complete=completers.variables_or_all,
+        help="These variables require no grad.",
+    ),
     click.option(
         "--dtype",
         metavar="DTYPE",
@@ -575,13 +595,20 @@ _PROGRAM_OPTIONS = (
         "--load",
         metavar="FILE.py",
         multiple=True,
+        shell_complete=completers.files,
         help="Use the names that a Python file of yours makes.",
     ),
 )
 _EXPRESSION_OPTIONS = (
     click.argument("expression", metavar="EXPR", required=False),
     *_PROGRAM_OPTIONS,
-    click.option("-f", "file", metavar="FILE", help="Read EXPR from a file (- for stdin)."),
+    click.option(
+        "-f",
+        "file",
+        metavar="FILE",
+        shell_complete=completers.files,
+        help="Read EXPR from a file (- for stdin).",
+    ),
 )
 _COLOUR_OPTION = click.option(
     "--color",

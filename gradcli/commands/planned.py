@@ -98,9 +98,7 @@ def _planned(
 
     wrt = frozenset(n for n, t in variables.items() if t.requires_grad)
     start = None if seed is None else lambda result: _seed(result, seed)
-    recording = record(
-        function, arrays, wrt=wrt, seed=start, backward=gradients, fixed=True
-    )
+    recording = record(function, arrays, wrt=wrt, seed=start, backward=gradients, fixed=True)
     made = Plan(recording)
     collecting = gc.isenabled()
     gc.disable()

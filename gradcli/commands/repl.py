@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from gradcli.commands import COMMANDS, output
+from gradcli.commands import COMMANDS, completers, output
 from gradcli.commands.errors import as_report, to_text
 from gradcli.commands.help import Command
 from gradcli.commands.options import FLOATS, Whole, read_text
@@ -87,6 +87,7 @@ class Console:
     "--load",
     metavar="FILE.py",
     multiple=True,
+    shell_complete=completers.files,
     help="Run a Python file of yours and make its names available.",
 )
 @click.option(

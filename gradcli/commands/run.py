@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gradcli.commands import COMMANDS, output
+from gradcli.commands import COMMANDS, completers, output
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import machine
 from gradcli.commands.options import (
@@ -56,7 +56,7 @@ class RunCommand(ExpressionCommand):
     "          gradcli run fit.py --x 0,1,2 --y 1,3,5\n"
     "          echo 'print(arange(3.0))' | gradcli run -",
 )
-@click.argument("path", metavar="FILE")
+@click.argument("path", metavar="FILE", shell_complete=completers.files)
 @program_options
 @click.option(
     "--max-steps",

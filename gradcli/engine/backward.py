@@ -613,11 +613,8 @@ def call_node(node: Node, grads: tuple[Any, ...]) -> Any:
 
 
 # -- versions -------------------------------------------------------------------------------------
-def check_versions(node: Node, maker: Callable[[], Node] | None = None) -> None:
-    """Raise RuntimeError, in PyTorch's words, where a saved tensor has been written since.
-
-    maker: what made the saved result, where that is another node by now.
-    """
+def check_versions(node: Node) -> None:
+    """Raise RuntimeError, in PyTorch's words, where a saved tensor has been written since."""
     if node._hooks is not None and node._hooks.packed:
         return
     for s in node._saved or ():
@@ -631,8 +628,7 @@ def check_versions(node: Node, maker: Callable[[], Node] | None = None) -> None:
         for nr, counter in node._written.items():
             if counter.stale(after):
                 shape, dtype = node.output_meta()[nr]
-                made = (node, nr) if maker is None else (maker(), 0)
-                raise stale_error(shape, dtype, made, counter, after)
+                raise stale_error(shape, dtype, (node, nr), counter, after)
 
 
 def _check_input(saved: Any, node: Node) -> None:

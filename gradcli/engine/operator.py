@@ -73,7 +73,6 @@ class Row:
         params: str | None = None,
         outputs: str | None = None,
         differentiable: int | None = None,
-        constant: str = "",
         refuses: dict[str, Any] | None = None,
         plain: str | None = None,
         numbers: bool = False,
@@ -101,13 +100,14 @@ class Row:
         self.many = self.outputs == ("list",)
         self.single = not self.many and len(self.outputs) == 1
         self.differentiable = len(self.outputs) if differentiable is None else differentiable
-        self.constant = frozenset(self.outputs.index(n) for n in constant.split())
         self.refuses = {k: v for kinds, v in (refuses or {}).items() for k in kinds}
         self.plain = plain
         self.scalar: Row | None = None  # the row that a C++ scalar operand selects inside rules
         self._read_rules()
-        self.node_type = node_class(node, _NODE_BASES.get(node, Node)) if node else Node
-        self.node_type._row = self
+        self.node_type = Node  # where nothing is recorded
+        if node:
+            self.node_type = node_class(node, _NODE_BASES.get(node, Node))
+            self.node_type._row = self
 
     # -- what the rules say -----------------------------------------------------------------------
     def _read_rules(self) -> None:
@@ -384,7 +384,7 @@ class Row:
             node._outputs = tuple((r.shape, r.dtype) for r in results)
             node._shape, node._dtype = results[0].shape, results[0].dtype
             for nr, out in enumerate(made[:count]):
-                if results[nr].dtype in dtypes.DIFFERENTIABLE and nr not in self.constant:
+                if results[nr].dtype in dtypes.DIFFERENTIABLE:
                     out.set_node(Port(node, nr, results[nr].shape, results[nr].dtype))
         if state is not None:
             if state.pack:
@@ -463,7 +463,7 @@ class Row:
             return value
         out = wrap(value)
         nr = 0 if self.many else self.outputs.index(field)
-        if nr >= self.differentiable or nr in self.constant:
+        if nr >= self.differentiable:
             return out
         if node._outputs is None:
             out.node = node
@@ -725,8 +725,7 @@ def operator(
     recorded. kind: "linear", "bilinear" or "elementwise", where the operation is. types: "common"
     or "float", how operands are promoted; "own": not at all. params: the tensor arguments, for
     kernels that are ufuncs and have no rules. outputs: names of the outputs, or "list".
-    differentiable: how many of them, counted from the first; constant: those among them without a
-    gradient. refuses: by letters of NumPy's kinds, PyTorch's words (or the name of its kernel, or an
+    differentiable: how many of them, counted from the first. refuses: by letters of NumPy's kinds, PyTorch's words (or the name of its kernel, or an
     error and its words) for dtypes that are not taken. numbers: Python numbers are taken for tensors
     in a user's call too. form: PyTorch's signature, where its errors show one. plain: the operator of Python
     that the kernel is where all options have their defaults. view: the results alias the first

@@ -394,7 +394,6 @@ class CopySlices(Node):
     """The history of a base that was written through a view of it."""
 
     __slots__ = ()
-    inner: Any
     inner_edges: tuple[Any, ...]
     layout: Layout
 
@@ -423,10 +422,10 @@ class CopySlices(Node):
     def _inner_gradients(self, grad: Any, recorded: bool) -> tuple[Any, ...]:
         from gradcli.engine.backward import check_versions, fit
 
-        inner = self.inner
-        if inner is None:
+        if self._saved is None:
             raise RuntimeError(FREED_MESSAGE)
-        check_versions(inner, lambda: _node_of_part(self))
+        (inner,) = self._saved
+        check_versions(inner)
         if not recorded:
             packed = inner._hooks is not None and inner._hooks.packed and inner._row is not None
             grads = inner._row.backward_packed(inner, grad) if packed else inner.apply(grad)
@@ -457,10 +456,10 @@ def copy_slices(base: Tensor, view: Tensor, inner: Node) -> CopySlices:
     # Inside, the first gradient has the view's shape, and has to be there for the base's.
     wanted = first is not None or inner._edges[0] is not None
     target = Port(_PART, 0, array.shape, array.dtype) if wanted else None
-    node.inner, node.inner_edges = inner, (target, *inner._edges[1:])
+    node._saved = (inner,)  # the node of the write itself
+    node.inner_edges = (target, *inner._edges[1:])
     inner._edges = node.inner_edges
     node._edges = (first, *node.inner_edges[1:])
-    node._saved = ()
     node.layout = Layout(base.memory(), array)
     node._seq = versions.tick()
     node._shape, node._dtype = base.array.shape, base.array.dtype

@@ -238,11 +238,12 @@ def totals(skeleton: Walk) -> Totals:
         if getattr(node, "variable", None) is not None:
             found.leaves += 1
             continue
-        for tensor in saved_values.tensors(node):
+        fields = [value for _, value in saved_values.fields(node)]
+        for tensor in saved_values.tensors_among(fields):
             array = as_array(tensor)
             # Keeping the array itself in the table keeps its id from being used again.
             held.setdefault(id(array), array)
-        found.freed += any(value is FREED for _, value in saved_values.fields(node))
+        found.freed += any(value is FREED for value in fields)
     found.saved = len(held)
     found.nbytes = sum(int(array.nbytes) for array in held.values())
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,8 +70,13 @@ def _single(value: Any, names: Mapping[int, str]) -> Single:
 
 
 def tensors(node: Any) -> Iterator[Any]:
-    """Yield the tensors that a node keeps alive."""
-    for _, value in fields(node):
+    """Return the tensors that a node keeps alive."""
+    return tensors_among(value for _, value in fields(node))
+
+
+def tensors_among(found: Iterable[Any]) -> Iterator[Any]:
+    """Yield the tensors among saved values, and those in lists of them."""
+    for value in found:
         if values.is_tensor(value):
             yield value
         elif isinstance(value, tuple | list):

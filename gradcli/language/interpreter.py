@@ -264,7 +264,7 @@ def run_straight(machine: Machine, program: Program) -> None:
     except LanguageError as error:
         from gradcli.language.refusals import called_from
 
-        raise called_from(error, program, row) from error.__cause__
+        raise called_from(error, program, row, b) from error.__cause__
     except Exception as error:
         from gradcli.language.refusals import refusal
 

@@ -112,9 +112,13 @@ def refusal(
     )
 
 
-def called_from(error: LanguageError, program: Program, row: int) -> LanguageError:
-    """The error of a function that the engine called back, with the row that made it do so."""
-    error.calls = (Call("a function called back", program.span(row), program.source), *error.calls)
+def called_from(
+    error: LanguageError, program: Program, row: int, callee: object = None
+) -> LanguageError:
+    """The error of a function that was called, or that the engine called back, with the row that did so."""
+    spec = getattr(callee, "spec", None)
+    name = "a function called back" if spec is None else spec.name
+    error.calls = (Call(name, program.span(row), program.source), *error.calls)
     return error
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import lapack
 from gradcli.operators.helpers import conj, is_complex
 from gradcli.operators.products import matmul
@@ -168,6 +169,15 @@ def _inv_backward(g: Any, inverse: Any) -> Any:
 )
 class inv_ex:
     A = lambda g, inverse: _inv_backward(g, inverse)
+
+
+def turned(A: Any) -> bool:
+    """Whether PyTorch factors the transpose: what LAPACK reads without a copy."""
+    return bool(A.dtype.kind == "f" and A.flags.c_contiguous)
+
+
+def _factored(A: Any) -> tuple[Any, Any]:
+    return lapack.lu_factor(A.mT if turned(A) else A)
 
 
 def is_vector(A: Any, B: Any) -> bool:
@@ -350,7 +360,7 @@ def _sign_of(pivots: Any) -> Any:
 
 def _det(A: Array) -> tuple[Array, Array, Array]:
     _inputs("linalg.det", A)
-    lu, pivots = lapack.lu_factor(A)
+    lu, pivots = _factored(A)
     result = lu.diagonal(0, -2, -1).prod(-1) * _sign_of(pivots).astype(A.dtype)
     return result, lu, pivots
 
@@ -367,7 +377,7 @@ def _det_backward(g: Any, A: Any, LU: Any, pivots: Any, result: Any) -> Any:
         if zero.any():
             eps = np.finfo(_real(LU)).eps
             LU = LU + diag_embed(np.where(zero, eps, 0).astype(LU.dtype))
-        return lapack.solve_lu(LU, pivots, d, adjoint_=True)
+        return lapack.solve_lu(LU, pivots, d, adjoint_=not turned(A))
     d = _scaled_identity(g * conj(result), pivots)
     small = np.abs(_values(result)) < 100 * np.finfo(_real(_values(A))).eps
     if not np.any(small):
@@ -375,7 +385,6 @@ def _det_backward(g: Any, A: Any, LU: Any, pivots: Any, result: Any) -> Any:
     singular = _det_backward_singular(g, A)
     if np.all(small):
         return singular
-    from gradcli.engine.tensor import wrap
     from gradcli.operators.helpers import where
 
     mask = wrap(small[..., None, None])
@@ -410,7 +419,7 @@ class det_row:
 
 def _slogdet(A: Array) -> tuple[Array, Array, Array, Array]:
     _inputs("linalg.slogdet", A)
-    lu, pivots = lapack.lu_factor(A)
+    lu, pivots = _factored(A)
     diagonal = lu.diagonal(0, -2, -1)
     size = np.abs(diagonal)
     with np.errstate(all="ignore"):
@@ -432,7 +441,7 @@ def _slogdet_backward(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> An
     if is_complex(A) and not is_complex(d):
         d = d.astype(A.dtype) if is_array(d) else d.to(A.dtype)
     if is_array(g):
-        return lapack.solve_lu(LU, pivots, d, adjoint_=True)
+        return lapack.solve_lu(LU, pivots, d, adjoint_=not turned(A))
     return solve_ex(mH(A), d)[0]
 
 
@@ -575,14 +584,12 @@ def _qr(A: Array, mode: str = "reduced") -> tuple[Array, Array]:
 
 
 def _halve_diagonal(x: Any) -> Any:
-    """The matrices with half their diagonals, written in place."""
-    x.diagonal(0, -2, -1).mul_(0.5) if not is_array(x) else _halve(x)
-    return x
-
-
-def _halve(x: Any) -> None:
-    n = np.arange(x.shape[-1])
-    x[..., n, n] *= 0.5
+    """The matrices with half their diagonals; written in place where there is a place."""
+    if isinstance(x, Tensor):
+        x.diagonal(0, -2, -1).mul_(0.5)
+        return x
+    weights = 1 - 0.5 * np.eye(x.shape[-1])
+    return x * (weights.astype(_real(x)) if is_array(x) else weights)
 
 
 def _qr_backward(grads: Any, Q: Any, R: Any, mode: str) -> Any:
@@ -653,8 +660,6 @@ def _off_diagonal(x: Any) -> Any:
     mask = ~np.eye(x.shape[-1], dtype=bool)
     if is_array(x):
         return np.where(mask, x, x.dtype.type(0))
-    from gradcli.engine.tensor import wrap
-
     return x * wrap(mask.astype(_real(x.array)))
 
 
@@ -664,8 +669,6 @@ def _gaps(values: Any) -> Any:
     one = np.eye(values.shape[-1], dtype=_real(_values(values)))
     if is_array(values):
         return gaps + one
-    from gradcli.engine.tensor import wrap
-
     return gaps + wrap(one)
 
 
@@ -720,7 +723,7 @@ class eig_row:
 
 # -- singular values ------------------------------------------------------------------------------
 def _svd(
-    A: Array, full_matrices: bool = False, compute_uv: bool = True
+    A: Array, full_matrices: bool = True, compute_uv: bool = True
 ) -> tuple[Array, Array, Array]:
     check_matrix("linalg.svd", A)
     check_floating("linalg.svd", A)
@@ -1024,7 +1027,7 @@ def _lu_square(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:
 
 
 def _lu_factor_backward(g: Any, LU: Any, pivots: Any) -> Any:
-    p, lower, upper = lu_unpack_row(LU, pivots)
+    lower, upper, p = lu_unpack_row(LU, pivots)
     k = min(LU.shape[-2:])
     g_l = tril(_narrow(g, -1, 0, k), -1)
     g_u = triu(_narrow(g, -2, 0, k))
@@ -1044,12 +1047,15 @@ class lu_factor_ex_row:
 
 def _lu(A: Array, *, pivot: bool = True) -> tuple[Array, Array, Array]:
     _lu_inputs("linalg.lu", A, pivot)
-    return lapack.unpack(*lapack.lu_factor(A))
+    p, lower, upper = lapack.unpack(*lapack.lu_factor(A))
+    return lower, upper, p
 
 
-@operator(_lu, "LinalgLuBackward0", outputs="P L U", constant="P", public=False)
+@operator(_lu, "LinalgLuBackward0", outputs="L U P", differentiable=2, public=False)
 class lu_row:
-    A = lambda grads, P, L, U, pivot: _lu_backward(grads[1], grads[2], P, L, U)
+    """(L, U, P): PyTorch numbers only the outputs that have gradients."""
+
+    A = lambda grads, P, L, U, pivot: _lu_backward(grads[0], grads[1], P, L, U)
 
 
 def _lu_unpack(
@@ -1060,11 +1066,8 @@ def _lu_unpack(
 ) -> tuple[Array, Array, Array]:
     p, lower, upper = lapack.unpack(LU_data, LU_pivots)
     empty = np.zeros(0, LU_data.dtype)
-    return (
-        p if unpack_pivots else empty,
-        lower if unpack_data else empty,
-        upper if unpack_data else empty,
-    )
+    factors = (lower, upper) if unpack_data else (empty, empty)
+    return *factors, (p if unpack_pivots else empty)
 
 
 def _lu_unpack_backward(grads: Any, m: int, n: int) -> Any:
@@ -1082,10 +1085,10 @@ def _lu_unpack_backward(grads: Any, m: int, n: int) -> Any:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@operator(_lu_unpack, "LuUnpackBackward0", outputs="P L U", constant="P", public=False)
+@operator(_lu_unpack, "LuUnpackBackward0", outputs="L U P", differentiable=2, public=False)
 class lu_unpack_row:
     LU_data = lambda grads, LU_data_sym_argsize_minus_2, LU_data_sym_argsize_minus_1: (
-        _lu_unpack_backward(grads[1:], LU_data_sym_argsize_minus_2, LU_data_sym_argsize_minus_1)
+        _lu_unpack_backward(grads[:2], LU_data_sym_argsize_minus_2, LU_data_sym_argsize_minus_1)
     )
 
 
@@ -1116,7 +1119,7 @@ def _lu_solve_factor_backward(
     left: bool,
     adjoint: bool,
 ) -> Any:
-    p, lower, upper = lu_unpack_row(LU, pivots)
+    lower, upper, p = lu_unpack_row(LU, pivots)
     x = result if left else mH(result)
     if left != adjoint:
         r = matmul(-(g if left else mH(g)), mH(x))
@@ -1194,8 +1197,6 @@ def _reflector(input: Any, i: int) -> Any:
     head[..., i] = 1
     if is_array(input):
         return np.concatenate([head, rest], -1)
-    from gradcli.engine.tensor import wrap
-
     return _cat([wrap(head), rest], -1)
 
 
@@ -1235,8 +1236,6 @@ def _householder_backward(g: Any, input: Any, tau: Any) -> tuple[Any, Any]:
     m, n = input.shape[-2:]
     eye = np.eye(m, n, dtype=_values(input).dtype)
     if not is_array(input):
-        from gradcli.engine.tensor import wrap
-
         eye = wrap(eye)
     x = _expand(eye, (*input.shape[:-2], m, n))
     return _orthogonal_backward(g, x, input, tau)[:2]

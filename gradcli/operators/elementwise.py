@@ -526,7 +526,7 @@ def clamp(input: Array, min: Any = None, max: Any = None) -> Any:
             raise invalid(
                 "clamp", tuple(a for a in (input, min, max) if a is not None), {}, *_CLAMP
             )
-    if isinstance(min, Tensor) or isinstance(max, Tensor):
+    if hasattr(min, "requires_grad") or hasattr(max, "requires_grad"):  # tensors, traced ones too
         return clamp_tensors(input, min, max)
     if input.dtype.kind in "biu" and any(isinstance(limit, float) for limit in (min, max)):
         input = input.to(dtypes.get_default_dtype())
@@ -571,7 +571,7 @@ def _clamp_one(ufunc: Any, name: str, doc: str) -> Any:
     )
 
     def call(input: Array, limit: Any) -> Any:
-        return (second if isinstance(limit, Tensor) else first)(input, limit)
+        return (second if hasattr(limit, "requires_grad") else first)(input, limit)
 
     call.__name__, call.__doc__ = name, doc
     call.__module__ = __name__

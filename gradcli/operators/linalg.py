@@ -632,7 +632,8 @@ def linalg_cond(A: Array, p: Any = None) -> Any:
 @function(name="linalg.lu", method=False, rows=[rows.lu_row], samples=[f"linalg.lu({_REGULAR})"])
 def linalg_lu(A: Array, *, pivot: bool = True) -> Any:
     """(P, L, U) with A = P @ L @ U."""
-    return _LU(rows.lu_row(A, pivot=pivot))
+    lower, upper, p = rows.lu_row(A, pivot=pivot)
+    return _LU((p, lower, upper))
 
 
 @function(
@@ -681,7 +682,8 @@ def lu_unpack(
     unpack_pivots: bool = True,
 ) -> Any:
     """(P, L, U) from packed factors."""
-    return _LU_UNPACK(rows.lu_unpack_row(LU_data, LU_pivots, unpack_data, unpack_pivots))
+    lower, upper, p = rows.lu_unpack_row(LU_data, LU_pivots, unpack_data, unpack_pivots)
+    return _LU_UNPACK((p, lower, upper))
 
 
 @function(

@@ -952,7 +952,7 @@ def hinge_embedding_loss(
     """The input where the target is 1, what it lacks of the margin where it is -1."""
     number = reduction_number(reduction, size_average, reduce)
     zeros = _number(0, input)
-    margin_clamp = clamp_min(sub(_number(margin, input), input), 0)
+    margin_clamp = sub(_number(margin, input), input).clamp_min_(0)
     select = resolve("where")
     first = select(wrap(np.asarray(target.array != 1)), margin_clamp, zeros)
     second = select(wrap(np.asarray(target.array != -1)), input, zeros)
@@ -982,7 +982,8 @@ def margin_ranking_loss(
             f"input1: torch.Size({list(input1.shape)}), input2: torch.Size({list(input2.shape)}), "
             f"target: torch.Size({list(target.shape)}) "
         )
-    return reduced(clamp_min(add_scalar(-target * (input1 - input2), margin), 0), number)
+    lacking = add_scalar(-target * (input1 - input2), margin)
+    return reduced(lacking.clamp_min_(0), number)
 
 
 @function(
@@ -1021,7 +1022,7 @@ def cosine_embedding_loss(
     zeros = _number(0, cosine)
     select = resolve("where")
     together = sub(_number(1, cosine), cosine)
-    apart = clamp_min(sub_scalar(cosine, margin), 0)
+    apart = sub_scalar(cosine, margin).clamp_min_(0)
     first = select(wrap(np.asarray(target.array == 1)), together, zeros)
     second = select(wrap(np.asarray(target.array == -1)), apart, zeros)
     return reduced(first + second, number)

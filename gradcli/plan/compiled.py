@@ -164,7 +164,9 @@ class Compiled:
         names = self.names
         if args:
             if len(args) > len(names):
-                raise TypeError(f"{self.title} takes {len(names)} arrays but {len(args)} were given")
+                raise TypeError(
+                    f"{self.title} takes {len(names)} arrays but {len(args)} were given"
+                )
             for name, value in zip(names, args, strict=False):
                 if name in named:
                     raise TypeError(f"{self.title} got two values for {name!r}")

@@ -162,9 +162,7 @@ class Executor:
             RegionStep(s, self.schedule, block) if isinstance(s, Region) else WholeStep(s)
             for s in self.schedule.steps
         ]
-        self.constants = {
-            o.index: o.args[0] for o in self.schedule.order if o.kind == "constant"
-        }
+        self.constants = {o.index: o.args[0] for o in self.schedule.order if o.kind == "constant"}
         self.dying = self._dying()
 
     def _dying(self) -> list[list[int]]:

@@ -47,7 +47,7 @@ def elementwise(graph: Graph, function: Any, args: tuple[Any, ...], ufunc: Any =
             shape = np.broadcast_shapes(*shapes)
             break
     if function is np.conjugate and dtype.kind != "c":
-        return given[0]  # type: ignore[no-any-return]
+        return given[0]
     given = _unfilled(given, shape)
     return graph.put("elementwise", function, given, None, shape, dtype, _in_order(given))
 
@@ -75,7 +75,9 @@ def _in_order(args: tuple[Any, ...]) -> bool:
     return all(a.ordered for a in operands(args) if a.shape)
 
 
-def reduction(graph: Graph, ufunc: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Operation:
+def reduction(
+    graph: Graph, ufunc: Any, args: tuple[Any, ...], options: dict[str, Any]
+) -> Operation:
     """A ufunc's reduction along axes."""
     a = args[0]
     options = dict(options)
@@ -89,7 +91,9 @@ def reduction(graph: Graph, ufunc: Any, args: tuple[Any, ...], options: dict[str
     if axis is None:
         axes: tuple[int, ...] = tuple(range(a.ndim))
     else:
-        axes = tuple(sorted(int(x) % a.ndim for x in (axis if isinstance(axis, tuple) else (axis,))))
+        axes = tuple(
+            sorted(int(x) % a.ndim for x in (axis if isinstance(axis, tuple) else (axis,)))
+        )
     found = ufunc.reduce(np.ones((1,) * a.ndim, a.dtype), axis=None, dtype=dtype)
     if keepdims:
         shape = tuple(1 if i in axes else n for i, n in enumerate(a.shape))
@@ -198,7 +202,13 @@ def indexed(graph: Graph, op: Operation, index: Any) -> Operation | None:
     known = replaced(index, _stand_in)
     trial = np.broadcast_to(np.empty((), op.dtype), op.shape)[known]
     return graph.put(
-        "whole", operator.getitem, (op, index), None, tuple(trial.shape), op.dtype, False,
+        "whole",
+        operator.getitem,
+        (op, index),
+        None,
+        tuple(trial.shape),
+        op.dtype,
+        False,
         strides=trial.strides,
     )
 
@@ -256,7 +266,9 @@ FACTS: dict[Any, Any] = {
 
 
 def _uniform(value: int) -> Any:
-    def make(graph: Graph, a: Any, dtype: Any = None, order: str = "K", **options: Any) -> Operation:
+    def make(
+        graph: Graph, a: Any, dtype: Any = None, order: str = "K", **options: Any
+    ) -> Operation:
         if options:
             raise _untraceable("options of a filled array")
         kind = np.dtype(dtype if dtype is not None else a.dtype)
@@ -365,10 +377,13 @@ def _sum(graph: Graph, a: Any, axis: Any = None, **options: Any) -> Operation:
     return reduction(graph, np.add, (a,), {"axis": axis, **options})
 
 
+_clip_ufunc: Any = np._core.umath.clip  # type: ignore[attr-defined]
+
+
 def _clip(graph: Graph, a: Any, low: Any = None, high: Any = None, **options: Any) -> Operation:
     if options or low is None or high is None:
         raise _untraceable("options of clip")
-    return elementwise(graph, np._core.umath.clip, (a, low, high))
+    return elementwise(graph, _clip_ufunc, (a, low, high))
 
 
 SPECIAL: dict[Any, Any] = {

@@ -158,7 +158,7 @@ class Graph:
             value = np.asarray(value)[()]
         if value.ndim and value.size and not any(value.strides):
             return self.put("fill", spread, (self.constant(value.flat[0]), value.shape))
-        key = ("constant", _key(value))
+        key: Any = ("constant", _key(value))
         if value.ndim == 0:
             key = ("constant", value.dtype.str, value.tobytes())
         found = self._known.get(key)
@@ -194,7 +194,7 @@ class Graph:
         if kind == "elementwise":
             simple = self._simplified(function, args, shape, dtype)
             if simple is not None:
-                return simple
+                return simple  # type: ignore[no-any-return]
         key = (function, *[_key(a) for a in args], *[(k, _key(v)) for k, v in given])
         if function in _COMMUTATIVE and all(type(a) is Operation for a in args):
             key = (function, *sorted(key[1:3]), *key[3:])

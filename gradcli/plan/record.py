@@ -24,7 +24,16 @@ class Recording:
     arrays. names: what the program bound.
     """
 
-    __slots__ = ("gradients", "graph", "inputs", "names", "result", "value", "variables", "warnings")
+    __slots__ = (
+        "gradients",
+        "graph",
+        "inputs",
+        "names",
+        "result",
+        "value",
+        "variables",
+        "warnings",
+    )
 
     def __init__(self, graph: Graph, inputs: dict[str, Operation]) -> None:
         self.graph, self.inputs = graph, inputs

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.plan.graph import Operation, cast, live, operands
 from gradcli.plan.functions import method_call, put_along
+from gradcli.plan.graph import Operation, cast, live, operands
 
 _EXACT = frozenset([np.maximum.reduce, np.minimum.reduce])  # in any order of the elements
 _RESHAPE = method_call("reshape")
@@ -85,14 +85,17 @@ class Schedule:
         if o.function in _EXACT:
             return a.dtype.kind == "f"
         plain = all(name != "dtype" for name, _ in o.options)
-        return o.function == np.add.reduce and plain and a.dtype in (np.float32, np.float64)
+        return bool(o.function == np.add.reduce and plain and a.dtype.char in "fd")
 
     def _is_virtual(self, o: Operation) -> bool:
         rows = self.row_operands(o)
         inside = any(a.index in self.virtual for a in rows)
         if o.kind == "elementwise":
-            return bool(rows) and o.contiguous and not o.options and (
-                inside or o.size >= self.smallest
+            return (
+                bool(rows)
+                and o.contiguous
+                and not o.options
+                and (inside or o.size >= self.smallest)
             )
         if o.kind == "reduce":
             a = o.args[0]

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.processes import cold, parsing
 from tests.benchmarks.problems import PROBLEMS
+from tests.benchmarks.processes import cold, parsing
 
 ROOT = Path(__file__).parents[2]
 GROUPS = ("cold", "parse", "tape", "replay", "large")
@@ -111,7 +111,9 @@ def ratio(mine: list[float], other: list[float]) -> dict[str, Any]:
     }
 
 
-def jobs(groups: list[str], largest: int) -> Iterator[tuple[str, str, int, str, dict[str, float]]]:
+def jobs(
+    groups: list[str], largest: int, only: str
+) -> Iterator[tuple[str, str, int, str, dict[str, float]]]:
     """(group, name, size, dtype, marks) of everything that workers do."""
     if "tape" in groups:
         for graph in ("chain", "dag"):
@@ -124,7 +126,7 @@ def jobs(groups: list[str], largest: int) -> Iterator[tuple[str, str, int, str, 
     if "large" in groups:
         for problem in PROBLEMS.values():
             for (size, dtype), marks in problem.marks.items():
-                if size <= largest:
+                if size <= largest and only in problem.name:
                     yield "large", problem.name, size, dtype, marks
 
 
@@ -141,24 +143,28 @@ def suited(group: str, name: str, size: int, peers: dict[str, str]) -> dict[str,
 
 
 def measure(
-    groups: list[str], peers: dict[str, str], rounds: int, largest: int
+    groups: list[str], peers: dict[str, str], rounds: int, largest: int, only: str
 ) -> Iterator[dict[str, Any]]:
     """One record a row of the table."""
     if "cold" in groups:
         yield from cold(peers, rounds * 5)
     if "parse" in groups:
         yield from parsing(peers, rounds)
-    for group, name, size, dtype, marks in jobs(groups, largest):
+    for group, name, size, dtype, marks in jobs(groups, largest, only):
         threads = 2 if group == "large" else 1
         used = suited(group, name, size, peers)
         turns = rounds if size < 100_000_000 else max(3, rounds // 2)
-        seconds, facts, skipped = interleaved(
-            used, (group, name, str(size), dtype), turns, threads
-        )
+        seconds, facts, skipped = interleaved(used, (group, name, str(size), dtype), turns, threads)
         mine = seconds.get("gradcli", [])
         record: dict[str, Any] = {
-            "group": group, "name": name, "size": size, "dtype": dtype, "threads": threads,
-            "ratios": {}, "marks": marks, "skipped": skipped,
+            "group": group,
+            "name": name,
+            "size": size,
+            "dtype": dtype,
+            "threads": threads,
+            "ratios": {},
+            "marks": marks,
+            "skipped": skipped,
         }
         for peer, other in seconds.items():
             if peer != "gradcli" and mine:
@@ -247,7 +253,7 @@ def main() -> None:
     parser.add_argument("--peers", default="", help="names, or NAME=PYTHON, with commas between")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--largest", type=int, default=10_000_000, help="elements of an input")
-    parser.add_argument("--only", default="", help="problems whose names contain this")
+    parser.add_argument("--only", default="", help="large problems whose names contain this")
     parser.add_argument("--json", type=Path, default=None)
     given = parser.parse_args()
     wrong = set(given.groups) - set(GROUPS)
@@ -259,9 +265,8 @@ def main() -> None:
         peers[name] = python or sys.executable
     where = machine()
     records = []
-    for record in measure(list(given.groups) or list(GROUPS), peers, given.rounds, given.largest):
-        if given.only and given.only not in record["name"]:
-            continue
+    groups = list(given.groups) or list(GROUPS)
+    for record in measure(groups, peers, given.rounds, given.largest, given.only):
         records.append(record)
         print(json.dumps(record), file=sys.stderr, flush=True)
     show(records, where)

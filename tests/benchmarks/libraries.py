@@ -1,4 +1,4 @@
-"""Each library's value and gradients of a problem: `make(problem, arrays)` gives `call() -> (value, grads)`."""
+"""Each library's value and gradients of a problem, as a function `call() -> (value, gradients)`."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ def gradcli(problem: Problem, arrays: Arrays) -> Call:
 def tape(problem: Problem, arrays: Arrays) -> Call:
     """gradcli without a plan."""
     import gradcli as g
+    from gradcli import language
+    from gradcli.engine.tensor import wrap
 
-    leaves = {n: g.engine.tensor.wrap(a, True) for n, a in arrays.items()}
+    leaves = {n: wrap(a, True) for n, a in arrays.items()}
     fixed = g.tensor(targets(len(arrays["x"])))
     program = g.parse(problem.source)
 
@@ -42,7 +44,7 @@ def tape(problem: Problem, arrays: Arrays) -> Call:
         if problem.formula is None:
             value = g.nn.functional.cross_entropy(leaves["x"], fixed)
         else:
-            value = g.language.run(program, leaves).value
+            value = language.run(program, leaves).value
         value.backward()
         return value.item(), {n: leaf.grad.numpy() for n, leaf in leaves.items()}
 
@@ -153,6 +155,4 @@ def numexpr(problem: Problem, arrays: Arrays) -> Call:
     return call
 
 
-LIBRARIES = {
-    f.__name__: f for f in (gradcli, tape, torch, jax, autograd, mygrad, numexpr)
-}
+LIBRARIES = {f.__name__: f for f in (gradcli, tape, torch, jax, autograd, mygrad, numexpr)}

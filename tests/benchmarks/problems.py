@@ -131,9 +131,7 @@ class Problem:
 
 
 _CHAIN_SOURCE = "y = x; " + "y = tanh(y*0.9 + 0.1)*x - 0.2; " * CHAIN + "sum(y)"
-_NETWORK_SOURCE = (
-    "y = tanh(x@w0 + b0); y = tanh(y@w1 + b1); y = y@w2 + b2; mean(y*y)"
-)
+_NETWORK_SOURCE = "y = tanh(x@w0 + b0); y = tanh(y@w1 + b1); y = y@w2 + b2; mean(y*y)"
 
 PROBLEMS = {
     p.name: p

@@ -84,8 +84,13 @@ def cold(peers: dict[str, str], rounds: int) -> Iterator[dict[str, Any]]:
                 if f"peer {peer}" in seconds:
                     ratios[peer] = _ratio(seconds[name], seconds[f"peer {peer}"])
         yield {
-            "group": "cold", "name": name, "size": 1, "dtype": "process", "ratios": ratios,
-            "marks": {"numpy": mark}, "skipped": skipped if name == "grad" else {},
+            "group": "cold",
+            "name": name,
+            "size": 1,
+            "dtype": "process",
+            "ratios": ratios,
+            "marks": {"numpy": mark},
+            "skipped": skipped if name == "grad" else {},
         }
 
 
@@ -106,7 +111,8 @@ if peer == "gradcli":
 elif peer == "ast":
     import ast
     def parse(text):
-        return ast.parse("+".join(["(" + text[i:i + 3000].rsplit(" + ", 1)[0] + ")" for i in range(0, len(text), 3000)]))
+        pieces = [text[i:i + 3000].rsplit(" + ", 1)[0] for i in range(0, len(text), 3000)]
+        return ast.parse("+".join([f"({p})" for p in pieces]))
 elif peer == "lark":
     from tests.language.lark_oracle import _parser
     made = _parser()
@@ -140,8 +146,12 @@ def parsing(peers: dict[str, str], rounds: int) -> Iterator[dict[str, Any]]:
     for name, (size, peer) in names.items():
         process = subprocess.Popen(
             [sys.executable, "-c", code, peer, str(size)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            cwd=ROOT,
         )
         assert process.stdout is not None
         if process.stdout.readline():
@@ -167,16 +177,26 @@ def parsing(peers: dict[str, str], rounds: int) -> Iterator[dict[str, Any]]:
         process.communicate()
     mine = seconds["gradcli"]
     yield {
-        "group": "parse", "name": "1 MB", "size": 1_000_000, "dtype": "text",
+        "group": "parse",
+        "name": "1 MB",
+        "size": 1_000_000,
+        "dtype": "text",
         "ratios": {
             peer: _ratio(mine, other)
             for peer, other in seconds.items()
             if peer not in ("gradcli", "10MB") and other
         },
-        "marks": {"lark": 1 / 6}, "skipped": skipped,
-        "mb_per_s": 1e-6 / statistics.median(mine), "bytes_per_byte": rss,
+        "marks": {"lark": 1 / 6},
+        "skipped": skipped,
+        "mb_per_s": 1e-6 / statistics.median(mine),
+        "bytes_per_byte": rss,
     }
     yield {
-        "group": "parse", "name": "10 MB, a byte", "size": 10_000_000, "dtype": "text",
-        "ratios": {"1 MB": _ratio(seconds["10MB"], mine)}, "marks": {"1 MB": 1.2}, "skipped": {},
+        "group": "parse",
+        "name": "10 MB, a byte",
+        "size": 10_000_000,
+        "dtype": "text",
+        "ratios": {"1 MB": _ratio(seconds["10MB"], mine)},
+        "marks": {"1 MB": 1.2},
+        "skipped": {},
     }

@@ -63,7 +63,9 @@ def _check_bits(name: str, dtype: str) -> None:
     from tests.benchmarks.problems import PROBLEMS
 
     problem = PROBLEMS[name]
-    arrays = problem.inputs(300_001 if problem.small == 1003 and name[:1] not in "sb" else 301, dtype)
+    arrays = problem.inputs(
+        300_001 if problem.small == 1003 and name[:1] not in "sb" else 301, dtype
+    )
     before = os.environ.get("BENCHMARK_THREADS")
     wanted = LIBRARIES["tape"](problem, arrays)()
     for count in "123":
@@ -119,7 +121,7 @@ def main() -> None:
         for _ in range(repeat):
             held = call()
         seconds = (time.perf_counter() - start) / repeat
-        held = None  # noqa: F841  # freed outside of the clock
+        held = None  # freed outside of the clock
         print(json.dumps({"seconds": seconds}), flush=True)
 
 

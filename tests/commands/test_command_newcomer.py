@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from gradcli.cli import main
 from gradcli.commands import COMMANDS
-from tests.commands.terminal import GRADCLI, environment, in_terminal
+from tests.commands.terminal import GRADCLI, environment, in_terminal, piped
 
 
 def run(*argv, **kwargs):
@@ -28,6 +28,8 @@ def run(*argv, **kwargs):
         (["grad", "x", "--x", "1", "--check"], "gradcli check EXPR"),
         (["grad", "x", "--x", "1", "--repeat", "2"], "--passes N --retain-graph"),
         (["grad", "y=x*x; y", "--x", "1", "--hook", "y: gard"], "did you mean `grad`?"),
+        (["--color", "always", "grad"], "a command's options come after it"),
+        (["grad", "a-b*x", "--a-b", "1", "--x", "2"], "no dashes in it"),
         (["--verison"], "did you mean `--version`?"),
         (["completion"], "missing argument 'SHELL'\n"),
         (["ops", "x.sin"], "did you mean `sin`?"),
@@ -69,6 +71,18 @@ def test_a_program_is_no_expression(tmp_path):
     result = run("run", str(path), "--x", "3")
     assert "of the program (variables: none)" in result.stderr
     assert "needs a value" not in run("run", str(path), "--json").stderr
+
+
+def test_what_a_program_prints_is_apart_from_the_object():
+    result = run("grad", "print(x); x*x", "--x", "1", "--json")
+    assert json.loads(result.stdout)["value"] == 1.0
+    assert result.stderr == "tensor(1., requires_grad=True)\n"
+    assert "the value is None, not a tensor" in run("grad", "print(x)", "--x", "1").stderr
+
+
+def test_a_stream_without_an_ellipsis():
+    done = piped("grad", "x+a", "--x", "3", "--a", "4,2", PYTHONIOENCODING="ascii")
+    assert "sum(...) or mean(...)" in done.stderr
 
 
 def test_a_tuple_is_told_by_its_fields():
@@ -118,5 +132,6 @@ def test_help_shows_examples_before_options(command):
 def test_narrow_terminals():
     for argv in (["grad", "--help"], ["grad", "x+ones(2)", "--x", "1,2"], ["--help"]):
         _, screen = in_terminal(*argv, columns=40, NO_COLOR="1")
-        prose = [line for line in screen.splitlines() if not line.startswith("    ")]
+        lines = screen.splitlines()
+        prose = [s for s in lines if not s.startswith(("    ", "gradcli: error"))]
         assert max(map(len, prose)) <= 40

@@ -42,7 +42,7 @@ def random_graph(seed: int, track: Any = lambda t: None) -> tuple[list[Any], Any
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nodes_run_by_falling_sequence_number(seed):
-    leaves, y = random_graph(seed)
+    _leaves, y = random_graph(seed)
     ran: list[Any] = []
     with observing(lambda step: ran.append(step[1]) if step[0] == "start" else None):
         y.backward()
@@ -58,7 +58,7 @@ def test_nodes_run_by_falling_sequence_number(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_leaf_runs_as_soon_as_its_gradient_is_whole(seed):
-    leaves, y = random_graph(seed)
+    _leaves, y = random_graph(seed)
     ran: list[Any] = []
     with observing(lambda step: ran.append(step[1]) if step[0] == "start" else None):
         y.backward()

@@ -108,6 +108,27 @@ def test_matrix_exponential(scale: float) -> None:
     )
 
 
+_CALLS = [
+    *("linalg.qr(x)[0]", "linalg.qr(x)[1]", "linalg.svd(x)[1]", "linalg.eigh(x)[0]", "det(x)"),
+    *("linalg.solve(x, x)", "linalg.inv(x)", "linalg.pinv(x)", "linalg.lstsq(x, x)[0]"),
+    *("linalg.cholesky(x @ x.mT)", "linalg.matrix_exp(x)", "linalg.lu(x)[1]", "linalg.cond(x)"),
+    *("linalg.slogdet(x)[1]", "linalg.matrix_norm(x, 'nuc')", "linalg.eigvals(x).abs()"),
+    *("linalg.householder_product(x, x[0])", "linalg.lu_factor(x)[0]", "x @ x", "x @ x[0]"),
+]
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+@pytest.mark.parametrize("call", _CALLS)
+def test_precision_is_kept(call: str, kind: str) -> None:
+    """Results and gradients have the precision of the input."""
+    dtype = getattr(gradcli, kind)
+    x = gradcli.tensor([[3.0, 1.0], [1.0, 2.0]], dtype=dtype).requires_grad_()
+    y = eval(call, {"linalg": gradcli.linalg, "det": gradcli.det, "x": x})
+    assert y.dtype == dtype
+    y.sum().backward()
+    assert x.grad.dtype == dtype
+
+
 @pytest.mark.parametrize(
     "call",
     [

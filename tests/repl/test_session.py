@@ -155,7 +155,7 @@ def test_graph_knows_the_piece_of_every_line(session, console):
     )
     ((graph, options),) = console.graphs
     assert options == {"saved": True, "depth": 9}
-    assert [record.source for record in graph.records] == ["sum(w)", "z + 1", "x*x", None]
+    assert [record.source for record in graph.records] == ["sum(w)", "z + 1", "x*x", "x"]
     assert graph.records[2].label == "z"
 
 

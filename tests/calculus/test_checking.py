@@ -1,0 +1,160 @@
+"""`check_point`, kinks, blame, hand-derived gradients and `assert_gradients`."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli
+from gradcli import language
+from gradcli.calculus.checking import blame, check_point, gradient_function
+from gradcli.calculus.compare import compare_formula
+from gradcli.testing import GradientMismatch, assert_gradients
+
+pytest_plugins = ["pytester"]
+
+
+def function(source: str) -> Any:
+    program = language.parse(source)
+    return lambda **tensors: language.run(program, tensors).value
+
+
+class WrongSquare(gradcli.autograd.Function):
+    """The square, with a gradient that lacks its factor."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return g * x
+
+
+def test_right_gradients() -> None:
+    found = check_point(function("sin(x)*exp(y)"), {"x": np.ones(3), "y": np.array(0.5)}, ["x", "y"])
+    assert all(c.ok and c.error < 1e-9 for c in found.values())
+
+
+def test_the_complex_step_is_exact() -> None:
+    found = check_point(function("sum(sin(x)*x**2)"), {"x": np.arange(1, 4.0)}, ["x"], analytic=True)
+    assert found["x"].method == "complex step"
+    assert found["x"].error < 1e-15
+
+
+def test_complex_variables() -> None:
+    found = check_point(function("sum(abs(z)**2)"), {"z": np.array([1 + 2j, -1j])}, ["z"])
+    assert found["z"].ok
+
+
+def test_wrong_gradients_show_both_numbers() -> None:
+    found = check_point(lambda x: WrongSquare.apply(x).sum(), {"x": np.array([1.0, 3.0])}, ["x"])
+    assert not found["x"].ok
+    np.testing.assert_allclose(found["x"].analytical, [1, 3])
+    np.testing.assert_allclose(found["x"].numerical, [2, 6], rtol=1e-9)
+    assert found["x"].error == pytest.approx(0.5)
+
+
+def test_a_kink_is_not_a_mistake() -> None:
+    found = check_point(function("sum(abs(x))"), {"x": np.array([0.0, 2.0])}, ["x"])["x"]
+    assert found.ok
+    (kink,) = found.kinks
+    assert kink.index == (0,)
+    assert (kink.left, kink.right) == (pytest.approx(-1), pytest.approx(1))
+
+
+def test_near_a_kink_is_smooth_enough() -> None:
+    assert check_point(function("relu(x)"), {"x": np.array(1e-2)}, ["x"])["x"].ok
+
+
+def test_second_order() -> None:
+    gradients = gradient_function(function("sum(sin(x)*x)"), ["x"])
+    assert check_point(gradients, {"x": np.arange(1, 4.0)}, ["x"])["x"].ok
+
+
+def test_blames_the_operator() -> None:
+    part = blame(lambda x: (WrongSquare.apply(x) * 2).sum(), {"x": np.array([1.0, 3.0])}, ["x"])
+    assert part is not None and part.name == "WrongSquare"
+    assert blame(function("sin(x)*x"), {"x": np.array(2.0)}, ["x"]) is None
+
+
+def test_a_formula_against_the_gradient() -> None:
+    program = language.parse("a*x**3")
+    point = {"x": np.array(2.0), "a": np.array(3.0)}
+    assert compare_formula(program, "3*a*x**2", point, "x").ok
+    wrong = compare_formula(program, "3*x**2", point, "x")
+    assert not wrong.ok
+    assert wrong.derivative == "3*a*x**2"
+    assert float(wrong.true) == 36
+
+
+def test_a_formula_of_another_shape() -> None:
+    point = {"x": np.ones(3)}
+    with pytest.raises(language.errors.LanguageError, match=r"shape \(2,\)"):
+        compare_formula(language.parse("sum(x**2)"), "2*x[:2]", point, "x")
+
+
+# -- gradcli.testing ------------------------------------------------------------------------------
+def test_assert_gradients_by_differences() -> None:
+    assert_gradients("sum((X@w - y)**2)", X=[[1, 2], [3, 4]], w=[0.5, -1], y=[1, 0])
+    assert_gradients(lambda x: (x**3).sum(), x=np.ones(3), second_order=True)
+    assert_gradients("x**2", x=3)
+
+
+def test_assert_gradients_expected() -> None:
+    assert_gradients("a*sin(w*t)", expected={"t": "a*w*cos(w*t)"}, a=2.0, w=3.0, t=0.1)
+    assert_gradients("sum(x**2)", expected=[2.0, 4.0], x=[1.0, 2.0])
+    assert_gradients("x*y", "y", wrt="x", x=1.5, y=2.5)
+
+
+def test_assert_gradients_shows_both_arrays() -> None:
+    with pytest.raises(GradientMismatch) as caught:
+        assert_gradients("sum(x**2)", expected=[2.0, 5.0], x=[1.0, 2.0])
+    message = str(caught.value)
+    assert "gradient by x is wrong at x[1]" in message
+    assert "actual  : [2., 4.]" in message
+    assert "expected: [2., 5.]" in message
+    assert caught.value.name == "x"
+
+
+def test_assert_gradients_names_the_culprit() -> None:
+    with pytest.raises(GradientMismatch, match="to blame  : WrongSquare"):
+        assert_gradients(lambda x: WrongSquare.apply(x), x=2.0)
+
+
+def test_assert_gradients_wants_its_variables() -> None:
+    with pytest.raises(TypeError, match="no value for the variable 'y'"):
+        assert_gradients("x", wrt="y", x=1.0)
+    with pytest.raises(TypeError, match="of which variable"):
+        assert_gradients("x*y", expected=1.0, x=1.0, y=2.0)
+
+
+def test_the_fixture(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_right(assert_gradients):
+            assert_gradients("sin(x)", expected="cos(x)", x=0.3)
+
+        def test_wrong(assert_gradients):
+            assert_gradients("sin(x)", expected="sin(x)", x=0.3)
+        """
+    )
+    result = pytester.runpytest_inprocess("-p", "gradcli.pytest_plugin")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*gradient by x is wrong*"])
+
+
+def test_the_plugin_is_registered() -> None:
+    import tomllib
+
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    module = project["entry-points"]["pytest11"]["gradcli"]
+    assert importlib.util.find_spec(module) is not None
+    assert sys.modules is not None

@@ -1,0 +1,155 @@
+"""`gradcli diff`: derivatives from the shell."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import gradcli
+from gradcli.cli import main
+
+
+def run(*argv: str, **kwargs: Any) -> Any:
+    return CliRunner().invoke(main, list(argv), prog_name="gradcli", **kwargs)
+
+
+def lines(*argv: str) -> list[str]:
+    result = run(*argv)
+    assert result.exit_code == 0, result.output
+    return result.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["c*d", "--wrt", "c"], ["d"]),
+        (["5*(a+b)"], ["a.grad = 5", "b.grad = 5"]),
+        (["2*dot(x,x)"], ["4*x"]),
+        (["sin(x)*y"], ["x.grad = cos(x)*y", "y.grad = sin(x)"]),
+        (["sum((X@w-y)**2)", "--wrt", "w"], ["2*X.T@(X@w - y)"]),
+        (["x/3"], ["1/3"]),
+        (["t**2/2"], ["t"]),
+        (["std**2"], ["2*std"]),
+        (["T*x", "--wrt", "x"], ["T"]),
+        (["sum(x)", "--shape", "x=4"], ["ones_like(x)"]),
+        (["x**4", "--order", "3"], ["24*x"]),
+        (["x**4", "--order", "5"], ["0"]),
+        (["2*dot(x,x)", "--x", "0,1,2,3", "--at"], ["4*x = [0, 4, 8, 12]"]),
+        (["x*y", "--x", "3", "--y", "4", "--at"], ["x.grad = y = 4", "y.grad = x = 3"]),
+        (["1/(1+exp(-x))**2", "--cse"], ["v1 = exp(-x)", "2*v1/(v1 + 1)**3"]),
+        (["sin(x)*y", "--plain"], ["x\tcos(x)*y", "y\tsin(x)"]),
+        (["x if x > 0 else -x", "--x", "-2"], ["-1"]),
+        (["y = x**2; y*sin(y)"], ["2*x*(sin(x**2) + x**2*cos(x**2))"]),
+        (["clamp(x, a, 1)", "--wrt", "a"], ["where((x < a) & (a < 1), 1, 0)"]),
+    ],
+    ids=lambda v: " ".join(v),
+)
+def test_prints(argv: list[str], expected: list[str]) -> None:
+    assert lines("diff", *argv) == expected
+
+
+def test_json() -> None:
+    found = json.loads(lines("diff", "sin(x)*y", "--json")[0])
+    assert found["expression"] == "sin(x)*y"
+    assert found["derivatives"] == {"x": "cos(x)*y", "y": "sin(x)"}
+    at = json.loads(lines("diff", "x**2", "--x", "1,2", "--at", "--format", "json")[0])
+    assert at["values"] == {"x": [2.0, 4.0]}
+
+
+def test_feeds_back() -> None:
+    (text,) = lines("diff", "exp(-x**2)*x")
+    assert lines("eval", text, "--x", "0.5") == lines("grad", "exp(-x**2)*x", "--x", "0.5", "--plain")[
+        0
+    ].split("\t")[1:]
+
+
+def test_notes_go_to_standard_error() -> None:
+    result = run("diff", "2*dot(x,x)")
+    assert result.stdout == "4*x\n"
+    assert "x of shape (3,)" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "words"),
+    [
+        (["sinn(x)"], 2, "no function is called `sinn`"),
+        (["x**2", "--at"], 2, "no value for x"),
+        (["x if x > 0 else -x"], 1, "which way the program goes"),
+        (["x**2", "--wrt", "y"], 2, "'y' is not a variable"),
+        (["x**2", "--shape", "x"], 2, "--shape wants NAME=SIZES"),
+        (["x**2", "--shape", "y=3"], 2, "'y' is no variable"),
+        (["x@y", "--shape", "x=3", "--shape", "y=4"], 1, "size"),
+        (["x*a", "--a", "tensor([1,2])", "--wrt", "a"], 1, "can require gradients"),
+        (["2*3"], 2, "nothing to differentiate"),
+        (["masked_fill(x, x > 1, a)"], 1, "taken as a number here"),
+        (["linalg.qr(x)[0]", "--x", "1,2;3,5"], 1, ""),
+    ],
+)
+def test_refusals(argv: list[str], code: int, words: str) -> None:
+    result = run("diff", *argv)
+    assert result.exit_code == code, result.output
+    assert words in result.stderr
+    assert result.stdout == ""
+
+
+def test_latex() -> None:
+    assert lines("diff", "sum((X@w-y)**2)", "--wrt", "w", "--format", "latex") == [
+        r"2 X^{\top} \left(X w - y\right)"
+    ]
+    assert lines("diff", "sqrt(x_0)/alpha", "--wrt", "x_0", "--format", "latex") == [
+        r"\frac{1}{2 \alpha \sqrt{x_{0}}}"
+    ]
+
+
+@pytest.mark.parametrize("form", ["python", "numpy"])
+def test_code_runs_by_itself(form: str) -> None:
+    source = "sum((X@w-y)**2) + a*erf(sum(w)) + softmax(w, 0)[0] + sum(relu(w))"
+    code = run("diff", source, "--format", form).stdout
+    program = code + (
+        "\n\nX = np.array([[1., 2], [3, 4], [5, 7]])\nw = np.array([0.5, -1])\n"
+        "y = np.array([1., 0, 2])\nv, gs = value_and_gradient(X, w, y, 0.3)\n"
+        "print(float(v), *gs[1].tolist())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr + code
+    gradcli.set_default_dtype(gradcli.float64)
+    try:
+        w = gradcli.tensor([0.5, -1.0], requires_grad=True)
+        value = gradcli.evaluate(
+            source,
+            X=gradcli.tensor([[1.0, 2], [3, 4], [5, 7]]),
+            w=w,
+            y=gradcli.tensor([1.0, 0, 2]),
+            a=gradcli.tensor(0.3),
+        )
+        value.backward()
+    finally:
+        gradcli.set_default_dtype(gradcli.float32)
+    expected = [value.item(), *w.grad.tolist()]
+    np.testing.assert_allclose([float(t) for t in done.stdout.split()], expected, rtol=1e-9)
+
+
+def test_scalars_need_only_math() -> None:
+    code = run("diff", "exp(-x)*sin(y)", "--format", "python").stdout
+    assert "import math" in code and "numpy" not in code
+
+
+def test_torch_code_names_torch() -> None:
+    code = run("diff", "exp(-x)*sin(y)/sqrt(2*pi)", "--format", "torch").stdout
+    assert "torch.exp(-x)" in code and "math.sqrt(2*math.pi)" in code
+
+
+def test_starts_from_the_shell() -> None:
+    exe = shutil.which("gradcli")
+    argv = [exe] if exe else [sys.executable, "-m", "gradcli"]
+    done = subprocess.run([*argv, "diff", "c*d", "--wrt", "c"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "d\n", "")

@@ -1,0 +1,99 @@
+"""`gradcli jacobian`, `hessian`, `jvp`, and `grad --order`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from gradcli.cli import main
+
+
+def run(*argv: str) -> Any:
+    return CliRunner().invoke(main, list(argv), prog_name="gradcli")
+
+
+def lines(*argv: str) -> list[str]:
+    result = run(*argv)
+    assert result.exit_code == 0, result.output
+    return result.stdout.splitlines()
+
+
+def test_jacobian() -> None:
+    assert lines("jacobian", "x**2", "--x", "1,2,3") == [
+        "x.jacobian = [[2, 0, 0], [0, 4, 0], [0, 0, 6]]"
+    ]
+    assert lines("jacobian", "A@x", "--A", "1,2;3,4", "--x", "1,2", "--wrt", "x", "--plain") == [
+        "x.jacobian\t1,2;3,4"
+    ]
+
+
+@pytest.mark.parametrize("mode", ["auto", "forward", "reverse"])
+def test_modes_agree(mode: str) -> None:
+    argv = ["jacobian", "stack([x[0]*x[1], x[0]**2, sin(x[1])])", "--x", "2,0", "--json"]
+    found = json.loads(lines(*argv, "--mode", mode)[0])
+    assert found["wrt"] == {"x": [[0.0, 2.0], [4.0, 0.0], [0.0, 1.0]]}
+    assert found["shape"] == [3]
+
+
+def test_auto_takes_fewer() -> None:
+    def method(*argv: str) -> str:
+        return json.loads(lines("jacobian", *argv, "--json")[0])["method"]  # type: ignore[no-any-return]
+
+    assert method("x*y", "--x", "1,2,3", "--y", "2", "--wrt", "y") == "forward"
+    assert method("sum(x*y)", "--x", "1,2,3", "--y", "2") == "reverse"
+
+
+def test_jacobian_times_vector() -> None:
+    assert lines("jacobian", "x**2", "--x", "1,2,3", "--vector", "1,0,1") == ["jvp = [2, 0, 6]"]
+    assert lines("jvp", "x**2", "--x", "1,2,3", "--vector", "1,0,1") == ["jvp = [2, 0, 6]"]
+    two = ["jvp", "x*y", "--x", "2", "--y", "3", "--vector", "x=1", "--vector", "y=10", "--value"]
+    assert lines(*two) == ["value = 6", "jvp = 23"]
+
+
+def test_hessian() -> None:
+    assert lines("hessian", "x[0]**2*x[1]", "--x", "2,3") == ["x.hessian = [[6, 4], [4, 0]]"]
+    assert lines("hessian", "a*x**3", "--x", "2", "--a", "3") == [
+        "x.x.hessian = 36",
+        "x.a.hessian = 12",
+        "a.x.hessian = 12",
+        "a.a.hessian = 0",
+    ]
+    found = json.loads(lines("hessian", "sum(x**3)", "--x", "1,2", "--json")[0])
+    assert found["wrt"] == {"x": [[6.0, 0.0], [0.0, 12.0]]}
+
+
+def test_hessian_times_vector() -> None:
+    argv = ["hessian", "sum(x**3)", "--x", "1,2,3", "--vector", "1,0,1"]
+    assert lines(*argv) == ["x.hvp = [6, 0, 18]"]
+
+
+def test_grad_of_higher_order() -> None:
+    assert lines("grad", "x**4", "--x", "2", "--order", "3") == ["x.grad = 48"]
+    assert lines("grad", "x**4*y", "--x", "2", "--y", "3", "--order", "2") == [
+        "x.grad = 144",
+        "y.grad = 0",
+    ]
+    found = json.loads(lines("grad", "x**3", "--x", "2", "--order", "2", "--json")[0])
+    assert found["grads"]["x"]["grad"] == 12 and found["order"] == 2
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "words"),
+    [
+        (["hessian", "x**2", "--x", "1,2"], 1, "the Hessian is that of a scalar"),
+        (["jvp", "x", "--x", "1"], 2, "no direction"),
+        (["jvp", "x", "--x", "1,2", "--vector", "1,2,3"], 2, "x has shape (2,)"),
+        (["jvp", "x*y", "--x", "1", "--y", "2", "--vector", "1"], 2, "of which variable"),
+        (["jvp", "x", "--x", "1", "--vector", "y=1"], 2, "'y' is no variable"),
+        (["jacobian", "x", "--x", "tensor([1,2])"], 2, "nothing to differentiate"),
+        (["grad", "x", "--x", "1", "--order", "2", "--trace"], 2, "--order goes with"),
+    ],
+    ids=lambda v: " ".join(v) if isinstance(v, list) else str(v),
+)
+def test_refusals(argv: list[str], code: int, words: str) -> None:
+    result = run(*argv)
+    assert result.exit_code == code, result.output
+    assert words in result.stderr
