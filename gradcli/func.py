@@ -161,7 +161,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         result = func(*given)
         result, aux = result if has_aux else (result, None)
 
-    def pullback(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+    def pullback(
+        cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None
+    ) -> Any:
         with _Level():
             outputs, seeds = _tensors(result), _tensors(cotangents)
             pairs = [(o, s) for o, s in zip(outputs, seeds, strict=True) if o.requires_grad]
@@ -235,7 +237,9 @@ def _jacobian(func: Callable[..., Any], argnums: Argnums, has_aux: bool, strateg
             found = None
             if strategy == "forward-mode" and not keep:
                 found = functional.jacobian(plain, inputs, vectorize=True, strategy=strategy)
-            if found is None or _nested != before:  # tangents do not reach into a transformed function
+            if (
+                found is None or _nested != before
+            ):  # tangents do not reach into a transformed function
                 aux.clear()
                 found = functional.jacobian(plain, inputs, create_graph=keep)
         if isinstance(argnums, int):
@@ -300,7 +304,9 @@ def vmap(
         ]
         if isinstance(results[0], tuple):
             out = out_dims if isinstance(out_dims, (tuple, list)) else (out_dims,) * len(results[0])
-            return tuple(_stack(column, d) for column, d in zip(zip(*results, strict=True), out, strict=True))
+            return tuple(
+                _stack(column, d) for column, d in zip(zip(*results, strict=True), out, strict=True)
+            )
         return _stack(results, out_dims)
 
     return wrapper

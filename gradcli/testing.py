@@ -140,7 +140,9 @@ def _against_expected(
 
     if not isinstance(expected, Mapping):
         if len(names) != 1:
-            raise TypeError(f"assert_gradients: expected is of which variable? ({', '.join(names)})")
+            raise TypeError(
+                f"assert_gradients: expected is of which variable? ({', '.join(names)})"
+            )
         expected = {names[0]: expected}
     tensors = {n: wrap(np.array(a), requires_grad=n in names) for n, a in arrays.items()}
     value = function(**tensors)

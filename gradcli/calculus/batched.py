@@ -61,7 +61,9 @@ def _flat(values: Sequence[Any]) -> list[Any]:
 
 
 def _ndim(value: Any) -> int:
-    return int(np.ndim(value.value if isinstance(value, Traced) else getattr(value, "array", value)))
+    return int(
+        np.ndim(value.value if isinstance(value, Traced) else getattr(value, "array", value))
+    )
 
 
 def apply(row: Row, values: list[Any]) -> Any:
@@ -91,7 +93,9 @@ def _run(row: Row, values: list[Any]) -> tuple[Any, ...]:
     operands = [_operand(v) for v in values]
     for i in row.tensors:
         if row.kinds[i] == "list":
-            operands[i] = [wrap(v) if isinstance(v, (np.ndarray, np.generic)) else v for v in operands[i]]
+            operands[i] = [
+                wrap(v) if isinstance(v, (np.ndarray, np.generic)) else v for v in operands[i]
+            ]
         elif isinstance(operands[i], (int, float, complex)):
             operands[i] = scalar(operands[i], _first_tensor(operands))
         elif isinstance(operands[i], (np.ndarray, np.generic)):
@@ -217,9 +221,9 @@ RULES: dict[str, Callable[..., list[Any] | None]] = {
     "select": _shifted("dim"),
     "slice": _shifted("dim"),
     "index_select": lambda row, values, size: (
-        None if isinstance(values[2], Batched) else [
-            _full(values[0], size), _dims(values[1], _ndim(values[0])), values[2]
-        ]
+        None
+        if isinstance(values[2], Batched)
+        else [_full(values[0], size), _dims(values[1], _ndim(values[0])), values[2]]
     ),
     "unsqueeze": _shifted("dim", extra=1),
     "squeeze_dim": _shifted("dim"),

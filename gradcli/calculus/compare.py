@@ -28,7 +28,9 @@ class Comparison:
         relative = np.where(np.isnan(relative), np.inf, relative)
         self.ok = bool((both | (difference <= atol + rtol * size)).all())
         at = int(np.argmax(relative)) if relative.size else 0
-        self.index = tuple(int(i) for i in np.unravel_index(at, relative.shape)) if true.size else ()
+        self.index = (
+            tuple(int(i) for i in np.unravel_index(at, relative.shape)) if true.size else ()
+        )
         self.error = float(relative[self.index]) if true.size else 0.0
         self.derivative: str | None = None
 

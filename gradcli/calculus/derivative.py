@@ -62,7 +62,9 @@ def differentiate(
     which way the program goes. A value that is no scalar is summed up first. names: what else the
     program may read.
     """
-    arrays = {n: np.asarray(v)[()] if np.ndim(v) == 0 else np.asarray(v) for n, v in variables.items()}
+    arrays = {
+        n: np.asarray(v)[()] if np.ndim(v) == 0 else np.asarray(v) for n, v in variables.items()
+    }
     wanted = list(arrays) if wrt is None else list(wrt)
     first = _first_order(program, arrays, wanted, follow, names or {})
     by = first.by

@@ -31,6 +31,9 @@ class Expression:
 
     __slots__ = ("__weakref__", "args", "data", "op", "plain", "position", "shape", "weight")
 
+    plain: bool
+    weight: int
+
     def __init__(
         self, op: str, args: tuple[Expression, ...], data: Any, shape: Shape, position: int
     ) -> None:
@@ -69,9 +72,7 @@ def make(
     if found is None:
         position = max((a.position for a in args), default=-1)
         if op == "product":
-            position = max(
-                [position, *(e.position for e in data[1] if isinstance(e, Expression))]
-            )
+            position = max([position, *(e.position for e in data[1] if isinstance(e, Expression))])
         found = _known[key] = Expression(op, args, data, shape, position)
     return found
 

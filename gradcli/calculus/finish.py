@@ -155,9 +155,7 @@ def _factored(node: Expression) -> Expression:
         if shared is None:
             shared = dict(own)
             continue
-        shared = {
-            b: _least(e, own[b]) for b, e in shared.items() if b in own and _alike(e, own[b])
-        }
+        shared = {b: _least(e, own[b]) for b, e in shared.items() if b in own and _alike(e, own[b])}
     if not shared or all(not isinstance(e, Expression) and e == ZERO for e in shared.values()):
         content, rest = alg._content(node)
         made = alg.scale(content, rest) if not content.negative else node

@@ -135,9 +135,7 @@ class LatexPrinter(Printer):
         return f"{{{wrapped(args[0], ATOM)}}}_{{{inner}}}", ATOM
 
     def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        given = [
-            f"{k}={literal(v.python() if isinstance(v, Number) else v)}" for k, v in options
-        ]
+        given = [f"{k}={literal(v.python() if isinstance(v, Number) else v)}" for k, v in options]
         inner = ", ".join([args[0][0], *given])
         return rf"\operatorname{{clamp}}\left({inner}\right)", ATOM
 

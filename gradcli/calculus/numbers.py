@@ -24,7 +24,7 @@ class Number:
         if isinstance(value, Fraction) and max(abs(value.numerator), value.denominator) > _LARGEST:
             number = _float(value)
             value, decimal = (_fraction(number), True) if math.isfinite(number) else (number, True)
-        self.value: Exact = value
+        self.value: Any = value
         self.decimal = decimal
 
     @classmethod

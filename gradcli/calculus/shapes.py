@@ -1,4 +1,4 @@
-"""Shapes for variables that were given none: scalars if the program runs on them, else the least that does."""
+"""Shapes for variables that were given none: scalars if the program runs on them, else more."""
 
 from __future__ import annotations
 
@@ -58,9 +58,15 @@ def guess_shapes(
 
     if runs(scalars):
         return scalars
-    sizes = sorted({n for a in arrays.values() for n in a.shape} | {SIZE} | {
-        n for s in declared.values() for n in s
-    }) if arrays or declared else [SIZE]
+    sizes = (
+        sorted(
+            {n for a in arrays.values() for n in a.shape}
+            | {SIZE}
+            | {n for s in declared.values() for n in s}
+        )
+        if arrays or declared
+        else [SIZE]
+    )
     for tried, ranks in enumerate(_ranks(free)):
         if tried >= MOST_TRIES:
             break
@@ -96,9 +102,7 @@ def _ranks(free: Sequence[str]) -> list[tuple[int, ...]]:
     if len(free) > 6:
         return [tuple(order[0] for order in likely), (1,) * len(free), (2,) * len(free)]
     every = product(*likely)
-    return sorted(
-        every, key=lambda ranks: sum(p[r] for p, r in zip(places, ranks, strict=True))
-    )
+    return sorted(every, key=lambda ranks: sum(p[r] for p, r in zip(places, ranks, strict=True)))
 
 
 def _fitted(free: Sequence[str], given: Mapping[str, Shape], runs: Any) -> dict[str, Shape] | None:

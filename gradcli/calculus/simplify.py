@@ -208,13 +208,14 @@ def _radicals(
     for base, e in pairs:
         n = value_of(base)
         if n is not None and n.integer and n.integer > 1 and isinstance(e, Number) and e.exact:
-            while coefficient.exact and abs(e.value) < 1:
+            while coefficient.exact and isinstance(e, Number) and abs(e.value) < 1:
                 part = coefficient.value.numerator if e.negative else coefficient.value.denominator
                 if part % n.integer:
                     break
-                power = ONE if e.negative else MINUS_ONE
-                e = e + power
-                coefficient = coefficient * Number(Fraction(n.integer) ** -power.value.numerator)
+                up = bool(e.negative)
+                e = e + (ONE if up else MINUS_ONE)
+                factor = Fraction(1, n.integer) if up else Fraction(n.integer)
+                coefficient = coefficient * Number(factor)
         found.append((base, e))
     return coefficient, found
 
@@ -239,9 +240,7 @@ def _signs(
 
 def _takes(exponents: Sequence[Exponent], outer: Number) -> bool:
     """Whether (x**a)**outer is x**(a*outer) for these inner exponents: odd roots of powers are not."""
-    return all(
-        isinstance(e, Number) and e.integer is None and _root_first(e) for e in exponents
-    )
+    return all(isinstance(e, Number) and e.integer is None and _root_first(e) for e in exponents)
 
 
 def _root_first(exponent: Number) -> bool:

@@ -18,7 +18,18 @@ from gradcli.calculus.simplify import HALF
 Piece = tuple[str, int]
 
 # Python's precedences: what binds tighter is larger.
-CONDITION, COMPARE, OR, XOR, AND, SUM, PRODUCT, SIGN, POWER, ATOM = 5, 10, 12, 14, 16, 20, 30, 35, 40, 50
+CONDITION, COMPARE, OR, XOR, AND, SUM, PRODUCT, SIGN, POWER, ATOM = (
+    5,
+    10,
+    12,
+    14,
+    16,
+    20,
+    30,
+    35,
+    40,
+    50,
+)
 
 INFIX = {
     "eq": (" == ", COMPARE),
@@ -194,7 +205,9 @@ class Printer:
             shown = self.of(exponent)
         return f"{enclosed(self.of(base), POWER + 1)}**{enclosed(shown, POWER)}", POWER
 
-    def call(self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()) -> Piece:
+    def call(
+        self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
+    ) -> Piece:
         """`function(args, key=value)`."""
         return f"{function}({', '.join(self.arguments(args, options))})", ATOM
 

@@ -34,7 +34,7 @@ class Call:
 
 
 _NUMPY_OPTIONS = {"axis": "dim", "keepdims": "keepdim"}
-_REDUCE = {
+_REDUCE: dict[Any, str] = {
     **{np.add: "sum", np.multiply: "prod", np.maximum: "amax", np.minimum: "amin"},
     **{np.logical_and: "all", np.logical_or: "any"},
 }
@@ -106,7 +106,9 @@ class Traced:
         if found is not None:
             return lambda *args, **kwargs: found(self, *args, **kwargs)
         if name.startswith("new_"):
-            return lambda *args, **kwargs: Traced(getattr(wrap(self.value), name)(*args, **kwargs).array)
+            return lambda *args, **kwargs: Traced(
+                getattr(wrap(self.value), name)(*args, **kwargs).array
+            )
         plain = getattr(Tensor, name, None)  # size(), dim(), numel() and the like
         if callable(plain):
             return lambda *args, **kwargs: plain(wrap(self.value), *args, **kwargs)
@@ -421,4 +423,15 @@ def run(function: Callable[..., Any], values: dict[str, Any]) -> tuple[Any, dict
     return function(**variables), variables
 
 
-__all__ = ["Arraylike", "Call", "Traced", "apply", "calls", "following", "guarded", "operands_of", "pullback", "run"]
+__all__ = [
+    "Arraylike",
+    "Call",
+    "Traced",
+    "apply",
+    "calls",
+    "following",
+    "guarded",
+    "operands_of",
+    "pullback",
+    "run",
+]

@@ -77,7 +77,9 @@ def command(
     note_guesses(where)
     if against is not None and len(wanted) != 1:
         known = ", ".join(wanted)
-        raise usage(f"--against is a gradient by one variable (there are: {known})", hint="add --wrt")
+        raise usage(
+            f"--against is a gradient by one variable (there are: {known})", hint="add --wrt"
+        )
     random = [n for n in wanted if samples is not None or n not in where.given]
     points = list(_points(request, where, random, samples or 1, (low, high)))
     if against is not None:
@@ -322,7 +324,11 @@ def _input_json(checked: Checked) -> dict[str, Any]:
         "numerical": output.to_json(checked.numerical),
         "method": checked.method,
         "kinks": [
-            {"index": list(k.index), "left": output.to_json(k.left), "right": output.to_json(k.right)}
+            {
+                "index": list(k.index),
+                "left": output.to_json(k.left),
+                "right": output.to_json(k.right),
+            }
             for k in checked.kinks
         ],
     }

@@ -14,7 +14,12 @@ from gradcli.commands.options import Request
 
 
 def write_higher(
-    ctx: click.Context, request: Request, order: int, seed: str | None, show_value: bool, other: bool
+    ctx: click.Context,
+    request: Request,
+    order: int,
+    seed: str | None,
+    show_value: bool,
+    other: bool,
 ) -> None:
     """Differentiate N times by each variable, and print the last gradients.
 
@@ -62,7 +67,12 @@ def nth(value: Any, variable: Any, order: int, seed: Any = None) -> Any:
         if k:
             seed = ones(value.detach())
         (found,) = grad(
-            value, [variable], seed, create_graph=k < order - 1, retain_graph=True, allow_unused=True
+            value,
+            [variable],
+            seed,
+            create_graph=k < order - 1,
+            retain_graph=True,
+            allow_unused=True,
         )
         if found is None:
             return zeros(variable.detach())

@@ -1,4 +1,4 @@
-"""Large arrays: the program planned (gradcli.plan) instead of run on the tape, where nothing needs the tape."""
+"""Large arrays: a plan (gradcli.plan) instead of the tape, where nothing needs the tape."""
 
 from __future__ import annotations
 

@@ -725,11 +725,11 @@ def operator(
     recorded. kind: "linear", "bilinear" or "elementwise", where the operation is. types: "common"
     or "float", how operands are promoted; "own": not at all. params: the tensor arguments, for
     kernels that are ufuncs and have no rules. outputs: names of the outputs, or "list".
-    differentiable: how many of them, counted from the first. refuses: by letters of NumPy's kinds, PyTorch's words (or the name of its kernel, or an
-    error and its words) for dtypes that are not taken. numbers: Python numbers are taken for tensors
-    in a user's call too. form: PyTorch's signature, where its errors show one. plain: the operator of Python
-    that the kernel is where all options have their defaults. view: the results alias the first
-    argument.
+    differentiable: how many of them, counted from the first. refuses: by letters of NumPy's kinds,
+    PyTorch's words (or the name of its kernel, or an error and its words) for dtypes that are not
+    taken. numbers: Python numbers are taken for tensors in a user's call too. form: PyTorch's
+    signature, where its errors show one. plain: the operator of Python that the kernel is where all
+    options have their defaults. view: the results alias the first argument.
     """
 
     def make(body: type) -> Row:

@@ -10,41 +10,41 @@ import numpy as np
 
 from gradcli.engine import random
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
+from gradcli.engine.views import inplace as overwritten
+from gradcli.operators.elementwise import relu as relu_row
 from gradcli.operators.elementwise import sigmoid, threshold_backward
+from gradcli.operators.elementwise import silu as silu_row
 from gradcli.operators.helpers import where, zeros_like
 from gradcli.operators.table import Array, Row, function, is_array, operator
 
 _ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(0))")
 
 
-def activation(
-    kernel: Any,
-    node: str,
-    *samples: str,
-    aliases: str = "",
-    inplace: bool = False,
-    top: bool = False,
-) -> Any:
-    """A row under `nn.functional.NAME`; `top` enters it under its bare name too."""
+def activation(kernel: Any, node: str) -> Any:
+    """A row of one tensor and options, behind a function of `nn.functional`."""
+    return operator(kernel, node, kind="elementwise", types="own", public=False)
 
-    def decorate(body: type) -> Row:
-        name = body.__name__.rstrip("_")
-        full = f"nn.functional.{name}"
-        known = " ".join(filter(None, (name if top else "", aliases)))
-        made: Row = operator(
-            kernel,
-            node,
-            kind="elementwise",
-            types="own",
-            name=full,
-            aliases=known,
-            method=top and name in ("hardshrink", "prelu", "relu"),
-            inplace=inplace,
-            samples=tuple(s.format(full) for s in _ANY + samples),
-        )(body)
-        return made
+
+def public(
+    *rows: Row, samples: tuple[str, ...] = (), aliases: str = "", method: bool = False
+) -> Any:
+    """Enter a function as `nn.functional.NAME`; `{0}` in samples is that name."""
+
+    def decorate(body: Any) -> Any:
+        name = f"nn.functional.{body.__name__}"
+        texts = [s.format(name) for s in _ANY + samples]
+        return function(name=name, aliases=aliases, method=method, rows=rows, samples=texts)(body)
 
     return decorate
+
+
+def applied(
+    row: Row, input: Any, *options: Any, inplace: bool = False, written: Row | None = None
+) -> Any:
+    """The row's result, or the input overwritten by it (PyTorch has rows of its own for some)."""
+    if inplace:
+        return overwritten(written or row, input, *options)
+    return row(input, *options)
 
 
 def backward_row(kernel: Any, node: str, **facts: Any) -> Any:
@@ -94,7 +94,7 @@ def hardtanh(
     """The elements, held between two numbers."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    return hardtanh_row(input, min_val, max_val)
+    return applied(hardtanh_row, input, min_val, max_val, inplace=inplace)
 
 
 @function(
@@ -105,7 +105,7 @@ def hardtanh(
 )
 def relu6(input: Array, inplace: bool = False) -> Any:
     """The elements, held between 0 and 6."""
-    return hardtanh_row(input, 0, 6)
+    return applied(hardtanh_row, input, 0, 6, inplace=inplace)
 
 
 def _leaky_relu(self: Array, negative_slope: Any = 0.01) -> Array:
@@ -122,31 +122,56 @@ class leaky_relu_backward:
     self = lambda g: zeros_like(g)
 
 
-@activation(_leaky_relu, "LeakyReluBackward0", "{0}(randn(3), 0.2)")
-class leaky_relu:
-    """The elements, negative ones scaled down."""
-
+@activation(_leaky_relu, "LeakyReluBackward0")
+class leaky_relu_row:
     self = lambda g, self, negative_slope: leaky_relu_backward(g, self, negative_slope)
+
+
+@activation(_leaky_relu, "LeakyReluBackward1")
+class leaky_relu_written:
+    self = lambda g, result, negative_slope: leaky_relu_backward(g, result, negative_slope)
+
+
+@public(leaky_relu_row, leaky_relu_written, samples=("{0}(randn(3), 0.2)",))
+def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+    """The elements, negative ones scaled down."""
+    return applied(
+        leaky_relu_row, input, negative_slope, inplace=inplace, written=leaky_relu_written
+    )
 
 
 def _threshold(self: Array, threshold: Any, value: Any) -> Array:
     return where(self <= threshold, self.dtype.type(value), self)
 
 
-@operator(
-    _threshold,
-    "ThresholdBackward0",
-    kind="elementwise",
-    types="own",
+@activation(_threshold, "ThresholdBackward0")
+class threshold_row:
+    self = lambda g, self, threshold: threshold_backward(g, self, threshold)
+
+
+@activation(_threshold, "ThresholdBackward1")
+class threshold_written:
+    self = lambda g, self, threshold: threshold_backward(g, self, threshold)
+
+
+@function(
     name="nn.functional.threshold",
     aliases="threshold",
     method=False,
-    samples=("nn.functional.threshold(randn(2,3), 0.1, 20.0)",),
+    rows=[threshold_row, threshold_written],
+    samples=["nn.functional.threshold(randn(2,3), 0.1, 20.0)"],
 )
-class threshold:
+def threshold(input: Array, threshold: float, value: float, inplace: bool = False) -> Any:
     """The elements above a threshold, another number elsewhere."""
+    return applied(
+        threshold_row, input, threshold, value, inplace=inplace, written=threshold_written
+    )
 
-    self = lambda g, self, threshold: threshold_backward(g, self, threshold)
+
+@public(relu_row)
+def relu(input: Array, inplace: bool = False) -> Any:
+    """The elements, negative ones replaced by 0."""
+    return applied(relu_row, input, inplace=inplace)
 
 
 # -- shrinking ------------------------------------------------------------------------------------
@@ -164,7 +189,15 @@ class hardshrink_backward:
     self = lambda g: zeros_like(g)
 
 
-@activation(_hardshrink, "HardshrinkBackward0", "{0}(randn(3), 0.3)", top=True)
+@operator(
+    _hardshrink,
+    "HardshrinkBackward0",
+    kind="elementwise",
+    types="own",
+    name="nn.functional.hardshrink",
+    aliases="hardshrink",
+    samples=("nn.functional.hardshrink(randn(2,3))", "hardshrink(randn(3), 0.3)"),
+)
 class hardshrink:
     """The elements, those between -lambd and lambd replaced by 0."""
 
@@ -189,7 +222,15 @@ class softshrink_backward:
     self = lambda g: zeros_like(g)
 
 
-@activation(_softshrink, "SoftshrinkBackward0", "{0}(randn(3), 0.2)")
+@operator(
+    _softshrink,
+    "SoftshrinkBackward0",
+    kind="elementwise",
+    types="own",
+    name="nn.functional.softshrink",
+    method=False,
+    samples=("nn.functional.softshrink(randn(2,3))", "nn.functional.softshrink(randn(3), 0.2)"),
+)
 class softshrink:
     """The elements, moved towards 0 by lambd."""
 
@@ -234,15 +275,45 @@ class elu_row:
     )
 
 
+def _elu_result_backward(
+    grad_output: Array, alpha: Any, scale: Any, input_scale: Any, self_or_result: Array
+) -> Array:
+    slope = (self_or_result + alpha * scale) * input_scale
+    return where(self_or_result > 0, grad_output * scale, grad_output * slope)
+
+
+def _elu_result_double(
+    g: Any, grad_output: Any, scale: Any, input_scale: Any, self_or_result: Any
+) -> Any:
+    return where(self_or_result > 0, 0.0, g * grad_output * input_scale)
+
+
+@backward_row(_elu_result_backward, "EluBackwardBackward0")
+class elu_result_backward:
+    grad_output = lambda g, alpha, scale, input_scale, self_or_result: elu_result_backward(
+        g, alpha, scale, input_scale, self_or_result
+    )
+    self_or_result = lambda g, grad_output, scale, input_scale, self_or_result: _elu_result_double(
+        g, grad_output, scale, input_scale, self_or_result
+    )
+
+
+@operator(_elu, "EluBackward1", kind="elementwise", types="own", public=False)
+class elu_written:
+    self = lambda g, result, alpha, scale, input_scale: elu_result_backward(
+        g, alpha, scale, input_scale, result
+    )
+
+
 @function(
     name="nn.functional.elu",
     method=False,
-    rows=[elu_row],
+    rows=[elu_row, elu_written],
     samples=["nn.functional.elu(randn(2,3))", "nn.functional.elu(randn(3), 0.5)"],
 )
 def elu(input: Array, alpha: float = 1.0, inplace: bool = False) -> Any:
     """The elements, negative ones as alpha * (exp(x) - 1)."""
-    return elu_row(input, alpha, 1, 1)
+    return applied(elu_row, input, alpha, 1, 1, inplace=inplace, written=elu_written)
 
 
 @function(
@@ -254,7 +325,8 @@ def elu(input: Array, alpha: float = 1.0, inplace: bool = False) -> Any:
 )
 def selu(input: Array, inplace: bool = False) -> Any:
     """`elu` with the constants that keep mean and variance."""
-    return elu_row(input, 1.6732632423543772, 1.0507009873554805, 1)
+    constants = (1.6732632423543772, 1.0507009873554805, 1)
+    return applied(elu_row, input, *constants, inplace=inplace, written=elu_written)
 
 
 def _celu(self: Array, alpha: Any = 1.0) -> Array:
@@ -263,11 +335,20 @@ def _celu(self: Array, alpha: Any = 1.0) -> Array:
     return _elu(self, alpha, 1, 1 / alpha)
 
 
-@activation(_celu, "CeluBackward0", "{0}(randn(3), 0.5)", aliases="celu")
-class celu:
-    """The elements, negative ones as alpha * (exp(x / alpha) - 1)."""
-
+@activation(_celu, "CeluBackward0")
+class celu_row:
     self = lambda g, self, alpha: elu_backward(g, alpha, 1, 1.0 / alpha, self)
+
+
+@activation(_celu, "CeluBackward1")
+class celu_written:
+    self = lambda g, result, alpha: elu_result_backward(g, alpha, 1, 1.0 / alpha, result)
+
+
+@public(celu_row, celu_written, samples=("{0}(randn(3), 0.5)",), aliases="celu")
+def celu(input: Array, alpha: float = 1.0, inplace: bool = False) -> Any:
+    """The elements, negative ones as alpha * (exp(x / alpha) - 1)."""
+    return applied(celu_row, input, alpha, inplace=inplace, written=celu_written)
 
 
 # -- smooth rectifiers ----------------------------------------------------------------------------
@@ -322,7 +403,19 @@ class gelu_backward:
     )
 
 
-@activation(_gelu, "GeluBackward0", "{0}(randn(3), approximate='tanh')")
+@operator(
+    _gelu,
+    "GeluBackward0",
+    kind="elementwise",
+    types="own",
+    name="nn.functional.gelu",
+    method=False,
+    samples=(
+        "nn.functional.gelu(randn(2,3))",
+        "nn.functional.gelu(randn(()))",
+        "nn.functional.gelu(randn(3), approximate='tanh')",
+    ),
+)
 class gelu:
     """input times the normal distribution function of input."""
 
@@ -340,10 +433,20 @@ def _mish_backward(g: Any, self: Any) -> Any:
 
 
 @activation(_mish, "MishBackward0")
-class mish:
-    """input * tanh(softplus(input))."""
-
+class mish_row:
     self = lambda g, self: _mish_backward(g, self)
+
+
+@public(silu_row)
+def silu(input: Array, inplace: bool = False) -> Any:
+    """input * sigmoid(input)."""
+    return applied(silu_row, input, inplace=inplace)
+
+
+@public(mish_row)
+def mish(input: Array, inplace: bool = False) -> Any:
+    """input * tanh(softplus(input))."""
+    return applied(mish_row, input, inplace=inplace)
 
 
 def _log_sigmoid(self: Array) -> tuple[Array, Array]:
@@ -409,10 +512,14 @@ class hardsigmoid_backward:
 
 
 @activation(_hardsigmoid, "HardsigmoidBackward0")
-class hardsigmoid:
-    """A straight line from 0 at -3 to 1 at 3."""
-
+class hardsigmoid_row:
     self = lambda g, self: hardsigmoid_backward(g, self)
+
+
+@public(hardsigmoid_row)
+def hardsigmoid(input: Array, inplace: bool = False) -> Any:
+    """A straight line from 0 at -3 to 1 at 3."""
+    return applied(hardsigmoid_row, input, inplace=inplace)
 
 
 def _hardswish(self: Array) -> Array:
@@ -434,10 +541,14 @@ class hardswish_backward:
 
 
 @activation(_hardswish, "HardswishBackward0")
-class hardswish:
-    """input * hardsigmoid(input)."""
-
+class hardswish_row:
     self = lambda g, self: hardswish_backward(g, self)
+
+
+@public(hardswish_row)
+def hardswish(input: Array, inplace: bool = False) -> Any:
+    """input * hardsigmoid(input)."""
+    return applied(hardswish_row, input, inplace=inplace)
 
 
 # -- composites -----------------------------------------------------------------------------------
@@ -622,11 +733,18 @@ class rrelu_row:
     )
 
 
+@operator(_rrelu, "RreluWithNoiseBackward1", types="own", public=False)
+class rrelu_written:
+    self = lambda g, result, noise, lower, upper, training: _rrelu_backward(
+        g, result, noise, lower, upper, training
+    )
+
+
 @function(
     name="nn.functional.rrelu",
     aliases="rrelu",
     method=False,
-    rows=[rrelu_row],
+    rows=[rrelu_row, rrelu_written],
     samples=["nn.functional.rrelu(randn(2,3))"],
 )
 def rrelu(
@@ -649,7 +767,8 @@ def rrelu(
         count = int(below.sum())
         out[below] = random.uniform((count,), np.dtype(np.float64), lower, upper, generator)
         noise = out.reshape(array.shape)
-    return rrelu_row(input, wrap(noise), lower, upper, training)
+    options = (wrap(noise), lower, upper, training)
+    return applied(rrelu_row, input, *options, inplace=inplace, written=rrelu_written)
 
 
-__all__ = ["activation", "logsigmoid", "prelu", "rrelu"]
+__all__ = ["activation", "applied", "logsigmoid", "prelu", "rrelu"]

@@ -27,19 +27,28 @@ def _noise_shape(input: Any, feature: bool) -> tuple[int, ...]:
     return (*input.shape[:2], *[1] * (input.ndim - 2))
 
 
-def dropped(input: Any, p: float, train: bool, feature: bool = False, alpha: bool = False) -> Any:
+def dropped(
+    input: Any,
+    p: float,
+    train: bool,
+    feature: bool = False,
+    alpha: bool = False,
+    inplace: bool = False,
+) -> Any:
     """The input times random zeros and what keeps its mean (and variance, for `alpha`)."""
     if p == 0 or not train or not input.numel():
         return input
     kind = input.array.dtype
+    times = input.mul_ if inplace else input.mul
     if p == 1:
-        return input * wrap(np.zeros((), kind)[()])
+        return times(wrap(np.zeros((), kind)[()]))
     kept = random.bernoulli(_noise_shape(input, feature), kind, 1 - p)
     if not alpha:
-        return input * wrap(kept / kind.type(1 - p))
+        return times(wrap(kept / kind.type(1 - p)))
     a = 1.0 / sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))
     shift = (kept - 1) * kind.type(_ALPHA * a) + kind.type(_ALPHA * a * p)
-    return input * wrap(kept * kind.type(a)) + wrap(shift)
+    scaled = times(wrap(kept * kind.type(a)))
+    return scaled.add_(wrap(shift)) if inplace else scaled + wrap(shift)
 
 
 @function(
@@ -53,7 +62,7 @@ def dropped(input: Any, p: float, train: bool, feature: bool = False, alpha: boo
 def nn_dropout(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
     """Elements set to zero with probability p, the others scaled to keep the mean."""
     _check(p)
-    return dropped(input, p, training)
+    return dropped(input, p, training, inplace=inplace)
 
 
 @function(name="dropout", method=False, samples=["dropout(randn(2,3), 0.5, True)"])
@@ -69,8 +78,9 @@ def _over_channels(n: int) -> None:
         _check(p)
         unbatched = (n == 1 and input.ndim == 2) or (n == 3 and input.ndim == 4)
         if not unbatched:
-            return dropped(input, p, training, feature=True)
-        return dropped(input.unsqueeze(0), p, training, feature=True).squeeze(0)
+            return dropped(input, p, training, feature=True, inplace=inplace)
+        out = dropped(input.unsqueeze(0), p, training, feature=True, inplace=inplace)
+        return out.squeeze(0)
 
     call.__doc__ = f"Whole channels of {n} dimension{'s' if n > 1 else ''} set to zero."
     call.__name__ = call.__qualname__ = f"dropout{n}d"
@@ -93,7 +103,7 @@ def alpha_dropout(
 ) -> Any:
     """Dropout that keeps mean and variance under SELU."""
     _check(p)
-    return dropped(input, p, training, alpha=True)
+    return dropped(input, p, training, alpha=True, inplace=inplace)
 
 
 @function(
@@ -106,7 +116,7 @@ def feature_alpha_dropout(
 ) -> Any:
     """alpha_dropout of whole channels."""
     _check(p)
-    return dropped(input, p, training, feature=True, alpha=True)
+    return dropped(input, p, training, feature=True, alpha=True, inplace=inplace)
 
 
 __all__ = ["dropped"]

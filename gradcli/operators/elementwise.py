@@ -264,7 +264,6 @@ def _relu(self: Array) -> Array:
     _relu,
     "ReluBackward0",
     types="common",
-    aliases="nn.functional.relu",
     refuses={
         "b": (RuntimeError, "Boolean inputs not supported for relu"),
         "c": "clamp is not supported for complex types",
@@ -328,7 +327,7 @@ def _silu_backward(g: Any, self: Any) -> Any:
     return g * s * (1 + self * (1 - s))
 
 
-@_unary(_silu, "SiluBackward0", name="nn.functional.silu", aliases="silu", method=False)
+@_unary(_silu, "SiluBackward0", name="silu", method=False)
 class silu:
     """input * sigmoid(input)."""
 

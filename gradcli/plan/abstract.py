@@ -34,7 +34,7 @@ class Abstract(NDArrayOperatorsMixin):
         self._fresh = fresh  # memory that only this name refers to, so that it may be written
 
     # For `isinstance`, as mocks do it: code for arrays takes its way for arrays.
-    __class__ = property(lambda a: np.ndarray)  # type: ignore[assignment]
+    __class__ = property(lambda a: np.ndarray)
 
     shape = property(lambda a: a._op.shape)
     dtype = property(lambda a: a._op.dtype)

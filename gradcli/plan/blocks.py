@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 _LEAF = 128
@@ -39,7 +40,7 @@ def row_blocks(rows: int, per_block: int) -> list[tuple[int, int]]:
     """Runs of rows of about equal length."""
     count = max(1, -(-rows // max(per_block, 1)))
     bounds = [rows * i // count for i in range(count + 1)]
-    return [(a, b) for a, b in zip(bounds, bounds[1:], strict=False) if b > a]
+    return [(a, b) for a, b in pairwise(bounds) if b > a]
 
 
 class Cuts:

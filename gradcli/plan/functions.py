@@ -469,11 +469,12 @@ def _large(graph: Graph, function: Any, args: tuple[Any, ...], options: dict[str
         shape = tuple(indices.shape[i] if i == at else n for i, n in enumerate(a.shape))
         ordered = bool(a.ordered and indices.ordered)
         return graph.put("whole", function, args, options, shape, a.dtype, ordered)
-    if function in (np.cumsum, np.cumprod) and args[0].dtype.kind in "fc":
-        if not options and len(args) > 1 and args[1] is not None:
-            a = args[0]
-            return graph.put("whole", function, args, None, a.shape, a.dtype, bool(a.ordered))
-    return None
+    a = args[0]
+    if function not in (np.cumsum, np.cumprod) or a.dtype.kind not in "fc" or options:
+        return None
+    if len(args) < 2 or args[1] is None:
+        return None
+    return graph.put("whole", function, args, None, a.shape, a.dtype, bool(a.ordered))
 
 
 def _ones(op: Operation) -> Any:
@@ -492,7 +493,7 @@ def _ones(op: Operation) -> Any:
 
 def _matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     if len(a) == 1:
-        return _matmul_shape((1, *a), b)[:-2] + (b[-1],) if len(b) > 1 else ()
+        return (*_matmul_shape((1, *a), b)[:-2], b[-1]) if len(b) > 1 else ()
     if len(b) == 1:
         return a[:-1]
     if a[-1] != b[-2]:

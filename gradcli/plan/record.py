@@ -62,9 +62,10 @@ def record(
     """Run a function of tensors, and the backward pass from its value, on abstract arrays.
 
     variables: arrays by name (only shape, dtype and layout count). wrt: those that require grad.
-    seed: the gradient to start from, an array or a function of the result that gives it. fixed: random numbers that are drawn on the way may
-    become part of the recording. Raises Untraceable where the program's path, or a shape in it,
-    depends on the numbers, or where anything else stands in the way.
+    seed: the gradient to start from, an array or a function of the result that gives it. fixed:
+    random numbers that are drawn on the way may become part of the recording. Raises Untraceable
+    where the program's path, or a shape in it, depends on the numbers, or where anything else stands
+    in the way.
     """
     from gradcli.engine import random
 

@@ -83,7 +83,7 @@ class Schedule:
         if o.axes != tuple(range(a.ndim)) or a.index not in self.virtual or not a.contiguous:
             return False
         if o.function in _EXACT:
-            return a.dtype.kind == "f"
+            return bool(a.dtype.kind == "f")
         plain = all(name != "dtype" for name, _ in o.options)
         return bool(o.function == np.add.reduce and plain and a.dtype.char in "fd")
 

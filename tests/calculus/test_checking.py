@@ -39,12 +39,16 @@ class WrongSquare(gradcli.autograd.Function):
 
 
 def test_right_gradients() -> None:
-    found = check_point(function("sin(x)*exp(y)"), {"x": np.ones(3), "y": np.array(0.5)}, ["x", "y"])
+    found = check_point(
+        function("sin(x)*exp(y)"), {"x": np.ones(3), "y": np.array(0.5)}, ["x", "y"]
+    )
     assert all(c.ok and c.error < 1e-9 for c in found.values())
 
 
 def test_the_complex_step_is_exact() -> None:
-    found = check_point(function("sum(sin(x)*x**2)"), {"x": np.arange(1, 4.0)}, ["x"], analytic=True)
+    found = check_point(
+        function("sum(sin(x)*x**2)"), {"x": np.arange(1, 4.0)}, ["x"], analytic=True
+    )
     assert found["x"].method == "complex step"
     assert found["x"].error < 1e-15
 

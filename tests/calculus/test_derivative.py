@@ -138,9 +138,11 @@ _names = st.sampled_from(["x", "y", "z"])
 
 def _grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     unary = st.sampled_from(
-        ["sin({})", "cos({})", "exp(-({})**2)", "tanh({})", "sqrt(1 + ({})**2)", "-({})"]
-        + ["log(2 + ({})**2)", "({})**2", "({})**3", "1/(1 + ({})**2)", "sigmoid({})", "atan({})"]
-        + ["abs({})", "relu({})", "where({} > x, {}, 2)"]
+        [
+            *("sin({})", "cos({})", "exp(-({})**2)", "tanh({})", "sqrt(1 + ({})**2)", "-({})"),
+            *("log(2 + ({})**2)", "({})**2", "({})**3", "1/(1 + ({})**2)", "sigmoid({})"),
+            *("atan({})", "abs({})", "relu({})", "where({} > x, {}, 2)"),
+        ]
     )
     binary = st.sampled_from(["({})+({})", "({})-({})", "({})*({})", "({})/(2+({})**2)"])
     return st.one_of(

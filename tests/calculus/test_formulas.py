@@ -49,9 +49,7 @@ def test_all_ways_agree(formula: str, given: str) -> None:
         again = np.asarray(again.array if hasattr(again, "array") else again)
         assert again.shape == tuple(leaf.shape)
         np.testing.assert_allclose(again, leaf.grad.numpy(), rtol=1e-9, atol=1e-12, err_msg=text)
-    checks = check_point(
-        lambda **t: language.run(program, t).value, arrays, list(arrays)
-    )
+    checks = check_point(lambda **t: language.run(program, t).value, arrays, list(arrays))
     assert all(c.ok for c in checks.values()), {n: c.error for n, c in checks.items()}
 
 

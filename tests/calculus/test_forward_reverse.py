@@ -18,7 +18,17 @@ from tests.calculus import samples
 REFUSED = (RuntimeError, NotImplementedError, language.errors.LanguageError)
 SKIPPED = (
     *("dropout", "bernoulli", "random", "normal", "uniform", "exponential", "cauchy", "geometric"),
-    *("rrelu", "gumbel", "multinomial", "poisson", "rand_like", "randn_like", "float()", "half()", "float32"),
+    *(
+        "rrelu",
+        "gumbel",
+        "multinomial",
+        "poisson",
+        "rand_like",
+        "randn_like",
+        "float()",
+        "half()",
+        "float32",
+    ),
     "empty",
 )
 # Not differentiable at the sample, or defined by PyTorch in another way than the limit.
@@ -128,7 +138,19 @@ def test_batched_jacobians(text: str) -> None:
 NOT_SMOOTH = (
     *("relu", "abs", "max", "min", "clamp", "shrink", "hardtanh", "hardsigmoid", "hardswish"),
     *("threshold", "sign", "sgn", "norm(", "cdist", "dist(", "sort", "topk", "median", "kthvalue"),
-    *("quantile", "loss", "pool", "mode(", "frac", "round", "floor", "ceil", "trunc", "celu", "elu"),
+    *(
+        "quantile",
+        "loss",
+        "pool",
+        "mode(",
+        "frac",
+        "round",
+        "floor",
+        "ceil",
+        "trunc",
+        "celu",
+        "elu",
+    ),
 )
 
 

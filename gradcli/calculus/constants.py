@@ -1,0 +1,69 @@
+"""Constants as they are printed: numbers by their names, fractions as fractions, arrays spelled out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gradcli.calculus import simplify as alg
+from gradcli.calculus.expressions import Expression, array, call, name, number
+from gradcli.calculus.numbers import Number
+
+
+def constant(value: Any) -> Expression:
+    """A constant array: a number where all its elements are equal."""
+    array_ = np.asarray(value)
+    if array_.size == 0:
+        return call("zeros", [], array_.shape, [("", array_.shape)])
+    first = array_.flat[0]
+    if array_.ndim == 0 or array_.size == 1 or bool((array_ == first).all()):
+        return known_number(first)
+    return array(array_)
+
+
+def known_number(value: Any) -> Expression:
+    """A number, by its name if it has one: 1.1283791670955126 is 2/sqrt(pi), 0.6666666666666666 2/3."""
+    if np.iscomplexobj(value) or isinstance(value, (bool, int)):
+        return number(value)
+    plain = float(value)
+    found = _named_numbers().get(abs(plain))
+    if found is not None:
+        made = found()
+        return alg.negate(made) if plain < 0 else made
+    if len(repr(plain)) > 16 and math.isfinite(plain):
+        simple = Fraction(plain).limit_denominator(1000)
+        if simple and abs(float(simple) - plain) <= math.ulp(plain):  # 2/3 - 1
+            return number(simple)
+    return number(value)
+
+
+@cache
+def _named_numbers() -> dict[float, Callable[[], Expression]]:
+    pi = lambda: name("pi", (), -1)  # noqa: E731
+    root_pi = lambda: alg.root(pi())  # noqa: E731
+    found: dict[float, Callable[[], Expression]] = {
+        math.pi: pi,
+        2 * math.pi: lambda: alg.scale(Number.of(2), pi()),
+        math.pi / 2: lambda: alg.scale(alg.HALF, pi()),
+        1 / math.pi: lambda: alg.divide(alg.one, pi()),
+        math.sqrt(math.pi): root_pi,
+        2 / math.sqrt(math.pi): lambda: alg.divide(number(2), root_pi()),
+        math.sqrt(math.pi) / 2: lambda: alg.scale(alg.HALF, root_pi()),
+        math.sqrt(2): lambda: alg.root(number(2)),
+        math.sqrt(0.5): lambda: alg.divide(alg.one, alg.root(number(2))),
+    }
+    for n in (2, 3, 5, 10):
+        found[math.log(n)] = lambda n=n: call("log", [number(n)], ())  # type: ignore[misc]
+        found[float(np.log(n))] = found[math.log(n)]
+    for value in (1 / math.sqrt(2 * math.pi), math.sqrt(1 / (2 * math.pi)), 0.3989422804014327):
+        found[value] = lambda: alg.divide(alg.one, alg.root(alg.scale(Number.of(2), pi())))
+    return found
+
+
+def as_number(value: Any) -> Expression:
+    return value if isinstance(value, Expression) else known_number(value)

@@ -1,0 +1,344 @@
+"""Elementwise rows as expressions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.calculus import simplify as alg
+from gradcli.calculus.constants import as_number, known_number
+from gradcli.calculus.expressions import (
+    Expression,
+    broadcast,
+    call,
+    is_call,
+    is_number,
+    number,
+    value_of,
+)
+from gradcli.calculus.numbers import MINUS_ONE, ONE, Number
+from gradcli.calculus.simplify import function
+from gradcli.calculus.spelling import NoExpression
+from gradcli.calculus.trace import Call, Traced
+from gradcli.engine.dtypes import dtype as Dtype
+
+if TYPE_CHECKING:
+    from gradcli.calculus.reading import Reader
+
+Handler = Callable[["Reader", Call, list[Any]], Any]
+
+
+def _elementwise(word: str) -> Handler:
+    def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
+        return function(word, *map(as_number, args))
+
+    return handle
+
+
+def _with_alpha(sign: Number, flipped: bool = False) -> Handler:
+    def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
+        a, b, alpha = args
+        a, b = as_number(a), as_number(b)
+        own, other = (a, b) if not flipped else (b, a)
+        factor = sign * Number.of(alpha)
+        if flipped:  # other - alpha * self
+            return alg.combine([(own, ONE), (other, factor)])
+        return alg.combine([(own, ONE), (other, factor)])
+
+    return handle
+
+
+def _formula(formula: Callable[..., Expression]) -> Handler:
+    """A row that is an elementwise formula of its operands and options."""
+
+    def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
+        return formula(*args)
+
+    return handle
+
+
+def compare(word: str, a: Any, b: Any) -> Expression:
+    """A comparison, about the argument where the operand is a relu: relu(x) > 0 is x > 0."""
+    left, right = as_number(a), as_number(b)
+    if is_call(left, "relu") and is_number(right, 0) and word in ("gt", "le"):
+        left = left.args[0]
+    coefficient, rest = alg.split(left)
+    if is_number(right, 0) and coefficient != ONE and coefficient.exact and rest is not alg.one:
+        left = rest
+        word = _MIRRORED[word] if coefficient.negative else word
+    return function(word, left, right)
+
+
+_MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "ne"}
+
+
+def where(reader: Reader, made: Call, condition: Expression, a: Any, b: Any) -> Expression:
+    """`where`; what a rule does only to keep a NaN out at one point is left out."""
+    a, b = as_number(a), as_number(b)
+    if id(made) not in reader.given and _single_points(condition):
+        if is_number(a, 0):
+            return b
+        if is_number(b, 0) and is_call(condition, "ne"):
+            return a
+    return alg.where(condition, a, b)
+
+
+def _single_points(condition: Expression) -> bool:
+    """Whether the condition is an equality, or demands one: true at single points only."""
+    if is_call(condition, "eq"):
+        return True
+    if is_call(condition, "bitwise_and", "logical_and"):
+        return any(_single_points(a) for a in condition.args)
+    if is_call(condition, "bitwise_or", "logical_or"):
+        return all(_single_points(a) for a in condition.args)
+    return False
+
+
+def _where_of(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    return where(reader, made, args[0], args[1], args[2])
+
+
+def _masked_fill(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, mask, value = args
+    shape = made.outputs[0].shape
+    if is_number(own, 0) and id(made) not in reader.given and is_call(mask, "eq"):
+        # how a rule shares a gradient between equal elements
+        return alg.multiply(as_number(value), mask)
+    found = where(reader, made, mask, as_number(value), own)
+    return found if found.shape == shape or value_of(found) is not None else found
+
+
+def _clamp(low: bool, high: bool) -> Handler:
+    def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
+        own, *limits = args
+        pairs = []
+        if low and limits[0] is not None:
+            pairs.append(("min", limits[0]))
+        if high and limits[-1] is not None:
+            pairs.append(("max", limits[-1]))
+        operands = [own]
+        options: list[tuple[str, Any]] = []
+        for key, limit in pairs:
+            if isinstance(limit, Expression) and value_of(limit) is None:
+                operands.append(limit)
+                options.append((key, len(operands) - 1))
+            else:
+                options.append((key, limit if not isinstance(limit, Expression) else limit.data))
+        shape = broadcast(o.shape for o in operands)
+        if len(operands) == 1:
+            return call("clamp", operands, shape, options)
+        if len(pairs) == 1:
+            return function("maximum" if pairs[0][0] == "min" else "minimum", *operands)
+        lower, upper = (as_number(limit) for _, limit in pairs)
+        return function("minimum", function("maximum", own, lower), upper)
+
+    return handle
+
+
+def _log_sigmoid(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+    found = call("nn.functional.logsigmoid", args, args[0].shape)
+    return [found, alg.zero]
+
+
+def _positive(u: Expression) -> Expression:
+    return compare("gt", u, alg.zero)
+
+
+def sigmoid(u: Expression) -> Expression:
+    """The logistic function."""
+    return function("sigmoid", u)
+
+
+def _gelu_backward(g: Expression, u: Expression, approximate: str) -> Expression:
+    if approximate == "tanh":
+        raise NoExpression("the derivative of gelu(approximate='tanh') has no short expression")
+    root_two = alg.root(number(2))
+    cdf = alg.scale(alg.HALF, alg.add(alg.one, function("erf", alg.divide(u, root_two))))
+    density = alg.divide(
+        function("exp", alg.scale(-alg.HALF, alg.multiply(u, u))),
+        alg.root(alg.scale(Number.of(2), known_number(math.pi))),
+    )
+    return alg.multiply(g, alg.add(cdf, alg.multiply(u, density)))
+
+
+def _elu_backward(
+    g: Expression, alpha: Any, scale: Any, inner: Any, is_result: Any, u: Expression
+) -> Expression:
+    if is_result:
+        raise NoExpression("the derivative of an in-place elu has no form as an expression")
+    slope = alg.multiply(
+        number(alpha), number(scale), number(inner), function("exp", alg.multiply(number(inner), u))
+    )
+    return alg.multiply(g, alg.where(_positive(u), number(scale), slope))
+
+
+def _cast(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, wanted = args[0], made.outputs[0].value.dtype
+    given = made.args[0].dtype if isinstance(made.args[0], Traced) else None
+    plain = getattr(wanted, "dtype", wanted)
+    if given is not None and np.dtype(given.dtype).kind == np.dtype(plain).kind:
+        return own  # type: ignore[no-any-return]
+    if isinstance(own, Expression) and own.op == "call" and np.dtype(plain).kind in "fc":
+        if own.data[0] in ("eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or"):
+            return own
+    if np.dtype(plain).kind in "fc":
+        return own  # type: ignore[no-any-return]
+    return call("to", [own], own.shape, [("", _dtype(plain))])
+
+
+def _dtype(plain: Any) -> Any:
+    from gradcli.engine import dtypes
+
+    return plain if isinstance(plain, Dtype) else dtypes.of(np.dtype(plain))
+
+
+def _conj(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    value = made.args[0]
+    if isinstance(value, Traced) and value.value.dtype.kind != "c":
+        return args[0]  # type: ignore[no-any-return]
+    return function("conj", args[0])
+
+
+def _multiply_add(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, a, b, value = args
+    pair = alg.divide(a, b) if made.row.name == "addcdiv" else alg.multiply(a, b)
+    return alg.combine([(own, ONE), (pair, Number.of(value))])
+
+
+def _lerp(own: Expression, end: Expression, weight: Any) -> Expression:
+    return alg.add(own, alg.multiply(as_number(weight), alg.subtract(end, own)))
+
+
+def _sgn(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    complex_ = made.outputs[0].value.dtype.kind == "c"
+    return function("sgn" if complex_ else "sign", *args)
+
+
+def _polygamma(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    operands = [a for a in args if isinstance(a, Expression)]
+    (order,) = (a for a in args if not isinstance(a, Expression))
+    if order == 0:
+        return function("digamma", *operands)
+    return call("polygamma", operands, operands[0].shape, [("", order), ("@", 0)])
+
+
+def _within(u: Expression, width: Any) -> Expression:
+    low, high = compare("ge", u, number(-width)), compare("le", u, number(width))
+    return function("bitwise_and", low, high)
+
+
+def _hardswish_backward(g: Expression, u: Expression) -> Expression:
+    middle = alg.add(alg.divide(u, number(3)), number(Fraction(1, 2)))
+    rising = alg.where(compare("le", u, number(3)), middle, alg.one)
+    return alg.multiply(g, alg.where(compare("lt", u, number(-3)), alg.zero, rising))
+
+
+def _rounded(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    a, b, mode = args
+    if mode == "floor":
+        return function("floor_divide", a, b)
+    return function("trunc", alg.divide(a, b))
+
+
+def _elu(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, alpha, scale, inner = args
+    if inner != 1:
+        raise NoExpression(
+            "the derivative of an elu with an input scale has no form as an expression"
+        )
+    options = [] if alpha == 1 else [("alpha", alpha)]
+    return alg.scale(Number.of(scale), call("nn.functional.elu", [own], own.shape, options))
+
+
+ELEMENTWISE_FORMS: dict[str, Handler] = {
+    "add": _with_alpha(ONE),
+    "add_scalar": _with_alpha(ONE),
+    "sub": _with_alpha(MINUS_ONE),
+    "sub_scalar": _with_alpha(MINUS_ONE),
+    "rsub_scalar": _with_alpha(MINUS_ONE, flipped=True),
+    "rsub_tensor": _with_alpha(MINUS_ONE, flipped=True),
+    "mul": _elementwise("mul"),
+    "neg": _elementwise("neg"),
+    "sgn": _sgn,
+    "polygamma_row": _polygamma,
+    **dict.fromkeys(["xlogy_tensors", "xlogy_of", "xlogy_by"], _elementwise("xlogy")),
+    **dict.fromkeys(
+        ["xlog1py_tensors", "xlog1py_of", "xlog1py_by"], _elementwise("special.xlog1py")
+    ),
+    "div_rounded": _rounded,
+    "hardshrink_backward": _formula(lambda g, u, width: alg.where(_within(u, width), alg.zero, g)),
+    "softshrink_backward": _formula(lambda g, u, width: alg.where(_within(u, width), alg.zero, g)),
+    "hardsigmoid_backward": _formula(
+        lambda g, u: alg.where(
+            function("bitwise_and", compare("gt", u, number(-3)), compare("lt", u, number(3))),
+            alg.divide(g, number(6)),
+            alg.zero,
+        )
+    ),
+    "hardswish_backward": _formula(_hardswish_backward),
+    "mul_scalar": _elementwise("mul"),
+    "div_true": _elementwise("div"),
+    "div_scalar": _elementwise("div"),
+    "pow_number": _elementwise("pow"),
+    "pow_tensors": _elementwise("pow"),
+    "pow_base": _elementwise("pow"),
+    "remainder_number": _elementwise("remainder"),
+    "remainder_tensors": _elementwise("remainder"),
+    "fmod_number": _elementwise("fmod"),
+    "fmod_tensors": _elementwise("fmod"),
+    "copysign_number": _elementwise("copysign"),
+    "copysign_tensors": _elementwise("copysign"),
+    "round_whole": _elementwise("round"),
+    "floor_divide": _elementwise("floor_divide"),
+    "maximum": _elementwise("maximum"),
+    "addcmul": _multiply_add,
+    "addcdiv": _multiply_add,
+    "lerp_number": _formula(_lerp),
+    "lerp_tensor": _formula(_lerp),
+    **{
+        word: _formula(lambda a, b, word=word: compare(word, a, b))
+        for word in ("eq", "ne", "lt", "le", "gt", "ge")
+    },
+    "clamp_numbers": _clamp(True, True),
+    "clamp_tensors": _clamp(True, True),
+    "clamp_min": _clamp(True, False),
+    "clamp_max": _clamp(False, True),
+    "where_of": _where_of,
+    "masked_fill_number": _masked_fill,
+    "masked_fill_tensor": _masked_fill,
+    "sigmoid_backward": _formula(lambda g, r: alg.multiply(g, r, alg.subtract(alg.one, r))),
+    "tanh_backward": _formula(
+        lambda g, r: alg.multiply(g, alg.subtract(alg.one, alg.multiply(r, r)))
+    ),
+    "threshold_backward": _formula(
+        lambda g, r, threshold: alg.where(compare("gt", r, number(threshold)), g, alg.zero)
+    ),
+    "softplus_backward": _formula(
+        lambda g, u, beta, threshold: alg.multiply(g, sigmoid(alg.multiply(number(beta), u)))
+    ),
+    "hardtanh_backward": _formula(
+        lambda g, u, low, high: alg.where(
+            function("bitwise_and", compare("gt", u, number(low)), compare("lt", u, number(high))),
+            g,
+            alg.zero,
+        )
+    ),
+    "leaky_relu_backward": _formula(
+        lambda g, u, slope, *rest: alg.multiply(g, alg.where(_positive(u), alg.one, number(slope)))
+    ),
+    "elu_backward": _formula(
+        lambda g, alpha, scale, inner, u: _elu_backward(g, alpha, scale, inner, False, u)
+    ),
+    "elu_row": _elu,
+    "gelu_backward": _formula(_gelu_backward),
+    "log_sigmoid_row": _log_sigmoid,
+    "log_sigmoid_backward": _formula(lambda g, u, buffer: alg.multiply(g, sigmoid(alg.negate(u)))),
+    "to_copy": _cast,
+    "to_discrete": _cast,
+    "conj_of": _conj,
+    "conj_physical_of": _conj,
+}

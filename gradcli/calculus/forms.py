@@ -1,0 +1,416 @@
+"""Rows as expressions: what a person would write for each, where it is no plain call of a function."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.calculus import simplify as alg
+from gradcli.calculus.arrays import (
+    axes_of,
+    inverse,
+    matrix_product,
+    permuted,
+    reshaped,
+    total,
+    transposed,
+)
+from gradcli.calculus.constants import as_number
+from gradcli.calculus.elementwise import ELEMENTWISE_FORMS, Handler
+from gradcli.calculus.expressions import Expression, call, is_call, is_number
+from gradcli.calculus.numbers import MINUS_ONE, ONE, Number
+from gradcli.calculus.simplify import full, function
+from gradcli.calculus.spelling import NoExpression, chosen, shape_of
+from gradcli.calculus.trace import Call
+
+if TYPE_CHECKING:
+    from gradcli.calculus.reading import Reader
+
+
+def _sum(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    shape = shape_of(made.args[0])
+    dim, keepdim = (args[1], args[2]) if made.row.name == "sum_dim" else (None, False)
+    return total(args[0], shape, dim, keepdim)
+
+
+def _mean(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    shape = shape_of(made.args[0])
+    dim, keepdim = (args[1], args[2]) if made.row.name == "mean_dim" else (None, False)
+    outer, own = alg.scalars_out(args[0])
+    if not own.shape:
+        return args[0]  # type: ignore[no-any-return]
+    axes = axes_of(dim, len(shape))
+    options: list[tuple[str, Any]] = []
+    if keepdim or len(axes) != len(shape):
+        options.append(("", axes[0] if len(axes) == 1 else axes))
+        if keepdim:
+            options.append(("", True))
+    found = call("mean", [full(own, shape)], made.outputs[0].shape, options)
+    return alg.product([*outer, (found, ONE)]) if outer else found
+
+
+def _moment(word: str) -> Handler:
+    def handle(reader: Reader, made: Call, args: list[Any]) -> Any:
+        _, dim, correction, keepdim = args
+        options: list[tuple[str, Any]] = [] if dim is None else [("", dim)]
+        if correction not in (None, 1):
+            options.append(("correction", correction))
+        if keepdim:
+            options.append(("keepdim", True))
+        own = full(args[0], shape_of(made.args[0]))
+        if len(made.outputs) == 1:
+            return call(word, [own], made.outputs[0].shape, options)
+        whole = call(word, [own], (), options)
+        return [
+            call("select", [whole], o.shape, [("", 0), ("", k)]) for k, o in enumerate(made.outputs)
+        ]
+
+    return handle
+
+
+def _matmul(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    a, b = (full(v, shape_of(g)) for v, g in zip(args, made.args, strict=True))
+    return matrix_product(a, b, made.outputs[0].shape)
+
+
+def _dot(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    shape = shape_of(made.args[0])
+    outer_a, a = alg.scalars_out(args[0])
+    outer_b, b = alg.scalars_out(args[1])
+    if a.shape != shape or b.shape != shape:
+        found = total(alg.multiply(a, b), shape, None, False)
+    else:
+        found = call("dot", [a, b], ())
+    return alg.product([*outer_a, *outer_b, (found, ONE)])
+
+
+def _transpose(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, *dims = args
+    shape = shape_of(made.args[0])
+    ndim = len(shape)
+    if ndim < 2 or not own.shape:
+        return own  # type: ignore[no-any-return]
+    order = list(range(ndim))
+    if dims and isinstance(dims[0], (tuple, list)):
+        order = [d % ndim for d in dims[0]]
+    else:
+        i, k = (d % ndim for d in dims) if dims else (0, 1)
+        order[i], order[k] = order[k], order[i]
+    return permuted(own, shape, order)
+
+
+def _same(reader: Reader, made: Call, args: list[Any]) -> Any:
+    return args[0]
+
+
+def _reshape(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, shape = args[0], shape_of(made.args[0])
+    if not own.shape or math.prod(own.shape) == 1:
+        return own if not own.shape else reshaped(own, (1,) * len(made.outputs[0].shape))
+    return reshaped(full(own, shape), made.outputs[0].shape)
+
+
+def _unsqueeze(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, dim = args
+    shape = shape_of(made.args[0])
+    if not own.shape:
+        return own  # type: ignore[no-any-return]
+    at = dim % (len(shape) + 1)
+    lead = len(shape) - len(own.shape)
+    if at <= lead:
+        return own if at < lead or lead or True else own  # type: ignore[no-any-return]
+    at -= lead
+    return reshaped(own, (*own.shape[:at], 1, *own.shape[at:]))
+
+
+def _getitem(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, *where_ = args
+    shape = shape_of(made.args[0])
+    word = made.row.name
+    if not own.shape:
+        return own  # type: ignore[no-any-return]
+    if word == "slice":
+        dim, start, end, step = where_
+        size = shape[dim]
+        if (start or 0) == 0 and (end is None or end >= size) and step == 1:
+            return own  # type: ignore[no-any-return]
+    return call(word, [full(own, shape)], made.outputs[0].shape, [("", w) for w in where_])
+
+
+def _zeros(shape: Any) -> Expression:
+    shape = tuple(int(n) for n in shape)
+    return call("zeros", [], shape, [("", shape)])
+
+
+def _scattered(word: str) -> Handler:
+    """The gradient of a selection: zeros with the gradient written where it was read."""
+
+    def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
+        g, sizes, *where_ = args
+        if is_number(g, 0):
+            return alg.zero
+        outer, g = alg.scalars_out(g)
+        names = _SCATTER[word]
+        operand = full(g, shape_of(made.args[0]))
+        options = [(n, w) for n, w in zip(names, where_, strict=True)]
+        if word == "slice_scatter":
+            size = sizes[where_[0]]
+            options = [
+                (n, w)
+                for n, w in options
+                if not (n == "end" and (w is None or w >= size))
+                and not (n == "step" and w == 1)
+                and not (n == "start" and not w)
+            ]
+        if word == "diagonal_scatter":
+            options = [(n, w) for (n, w), d in zip(options, (0, 0, 1), strict=True) if w != d]
+        made_ = call(word, [_zeros(sizes), operand], tuple(sizes), options)
+        return alg.product([*outer, (made_, ONE)]) if outer else made_
+
+    return handle
+
+
+_SCATTER = {
+    "select_scatter": ("", ""),
+    "slice_scatter": ("dim", "start", "end", "step"),
+    "diagonal_scatter": ("offset", "dim1", "dim2"),
+}
+
+
+def _index(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, indices = args
+    shape = shape_of(made.args[0])
+    parts = [i if i is not None else call(":", [], ()) for i in indices]
+    return call("index", [full(own, shape), *parts], made.outputs[0].shape)
+
+
+def _index_put(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, indices, values, accumulate = args
+    shape = shape_of(made.args[0])
+    if any(i is None for i in indices):
+        raise NoExpression("the derivative of an index with `:` in it has no form as an expression")
+    tuple_ = call("()", indices, ())
+    operands = [full(own, shape), tuple_, full(values, shape_of(made.args[2]))]
+    options = [("", True)] if accumulate else []
+    return call("index_put", operands, shape, options)
+
+
+def _named(word: str, names: str | None = None) -> Handler:
+    """A row that is another name's function."""
+    return lambda reader, made, args: reader.general(word, made, args, names)
+
+
+def _first(word: str, names: str = "") -> Handler:
+    """A row of several outputs of which the public function returns the first."""
+
+    def handle(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+        operands = [
+            full(v, shape_of(g))
+            for v, g, k in zip(args, made.args, made.row.kinds, strict=True)
+            if k == "tensor"
+        ]
+        found = call(word, operands, made.outputs[0].shape, chosen(made.row, args, names))
+        return [found, *(alg.zero for _ in made.outputs[1:])]
+
+    return handle
+
+
+def _softmax_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    g, output, dim = args[:3]
+    shape = made.outputs[0].shape
+    weighted = alg.multiply(g, output)
+    inner = total(weighted, shape, dim, True)
+    return alg.multiply(output, alg.subtract(g, inner))
+
+
+def _log_softmax_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    g, output, dim = args[:3]
+    inner = total(g, made.outputs[0].shape, dim, True)
+    return alg.subtract(g, alg.multiply(function("exp", output), inner))
+
+
+def _norm(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, order, dim, keepdim = args[:4]
+    word = "norm" if order == 2 and dim is None and not keepdim else "linalg.vector_norm"
+    options: list[tuple[str, Any]] = [] if order == 2 else [("", order)]
+    if dim is not None:
+        options.append(("dim", dim[0] if isinstance(dim, (tuple, list)) and len(dim) == 1 else dim))
+    if keepdim:
+        options.append(("keepdim", True))
+    own = full(own, shape_of(made.args[0]))
+    return call(word, [own], made.outputs[0].shape, options)
+
+
+def _inverse(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+    own = full(args[0], shape_of(made.args[0]))
+    outer, own = alg.scalars_out(own)
+    found = inverse(own)
+    inverted = [(b, MINUS_ONE if e == ONE else -e) for b, e in outer]  # type: ignore[operator]
+    return [alg.product([*inverted, (found, ONE)]), alg.zero]
+
+
+def _addmm(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, a, b, beta, alpha = args
+    a, b = (full(v, shape_of(g)) for v, g in zip((a, b), made.args[1:3], strict=True))
+    product = matrix_product(a, b, made.outputs[0].shape)
+    return alg.combine([(own, Number.of(beta)), (product, Number.of(alpha))])
+
+
+def _parts(word: str, names: str) -> Handler:
+    """split and unbind: a list of pieces, each by its subscript."""
+
+    def handle(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+        own = full(args[0], shape_of(made.args[0]))
+        if word == "unbind":
+            dim = args[1] % own.args[0].data if False else args[1]
+            return [
+                call("select", [own], o.shape, [("", dim), ("", k)])
+                for k, o in enumerate(made.outputs)
+            ]
+        found, start, dim = [], 0, args[2]
+        for o in made.outputs:
+            end = start + o.shape[dim]
+            where_ = [("", dim), ("", start), ("", end), ("", 1)]
+            found.append(call("slice", [own], o.shape, where_))
+            start = end
+        return found
+
+    return handle
+
+
+def _diag_embed(reader: Reader, made: Call, args: list[Any]) -> Any:
+    own, *where_ = args
+    shape = made.outputs[0].shape
+    if is_number(own, 1) and where_ == [0, -2, -1] and len(shape) == 2:
+        return call("eye", [], shape)
+    return reader.general("diag_embed", made, args)
+
+
+def _solve(reader: Reader, made: Call, args: list[Any]) -> list[Any]:
+    a, b = (full(v, shape_of(g)) for v, g in zip(args[:2], made.args[:2], strict=True))
+    outer, b = alg.scalars_out(b)
+    if is_call(b, "eye"):
+        found = transposed(inverse(a.args[0])) if is_call(a, "T") else inverse(a)
+    else:
+        options = [] if args[2] else [("left", False)]
+        found = call("linalg.solve", [a, b], made.outputs[0].shape, options)
+    found = alg.product([*outer, (found, ONE)]) if outer else found
+    return [found, *(alg.zero for _ in made.outputs[1:])]
+
+
+def _index_fill(reader: Reader, made: Call, args: list[Any]) -> Any:
+    own, _, index, value = args
+    shape = made.outputs[0].shape
+    spots = made.args[2]
+    n = math.isqrt(shape[0]) if len(shape) == 1 else 0
+    if n and n * n == shape[0] and is_number(own, 0) and hasattr(spots, "array"):
+        if np.array_equal(spots.array, np.arange(0, n * n, n + 1)):  # the gradient of a trace
+            eye = call("reshape", [call("eye", [], (n, n))], shape, [("", shape)])
+            return alg.multiply(as_number(value), eye)
+    return reader.general("index_fill", made, args)
+
+
+def _triangle(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    return reader.general(made.row.name, made, args, "diagonal")  # type: ignore[no-any-return]
+
+
+FORMS: dict[str, Handler] = {
+    **ELEMENTWISE_FORMS,
+    "diag_embed": _diag_embed,
+    "nansum_row": _named("nansum", "dim keepdim -"),
+    "expand_size_copy": _same,
+    "permute_dims_copy": _transpose,
+    "squeeze_all_copy": _reshape,
+    "squeeze_dim_copy": _reshape,
+    "squeeze_dims_copy": _reshape,
+    "view_size_copy": _reshape,
+    "unsqueeze_copy": _unsqueeze,
+    "index_fill_number": _index_fill,
+    "index_fill_tensor": _index_fill,
+    "hardtanh_row": _named("nn.functional.hardtanh"),
+    "sum_all": _sum,
+    "sum_dim": _sum,
+    "mean_all": _mean,
+    "mean_dim": _mean,
+    "prod_all": _named("prod", "-"),
+    "prod_dim": _named("prod", "dim keepdim -"),
+    "cumsum_row": _named("cumsum", "dim -"),
+    "cumprod_row": _named("cumprod", "dim -"),
+    "var_correction": _moment("var"),
+    "std_correction": _moment("std"),
+    "var_mean_correction": _moment("var_mean"),
+    "std_mean_correction": _moment("std_mean"),
+    "vector_norm_row": _norm,
+    "norm_dim": _norm,
+    "logsumexp_row": _named("logsumexp", "dim keepdim"),
+    "softmax_row": _named("softmax", "dim"),
+    "log_softmax_row": _named("log_softmax", "dim"),
+    "softmax_backward_data": _softmax_backward,
+    "log_softmax_backward_data": _log_softmax_backward,
+    "sort_row": _named("sort"),
+    "sort_stable_row": _named("sort", "dim descending stable"),
+    "topk_row": _named("topk"),
+    "median_all": _named("median"),
+    "median_dim": _named("median"),
+    "dot": _dot,
+    "mv": _matmul,
+    "mm": _matmul,
+    "bmm": _matmul,
+    "addmm": _addmm,
+    "addmv": _addmm,
+    "baddbmm": _addmm,
+    "inv_ex": _inverse,
+    "det_row": _first("linalg.det"),
+    "cholesky_ex_row": _first("linalg.cholesky", "upper -"),
+    "solve_ex": _solve,
+    "slogdet_row": _named("linalg.slogdet"),
+    "qr_row": _named("linalg.qr", "mode"),
+    "eigh_row": _named("linalg.eigh", "UPLO -"),
+    "eig_row": _named("linalg.eig"),
+    "svd_row": _named("linalg.svd", "full_matrices -"),
+    "matrix_exp_row": _named("matrix_exp"),
+    "pinv_row": _named("linalg.pinv", "- - -"),
+    "t": _transpose,
+    "t_row": _transpose,
+    "transpose": _transpose,
+    "transpose_row": _transpose,
+    "transpose_in_place": _transpose,
+    "permute_dims": _transpose,
+    "expand_size": _same,
+    "clone_as": _same,
+    "alias": _same,
+    "detach": _same,
+    "squeeze_own": _reshape,
+    **dict.fromkeys(
+        [
+            *("view_size", "unsafe_view", "reshape_alias", "squeeze_all", "squeeze_dim"),
+            *("squeeze_dims", "squeeze_all_row", "squeeze_dim_row", "squeeze_dims_row"),
+            "squeeze_in_place",
+        ],
+        _reshape,
+    ),
+    "unsqueeze": _unsqueeze,
+    "unsqueeze_row": _unsqueeze,
+    "unsqueeze_in_place": _unsqueeze,
+    "select": _getitem,
+    "slice": _getitem,
+    "select_backward": _scattered("select_scatter"),
+    "slice_backward": _scattered("slice_scatter"),
+    "diagonal_backward": _scattered("diagonal_scatter"),
+    "index": _index,
+    "index_put_impl": _index_put,
+    "index_put": _index_put,
+    "unbind": _parts("unbind", "dim"),
+    "split_size": _parts("split", "split_size dim"),
+    "unsafe_split": _parts("split", "split_size dim"),
+    "split_by_sizes": _parts("split", "split_sizes dim"),
+    "flip_dims": _named("flip", "dims"),
+    "roll_by": _named("roll", "shifts dims"),
+    "rot90_by": _named("rot90", "k dims"),
+    "repeat_by": _named("tile", "dims"),
+    "tril": _triangle,
+    "triu": _triangle,
+    "scatter_src": _named("scatter"),
+}

@@ -1,0 +1,96 @@
+"""How the language calls a row of the table, and how it spells its options."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gradcli.calculus.expressions import Expression
+from gradcli.calculus.trace import Call, Traced
+from gradcli.engine.tensor import Scalar, Tensor
+
+
+class NoExpression(NotImplementedError):
+    """An operation that the language has no expression for."""
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, (Traced, Tensor, Scalar, np.ndarray))
+
+
+def no_expression(made: Call) -> str:
+    return f"the derivative needs {made.row.name}, which has no form as an expression"
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """The shape of an operand as it was given."""
+    return tuple(value.shape) if hasattr(value, "shape") else ()
+
+
+@cache
+def _public() -> dict[int, str]:
+    from gradcli.operators import table
+
+    table.load()
+    return {id(f.target): f.name for f in table.FUNCTIONS.values()}
+
+
+def public_name(row: Any) -> str | None:
+    """The name by which the language calls a row."""
+    from gradcli.operators import table
+
+    found = _public().get(id(row))
+    if found is None and row.name in table.FUNCTIONS:
+        return row.name  # one of the rows that a function of that name picks from
+    return found
+
+
+def chosen(row: Any, args: list[Any], names: str | None = None) -> list[tuple[str, Any]]:
+    """The options of a call that differ from their defaults, by keyword; `dim` by position.
+
+    names: what the public function calls them, in the order of the row's options.
+    """
+    found: list[tuple[str, Any]] = []
+    renamed = iter(names.split()) if names is not None else None
+    leading = True
+    for word, kind, value in zip(row.names, row.kinds, args, strict=True):
+        if kind != "option":
+            continue
+        shown = next(renamed, "-") if renamed is not None else word
+        if shown == "-" or isinstance(value, Expression) or is_tensor(value):
+            leading = False
+            continue
+        if value == row.defaults.get(word, DEFAULTS.get(shown, row)):
+            leading = False
+            continue
+        if shown == "dim" and isinstance(value, (tuple, list)) and len(value) == 1:
+            value = value[0]
+        positional = leading and shown in ("dim", "dim0", "dim1", "diagonal", "dims", "offset")
+        found.append(("" if positional else shown, value))
+        leading = leading and positional
+    return found
+
+
+DEFAULTS: dict[str, Any] = {
+    "keepdim": False,
+    "dtype": None,
+    "alpha": 1,
+    "beta": 1,
+    "value": 1,
+    "descending": False,
+    "accumulate": False,
+}
+
+
+ELEMENTWISE = frozenset(
+    [
+        *("maximum", "minimum", "fmax", "fmin", "atan2", "hypot", "logaddexp", "logaddexp2"),
+        *("isnan", "isinf", "isfinite", "signbit", "heaviside", "xlogy", "isposinf", "isneginf"),
+        *("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor"),
+        *("logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"),
+        *("floor_divide", "complex", "polar", "special.entr", "igamma", "igammac", "polygamma"),
+        *("real", "imag", "angle", "conj"),
+    ]
+)

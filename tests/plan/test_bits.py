@@ -1,0 +1,181 @@
+"""Blocks, straight lines and the tape give the same bits."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli
+from gradcli import language
+from gradcli.plan import Untraceable, record
+from gradcli.plan.blocks import Cuts, row_blocks, tree_blocks
+from tests.golden.record_samples import texts
+from tests.plan import programs
+from tests.plan.same import assert_same, by_plan, by_tape
+from tests.sampling import cotangent, take_apart, tensors
+
+WAYS: list[dict[str, int]] = [
+    {},
+    {"block": 128, "threads": 2},
+    {"block": 1000},
+    {"block": 777, "threads": 3, "smallest": 200},
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 7, 127, 129, 1000, 4097, 100_003, (1 << 17) + 8])
+def test_sums_of_blocks(n: int, dtype: str) -> None:
+    a = (np.random.default_rng(n).standard_normal(n) * 1e3).astype(dtype)
+    rnd = random.Random(n)
+    for limit in (128, 1000, 65536):
+        blocks = tree_blocks(n, limit)
+        assert max(e - s for s, e in blocks) <= max(limit, 128)
+        starts = [s for s, _ in blocks]
+        for cut in (starts, sorted({0, *(rnd.randrange(n) for _ in range(20))})):
+            assert _summed(a, cut) == a.sum()
+
+
+def _summed(a: Any, starts: list[int]) -> Any:
+    cuts = Cuts(a.size, starts)
+    partial = np.empty(cuts.slots, a.dtype)
+    across = [np.empty(m, a.dtype) for m, _ in cuts.buffers]
+    for start, inside, pieces in zip(starts, cuts.inside, cuts.pieces, strict=True):
+        for i, j, slot in inside:
+            partial[slot] = a[start + i : start + j].sum()
+        for i, j, k, at in pieces:
+            across[k][at : at + j - i] = a[start + i : start + j]
+    for buffer, (_, slot) in zip(across, cuts.buffers, strict=True):
+        partial[slot] = buffer.sum()
+    return cuts.total(partial)
+
+
+def test_rows_are_shared_out() -> None:
+    assert row_blocks(10, 3) == [(0, 2), (2, 5), (5, 7), (7, 10)]
+    assert row_blocks(2, 0) == [(0, 1), (1, 2)]
+    assert row_blocks(5, 100) == [(0, 5)]
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_random_programs(seed: int) -> None:
+    _check_program(seed)
+
+
+@pytest.mark.long
+def test_many_random_programs() -> None:
+    for seed in range(1000, 5000):
+        _check_program(seed)
+
+
+def _check_program(seed: int) -> None:
+    rnd = random.Random(seed)
+    todo = programs.steps(rnd)
+    arrays = programs.arrays(rnd, seed)
+
+    def function(**given: Any) -> Any:
+        return programs.run(todo, list(given.values()))
+
+    wanted = by_tape(function, arrays)
+    if wanted is None:
+        return
+    found = record(function, arrays, wrt=frozenset(arrays))
+    for way in WAYS:
+        assert_same(by_plan(found, arrays, **way), wanted)
+
+
+LARGE: list[tuple[str, dict[str, tuple[int, ...]]]] = [
+    ("sum(exp(-x**2)*sin(3*x))", {"x": (100_003,)}),
+    ("2*dot(x,x)", {"x": (70_001,)}),
+    ("mean(x + b)", {"x": (300, 401), "b": (401,)}),
+    ("((x + c)*b).tanh().mean()", {"x": (300, 401), "b": (401,), "c": (300, 1)}),
+    ("sum(x/sum(x**2))", {"x": (90_000,)}),
+    ("s = softmax(x, 1); (s*s.log()).sum()", {"x": (500, 100)}),
+    ("-(log_softmax(x,1)*t).sum()/100", {"x": (500, 100), "t": (500, 100)}),
+    ("y = tanh(x@w + b); (y*y).mean()", {"x": (500, 64), "w": (64, 80), "b": (80,)}),
+    ("logsumexp(x, 1).sum() + x.std(1).mean()", {"x": (500, 100)}),
+    ("var(x)*max(y) + min(x*y)", {"x": (70_000,), "y": (70_000,)}),
+    ("where(x > y, x, y*x).abs().sqrt().sum()", {"x": (250, 300), "y": (300,)}),
+    ("y = x\nfor i in range(10): y = tanh(y*0.9 + 0.1)*x - 0.2\nsum(y)", {"x": (66_000,)}),
+    ("x[0].sum()*x.reshape(-1).sum() + (x.T*2).sum()", {"x": (300, 300)}),
+]
+
+
+@pytest.mark.parametrize(("source", "shapes"), LARGE)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_large_arrays(source: str, shapes: dict[str, tuple[int, ...]], dtype: str) -> None:
+    g = np.random.default_rng(1)
+    arrays = {n: (g.random(s) + 0.5).astype(dtype) for n, s in shapes.items()}
+    parsed = language.parse(source)
+
+    def function(**given: Any) -> Any:
+        return language.run(parsed, given).value
+
+    wanted = by_tape(function, arrays)
+    assert wanted is not None
+    found = record(function, arrays, wrt=frozenset(arrays))
+    for block, threads in ((4096, 1), (4096, 2), (10_000, 3), (65536, 2)):
+        assert_same(by_plan(found, arrays, block=block, threads=threads, smallest=5000), wanted)
+
+
+# Rows whose kernels need the numbers, or write in ways that are not recorded; all others must plan.
+@pytest.mark.parametrize("text", texts())
+def test_samples_of_the_table(text: str) -> None:
+    """Every sample: either it cannot be recorded, or both ways give the tape's bits."""
+    gradcli.set_default_dtype(gradcli.float64)
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            _check_sample(text)
+    finally:
+        gradcli.set_default_dtype(gradcli.float32)
+
+
+def _check_sample(text: str) -> None:
+    sample = take_apart(text, gradcli)
+    arrays = {f"x{i}": leaf.array for i, leaf in enumerate(sample.leaves)}
+    if not arrays:
+        pytest.skip("no variable")
+
+    def total(**given: Any) -> Any:
+        found = tensors(sample.function(*given.values()), gradcli.Tensor)
+        parts = []
+        for o in found:
+            if o.is_floating_point() or o.is_complex():
+                part = (o * cotangent(gradcli, o.shape, o.dtype)).sum()
+                parts.append(part.real * 2 + part.imag if part.is_complex() else part)
+        value = parts[0]
+        for part in parts[1:]:
+            value = value + part
+        return value
+
+    arrays = {n: a if a.ndim else a[()] for n, a in arrays.items()}
+    try:
+        gradcli.manual_seed(5)
+        wanted = by_tape(total, arrays)
+    except (RuntimeError, ValueError, IndexError, NotImplementedError, TypeError):
+        pytest.skip("not differentiable as it stands")
+    if wanted is None:
+        pytest.skip("nothing requires grad")
+    gradcli.manual_seed(5)
+    try:
+        found = record(total, arrays, wrt=frozenset(arrays), fixed=True)
+    except Untraceable:
+        pytest.skip("not recorded")
+    assert_same(by_plan(found, arrays), wanted)
+    assert_same(by_plan(found, arrays, block=1, threads=2), wanted)
+
+
+def test_most_of_the_table_can_be_planned() -> None:
+    simple = (
+        *("exp(x)", "x.sum()", "x @ x.T", "x.mean(0)", "softmax(x, 0)", "x.std()", "x**2.5"),
+        *("x.amax(1)", "logsumexp(x, 0)", "nn.functional.gelu(x)", "where(x > 0, x, 2*x)"),
+        *("x.reshape(-1)", "x.T*x", "cat([x, x])", "einsum('ij,kj->ik', x, x)", "linalg.inv(x)"),
+        *("nn.functional.mse_loss(x, x*2)", "nn.functional.layer_norm(x, (3,))", "x.norm()"),
+        *("clamp(x, 0, 1)", "x.cumsum(0)", "tril(x)", "outer(x[0], x[1])", "x.unsqueeze(0)*x"),
+    )
+    for source in simple:
+        f = gradcli.compile(f"({source}).sum()")
+        assert "no plan" not in f.plan(x=np.eye(3) + 0.5), source

@@ -1,0 +1,222 @@
+"""`gradcli.compile`, and plans on the command line."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli
+from gradcli.plan.executor import Executor
+from tests.commands.terminal import piped
+
+
+def test_value_and_gradient() -> None:
+    f = gradcli.compile("2*dot(x,x)")
+    x = np.arange(4.0)
+    assert f(x=x) == 28
+    value, grads = f.value_and_grad(x=x)
+    assert value == 28
+    assert grads["x"].tolist() == [0, 4, 8, 12]
+    assert f.value_and_grad(x)[1]["x"].tolist() == [0, 4, 8, 12]
+    assert "straight line: 4 operations" in repr(f)
+
+
+def test_new_values_and_new_shapes() -> None:
+    f = gradcli.compile("sum(a*x)")
+    for n in (3, 5, 3):
+        x = np.arange(float(n))
+        value, grads = f.value_and_grad(a=np.float64(2), x=x)
+        assert value == 2 * x.sum()
+        assert grads["a"] == x.sum()
+        assert grads["x"].tolist() == [2.0] * n
+    assert len(f.plans) == 2
+
+
+def test_tensors_in_tensors_out() -> None:
+    f = gradcli.compile("(x**2).sum()")
+    value, grads = f.value_and_grad(x=gradcli.tensor([1.0, 2.0]))
+    assert isinstance(value, gradcli.Tensor)
+    assert grads["x"].tolist() == [2.0, 4.0]
+    assert f(x=gradcli.tensor([1.0, 2.0])).item() == 5
+
+
+def test_python_function() -> None:
+    @gradcli.compile
+    def loss(x: Any, w: Any) -> Any:
+        y = x
+        for _ in range(3):
+            y = (y @ w).tanh()
+        return y.sum()
+
+    g = np.random.default_rng(0)
+    x, w = g.random((4, 4)), g.random((4, 4))
+    _, grads = loss.value_and_grad(x=x, w=w)
+    a, b = (gradcli.tensor(v, dtype=gradcli.float64, requires_grad=True) for v in (x, w))
+    y = a
+    for _ in range(3):
+        y = (y @ b).tanh()
+    y.sum().backward()
+    assert np.array_equal(grads["x"], a.grad.numpy())
+    assert np.array_equal(grads["w"], b.grad.numpy())
+
+
+def test_wrt() -> None:
+    f = gradcli.compile("sum(a*x)", wrt=["x"])
+    _, grads = f.value_and_grad(a=2.0, x=np.ones(3))
+    assert list(grads) == ["x"]
+    with pytest.raises(ValueError, match="no variable 'z'"):
+        gradcli.compile("x", wrt=["z"])
+
+
+def test_variables_without_influence() -> None:
+    f = gradcli.compile("sum(x) + (a*0).detach()")
+    _, grads = f.value_and_grad(a=np.float64(2), x=np.ones(3))
+    assert grads["a"] is None
+    assert grads["x"].tolist() == [1, 1, 1]
+
+
+def test_integers_are_not_differentiated() -> None:
+    f = gradcli.compile("sum(x[i])")
+    value, grads = f.value_and_grad(x=np.arange(5.0), i=np.array([0, 3]))
+    assert value == 3
+    assert list(grads) == ["x"]
+    assert grads["x"].tolist() == [1, 0, 0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("y = x if sum(x) > 0 else -x; sum(y)", "depends on the numbers"),
+        ("sum(x*randn(3))", "random"),
+        ("print(x); sum(x)", "prints"),
+        ("sum(x[x > 0])", "shape"),
+        ("sum(x*x.max().item())", "depends on the numbers"),
+    ],
+)
+def test_what_cannot_be_planned_runs_on_the_tape(
+    source: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    f = gradcli.compile(source)
+    for sign in (1, -1):
+        x = sign * np.array([1.0, -2.0, 3.0])
+        gradcli.manual_seed(0)
+        value, grads = f.value_and_grad(x=x)
+        gradcli.manual_seed(0)
+        t = gradcli.tensor(x, requires_grad=True)
+        wanted = gradcli.evaluate(source, x=t)
+        wanted.backward()
+        assert value == wanted.item()
+        assert np.array_equal(grads["x"], t.grad.numpy())
+    assert reason in repr(f)
+
+
+def test_results_are_nobody_elses() -> None:
+    f = gradcli.compile("sum(x*y)")
+    x, y = np.ones(3), np.full(3, 2.0)
+    _, grads = f.value_and_grad(x=x, y=y)
+    grads["x"][0] = 99
+    grads["y"][0] = 98
+    assert (x[0], y[0]) == (1, 2)
+    g = gradcli.compile("x")
+    g(x=x)[0] = 7
+    assert x[0] == 1
+    both = gradcli.compile("sum(a + b)").value_and_grad(a=np.ones(3), b=np.ones(3))[1]
+    both["a"][0] = 5
+    assert both["b"][0] == 1
+
+
+def test_wrong_arguments() -> None:
+    f = gradcli.compile("sum(x*y)")
+    with pytest.raises(TypeError, match="needs a value for y"):
+        f(x=1.0)
+    with pytest.raises(TypeError, match="has no variable 'z'"):
+        f(x=1.0, y=2.0, z=3.0)
+    with pytest.raises(TypeError, match="two values"):
+        f(1.0, 2.0, x=3.0)
+    with pytest.raises(RuntimeError, match="must match the size"):
+        f(x=np.ones(3), y=np.ones(4))
+    with pytest.raises(RuntimeError, match="only for scalar outputs"):
+        gradcli.compile("x*y").value_and_grad(x=np.ones(3), y=np.ones(3))
+
+
+def test_large_plan() -> None:
+    f = gradcli.compile("sum(exp(-x**2)*sin(3*x))", threads=2)
+    text = f.plan(x=np.zeros(1_000_000))
+    assert "region of 14 operations over 1000000 elements" in text
+    assert "16 blocks" in text
+    assert "x.grad: float64[1000000]" in text
+    assert "memory: inputs 7.6 MiB, results 7.6 MiB" in text
+    (plan,) = f.plans.values()
+    assert isinstance(plan.executor, Executor)
+    assert len(plan.executor.regions) == 1
+
+
+def test_long_programs() -> None:
+    f = gradcli.compile("y = x\nfor i in range(5000): y = y*0.999 + x\ny.sum()")
+    value, grads = f.value_and_grad(x=np.ones(2))
+    t = gradcli.ones(2, dtype=gradcli.float64, requires_grad=True)
+    wanted = gradcli.evaluate("y = x\nfor i in range(5000): y = y*0.999 + x\ny.sum()", x=t)
+    wanted.backward()
+    assert value == wanted.item()
+    assert np.array_equal(grads["x"], t.grad.numpy())
+
+
+def test_an_error_in_a_block_is_raised() -> None:
+    f = gradcli.compile("sum(x*x)", threads=2)
+    x = np.ones(400_000)
+    f.value_and_grad(x=x)
+    (plan,) = f.plans.values()
+    assert plan.executor is not None
+
+    def broken(*args: Any) -> None:
+        raise MemoryError("no memory")
+
+    plan.executor.regions[0].run_blocks = broken
+    with pytest.raises(MemoryError):
+        f.value_and_grad(x=x)
+
+
+# -- the command line ------------------------------------------------------------------------------
+VALUE = "(arange(300000.) % 1000)/1000"
+
+
+def _run(*args: str) -> Any:
+    return piped(*args)
+
+
+@pytest.mark.parametrize("command", ["eval", "grad"])
+@pytest.mark.parametrize(
+    "source", ["sum(exp(-x**2)*sin(3*x))", "mean(x)*2", "y = x*x; y.sum()/sum(x)"]
+)
+def test_same_output_with_and_without(command: str, source: str) -> None:
+    with_plan = _run(command, source, "--x", VALUE, "--json")
+    without = _run(command, source, "--x", VALUE, "--json", "--no-plan")
+    assert with_plan.returncode == 0, with_plan.stderr
+    assert with_plan.stdout == without.stdout
+
+
+def test_plan_is_printed() -> None:
+    done = _run("grad", "sum(x*x)", "--x", "1,2", "--plan")
+    assert done.stdout.splitlines()[0].startswith("straight line")
+    assert done.stdout.splitlines()[-1] == "x.grad = [2, 4]"
+    done = _run("grad", "sum(x*x)", "--x", VALUE, "--plan", "--json")
+    assert any("region" in line for line in json.loads(done.stdout)["plan"])
+    done = _run("grad", "sum(x*x)", "--x", "1,2", "--plan", "--passes", "2")
+    assert "no plan" in done.stdout
+    assert done.stdout.splitlines()[-1] == "x.grad = [4, 8]"
+
+
+def test_seed() -> None:
+    done = _run("grad", "x*x", "--x", VALUE, "--seed", "ones", "--json")
+    plain = _run("grad", "x*x", "--x", VALUE, "--seed", "ones", "--json", "--no-plan")
+    assert done.returncode == 0
+    assert done.stdout == plain.stdout
+
+
+def test_errors_are_the_tapes() -> None:
+    done = _run("grad", "x*x", "--x", VALUE)
+    assert done.returncode == 1
+    assert "only for scalar outputs" in done.stderr
