@@ -12,7 +12,6 @@ print("with the hook")
 (7 * cube).sum().backward()
 print("  w.grad:", w.grad)
 
-(90 * cube.detach()).sum()  # a detached copy has no hooks and no graph
 w.grad = None
 cube = w**3
 handle = cube.register_hook(clip)

@@ -43,9 +43,8 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
                 made = reshaped(own, tuple(n for i, n in enumerate(shape) if i not in axes))
             return alg.scale(Number.of(count), made)
         own, count, rest = full(own, shape), 1, list(axes)
-    elif len(rest) != len(axes):
-        if not keepdim or lead:
-            own, count, rest = full(own, shape), 1, list(axes)
+    elif len(rest) != len(axes) and (lead or not keepdim):
+        own, count, rest = full(own, shape), 1, list(axes)
     if len(rest) == len(own.shape) and not keepdim:
         options: list[tuple[str, Any]] = []
     else:

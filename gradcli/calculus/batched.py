@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus.forward_ad import AFFINE, AFFINE_ELEMENTWISE
-from gradcli.calculus.reading import ELEMENTWISE
+from gradcli.calculus.spelling import ELEMENTWISE
 from gradcli.calculus.trace import (
     Call,
     Traced,

@@ -222,10 +222,10 @@ class TorchPrinter(Printer):
         self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
     ) -> Piece:
         text, precedence = super().call(function, args, options)
-        if not any(any(c.isalpha() for c in a[0].replace("math.pi", "")) for a in args):
+        words = "".join(a[0] for a in args).replace("math.pi", "")
+        if function in _MATH and args and not any(c.isalpha() for c in words):
             # torch's functions take no bare numbers: sqrt(2) is a number of math's
-            if function in _MATH and args:
-                return f"math.{text}", precedence
+            return f"math.{text}", precedence
         return f"torch.{text}", precedence
 
     def make_call(self, node: Expression) -> Piece:

@@ -42,28 +42,38 @@ def known_number(value: Any) -> Expression:
     return number(value)
 
 
+def _pi() -> Expression:
+    return name("pi", (), -1)
+
+
+def _root_pi() -> Expression:
+    return alg.root(_pi())
+
+
+def _log(n: int) -> Callable[[], Expression]:
+    return lambda: call("log", [number(n)], ())
+
+
 @cache
 def _named_numbers() -> dict[float, Callable[[], Expression]]:
-    pi = lambda: name("pi", (), -1)  # noqa: E731
-    root_pi = lambda: alg.root(pi())  # noqa: E731
     found: dict[float, Callable[[], Expression]] = {
-        math.pi: pi,
-        2 * math.pi: lambda: alg.scale(Number.of(2), pi()),
-        math.pi / 2: lambda: alg.scale(alg.HALF, pi()),
-        1 / math.pi: lambda: alg.divide(alg.one, pi()),
-        math.sqrt(math.pi): root_pi,
-        2 / math.sqrt(math.pi): lambda: alg.divide(number(2), root_pi()),
-        math.sqrt(math.pi) / 2: lambda: alg.scale(alg.HALF, root_pi()),
+        math.pi: _pi,
+        2 * math.pi: lambda: alg.scale(Number.of(2), _pi()),
+        math.pi / 2: lambda: alg.scale(alg.HALF, _pi()),
+        1 / math.pi: lambda: alg.divide(alg.one, _pi()),
+        math.sqrt(math.pi): _root_pi,
+        2 / math.sqrt(math.pi): lambda: alg.divide(number(2), _root_pi()),
+        math.sqrt(math.pi) / 2: lambda: alg.scale(alg.HALF, _root_pi()),
         math.sqrt(2): lambda: alg.root(number(2)),
         math.sqrt(0.5): lambda: alg.divide(alg.one, alg.root(number(2))),
     }
     for n in (2, 3, 5, 10):
-        found[math.log(n)] = lambda n=n: call("log", [number(n)], ())  # type: ignore[misc]
-        found[float(np.log(n))] = found[math.log(n)]
+        found[math.log(n)] = found[float(np.log(n))] = _log(n)
     for value in (1 / math.sqrt(2 * math.pi), math.sqrt(1 / (2 * math.pi)), 0.3989422804014327):
-        found[value] = lambda: alg.divide(alg.one, alg.root(alg.scale(Number.of(2), pi())))
+        found[value] = lambda: alg.divide(alg.one, alg.root(alg.scale(Number.of(2), _pi())))
     return found
 
 
 def as_number(value: Any) -> Expression:
+    """An operand as an expression, whether it is a number or one already."""
     return value if isinstance(value, Expression) else known_number(value)

@@ -78,13 +78,13 @@ _MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "
 
 def where(reader: Reader, made: Call, condition: Expression, a: Any, b: Any) -> Expression:
     """`where`; what a rule does only to keep a NaN out at one point is left out."""
-    a, b = as_number(a), as_number(b)
+    yes, no = as_number(a), as_number(b)
     if id(made) not in reader.given and _single_points(condition):
-        if is_number(a, 0):
-            return b
-        if is_number(b, 0) and is_call(condition, "ne"):
-            return a
-    return alg.where(condition, a, b)
+        if is_number(yes, 0):
+            return no
+        if is_number(no, 0) and is_call(condition, "ne"):
+            return yes
+    return alg.where(condition, yes, no)
 
 
 def _single_points(condition: Expression) -> bool:
@@ -104,12 +104,10 @@ def _where_of(reader: Reader, made: Call, args: list[Any]) -> Expression:
 
 def _masked_fill(reader: Reader, made: Call, args: list[Any]) -> Expression:
     own, mask, value = args
-    shape = made.outputs[0].shape
     if is_number(own, 0) and id(made) not in reader.given and is_call(mask, "eq"):
         # how a rule shares a gradient between equal elements
         return alg.multiply(as_number(value), mask)
-    found = where(reader, made, mask, as_number(value), own)
-    return found if found.shape == shape or value_of(found) is not None else found
+    return where(reader, made, mask, as_number(value), own)
 
 
 def _clamp(low: bool, high: bool) -> Handler:
@@ -177,17 +175,13 @@ def _elu_backward(
 
 
 def _cast(reader: Reader, made: Call, args: list[Any]) -> Expression:
-    own, wanted = args[0], made.outputs[0].value.dtype
-    given = made.args[0].dtype if isinstance(made.args[0], Traced) else None
-    plain = getattr(wanted, "dtype", wanted)
-    if given is not None and np.dtype(given.dtype).kind == np.dtype(plain).kind:
-        return own  # type: ignore[no-any-return]
-    if isinstance(own, Expression) and own.op == "call" and np.dtype(plain).kind in "fc":
-        if own.data[0] in ("eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or"):
-            return own
-    if np.dtype(plain).kind in "fc":
-        return own  # type: ignore[no-any-return]
-    return call("to", [own], own.shape, [("", _dtype(plain))])
+    """Between floating types nothing is printed: derivatives are mathematics."""
+    own: Expression = args[0]
+    wanted = made.outputs[0].value.dtype
+    given = made.args[0].value.dtype if isinstance(made.args[0], Traced) else None
+    if wanted.kind in "fc" or (given is not None and given.kind == wanted.kind):
+        return own
+    return call("to", [own], own.shape, [("", _dtype(wanted))])
 
 
 def _dtype(plain: Any) -> Any:

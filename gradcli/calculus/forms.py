@@ -119,8 +119,8 @@ def _unsqueeze(reader: Reader, made: Call, args: list[Any]) -> Expression:
         return own  # type: ignore[no-any-return]
     at = dim % (len(shape) + 1)
     lead = len(shape) - len(own.shape)
-    if at <= lead:
-        return own if at < lead or lead or True else own  # type: ignore[no-any-return]
+    if at <= lead:  # a dimension in front is broadcasting's
+        return own  # type: ignore[no-any-return]
     at -= lead
     return reshaped(own, (*own.shape[:at], 1, *own.shape[at:]))
 
@@ -301,14 +301,14 @@ def _solve(reader: Reader, made: Call, args: list[Any]) -> list[Any]:
 
 
 def _index_fill(reader: Reader, made: Call, args: list[Any]) -> Any:
-    own, _, index, value = args
+    own, _, _, value = args
     shape = made.outputs[0].shape
     spots = made.args[2]
     n = math.isqrt(shape[0]) if len(shape) == 1 else 0
-    if n and n * n == shape[0] and is_number(own, 0) and hasattr(spots, "array"):
-        if np.array_equal(spots.array, np.arange(0, n * n, n + 1)):  # the gradient of a trace
-            eye = call("reshape", [call("eye", [], (n, n))], shape, [("", shape)])
-            return alg.multiply(as_number(value), eye)
+    square = n and n * n == shape[0] and is_number(own, 0)
+    if square and np.array_equal(getattr(spots, "array", ()), np.arange(0, n * n, n + 1)):
+        eye = call("reshape", [call("eye", [], (n, n))], shape, [("", shape)])
+        return alg.multiply(as_number(value), eye)  # the gradient of a trace
     return reader.general("index_fill", made, args)
 
 

@@ -61,8 +61,9 @@ class Number:
     def negative(self) -> bool:
         """Whether a minus sign stands before it."""
         if isinstance(self.value, complex):
-            return self.value.real < 0 or (self.value.real == 0 and self.value.imag < 0)
-        return self.value < 0
+            real, imaginary = self.value.real, self.value.imag
+            return real < 0 or (real == 0 and imaginary < 0)
+        return bool(self.value < 0)
 
     def python(self) -> Any:
         """The number as Python has it: int, float or complex."""
@@ -106,7 +107,7 @@ class Number:
         if not isinstance(other, Number):
             return NotImplemented
         a, b = self.value, other.value
-        return a == b or (a != a and b != b)
+        return bool(a == b or (a != a and b != b))
 
     def __hash__(self) -> int:
         return hash(self.value) if self.value == self.value else 0

@@ -41,10 +41,9 @@ def public_name(row: Any) -> str | None:
     """The name by which the language calls a row."""
     from gradcli.operators import table
 
-    found = _public().get(id(row))
-    if found is None and row.name in table.FUNCTIONS:
-        return row.name  # one of the rows that a function of that name picks from
-    return found
+    if row.name in table.FUNCTIONS:  # itself, or one of the rows that the function picks from
+        return str(row.name)
+    return _public().get(id(row))
 
 
 def chosen(row: Any, args: list[Any], names: str | None = None) -> list[tuple[str, Any]]:

@@ -146,10 +146,10 @@ class Printer:
         value = coefficient.value
         if coefficient != ONE:
             if coefficient.exact and not _decimal(coefficient):
-                if value.numerator != 1:  # type: ignore[union-attr]
-                    above.append((str(value.numerator), ATOM))  # type: ignore[union-attr]
-                if value.denominator != 1:  # type: ignore[union-attr]
-                    below.append((str(value.denominator), ATOM))  # type: ignore[union-attr]
+                if value.numerator != 1:
+                    above.append((str(value.numerator), ATOM))
+                if value.denominator != 1:
+                    below.append((str(value.denominator), ATOM))
             else:
                 above.append(self.number(coefficient))
         for base, exponent in _joined(zip(bases, exponents, strict=True)):
@@ -355,13 +355,13 @@ def _decimal(value: Number) -> bool:
     fraction = value.value
     if not value.decimal or not value.exact:
         return False
-    rest = fraction.denominator  # type: ignore[union-attr]
+    rest = fraction.denominator
     if rest == 1:
         return False
     for prime in (2, 5):
         while rest % prime == 0:
             rest //= prime
-    return rest == 1 or fraction.denominator > 1000  # type: ignore[union-attr]
+    return bool(rest == 1 or fraction.denominator > 1000)
 
 
 def numeral(value: Number) -> Piece:

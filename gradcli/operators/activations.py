@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import erf as _erf_number
 from math import pi, sqrt
 from typing import Any
@@ -17,6 +18,7 @@ from gradcli.operators.elementwise import silu as silu_row
 from gradcli.operators.helpers import where, zeros_like
 from gradcli.operators.table import Array, Row, function, is_array, operator
 
+Call = Callable[..., Any]
 _ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(0))")
 
 
@@ -27,10 +29,10 @@ def activation(kernel: Any, node: str) -> Any:
 
 def public(
     *rows: Row, samples: tuple[str, ...] = (), aliases: str = "", method: bool = False
-) -> Any:
+) -> Callable[[Call], Call]:
     """Enter a function as `nn.functional.NAME`; `{0}` in samples is that name."""
 
-    def decorate(body: Any) -> Any:
+    def decorate(body: Call) -> Call:
         name = f"nn.functional.{body.__name__}"
         texts = [s.format(name) for s in _ANY + samples]
         return function(name=name, aliases=aliases, method=method, rows=rows, samples=texts)(body)
@@ -770,5 +772,23 @@ def rrelu(
     options = (wrap(noise), lower, upper, training)
     return applied(rrelu_row, input, *options, inplace=inplace, written=rrelu_written)
 
+
+# -- in place -------------------------------------------------------------------------------------
+def _enter_in_place(call: Any, options: str = "") -> None:
+    """Enter `nn.functional.NAME_`, which writes over its input."""
+
+    def written(input: Array, *args: Any, **kwargs: Any) -> Any:
+        return call(input, *args, **kwargs, inplace=True)
+
+    name = f"{call.__name__}_"
+    written.__name__ = written.__qualname__ = name
+    written.__doc__ = f"In-place form of `{call.__name__}`."
+    full = f"nn.functional.{name}"
+    function(name=full, method=False, samples=[f"mul({full}(randn(2,3){options}), 1)"])(written)
+
+
+for _call in (relu, leaky_relu, elu, selu, celu, hardtanh, rrelu):
+    _enter_in_place(_call)
+_enter_in_place(threshold, ", 0.1, 20.0")
 
 __all__ = ["activation", "applied", "logsigmoid", "prelu", "rrelu"]

@@ -42,11 +42,11 @@ def zeros_like(value: Any) -> Any:
 
 def new_zeros(value: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of a shape, of the dtype of an array or tensor; never part of a graph."""
-    if is_array(value):
-        return np.zeros(shape, value.dtype)
     if isinstance(value, Tensor):
         return wrap(np.zeros(shape, value.array.dtype))
-    return value.new_zeros(shape)
+    if hasattr(value, "new_zeros"):  # a traced value, or a recorded array (gradcli.plan)
+        return value.new_zeros(shape)
+    return np.zeros(shape, value.dtype)
 
 
 def masked_fill(value: Any, mask: Any, number: Any) -> Any:

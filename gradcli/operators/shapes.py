@@ -577,7 +577,7 @@ class select:
 
 
 def _select_backward(grad_output: Array, input_sizes: Any, dim: int, index: int) -> Array:
-    made = np.zeros(input_sizes, grad_output.dtype)
+    made = new_zeros(grad_output, input_sizes)
     made[_at(dim % len(input_sizes), index)] = grad_output
     return made
 
@@ -617,7 +617,7 @@ class slice_:
 def _slice_backward(
     grad_output: Array, input_sizes: Any, dim: int, start: int, end: int, step: int
 ) -> Array:
-    made = np.zeros(input_sizes, grad_output.dtype)
+    made = new_zeros(grad_output, input_sizes)
     at = dim % len(input_sizes)
     start, end = bounds(input_sizes[at], start, end)
     made[_at(at, slice(start, end, step))] = grad_output
@@ -690,7 +690,7 @@ class diagonal:
 def _diagonal_backward(
     grad_output: Array, input_sizes: Any, offset: int, dim1: int, dim2: int
 ) -> Array:
-    made = np.zeros(input_sizes, grad_output.dtype)
+    made = new_zeros(grad_output, input_sizes)
     _diagonal(made, offset, dim1, dim2)[...] = grad_output
     return made
 

@@ -237,6 +237,12 @@ class Abstract(NDArrayOperatorsMixin):
             return self._made(functions.repeated(self._graph, self._op, tuple(shape)))
         return np.broadcast_to(self, shape)
 
+    def new_zeros(self, shape: tuple[int, ...]) -> Any:
+        """Zeros of this dtype."""
+        zero = self._graph.constant(self.dtype.type(0))
+        made = self._graph.put("fill", fill, (zero, tuple(shape)))
+        return Abstract(self._graph, made, fresh=True)
+
     @property
     def T(self) -> Any:
         """The dimensions in reverse order."""

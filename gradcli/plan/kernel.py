@@ -210,7 +210,7 @@ class Kernel:
             else:
                 self._lines.append(f"{self._constant(short)}({given[0]}, {name})")
         else:
-            self._lines.append(f"{self._constant(f)}({', '.join(given)}, {name})")
+            self._lines.append(f"{self._constant(f)}({', '.join(given)}, out={name})")
 
     def _reduce(self, o: Operation) -> None:
         k = self.sums.index(o)

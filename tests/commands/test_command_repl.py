@@ -128,6 +128,7 @@ def test_in_a_terminal(terminal, tmp_path):
     terminal.wait_for("interrupted")
     terminal.type("1 + 1\r")
     terminal.wait_for("2\r\n")
+    terminal.wait_for(">>> ")  # between two lines the terminal would swallow Ctrl-D
     terminal.type("\x04")  # Ctrl-D ends the session
     assert terminal.process.wait(timeout=10) == 0
     history = (tmp_path / "history").read_text().splitlines()
