@@ -38,13 +38,12 @@ say "Intermediate results, and the graph that was walked."
 try 'gradcli grad "y = a*x; y + b" --x 3 --a 4 --b 5 --retain y --value'
 try 'gradcli graph "y = a*x; y + b" --x 3 --a 4 --b 5 --saved --grads'
 
-say "The derivative as a formula, and a check of one derived by hand."
+say "The derivative as a formula, and a check against numerical differences."
 try 'gradcli diff "exp(-x**2)" --x 1'
 try 'gradcli check "exp(-x**2)" --x 0.3,1'
 
-say "What is there? What does softplus do?"
-try 'gradcli ops | head -n 3'
-try 'gradcli ops softplus'
+say "What does tanh do? (gradcli ops lists every function.)"
+try 'gradcli ops tanh'
 
 say "A program, as in a notebook; with PyTorch's float32 if that is wanted."
 try 'cat programs/second_derivative.py'

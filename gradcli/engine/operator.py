@@ -55,6 +55,9 @@ _KERNELS: dict[Any, Callable[..., Any]] = {
 _TENSOR_KINDS = {"Array": "tensor", "Array | None": "optional", "Arrays": "list"}
 _NUMBERS = frozenset([int, float, complex, bool])
 _REQUIRED: Any = object()
+
+# Called with (row, operands) instead of a row's kernel while gradcli.plan records a program.
+recorder: Callable[[Row, list[Any]], Any] | None = None
 _ARRAYS = (np.ndarray, np.generic)
 
 
@@ -270,6 +273,12 @@ class Row:
 
     def run(self, operands: list[Any]) -> Any:
         """The kernel's result on arrays and options."""
+        if recorder is not None:
+            return recorder(self, operands)
+        return self.compute(operands)
+
+    def compute(self, operands: list[Any]) -> Any:
+        """As `run`, but never recorded."""
         if not self.keyword_only:
             return self.kernel(*operands)
         at = len(operands) - self.keyword_only

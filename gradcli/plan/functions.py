@@ -514,4 +514,67 @@ _PRODUCTS: dict[Any, Any] = {
     np.dot: _dot_shape,
 }
 
-__all__ = ["called", "elementwise", "indexed", "math", "reduction", "view"]
+# -- kernels of rows that cannot be recorded from within ------------------------------------------
+class RowCall:
+    """A row's kernel as one function, for operations on whole arrays."""
+
+    __slots__ = ("__name__", "row")
+    _known: dict[Any, RowCall] = {}
+
+    def __init__(self, row: Any) -> None:
+        self.row, self.__name__ = row, row.name
+
+    def __call__(self, *operands: Any) -> Any:
+        return self.row.compute(list(operands))
+
+    @classmethod
+    def of(cls, row: Any) -> RowCall:
+        """The one function of a row."""
+        return cls._known.setdefault(id(row), cls(row))
+
+
+def pick(values: Any, index: int) -> Any:
+    """One of several results."""
+    return values[index]
+
+
+# Rows whose results' shapes depend on the numbers.
+_UNSTEADY = ("nonzero", "masked_select", "unique", "bincount", "repeat_interleave", "argwhere")
+
+
+def row_called(graph: Graph, row: Any, operands_: list[Any]) -> Any:
+    """A row's kernel as one call on whole arrays; None where its results' shapes are not known."""
+    args = tuple(operands_)
+    if row.name == "expand" and type(args[0]) is Operation:
+        shape = np.broadcast_shapes(args[0].shape, tuple(n for n in args[1] if n != -1) or ())
+        if -1 not in args[1] and shape == tuple(args[1]):
+            return _broadcast_to(graph, args[0], shape)
+    given = list(operands(args))
+    if row.name.startswith(_UNSTEADY) or sum(o.size for o in given) > _TRIAL:
+        return None
+    if any(o.dtype.kind == "b" and o.kind != "constant" for o in given):
+        return None
+    stand_ins = [replaced(a, _ones) for a in args]
+    try:
+        with np.errstate(all="ignore"):
+            trial = row.compute(stand_ins)
+    except Exception:
+        return None
+    kind = "view" if row.view else "whole"
+    function = RowCall.of(row)
+    if isinstance(trial, (np.ndarray, np.generic)):
+        shape = tuple(trial.shape)
+        known = not trial.ndim or (bool(trial.flags.c_contiguous) and all(o.ordered for o in given))
+        return graph.put(kind, function, args, None, shape, trial.dtype, known)
+    if not isinstance(trial, (tuple, list)) or not all(
+        isinstance(t, (np.ndarray, np.generic)) for t in trial
+    ):
+        return None
+    every = graph.put("whole", function, args, None, (len(trial),), np.dtype(object), False)
+    return [
+        graph.put("view", pick, (every, i), None, tuple(t.shape), t.dtype, not t.ndim)
+        for i, t in enumerate(trial)
+    ]
+
+
+__all__ = ["called", "elementwise", "indexed", "math", "reduction", "row_called", "view"]

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import modes
+from gradcli.engine import operator as engine
 from gradcli.engine.tensor import Tensor, wrap
-from gradcli.plan.abstract import Abstract, Untraceable
+from gradcli.plan import functions
+from gradcli.plan.abstract import Abstract, Untraceable, _argument
 from gradcli.plan.graph import Graph, Operation
 
 __all__ = ["Recording", "Untraceable", "record"]
@@ -79,6 +81,9 @@ def record(
     generator = random.default_generator
     before = generator.get_state().array.copy()
     state = modes.local.state
+    if state is None:  # nothing unusual, but no short cuts around `Row.run` either
+        modes.restore(modes.State())
+    outer, engine.recorder = engine.recorder, _run_row
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -87,11 +92,13 @@ def record(
             if drawn and not fixed:
                 raise Untraceable("the program draws random numbers")
         except (Exception, Untraceable) as error:
-            modes.restore(state)
             generator.set_state(wrap(before))
             if isinstance(error, Untraceable):
                 raise
             raise Untraceable(f"{type(error).__name__}: {error}") from error
+        finally:
+            modes.restore(state)
+            engine.recorder = outer
     found.warnings = caught
     return found
 
@@ -123,6 +130,37 @@ def _run(found: Recording, function: Any, seed: Any, backward: bool) -> None:
         if tensor.requires_grad:
             grad = tensor._grad
             found.gradients[name] = None if grad is None else _operation(graph, grad.array)
+
+
+def _run_row(row: Any, operands: list[Any]) -> Any:
+    """A row's kernel, recorded call by call, or as one call where that is not possible."""
+    graph = next((a._graph for a in _abstract(operands)), None)
+    if graph is None:
+        return row.compute(operands)
+    try:
+        return row.compute(operands)
+    except (Exception, Untraceable) as error:
+        from gradcli.engine import random
+
+        generator = random.default_generator
+        before = generator.get_state().array.copy()
+        made = functions.row_called(graph, row, [_argument(graph, a) for a in operands])
+        if not np.array_equal(generator.get_state().array, before):
+            generator.set_state(wrap(before))
+            raise Untraceable("the program draws random numbers") from None
+        if made is None:
+            raise error
+        if type(made) is list:
+            return tuple(Abstract(graph, m) for m in made)
+        return Abstract(graph, made)
+
+
+def _abstract(operands: list[Any]) -> list[Abstract]:
+    found = [a for a in operands if type(a) is Abstract]
+    for a in operands:
+        if type(a) in (list, tuple):
+            found += [v for v in a if type(v) is Abstract]
+    return found
 
 
 def _operation(graph: Graph, array: Any) -> Operation:

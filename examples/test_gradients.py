@@ -1,4 +1,4 @@
-"""Reference gradients inside a test suite: run with `pytest gradients_in_pytest.py`."""
+"""Reference gradients inside a test suite: run with `pytest test_gradients.py`."""
 
 import numpy as np
 

@@ -1,0 +1,55 @@
+"""Every example runs, and prints what is stored beside it (tests/examples/record.py)."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.commands.terminal import environment
+from tests.examples.running import FOLDER, PROGRAMS, ROOT, SCRIPTS, output, stored
+
+EXAMPLES = [*SCRIPTS, *PROGRAMS]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=[path.stem for path in EXAMPLES])
+def test_example(path):
+    if "jq" in path.read_text(encoding="utf-8") and shutil.which("jq") is None:
+        pytest.skip("needs jq")
+    assert output(path) == stored(path).read_text(encoding="utf-8")
+
+
+def test_nothing_is_stored_without_an_example():
+    names = {path.stem for path in EXAMPLES}
+    assert {path.stem for path in (FOLDER / "output").iterdir()} == names
+
+
+def test_the_example_for_pytest():
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--noconftest",
+         *([] if plugin_is_installed() else ["-p", "gradcli.pytest_plugin"]),
+         "-c", "/dev/null", "test_gradients.py"],
+        cwd=FOLDER, env=environment(PYTHONPATH=str(ROOT), PYTHONDONTWRITEBYTECODE="1"),
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 passed" in done.stdout
+
+
+def plugin_is_installed():
+    from importlib.metadata import entry_points
+
+    return any(point.value == "gradcli.pytest_plugin" for point in entry_points(group="pytest11"))
+
+
+def test_every_error_of_the_first_ten_minutes_is_explained():
+    text = stored(FOLDER / "first_ten_minutes.sh").read_text(encoding="utf-8")
+    errors = re.findall(r"^(?:gradcli: )?error: .*\n(?:(?!\$ ).*\n)*?\(exit code \d\)$", text, re.M)
+    assert len(errors) >= 8
+    for error in errors:
+        assert "\nhint: " in error, error
+    assert "Traceback" not in text and "unexpected" not in text
+    assert text.count("(exit code") == len(errors)
