@@ -7,7 +7,7 @@ pending = [(energy.grad_fn, 0)]
 while len(pending) > 0:
     node, depth = pending.pop()
     print("  " * depth + node.name())
-    for parent, slot in reversed(node.next_functions):
+    for parent, _ in reversed(node.next_functions):
         if parent is None:
             print("  " * (depth + 1) + "(nothing to differentiate)")
         else:

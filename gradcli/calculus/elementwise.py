@@ -227,8 +227,8 @@ def _within(u: Expression, width: Any) -> Expression:
 
 def _hardswish_backward(g: Expression, u: Expression) -> Expression:
     middle = alg.add(alg.divide(u, number(3)), number(Fraction(1, 2)))
-    rising = alg.where(compare("le", u, number(3)), middle, alg.one)
-    return alg.multiply(g, alg.where(compare("lt", u, number(-3)), alg.zero, rising))
+    rising = alg.where(compare("lt", u, number(3)), middle, alg.one)
+    return alg.multiply(g, alg.where(compare("le", u, number(-3)), alg.zero, rising))
 
 
 def _rounded(reader: Reader, made: Call, args: list[Any]) -> Expression:

@@ -52,7 +52,7 @@ def command(
         show(name, style)
 
 
-def _entries() -> dict[str, list[Function]]:
+def entries() -> dict[str, list[Function]]:
     """The functions by family, each once."""
     from gradcli.operators.table import FUNCTIONS, load
 
@@ -66,18 +66,18 @@ def _entries() -> dict[str, list[Function]]:
 
 
 def _list(style: output.Style) -> None:
-    families = _entries()
+    families = entries()
     if style.form == "json":
         output.write_json(
-            {"functions": [summary(e) for entries in families.values() for e in entries]}
+            {"functions": [summary(e) for family in families.values() for e in family]}
         )
         return
     lines = []
-    for family, entries in families.items():
+    for family, listed in families.items():
         if style.form == "plain":
-            lines += [f"{e.name}\t{family}\t{e.signature}" for e in entries]
+            lines += [f"{e.name}\t{family}\t{e.signature}" for e in listed]
             continue
-        text = " ".join(entry.name for entry in entries)
+        text = " ".join(entry.name for entry in listed)
         if style.summarise:
             text = _wrapped(text)
         title = click.style(family, fg="cyan", bold=True) if style.colour else family

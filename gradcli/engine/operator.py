@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import operator as op
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from types import FunctionType
 from typing import Any
 
@@ -145,7 +146,7 @@ class Row:
         i = self.position.get(field)
         return field in self.outputs if i is None else self.kinds[i] != "option"
 
-    @property
+    @cached_property
     def saves(self) -> tuple[str, ...]:
         """The fields that a node saves, as `_saved_FIELD`."""
         return tuple(sorted(f for f in self.saved_fields + self.option_fields if _shown(f)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -514,18 +514,22 @@ _PRODUCTS: dict[Any, Any] = {
     np.dot: _dot_shape,
 }
 
+
 # -- kernels of rows that cannot be recorded from within ------------------------------------------
 class RowCall:
     """A row's kernel as one function, for operations on whole arrays."""
 
     __slots__ = ("__name__", "row")
-    _known: dict[Any, RowCall] = {}
+    _known: ClassVar[dict[Any, RowCall]] = {}
 
     def __init__(self, row: Any) -> None:
         self.row, self.__name__ = row, row.name
 
     def __call__(self, *operands: Any) -> Any:
-        return self.row.compute(list(operands))
+        given = list(operands)
+        if self.row.view:  # as the engine does it
+            given[0] = np.asarray(given[0])
+        return self.row.compute(given)
 
     @classmethod
     def of(cls, row: Any) -> RowCall:
@@ -557,7 +561,7 @@ def row_called(graph: Graph, row: Any, operands_: list[Any]) -> Any:
     stand_ins = [replaced(a, _ones) for a in args]
     try:
         with np.errstate(all="ignore"):
-            trial = row.compute(stand_ins)
+            trial = RowCall.of(row)(*stand_ins)
     except Exception:
         return None
     kind = "view" if row.view else "whole"

@@ -96,7 +96,7 @@ LARGE: list[tuple[str, dict[str, tuple[int, ...]]]] = [
     ("-(log_softmax(x,1)*t).sum()/100", {"x": (500, 100), "t": (500, 100)}),
     ("y = tanh(x@w + b); (y*y).mean()", {"x": (500, 64), "w": (64, 80), "b": (80,)}),
     ("logsumexp(x, 1).sum() + x.std(1).mean()", {"x": (500, 100)}),
-    ("var(x)*max(y) + min(x*y)", {"x": (70_000,), "y": (70_000,)}),
+    ("var(x)*y.amax() + amin(x*y)", {"x": (70_000,), "y": (70_000,)}),
     ("where(x > y, x, y*x).abs().sqrt().sum()", {"x": (250, 300), "y": (300,)}),
     ("y = x\nfor i in range(10): y = tanh(y*0.9 + 0.1)*x - 0.2\nsum(y)", {"x": (66_000,)}),
     ("x[0].sum()*x.reshape(-1).sum() + (x.T*2).sum()", {"x": (300, 300)}),
@@ -172,7 +172,7 @@ def test_most_of_the_table_can_be_planned() -> None:
     simple = (
         *("exp(x)", "x.sum()", "x @ x.T", "x.mean(0)", "softmax(x, 0)", "x.std()", "x**2.5"),
         *("x.amax(1)", "logsumexp(x, 0)", "nn.functional.gelu(x)", "where(x > 0, x, 2*x)"),
-        *("x.reshape(-1)", "x.T*x", "cat([x, x])", "einsum('ij,kj->ik', x, x)", "linalg.inv(x)"),
+        *("x.reshape(-1)", "x.T*x", "cat([x, x])", "einsum('ij,kj->ik', x, x)"),
         *("nn.functional.mse_loss(x, x*2)", "nn.functional.layer_norm(x, (3,))", "x.norm()"),
         *("clamp(x, 0, 1)", "x.cumsum(0)", "tril(x)", "outer(x[0], x[1])", "x.unsqueeze(0)*x"),
     )

@@ -1,0 +1,212 @@
+"""Write docs/*.md from the source: python docs/generate.py
+
+commands.md is what `--help` says; operators.md is the table; language.md is the closed lists of names, the
+grammar, and examples that are run here and now. tests/docs holds that nothing is out of date.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(FOLDER.parent))  # a checkout documents itself
+GRAMMAR = FOLDER.parent / "grammars" / "gradcli.lark"
+WIDTH = 96
+NOTE = "<!-- Written by docs/generate.py; do not edit. -->\n"
+
+# What the language can do, each shown by a program that is run: (title, programs).
+SHOWN: list[tuple[str, list[str]]] = [
+    (
+        "Expressions mean what they mean in Python",
+        ["-2**2", "2**-1", "7 // 2, 7 % 3, -7 // 2", "1 < 2 <= 2", "3 if 1 > 2 else 4",
+         "[1, 2] + [3]", "(lambda a, b=2: a*b)(5)", "'loss' + f' {3.14159:.2f}'", "1e3, 1_000, 2j"],
+    ),
+    (
+        "Names are PyTorch's",
+        ["tensor([1.0, 2.0]).sum()", "torch.sin(tensor(0.0))", "linalg.det(eye(3))",
+         "F.relu(tensor([-1.0, 2.0]))", "pi", "arange(3.0).dtype"],
+    ),
+    (
+        "Indexing",
+        ["x = arange(6.0).reshape(2, 3); x[1, -1]", "x = arange(6.0).reshape(2, 3); x[:, ::2]",
+         "x = arange(4.0); x[x > 1]", "x = arange(4.0); x[[0, 2]]", "arange(3.0)[None, ..., None].shape"],
+    ),
+    (
+        "Statements",
+        ["a, (b, c) = 1, (2, 3); a + b*c", "total = 0\nfor i in range(4):\n    total += i\ntotal",
+         "n = 0\nwhile True:\n    n += 1\n    if n > 3:\n        break\nn",
+         "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\nfib(10)",
+         "x = ones(2, requires_grad=True)\nwith no_grad():\n    x *= 3\nx",
+         "try:\n    ones(2).backward()\nexcept RuntimeError as error:\n    print(error)",
+         "import torch as t\nt.ones(2)"],
+    ),
+    (
+        "Gradients, graphs, hooks",
+        ["x = arange(4.0, requires_grad=True)\ny = 2*dot(x, x)\ny.backward()\nx.grad",
+         "x = ones(1, requires_grad=True)\n(2*x).grad_fn.next_functions[0][0].name()",
+         "x = ones(2, requires_grad=True)\ny = x*3\nhandle = y.register_hook(lambda g: -g)\n"
+         "y.sum().backward()\nx.grad"],
+    ),
+]  # fmt: skip
+REFUSED = ["x^2", "2(3)", "foo(1)", "ones(2) + ones(3)", "class A: pass", "(1).__class__", "1 +"]
+VALUES = ["3", "0,1,2,3", "3,", "1,2;3,4", "[[1,2],[3,4]]", "0:4", "0:1:0.25", "2*pi", "ones(3)",
+          "inf", "-1e-3", "1+2j", "tensor([1,2], dtype=int64)"]  # fmt: skip
+ATTRIBUTES = [("a tensor", "ones(2, 2)"), ("a node", "ones(1, requires_grad=True).sum().grad_fn"),
+              ("a string", "''"), ("a list", "[1]"), ("a dtype", "float64")]  # fmt: skip
+
+
+def commands() -> str:
+    """Every command with its help."""
+    import click
+
+    from gradcli.cli import main
+    from gradcli.commands import COMMANDS
+
+    parts = [f"{NOTE}\n# Commands\n"]
+    parts += [f"- [`{name}`](#gradcli-{name}): {text}" for name, text in COMMANDS.items()]
+    group = click.Context(main, info_name="gradcli", terminal_width=WIDTH, max_content_width=WIDTH)
+    for name in COMMANDS:
+        command = main.get_command(group, name)
+        assert command is not None
+        with click.Context(command, info_name=name, parent=group) as ctx:
+            parts.append(f"\n## gradcli {name}\n\n```text\n{command.get_help(ctx)}\n```")
+    return "\n".join(parts) + "\n"
+
+
+def operators() -> str:
+    """Every function of the table, by family."""
+    from gradcli.commands.ops import entries
+    from gradcli.graphs.rules import rule_text
+
+    families = entries()
+    parts = [f"{NOTE}\n# Operators\n"]
+    parts.append(
+        f"{sum(map(len, families.values()))} functions. `gradcli ops NAME` shows one of them, with an "
+        "example that runs.\n"
+    )
+    parts += [f"- [{family}](#{family}): {len(found)}" for family, found in families.items()]
+    for family, found in families.items():
+        parts.append(f"\n## {family}\n")
+        for entry in found:
+            parts.append(f"### {entry.name}\n")
+            parts.append(f"`{entry.signature}`\n")
+            if entry.doc:
+                parts.append(" ".join(entry.doc.split()) + "\n")
+            rows = []
+            for row in entry.rows:
+                if row.node:
+                    saved = f", saves {_listed(row.saves)}" if row.saves else ""
+                    rows.append(f"- node `{row.node}`{saved}")
+                rules = {name.replace("__", ", "): rule_text(r) for name, r in row.rules.items()}
+                rows += [f"- derivative, {name}: `{text}`" for name, text in rules.items() if text]
+            if entry.aliases:
+                rows.append(f"- also called {_listed(entry.aliases)}")
+            if entry.samples:
+                rows.append(f"- for example `{entry.samples[0]}`")
+            parts.append("\n".join(rows) + "\n")
+    return "\n".join(parts)
+
+
+def language() -> str:
+    """What the language is: shown by examples, listed by names, defined by its grammar."""
+    from gradcli.language import names
+
+    parts = [
+        f"{NOTE}\n# The language\n\nA strict subset of Python's syntax with PyTorch's names: what gradcli "
+        "accepts, Python parses to the same tree. The value of a program is its last expression; "
+        "statements are separated by newlines or `;`. On the command line numbers are float64.\n"
+    ]
+    for title, programs in SHOWN:
+        parts.append(f"## {title}\n\n```pycon")
+        parts += [line for program in programs for line in _dialogue(program)]
+        parts.append("```\n")
+    parts.append("## What it refuses\n\n```text")
+    parts += [_refusal(program) for program in REFUSED]
+    parts.append("```\n\n## Values on the command line\n\nWhat follows `--x`:\n")
+    parts.append("| text | value |\n|---|---|")
+    parts += [f"| `{text}` | `{_value(text)}` |" for text in VALUES]
+    parts.append(
+        "| `@file.npy`, `@file.npz:key`, `@file.csv`, `.tsv`, `.txt`, `.json` | what the file holds |\n"
+        "| `-` | standard input |\n"
+    )
+    parts.append("## Names that are not PyTorch's functions\n")
+    parts.append(f"Python's own: {_listed([*names.builtins(), 'print', 'display'])}.\n")
+    parts.append(f"Namespaces: {_listed([*sorted(names.NAMESPACES), 'F'])}.\n")
+    parts.append("The functions are in [operators.md](operators.md).\n")
+    parts.append(
+        "## Attributes\n\nNo other attribute can be read, and no name with two underscores.\n"
+    )
+    for what, source in ATTRIBUTES:
+        found = names.attributes(_run(source).value)
+        own = [name for name in found if not name.startswith("_")]
+        parts.append(f"Of {what}: {_listed(own)}.\n")
+    parts.append(
+        f"## The grammar\n\n```lark\n{GRAMMAR.read_text(encoding='utf-8').rstrip()}\n```\n"
+    )
+    return "\n".join(parts)
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _run(source: str, write: Any = None) -> Any:
+    from gradcli import language
+
+    return language.run(language.parse(source), {}, write=write)
+
+
+def _dialogue(program: str) -> Iterator[str]:
+    """A program and what it shows, as a session prints them."""
+    from gradcli.language.display import pretty
+
+    printed: list[str] = []
+    found = _run(program, printed.append)
+    first, *rest = program.split("\n")
+    yield f">>> {first}"
+    for line in rest:
+        yield f"{'...' if line.startswith((' ', 'except', 'else')) else '>>>'} {line}"
+    yield from "".join(printed).splitlines()
+    if found.value is not None:
+        yield pretty(found.value)
+
+
+def _refusal(program: str) -> str:
+    from gradcli.language.errors import LanguageError
+
+    try:
+        _run(program)
+    except LanguageError as error:
+        return f"{error.render()}\n"
+    raise AssertionError(f"{program} is not refused")
+
+
+def _value(text: str) -> str:
+    from gradcli.language import read_value
+
+    return re.sub(r"\n *", " ", repr(read_value(text)))
+
+
+PAGES = {"commands.md": commands, "operators.md": operators, "language.md": language}
+
+
+def pages() -> dict[str, str]:
+    """The text of every page."""
+    from gradcli.engine import dtypes
+
+    before = dtypes.get_default_dtype()
+    dtypes.set_default_dtype(dtypes.float64)
+    try:
+        return {name: page() for name, page in PAGES.items()}
+    finally:
+        dtypes.set_default_dtype(before)
+
+
+if __name__ == "__main__":
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")
+        print(f"docs/{name}: {len(text.splitlines())} lines")

@@ -1,0 +1,34 @@
+"""The pages in docs/ say what the source says."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def pages():
+    spec = importlib.util.spec_from_file_location("generate", FOLDER / "generate.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.pages()
+
+
+@pytest.mark.parametrize("name", ["commands.md", "operators.md", "language.md"])
+def test_fresh(pages, name):
+    stored = (FOLDER / name).read_text(encoding="utf-8")
+    assert pages[name] == stored, "out of date: run python docs/generate.py"
+
+
+def test_complete(pages):
+    from gradcli.commands import COMMANDS
+
+    assert {path.name for path in FOLDER.glob("*.md")} == set(pages)
+    for command in COMMANDS:
+        assert f"## gradcli {command}\n" in pages["commands.md"]
+    assert "### softmax\n" in pages["operators.md"]
