@@ -121,7 +121,7 @@ def language() -> str:
         "statements are separated by newlines or `;`. On the command line numbers are float64.\n"
     ]
     for title, programs in SHOWN:
-        parts.append(f"## {title}\n\n```pycon")
+        parts.append(f"## {title}\n\n```text")
         parts += [line for program in programs for line in _dialogue(program)]
         parts.append("```\n")
     parts.append("## What it refuses\n\n```text")
@@ -191,7 +191,23 @@ def _value(text: str) -> str:
     return re.sub(r"\n *", " ", repr(read_value(text)))
 
 
-PAGES = {"commands.md": commands, "operators.md": operators, "language.md": language}
+def picture() -> str:
+    """The graph that the README shows."""
+    from gradcli import language
+    from gradcli.graphs import inspect
+
+    source = "y = a*x; y + b"
+    names = {n: language.read_value(v).requires_grad_() for n, v in zip("xab", "345", strict=True)}
+    value = language.run(language.parse(source), names).value
+    return inspect(value, source=source, names=names, grads=True).to_svg()
+
+
+PAGES = {
+    "commands.md": commands,
+    "operators.md": operators,
+    "language.md": language,
+    "graph.svg": picture,
+}
 
 
 def pages() -> dict[str, str]:

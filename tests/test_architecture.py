@@ -18,6 +18,7 @@ LEVELS = {
     "language": 2,
     "calculus": 3,
     "plan": 4,
+    "repl": 4,
     "commands": 5,
     "cli": 6,
 }

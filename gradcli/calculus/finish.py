@@ -40,9 +40,14 @@ def shaped(expression: Expression, variable: Expression) -> Expression:
     n = value_of(expression)
     if n is not None and n in (ZERO, ONE):
         return call("zeros_like" if n == ZERO else "ones_like", [variable], shape)
-    if n is not None:
+    if n is not None or not any(_is_variable(node) for node in order([expression])):
         return call("full_like", [variable, expression], shape)
     return call("expand_as", [expression, variable], shape)
+
+
+def _is_variable(node: Expression) -> bool:
+    """True for a name that is not that of a constant, as `pi`."""
+    return node.op == "name" and node.position != -1
 
 
 def rewrite(root: Expression, rule: Callable[[Expression], Expression]) -> Expression:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import click
 
 from gradcli.commands import COMMANDS, completers, output
-from gradcli.commands.errors import as_report, to_text
+from gradcli.commands.errors import as_report, quoted, to_text, usage
 from gradcli.commands.help import Command
 from gradcli.commands.options import FLOATS, Whole, read_text
 from gradcli.commands.output import Style
@@ -62,9 +63,24 @@ class Console:
         output.write_file(path, text)
 
 
+class _Repl(Command):
+    """Takes options only, and says what to do with a file or an expression instead."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options; refuse what is left over."""
+        ctx.allow_extra_args = True
+        left = super().parse_args(ctx, args)
+        if left and not ctx.resilient_parsing:
+            word = left[0]
+            file = word == "-" or os.path.exists(word) or re.search(r"\.[A-Za-z]+$", word)
+            hint = f"gradcli {'run' if file else 'eval'} {quoted(word)}"
+            raise usage(f"unexpected argument {word!r}", hint=hint)
+        return left
+
+
 @click.command(
     "repl",
-    cls=Command,
+    cls=_Repl,
     short_help=COMMANDS["repl"],
     epilog="\b\nExamples: gradcli repl --dtype float32\n"
     "          printf 'x = ones(2, requires_grad=True)\\nsum(x*x)\\n' | gradcli repl",

@@ -27,16 +27,22 @@ class Tree:
 
     def plain(self, *, ascii: bool | None = None, width: int | None = None) -> str:
         """Return the tree as text; `ascii` for locales without UTF-8."""
-        lines = self.lines(ascii=ascii, width=width)
+        lines = self.lines(ascii=ascii, width=width, coloured=False)
         return "\n".join("".join(text for text, _ in line).rstrip() for line in lines)
 
-    def lines(self, *, ascii: bool | None = None, width: int | None = None) -> list[Line]:
+    def lines(
+        self, *, ascii: bool | None = None, width: int | None = None, coloured: bool = True
+    ) -> list[Line]:
         """Return the lines, each a list of (text, role), fitted into the width."""
         ascii = self.options.ascii if ascii is None else ascii
         width = self.options.width if width is None else width
         signs = ASCII if ascii else UNICODE
-        return Drawing(self.describer, self.forward, self.options, signs, width).lines()
+        return Drawing(
+            self.describer, self.forward, self.options, signs, width, coloured=coloured
+        ).lines()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         ascii = self.options.ascii or options.ascii_only
-        yield from segments(self.lines(ascii=ascii, width=self.options.width or options.max_width))
+        width = self.options.width or options.max_width
+        coloured = console.color_system is not None and not console.no_color
+        yield from segments(self.lines(ascii=ascii, width=width, coloured=coloured))

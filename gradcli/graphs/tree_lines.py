@@ -63,9 +63,12 @@ class Drawing:
         options: Options,
         signs: Signs,
         width: int | None,
+        *,
+        coloured: bool = True,
     ) -> None:
         self.describer, self.forward, self.options = describer, forward, options
         self.signs, self.width, self.skeleton = signs, width, describer.skeleton
+        self.coloured = coloured
         self.drawn = 0
         roots = self.roots()
         depth = self.options.depth
@@ -325,9 +328,12 @@ class Drawing:
             ([(f"{signs.down} [1]", "shared")], "goes on below, at the left margin"),
             ([(f"{signs.fold} 98 {signs.times} ...", "fold")], "a straight chain, folded"),
             ([(signs.ellipsis, "note")], "more below; --depth shows it"),
-            ([("0.5", "saved")], "a saved tensor"),
-            ([("0.5", "grad")], "the gradient that reached the node"),
-            ([("nan", "bad")], "not finite"),
         ]
+        if self.coloured:
+            entries += [
+                ([("0.5", "saved")], "a saved tensor"),
+                ([("0.5", "grad")], "the gradient that reached the node"),
+                ([("nan", "bad")], "not finite"),
+            ]
         for sample, meaning in entries:
             yield [*sample, (" " * max(2, 20 - length(sample)), "guide"), (meaning, "note")]

@@ -36,6 +36,14 @@ _UNKNOWN: dict[str, tuple[str, str]] = {
     "’": ("this is not a quotation mark of Python's", "write `'`"),
 }
 _CLOSER = {"(": ")", "[": "]"}
+_BLOCKS = frozenset(("def", "if", "elif", "else", "while", "for", "with", "try", "except"))
+# Keywords that people take for names: `lambda*x`, `2*in`.
+_NAMELIKE = frozenset(("lambda", "in", "is", "not", "if", "for", "as", "from", "with", "while"))
+_AFTER_VALUE = frozenset(
+    ("*", "/", "//", "%", "@", "**", "<", "<=", ">", ">=", "==", "!=", "&", "|", ")", "]", ",")
+)
+_MORE_AFTER_LAMBDA = frozenset(("+", "-", "[", ";"))
+_SHIFTS = {"<": "bitwise_left_shift", ">": "bitwise_right_shift"}
 
 
 def syntax_error(
@@ -74,6 +82,8 @@ def syntax_error(
                 f"`{bare}` cannot close the `{which}` of column {_column(source, where)}",
                 f"write `{_CLOSER[which]}`",
             )
+    if takes("INDENT"):
+        return _error(source, (start, end), *_block_missing(source, previous))
     if bare.endswith(":=") and len(bare) > 2:
         return _error(
             source,
@@ -101,11 +111,68 @@ def syntax_error(
     if bare in tk.KEYWORDS and number.get(bare) is None and bare not in tk.WORDS:
         return _error(source, (start, end), *tk.reserved(bare))
     before = previous[-1][0] if previous else ""
-    if takes("INDENT"):
-        return _error(source, (start, end), "an indented block is missing here", "indent this line")
+    if takes("NAME") or before == "lambda":
+        found = _keyword_as_name(source, bare, (start, end), previous)
+        if found is not None:
+            return found
     if takes("NAME"):
         return _value_missing(source, bare, start, end, before)
     return _operator_missing(source, bare, start, end, before, takes)
+
+
+def _block_missing(source: str, previous: list[tuple[str, int]]) -> tuple[str, str]:
+    """After the line that opens a block: which keyword it began with."""
+    closed = 0
+    for text, where in reversed(previous):
+        closed += (text in (")", "]")) - (text in _CLOSER)
+        if not closed and text in _BLOCKS and _begins_line(source, where):
+            return f"expected an indented block after `{text}`", "indent this line"
+    return "an indented block is missing here", "indent this line"
+
+
+def _begins_line(source: str, where: int) -> bool:
+    line = max(source.rfind("\n", 0, where), source.rfind("\r", 0, where)) + 1
+    return not source[line:where].strip()
+
+
+def _line_end(source: str, where: int) -> int:
+    return min(i if i >= 0 else len(source) for i in (source.find(c, where) for c in "\r\n"))
+
+
+def _keyword_as_name(
+    source: str, text: str, span: Span, previous: list[tuple[str, int]]
+) -> LanguageError | None:
+    """The error for a keyword that stands where a variable would, as in `lambda*x` or `2*in`."""
+    if text in _NAMELIKE:
+        follows = _token_after(source, span[1])
+        after_value = not follows or follows in _AFTER_VALUE or follows[0] in "\r\n;"
+        if after_value or (text != "not" and follows in ("+", "-")):
+            return _error(source, span, *tk.reserved(text))
+        return None
+    last, where = previous[-1] if previous else ("", 0)
+    if last not in _NAMELIKE or not (text in _AFTER_VALUE or text in _MORE_AFTER_LAMBDA):
+        return None
+    if last == "not":
+        operand = len(previous) < 2 or previous[-2][0] != "is"
+        operand = operand and text not in (")", "]", ",")
+    else:
+        operand = last == "lambda" or (
+            last in ("if", "for", "while", "with") and _begins_line(source, where)
+        )
+    if last == "lambda" and ":" in source[where : _line_end(source, where)]:
+        return None  # a function: `lambda *a: 0`
+    if operand and (text in _AFTER_VALUE or last == "lambda"):
+        return _error(source, (where, where + len(last)), *tk.reserved(last))
+    return None
+
+
+def _token_after(source: str, position: int) -> str:
+    """The token that begins at a position, or nothing at the end of a line or of the text."""
+    from gradcli.language.parser import compiled, tables
+
+    found = compiled(tables().full).match(source, position)
+    text = found[0].lstrip(" \t\f") if found is not None else ""
+    return "" if text.startswith("#") else text
 
 
 def _in_signature(previous: list[tuple[str, int]], bracket: tuple[str, int] | None) -> bool:
@@ -211,6 +278,8 @@ def _ended(
 def _at_end(source: str, previous: list[tuple[str, int]], takes: Any) -> LanguageError:
     last, where = previous[-1] if previous else ("", 0)
     end = where + len(last)
+    if last == "lambda":
+        return _error(source, (where, end), *tk.reserved(last))
     if takes("INDENT"):
         return _error(source, (end - 1, end), f"nothing follows this `{last}`", "add a statement")
     if takes("NAME"):
@@ -268,6 +337,13 @@ def _value_missing(source: str, text: str, start: int, end: int, last: str) -> L
         where = start
         return _error(
             source, (where, where + 1), f"the line ends where a value is missing after `{last}`"
+        )
+    if last in _SHIFTS and text in (last, f"{last}=") and source[start - 1] == last:
+        return _error(
+            source,
+            (start - 1, end),
+            f"`{last}{text}` is not part of this language",
+            f"write `{_SHIFTS[last]}(a, b)`",
         )
     if not last or last[-1] in "\r\n;":
         hint = "decorators belong to Python" if text == "@" else None

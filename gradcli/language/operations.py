@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from gradcli.language import names, tree
@@ -205,6 +207,9 @@ def truth(value: Any) -> bool:
 
 def subscript(value: Any, index: Any) -> Any:
     """`value[index]`, for values that programs may index."""
+    if type(index) is str:
+        with _without_advice():
+            return value[index]
     return value[index]
 
 
@@ -214,7 +219,20 @@ def set_subscript(value: Any, index: Any, new: Any) -> None:
 
     if not isinstance(value, (Tensor, list)):
         raise TypeError(f"{type(value).__name__!r} object does not support item assignment")
-    value[index] = new
+    textual = type(index) is str
+    if textual:
+        with _without_advice():
+            value[index] = new
+    else:
+        value[index] = new
+
+
+@contextmanager
+def _without_advice() -> Iterator[None]:
+    """Without PyTorch's warning that a string is read as a sequence of indices: an error follows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
 
 
 def make_slice(mask: int, parts: list[Any]) -> slice:

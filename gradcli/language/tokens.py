@@ -90,7 +90,6 @@ def reserved(word: str) -> tuple[str, str | None]:
     """What to say of a keyword of Python where a name is wanted."""
     hints: dict[str, str | None] = {
         "class": "classes belong to Python: put them in a file and give it with --load FILE.py",
-        "lambda": "a function's argument may not be called `lambda`",
         "del": "assign another value instead",
         "raise": "use `assert`",
         "yield": "generators belong to Python",
@@ -100,11 +99,12 @@ def reserved(word: str) -> tuple[str, str | None]:
         "nonlocal": "pass the value in and return it",
         "finally": "write what is to be done behind the `try`",
     }
-    if word in hints and word != "lambda":
+    if word in hints:
         return f"`{word}` is not part of this language", hints.get(word)
     if word in WORDS:
         return f"cannot assign to `{word}`", None
-    return f"`{word}` is a keyword, not a name", hints.get(word)
+    other = "lam" if word == "lambda" else f"{word}_"
+    return f"`{word}` is a keyword, not a name", f"choose another name, as in `{other}`"
 
 
 _ESCAPE = (

@@ -167,7 +167,7 @@ def listing(found: list[Candidate], columns: int) -> str:
     shown = [c.text.rpartition(".")[2] or c.text for c in found]
     if len(found) <= _SHOWN // 3 and any(c.meta for c in found):
         return "\n".join(
-            _cut(c.meta or text, columns) for c, text in zip(found, shown, strict=True)
+            _cut(_said(text, c.meta), columns) for c, text in zip(found, shown, strict=True)
         )
     if len(found) > 10 * _SHOWN:
         return f"{len(found)} names: type more of it"
@@ -179,12 +179,11 @@ def listing(found: list[Candidate], columns: int) -> str:
 
 def _said(text: str, meta: str) -> str:
     """A candidate with what is said about it: a signature has the name in it already."""
-    name = text.rstrip("(")
+    name, meta = text.rstrip("("), " ".join(meta.split())
     return meta if meta.startswith(f"{name}(") else f"{name}  {meta}".rstrip()
 
 
 def _cut(text: str, columns: int) -> str:
-    text = " ".join(text.split())
     return text if len(text) < columns else text[: columns - 2] + "…"
 
 

@@ -29,6 +29,8 @@ class Bash:
             path = f"{folder}{os.pathsep}{os.environ['PATH']}"
             env = environment(PATH=path, PS1="$ ", TERM="dumb", PYTHONPATH=os.getcwd())
             os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], env)
+        self.seen = ""
+        self.wait_for("$ ")
         self.run('bind "set bell-style none"; bind "set enable-bracketed-paste off"')
         self.run('bind "set show-all-if-ambiguous on"; bind "set completion-query-items 999"')
         self.run('bind "set page-completions off"; eval "$(gradcli completion bash)"')
@@ -36,36 +38,35 @@ class Bash:
     def run(self, command):
         os.write(self.fd, f"{command}; echo do''ne\n".encode())
         self.wait_for("done\r\n")
+        self.wait_for("$ ")  # bash listens again: what comes earlier is not edited but echoed
 
     def wait_for(self, mark):
-        seen = ""
-        while mark not in seen:
+        while mark not in self.seen:
             ready, _, _ = select.select([self.fd], [], [], 20)
-            assert ready, seen
-            seen += os.read(self.fd, 65536).decode()
-        return seen
+            assert ready, self.seen
+            self.seen += os.read(self.fd, 65536).decode()
+        before, _, self.seen = self.seen.partition(mark)
+        return before
 
     def complete(self, line):
         """What appears for a line and a Tab, up to a word typed behind it."""
         os.write(self.fd, f"{line}\t#END".encode())
         seen = self.wait_for("#END")
-        os.write(self.fd, b"\x15\n")
-        self.wait_for("$ ")
+        os.write(self.fd, b"\x15")
+        self.run(":")
         return seen
 
 
 @pytest.fixture(scope="module")
 def bash(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("bin")
-    (folder / "data.csv").write_text("1,2\n")
-    found = Bash(folder)
+    found = Bash(tmp_path_factory.mktemp("bin"))
     yield found
     os.close(found.fd)
     os.waitpid(found.pid, 0)
 
 
 ONE = [
-    ("gradcli hess", "gradcli hessian "),
+    ("gradcli hess", "gradcli hessian"),
     ("gradcli ops softm", "gradcli ops softmax "),
     ('gradcli grad "y = a*x; y + bb" --x 1 --b', "--bb "),
     ('gradcli grad "y = a*x; y + bb" --x=1 --a 0:4 --b', "--bb "),

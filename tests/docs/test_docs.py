@@ -19,7 +19,7 @@ def pages():
     return module.pages()
 
 
-@pytest.mark.parametrize("name", ["commands.md", "operators.md", "language.md"])
+@pytest.mark.parametrize("name", ["commands.md", "operators.md", "language.md", "graph.svg"])
 def test_fresh(pages, name):
     stored = (FOLDER / name).read_text(encoding="utf-8")
     assert pages[name] == stored, "out of date: run python docs/generate.py"
@@ -28,7 +28,7 @@ def test_fresh(pages, name):
 def test_complete(pages):
     from gradcli.commands import COMMANDS
 
-    assert {path.name for path in FOLDER.glob("*.md")} == set(pages)
+    assert {path.name for path in FOLDER.glob("*.[ms]*")} == set(pages)
     for command in COMMANDS:
         assert f"## gradcli {command}\n" in pages["commands.md"]
     assert "### softmax\n" in pages["operators.md"]

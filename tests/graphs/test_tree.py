@@ -9,6 +9,7 @@ from typing import Any
 
 import fakes
 import pytest
+import rich.console
 from inspected import describer, tree, tree_of
 from test_records import unlink
 
@@ -40,6 +41,20 @@ def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
 def test_ascii_is_ascii(name: str) -> None:
     text = tree(name, saved=True, values=True, legend=True).plain(ascii=True)
     assert text.isascii()
+
+
+def test_what_colour_alone_explains_is_left_out_of_a_plain_legend() -> None:
+    drawn = tree("chain", legend=True)
+    meanings = ("a saved tensor\n", "the gradient that reached the node", "not finite")
+    for colour in (False, True):
+        out = io.StringIO()
+        rich.console.Console(
+            file=out, force_terminal=True, no_color=not colour, color_system="standard", width=80
+        ).print(drawn)
+        text = re.sub("\x1b\\[[0-9;]*m", "", out.getvalue())
+        assert "a straight chain, folded" in text
+        assert [meaning in text for meaning in meanings] == [colour] * 3
+    assert not any(meaning in f"{drawn}\n" for meaning in meanings)
 
 
 def test_every_reference_has_been_introduced() -> None:

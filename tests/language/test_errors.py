@@ -34,6 +34,11 @@ REFUSED = [
     "日本 = 'é' ^ 2", "x\t^ 2", "y = 1\nx = 3 4\nz = 2", "a = [1,\n  2,\n  3", "9" * 5000, "if x: if y: z",
     "x = 1 +\ny", "y" * 200 + " ^ " + "z" * 200, "assert", "with x", "x.", "x.y.", "lambda x 3", "f(x=)", "f(=3)",
     "()()=3", "None = 3", "x == = y", "x = y z", "def f(x):\nreturn x", "else", "x else y",
+    "if 1:\nx=2", "for i in (1,\n  2):\n# why\nf(i)", "if x:\n    y\nelse:\nz := 1", "try:\n-x",
+    "lambda*x", "lambda", "2*lambda", "lambda + 1", "sin(lambda)", "[lambda, 1]", "lambda = 3", "f(lambda=3)", "x\nlambda/2",
+    "in*x", "2*in", "sin(in)", "in", "is + 1", "x*is", "not*x", "x*not", "if*x", "x*if", "for*x", "x*for", "2*for + 1",
+    "is = 1", "lambda *a: 0", "lambda (a): 0", "x + not y", "x is not * y", "not)", "x if * y",
+    "1<<3", "x >> 2", "x <<= 1", "x < < 3", "1 <\n< 3",
 ]  # fmt: skip
 
 

@@ -276,6 +276,14 @@ def test_shape_errors_show_both_operands() -> None:
     assert "`x` has shape (2,)" in text and "`w` has shape (3,)" in text
 
 
+@pytest.mark.parametrize("source", ["x['a']", "x['a'] = 1"])
+def test_a_string_as_an_index_is_an_error_alone(
+    source: str, recwarn: pytest.WarningsRecorder
+) -> None:
+    assert told(source, x=leaf([1.0, 2.0])).startswith("new(): invalid data type 'str'\n")
+    assert not recwarn.list
+
+
 def test_unknown_names() -> None:
     assert told("y + sni(2)", y=1).splitlines() == [
         "name 'sni' is not defined", "    y + sni(2)", "        ^^^", "hint: did you mean `sin`?",

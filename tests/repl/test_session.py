@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from click.testing import CliRunner
 
+from gradcli.cli import main
 from gradcli.language.errors import LanguageError
 from gradcli.repl.session import Leave, Session
 
@@ -220,6 +222,16 @@ def test_load(session, console):
     console.files["in.py"] = "y = 3\n\ny + 1\n"
     type_in(session, ":load in.py\ny")
     assert console.lines == ["4", "3"]
+
+
+@pytest.mark.parametrize(
+    "word, hint", [("file.txt", "run file.txt"), ("-", "run -"), ("2*x", "eval '2*x'")]
+)
+def test_files_and_expressions_are_for_other_commands(word, hint):
+    result = CliRunner().invoke(main, ["repl", word], prog_name="gradcli")
+    assert result.exit_code == 2
+    assert f"unexpected argument '{word}'" in result.stderr
+    assert f"hint: gradcli {hint}\n" in result.stderr
 
 
 @pytest.mark.parametrize("line", ["exit", "quit()", ":quit", ":q"])
