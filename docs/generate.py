@@ -68,7 +68,13 @@ def commands() -> str:
 
     parts = [f"{NOTE}\n# Commands\n"]
     parts += [f"- [`{name}`](#gradcli-{name}): {text}" for name, text in COMMANDS.items()]
-    group = click.Context(main, info_name="gradcli", terminal_width=WIDTH, max_content_width=WIDTH)
+    group = click.Context(
+        main,
+        info_name="gradcli",
+        terminal_width=WIDTH,
+        max_content_width=WIDTH,
+        **main.context_settings,
+    )
     for name in COMMANDS:
         command = main.get_command(group, name)
         assert command is not None

@@ -153,7 +153,8 @@ def measure(
     for group, name, size, dtype, marks in jobs(groups, largest, only):
         threads = 2 if group == "large" else 1
         used = suited(group, name, size, peers)
-        turns = rounds if size < 100_000_000 else max(3, rounds // 2)
+        slow = size >= (100_000_000 if group == "large" else 1_000_000)
+        turns = max(3, rounds // 3) if slow else rounds
         seconds, facts, skipped = interleaved(used, (group, name, str(size), dtype), turns, threads)
         mine = seconds.get("gradcli", [])
         record: dict[str, Any] = {

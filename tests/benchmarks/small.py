@@ -14,8 +14,8 @@ def chain(m: Any, x: Any, w: Any, n: int) -> Any:
     """n operations, each on the last: products, sums and sines."""
     y = x
     sin = m.sin
-    for i in range(n // 3):
-        y = sin(y * w + x) if i % 1 == 0 else y
+    for _ in range(n // 3):
+        y = sin(y * w + x)
     return y
 
 

@@ -86,10 +86,7 @@ def prepare_small(peer: str, work: str, size: int) -> tuple[Callable[[], Any], i
 
     call = small.make(peer, work, size)
     wanted = small.reference(work, size)
-    if peer == "gradcli":
-        _close(call()[0], wanted, "the value", 1e-5)
-    else:
-        _close(call()[0], wanted, "the value", 1e-5)
+    _close(call()[0], wanted, "the value", 1e-5)
     return call, max(1, 20_000 // size)
 
 

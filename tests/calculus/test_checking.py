@@ -140,7 +140,9 @@ def test_assert_gradients_wants_its_variables() -> None:
         assert_gradients("x*y", expected=1.0, x=1.0, y=2.0)
 
 
-def test_the_fixture(pytester: pytest.Pytester) -> None:
+def test_the_fixture(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Installed or not: an installed gradcli would register its plugin a second time.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(
         """
         def test_right(assert_gradients):

@@ -23,7 +23,7 @@ def records() -> bool:
     return bool((torch.ones(1, requires_grad=True) * 2).requires_grad)
 
 
-@pytest.mark.parametrize(("outer", "inner"), product(MODES, MODES))
+@pytest.mark.parametrize(("outer", "inner"), list(product(MODES, MODES)))
 def test_the_inner_mode_holds_and_the_outer_returns(outer, inner):
     (enter_outer, outside), (enter_inner, inside) = MODES[outer], MODES[inner]
     with enter_outer():
