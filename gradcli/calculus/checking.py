@@ -22,6 +22,7 @@ Function = Callable[..., Any]
 RTOL, ATOL = 1e-6, 1e-8
 STEP = 1e-3  # of the first difference, relative to the element; halved for the extrapolation
 COMPLEX_STEP = 1e-40
+UNBOUNDED = 1e19  # a complex step off the domain gives a square root of its inverse, or more
 
 ANALYTIC = frozenset(
     [
@@ -77,18 +78,18 @@ class Checked:
         difference = np.asarray(np.abs(analytical - numerical))
         size = np.maximum(np.abs(analytical), np.abs(numerical))
         allowed = atol + rtol * size + 10 * uncertain
-        both_nan = np.isnan(analytical) & np.isnan(numerical)
-        right = (difference <= allowed) | both_nan | (analytical == numerical)
+        finite = np.isfinite(analytical)  # what is not agrees with nothing but itself
+        right = (finite & (difference <= allowed)) | (analytical == numerical)
         wrong = np.asarray(~right)
         for kink in kinks:
             wrong[kink.index] = not kink.ok
         with np.errstate(all="ignore"):
             relative = np.where(difference == 0, 0.0, difference / np.where(size == 0, 1.0, size))
-        relative = np.where(both_nan, 0.0, relative)
+        relative = np.where(np.isnan(relative), np.inf, relative)
         smooth = np.array(relative)
         for kink in kinks:
             smooth[kink.index] = 0
-        shown = np.where(wrong, np.where(np.isnan(relative), np.inf, relative), -1.0)
+        shown = np.where(wrong, relative, -1.0)
         self.ok = not wrong.any()
         at = int(np.argmax(shown if not self.ok else smooth)) if smooth.size else 0
         self.index = (
@@ -99,6 +100,12 @@ class Checked:
             if (smooth.size)
             else 0.0
         )
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether the worst element is undefined or unbounded here, whatever the gradient says."""
+        slopes = self.analytical[self.index], self.numerical[self.index]
+        return not all(abs(s) < UNBOUNDED for s in slopes)
 
 
 def outputs_of(value: Any) -> list[Tensor]:

@@ -110,3 +110,15 @@ def test_usage(argv: list[str], words: str) -> None:
     result = run("check", *argv)
     assert result.exit_code == 2
     assert words in result.stderr
+
+
+@pytest.mark.parametrize(("expr", "at"), [("sqrt(x)", "0"), ("1/x", "0"), ("log(x)", "-1")])
+def test_the_edge_of_a_domain_is_no_agreement(expr: str, at: str) -> None:
+    result = run("check", expr, "--x", at)
+    assert result.exit_code == 1
+    assert "at the edge of its domain" in result.stdout and "blame" not in result.stdout
+
+
+def test_a_random_expression_draws_the_same_at_every_point() -> None:
+    result = run("check", "randn(3) @ exp(x)", "--x", "1,2,3")
+    assert result.exit_code == 0, result.output
