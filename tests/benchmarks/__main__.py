@@ -133,7 +133,10 @@ def jobs(
 def suited(group: str, name: str, size: int, peers: dict[str, str]) -> dict[str, str]:
     """The peers that do this work (in reasonable time)."""
     if group == "large":
-        return {p: e for p, e in peers.items() if p in ("gradcli", "tape", *PROBLEMS[name].peers)}
+        able = {"gradcli", "tape", *PROBLEMS[name].peers}
+        if size >= 100_000_000:  # these need more memory than most machines have
+            able -= {"tape", "autograd", "mygrad"}
+        return {p: e for p, e in peers.items() if p in able}
     slow = {"jax": 100, "autograd": 30_000, "mygrad": 30_000}
     others = {p: e for p, e in peers.items() if p in ("torch", *slow)}
     return {

@@ -87,6 +87,15 @@ class Terminal:
         before, _, self.seen = self.seen.partition(text)
         return before + text
 
+    def interrupt(self, wanted):
+        """Type Ctrl-C until it is heard: readline drops one that comes while it completes or starts."""
+        for _ in range(20):
+            self.type("\x03")
+            ready, _, _ = select.select([self.ours], [], [], 1)
+            if ready:
+                return self.wait_for(wanted)
+        raise AssertionError(f"Ctrl-C is not heard: {self.seen!r}")
+
     def type(self, text):
         os.write(self.ours, text.encode())
 
@@ -118,15 +127,14 @@ def test_in_a_terminal(terminal, tmp_path):
     terminal.wait_for(">>> ")
     terminal.type("f(x)\r")
     terminal.wait_for("tensor([0., 2., 4., 6.], grad_fn=<MulBackward0>)")
+    terminal.wait_for(">>> ")
     terminal.type("softm\t")
     terminal.wait_for("softmax(")
-    time.sleep(0.3)  # readline drops a Ctrl-C that comes while it completes
-    terminal.type("\x03")  # Ctrl-C ends the line
-    terminal.wait_for(">>> ")
+    terminal.interrupt(">>> ")  # ends the line
     terminal.type("while True: pass\r\r")
     time.sleep(0.3)
-    terminal.type("\x03")  # and a computation
-    terminal.wait_for("interrupted")
+    terminal.interrupt("interrupted")  # ends a computation
+    terminal.wait_for(">>> ")
     terminal.type("1 + 1\r")
     terminal.wait_for("2\r\n")
     terminal.wait_for(">>> ")  # between two lines the terminal would swallow Ctrl-D
