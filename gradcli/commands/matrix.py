@@ -8,7 +8,7 @@ import click
 
 from gradcli.commands import output
 from gradcli.commands.errors import usage
-from gradcli.commands.evaluation import Evaluation, read_value
+from gradcli.commands.evaluation import Evaluation, cannot_require_grad, read_value
 from gradcli.commands.options import Request
 
 
@@ -52,6 +52,8 @@ def vectors_of(
 def tracked(evaluation: Evaluation) -> list[str]:
     """The names of the variables that require grad."""
     found = [n for n, t in evaluation.variables.items() if t.requires_grad]
+    for name in evaluation.integers if not found else ():
+        raise cannot_require_grad(evaluation.request, name, evaluation.variables[name])
     if not found:
         raise usage(
             "nothing to differentiate with respect to", hint="see --wrt and --no-grad", kind="usage"

@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import time
 
@@ -105,6 +106,7 @@ def _own_terminal(descriptor):
     import termios
 
     fcntl.ioctl(descriptor, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored where the tests run in the background
 
 
 @pytest.fixture
