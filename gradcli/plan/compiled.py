@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor, wrap
+from gradcli.operators import table
 from gradcli.plan import executor, text
 from gradcli.plan.graph import Operation, live
 from gradcli.plan.record import Recording, Untraceable, record
@@ -108,6 +109,7 @@ class Compiled:
         wrt: Iterable[str] | None = None,
         threads: int | None = None,
     ) -> None:
+        table.base()  # operators of tensors are rows of the table
         self.function, self.names, self.title = function, tuple(names), title
         self.wrt = frozenset(self.names if wrt is None else wrt)
         unknown = self.wrt - set(self.names)

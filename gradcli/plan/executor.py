@@ -15,7 +15,10 @@ from gradcli.plan.graph import Operation, operands
 from gradcli.plan.kernel import Kernel
 from gradcli.plan.schedule import Region, Schedule
 
-BLOCK = 65536  # elements of a block
+# Bytes of an array in a block: more in a block, fewer turns at the interpreter's lock; but the buffers
+# of moderate arrays are to stay small beside the arrays.
+_BLOCK = 1 << 19
+_MANY = 4_000_000  # elements from which on blocks are twice as large
 SMALLEST = 32768  # elements from which on an array is worth cutting
 _THREADED = 200_000  # elements from which on a second thread pays
 
@@ -28,11 +31,20 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
+def _block(region: Region) -> int:
+    """How many elements of the largest array go into a block."""
+    arrays = [a for o in (*region.body, *region.sinks) for a in (o, *operands(o.args))]
+    size = max(a.size for a in arrays)
+    itemsize = max(a.dtype.itemsize for a in arrays if a.size == size)
+    return (_BLOCK << (size >= _MANY)) // itemsize
+
+
 class RegionStep:
     """A region, ready to run."""
 
-    def __init__(self, region: Region, schedule: Schedule, block: int) -> None:
+    def __init__(self, region: Region, schedule: Schedule, block: int | None) -> None:
         self.region = region
+        block = block or _block(region)
         self.kernel = Kernel(region, schedule)
         self.run_blocks = self.kernel.compiled()
         rows = region.rows
@@ -144,14 +156,18 @@ def _value(a: Any, values: dict[int, Any]) -> Any:
 
 
 class Executor:
-    """Outputs from inputs, by a schedule."""
+    """Outputs from inputs, by a schedule.
+
+    block: elements of the largest array in a block (default: by its bytes). smallest: elements from
+    which on an array is cut.
+    """
 
     def __init__(
         self,
         outputs: Sequence[Operation],
         inputs: Sequence[Operation],
         *,
-        block: int = BLOCK,
+        block: int | None = None,
         smallest: int = SMALLEST,
         threads: int | None = None,
     ) -> None:

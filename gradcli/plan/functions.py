@@ -101,6 +101,8 @@ def reduction(
         shape = tuple(n for i, n in enumerate(a.shape) if i not in axes)
     if not a.size and ufunc.identity is None:
         raise _untraceable("a reduction of nothing")
+    if a.function is fill and a.ndim > 1 and a.ndim - 1 not in axes and a.shape[-1] > _NARROW:
+        return _narrow(graph, ufunc, a, axis, dtype, keepdims, shape)
     named = {"axis": axis if axis is None or isinstance(axis, tuple) else int(axis)}
     if dtype is not None:
         named["dtype"] = np.dtype(dtype)
@@ -110,6 +112,27 @@ def reduction(
     return graph.put(
         "reduce", ufunc.reduce, (a,), named, shape, found.dtype, contiguous, axes, keepdims
     )
+
+
+_NARROW = 16
+
+
+def _narrow(
+    graph: Graph,
+    ufunc: Any,
+    a: Operation,
+    axis: Any,
+    dtype: Any,
+    keepdims: bool,
+    shape: tuple[int, ...],
+) -> Operation:
+    """The reduction of equal columns: of a few of them (row by row, as of all), then repeated."""
+    few = graph.put("fill", fill, (a.args[0], (*a.shape[:-1], _NARROW)))
+    options = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
+    some = reduction(graph, ufunc, (few,), {k: v for k, v in options.items() if v is not None})
+    one = indexed(graph, some, (..., slice(0, 1)))
+    assert one is not None
+    return _broadcast_to(graph, one, shape)
 
 
 def _untraceable(why: str) -> BaseException:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 import gradcli
+from gradcli.operators import table
 
+table.base()
 UNARY = ("sin", "cos", "exp", "tanh", "neg", "square", "sigmoid", "relu", "abs")
 OTHER = ("root", "log1p", "cube", "power", "soft", "log_soft", "cumsum", "T", "reshape")
 BINARY = ("add", "sub", "mul", "div", "maximum", "where", "scaled")

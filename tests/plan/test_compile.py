@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -62,6 +64,16 @@ def test_python_function() -> None:
     y.sum().backward()
     assert np.array_equal(grads["x"], a.grad.numpy())
     assert np.array_equal(grads["w"], b.grad.numpy())
+
+
+def test_operators_alone() -> None:
+    code = (
+        "import gradcli, numpy; f = gradcli.compile(lambda x: (x*x + x@x).sum());"
+        "print(f.value_and_grad(x=numpy.ones(2))[1]['x'].tolist(), repr(f))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("[6.0, 6.0]")
+    assert "no plan" not in done.stdout
 
 
 def test_wrt() -> None:
