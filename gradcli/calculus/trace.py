@@ -367,7 +367,7 @@ def fit_traced(grad: Any, edge: Port, node: Node) -> Any:
     """A traced gradient summed to its input's shape and cast to its dtype."""
     if not isinstance(grad, Traced):
         grad = Traced(np.asarray(grad))
-    shape = tuple(edge._shape)
+    shape = tuple(edge._meta.shape)
     lead = grad.ndim - len(shape)
     axes = tuple(range(lead)) + tuple(
         lead + i for i, n in enumerate(shape) if n == 1 != grad.shape[lead + i]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
-from gradcli.engine.node import FREED_MESSAGE, AccumulateGrad, Node, Port
+from gradcli.engine.node import FREED_MESSAGE, OWNED, RARE, AccumulateGrad, Node, Port
 from gradcli.engine.order import exact_order
 from gradcli.engine.tensor import Scalar, Tensor, edge, wrap
 
@@ -122,38 +122,24 @@ def queue_callback(callback: Callable[[], Any]) -> None:
     _running.callbacks.append(callback)
 
 
-def discover(roots: Sequence[Edge]) -> tuple[list[Node], dict[Node, list[Port]], bool]:
-    """Every node that can be reached from the roots; the ports met, by node; whether any is rare."""
+def discover(roots: Sequence[Edge]) -> tuple[list[Node], dict[Node, list[Port]]]:
+    """Every node that can be reached from the roots; the ports met, by node."""
     nodes: list[Node] = []
     ports: dict[Node, list[Port]] = {}
     seen: set[Any] = set()
-    add, append = seen.add, nodes.append
-
-    def meet_port(port: Port) -> None:
-        ports.setdefault(port.node, []).append(port)
-        if port.node not in seen:
-            add(port.node)
-            append(port.node)
-
-    for e in roots:
-        if e not in seen:
-            add(e)
-            if e.__class__ is Port:
-                meet_port(e)
-            else:
-                append(e)  # type: ignore[arg-type]
-    rare = False
-    for node in nodes:
-        if node._rare:
-            rare = True
-        for e in node._edges:  # type: ignore[assignment]
-            if e is not None and e not in seen:
-                add(e)
-                if e.__class__ is Port:
-                    meet_port(e)
-                else:
-                    append(e)  # type: ignore[arg-type]
-    return nodes, ports, rare or bool(ports)
+    waiting = list(roots)
+    while waiting:
+        e = waiting.pop()
+        if e in seen:
+            continue
+        seen.add(e)
+        if e.__class__ is Port:
+            ports.setdefault(e.node, []).append(e)  # type: ignore[union-attr, arg-type]
+            waiting.append(e.node)  # type: ignore[union-attr]
+        else:
+            nodes.append(e)  # type: ignore[arg-type]
+            waiting += [e for e in e._edges if e is not None]  # type: ignore[union-attr]
+    return nodes, ports
 
 
 def _run(
@@ -164,49 +150,97 @@ def _run(
     captured: Captured | None,
     only: frozenset[int] | None,
 ) -> None:
-    nodes, ports, rare = discover(roots)
+    plain = only is None and captured is None and observer is None and not create
+    if plain and not modes.current().anomaly and _marking.acquire(blocking=False):
+        try:
+            nodes = _reach(roots)
+            if nodes is not None:
+                _run_plain(nodes, roots, seeds, retain)
+                return
+        finally:
+            _marking.release()
+    nodes, ports = discover(roots)
     if not nodes:
         return
     _running.task = Pass(nodes, only)
     grads: dict[Any, Any] = {}
     for root, seed in zip(roots, seeds, strict=True):
         grads[root] = grads[root] + seed if root in grads else seed
-    plain = not (rare or create or only is not None or captured is not None)
-    if plain and observer is None and not modes.current().anomaly:
-        nodes.sort(key=_by_sequence, reverse=True)
-        _run_plain(nodes, grads, retain)
-    else:
-        nodes = exact_order(roots)
-        _run_watched(nodes, ports, grads, retain, create, captured, only)
+    _run_watched(exact_order(roots), ports, grads, retain, create, captured, only)
 
 
-def _run_plain(nodes: list[Node], grads: dict[Any, Any], retain: bool) -> None:
-    """The pass where nothing is unusual: no hooks, ports, writes in place or recording."""
-    mine: set[Any] = set()  # edges whose gradient is a fresh array, ours to add to or give away
-    take = grads.pop
-    written = versions.last
-    node = nodes[0]
+# -- the plain pass: no hooks, ports or recording ---------------------------------------------------
+# It keeps marks and gradients on the nodes, so that one thread at a time may run it; others take the
+# watched pass, which keeps its own.
+_marking = threading.Lock()
+
+
+def _reach(roots: Sequence[Edge]) -> list[Node] | None:
+    """The nodes that can be reached, in the order to run them; None where one is rare."""
+    here = object()
+    nodes: list[Any] = []
+    append = nodes.append
+    for e in roots:
+        if e._mark is RARE:
+            return None
+        if e._mark is not here:
+            e._mark = here  # type: ignore[union-attr]
+            append(e)
+    for node in nodes:
+        e = node._e0
+        if e is not None:
+            mark = e._mark
+            if mark is not here:
+                if mark is RARE:
+                    return None
+                e._mark = here
+                append(e)
+        e = node._e1
+        if e is not None:
+            mark = e._mark
+            if mark is not here:
+                if mark is RARE:
+                    return None
+                e._mark = here
+                append(e)
+        for e in node._rest:
+            if e is not None and e._mark is not here:
+                if e._mark is RARE:
+                    return None
+                e._mark = here
+                append(e)
+    nodes.sort(key=_by_sequence, reverse=True)
+    for node in reversed(nodes):
+        if node.__class__ is not AccumulateGrad:
+            break
+        if node.watched():
+            return None
+    return nodes
+
+
+def _run_plain(
+    nodes: list[Node], roots: Sequence[Edge], seeds: Sequence[Any], retain: bool
+) -> None:
+    for root, seed in zip(roots, seeds, strict=True):
+        root._grad = seed if root._grad is None else root._grad + seed  # type: ignore[union-attr]
+    node = None
     try:
         for node in nodes:
-            g = take(node, None)
-            if g is None:
-                continue
-            if node._seq < written and node._saved:
-                check_versions(node)
-            node.push(g, grads, mine)
-            if not retain and node._saved:
-                node._saved = None
+            g = node._grad
+            if g is not None:
+                node.push(g, retain)
     except BaseException:
-        _finish_leaves(nodes[nodes.index(node) :], grads)
+        _finish_leaves(nodes[nodes.index(node) :])
         raise
 
 
-def _finish_leaves(left: list[Node], grads: dict[Any, Any]) -> None:
+def _finish_leaves(left: list[Node]) -> None:
     """After an error: leaves that the nodes left over do not feed have their whole gradient."""
     waiting = {e for node in left for e in node._edges}
-    for leaf, g in grads.items():
-        if leaf.__class__ is AccumulateGrad and leaf not in waiting:
-            _add_to_grad(leaf.variable, g, False)
+    for node in left:
+        g, node._grad = node._grad, None
+        if g is not None and node.__class__ is AccumulateGrad and node not in waiting:
+            _add_to_grad(node.variable, g, False)  # type: ignore[attr-defined]
 
 
 def _run_watched(
@@ -238,7 +272,7 @@ def _run_watched(
             missing = all(x is None for x in parts)
         else:
             missing = g is None
-        if missing and not node._rare:
+        if missing and not _rare(node):
             continue
         if only is not None and id(node) not in only:
             _capture(node, g, captured, create, runs=False)
@@ -261,6 +295,12 @@ def _run_watched(
         observer(("end", nodes[0], None))
 
 
+def _rare(node: Node) -> bool:
+    if node.__class__ is AccumulateGrad:
+        return node.watched()  # type: ignore[attr-defined, no-any-return]
+    return node._mark is RARE
+
+
 def _is_fresh(array: Any, node: Node) -> bool:
     """True where a rule has made the array itself, so that nobody else holds it."""
     if type(array) is not np.ndarray or array.base is not None or node._row is None:
@@ -276,22 +316,22 @@ def fit(grad: Any, e: Edge, node: Node, index: int = 0) -> Any:
     Raises RuntimeError where the shape cannot be summed to the input's.
     """
     shape = tuple(grad.shape)
-    if shape != e._shape:
-        if not _expandable(tuple(e._shape), shape):
+    if shape != e._meta.shape:
+        if not _expandable(tuple(e._meta.shape), shape):
             raise RuntimeError(
                 f"Function {node.name()} returned an invalid gradient at index {index} - got "
-                f"{list(shape)} but expected shape compatible with {list(e._shape)}"
+                f"{list(shape)} but expected shape compatible with {list(e._meta.shape)}"
             )
-        grad = sum_to(grad, tuple(e._shape))
+        grad = sum_to(grad, tuple(e._meta.shape))
     dtype = grad.array.dtype if isinstance(grad, Tensor) else grad.dtype
-    if dtype != e._dtype:
-        if dtype.kind == "c" and e._dtype.kind != "c":
+    if dtype != e._meta.dtype:
+        if dtype.kind == "c" and e._meta.dtype.kind != "c":
             grad = grad.real
         if isinstance(grad, Tensor):
-            if grad.array.dtype != e._dtype:
-                grad = grad.to(dtypes.of(e._dtype))
+            if grad.array.dtype != e._meta.dtype:
+                grad = grad.to(dtypes.of(e._meta.dtype))
         else:
-            grad = grad.astype(e._dtype)
+            grad = grad.astype(e._meta.dtype)
     return grad
 
 
@@ -349,27 +389,18 @@ def _run_leaf(node: AccumulateGrad, grad: Any, create: bool, captured: Captured 
         observer(("finish", node, ()))
 
 
-def accumulate(node: AccumulateGrad, grad: Any, grads: dict[Any, Any], mine: set[Any]) -> None:
+def accumulate(node: AccumulateGrad, grad: Any, retain: bool) -> None:
     """The end of the plain pass: add to the leaf's `.grad`."""
+    node._grad = None
     with _accumulating:
-        _add_to_grad(node.variable, grad, node in mine)
+        _add_to_grad(node.variable, grad, node._mark is OWNED)
 
 
-def add(node: Node, e: Edge, d: Any, g: Any, grads: dict[Any, Any], mine: set[Any]) -> None:
-    """Add a gradient that is not the first of its edge, or the first of a leaf.
-
-    g: the gradient that came in, which d may be; the others as for `Node.push`.
-    """
-    old = grads.get(e)
-    if old is None:
-        grads[e] = d
-        if d is not g and _is_fresh(d, node):
-            mine.add(e)
-    elif e in mine and type(old) is np.ndarray:
-        old += d
-    else:
-        grads[e] = old + d
-        mine.add(e)
+def first(node: Node, leaf: AccumulateGrad, d: Any) -> None:
+    """Bring a leaf its first gradient of a plain pass, as `d`, which a rule of `node` has made."""
+    leaf._grad = d
+    if _is_fresh(d, node):
+        leaf._mark = OWNED
 
 
 def _check_post_hook(result: Any, variable: Tensor) -> None:
@@ -877,7 +908,7 @@ def _paths(roots: Sequence[Edge], targets: Sequence[Edge | None]) -> frozenset[i
 
     A non-leaf target itself runs only where another target lies behind it.
     """
-    nodes, _, _ = discover(roots)
+    nodes, _ = discover(roots)
     nodes.sort(key=_by_sequence)
     goals = {id(t.node if type(t) is Port else t) for t in targets if t is not None}
     needed: set[int] = set()
@@ -929,7 +960,7 @@ def _seeds(roots: tuple[Any, ...], seeds: tuple[Any, ...]) -> list[Tensor]:
 def _stand_in(edge: Any) -> Tensor:
     """A tensor of the shape and dtype that a GradientEdge leads to."""
     target = _edge_of(edge)
-    out = wrap(np.empty(target._shape, target._dtype))
+    out = wrap(np.empty(target._meta.shape, target._meta.dtype))
     out.node = target
     return out
 

@@ -8,6 +8,7 @@ and node class as values. What it does not cover (unusual operands or thread sta
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from gradcli.engine import modes, versions
 from gradcli.engine.memory import element_strides
-from gradcli.engine.node import FREED_MESSAGE, new
+from gradcli.engine.node import FREED, FREED_MESSAGE, OWNED, Meta, meta, new
 from gradcli.engine.tensor import (
     LAZY,
     Scalar,
@@ -30,16 +31,19 @@ from gradcli.engine.tensor import (
 if TYPE_CHECKING:
     from gradcli.engine.operator import Row
 
-_CODE: dict[str, Any] = {}  # rows of one shape share one code object
+_MADE: dict[str, Any] = {}  # rows of one shape share the work of compiling
 
 
 def _function(source: str, name: str, values: dict[str, Any]) -> Callable[..., Any]:
-    code = _CODE.get(source)
+    code = _MADE.get(source)
     if code is None:
-        code = _CODE[source] = compile(source, f"<gradcli {name}>", "exec")
+        code = _MADE[source] = compile(source, f"<gradcli {name}>", "exec")
     space = {"__name__": __name__, **values}
     exec(code, space)
-    return space[name]  # type: ignore[no-any-return]
+    made = space[name]
+    # A copy of the code: the interpreter specializes it to the types that it meets, a row's own.
+    made.__code__ = made.__code__.replace()
+    return made  # type: ignore[no-any-return]
 
 
 def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., Any]:
@@ -59,6 +63,7 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
         and not (k == 3 and row.types)
         and row.node != "NotImplemented"
         and all(_measurable(f, row) for f in row.option_fields)
+        and row.flat
     )
     if not simple:
         return lambda *args, **kwargs: general(args, kwargs)
@@ -90,14 +95,13 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     if row.view:
         body += ["if a0.__class__ is not ndarray: a0 = t0.memory()"]
     if row.types == "float":
-        same = " or ".join(f"{a}.dtype is not a0.dtype" for a in arrays[1:])
-        kind = "a0.dtype.kind not in 'fc'"
-        body += [f"if {same + ' or ' if same else ''}{kind}:"]
-        body += [f" {', '.join(arrays)}, = promote('float', {', '.join(tensors)})"]
+        kind = "a0.dtype.kind in 'fc'"
+        body += ["same = " + " and ".join([*(f"{a}.dtype is a0.dtype" for a in arrays[1:]), kind])]
+        body += [f"if not same: {', '.join(arrays)}, = promote('float', {', '.join(tensors)})"]
     elif row.types and k == 2:
         both = ", ".join(arrays)
-        body += [f"if {arrays[0]}.dtype is not {arrays[1]}.dtype:"]
-        body += [f" {both} = promote({row.types!r}, {', '.join(tensors)})"]
+        body += [f"same = {arrays[0]}.dtype is {arrays[1]}.dtype"]
+        body += [f"if not same: {both} = promote({row.types!r}, {', '.join(tensors)})"]
     if row.refuses:
         refused = "".join(row.refuses)
         body += [f"if a0.dtype.kind in {refused!r}: raise refusal(a0.dtype)"]
@@ -121,28 +125,44 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
         nothing += " or y.dtype.kind not in 'fc'"
     body += [f"if {nothing}:", " lend(out)" if row.view else " out.node = None", " return out"]
     for i in row.differentiated:
-        body += [f"if e{i} is LAZY: e{i} = edge(t{i})"]
+        body += [f"if e{i} is LAZY: e{i} = t{i}.accumulates() or edge(t{i})"]
     for i in [i for i in row.tensors if k > 1 and row.names[i] in row.saved_fields]:
         unrecorded = f"e{i} is None and " if i in row.differentiated else ""
         body += [f"if inferred and {unrecorded}t{i}.inference: raise refuse_inference()"]
-    body += ["n = out.node = new(Node)", f"n._edges = ({', '.join(edges)},)"]
-    saved = []
-    for field in row.saved_fields:
+    body += ["n = out.node = Node()"]
+    body += [f"n._e{k} = {e}" for k, e in enumerate(edges)]
+    for k, field in enumerate(row.saved_fields):
         value = names.get(field, "y")
         guard = row.guards.get(field)
-        saved.append(f"{value} if e{guard[0]} is not None else None" if guard else value)
-    body += [f"n._saved = ({', '.join(saved)}{',' if saved else ''})"]
-    if row.option_fields:
-        kept = [_measured(f, names) for f in row.option_fields]
-        body += [f"n._options = ({', '.join(kept)},)"]
-    body += ["n._seq = tick()", "n._shape = y.shape", "n._dtype = y.dtype", "return out"]
+        body += [f"n._s{k} = {value}" + (f" if e{guard[0]} is not None else None" if guard else "")]
+    body += [f"n._o{k} = {_measured(f, names)}" for k, f in enumerate(row.option_fields)]
+    # A gradient in a dtype of its own may come of operands of several: such a result's Meta is unlike
+    # all others, so that the pass looks (see `_keeps`).
+    same = any(line.startswith("same = ") for line in body)
+    body += [
+        f"m = ({' or '.join(edges)} or NOWHERE)._meta",
+        "s = y.shape",
+        f"if {'not same or ' if same else ''}m.shape != s or m.dtype is not y.dtype:",
+        f" m = {'meta if same else Meta' if same else 'meta'}(s, y.dtype)".replace("meta if same else Meta", "(meta if same else Meta)"),
+        "n._meta = m",
+        "n._seq = tick()",
+        "n._mark = n._grad = None",
+        "return out",
+    ]
 
+    lone = fallback is None and len(locals_) == 1
     signature = []
     for i, name in enumerate(row.names):
         if i == positional:
             signature.append("*")
         default = f"=defaults[{name!r}]" if name in row.defaults else ""
         signature.append(locals_[i] + default)
+    if lone:  # keywords and wrong counts are caught on the way, not in a call around this one
+        signature = ["t0=missing", "*more", "**named"]
+        body[0] = (
+            "if t0.__class__ is not Tensor or more or named or "
+            "(special and local.state is not None): return odd(t0, more, named)"
+        )
     source = f"def call({', '.join(signature)}):\n " + "\n ".join(body)
     fast = _function(
         source,
@@ -152,12 +172,14 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
             "defaults": row.defaults,
             "general": general,
             "kernel": row.kernel,
+            "missing": _MISSING,
+            "odd": _odd(general),
             "promote": promote,
             "refusal": row.refusal,
             **_RUNTIME,
         },
     )
-    if fallback is not None:
+    if fallback is not None or lone:
         return fast
     most = len(row.names) - row.keyword_only
     least = len([n for n in row.names[:most] if n not in row.defaults])
@@ -169,6 +191,16 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
         return fast(*args)
 
     return named
+
+
+_MISSING = object()
+
+
+def _odd(general: Callable[..., Any]) -> Callable[..., Any]:
+    def call(first: Any, more: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        return general(more if first is _MISSING else (first, *more), named)
+
+    return call
 
 
 # Kernels that are Python's own operators, written as such.
@@ -213,10 +245,8 @@ def _gradients(row: Row) -> tuple[list[str], dict[int, str], dict[str, Any]] | N
         return None
     body = []
     if row.saved_fields:
-        body += ["s = n._saved", "if s is None: raise RuntimeError(freed)"]
-    if row.option_fields:
-        body += ["o = n._options"]
-    body += [f"{', '.join(f'e{i}' for i in row.differentiated)}, = n._edges"]
+        body += [f"s{k} = n._s{k}" for k in range(len(row.saved_fields))]
+        body += ["if s0 is FREED: raise RuntimeError(freed)"]
     values = {f"r{i}": rule for i, rule in enumerate(row.rules.values())}
     optional = any(kind == "optional" for kind in row.kinds)
     found = {}
@@ -226,16 +256,16 @@ def _gradients(row: Row) -> tuple[list[str], dict[int, str], dict[str, Any]] | N
         args = ["g"]
         for need in needs:
             if need in row.option_fields:
-                args.append(f"o[{row.option_fields.index(need)}]")
+                args.append(f"n._o{row.option_fields.index(need)}")
                 continue
-            value = f"s[{row.saved_fields.index(need)}]"
+            value = f"s{row.saved_fields.index(need)}"
             if need in row.position:
                 may_lack = optional and row.kinds[row.position[need]] == "optional"
                 value = f"array({value})" if may_lack else f"{value}.array"
             args.append(value)
         same = rule.__code__.co_code == _IDENTITY
         found[targets[0]] = "g" if same else f"r{k}({', '.join(args)})"
-    return body, found, {"freed": FREED_MESSAGE, "array": _array, **values}
+    return body, found, {"FREED": FREED, "freed": FREED_MESSAGE, "array": _array, **values}
 
 
 _IDENTITY = (lambda g: g).__code__.co_code
@@ -243,10 +273,11 @@ _IDENTITY = (lambda g: g).__code__.co_code
 
 def backward(row: Row) -> Callable[..., Any]:
     """`backward(node, grad)` on arrays: a gradient per edge, None where not needed."""
-    made = _gradients(row)
+    made = _gradients(row) if row.flat else None
     if made is None:
         return _backward_general(row)
     body, found, values = made
+    body += [f"e{i} = n._e{k}" for k, i in enumerate(row.differentiated)]
     many = len(row.differentiated) > 1
     results = [
         f"{found[i]} if e{i} is not None else None" if many else found[i]
@@ -257,33 +288,104 @@ def backward(row: Row) -> Callable[..., Any]:
 
 
 def push(row: Row | None) -> Callable[..., Any]:
-    """`push(node, grad, grads, mine)`: as `backward`, and the gradients added where they go."""
-    from gradcli.engine.backward import add, fit
+    """`push(node, grad, retain)`: see `Node.push`."""
+    from gradcli.engine.backward import check_versions, first, fit
     from gradcli.engine.node import AccumulateGrad
 
-    made = None if row is None or not row.differentiated else _gradients(row)
+    made = None if row is None or not row.flat else _gradients(row)
     if made is None:
-
-        def general(n: Any, g: Any, grads: Any, mine: Any) -> None:
-            for e, d in zip(n._edges, n.apply(g), strict=False):
-                if d is not None and e is not None:
-                    if d.shape != e._shape or d.dtype is not e._dtype:
-                        d = fit(d, e, n)
-                    add(n, e, d, g, grads, mine)
-
-        return general
+        return _push_general
+    assert row is not None
     body, found, values = made
+    for name, text in row.real.items():
+        i = row.position[name]
+        found[i] = f"({_with_fields(text, row)}) if m.real else {found[i]}"
+    body = ["n._grad = None", *body]
+    if row.saved_fields:
+        body += ["if n._seq < versions.last: check_versions(n)"]
+    edges = {i: f"n._e{k}" for k, i in enumerate(row.differentiated)}
+    body += ["m = n._meta"]
     for i, text in found.items():
-        body += [
-            f"if e{i} is not None:",
-            f" d = {text}",
-            " if d is not None:",
-            f"  if d.shape != e{i}._shape or d.dtype is not e{i}._dtype: d = fit(d, e{i}, n)",
-            f"  if e{i} in grads or e{i}.__class__ is Leaf: add(n, e{i}, d, g, grads, mine)",
-            f"  else: grads[e{i}] = d",
+        known = _keeps(row, text)
+        check = "e._meta is not m" if known else "d.shape != e._meta.shape or d.dtype is not e._meta.dtype"
+        lines = [
+            f"d = {text}",
+            *([] if known else ["if d is not None:"]),
         ]
-    source = "def push(n, g, grads, mine):\n " + "\n ".join(body)
-    return _function(source, "push", {"Leaf": AccumulateGrad, "add": add, "fit": fit, **values})
+        inner = [
+            f"if {check}: d = fit(d, e, n)",
+            "had = e._grad",
+            "if had is None:",
+            " if e.__class__ is Leaf and d is not g: first(n, e, d)",
+            " else: e._grad = d",
+            "elif e._mark is OWNED: had += d",
+            "else:",
+            " d = e._grad = had + d",
+            " if type(d) is ndarray: e._mark = OWNED",
+        ]
+        lines += inner if known else [f" {line}" for line in inner]
+        body += [f"e = {edges[i]}", "if e is not None:", *(f" {line}" for line in lines)]
+    if row.saved_fields:
+        rest = "".join(f"n._s{k} = " for k in range(1, len(row.saved_fields)))
+        body += ["if not retain:", " n._s0 = FREED"] + ([f" {rest}None"] if rest else [])
+    return _function(
+        "def push(n, g, retain):\n " + "\n ".join(body),
+        "push",
+        {
+            "FREED": FREED,
+            "Leaf": AccumulateGrad,
+            "OWNED": OWNED,
+            "check_versions": check_versions,
+            "first": first,
+            "fit": fit,
+            "np": np,
+            "ndarray": np.ndarray,
+            "versions": versions,
+            **values,
+        },
+    )
+
+
+def _with_fields(text: str, row: Row) -> str:
+    """An expression in the fields that a row saves, over the slots of its node."""
+    slots = {f: f"s{k}.array" if f in row.position else f"s{k}" for k, f in enumerate(row.saved_fields)}
+    slots |= {f: f"n._o{k}" for k, f in enumerate(row.option_fields)}
+    return re.sub(r"\w+", lambda word: slots.get(word[0], word[0]), text)
+
+
+def _keeps(row: Row, text: str) -> bool:
+    """Whether a gradient has the shape and dtype of the result, where all operands have."""
+    return (
+        text == "g"
+        or bool(row.real)
+        or (
+            row.kind is not None
+            and not row.option_fields
+            and (len(row.tensors) == 1 or row.types is not None)
+        )
+    )
+
+
+def _push_general(n: Any, g: Any, retain: bool) -> None:
+    from gradcli.engine.backward import check_versions, first, fit
+    from gradcli.engine.node import AccumulateGrad
+
+    n._grad = None
+    if n._saved and n._seq < versions.last:
+        check_versions(n)
+    for e, d in zip(n._edges, n.apply(g), strict=False):
+        if d is None or e is None:
+            continue
+        if d.shape != e._meta.shape or d.dtype is not e._meta.dtype:
+            d = fit(d, e, n)
+        if e._grad is not None:
+            e._grad = e._grad + d
+        elif e.__class__ is AccumulateGrad and d is not g:
+            first(n, e, d)
+        else:
+            e._grad = d
+    if n._saved and not retain:
+        n._saved = None
 
 
 def _array(saved: Any) -> Any:
@@ -318,10 +420,19 @@ def _shape_error(error: ValueError, operands: list[Any]) -> Exception:
     return shape_error(error, operands)
 
 
+class _Nowhere:
+    """The edge of an operand that turned out to need no gradient."""
+
+    _meta = Meta((), np.dtype(np.void))
+
+
 _RUNTIME: dict[str, Any] = {
     "inferred": modes.inference_used,
     "special": modes.unusual,
+    "Meta": Meta,
+    "NOWHERE": _Nowhere,
     "lend": lend,
+    "meta": meta,
     "ndarray": np.ndarray,
     "track": track,
     "LAZY": LAZY,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
-from gradcli.engine.node import FREED_MESSAGE, Node, Port, new
+from gradcli.engine.node import FREED_MESSAGE, RARE, Meta, Node, Port, new
 from gradcli.engine.tensor import Tensor, edge, track_view, wrap
 from gradcli.engine.views import check_writable, rebase
 
@@ -94,7 +94,8 @@ class FunctionCtx:
 class BackwardCFunction(Node, FunctionCtx):
     """The context of a custom operation, which is its node in the graph."""
 
-    _eager = _rare = True
+    _eager = True
+    _mark = RARE
     _function: type[Function]
     _flags: tuple[bool, ...]  # which arguments are tensors
     _materialize = True
@@ -357,7 +358,7 @@ def _record(
         (o.array.shape, o.array.dtype) if isinstance(o, Tensor) else ((), None) for o in outputs
     )
     ctx._seq = ctx._saved_tick = versions.tick()
-    ctx._shape, ctx._dtype = metas[0] if metas else ((), None)  # type: ignore[assignment]
+    ctx._meta = Meta(*(metas[0] if metas else ((), None)))  # type: ignore[arg-type]
     ctx._outputs = metas if len(metas) != 1 else None  # type: ignore[assignment]
     results: list[Any] = []
     count = sum(isinstance(o, Tensor) for o in outputs)

@@ -7,6 +7,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from gradcli.engine.node import RARE
+
 if TYPE_CHECKING:
     from gradcli.engine.node import Node
 
@@ -60,6 +62,5 @@ def node_hooks(node: Node) -> NodeHooks:
     hooks = node._hooks
     if hooks is None:
         hooks = node._hooks = NodeHooks()
-        if "_rare" not in type(node).__dict__:
-            node._rare = True
+        node._mark = RARE
     return hooks  # type: ignore[no-any-return]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,46 +23,71 @@ FREED_MESSAGE = (
 )
 
 
-class _Freed:
-    """What `saved_items` gives for a saved tensor that a backward pass has freed."""
+class Meta:
+    """Shape and dtype of a result, shared by all nodes (and edges) whose results have both."""
 
-    __slots__ = ()
+    __slots__ = ("dtype", "real", "shape")
 
-    def __repr__(self) -> str:
-        return "(freed)"
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.shape, self.dtype = shape, dtype
+        self.real = dtype is not None and dtype.kind != "c"
 
 
-FREED = _Freed()
+_METAS: dict[Any, Meta] = {}
+_MOST = 4096
+
+
+def meta(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Meta:
+    """The Meta of a shape and a dtype: one object for equal ones, so that `is` is a quick test."""
+    key = shape, dtype
+    found = _METAS.get(key)
+    if found is None:
+        if len(_METAS) > _MOST:
+            _METAS.clear()
+        found = _METAS[key] = Meta(shape, dtype)
+    return found
+
+
+# Marks of nodes that a plain pass may not meet, or may add to (see engine.backward).
+RARE, OWNED = "rare", "owned"
 
 
 class Node:
     """One recorded operation: where its inputs' gradients go, and what its rules need.
 
-    `edges` has, for each differentiable input, a Node, a Port (an output of a node that has
-    several) or None. `saved` holds tensors, freed after use; `options` plain values, kept.
+    `_edges` has, for each differentiable input, a Node, a Port (an output of a node that has
+    several) or None. `_saved` holds tensors, freed after use; `_options` plain values, kept. The nodes
+    of most rows have a slot for each of these instead (see `layout`), and show them as tuples.
     """
 
-    __slots__ = (
-        *("_edges", "_saved", "_options", "_seq", "_shape", "_dtype", "span"),
-        *("__dict__", "__weakref__"),
-    )
-    _edges: tuple[Node | Port | None, ...]
-    _saved: tuple[Any, ...] | None
-    _options: tuple[Any, ...]
+    __slots__ = ("__dict__", "__weakref__", "_meta", "_seq")
+    _meta: Meta
     _seq: int
-    _shape: tuple[int, ...]
-    _dtype: np.dtype[Any]
-    span: tuple[int, int] | None
 
-    # Rare state: class defaults here, instance entries on demand.
+    # Class defaults here, instance entries on demand.
+    _e0: Node | Port | None = None
+    _e1: Node | Port | None = None
+    _rest: tuple[Node | Port | None, ...] = ()  # the edges of a node that has no slots for them
+    _saved: tuple[Any, ...] | None = ()
+    _options: tuple[Any, ...] = ()
+    _mark: Any = None  # the pass that has met the node, RARE or OWNED
+    _grad: Any = None  # what a plain pass has brought so far
     _row: Row | None = None
     _hooks: Any = None  # engine.hooks.NodeHooks
     label: str | None = None
+    span: tuple[int, int] | None = None  # the piece of the source that it came from
     _outputs: tuple[tuple[tuple[int, ...], np.dtype[Any]], ...] | None = None  # where not one
     _written: Any = None  # {output number: Versions} of saved results that have aliases
     _result_tick: int | None = None  # when an in-place operation had written its saved result
-    _rare = False  # True where a pass has to look closer: hooks, custom functions
     _eager = False  # True: runs even where no gradient arrives (custom functions)
+
+    @property
+    def _edges(self) -> tuple[Node | Port | None, ...]:
+        return self._rest
+
+    @_edges.setter
+    def _edges(self, edges: tuple[Node | Port | None, ...]) -> None:
+        self._rest = edges
 
     def name(self) -> str:
         """The name as PyTorch prints it."""
@@ -94,7 +120,7 @@ class Node:
 
     def output_meta(self) -> tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]:
         """(shape, dtype) of each output of the operation."""
-        return self._outputs or ((self._shape, self._dtype),)
+        return self._outputs or ((self._meta.shape, self._meta.dtype),)
 
     def register_hook(self, hook: Any) -> Any:
         """Call `hook(grad_inputs, grad_outputs)` after the node has run.
@@ -127,16 +153,16 @@ class Node:
         type(self).apply = row.backward  # type: ignore[method-assign]
         return row.backward(self, grad)
 
-    def push(self, grad: Any, grads: dict[Any, Any], mine: set[Any]) -> None:
-        """Run on arrays and add the gradients of the inputs to `grads`, in the plain pass.
+    def push(self, grad: Any, retain: bool) -> None:
+        """Run on arrays in the plain pass: take the gradient, add to those of the inputs.
 
-        mine: the edges whose gradient nobody else holds, so that it may be added to in place.
+        retain: keep what was saved.
         """
         from gradcli.engine import compiled
 
         made = compiled.push(self._row)
         type(self).push = made  # type: ignore[method-assign]
-        made(self, grad, grads, mine)
+        made(self, grad, retain)
 
     def apply_recorded(self, grad: Any) -> Any:
         """As `apply`, on tensors and recorded, for `create_graph`."""
@@ -154,15 +180,6 @@ class Node:
         """(field, value) of everything saved; FREED where a backward pass has freed it."""
         if self._row is not None:
             yield from self._row.saved_items(self)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "span":
-            return None
-        if name == "_options":
-            return ()
-        if name.startswith(("_saved_", "_raw_saved_")) and self._row is not None:
-            return self._row.saved_attribute(self, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
         return sorted([*_PUBLIC, *(self._row.saved_names() if self._row is not None else [])])
@@ -195,10 +212,11 @@ class InputMetadata:
 class Port:
     """One output of a node that has several differentiable ones: an edge that is not output 0."""
 
-    __slots__ = ("_dtype", "_shape", "node", "nr")
+    __slots__ = ("_meta", "node", "nr")
+    _mark = RARE  # sorting out which output is meant is not for the plain pass
 
     def __init__(self, node: Node, nr: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self.node, self.nr, self._shape, self._dtype = node, nr, shape, dtype
+        self.node, self.nr, self._meta = node, nr, meta(shape, dtype)
 
 
 def edge_of(edge: Node | Port | None) -> tuple[Node | None, int]:
@@ -211,17 +229,17 @@ def edge_of(edge: Node | Port | None) -> tuple[Node | None, int]:
 class AccumulateGrad(Node):
     """The end of the graph: adds what arrives to the `.grad` of a leaf, its `variable`."""
 
-    __slots__ = ("variable",)
+    __slots__ = ("_grad", "_mark", "variable")
     variable: Tensor
 
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
 
-    def push(self, grad: Any, grads: dict[Any, Any], mine: set[Any]) -> None:
+    def push(self, grad: Any, retain: bool) -> None:
         from gradcli.engine.backward import accumulate
 
         type(self).push = accumulate  # type: ignore[assignment,method-assign]
-        accumulate(self, grad, grads, mine)
+        accumulate(self, grad, retain)
 
     def __dir__(self) -> list[str]:
         return sorted([*super().__dir__(), "variable"])
@@ -234,8 +252,8 @@ class AccumulateGrad(Node):
         """The name that the program gave the variable."""
         return self.variable.label
 
-    @property
-    def _rare(self) -> bool:  # type: ignore[override]
+    def watched(self) -> bool:
+        """True where hooks of the node or of its leaf wait for the gradient."""
         v = self.variable
         return self._hooks is not None or bool(v.hooks) or bool(v.post_hooks)
 
@@ -246,12 +264,72 @@ AccumulateGrad.__module__ = "builtins"
 def accumulator(variable: Tensor) -> AccumulateGrad:
     """A fresh AccumulateGrad of a leaf."""
     node = new(AccumulateGrad)
-    node.variable = variable
-    node._edges, node._saved, node._seq = (), (), -1
-    node._shape, node._dtype = variable.array.shape, variable.array.dtype
+    node.variable, node._seq = variable, -1
+    node._mark = node._grad = None
+    node._meta = meta(variable.array.shape, variable.array.dtype)
     return node
 
 
-def node_class(name: str, base: type[Node] = Node) -> type[Node]:
-    """The class of an operator's nodes, which reads as PyTorch's do."""
-    return type(name, (base,), {"__slots__": (), "__module__": "builtins"})
+# -- the classes of nodes -------------------------------------------------------------------------
+class _Freed:
+    """What `saved_items` gives for a saved tensor that a backward pass has freed."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "(freed)"
+
+
+FREED = _Freed()
+
+
+@cache
+def layout(edges: int, saved: int, options: int) -> type[Node]:
+    """The base of nodes with so many edges (1 to 3), saved tensors and options, each in a slot."""
+    slots = [tuple(f"_{kind}{i}" for i in range(n)) for kind, n in zip("eso", (edges, saved, options), strict=True)]
+    body: dict[str, Any] = {
+        "__slots__": ("_grad", "_mark", *slots[0], *slots[1], *slots[2]),
+        "_edges": _together(slots[0]),
+    }
+    if edges > 2:
+        body["_rest"] = property(lambda node: (node._e2,))
+    if saved:
+        body["_saved"] = _together(slots[1])
+    if options:
+        body["_options"] = _together(slots[2])
+    return type("Node", (Node,), body)
+
+
+def _together(slots: tuple[str, ...]) -> Any:
+    """Slots seen as a tuple; as None where the first is FREED."""
+
+    def get(node: Node) -> tuple[Any, ...] | None:
+        values = tuple([getattr(node, name) for name in slots])
+        return None if values[0] is FREED else values
+
+    def set_(node: Node, values: tuple[Any, ...] | None) -> None:
+        if values is None:
+            values = (FREED,) + (None,) * (len(slots) - 1)
+        for name, value in zip(slots, values, strict=True):
+            setattr(node, name, value)
+
+    return property(get, set_)
+
+
+class _SavedField:
+    """The attribute of a node through which something that it saved is read."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, node: Node | None, kind: type[Node]) -> Any:
+        if node is None:
+            return self
+        assert node._row is not None
+        return node._row.saved_attribute(node, self.name)
+
+
+def node_class(row: Row, name: str, base: type[Node]) -> type[Node]:
+    """The class of a row's nodes, which reads as PyTorch's do."""
+    fields = {n: _SavedField(n) for n in row.saved_names()}
+    return type(name, (base,), {"__slots__": (), "__module__": "builtins", "_row": row, **fields})

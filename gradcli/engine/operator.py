@@ -25,8 +25,10 @@ from gradcli.engine.memory import element_strides, memory_of
 from gradcli.engine.node import (
     FREED,
     FREED_MESSAGE,
+    Meta,
     Node,
     Port,
+    layout,
     new,
     node_class,
 )
@@ -79,6 +81,7 @@ class Row:
         differentiable: int | None = None,
         refuses: dict[str, Any] | None = None,
         plain: str | None = None,
+        real: dict[str, str] | None = None,
         numbers: bool = False,
         form: str = "",
         view: bool = False,
@@ -105,13 +108,19 @@ class Row:
         self.single = not self.many and len(self.outputs) == 1
         self.differentiable = len(self.outputs) if differentiable is None else differentiable
         self.refuses = {k: v for kinds, v in (refuses or {}).items() for k in kinds}
-        self.plain = plain
+        self.plain, self.real = plain, real or {}
         self.scalar: Row | None = None  # the row that a C++ scalar operand selects inside rules
         self._read_rules()
         self.node_type = Node  # where nothing is recorded
         if node:
-            self.node_type = node_class(node, _NODE_BASES.get(node, Node))
-            self.node_type._row = self
+            self.flat = (
+                len(self.differentiated) in (1, 2, 3)
+                and all(self.kinds[i] != "list" for i in self.differentiated)
+                and node not in _NODE_BASES
+            )
+            kept = len(self.saved_fields), len(self.option_fields)
+            base = layout(len(self.differentiated), *kept) if self.flat else Node
+            self.node_type = node_class(self, node, _NODE_BASES.get(node, base))
 
     # -- what the rules say -----------------------------------------------------------------------
     def _read_rules(self) -> None:
@@ -380,19 +389,20 @@ class Row:
             edges = [e for e in edges if e is not None]
         node._edges = tuple(edges)
         node._seq = versions.tick()
-        node._saved = tuple(
-            self._save(field, values, results, by_position) for field in self.saved_fields
-        )
+        node._mark = node._grad = None
+        if self.saved_fields:
+            node._saved = tuple(
+                self._save(field, values, results, by_position) for field in self.saved_fields
+            )
         if self.option_fields:
             node._options = tuple(
                 self._option(field, values, results) for field in self.option_fields
             )
+        node._meta = Meta(results[0].shape, results[0].dtype)
         if count == 1 and not self.many:
-            node._shape, node._dtype = results[0].shape, results[0].dtype
             made[0].set_node(node)
         else:
             node._outputs = tuple((r.shape, r.dtype) for r in results)
-            node._shape, node._dtype = results[0].shape, results[0].dtype
             for nr, out in enumerate(made[:count]):
                 if results[nr].dtype in dtypes.DIFFERENTIABLE:
                     out.set_node(Port(node, nr, results[nr].shape, results[nr].dtype))
@@ -594,7 +604,7 @@ class NotImplementedNode(Node):
 
     apply_recorded = apply
 
-    def push(self, grad: Any, grads: dict[Any, Any], mine: set[Any]) -> None:
+    def push(self, grad: Any, retain: bool) -> None:
         self.apply(grad)
 
 
@@ -739,7 +749,8 @@ def operator(
     PyTorch's words (or the name of its kernel, or an error and its words) for dtypes that are not
     taken. numbers: Python numbers are taken for tensors in a user's call too. form: PyTorch's
     signature, where its errors show one. plain: the operator of Python that the kernel is where all
-    options have their defaults. view: the results alias the first argument.
+    options have their defaults. real: by argument, what its rule comes to where nothing is complex: the
+    plain backward pass runs this expression in place of a call. view: the results alias the first argument.
     """
 
     def make(body: type) -> Row:

@@ -18,7 +18,7 @@ import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
 from gradcli.engine.memory import element_strides, memory_of
-from gradcli.engine.node import AccumulateGrad, Node, Port, accumulator, new
+from gradcli.engine.node import AccumulateGrad, Node, Port, accumulator, meta, new
 from gradcli.engine.size import Size
 from gradcli.engine.versions import Versions
 
@@ -40,21 +40,7 @@ _NON_LEAF_OFF = (
 )
 
 
-class _Methods(type):
-    """Finds methods in the operator table when they are first asked for."""
-
-    finder: Callable[[str], Any] | None = None
-    meaning: Callable[[Any], Any] | None = None
-
-    def __getattr__(cls, name: str) -> Any:
-        found = None if name.startswith("__") or cls.finder is None else cls.finder(name)
-        if found is None:
-            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
-        setattr(Tensor, name, found)
-        return found
-
-
-class Tensor(metaclass=_Methods):
+class Tensor:
     """An n-dimensional array that remembers how it was computed."""
 
     __slots__ = ("__dict__", "__weakref__", "array", "node")
@@ -76,7 +62,8 @@ class Tensor(metaclass=_Methods):
     wrapped = False  # a Python number in disguise: weak in promotion
     inference = False
     retained = False
-    accumulates: Any = None  # weak reference to the AccumulateGrad
+    # A leaf's AccumulateGrad (a weak reference): None where there is none, or where `edge` must look.
+    accumulates: Any = staticmethod(lambda: None)
     tangent: Any = None  # (level, tensor) in forward mode
     __array_priority__ = 1000
 
@@ -361,9 +348,9 @@ class Tensor(metaclass=_Methods):
                 "dtype"
             )
         self.array = value.memory()
-        node = self.accumulates() if self.accumulates is not None else None
+        node = self.accumulates()
         if node is not None:
-            node._shape, node._dtype = self.array.shape, self.array.dtype
+            node._meta = meta(self.array.shape, self.array.dtype)
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -606,16 +593,6 @@ class Tensor(metaclass=_Methods):
         return _rebuild, (np.asarray(self.array), self.requires_grad)
 
     # -- the table --------------------------------------------------------------------------------
-    def __getattr__(self, name: str) -> Any:
-        kind = type(self)
-        if not name.startswith("__") and _Methods.finder is not None:
-            found = _Methods.finder(name)
-            if found is not None:
-                if name not in kind.__dict__:
-                    setattr(Tensor, name, found)
-                return getattr(self, name)
-        raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
-
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         row = _meaning(ufunc)
         if method != "__call__" or row is None:
@@ -633,11 +610,13 @@ Tensor.backward.__annotations__.clear()
 
 def _meaning(function: Any) -> Any:
     found = NUMPY.get(function)
-    return found if found is not None or Tensor.meaning is None else Tensor.meaning(function)
+    return found if found is not None or meaning is None else meaning(function)
 
 
-# NumPy's functions as rules use them: what they mean on tensors. Filled by the operator table.
+# NumPy's functions as rules use them: what they mean on tensors. Filled by the operator table, whose
+# `meaning` knows the families that have not been imported yet.
 NUMPY: dict[Any, Callable[..., Any]] = {}
+meaning: Callable[[Any], Any] | None = None
 
 _CTYPES = {
     **{"float64": "double", "float32": "float", "float16": "c10::Half", "int64": "long int"},
@@ -687,7 +666,7 @@ def edge(tensor: Tensor | Scalar) -> Any:
         return regenerate(tensor)
     if tensor.lent:
         return None
-    found = tensor.accumulates() if tensor.accumulates is not None else None
+    found = tensor.accumulates()
     if found is None:
         found = accumulator(tensor)
         tensor.accumulates = ref(found)
@@ -786,6 +765,7 @@ def lend(view: Tensor) -> None:
     if view.node is None or (view.node is LAZY and view.lent and not view.stale):
         view.lent = base.node is not None and view.array.dtype in dtypes.DIFFERENTIABLE
         view.node = LAZY if view.lent else None
+        view.__dict__.pop("accumulates", None)
 
 
 class Scalar:

@@ -15,7 +15,7 @@ import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
 from gradcli.engine.memory import buffer_of
-from gradcli.engine.node import FREED_MESSAGE, Node, Port, new
+from gradcli.engine.node import FREED_MESSAGE, Meta, Node, Port, new
 from gradcli.engine.tensor import LAZY, Tensor, Views, edge, link_result, wrap
 
 _MANY = (
@@ -322,6 +322,7 @@ def _mark(views: Views) -> None:
         if view.base.node is not None and view.array.dtype in dtypes.DIFFERENTIABLE:
             former = view.former if view.stale else view.node
             view.stale, view.former, view.node = True, former, LAZY
+            view.__dict__.pop("accumulates", None)
 
 
 def regenerate(view: Tensor) -> Node:
@@ -445,7 +446,6 @@ CopySlices.__module__ = "builtins"
 
 # Where the gradient of a written part goes while its node runs: a place, not a node of any graph.
 _PART = new(Node)
-_PART._edges, _PART._saved = (), ()
 
 
 def copy_slices(base: Tensor, view: Tensor, inner: Node) -> CopySlices:
@@ -462,13 +462,13 @@ def copy_slices(base: Tensor, view: Tensor, inner: Node) -> CopySlices:
     node._edges = (first, *node.inner_edges[1:])
     node.layout = Layout(base.memory(), array)
     node._seq = versions.tick()
-    node._shape, node._dtype = base.array.shape, base.array.dtype
+    node._meta = Meta(base.array.shape, base.array.dtype)
     return node
 
 
 def _node_of_part(history: CopySlices) -> Any:
     """The node of the part that was written, read from its base afterwards."""
-    whole = wrap(history.layout.arrays(history._dtype)[0])
+    whole = wrap(history.layout.arrays(history._meta.dtype)[0])
     whole.node = history
     return _part(whole, history.layout).node
 

@@ -91,6 +91,7 @@ def _scaled(g: Any, alpha: Any) -> Any:
     _add,
     "AddBackward0",
     plain="+",
+    real={"other": "g if alpha == 1 else g * alpha"},
     kind="linear",
     types="common",
     inplace=True,
@@ -110,6 +111,7 @@ class add:
     _sub,
     "SubBackward0",
     plain="-",
+    real={"other": "-g if alpha == 1 else -g * alpha"},
     types="numbers",
     refuses={
         "b": (
@@ -162,6 +164,7 @@ class rsub_tensor:
     np.multiply,
     "MulBackward0",
     kind="bilinear",
+    real={"self": "g * other", "other": "g * self"},
     inplace=True,
     numbers=True,
     aliases="multiply",
@@ -170,8 +173,8 @@ class rsub_tensor:
 class mul:
     """Product of the elements."""
 
-    self = lambda g, other: g * other if other.dtype.kind != "c" else g * other.conj()
-    other = lambda g, self: g * self if self.dtype.kind != "c" else g * self.conj()
+    self = lambda g, other: g * conj(other)
+    other = lambda g, self: g * conj(self)
 
 
 @operator(_mul_scalar, "MulBackward1", kind="linear", public=False, scalar_of=mul)
@@ -183,12 +186,13 @@ class mul_scalar:
     np.divide,
     "DivBackward0",
     kind="elementwise",
+    real={"self": "g / other", "other": "-g * ((self / other) / other)"},
     types="float",
     public=False,
     samples=_samples("div"),
 )
 class div_true:
-    self = lambda g, other: g / (other if other.dtype.kind != "c" else other.conj())
+    self = lambda g, other: g / conj(other)
     other = lambda g, self, other: -g * conj((self / other) / other)
 
 

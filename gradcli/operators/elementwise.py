@@ -41,11 +41,11 @@ def _unary(kernel: Any, node: str, samples: tuple[str, ...] = _ANY, **facts: Any
 
 
 # -- exponentials and logarithms ------------------------------------------------------------------
-@_unary(np.exp, "ExpBackward0")
+@_unary(np.exp, "ExpBackward0", real={"self": "g * result"})
 class exp:
     """e to the power of the elements."""
 
-    self = lambda g, result: g * (result if result.dtype.kind != "c" else result.conj())
+    self = lambda g, result: g * conj(result)
 
 
 @_unary(np.exp2, "Exp2Backward0", aliases="special.exp2")
@@ -66,7 +66,7 @@ _LN2 = 0.6931471805599453
 _LN10 = 2.3025850929940456
 
 
-@_unary(np.log, "LogBackward0", _POSITIVE)
+@_unary(np.log, "LogBackward0", _POSITIVE, real={"self": "g / self"})
 class log:
     """The natural logarithm."""
 
@@ -114,14 +114,14 @@ class rsqrt:
 
 
 # -- circular and hyperbolic functions ------------------------------------------------------------
-@_unary(np.sin, "SinBackward0")
+@_unary(np.sin, "SinBackward0", real={"self": "g * np.cos(self)"})
 class sin:
     """The sine."""
 
     self = lambda g, self: g * conj(np.cos(self))
 
 
-@_unary(np.cos, "CosBackward0")
+@_unary(np.cos, "CosBackward0", real={"self": "g * -np.sin(self)"})
 class cos:
     """The cosine."""
 

@@ -35,6 +35,7 @@ def text() -> str:
         "MODULES = {name: module for module, names in HOMES.items() for name in names.split()}",
         f"METHODS = frozenset({' '.join(sorted(methods))!r}.split())",
         f"INPLACE = frozenset({' '.join(sorted(inplace))!r}.split())",
+        f"PROPERTIES = frozenset({' '.join(sorted(table.PROPERTIES))!r}.split())",
         "",
     ]
     return "\n".join(lines)

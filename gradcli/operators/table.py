@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import compiled, dtypes
+from gradcli.engine import compiled, dtypes, tensor
 from gradcli.engine import operator as engine
 from gradcli.engine.out import into
-from gradcli.engine.tensor import NUMPY, Scalar, Tensor, _Methods, wrap
+from gradcli.engine.tensor import NUMPY, Scalar, Tensor, wrap
 from gradcli.engine.views import inplace
 from gradcli.operators.arguments import invalid
 
@@ -409,8 +409,32 @@ def meaning(numpy_function: Any) -> Any:
     return NUMPY.get(numpy_function)
 
 
-_Methods.finder = staticmethod(find_method)
-_Methods.meaning = staticmethod(meaning)
+tensor.meaning = meaning
+
+
+class _Method:
+    """Stands on the class of tensors for a method of the table until it is first asked for."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, x: Tensor | None, kind: type[Tensor]) -> Any:
+        setattr(Tensor, self.name, find_method(self.name))
+        return getattr(kind if x is None else x, self.name)
+
+
+def _attach() -> None:
+    """Put the methods and properties of the index on the class of tensors."""
+    try:
+        from gradcli.operators import index
+    except ImportError:  # make_index is about to write it
+        return
+    for name in methods() | index.PROPERTIES:
+        if name not in vars(Tensor):
+            setattr(Tensor, name, _Method(name))
+
+
+_attach()
 
 
 def lift(number: Any) -> Tensor:
