@@ -93,6 +93,11 @@ def run(
 
     captured: collect gradients there instead of accumulating. only: the ids of the nodes to run.
     """
+    state = modes.local.state
+    plain = not create and captured is None and only is None and observer is None
+    plain = plain and (state is None or not (state.anomaly or state.intercept))
+    if plain and _run_plain(roots, seeds, retain):
+        return
     before = modes.change(enabled=create, rules=False)
     if before is not None and before.intercept is not None and not create:
         create, seeds = True, [_tensor(s) for s in seeds]  # tangents travel with tensors
@@ -134,8 +139,8 @@ def discover(roots: Sequence[Edge]) -> tuple[list[Node], dict[Node, list[Port]]]
             continue
         seen.add(e)
         if e.__class__ is Port:
-            ports.setdefault(e.node, []).append(e)  # type: ignore[union-attr, arg-type]
-            waiting.append(e.node)  # type: ignore[union-attr]
+            ports.setdefault(e.node, []).append(e)
+            waiting.append(e.node)
         else:
             nodes.append(e)  # type: ignore[arg-type]
             waiting += [e for e in e._edges if e is not None]  # type: ignore[union-attr]
@@ -150,15 +155,6 @@ def _run(
     captured: Captured | None,
     only: frozenset[int] | None,
 ) -> None:
-    plain = only is None and captured is None and observer is None and not create
-    if plain and not modes.current().anomaly and _marking.acquire(blocking=False):
-        try:
-            nodes = _reach(roots)
-            if nodes is not None:
-                _run_plain(nodes, roots, seeds, retain)
-                return
-        finally:
-            _marking.release()
     nodes, ports = discover(roots)
     if not nodes:
         return
@@ -184,7 +180,7 @@ def _reach(roots: Sequence[Edge]) -> list[Node] | None:
         if e._mark is RARE:
             return None
         if e._mark is not here:
-            e._mark = here  # type: ignore[union-attr]
+            e._mark = here
             append(e)
     for node in nodes:
         e = node._e0
@@ -218,29 +214,41 @@ def _reach(roots: Sequence[Edge]) -> list[Node] | None:
     return nodes
 
 
-def _run_plain(
-    nodes: list[Node], roots: Sequence[Edge], seeds: Sequence[Any], retain: bool
-) -> None:
-    for root, seed in zip(roots, seeds, strict=True):
-        root._grad = seed if root._grad is None else root._grad + seed  # type: ignore[union-attr]
-    node = None
+def _run_plain(roots: Sequence[Edge], seeds: Sequence[Any], retain: bool) -> bool:
+    """Run the graph; False, with nothing done, where that is not for the plain pass."""
+    if not _marking.acquire(blocking=False):
+        return False
     try:
-        for node in nodes:
+        nodes = _reach(roots)
+        if nodes:
+            with np.errstate(all="ignore"):
+                _push(nodes, roots, seeds, retain)
+        return nodes is not None
+    finally:
+        _marking.release()
+
+
+def _push(nodes: list[Node], roots: Sequence[Any], seeds: Sequence[Any], retain: bool) -> None:
+    node, waiting = nodes[0], iter(nodes)
+    try:
+        for root, seed in zip(roots, seeds, strict=True):
+            root._grad = seed if root._grad is None else root._grad + seed
+        for node in waiting:
             g = node._grad
             if g is not None:
                 node.push(g, retain)
     except BaseException:
-        _finish_leaves(nodes[nodes.index(node) :])
+        _finish_leaves([node, *waiting])
         raise
 
 
 def _finish_leaves(left: list[Node]) -> None:
     """After an error: leaves that the nodes left over do not feed have their whole gradient."""
-    waiting = {e for node in left for e in node._edges}
+    fed = {e for node in left for e in node._edges}
     for node in left:
         g, node._grad = node._grad, None
-        if g is not None and node.__class__ is AccumulateGrad and node not in waiting:
-            _add_to_grad(node.variable, g, False)  # type: ignore[attr-defined]
+        if g is not None and isinstance(node, AccumulateGrad) and node not in fed:
+            _add_to_grad(node.variable, g, False)
 
 
 def _run_watched(
@@ -297,7 +305,7 @@ def _run_watched(
 
 def _rare(node: Node) -> bool:
     if node.__class__ is AccumulateGrad:
-        return node.watched()  # type: ignore[attr-defined, no-any-return]
+        return node.watched()
     return node._mark is RARE
 
 

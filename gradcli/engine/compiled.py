@@ -95,12 +95,13 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     if row.view:
         body += ["if a0.__class__ is not ndarray: a0 = t0.memory()"]
     if row.types == "float":
-        kind = "a0.dtype.kind in 'fc'"
-        body += ["same = " + " and ".join([*(f"{a}.dtype is a0.dtype" for a in arrays[1:]), kind])]
+        kind = "(t is float64 or t.kind in 'fc')"
+        body += ["t = a0.dtype"]
+        body += ["same = " + " and ".join([*(f"{a}.dtype is t" for a in arrays[1:]), kind])]
         body += [f"if not same: {', '.join(arrays)}, = promote('float', {', '.join(tensors)})"]
     elif row.types and k == 2:
         both = ", ".join(arrays)
-        body += [f"same = {arrays[0]}.dtype is {arrays[1]}.dtype"]
+        body += ["t = a0.dtype", f"same = t is {arrays[1]}.dtype"]
         body += [f"if not same: {both} = promote({row.types!r}, {', '.join(tensors)})"]
     if row.refuses:
         refused = "".join(row.refuses)
@@ -121,7 +122,8 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     body += [f"e{i} = t{i}.node" for i in row.differentiated]
     nothing = " and ".join(f"{e} is None" for e in edges)
     # What cannot change the dtype of its operands needs no second look at the result's.
-    if row.kind is None or options:
+    closed = bool(row.real)
+    if not closed and (row.kind is None or options):
         nothing += " or y.dtype.kind not in 'fc'"
     body += [f"if {nothing}:", " lend(out)" if row.view else " out.node = None", " return out"]
     for i in row.differentiated:
@@ -138,12 +140,13 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     body += [f"n._o{k} = {_measured(f, names)}" for k, f in enumerate(row.option_fields)]
     # A gradient in a dtype of its own may come of operands of several: such a result's Meta is unlike
     # all others, so that the pass looks (see `_keeps`).
-    same = any(line.startswith("same = ") for line in body)
+    known = "t" if closed else "y.dtype"
+    mixed = any(line.startswith("same = ") for line in body)
     body += [
         f"m = ({' or '.join(edges)} or NOWHERE)._meta",
         "s = y.shape",
-        f"if {'not same or ' if same else ''}m.shape != s or m.dtype is not y.dtype:",
-        f" m = {'meta if same else Meta' if same else 'meta'}(s, y.dtype)".replace("meta if same else Meta", "(meta if same else Meta)"),
+        f"if {'not same or ' if mixed else ''}m.shape != s or m.dtype is not {known}:",
+        f" m = {'(meta if same else Meta)' if mixed else 'meta'}(s, y.dtype)",
         "n._meta = m",
         "n._seq = tick()",
         "n._mark = n._grad = None",
@@ -307,7 +310,11 @@ def push(row: Row | None) -> Callable[..., Any]:
     body += ["m = n._meta"]
     for i, text in found.items():
         known = _keeps(row, text)
-        check = "e._meta is not m" if known else "d.shape != e._meta.shape or d.dtype is not e._meta.dtype"
+        check = (
+            "e._meta is not m"
+            if known
+            else "d.shape != e._meta.shape or d.dtype is not e._meta.dtype"
+        )
         lines = [
             f"d = {text}",
             *([] if known else ["if d is not None:"]),
@@ -348,7 +355,9 @@ def push(row: Row | None) -> Callable[..., Any]:
 
 def _with_fields(text: str, row: Row) -> str:
     """An expression in the fields that a row saves, over the slots of its node."""
-    slots = {f: f"s{k}.array" if f in row.position else f"s{k}" for k, f in enumerate(row.saved_fields)}
+    slots = {
+        f: f"s{k}.array" if f in row.position else f"s{k}" for k, f in enumerate(row.saved_fields)
+    }
     slots |= {f: f"n._o{k}" for k, f in enumerate(row.option_fields)}
     return re.sub(r"\w+", lambda word: slots.get(word[0], word[0]), text)
 
@@ -436,6 +445,7 @@ _RUNTIME: dict[str, Any] = {
     "ndarray": np.ndarray,
     "track": track,
     "LAZY": LAZY,
+    "float64": np.dtype(np.float64),
     "Tensor": Tensor,
     "edge": edge,
     "refuse_inference": refuse_inference,

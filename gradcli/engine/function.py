@@ -358,7 +358,7 @@ def _record(
         (o.array.shape, o.array.dtype) if isinstance(o, Tensor) else ((), None) for o in outputs
     )
     ctx._seq = ctx._saved_tick = versions.tick()
-    ctx._meta = Meta(*(metas[0] if metas else ((), None)))  # type: ignore[arg-type]
+    ctx._meta = Meta(*(metas[0] if metas else ((), None)))
     ctx._outputs = metas if len(metas) != 1 else None  # type: ignore[assignment]
     results: list[Any] = []
     count = sum(isinstance(o, Tensor) for o in outputs)

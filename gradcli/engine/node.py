@@ -286,7 +286,10 @@ FREED = _Freed()
 @cache
 def layout(edges: int, saved: int, options: int) -> type[Node]:
     """The base of nodes with so many edges (1 to 3), saved tensors and options, each in a slot."""
-    slots = [tuple(f"_{kind}{i}" for i in range(n)) for kind, n in zip("eso", (edges, saved, options), strict=True)]
+    slots = [
+        tuple(f"_{kind}{i}" for i in range(n))
+        for kind, n in zip("eso", (edges, saved, options), strict=True)
+    ]
     body: dict[str, Any] = {
         "__slots__": ("_grad", "_mark", *slots[0], *slots[1], *slots[2]),
         "_edges": _together(slots[0]),

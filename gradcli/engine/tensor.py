@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from math import prod
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
@@ -593,6 +593,10 @@ class Tensor:
         return _rebuild, (np.asarray(self.array), self.requires_grad)
 
     # -- the table --------------------------------------------------------------------------------
+    if TYPE_CHECKING:  # the methods that the table adds; a real `__getattr__` slows every attribute
+
+        def __getattr__(self, name: str) -> Any: ...
+
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         row = _meaning(ufunc)
         if method != "__call__" or row is None:
@@ -687,7 +691,7 @@ def link_result(node: Node | Port, versions: Versions) -> None:
     """Tell a node that the memory of its result now has a version counter."""
     nr = 0
     if type(node) is Port:
-        node, nr = node.node, node.nr
+        nr, node = node.nr, node.node
     assert isinstance(node, Node)
     if node._saved and node._row is not None and nr in node._row.saved_results:
         if node._written is None:

@@ -1,0 +1,133 @@
+"""The plain pass: expressions written out for it are the rows' rules, and gradients keep their form.
+
+A row's `real` expressions have to be its rules to the bit; where the pass does not look at the shape
+and dtype of a gradient (`compiled._keeps`), the rule has to give its input's.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli
+from gradcli.engine.compiled import _gradients, _keeps
+from gradcli.engine.operator import Row
+from gradcli.operators import table
+
+table.load()
+WRITTEN_OUT = [row for row in table.ROWS if row.real]
+# Rows whose gradients the pass takes as they come.
+UNSEEN = [
+    row
+    for row in table.ROWS
+    if row.node
+    and row.flat
+    and (made := _gradients(row)) is not None
+    and any(_keeps(row, text) for text in made[1].values())
+    and all(row.kinds[i] == "tensor" for i in row.tensors)
+    and len(row.tensors) == len(row.names)
+]
+
+
+def _node(row: Row, dtype: Any, **options: Any) -> Any:
+    g = np.random.default_rng(0)
+    arrays = [(g.random(5) * 0.5 + 0.25).astype(dtype) for _ in row.tensors]
+    return row.call(*(gradcli.tensor(a, requires_grad=True) for a in arrays), **options).grad_fn
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+@pytest.mark.parametrize("alpha", [1, 2.5])
+@pytest.mark.parametrize("row", WRITTEN_OUT, ids=lambda row: row.name)
+def test_written_out_to_the_bit(row: Row, alpha: float, dtype: Any) -> None:
+    options = {"alpha": alpha} if "alpha" in row.names else {}
+    node = _node(row, dtype, **options)
+    seed = np.random.default_rng(1).random(5).astype(dtype)
+    wanted = row.backward(node, seed)
+    node.push(seed, False)
+    for edge, expected in zip(node._edges, wanted, strict=True):
+        assert np.array_equal(edge._grad, expected)
+        assert edge._grad.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(), (5,)])
+@pytest.mark.parametrize("row", UNSEEN, ids=lambda row: row.name)
+def test_a_gradient_has_its_inputs_form(row: Row, shape: Any, dtype: Any) -> None:
+    g = np.random.default_rng(0)
+    leaves = []
+    for _ in row.tensors:
+        array = np.asarray(g.random(shape) * 0.5 + 0.25, dtype)
+        leaves.append(gradcli.tensor(array, requires_grad=True))
+    try:
+        with np.errstate(all="ignore"):
+            out = row.call(*leaves)
+    except (RuntimeError, NotImplementedError, IndexError):
+        pytest.skip("not of such operands")
+    node = out.grad_fn
+    if node is None or any(e is None or e._meta is not node._meta for e in node._edges):
+        pytest.skip("the pass looks")
+    with np.errstate(all="ignore"):
+        found = row.backward(node, np.ones(shape, dtype)[()])
+    for d in found:
+        assert d.shape == shape
+        assert d.dtype == dtype
+
+
+def test_mixed_dtypes_are_looked_at() -> None:
+    x = gradcli.tensor([1.0, 2.0], dtype=gradcli.float32, requires_grad=True)
+    half = gradcli.tensor(0.5, dtype=gradcli.float64, requires_grad=True)
+    (x * half).sum().backward()
+    assert x.grad.dtype == gradcli.float32
+    assert half.grad.dtype == gradcli.float64
+
+
+def test_threads_share_a_graph() -> None:
+    x = gradcli.ones(3, requires_grad=True)
+    y = x
+    for _ in range(2000):
+        y = (y * 1.0 + x) * 0.5
+    y = y.sum()
+    y.backward(retain_graph=True)
+    once, x.grad = x.grad.tolist(), None
+    runs = [threading.Thread(target=y.backward, kwargs={"retain_graph": True}) for _ in range(6)]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    assert x.grad.tolist() == pytest.approx([6 * v for v in once])
+
+
+def test_an_error_leaves_nothing_behind() -> None:
+    x = gradcli.ones(3, requires_grad=True)
+    y = x * 2
+    z = y.exp()
+    y.mul_(3)
+    loss = (z * y).sum()
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace"):
+        loss.backward()
+    w = x * 2
+    w.sum().backward()
+    assert x.grad.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: gradcli.sin(), "missing 1 required positional arguments"),
+        (lambda x: gradcli.sin(x, x), "takes 1 positional argument but 2 were given"),
+        (lambda x: gradcli.sin(x, dim=1), "unexpected keyword argument 'dim'"),
+        (lambda x: gradcli.sin(3), "must be Tensor, not int"),
+    ],
+)
+def test_wrong_calls_of_one_operand(call: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        call(gradcli.ones(2))
+
+
+def test_operand_by_keyword() -> None:
+    x = gradcli.ones(2, requires_grad=True)
+    assert gradcli.sin(input=x).grad_fn.name() == "SinBackward0"
