@@ -199,12 +199,14 @@ def _reach(roots: Sequence[Edge]) -> list[Node] | None:
                     return None
                 e._mark = here
                 append(e)
-        for e in node._rest:
-            if e is not None and e._mark is not here:
-                if e._mark is RARE:
-                    return None
-                e._mark = here
-                append(e)
+        rest = node._rest
+        if rest:
+            for e in rest:
+                if e is not None and e._mark is not here:
+                    if e._mark is RARE:
+                        return None
+                    e._mark = here
+                    append(e)
     nodes.sort(key=_by_sequence, reverse=True)
     for node in reversed(nodes):
         if node.__class__ is not AccumulateGrad:

@@ -128,9 +128,12 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     body += [f"if {nothing}:", " lend(out)" if row.view else " out.node = None", " return out"]
     for i in row.differentiated:
         body += [f"if e{i} is LAZY: e{i} = t{i}.accumulates() or edge(t{i})"]
-    for i in [i for i in row.tensors if k > 1 and row.names[i] in row.saved_fields]:
+    kept = [i for i in row.tensors if k > 1 and row.names[i] in row.saved_fields]
+    if kept:
+        body += ["if inferred:"]
+    for i in kept:
         unrecorded = f"e{i} is None and " if i in row.differentiated else ""
-        body += [f"if inferred and {unrecorded}t{i}.inference: raise refuse_inference()"]
+        body += [f" if {unrecorded}t{i}.inference: raise refuse_inference()"]
     body += ["n = out.node = Node()"]
     body += [f"n._e{k} = {e}" for k, e in enumerate(edges)]
     for k, field in enumerate(row.saved_fields):
@@ -143,12 +146,12 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     known = "t" if closed else "y.dtype"
     mixed = any(line.startswith("same = ") for line in body)
     body += [
-        f"m = ({' or '.join(edges)} or NOWHERE)._meta",
+        "m = " + "".join(f"{e}._meta if {e} is not None else " for e in edges) + "NOTHING",
         "s = y.shape",
         f"if {'not same or ' if mixed else ''}m.shape != s or m.dtype is not {known}:",
         f" m = {'(meta if same else Meta)' if mixed else 'meta'}(s, y.dtype)",
         "n._meta = m",
-        "n._seq = tick()",
+        "n._seq = next(clock)",
         "n._mark = n._grad = None",
         "return out",
     ]
@@ -429,22 +432,20 @@ def _shape_error(error: ValueError, operands: list[Any]) -> Exception:
     return shape_error(error, operands)
 
 
-class _Nowhere:
-    """The edge of an operand that turned out to need no gradient."""
-
-    _meta = Meta((), np.dtype(np.void))
-
+# The Meta of a result whose operands turned out to need no gradient: to be looked at.
+_NOTHING = Meta((), np.dtype(np.void))
 
 _RUNTIME: dict[str, Any] = {
     "inferred": modes.inference_used,
     "special": modes.unusual,
     "Meta": Meta,
-    "NOWHERE": _Nowhere,
+    "NOTHING": _NOTHING,
     "lend": lend,
     "meta": meta,
     "ndarray": np.ndarray,
     "track": track,
     "LAZY": LAZY,
+    "clock": versions.clock,
     "float64": np.dtype(np.float64),
     "Tensor": Tensor,
     "edge": edge,
@@ -456,5 +457,4 @@ _RUNTIME: dict[str, Any] = {
     "scalar": scalar,
     "shape_error": _shape_error,
     "strides": element_strides,
-    "tick": versions.tick,
 }

@@ -10,7 +10,8 @@ from itertools import count
 from threading import Lock
 from typing import Any
 
-tick = count(1).__next__
+clock = count(1)
+tick = clock.__next__
 
 _KEPT = 4096
 _writing = Lock()  # ticks of writes, and `last`, only grow
