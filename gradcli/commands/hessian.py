@@ -40,7 +40,7 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...]) -> N
     tensors = {n: t.detach() for n, t in evaluation.variables.items()}
     precision = request.style.precision
     if vectors:
-        given = matrix.vectors_of(vectors, tensors, wanted)
+        given = matrix.vectors_of(vectors, evaluation, wanted)
         try:
             products = matrices.hvp(request.program, tensors, given, request.loaded)
         except ENGINE_ERRORS as error:

@@ -42,7 +42,7 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], mode
     tensors = {n: t.detach() for n, t in evaluation.variables.items()}
     precision = request.style.precision
     if vectors:
-        given = matrix.vectors_of(vectors, tensors, wanted)
+        given = matrix.vectors_of(vectors, evaluation, wanted)
         try:
             _, found = matrices.jvp(request.program, tensors, given, request.loaded)
         except ENGINE_ERRORS as error:
@@ -57,7 +57,7 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], mode
     except ENGINE_ERRORS as error:
         raise evaluation.refused(error) from error
     if found.reason:
-        matrix.note(f"row by row, for the program cannot be traced: {found.reason}")
+        output.note(f"row by row, for the program cannot be traced: {found.reason}")
     made = {
         "wrt": {n: output.to_json(j, precision) for n, j in found.by.items()},
         "shape": list(value.shape),

@@ -40,7 +40,7 @@ def command(
     if not vectors:
         raise usage("no direction", hint=f"add --vector VALUE, of the shape of {wanted[0]}")
     tensors = {n: t.detach() for n, t in evaluation.variables.items()}
-    given = matrix.vectors_of(vectors, tensors, wanted)
+    given = matrix.vectors_of(vectors, evaluation, wanted)
     try:
         value, found = matrices.jvp(request.program, tensors, given, request.loaded)
     except ENGINE_ERRORS as error:
