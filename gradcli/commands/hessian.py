@@ -16,9 +16,9 @@ from gradcli.commands.options import ExpressionCommand, Request, expression_opti
 @click.option(
     "--vector",
     "vectors",
-    metavar="VALUE",
+    metavar="[NAME=]VALUE",
     multiple=True,
-    help="The Hessian times this vector, without the matrix; NAME=VALUE for several variables.",
+    help="The Hessian times this vector, without the matrix.",
 )
 @click.pass_context
 def command(ctx: click.Context, request: Request, vectors: tuple[str, ...]) -> None:

@@ -18,15 +18,16 @@ from gradcli.commands.options import ExpressionCommand, Request, expression_opti
 @click.option(
     "--vector",
     "vectors",
-    metavar="VALUE",
+    metavar="[NAME=]VALUE",
     multiple=True,
-    help="The Jacobian times this vector, without the matrix; NAME=VALUE for several variables.",
+    help="The Jacobian times this vector, without the matrix.",
 )
 @click.option(
     "--mode",
+    metavar="MODE",
     type=click.Choice(["auto", "forward", "reverse"]),
     default="auto",
-    help="By columns (forward) or by rows (reverse); auto takes whichever are fewer.",
+    help="forward (columns), reverse (rows) or auto (the fewer).",
 )
 @click.pass_context
 def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], mode: str) -> None:

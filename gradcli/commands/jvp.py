@@ -19,9 +19,9 @@ from gradcli.commands.options import ExpressionCommand, Request, expression_opti
 @click.option(
     "--vector",
     "vectors",
-    metavar="VALUE",
+    metavar="[NAME=]VALUE",
     multiple=True,
-    help="The direction: a value of the variable's shape, or ones; NAME=VALUE for several variables.",
+    help="The direction, of the variable's shape, or ones.",
 )
 @click.option("--value", "show_value", is_flag=True, help="Print the value too.")
 @click.pass_context

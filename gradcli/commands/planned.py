@@ -18,7 +18,7 @@ plan_option = click.option(
     "--plan/--no-plan",
     "plan",
     default=None,
-    help="Print the plan for large arrays; or do without one.",
+    help="Print the plan for large arrays, or use none.",
 )
 
 

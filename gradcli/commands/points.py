@@ -50,7 +50,7 @@ def shape_option(function: F) -> F:
         "shapes",
         metavar="x=3,4",
         multiple=True,
-        help="Shape of a variable without a value; scalars where nothing is said.",
+        help="Shape of a variable without a value (else a scalar).",
     )(function)
 
 
