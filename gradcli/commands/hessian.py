@@ -13,13 +13,7 @@ from gradcli.commands.options import ExpressionCommand, Request, expression_opti
     "hessian", cls=ExpressionCommand, epilog='Example: gradcli hessian "x[0]**2*x[1]" --x 2,3'
 )
 @expression_options
-@click.option(
-    "--vector",
-    "vectors",
-    metavar="[NAME=]VALUE",
-    multiple=True,
-    help="The Hessian times this vector, without the matrix.",
-)
+@matrix.vector_option("The Hessian times this vector, without the matrix.")
 @click.pass_context
 def command(ctx: click.Context, request: Request, vectors: tuple[str, ...]) -> None:
     """Print the Hessian of EXPR, whose value is a scalar.

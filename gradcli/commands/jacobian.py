@@ -15,13 +15,7 @@ from gradcli.commands.options import ExpressionCommand, Request, expression_opti
     "jacobian", cls=ExpressionCommand, epilog='Example: gradcli jacobian "sin(x)*sum(x)" --x 1,2,3'
 )
 @expression_options
-@click.option(
-    "--vector",
-    "vectors",
-    metavar="[NAME=]VALUE",
-    multiple=True,
-    help="The Jacobian times this vector, without the matrix.",
-)
+@matrix.vector_option("The Jacobian times this vector, without the matrix.")
 @click.option(
     "--mode",
     metavar="MODE",

@@ -16,13 +16,7 @@ from gradcli.commands.options import ExpressionCommand, Request, expression_opti
     "jvp", cls=ExpressionCommand, epilog='Example: gradcli jvp "sin(x)" --x 0,1 --vector 1,0'
 )
 @expression_options
-@click.option(
-    "--vector",
-    "vectors",
-    metavar="[NAME=]VALUE",
-    multiple=True,
-    help="The direction, of the variable's shape, or ones.",
-)
+@matrix.vector_option("The direction, of the variable's shape, or ones.")
 @click.option("--value", "show_value", is_flag=True, help="Print the value too.")
 @click.pass_context
 def command(

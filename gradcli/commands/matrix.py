@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
 
 from gradcli.commands import output
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import Evaluation, cannot_require_grad, read_value
 from gradcli.commands.options import Request
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def vector_option(help: str) -> Callable[[F], F]:
+    """--vector, which `vectors_of` reads."""
+    return click.option("--vector", "vectors", metavar="[NAME=]VALUE", multiple=True, help=help)
 
 
 def vectors_of(
