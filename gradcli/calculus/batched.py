@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.calculus.forward_ad import AFFINE, AFFINE_ELEMENTWISE
 from gradcli.calculus.spelling import ELEMENTWISE
 from gradcli.calculus.trace import (
     Call,
@@ -326,12 +325,11 @@ def can_push(output: Traced) -> bool:
     """Whether forward mode has a rule for every call that the value is made of."""
     return all(
         not c.row.rules
-        or c.row.name in AFFINE_ELEMENTWISE
+        or c.row.kind in ("linear", "bilinear")
         or (
-            c.row.kind in ("linear", "bilinear", "elementwise")
-            and c.row.name not in AFFINE
-            and (c.row.kind != "elementwise" or all(len(t) == 1 for t in c.row.targets))
-            and not (c.row.kind == "elementwise" and any(c.row.masked))
+            c.row.kind == "elementwise"
+            and all(len(t) == 1 for t in c.row.targets)
+            and not any(c.row.masked)
         )
         for c in calls([output])
     )
@@ -376,7 +374,7 @@ def _pushed(call: Call, tangents: dict[int, Any], size: int) -> Any:
 
 def _push(call: Call, tangents: dict[int, Any]) -> Any:
     row = call.row
-    if row.kind == "linear" and row.name not in AFFINE:
+    if row.kind == "linear":
         args = list(map(_value, call.args))
         for i in row.differentiated:
             if row.kinds[i] == "list":

@@ -7,15 +7,21 @@ Cotangents are random, for a seed of ones hides mistakes.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from gradcli.calculus.derivative import traced_run
+from gradcli.calculus.trace import calls
 from gradcli.engine import modes
 from gradcli.engine.backward import grad
 from gradcli.engine.node import Node, Port
 from gradcli.engine.tensor import Tensor, wrap
+from gradcli.language.errors import LanguageError
+from gradcli.language.program import Program
+from gradcli.operators import table
 
 Function = Callable[..., Any]
 
@@ -23,19 +29,6 @@ RTOL, ATOL = 1e-6, 1e-8
 STEP = 1e-3  # of the first difference, relative to the element; halved for the extrapolation
 COMPLEX_STEP = 1e-40
 UNBOUNDED = 1e19  # a complex step off the domain gives a square root of its inverse, or more
-
-ANALYTIC = frozenset(
-    [
-        *("add", "add_scalar", "sub", "sub_scalar", "rsub_scalar", "rsub_tensor", "mul", "neg"),
-        *("mul_scalar", "div_true", "div_scalar", "reciprocal", "pow_number", "exp", "exp2", "log"),
-        *("log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sqrt"),
-        *("rsqrt", "sigmoid", "sum_all", "sum_dim", "mean_all", "mean_dim", "dot", "mv", "mm"),
-        *("bmm", "t", "transpose", "permute_dims", "view_size", "unsafe_view", "reshape_alias"),
-        *("select", "slice", "unsqueeze", "squeeze_dim", "squeeze_all", "expand_size", "cat"),
-        *("stack", "clone_as", "alias", "cumsum_row", "flip_dims", "trace", "diagonal", "tril"),
-        *("triu", "index", "index_select", "addmm", "addmv"),
-    ]
-)
 
 
 class Kink:
@@ -108,6 +101,28 @@ class Checked:
         return not all(abs(s) < UNBOUNDED for s in slopes)
 
 
+def is_analytic(
+    program: Program, arrays: Mapping[str, Any], names: Mapping[str, Any] | None = None
+) -> bool:
+    """Whether a complex step says the truth: all that the program does here is analytic.
+
+    names: what else the program may use.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", np.exceptions.ComplexWarning)  # imaginary parts got lost
+        try:  # on complex numbers, for some functions do something else with them
+            value, _, branched = traced_run(program, _lifted(arrays), True, names or {})
+        except (LanguageError, np.exceptions.ComplexWarning):
+            return False
+    made = calls([value])
+    return not branched and bool(made) and all(table.is_analytic(c.row) for c in made)
+
+
+def _lifted(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """The floating arrays as complex ones."""
+    return {n: a.astype(np.complex128) if a.dtype.kind == "f" else a for n, a in arrays.items()}
+
+
 def outputs_of(value: Any) -> list[Tensor]:
     """The differentiable tensors of a value."""
     found = list(value) if isinstance(value, (tuple, list)) else [value]
@@ -151,6 +166,7 @@ def check_point(
             (o, wrap(s.astype(o.array.dtype)[()])) for o, s in zip(outputs, seeds, strict=True)
         ]
         pairs = [(o, s) for o, s in pairs if o.requires_grad]
+        analytic = analytic and not any(o.is_complex() for o in outputs)  # their real parts count
         grads: Sequence[Any] = [None] * len(wrt)
         if pairs:
             grads = grad(
@@ -163,10 +179,7 @@ def check_point(
     def along(name: str, array: Any) -> Any:
         """The scalar whose gradient is checked, with another value of one variable."""
         lifted = array.dtype.kind == "c" != arrays[name].dtype.kind  # a complex step
-        rest = {
-            n: a.astype(np.complex128) if lifted and a.dtype.kind == "f" else a
-            for n, a in arrays.items()
-        }
+        rest = _lifted(arrays) if lifted else arrays
         with modes.no_grad():
             given = {**{n: wrap(np.array(rest[n])) for n in arrays}, name: wrap(array)}
             values = outputs_of(function(**given))
@@ -375,4 +388,5 @@ def _with_keywords(row: Any, args: list[Any]) -> Any:
     return row.general(tuple(args[:at]), dict(zip(row.names[at:], args[at:], strict=True)))
 
 
-__all__ = ["Checked", "Kink", "Part", "blame", "check_point", "gradient_function", "outputs_of"]
+__all__ = ["Checked", "Kink", "Part", "blame", "check_point", "gradient_function", "is_analytic"]
+__all__ += ["outputs_of"]

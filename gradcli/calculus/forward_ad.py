@@ -22,13 +22,6 @@ from gradcli.engine.tensor import Scalar, Tensor, wrap
 _levels: list[int] = []
 
 
-# Rows that are linear up to a constant: what they do to a value is not what they do to a tangent.
-AFFINE_ELEMENTWISE = frozenset(["add_scalar", "sub_scalar", "rsub_scalar"])
-AFFINE = AFFINE_ELEMENTWISE | {
-    *("masked_fill_number", "constant_pad_nd", "index_fill_number", "fill_number", "scatter_value"),
-}
-
-
 class UnpackedDualTensor(NamedTuple):
     """A dual number taken apart."""
 
@@ -150,12 +143,12 @@ def _row(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:
         return [None] * len(outputs)
     if not any(o.array.dtype in dtypes.DIFFERENTIABLE for o in outputs):
         return [None] * len(outputs)
-    if row.kind == "linear" and row.name not in AFFINE:
+    if row.kind == "linear":
         found = _linear(row, values)
         return [found] if row.single else list(found)
     if row.kind == "bilinear":
         return [_bilinear(row, values)]
-    if row.kind == "elementwise" or row.name in AFFINE_ELEMENTWISE:
+    if row.kind == "elementwise":
         return [_elementwise(row, values, outputs)]
     return _transposed(row, values, outputs)
 

@@ -189,10 +189,10 @@ def _check(
     atol: float,
     second_order: bool,
 ) -> list[Report]:
-    from gradcli.calculus.checking import blame, check_point, gradient_function
+    from gradcli.calculus.checking import blame, check_point, gradient_function, is_analytic
 
     function = _function(request)
-    analytic = _analytic(request, arrays)
+    analytic = is_analytic(request.program, arrays, request.loaded)
     by = check_point(
         function, arrays, wanted, number=number, rtol=rtol, atol=atol, analytic=analytic
     )
@@ -204,20 +204,6 @@ def _check(
         second = check_point(gradients, arrays, wanted, number=number + 1, rtol=rtol, atol=atol)
         found.append(Report(arrays, second, True, None))
     return found
-
-
-def _analytic(request: Request, arrays: dict[str, Any]) -> bool:
-    """Whether a complex step says the truth: all that the program does is analytic."""
-    from gradcli.calculus.checking import ANALYTIC
-    from gradcli.calculus.derivative import traced_run
-    from gradcli.calculus.trace import calls
-
-    try:
-        value, _, branched = traced_run(request.program, arrays, True, request.loaded)
-    except LanguageError:
-        return False
-    made = calls([value])
-    return not branched and bool(made) and all(c.row.name in ANALYTIC for c in made)
 
 
 # -- what it says ---------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from gradcli.commands.options import Request, expression_options
 from gradcli.commands.points import (
     OpenCommand,
     Point,
-    note,
     note_guesses,
     point,
     shape_option,
@@ -101,13 +100,15 @@ def command(
 def _notes(found: Derivatives, where: Point) -> None:
     note_guesses(where)
     if found.branched:
-        note("the program asks for the truth of a value: this holds on the path of these values")
+        output.note(
+            "the program asks for the truth of a value: this holds on the path of these values"
+        )
     if (
         found.shape
         and found.value.op == "call"
         and found.value.data[0] in ("matmul", "stack", "cat")
     ):
-        note("the value is no scalar: this is the derivative of its sum")
+        output.note("the value is no scalar: this is the derivative of its sum")
 
 
 def _values(request: Request, where: Point, found: Derivatives) -> dict[str, Any]:
@@ -127,7 +128,7 @@ def _write_text(request: Request, found: Derivatives, values: dict[str, Any], cs
 
     roots = list(found.by.values())
     if not cse and max(map(size_of, roots)) > LONGEST:
-        note("this is long: what occurs more than once has a name, as with --cse")
+        output.note("this is long: what occurs more than once has a name, as with --cse")
         cse = True
     names: dict[int, str] = {}
     lines = []

@@ -154,7 +154,9 @@ def prepare(ctx: click.Context, dtype: str, manual_seed: int | None) -> None:
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    click.echo(f"gradcli: warning: {' '.join(str(message).split())}", file=sys.stderr)
+    from gradcli.commands import output
+
+    output.note(" ".join(str(message).split()), "warning")
 
 
 def read_value(text: str, option: str, dtype: Any = None) -> Any:

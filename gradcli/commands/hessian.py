@@ -13,13 +13,7 @@ from gradcli.commands.options import ExpressionCommand, Request, expression_opti
     "hessian", cls=ExpressionCommand, epilog='Example: gradcli hessian "x[0]**2*x[1]" --x 2,3'
 )
 @expression_options
-@click.option(
-    "--vector",
-    "vectors",
-    metavar="VALUE",
-    multiple=True,
-    help="The Hessian times this vector, without the matrix; NAME=VALUE for several variables.",
-)
+@matrix.vector_option("The Hessian times this vector, without the matrix.")
 @click.pass_context
 def command(ctx: click.Context, request: Request, vectors: tuple[str, ...]) -> None:
     """Print the Hessian of EXPR, whose value is a scalar.
@@ -40,7 +34,7 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...]) -> N
     tensors = {n: t.detach() for n, t in evaluation.variables.items()}
     precision = request.style.precision
     if vectors:
-        given = matrix.vectors_of(vectors, tensors, wanted)
+        given = matrix.vectors_of(vectors, evaluation, wanted)
         try:
             products = matrices.hvp(request.program, tensors, given, request.loaded)
         except ENGINE_ERRORS as error:

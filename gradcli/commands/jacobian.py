@@ -15,18 +15,13 @@ from gradcli.commands.options import ExpressionCommand, Request, expression_opti
     "jacobian", cls=ExpressionCommand, epilog='Example: gradcli jacobian "sin(x)*sum(x)" --x 1,2,3'
 )
 @expression_options
-@click.option(
-    "--vector",
-    "vectors",
-    metavar="VALUE",
-    multiple=True,
-    help="The Jacobian times this vector, without the matrix; NAME=VALUE for several variables.",
-)
+@matrix.vector_option("The Jacobian times this vector, without the matrix.")
 @click.option(
     "--mode",
+    metavar="MODE",
     type=click.Choice(["auto", "forward", "reverse"]),
     default="auto",
-    help="By columns (forward) or by rows (reverse); auto takes whichever are fewer.",
+    help="forward (columns), reverse (rows) or auto (the fewer).",
 )
 @click.pass_context
 def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], mode: str) -> None:
@@ -42,7 +37,7 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], mode
     tensors = {n: t.detach() for n, t in evaluation.variables.items()}
     precision = request.style.precision
     if vectors:
-        given = matrix.vectors_of(vectors, tensors, wanted)
+        given = matrix.vectors_of(vectors, evaluation, wanted)
         try:
             _, found = matrices.jvp(request.program, tensors, given, request.loaded)
         except ENGINE_ERRORS as error:
@@ -57,7 +52,7 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], mode
     except ENGINE_ERRORS as error:
         raise evaluation.refused(error) from error
     if found.reason:
-        matrix.note(f"row by row, for the program cannot be traced: {found.reason}")
+        output.note(f"row by row, for the program cannot be traced: {found.reason}")
     made = {
         "wrt": {n: output.to_json(j, precision) for n, j in found.by.items()},
         "shape": list(value.shape),

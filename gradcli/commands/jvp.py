@@ -16,13 +16,7 @@ from gradcli.commands.options import ExpressionCommand, Request, expression_opti
     "jvp", cls=ExpressionCommand, epilog='Example: gradcli jvp "sin(x)" --x 0,1 --vector 1,0'
 )
 @expression_options
-@click.option(
-    "--vector",
-    "vectors",
-    metavar="VALUE",
-    multiple=True,
-    help="The direction: a value of the variable's shape, or ones; NAME=VALUE for several variables.",
-)
+@matrix.vector_option("The direction, of the variable's shape, or ones.")
 @click.option("--value", "show_value", is_flag=True, help="Print the value too.")
 @click.pass_context
 def command(
@@ -40,7 +34,7 @@ def command(
     if not vectors:
         raise usage("no direction", hint=f"add --vector VALUE, of the shape of {wanted[0]}")
     tensors = {n: t.detach() for n, t in evaluation.variables.items()}
-    given = matrix.vectors_of(vectors, tensors, wanted)
+    given = matrix.vectors_of(vectors, evaluation, wanted)
     try:
         value, found = matrices.jvp(request.program, tensors, given, request.loaded)
     except ENGINE_ERRORS as error:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
@@ -11,9 +12,16 @@ from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import Evaluation, cannot_require_grad, read_value
 from gradcli.commands.options import Request
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def vector_option(help: str) -> Callable[[F], F]:
+    """--vector, which `vectors_of` reads."""
+    return click.option("--vector", "vectors", metavar="[NAME=]VALUE", multiple=True, help=help)
+
 
 def vectors_of(
-    texts: tuple[str, ...], tensors: dict[str, Any], wanted: list[str], *, option: str = "--vector"
+    texts: tuple[str, ...], evaluation: Evaluation, wanted: list[str], *, option: str = "--vector"
 ) -> dict[str, Any]:
     """The vectors of --vector, by variable: a bare VALUE where there is one variable, else NAME=VALUE."""
     found: dict[str, Any] = {}
@@ -29,17 +37,20 @@ def vectors_of(
                 )
             name, value = wanted[0], text
         if name not in wanted:
+            if name in evaluation.integers:
+                raise cannot_require_grad(evaluation.request, name, evaluation.variables[name])
             known = ", ".join(wanted)
             raise usage(f"{option}: {name!r} is no variable (there are: {known})", kind="name")
         if name in found:
             raise usage(f"{option}: {name} has two vectors", hint="leave out one")
-        shape = tuple(tensors[name].shape)
+        tensor = evaluation.variables[name].detach()
+        shape = tuple(tensor.shape)
         if value.strip() == "ones":
             from gradcli.operators.table import resolve
 
-            vector = resolve("ones_like")(tensors[name].detach())
+            vector = resolve("ones_like")(tensor)
         else:
-            vector = read_value(value, option).to(tensors[name].dtype).detach()
+            vector = read_value(value, option).to(tensor.dtype).detach()
         if tuple(vector.shape) != shape:
             raise usage(
                 f"{option}: {name} has shape {shape}, and its vector {tuple(vector.shape)}",
@@ -67,8 +78,3 @@ def write(request: Request, results: list[tuple[str, Any]], made: dict[str, Any]
         output.write_json({"expression": request.source, **made})
     else:
         output.write_results(results, request.style)
-
-
-def note(text: str) -> None:
-    """A remark, on standard error."""
-    click.echo(f"gradcli: note: {text}", err=True)

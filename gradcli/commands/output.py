@@ -296,6 +296,12 @@ def write(text: str) -> None:
     click.echo(text, color=True)
 
 
+def note(text: str, kind: str = "note") -> None:
+    """A remark, on standard error; lost where the caller closed that, for click would use the other."""
+    if sys.stderr is not None:
+        click.echo(f"gradcli: {kind}: {text}", file=sys.stderr)
+
+
 def write_drawing(drawing: Any, style: Style) -> None:
     """What knows how to draw itself with rich, or else how to say itself in plain lines."""
     if style.form == "plain" or not (style.summarise or style.colour):

@@ -18,7 +18,7 @@ plan_option = click.option(
     "--plan/--no-plan",
     "plan",
     default=None,
-    help="Print the plan for large arrays; or do without one.",
+    help="Print the plan for large arrays, or use none.",
 )
 
 
@@ -67,9 +67,8 @@ def _planned(
     gradients: bool,
     seed: str | None,
 ) -> Planned:
-    import gc
-
     from gradcli import language
+    from gradcli.engine.garbage import uncollected
     from gradcli.engine.tensor import Tensor, wrap
     from gradcli.plan import Untraceable, record
     from gradcli.plan.compiled import Plan
@@ -100,13 +99,8 @@ def _planned(
     start = None if seed is None else lambda result: _seed(result, seed)
     recording = record(function, arrays, wrt=wrt, seed=start, backward=gradients, fixed=True)
     made = Plan(recording)
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with uncollected():
         value, *grads = made.run(*arrays.values())
-    finally:
-        if collecting:
-            gc.enable()
     for name, grad in zip(made.names, grads, strict=True):
         variables[name]._grad = None if grad is None else wrap(grad)
     result = wrap(value)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from gradcli.commands import output
 from gradcli.commands.errors import usage
 from gradcli.commands.options import ExpressionCommand, Request
 
@@ -50,7 +50,7 @@ def shape_option(function: F) -> F:
         "shapes",
         metavar="x=3,4",
         multiple=True,
-        help="Shape of a variable without a value; scalars where nothing is said.",
+        help="Shape of a variable without a value (else a scalar).",
     )(function)
 
 
@@ -134,19 +134,16 @@ def wanted_names(request: Request, point: Point) -> list[str]:
     for name in request.wrt or ():
         if name not in able:
             raise cannot_require_grad(request, name, point.tensors[name])
-    wanted = request.wrt if request.wrt is not None else able
-    found = [n for n in wanted if n not in request.no_grad]
-    if not found:
-        raise usage(
-            "nothing to differentiate with respect to",
-            hint="the expression has no variables" if not point.arrays else "see --wrt, --no-grad",
-        )
-    return found
-
-
-def note(text: str) -> None:
-    """A remark, on standard error."""
-    click.echo(f"gradcli: note: {text}", file=sys.stderr)
+    every = request.wrt if request.wrt is not None else list(point.arrays)
+    wanted = [n for n in every if n not in request.no_grad]
+    if found := [n for n in wanted if n in able]:
+        return found
+    if wanted:
+        raise cannot_require_grad(request, wanted[0], point.tensors[wanted[0]])
+    raise usage(
+        "nothing to differentiate with respect to",
+        hint="the expression has no variables" if not point.arrays else "see --wrt, --no-grad",
+    )
 
 
 def note_guesses(point: Point) -> None:
@@ -154,7 +151,9 @@ def note_guesses(point: Point) -> None:
     if point.guessed:
         said = ", ".join(f"{n} of shape {_sizes(s)}" for n, s in point.guessed.items())
         first = next(iter(point.guessed))
-        note(f"shapes worked out: {said}; say others with --shape {first}=… or --{first} VALUE")
+        output.note(
+            f"shapes worked out: {said}; say others with --shape {first}=… or --{first} VALUE"
+        )
 
 
 def _sizes(shape: tuple[int, ...]) -> str:

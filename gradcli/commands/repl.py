@@ -108,9 +108,10 @@ class _Repl(Command):
 )
 @click.option(
     "--color",
+    metavar="WHEN",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
-    help="Colour: on a terminal (auto), always or never.",
+    help="auto (on a terminal), always or never.",
 )
 @click.pass_context
 def command(

@@ -15,7 +15,7 @@ def known_values(skeleton: Walk, watched: Mapping[Any, Any] | None = None) -> di
 
     Nodes do not keep their results; what nobody watched and nobody saved is simply not known.
     """
-    ids = {node: i for i, node in enumerate(skeleton.nodes)}
+    ids = skeleton.ids
     found: dict[int, Any] = {}
     for i, node in enumerate(skeleton.nodes):
         variable = getattr(node, "variable", None)

@@ -157,7 +157,7 @@ def _totals(found: Totals) -> str:
 
 
 def _steps(graph: Graph) -> list[dict[str, Any]]:
-    ids = {node: i for i, node in enumerate(graph.skeleton.nodes)}
+    ids = graph.skeleton.ids
     recorder = graph.recorder
     if recorder is None:
         from gradcli.engine.order import exact_order

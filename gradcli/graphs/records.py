@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gradcli.engine.garbage import uncollected
 from gradcli.graphs import saved as saved_values
 from gradcli.graphs.values import dtype_name
 
@@ -49,16 +50,37 @@ class Record:
         return self.name == LEAF
 
 
+class Edges:
+    """The edges of every node by its id, worked out where they are asked for."""
+
+    __slots__ = ("_functions", "_ids", "_known")
+
+    def __init__(
+        self, functions: list[tuple[tuple[Any, int], ...]], ids: Mapping[Any, int]
+    ) -> None:
+        self._functions, self._ids = functions, ids
+        self._known: dict[int, tuple[Edge | None, ...]] = {}
+
+    def __getitem__(self, i: int) -> tuple[Edge | None, ...]:
+        found = self._known.get(i)
+        if found is None:
+            ids = self._ids
+            edges = [None if n is None else (ids[n], nr) for n, nr in self._functions[i]]
+            found = self._known[i] = tuple(edges)
+        return found
+
+
 @dataclass(slots=True)
 class Walk:
     """The skeleton of a graph: one list entry a node, in order of first visit, depth first."""
 
-    nodes: list[Any] = field(default_factory=list)
-    edges: list[tuple[Edge | None, ...]] = field(default_factory=list)
-    parents: list[int] = field(default_factory=list)  # who visited it first; -1 for a root
-    depths: list[int] = field(default_factory=list)
-    uses: list[int] = field(default_factory=list)  # edges that end here
-    roots: list[int] = field(default_factory=list)
+    nodes: list[Any]
+    ids: dict[Any, int]  # node -> where it stands in the lists
+    edges: Edges
+    parents: list[int]  # who visited it first; -1 for a root
+    depths: list[int]
+    uses: list[int]  # edges that end here
+    roots: list[int]
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -66,35 +88,34 @@ class Walk:
 
 def walk(roots: Iterable[Any]) -> Walk:
     """Visit every node that gradients of the roots reach, each once, depth first."""
-    seen = Walk()
+    nodes: list[Any] = []
     ids: dict[Any, int] = {}
     follow: list[tuple[tuple[Any, int], ...]] = []
+    parents: list[int] = []
+    depths: list[int] = []
+    uses: list[int] = []
     starts = list(roots)
-    for start in starts:
-        stack: list[tuple[Any, int]] = [(start, -1)]
+    with uncollected():
+        # Every edge is put on the stack once, so what is taken off it counts the uses.
+        stack: list[tuple[Any, int]] = [(start, -1) for start in reversed(starts)]
         while stack:
             node, parent = stack.pop()
-            if node in ids:
+            here = ids.get(node)
+            if here is not None:
+                uses[here] += parent >= 0
                 continue
-            ids[node] = len(seen.nodes)
-            here = len(seen.nodes)
-            seen.nodes.append(node)
-            seen.parents.append(parent)
-            seen.depths.append(seen.depths[parent] + 1 if parent >= 0 else 0)
+            here = ids[node] = len(nodes)
+            nodes.append(node)
+            parents.append(parent)
+            depths.append(0 if parent < 0 else depths[parent] + 1)
+            uses.append(0 if parent < 0 else 1)
             functions = node.next_functions
             follow.append(functions)
             for child, _ in reversed(functions):
-                if child is not None and child not in ids:
+                if child is not None:
                     stack.append((child, here))
-    seen.uses = [0] * len(seen.nodes)
-    for functions in follow:
-        row = tuple([None if child is None else (ids[child], nr) for child, nr in functions])
-        for edge in row:
-            if edge is not None:
-                seen.uses[edge[0]] += 1
-        seen.edges.append(row)
-    seen.roots = [ids[start] for start in starts]
-    return seen
+    roots_ = [ids[start] for start in starts]
+    return Walk(nodes, ids, Edges(follow, ids), parents, depths, uses, roots_)
 
 
 def class_name(node: Any) -> str:
@@ -112,13 +133,10 @@ class Describer:
     names: Mapping[int, str] = field(default_factory=dict)  # id of a tensor -> its name
     grads: Mapping[Any, Any] | None = None  # node -> the gradient that reached it
     spans: dict[int, tuple[int, int] | None] = field(default_factory=dict)
-    _ids: dict[Any, int] = field(default_factory=dict)
 
     def id_of(self, node: Any) -> int | None:
         """Return the id of a node of the graph."""
-        if not self._ids:
-            self._ids = {node: i for i, node in enumerate(self.skeleton.nodes)}
-        return self._ids.get(node)
+        return self.skeleton.ids.get(node)
 
     def span(self, i: int) -> tuple[int, int] | None:
         """Return the node's span, inherited from the node that consumes it where it has none."""
@@ -229,21 +247,22 @@ class Totals:
 
 def totals(skeleton: Walk) -> Totals:
     """Count nodes, edges and leaves, and the distinct tensors kept alive, with their bytes."""
-    from gradcli.engine.node import FREED
-    from gradcli.graphs.values import as_array
-
     found = Totals(nodes=len(skeleton), edges=sum(skeleton.uses))
     held: dict[int, Any] = {}
-    for node in skeleton.nodes:
-        if getattr(node, "variable", None) is not None:
-            found.leaves += 1
-            continue
-        fields = [value for _, value in saved_values.fields(node)]
-        for tensor in saved_values.tensors_among(fields):
-            array = as_array(tensor)
-            # Keeping the array itself in the table keeps its id from being used again.
-            held.setdefault(id(array), array)
-        found.freed += any(value is FREED for value in fields)
+    leaf: dict[type, bool] = {}  # by class, for asking a node for what it lacks is slow
+    with uncollected():
+        for node in skeleton.nodes:
+            kind = type(node)
+            if kind not in leaf:
+                leaf[kind] = getattr(node, "variable", None) is not None
+            if leaf[kind]:
+                found.leaves += 1
+                continue
+            arrays, freed = saved_values.kept(node)
+            found.freed += freed
+            for array in arrays:
+                # Keeping the array itself in the table keeps its id from being used again.
+                held[id(array)] = array
     found.saved = len(held)
     found.nbytes = sum(int(array.nbytes) for array in held.values())
     return found

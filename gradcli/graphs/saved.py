@@ -6,7 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from gradcli.engine import dtypes
 from gradcli.engine.node import FREED
+from gradcli.engine.tensor import Tensor
 from gradcli.graphs import values
 
 
@@ -81,6 +85,23 @@ def tensors_among(found: Iterable[Any]) -> Iterator[Any]:
             yield value
         elif isinstance(value, tuple | list):
             yield from (v for v in value if values.is_tensor(v))
+
+
+_PLAIN = frozenset([Tensor, np.ndarray, *(d.dtype.type for d in dtypes.ALL)])
+
+
+def kept(node: Any) -> tuple[list[Any], bool]:
+    """Return the arrays that a node keeps alive, and whether any have been freed.
+
+    What nodes mostly hold, tensors and arrays, is read as it is held: making every saved value ready
+    to be shown, as `fields` does, takes several times as long.
+    """
+    held = getattr(node, "_saved", None)
+    if held is not None and _PLAIN.issuperset(map(type, held)):
+        return [v.array if type(v) is Tensor else v for v in held], False
+    found = [value for _, value in fields(node)]
+    arrays = [values.as_array(tensor) for tensor in tensors_among(found)]
+    return arrays, any(value is FREED for value in found)
 
 
 def to_json(saved: Entry) -> Any:

@@ -77,6 +77,29 @@ def crop(line: Line, width: int, ellipsis: str) -> Line:
     return [*kept, (ellipsis, "guide")]
 
 
+def fold(line: Line, width: int) -> list[Line]:
+    """Break a line into lines of a width: at blanks, or where there is none anywhere."""
+    text = "".join(text for text, _ in line).rstrip()
+    lines: list[Line] = []
+    start = 0
+    while len(text) - start > width:
+        blank = text.rfind(" ", start + 1, start + width + 1)
+        stop = blank if blank > 0 else start + width
+        lines.append(_part(line, start, stop))
+        start = stop + (blank > 0)
+    return [*lines, _part(line, start, len(text))]
+
+
+def _part(line: Line, start: int, stop: int) -> Line:
+    part: Line = []
+    at = 0
+    for text, role in line:
+        piece = text[max(start - at, 0) : max(stop - at, 0)]
+        part += [(piece, role)] if piece else []
+        at += len(text)
+    return part
+
+
 def segments(lines: Iterable[Line]) -> Iterator[Any]:
     """Turn lines into rich's segments: no markup to be read, nothing left to wrap."""
     from rich.segment import Segment

@@ -34,12 +34,12 @@ def caption(record: Record, default_dtype: str, precision: int = 4) -> Caption:
     return Caption(record.name, record.variable or record.label, detail, grad)
 
 
-def shorten(text: str, width: int = SOURCE_WIDTH) -> str:
+def shorten(text: str, width: int = SOURCE_WIDTH, ellipsis: str = "…") -> str:
     """Shorten a text in its middle."""
     if len(text) <= width:
         return text
-    half = (width - 1) // 2
-    return f"{text[:half]}…{text[len(text) - half :]}"
+    half = (width - len(ellipsis)) // 2
+    return f"{text[:half]}{ellipsis}{text[len(text) - half :]}"
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:

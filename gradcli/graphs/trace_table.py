@@ -1,122 +1,199 @@
-"""The table of a traced backward pass: a row a step, its rules and gradients below one another."""
+"""The table of a traced backward pass: a row a step, its rules and gradients below one another.
+
+Where the table is wider than the terminal, every step is a block of lines instead, and nothing is cut.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradcli.engine.node import FREED
 from gradcli.graphs import rules, saved, values
 from gradcli.graphs.recorder import Note, Pass, Step
 from gradcli.graphs.records import LEAF, Describer, class_name, walk
-from gradcli.graphs.styles import ASCII, UNICODE, Line, Signs, crop, length
+from gradcli.graphs.styles import ASCII, UNICODE, Line, Signs, fold, length
 from gradcli.graphs.text import shorten
 
-WIDEST_SOURCE = 28
+WIDEST_SOURCE = 28  # in the table; a block has the whole
 WIDEST_RULE = 44
 PRECISION = 6
 HEADINGS = ("step", "node", "source", "grad in", "rule", "grad out")
+NARROWEST = 8  # what a block's values are folded to, however narrow the terminal
+
+
+class _Sent(NamedTuple):
+    """What a step sent over an edge by a rule, or an event of the step."""
+
+    event: str | None
+    rule: str
+    grad: Line
+
+
+class _Entry(NamedTuple):
+    """What is told of a step."""
+
+    number: str
+    title: Line
+    source: str
+    incoming: list[Line]
+    sent: list[_Sent]
 
 
 def table(
     passes: list[Pass], source: str | None, *, ascii: bool = False, width: int | None = None
 ) -> list[Line]:
-    """Return the lines of the table, fitted into the width."""
+    """Return the lines of the table, or of the blocks where it does not fit into the width."""
     signs = ASCII if ascii else UNICODE
-    rows: list[list[Line]] = []
-    titles: dict[int, Line] = {}
-    for number, one in enumerate(passes, 1):
-        describer = _describer(one, source)
-        if len(passes) > 1:
-            titles[len(rows)] = [(f"pass {number}", "label")]
-        for step in one.steps:
-            rows += _step(step, describer, signs)
-    lines = _aligned(rows, titles, width, signs)
-    return lines if width is None else [crop(line, width, signs.ellipsis) for line in lines]
+    told = [
+        [_entry(step, describer, signs) for step in one.steps]
+        for one, describer in ((one, _describer(one, source)) for one in passes)
+    ]
+    rows = [[row for entry in entries for row in _rows(entry, signs)] for entries in told]
+    if not any(rows):
+        return []
+    widths = _widths([row for part in rows for row in part])
+    whole = sum(widths) + 2 * (len(list(filter(None, widths))) - 1)
+    if width is None or whole <= width:
+        heading = _aligned([[(text, "field")] for text in HEADINGS], widths)
+        return [heading, *_titled([[_aligned(row, widths) for row in part] for part in rows])]
+    return _titled(_blocks(told, width))
 
 
 def _describer(one: Pass, source: str | None) -> Describer:
     return Describer(walk([one.root]), source)
 
 
-def _aligned(
-    rows: list[list[Line]], titles: dict[int, Line], room: int | None, signs: Signs
-) -> list[Line]:
-    heading: list[Line] = [[(text, "field")] for text in HEADINGS]
-    widths = [
-        max((length(cell) for cell in column), default=0) for column in zip(*rows, strict=True)
-    ]
-    # A column in which nothing stands has no heading either.
-    widths = [
-        max(width, len(text)) if width else 0 for width, text in zip(widths, HEADINGS, strict=True)
-    ]
-    if room is not None:
-        _shrink(widths, room)
+def _titled(parts: list[list[Line]]) -> list[Line]:
+    """The lines of all passes, under titles where there are several."""
+    if len(parts) == 1:
+        return parts[0]
     lines: list[Line] = []
-    for i, row in enumerate([heading, *rows]):
-        if i - 1 in titles:
-            lines += [[], titles[i - 1]] if i > 1 else [titles[i - 1]]
-        line: Line = []
-        for width, cell in zip(widths, row, strict=True):
-            if width:
-                cell = crop(cell, width, signs.ellipsis)
-                line += [*cell, (" " * (width - length(cell) + 2), "guide")]
-        lines.append(line)
+    for number, part in enumerate(parts, 1):
+        lines += [[]] if lines else []
+        lines += [[(f"pass {number}", "label")], *part]
     return lines
 
 
-def _shrink(widths: list[int], room: int) -> None:
-    """Take what is too wide from the rules, then the source, then the gradients that came in."""
-    for column, least in ((4, 16), (2, 8), (3, 10), (4, 10)):
-        excess = sum(widths) + 2 * len(widths) - 2 - room
-        if excess > 0:
-            widths[column] = min(widths[column], max(least, widths[column] - excess))
+# -- as a table -----------------------------------------------------------------------------------
+def _rows(entry: _Entry, signs: Signs) -> list[list[Line]]:
+    source = shorten(entry.source, WIDEST_SOURCE, signs.ellipsis)
+    left: list[Line] = [[(entry.number, "note")], entry.title, [(source, "source")]]
+    right: list[list[Line]] = [
+        [
+            [(sent.event, "note")]
+            if sent.event
+            else [(shorten(sent.rule, WIDEST_RULE, signs.ellipsis), "value")],
+            sent.grad,
+        ]
+        for sent in entry.sent
+    ]
+    height = max(len(entry.incoming), len(right), 1)
+    return [
+        [
+            *(left if k == 0 else [[], [], []]),
+            entry.incoming[k] if k < len(entry.incoming) else [],
+            *(right[k] if k < len(right) else [[], []]),
+        ]
+        for k in range(height)
+    ]
 
 
-def _step(step: Step, describer: Describer, signs: Signs) -> list[list[Line]]:
+def _widths(rows: list[list[Line]]) -> list[int]:
+    found = [max(map(length, column)) for column in zip(*rows, strict=True)]
+    # A column in which nothing stands has no heading either.
+    return [max(n, len(text)) if n else 0 for n, text in zip(found, HEADINGS, strict=False)]
+
+
+def _aligned(row: list[Line], widths: list[int]) -> Line:
+    line: Line = []
+    for width, cell in zip(widths, row, strict=True):
+        if width:
+            line += [*cell, (" " * (width - length(cell) + 2), "guide")]
+    return _stripped(line)
+
+
+def _stripped(line: Line) -> Line:
+    while line and not line[-1][0].strip():
+        line = line[:-1]
+    return line
+
+
+# -- as blocks ------------------------------------------------------------------------------------
+def _blocks(told: list[list[_Entry]], width: int) -> list[list[Line]]:
+    every = [entry for entries in told for entry in entries]
+    indent = max(len(entry.number) for entry in every) + 2
+    column = max(len(name) for entry in every for (name, _), _ in _pairs(entry)) + 2
+    return [
+        [line for entry in entries for line in _block(entry, indent, column, width)]
+        for entries in told
+    ]
+
+
+def _pairs(entry: _Entry) -> list[tuple[tuple[str, str], Line]]:
+    """What a block has below its title: (name, role) and value."""
+    pairs: list[tuple[tuple[str, str], Line]] = [
+        (("grad in", "field"), grad) for grad in entry.incoming
+    ]
+    for sent in entry.sent:
+        if sent.event:
+            pairs.append(((sent.event, "note"), sent.grad))
+            continue
+        if sent.rule:
+            pairs.append((("rule", "field"), [(sent.rule, "value")]))
+        pairs.append((("grad out", "field"), sent.grad))
+    return pairs
+
+
+def _block(entry: _Entry, indent: int, column: int, width: int) -> list[Line]:
+    title = [*entry.title, *([("  ", "guide"), (entry.source, "source")] if entry.source else [])]
+    lines = _hanging((entry.number, "note"), indent, title, width)
+    for name, value in _pairs(entry):
+        inner = _hanging(name, column, value, width - indent)
+        lines += [[(" " * indent, "guide"), *line] for line in inner]
+    return lines
+
+
+def _hanging(name: tuple[str, str], column: int, value: Line, width: int) -> list[Line]:
+    """A name and, in its own column, a value of as many lines as it needs."""
+    first, *rest = fold(value, max(width - column, NARROWEST))
+    head: Line = [name, (" " * (column - len(name[0])), "guide"), *first]
+    return [head, *([(" " * column, "guide"), *line] for line in rest)]
+
+
+# -- what there is to tell ------------------------------------------------------------------------
+def _entry(step: Step, describer: Describer, signs: Signs) -> _Entry:
     node = step.node
     name = class_name(node)
     label = describer.variable(node) if name == LEAF else getattr(node, "label", None)
     title: Line = [(name, "leaf" if name == LEAF else "function")]
     if label:
         title += [(" ", "guide"), (label, "variable" if name == LEAF else "label")]
-    incoming = [_grad(grad, signs) for grad in step.incoming]
-    right: list[tuple[Line, Line]] = [
-        (_note_kind(note), _note(note, label, signs))
-        for note in step.notes
-        if note.kind in ("prehook", "tensor hook", "retain")
-    ]
-    texts = rules.rules_by_edge(step.node)
-    for k, (edge, grad) in enumerate(zip(node.next_functions, step.outgoing, strict=False)):
-        if edge[0] is None:
-            continue
-        text = texts[k] if k < len(texts) else ""
-        rule: Line = [(shorten(text, WIDEST_RULE), "value")] if text else []
-        right.append((rule, [*_grad(grad, signs), *_where(edge, signs, describer)]))
-    right += [
-        (_note_kind(note), _note(note, label, signs))
-        for note in step.notes
-        if note.kind in ("hook", "post accumulate", "accumulate")
-    ]
-    if any(note.kind == "free" for note in step.notes):
-        right.append(([("free", "note")], [(_freed(node), "note")]))
-    left: list[list[Line]] = [[[(str(step.number), "note")], title, _source(step, describer)]]
-    height = max(len(incoming), len(right), 1)
-    return [
-        [
-            *(left[0] if k == 0 else [[], [], []]),
-            incoming[k] if k < len(incoming) else [],
-            *(right[k] if k < len(right) else ([], [])),
+
+    def events(*kinds: str) -> list[_Sent]:
+        return [
+            _Sent(note.kind.removeprefix("post "), "", _note(note, label, signs))
+            for note in step.notes
+            if note.kind in kinds
         ]
-        for k in range(height)
-    ]
+
+    sent = events("prehook", "tensor hook", "retain")
+    texts = rules.rules_by_edge(node)
+    for k, (edge, grad) in enumerate(zip(node.next_functions, step.outgoing, strict=False)):
+        if edge[0] is not None:
+            text = texts[k] if k < len(texts) else ""
+            sent.append(_Sent(None, text, [*_grad(grad, signs), *_where(edge, signs, describer)]))
+    sent += events("hook", "post accumulate", "accumulate")
+    if any(note.kind == "free" for note in step.notes):
+        sent.append(_Sent("free", "", [(_freed(node), "note")]))
+    incoming = [_grad(grad, signs) for grad in step.incoming]
+    return _Entry(str(step.number), title, _source(step, describer), incoming, sent)
 
 
-def _source(step: Step, describer: Describer) -> Line:
+def _source(step: Step, describer: Describer) -> str:
     i = describer.id_of(step.node)
     if i is None or class_name(step.node) == LEAF:
-        return []
-    piece = describer.piece(describer.span(i))
-    return [(shorten(piece, WIDEST_SOURCE), "source")] if piece else []
+        return ""
+    return describer.piece(describer.span(i)) or ""
 
 
 def _grad(grad: Any, signs: Signs) -> Line:
@@ -138,10 +215,6 @@ def _where(edge: tuple[Any, int], signs: Signs, describer: Describer) -> Line:
     else:
         line.append((name, "leaf" if name == LEAF else "function"))
     return [*line, (f" output {number}", "note")] if number else line
-
-
-def _note_kind(note: Note) -> Line:
-    return [("accumulate" if note.kind == "post accumulate" else note.kind, "note")]
 
 
 def _note(note: Note, label: str | None, signs: Signs) -> Line:

@@ -135,17 +135,21 @@ class sub:
     other = lambda g, alpha: _scaled(-g, alpha)
 
 
-@operator(_add_scalar, "AddBackward1", kind="linear", public=False, scalar_of=add)
+# Not linear: what they do to a value is not what they do to a tangent.
+_SHIFT: Any = {"kind": "elementwise", "types": "own", "analytic": True}
+
+
+@operator(_add_scalar, "AddBackward1", **_SHIFT, public=False, scalar_of=add)
 class add_scalar:
     self = lambda g: g
 
 
-@operator(_sub_scalar, "SubBackward1", kind="linear", public=False, scalar_of=sub)
+@operator(_sub_scalar, "SubBackward1", **_SHIFT, public=False, scalar_of=sub)
 class sub_scalar:
     self = lambda g: g
 
 
-@operator(_rsub, "RsubBackward1", kind="linear", public=False, samples=("2 - randn(3)",))
+@operator(_rsub, "RsubBackward1", **_SHIFT, public=False, samples=("2 - randn(3)",))
 class rsub_scalar:
     self = lambda g, alpha: -_scaled(g, alpha)
 
@@ -186,6 +190,7 @@ class mul_scalar:
     np.divide,
     "DivBackward0",
     kind="elementwise",
+    analytic=True,
     real={"self": "g / other", "other": "-g * ((self / other) / other)"},
     types="float",
     public=False,
@@ -225,6 +230,7 @@ class div_rounded:
     np.reciprocal,
     "ReciprocalBackward0",
     kind="elementwise",
+    analytic=True,
     types="float",
     inplace=True,
     samples=("reciprocal(rand(2,3) + 0.5)", "reciprocal(rand(()) + 0.5)", "reciprocal(randn(0))"),
@@ -319,6 +325,7 @@ def _pow_backward_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any
     _pow_number,
     "PowBackward0",
     kind="elementwise",
+    analytic=True,
     public=False,
     samples=("pow(randn(2,3), 3)", "pow(rand(3) + 0.5, 0.5)", "pow(rand(()) + 0.5, -1)"),
 )

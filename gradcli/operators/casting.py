@@ -77,7 +77,7 @@ def cast_back(g: Any, dtype: Any) -> Any:
     return g if g.dtype.dtype == dtype else g.to(dtypes.of(dtype))
 
 
-@operator(_to_copy, "ToCopyBackward0", kind="linear", public=False)
+@operator(_to_copy, "ToCopyBackward0", kind="linear", analytic=False, public=False)
 class to_copy:
     self = lambda g, self_dtype: cast_back(g, self_dtype)
 

@@ -41,21 +41,21 @@ def _unary(kernel: Any, node: str, samples: tuple[str, ...] = _ANY, **facts: Any
 
 
 # -- exponentials and logarithms ------------------------------------------------------------------
-@_unary(np.exp, "ExpBackward0", real={"self": "g * result"})
+@_unary(np.exp, "ExpBackward0", analytic=True, real={"self": "g * result"})
 class exp:
     """e to the power of the elements."""
 
     self = lambda g, result: g * conj(result)
 
 
-@_unary(np.exp2, "Exp2Backward0", aliases="special.exp2")
+@_unary(np.exp2, "Exp2Backward0", aliases="special.exp2", analytic=True)
 class exp2:
     """2 to the power of the elements."""
 
     self = lambda g, result: g * conj(result) * _LN2
 
 
-@_unary(np.expm1, "Expm1Backward0", aliases="special.expm1")
+@_unary(np.expm1, "Expm1Backward0", aliases="special.expm1", analytic=True)
 class expm1:
     """exp(input) - 1, exact near 0."""
 
@@ -66,28 +66,28 @@ _LN2 = 0.6931471805599453
 _LN10 = 2.3025850929940456
 
 
-@_unary(np.log, "LogBackward0", _POSITIVE, real={"self": "g / self"})
+@_unary(np.log, "LogBackward0", _POSITIVE, analytic=True, real={"self": "g / self"})
 class log:
     """The natural logarithm."""
 
     self = lambda g, self: g / conj(self)
 
 
-@_unary(np.log2, "Log2Backward0", _POSITIVE)
+@_unary(np.log2, "Log2Backward0", _POSITIVE, analytic=True)
 class log2:
     """The logarithm to the base 2."""
 
     self = lambda g, self: g / (conj(self) * _LN2)
 
 
-@_unary(np.log10, "Log10Backward0", _POSITIVE)
+@_unary(np.log10, "Log10Backward0", _POSITIVE, analytic=True)
 class log10:
     """The logarithm to the base 10."""
 
     self = lambda g, self: g / (conj(self) * _LN10)
 
 
-@_unary(np.log1p, "Log1PBackward0", _POSITIVE, aliases="special.log1p")
+@_unary(np.log1p, "Log1PBackward0", _POSITIVE, aliases="special.log1p", analytic=True)
 class log1p:
     """log(1 + input), exact near 0."""
 
@@ -95,7 +95,7 @@ class log1p:
 
 
 # -- roots ----------------------------------------------------------------------------------------
-@_unary(np.sqrt, "SqrtBackward0", _POSITIVE)
+@_unary(np.sqrt, "SqrtBackward0", _POSITIVE, analytic=True)
 class sqrt:
     """The square root."""
 
@@ -106,7 +106,7 @@ def _rsqrt(self: Array) -> Array:
     return 1 / np.sqrt(self)
 
 
-@_unary(_rsqrt, "RsqrtBackward0", _POSITIVE)
+@_unary(_rsqrt, "RsqrtBackward0", _POSITIVE, analytic=True)
 class rsqrt:
     """1 / sqrt(input)."""
 
@@ -114,21 +114,21 @@ class rsqrt:
 
 
 # -- circular and hyperbolic functions ------------------------------------------------------------
-@_unary(np.sin, "SinBackward0", real={"self": "g * np.cos(self)"})
+@_unary(np.sin, "SinBackward0", analytic=True, real={"self": "g * np.cos(self)"})
 class sin:
     """The sine."""
 
     self = lambda g, self: g * conj(np.cos(self))
 
 
-@_unary(np.cos, "CosBackward0", real={"self": "g * -np.sin(self)"})
+@_unary(np.cos, "CosBackward0", analytic=True, real={"self": "g * -np.sin(self)"})
 class cos:
     """The cosine."""
 
     self = lambda g, self: g * -conj(np.sin(self))
 
 
-@_unary(np.tan, "TanBackward0")
+@_unary(np.tan, "TanBackward0", analytic=True)
 class tan:
     """The tangent."""
 
@@ -156,21 +156,21 @@ class atan:
     self = lambda g, self: g / conj(self * self + 1)
 
 
-@_unary(np.sinh, "SinhBackward0")
+@_unary(np.sinh, "SinhBackward0", analytic=True)
 class sinh:
     """The hyperbolic sine."""
 
     self = lambda g, self: g * conj(np.cosh(self))
 
 
-@_unary(np.cosh, "CoshBackward0")
+@_unary(np.cosh, "CoshBackward0", analytic=True)
 class cosh:
     """The hyperbolic cosine."""
 
     self = lambda g, self: g * conj(np.sinh(self))
 
 
-@_unary(np.tanh, "TanhBackward0", aliases="nn.functional.tanh")
+@_unary(np.tanh, "TanhBackward0", aliases="nn.functional.tanh", analytic=True)
 class tanh:
     """The hyperbolic tangent."""
 
@@ -239,7 +239,7 @@ def _sigmoid(self: Array) -> Array:
     return 1 / (1 + np.exp(-self))
 
 
-@_unary(_sigmoid, "SigmoidBackward0", aliases="special.expit nn.functional.sigmoid")
+@_unary(_sigmoid, "SigmoidBackward0", aliases="special.expit nn.functional.sigmoid", analytic=True)
 class sigmoid:
     """1 / (1 + exp(-input))."""
 

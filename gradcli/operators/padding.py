@@ -34,8 +34,7 @@ def _constant_pad(self: Array, pad: Any, value: Any = 0) -> Array:
 
 @operator(
     _constant_pad,
-    "ConstantPadNdBackward0",
-    kind="linear",
+    "ConstantPadNdBackward0",  # not linear: the constant it pads with is no tangent's
     method=False,
     samples=("constant_pad_nd(randn(2,3), (1,2))", "constant_pad_nd(randn(2,3), (-1,2), 3.0)"),
 )

@@ -139,6 +139,18 @@ def _gathered(g: Any, index: Any, n: int) -> Any:
     return g.reshape(*lead, -1).gather(-1, index.reshape(*lead, -1)).view(*shape)
 
 
+def _picking_rows(
+    node: str, kernel: Any, kernel_backward: Any, forward: type, backward: type
+) -> tuple[Row, Row]:
+    """The rows of a pooling that picks elements and says where they lay, and of its backward."""
+    backward.__name__ = f"{forward.__name__}_backward"
+    back = operator(kernel_backward, f"{node}BackwardBackward0", public=False)(backward)
+    row = operator(
+        kernel, f"{node}Backward0", outputs="result0 result1", differentiable=1, public=False
+    )(forward)
+    return row, back
+
+
 def _max_rows(n: int) -> Row:
     def kernel_backward(
         grad_output: Array,
@@ -161,19 +173,10 @@ def _max_rows(n: int) -> Row:
             backward_row(g, self, kernel_size, stride, padding, dilation, ceil_mode, result1)
         )
 
-    node = f"MaxPool{n}DWithIndices"
     forward.__name__ = f"max_pool{n}d_with_indices"
-    backward.__name__ = f"{forward.__name__}_backward"
-    backward_row: Row = operator(kernel_backward, f"{node}BackwardBackward0", public=False)(
-        backward
+    row, backward_row = _picking_rows(
+        f"MaxPool{n}DWithIndices", _max_pool, kernel_backward, forward, backward
     )
-    row: Row = operator(
-        _max_pool,
-        f"{node}Backward0",
-        outputs="result0 result1",
-        differentiable=1,
-        public=False,
-    )(forward)
     return row
 
 
@@ -594,19 +597,10 @@ def _adaptive_max_rows(n: int) -> Row:
     class forward:
         self = lambda g, self, result1: backward_row(g, self, result1)
 
-    node = f"AdaptiveMaxPool{n}D"
     forward.__name__ = f"adaptive_max_pool{n}d"
-    backward.__name__ = f"{forward.__name__}_backward"
-    backward_row: Row = operator(kernel_backward, f"{node}BackwardBackward0", public=False)(
-        backward
+    row, backward_row = _picking_rows(
+        f"AdaptiveMaxPool{n}D", _adaptive_max, kernel_backward, forward, backward
     )
-    row: Row = operator(
-        _adaptive_max,
-        f"{node}Backward0",
-        outputs="result0 result1",
-        differentiable=1,
-        public=False,
-    )(forward)
     return row
 
 

@@ -340,6 +340,7 @@ def _addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any =
 @operator(
     _addmm,
     "AddmmBackward0",
+    analytic=True,
     types="own",
     inplace=True,
     samples=(
@@ -367,6 +368,7 @@ def _addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1
 @operator(
     _addmv,
     "AddmvBackward0",
+    analytic=True,
     types="own",
     inplace=True,
     samples=(

@@ -1171,7 +1171,7 @@ def _conj(self: Array) -> Array:
     return self.conj()
 
 
-@operator(_conj, "ConjBackward0", kind="linear", public=False)
+@operator(_conj, "ConjBackward0", kind="linear", analytic=False, public=False)
 class conj_of:
     self = lambda g: conj(g)
 
@@ -1184,6 +1184,7 @@ def _conj_physical(self: Array) -> Array:
     _conj_physical,
     "ConjPhysicalBackward0",
     kind="linear",
+    analytic=False,
     public=False,
 )
 class conj_physical_of:

@@ -61,7 +61,7 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
     if kind is int:
         part = _select(input, key, 0, 0)
     elif kind is slice:
-        part = _slice(input, key, 0, keep=False)
+        part = _slice(input, key, 0, keep=not input.ndim)
     elif key is None or key is True:
         part = shapes.unsqueeze(input, 0)
     elif key is Ellipsis:
@@ -143,9 +143,11 @@ def _is_bytes(key: Any) -> bool:
 
 def _basic(input: Any, keys: tuple[Any, ...]) -> tuple[Any, list[Any]]:
     """The view that the simple indices give, and the other indices by dim (None where there is none)."""
-    keys = tuple(_tensor_key(k) for k in keys)
     ndim = input.ndim
-    specified = sum(map(_takes, keys))
+    specified = sum(map(_takes, keys))  # counted before a list is read: its errors come second
+    if specified > ndim:
+        raise IndexError(f"too many indices for tensor of dimension {ndim}")
+    keys = tuple(map(_tensor_key, keys))
     indices: list[Any] = []
     out, dim = input, 0
     inside = 0  # dims that masks span beyond their first: they take one place among the indices
@@ -155,8 +157,6 @@ def _basic(input: Any, keys: tuple[Any, ...]) -> tuple[Any, list[Any]]:
         elif key is Ellipsis:
             dim += ndim - specified
         elif type(key) is slice:
-            if specified > ndim:
-                raise _too_many(ndim)
             out, dim = _slice(out, key, dim, keep=False), dim + 1
         elif key is True or key is False:
             out = shapes.unsqueeze(out, dim)
@@ -168,24 +168,14 @@ def _basic(input: Any, keys: tuple[Any, ...]) -> tuple[Any, list[Any]]:
                     out = shapes.unsqueeze(out, dim)
                     dim = _put(indices, dim - inside, _flag(bool(array))) + inside
                 else:
-                    if specified > ndim:
-                        raise _too_many(ndim)
                     out = _select(out, int(array), dim, at)
             else:
-                if specified > ndim:
-                    raise _too_many(ndim)
                 _put(indices, dim - inside, key)
                 dim += _takes(key)
                 inside += _takes(key) - 1
         else:
-            if specified > ndim:
-                raise _too_many(ndim)
             out = _select(out, _integer(key), dim, at)
     return out, indices
-
-
-def _too_many(ndim: int) -> IndexError:
-    return IndexError(f"too many indices for tensor of dimension {ndim}")
 
 
 def _put(indices: list[Any], dim: int, key: Tensor) -> int:
@@ -202,30 +192,34 @@ def _flag(value: bool) -> Tensor:
 def _tensor_key(key: Any) -> Any:
     if isinstance(key, np.ndarray):
         return wrap(key)
-    if isinstance(key, (list, tuple, range, str)):
+    if isinstance(key, (list, tuple, range, str, bytes)):
         return wrap(_sequence(key))
     return key
 
 
 def _sequence(key: Any) -> Any:
-    """A list as an index: int64, or a mask where it holds booleans."""
-    if isinstance(key, str):
-        raise TypeError("new(): invalid data type 'str'")
+    """A list as an index: int64, or a mask where it holds booleans; other numbers are truncated."""
+    if isinstance(key, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(key).__name__}'")
     array = np.asarray([k.array if isinstance(k, Tensor) else k for k in key])
     if array.size == 0:
         return array.astype(np.int64)
+    if array.dtype.kind == "c":
+        raise TypeError("'complex' object cannot be interpreted as an integer")
     if array.dtype.kind not in "iubf":
         raise TypeError(f"new(): invalid data type '{type(key[0]).__name__}'")
-    return array.astype(np.int64) if array.dtype.kind in "iu" else array
+    return array if array.dtype.kind == "b" else array.astype(np.int64)
 
 
 def _integer(key: Any) -> int:
     try:
         return to_int(key)
     except TypeError:
+        kind = type(key)
+        name = f"numpy.{kind.__name__}" if isinstance(key, np.generic) else kind.__name__
         raise IndexError(
             "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are "
-            f"valid indices (got {type(key).__name__})"
+            f"valid indices (got {name})"
         ) from None
 
 
@@ -235,7 +229,7 @@ def _select(input: Any, position: int, dim: int, shown: int) -> Any:
         if position == 0:
             raise IndexError(_SCALAR)
         shape = (0,)
-    n = shape[dim]
+    n = shape[dim] if dim < len(shape) else 0  # a list of lists of booleans took its place
     if not -n <= position < n:
         raise IndexError(f"index {position} is out of bounds for dimension {shown} with size {n}")
     return shapes.select(input, dim, position)
@@ -244,7 +238,7 @@ def _select(input: Any, position: int, dim: int, shown: int) -> Any:
 def _slice(input: Any, key: slice, dim: int, *, keep: bool) -> Any:
     """A slice of a dim; unless `keep`, one that takes all of it gives the input itself."""
     start, stop, step = _bounds(key)
-    if not keep and start == 0 and step == 1 and stop >= input.shape[dim]:
+    if not keep and start == 0 and step == 1 and (dim >= input.ndim or stop >= input.shape[dim]):
         return input
     return shapes.slice_(input, dim, start, stop, step)
 

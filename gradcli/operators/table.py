@@ -167,6 +167,7 @@ def operator(
     name: str | None = None,
     numpy: Any = None,
     scalar_of: Row | None = None,
+    analytic: bool | None = None,
     **facts: Any,
 ) -> Callable[[type], Row]:
     """A row, entered as a function of its own name unless public=False.
@@ -175,13 +176,15 @@ def operator(
     method, inplace: whether `x.NAME()` and `x.NAME_()` exist. samples: calls in the language, for
     tests and documentation. name: the public name, where the class cannot carry it. numpy: the
     NumPy functions that mean this row in rules (a ufunc kernel always does). scalar_of: the row in
-    whose place this one is recorded when rules multiply by a plain number.
+    whose place this one is recorded when rules multiply by a plain number. analytic: whether it is
+    complex-differentiable; where nothing is said, linear and bilinear rows are, and no others.
     """
     make = engine.operator(kernel, node, **facts)
 
     def decorate(body: type) -> Row:
         row = make(body)
         row.samples = tuple(samples)
+        row.analytic = row.kind in ("linear", "bilinear") if analytic is None else analytic
         ROWS.append(row)
         if scalar_of is not None:
             scalar_of.scalar = row
@@ -441,6 +444,11 @@ def lift(number: Any) -> Tensor:
     """A 0-d tensor of the default dtype (complex numbers: its complex form)."""
     kind = dtypes.default.complex if isinstance(number, complex) else dtypes.default.real
     return wrap(kind.type(number))
+
+
+def is_analytic(row: Row) -> bool:
+    """Whether a row is complex-differentiable: a complex step along it gives its derivative."""
+    return getattr(row, "analytic", False)  # a custom Function's is no row of the table
 
 
 def is_array(value: Any) -> bool:

@@ -12,9 +12,11 @@ import pytest
 
 import gradcli
 from gradcli import language
-from gradcli.calculus.checking import blame, check_point, gradient_function
+from gradcli.calculus.checking import blame, check_point, gradient_function, is_analytic
 from gradcli.calculus.compare import compare_formula
 from gradcli.testing import GradientMismatch, assert_gradients
+from tests.calculus import samples
+from tests.calculus.test_forward_reverse import case, run
 
 pytest_plugins = ["pytester"]
 
@@ -51,6 +53,66 @@ def test_the_complex_step_is_exact() -> None:
     )
     assert found["x"].method == "complex step"
     assert found["x"].error < 1e-15
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *("sin(x)*exp(x)", "log(1 + x)/x**2", "sqrt(x) - 1/x", "sigmoid(2 - x)", "cumsum(x, 0)"),
+        *("cat([x, x[:2]])", "outer(x, x) @ x", "addmv(x, outer(x, x), x)", "flip(x, [0])"),
+        *("stack([x, x]).T.reshape(-1)[1:]", "F.pad(x[None], (1, 1), mode='replicate')"),
+        *(
+            "F.pad(x.reshape(1,1,3,1), (0,0,2,1), mode='reflect')",
+            "roll(x, 1)",
+            "tril(outer(x, x))",
+        ),
+        *("F.interpolate(x.reshape(1,1,3,1,1), scale_factor=2)", "torch.unbind(x)[1]"),
+        *("F.interpolate(x.reshape(1,1,3), scale_factor=2, mode='linear')", "dot(x, x)"),
+        *("F.interpolate(x.reshape(1,1,3,1,1), size=(2,3,2), mode='trilinear')", "mean(x)"),
+    ],
+)
+def test_analytic_programs_get_a_complex_step(source: str) -> None:
+    x = np.array([0.5, 1.5, 2.5])
+    assert is_analytic(language.parse(source), {"x": x})
+    found = check_point(function(source), {"x": x}, ["x"], analytic=True)["x"]
+    assert found.ok and found.error < 1e-13
+    assert found.method == "complex step"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *("abs(x)", "relu(x)", "x.sort().values", "amax(x)", "where(x > 1, x, 2*x)", "x.float()"),
+        *(
+            "x if x[0] > 1 else 2*x",
+            "linalg.vecdot(x, x)",
+            "x.conj()*x",
+            "cov(x)",
+            "x.mH",
+            "sgn(x)",
+        ),
+        *("fft.rfft(x).real", "3", "norm(x)", "angle(x)", "real(x*1j)"),
+    ],
+)
+def test_other_programs_get_differences(source: str) -> None:
+    assert not is_analytic(language.parse(source), {"x": np.array([0.5, 1.5, 2.5])})
+
+
+def test_no_complex_step_to_a_complex_value() -> None:
+    found = check_point(function("x*1j"), {"x": np.array([1.0, 2.0])}, ["x"], analytic=True)["x"]
+    assert found.ok and found.method == "differences"
+
+
+@pytest.mark.parametrize("text", samples.texts())
+def test_a_complex_step_is_right_wherever_it_is_taken(text: str) -> None:
+    """Whatever the rows that a sample is made of call analytic."""
+    program, tensors, _ = case(text)
+    wanted = list(samples.floating(tensors))
+    arrays = {n: t.array for n, t in tensors.items()}
+    if not is_analytic(program, arrays):
+        pytest.skip("not analytic")
+    found = check_point(lambda **given: run(program, given), arrays, wanted, analytic=True)
+    assert all(checked.ok for checked in found.values())
 
 
 def test_complex_variables() -> None:

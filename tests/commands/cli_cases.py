@@ -20,6 +20,8 @@ CASES: dict[str, list[str]] = {
     "grad-plain": ["grad", "sum(x*m)", "--x", "1,2", "--m", "1,2;3,4", "--plain"],
     "grad-many": ["grad", "sum(x*x)", "--x", "0:2000"],
     "grad-vector": ["grad", "x + a", "--x", "3", "--a", "4,2"],
+    "grad-trace": ["grad", "sum(sin(w*x + b)**2)/3", "--w", "1,2,3", "--x", "2,3,4", "--b", "0.5",
+                   "--trace"],
     "grad-freed": ["grad", "2*dot(x,x)", "--x", "0,1", "--passes", "2"],
     "grad-integers": ["grad", "x", "--x", "tensor([1,2])"],
     "grad-detached": ["grad", "sum(x.detach())", "--x", "1,2"],

@@ -112,6 +112,12 @@ def test_usage(argv: list[str], words: str) -> None:
     assert words in result.stderr
 
 
+def test_integers_have_no_gradient_to_check() -> None:
+    result = run("check", "x*2", "--x", "tensor([1,2])")
+    assert result.exit_code == 1
+    assert "can require gradients" in result.stderr
+
+
 @pytest.mark.parametrize(("expr", "at"), [("sqrt(x)", "0"), ("1/x", "0"), ("log(x)", "-1")])
 def test_the_edge_of_a_domain_is_no_agreement(expr: str, at: str) -> None:
     result = run("check", expr, "--x", at)

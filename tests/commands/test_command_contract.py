@@ -219,6 +219,8 @@ def test_any_locale_will_do():
         ("eval 2 >&-", 0, ""),
         ("eval 2/ 2>&-", 2, ""),
         ("eval 2/ 2>&- >&-", 2, ""),
+        ("diff 'dot(x, y)' 2>&-", 0, "x.grad = y\ny.grad = x\n"),  # has a note
+        ("eval 'x[[None, 0]]' --x 1,2 2>&-", 0, "[1]\n"),  # has a warning
     ],
 )
 def test_streams_that_are_closed(words, code, out):

@@ -89,6 +89,11 @@ def test_grad_of_higher_order() -> None:
         (["jvp", "x*y", "--x", "1", "--y", "2", "--vector", "1"], 2, "of which variable"),
         (["jvp", "x", "--x", "1", "--vector", "y=1"], 2, "'y' is no variable"),
         (
+            ["jvp", "x*y", "--x", "tensor([1,2])", "--y", "2", "--vector", "x=1,1"],
+            1,
+            "can require gradients",
+        ),
+        (
             ["jacobian", "x", "--x", "tensor([1,2])"],
             1,
             "can require gradients",

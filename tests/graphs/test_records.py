@@ -8,6 +8,7 @@ import fakes
 import pytest
 from inspected import described
 
+import gradcli
 from gradcli.graphs.records import Describer, Record, records, totals, walk
 
 
@@ -117,6 +118,27 @@ def test_totals_count_a_tensor_saved_twice_once() -> None:
     assert (found.nodes, found.edges, found.leaves) == (11, 11, 3)
     # x, p's input, h (by relu and by mul), v
     assert (found.saved, found.nbytes) == (4, 24 + 8 + 16 + 16)
+
+
+def test_totals_count_what_is_held_in_whatever_form() -> None:
+    x = gradcli.tensor([1.0, 2.0, 3.0], dtype=gradcli.float64, requires_grad=True)
+    y = x.exp() * x  # exp(x) is held once, as its node's result and as the operand of mul
+    found = totals(walk([(y * 2).sum().grad_fn]))
+    assert (found.nodes, found.leaves, found.freed) == (5, 1, 0)
+    assert (found.saved, found.nbytes) == (3, 24 + 24 + 8)
+    with gradcli.autograd.graph.saved_tensors_hooks(lambda t: t.tolist(), gradcli.tensor):
+        packed = (x * x).sum()
+    assert totals(walk([packed.grad_fn])).saved == 2  # unpacked for each field
+    y.sum().backward()
+    found = totals(walk([y.grad_fn]))
+    assert (found.freed, found.saved) == (2, 0)
+
+
+def test_edges_are_worked_out_once() -> None:
+    skeleton = walk([fakes.build("linear")[0]])
+    assert skeleton.edges[0] == ((1, 0), (4, 0))
+    assert skeleton.edges[0] is skeleton.edges[0]
+    assert [skeleton.ids[node] for node in skeleton.nodes] == list(range(len(skeleton)))
 
 
 @pytest.mark.parametrize("build", [fakes.chain, fakes.additions, fakes.squarings])

@@ -15,6 +15,8 @@ from gradcli.engine.tensor import wrap
 from gradcli.graphs import find_anomaly, inspect, tracing, watching
 from gradcli.graphs.recorder import Recorder
 from gradcli.graphs.rules import rules_of
+from gradcli.graphs.styles import fold
+from gradcli.graphs.trace_table import HEADINGS
 from gradcli.operators import table
 
 
@@ -114,12 +116,67 @@ def test_the_table_fits_and_is_ascii_where_need_be(width: int) -> None:
     assert "\x1b[" in out.getvalue()
 
 
+@pytest.mark.parametrize("width", [12, 30, 60, 80])
+def test_nothing_is_cut_where_the_table_is_too_wide(width: int) -> None:
+    result = tensors.example().tensors[0]
+    with tracing(tensors.SOURCE) as trace:
+        result.backward(retain_graph=True)
+        result.backward()
+    wide = trace.plain().splitlines()
+    text = trace.plain(width=width)
+    assert "…" not in text and text.count("pass ") == 2
+    told = "".join(text.split())
+    for line in wide:
+        if line and line[0].isdigit():
+            number, node = line.split()[:2]
+            assert f"{number}{node}" in told
+        for cell in line[6:].split("  "):
+            assert "".join(cell.split()) in told or "…" in cell or cell.strip() in HEADINGS
+
+
+def test_blocks_where_the_table_is_too_wide() -> None:
+    a, x = tensors.leaf(4.0, "a"), tensors.leaf([3.0, 1.0], "x")
+    y = a * x
+    y.label = y.grad_fn.label = "y"
+    with tracing() as trace:
+        (y + a).backward(wrap(np.array([1.0, 2.0])))
+    assert trace.plain(width=40).splitlines() == [
+        "1  AddBackward0",
+        "   grad in     [1, 2]",
+        "   rule        grad",
+        "   grad out    [1, 2] → y",
+        "   rule        grad * alpha",
+        "   grad out    3 → a",
+        "2  MulBackward0 y",
+        "   grad in     [1, 2]",
+        "   rule        grad * other",
+        "   grad out    5 → a",
+        "   rule        grad * self",
+        "   grad out    [4, 8] → x",
+        "   free        other, self",
+        "3  AccumulateGrad a",
+        "   grad in     8",
+        "   accumulate  a.grad = 8",
+        "4  AccumulateGrad x",
+        "   grad in     [4, 8]",
+        "   accumulate  x.grad = [4, 8]",
+    ]
+
+
+def test_lines_are_folded_at_blanks() -> None:
+    line = [("[1, ", "grad"), ("22, 333]", "value")]
+    assert fold(line, 7) == [[("[1, ", "grad"), ("22,", "value")], [("333]", "value")]]
+    assert fold([("abcdef", "grad")], 4) == [[("abcd", "grad")], [("ef", "grad")]]
+    assert fold([], 4) == [[]]
+
+
 def test_nothing_is_recorded_afterwards() -> None:
     x = tensors.leaf(3.0, "x")
     with tracing() as trace:
         pass
     (x * x).backward()
     assert trace.passes == []
+    assert str(trace) == ""
 
 
 # -- rules as text --------------------------------------------------------------------------------
