@@ -158,9 +158,9 @@ class Node:
 
         retain: keep what was saved.
         """
-        from gradcli.engine import compiled
+        from gradcli.engine import compiled_rules
 
-        made = compiled.push(self._row)
+        made = compiled_rules.push(self._row)
         type(self).push = made  # type: ignore[method-assign]
         made(self, grad, retain)
 

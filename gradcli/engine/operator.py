@@ -174,9 +174,9 @@ class Row:
         """Compile `call` and `backward` on first use, so that importing a table costs little."""
         if name not in ("call", "backward"):
             raise AttributeError(name)
-        from gradcli.engine import compiled
+        from gradcli.engine import compiled, compiled_rules
 
-        made = compiled.call(self) if name == "call" else compiled.backward(self)
+        made = compiled.call(self) if name == "call" else compiled_rules.backward(self)
         setattr(self, name, made)
         return made
 

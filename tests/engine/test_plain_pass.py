@@ -1,7 +1,7 @@
 """The plain pass: expressions written out for it are the rows' rules, and gradients keep their form.
 
 A row's `real` expressions have to be its rules to the bit; where the pass does not look at the shape
-and dtype of a gradient (`compiled._keeps`), the rule has to give its input's.
+and dtype of a gradient (`compiled_rules.keeps`), the rule has to give its input's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.engine.compiled import _gradients, _keeps
+from gradcli.engine.compiled_rules import gradients, keeps
 from gradcli.engine.operator import Row
 from gradcli.operators import table
 
@@ -25,8 +25,8 @@ UNSEEN = [
     for row in table.ROWS
     if row.node
     and row.flat
-    and (made := _gradients(row)) is not None
-    and any(_keeps(row, text) for text in made[1].values())
+    and (made := gradients(row)) is not None
+    and any(keeps(row, text) for text in made[1].values())
     and all(row.kinds[i] == "tensor" for i in row.tensors)
     and len(row.tensors) == len(row.names)
 ]
