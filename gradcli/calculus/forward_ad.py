@@ -15,7 +15,7 @@ import numpy as np
 from gradcli.engine import dtypes, modes
 from gradcli.engine.backward import fit, grad
 from gradcli.engine.function import BackwardCFunction
-from gradcli.engine.node import Node, Port, new
+from gradcli.engine.node import Port, Wide, blank
 from gradcli.engine.operator import Row
 from gradcli.engine.tensor import Scalar, Tensor, wrap
 
@@ -222,7 +222,7 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
     """The product as the derivative of the rule by its gradient."""
     count = len(outputs) if row.many else row.differentiable
     diff = [k for k in range(count) if outputs[k].array.dtype in dtypes.DIFFERENTIABLE]
-    node = new(Node)
+    node = blank(Wide)
     edges: list[Any] = []
     operands: list[Any] = []
     for i in row.differentiated:
@@ -257,7 +257,7 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
     return results
 
 
-class _Named(Node):
+class _Named(Wide):
     """A stand-in whose name messages carry."""
 
     __slots__ = ("_kind",)

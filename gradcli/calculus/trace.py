@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
-from gradcli.engine.node import Node, Port, new
+from gradcli.engine.node import Node, Port, blank
 from gradcli.engine.operator import Row
 from gradcli.engine.tensor import Scalar, Tensor, scalar, wrap
 from gradcli.operators import table
@@ -340,7 +340,7 @@ def _backward(
     call: Call, given: list[Any], needed: set[int], values: bool = False
 ) -> list[tuple[Traced, Any]]:
     row = call.row
-    node = new(row.node_type)
+    node = blank(row.node_type)
     edges: list[Any] = []
     operands: list[Any] = []
     for i in row.differentiated:

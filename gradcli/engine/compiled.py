@@ -229,7 +229,7 @@ def _record(row: Row, local: dict[str, str]) -> list[str]:
         f" m = {'(meta if same else Meta)' if mixes else 'meta'}(s, y.dtype)",
         "n._meta = m",
         "n._seq = next(clock)",
-        "n._mark = n._grad = None",
+        "n._more = n.span = n._mark = n._grad = None",
         "return out",
     ]
 

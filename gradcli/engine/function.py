@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
-from gradcli.engine.node import FREED_MESSAGE, RARE, Meta, Node, Port, new
+from gradcli.engine.node import FREED_MESSAGE, RARE, Meta, Node, Port, Wide, new
 from gradcli.engine.tensor import Tensor, edge, track_view, wrap
 from gradcli.engine.views import check_writable, rebase
 
@@ -91,7 +91,7 @@ class FunctionCtx:
         self._materialize = value
 
 
-class BackwardCFunction(Node, FunctionCtx):
+class BackwardCFunction(Wide, FunctionCtx):
     """The context of a custom operation, which is its node in the graph."""
 
     _eager = True
@@ -359,7 +359,7 @@ def _record(
     )
     ctx._seq = ctx._saved_tick = versions.tick()
     ctx._meta = Meta(*(metas[0] if metas else ((), None)))
-    ctx._outputs = metas if len(metas) != 1 else None  # type: ignore[assignment]
+    ctx._outputs = metas if len(metas) != 1 else None
     results: list[Any] = []
     count = sum(isinstance(o, Tensor) for o in outputs)
     for nr, o in enumerate(outputs):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gradcli.engine.tensor import Tensor
 
 new = object.__new__
+N = TypeVar("N", bound="Node")
 
 FREED_MESSAGE = (
     "Trying to backward through the graph a second time (or directly access saved tensors after "
@@ -52,42 +53,58 @@ def meta(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Meta:
 RARE, OWNED = "rare", "owned"
 
 
+class _Rarely:
+    """An attribute that few nodes have: kept in `_more`, a dictionary made on demand."""
+
+    def __init__(self, default: Any = None) -> None:
+        self.default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, node: Any, owner: type) -> Any:
+        if node is None or node._more is None:
+            return self.default
+        return node._more.get(self.name, self.default)
+
+    def __set__(self, node: Any, value: Any) -> None:
+        if node._more is None:
+            node._more = {}
+        node._more[self.name] = value
+
+
 class Node:
     """One recorded operation: where its inputs' gradients go, and what its rules need.
 
     `_edges` has, for each differentiable input, a Node, a Port (an output of a node that has
     several) or None. `_saved` holds tensors, freed after use; `_options` plain values, kept. The nodes
-    of most rows have a slot for each of these instead (see `layout`), and show them as tuples.
+    of most rows have a slot for each of these (see `layout`), others are of the class Wide.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_meta", "_seq")
-    _meta: Meta
-    _seq: int
-
-    # Class defaults here, instance entries on demand.
-    _e0: Node | Port | None = None
-    _e1: Node | Port | None = None
-    _rest: tuple[Node | Port | None, ...] = ()  # the edges of a node that has no slots for them
+    __slots__ = (*("_meta", "_more", "_seq", "span"), "__weakref__")
+    _edges: tuple[Node | Port | None, ...]
     _saved: tuple[Any, ...] | None = ()
     _options: tuple[Any, ...] = ()
-    _mark: Any = None  # the pass that has met the node, RARE or OWNED
-    _grad: Any = None  # what a plain pass has brought so far
+    _meta: Meta
+    _seq: int
+    _mark: Any  # the pass that has met the node, RARE or OWNED
+    _grad: Any  # what a plain pass has brought so far
+    _more: dict[str, Any] | None
+    span: tuple[int, int] | None  # the piece of the source that it came from
+
+    # A pass goes along these edges: the first two, then the rest.
+    _e0: Node | Port | None = None
+    _e1: Node | Port | None = None
+    _rest: tuple[Node | Port | None, ...] = ()
+
+    _hooks: Any = _Rarely()  # engine.hooks.NodeHooks
+    label: Any = _Rarely()  # the name that the program gave the result
+    _outputs: Any = _Rarely()  # (shape, dtype) of each output, where there is not one
+    _written: Any = _Rarely()  # {output number: Versions} of saved results that have aliases
+    _result_tick: Any = _Rarely()  # when an in-place operation had written its saved result
+    _notes: Any = _Rarely()
     _row: Row | None = None
-    _hooks: Any = None  # engine.hooks.NodeHooks
-    label: str | None = None
-    span: tuple[int, int] | None = None  # the piece of the source that it came from
-    _outputs: tuple[tuple[tuple[int, ...], np.dtype[Any]], ...] | None = None  # where not one
-    _written: Any = None  # {output number: Versions} of saved results that have aliases
-    _result_tick: int | None = None  # when an in-place operation had written its saved result
     _eager = False  # True: runs even where no gradient arrives (custom functions)
-
-    @property
-    def _edges(self) -> tuple[Node | Port | None, ...]:
-        return self._rest
-
-    @_edges.setter
-    def _edges(self, edges: tuple[Node | Port | None, ...]) -> None:
-        self._rest = edges
 
     def name(self) -> str:
         """The name as PyTorch prints it."""
@@ -101,7 +118,9 @@ class Node:
     @property
     def metadata(self) -> dict[Any, Any]:
         """A dictionary for the user's own notes."""
-        return self.__dict__.setdefault("_metadata", {})  # type: ignore[no-any-return]
+        if self._notes is None:
+            self._notes = {}
+        return self._notes  # type: ignore[no-any-return]
 
     @property
     def requires_grad(self) -> bool:
@@ -196,6 +215,33 @@ _PUBLIC = (
 )
 
 
+class Wide(Node):
+    """A node with any number of edges, or with attributes of its own."""
+
+    _saved: tuple[Any, ...] | None = ()
+    _options: tuple[Any, ...] = ()
+    _rest: tuple[Node | Port | None, ...] = ()
+    _mark: Any = None
+    _grad: Any = None
+    _more: dict[str, Any] | None = None
+    span: tuple[int, int] | None = None
+
+    @property
+    def _edges(self) -> tuple[Node | Port | None, ...]:
+        return self._rest
+
+    @_edges.setter
+    def _edges(self, edges: tuple[Node | Port | None, ...]) -> None:
+        self._rest = edges
+
+
+def blank(kind: type[N]) -> N:
+    """A node of a class, with nothing in it yet."""
+    node = new(kind)
+    node._more = node.span = node._mark = node._grad = None
+    return node
+
+
 class InputMetadata:
     """Shape and dtype of one gradient that a node takes in."""
 
@@ -230,6 +276,7 @@ class AccumulateGrad(Node):
     """The end of the graph: adds what arrives to the `.grad` of a leaf, its `variable`."""
 
     __slots__ = ("_grad", "_mark", "variable")
+    _edges = ()
     variable: Tensor
 
     def name(self) -> str:
@@ -248,7 +295,7 @@ class AccumulateGrad(Node):
         return sys.maxsize * 2 + 1
 
     @property
-    def label(self) -> str | None:  # type: ignore[override]
+    def label(self) -> str | None:
         """The name that the program gave the variable."""
         return self.variable.label
 
@@ -263,9 +310,8 @@ AccumulateGrad.__module__ = "builtins"
 
 def accumulator(variable: Tensor) -> AccumulateGrad:
     """A fresh AccumulateGrad of a leaf."""
-    node = new(AccumulateGrad)
+    node = blank(AccumulateGrad)
     node.variable, node._seq = variable, -1
-    node._mark = node._grad = None
     node._meta = meta(variable.array.shape, variable.array.dtype)
     return node
 

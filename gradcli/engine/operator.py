@@ -28,8 +28,9 @@ from gradcli.engine.node import (
     Meta,
     Node,
     Port,
+    Wide,
+    blank,
     layout,
-    new,
     node_class,
 )
 from gradcli.engine.saved import Packed, Saved, pack
@@ -111,7 +112,7 @@ class Row:
         self.plain, self.real = plain, real or {}
         self.scalar: Row | None = None  # the row that a C++ scalar operand selects inside rules
         self._read_rules()
-        self.node_type = Node  # where nothing is recorded
+        self.node_type: type[Node] = Node  # where nothing is recorded
         if node:
             self.flat = (
                 len(self.differentiated) in (1, 2, 3)
@@ -119,7 +120,7 @@ class Row:
                 and node not in _NODE_BASES
             )
             kept = len(self.saved_fields), len(self.option_fields)
-            base = layout(len(self.differentiated), *kept) if self.flat else Node
+            base = layout(len(self.differentiated), *kept) if self.flat else Wide
             self.node_type = node_class(self, node, _NODE_BASES.get(node, base))
 
     # -- what the rules say -----------------------------------------------------------------------
@@ -384,12 +385,11 @@ class Row:
         count = len(made) if self.many else self.differentiable
         if not any(o.array.dtype in dtypes.DIFFERENTIABLE for o in made[:count]):
             return
-        node = new(self.node_type)
+        node = blank(self.node_type)
         if self.node == "NotImplemented":
             edges = [e for e in edges if e is not None]
         node._edges = tuple(edges)
         node._seq = versions.tick()
-        node._mark = node._grad = None
         if self.saved_fields:
             node._saved = tuple(
                 self._save(field, values, results, by_position) for field in self.saved_fields
@@ -590,7 +590,7 @@ class Row:
 _NODE_BASES: dict[str, type[Node]] = {}
 
 
-class NotImplementedNode(Node):
+class NotImplementedNode(Wide):
     """The node of an operation without a derivative: refuses to run backward."""
 
     __slots__ = ()

@@ -15,7 +15,7 @@ import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
 from gradcli.engine.memory import buffer_of
-from gradcli.engine.node import FREED_MESSAGE, Meta, Node, Port, new
+from gradcli.engine.node import FREED_MESSAGE, Meta, Node, Port, Wide, blank
 from gradcli.engine.tensor import LAZY, Tensor, Views, edge, link_result, wrap
 
 _MANY = (
@@ -391,7 +391,7 @@ def _extent(shape: tuple[int, ...], strides: tuple[int, ...], item: int) -> int:
     return item + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
 
 
-class CopySlices(Node):
+class CopySlices(Wide):
     """The history of a base that was written through a view of it."""
 
     __slots__ = ()
@@ -445,12 +445,12 @@ CopySlices.__module__ = "builtins"
 
 
 # Where the gradient of a written part goes while its node runs: a place, not a node of any graph.
-_PART = new(Node)
+_PART = blank(Wide)
 
 
 def copy_slices(base: Tensor, view: Tensor, inner: Node) -> CopySlices:
     """The node of `base` after `inner` has written the part of it that `view` shows."""
-    node = new(CopySlices)
+    node = blank(CopySlices)
     array = view.memory()
     first = edge(base) if base.requires_grad else None
     # Inside, the first gradient has the view's shape, and has to be there for the base's.
