@@ -54,10 +54,11 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     # Keywords and wrong counts of a lone operand are caught on the way, not in a call around this one.
     lone = fallback is None and len(local) == 1
     unusual = "odd(t0, more, named)" if lone else f"general(({', '.join(local.values())},), {{}})"
+    plain = row.plain if fallback is not None else None
+    slowly = [*_promotion(row), *_result(row, plain), *_admit(row)]
     body = [
         *_operands(row, f"return {unusual}", " or more or named" if lone else ""),
-        *_promotion(row),
-        *_result(row, row.plain if fallback is not None else None),
+        *(_quickly(row, plain, slowly) if row.real else slowly),
         *_record(row, local),
     ]
     fast = function(
@@ -177,15 +178,20 @@ def _promotion(row: Row) -> list[str]:
 _SYMBOLS: dict[Any, str] = {operator.mul: "*", operator.truediv: "/"}
 
 
-def _result(row: Row, plain: str | None) -> list[str]:
-    """From arrays to the tensor `out`, not recorded yet. plain: the kernel as Python's operator."""
+def _kernel(row: Row, plain: str | None) -> str:
+    """The kernel's call on arrays. plain: the kernel as Python's operator."""
     symbol = _SYMBOLS.get(row.kernel) or plain
-    arrays = ", ".join(f"a{i}" for i in row.tensors)
     passed = []
     for i, name in enumerate(row.names):
         value = f"a{i}" if i in row.tensors else f"o{i}"
         passed.append(value if i < len(row.names) - row.keyword_only else f"{name}={value}")
-    run = f"y = a0 {symbol} a1" if symbol else f"y = kernel({', '.join(passed)})"
+    return f"a0 {symbol} a1" if symbol else f"kernel({', '.join(passed)})"
+
+
+def _result(row: Row, plain: str | None) -> list[str]:
+    """From arrays to the tensor `out`, not recorded yet."""
+    run = f"y = {_kernel(row, plain)}"
+    arrays = ", ".join(f"a{i}" for i in row.tensors)
     body = [run]
     if len(row.tensors) > 1:
         body = [
@@ -198,39 +204,45 @@ def _result(row: Row, plain: str | None) -> list[str]:
     return body
 
 
-def _record(row: Row, local: dict[str, str]) -> list[str]:
-    """Make the node, where one is needed, and return `out`."""
+def _quickly(row: Row, plain: str | None, slowly: list[str]) -> list[str]:
+    """All that where operands of one shape and dtype are recorded: then the result has them too."""
+    edges = [f"e{i}" for i in row.tensors]
+    same = [f"{e}._meta is e0._meta" for e in edges[1:]]
+    return [
+        *(f"{e} = t{e[1:]}.node" for e in edges),
+        *(f"if {e} is LAZY: {e} = t{e[1:]}.accumulates()" for e in edges),
+        f"if {' and '.join([*(f'{e} is not None' for e in edges), *same])}:",
+        f" y = {_kernel(row, plain)}",
+        " out = new(Tensor)",
+        " out.array = y",
+        " m = e0._meta",
+        "else:",
+        *(f" {line}" for line in slowly),
+    ]
+
+
+def _admit(row: Row) -> list[str]:
+    """Return `out` as it is where nothing is recorded; the edges and the result's Meta."""
     edges = [f"e{i}" for i in row.differentiated]
     body = [f"e{i} = t{i}.node" for i in row.differentiated]
     nothing = " and ".join(f"{e} is None" for e in edges)
     # What cannot change the dtype of its operands needs no second look at the result's.
-    closed = bool(row.real)
-    if not closed and (row.kind is None or len(row.names) > len(row.tensors)):
+    if not row.real and (row.kind is None or len(row.names) > len(row.tensors)):
         nothing += " or y.dtype.kind not in 'fc'"
-    body += [f"if {nothing}:", " lend(out)" if row.view else " out.node = None", " return out"]
-    body += [f"if {e} is LAZY: {e} = t{e[1:]}.accumulates() or edge(t{e[1:]})" for e in edges]
-    body += _refusals(row)
-    body += ["n = out.node = Node()"]
-    body += [f"n._e{k} = {e}" for k, e in enumerate(edges)]
-    for k, field in enumerate(row.saved_fields):
-        guard = row.guards.get(field)
-        unless = f" if e{guard[0]} is not None else None" if guard else ""
-        body += [f"n._s{k} = {local.get(field, 'y')}{unless}"]
-    body += [f"n._o{k} = {_measured(f, local)}" for k, f in enumerate(row.option_fields)]
     # Of operands of several dtypes, a gradient may come in a third: such a result's Meta is unlike all
     # others, so that the pass looks (see `compiled_rules.keeps`).
     mixes = _mixes(row)
     return [
         *body,
+        f"if {nothing}:",
+        " lend(out)" if row.view else " out.node = None",
+        " return out",
+        *(f"if {e} is LAZY: {e} = t{e[1:]}.accumulates() or edge(t{e[1:]})" for e in edges),
+        *_refusals(row),
         "m = " + "".join(f"{e}._meta if {e} is not None else " for e in edges) + "NOTHING",
         "s = y.shape",
-        f"if {'not same or ' if mixes else ''}m.shape != s or "
-        f"m.dtype is not {'t' if closed else 'y.dtype'}:",
+        f"if {'not same or ' if mixes else ''}m.shape != s or m.dtype is not y.dtype:",
         f" m = {'(meta if same else Meta)' if mixes else 'meta'}(s, y.dtype)",
-        "n._meta = m",
-        "n._seq = next(clock)",
-        "n._more = n.span = n._mark = n._grad = None",
-        "return out",
     ]
 
 
@@ -242,6 +254,24 @@ def _refusals(row: Row) -> list[str]:
             unrecorded = f"e{i} is None and " if i in row.differentiated else ""
             body += [f" if {unrecorded}t{i}.inference: raise refuse_inference()"]
     return body if len(body) > 1 else []
+
+
+def _record(row: Row, local: dict[str, str]) -> list[str]:
+    """Make the node, and return `out`."""
+    body = ["n = out.node = Node()"]
+    body += [f"n._e{k} = e{i}" for k, i in enumerate(row.differentiated)]
+    for k, field in enumerate(row.saved_fields):
+        guard = row.guards.get(field)
+        unless = f" if e{guard[0]} is not None else None" if guard else ""
+        body += [f"n._s{k} = {local.get(field, 'y')}{unless}"]
+    body += [f"n._o{k} = {_measured(f, local)}" for k, f in enumerate(row.option_fields)]
+    return [
+        *body,
+        "n._meta = m",
+        "n._seq = next(clock)",
+        "n._more = n.span = n._mark = n._grad = None",
+        "return out",
+    ]
 
 
 _MEASURES = {

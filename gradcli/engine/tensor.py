@@ -18,7 +18,7 @@ import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
 from gradcli.engine.memory import element_strides, memory_of
-from gradcli.engine.node import AccumulateGrad, Node, Port, accumulator, meta, new
+from gradcli.engine.node import AccumulateGrad, Meta, Node, Port, accumulator, meta, new
 from gradcli.engine.size import Size
 from gradcli.engine.versions import Versions
 
@@ -348,9 +348,11 @@ class Tensor:
                 "dtype"
             )
         self.array = value.memory()
-        node = self.accumulates()
-        if node is not None:
-            node._meta = meta(self.array.shape, self.array.dtype)
+        leaf, made = self.accumulates(), self._made()
+        if leaf is not None:
+            leaf._meta = meta(self.array.shape, self.array.dtype)
+        if made is not None:  # its Meta, shared with others of that form, says no more what we are
+            made._meta = Meta(made._meta.shape, made._meta.dtype)
 
     def data_ptr(self) -> int:
         """The address of the first element."""
