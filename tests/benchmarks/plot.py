@@ -1,0 +1,96 @@
+"""Cost against size: times as multiples of torch's, from the same records as the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.records import Record, Results
+
+# Okabe and Ito's colours, told apart with every kind of sight; and a marker each.
+STYLES = {
+    "gradcli": ("#0072B2", "o"),
+    "gradcli, recorded": ("#56B4E9", "D"),
+    "jax": ("#E69F00", "s"),
+    "autograd": ("#009E73", "^"),
+    "mygrad": ("#CC79A7", "v"),
+    "numexpr": ("#D55E00", "P"),
+    "sympy": ("#999999", "X"),
+}
+LABELS = {"jax": "JAX, jitted", "sympy": "SymPy, lambdify", "numexpr": "numexpr, by hand"}
+Line = dict[int, tuple[float, float, float]]  # size: (multiple of torch, low, high)
+
+
+def lines(records: list[Record], own: str = "gradcli") -> dict[str, Line]:
+    """A line a library, gradcli's under the name `own`; the first record of a size counts."""
+    found: dict[str, Line] = {}
+    for record in records:
+        torch = record.measures.get("torch")
+        if torch is None:
+            continue
+        found.setdefault(own, {}).setdefault(record.size, (torch.value, torch.low, torch.high))
+        for peer in STYLES.keys() & record.measures.keys():
+            times = torch.value / record.measures[peer].value
+            found.setdefault(peer, {}).setdefault(record.size, (times, times, times))
+    return {name: found[name] for name in STYLES if name in found}
+
+
+def panels(results: Results) -> list[tuple[str, str, dict[str, Line]]]:
+    """(title, label of the sizes, lines) of the two drawings."""
+    kinds: dict[str, list[Record]] = {"exp_sin": [], "tape": [], "replay": []}
+    for record in sorted(results.records, key=lambda r: r.group != "sizes"):
+        if record.name == "exp_sin" and record.dtype == "float64":
+            kinds["exp_sin"].append(record)
+        elif record.name == "chain":
+            kinds["replay" if record.group == "replay" else "tape"].append(record)
+    recorded = lines(kinds["replay"], "gradcli, recorded").get("gradcli, recorded", {})
+    tape = lines(kinds["tape"])
+    return [
+        ("sum(exp(-x**2)*sin(3*x)), value and gradient, 2 threads", "elements of x, float64",
+         lines(kinds["exp_sin"])),
+        ("a chain of operations on 4 numbers, forward and backward, 1 thread", "operations",
+         {**tape, "gradcli, recorded": recorded} if recorded else tape),
+    ]  # fmt: skip
+
+
+def draw(results: Results, path: Path) -> None:
+    """A picture of a format that matplotlib knows by the file's ending."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    found = panels(results)
+    if not any(drawn for _, _, drawn in found):
+        raise ValueError("nothing to draw: the results have no times of torch")
+    pyplot.rcParams.update({"svg.hashsalt": "gradcli", "font.size": 9.5})
+    figure, axes = pyplot.subplots(1, 2, figsize=(11, 4.4), facecolor="white")
+    for axis, (title, sizes, drawn) in zip(axes, found, strict=True):
+        _panel(axis, drawn)
+        axis.set(title=title, xlabel=sizes, ylabel="time, in times of torch’s (less is faster)")
+        axis.title.set_size(9.5)
+    figure.tight_layout()
+    metadata = {"Date": None} if path.suffix == ".svg" else None
+    figure.savefig(path, dpi=150, metadata=metadata)
+    pyplot.close(figure)
+
+
+def _panel(axis: Any, drawn: dict[str, Line]) -> None:
+    axis.set(xscale="log", yscale="log", facecolor="white")
+    axis.grid(True, which="major", color="#e4e4e4", linewidth=0.7)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.axhline(1, color="black", linewidth=1.2, linestyle=(0, (4, 2)), label="torch, eager")
+    for name, line in drawn.items():
+        colour, marker = STYLES[name]
+        sizes = sorted(line)
+        middle = [line[n][0] for n in sizes]
+        own = name.startswith("gradcli")
+        axis.plot(
+            sizes, middle, color=colour, marker=marker, markersize=5 if own else 4.5,
+            linewidth=2.4 if own else 1.3, zorder=3 if own else 2, label=LABELS.get(name, name),
+        )  # fmt: skip
+        if own:
+            low, high = ([line[n][k] for n in sizes] for k in (1, 2))
+            axis.fill_between(sizes, low, high, color=colour, alpha=0.15, linewidth=0)
+    axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}×")
+    axis.legend(frameon=False, fontsize=8.5)
