@@ -35,6 +35,7 @@ SCRIPTS = {
 def run(command: list[str], terminal: bool = False) -> float:
     """The seconds of a process whose output nobody reads (terminal: it sees one)."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # bytecode is there, as after an installation
     ends = os.openpty() if terminal else (os.open(os.devnull, os.O_RDWR),)
     actions = [(os.POSIX_SPAWN_DUP2, ends[-1], n) for n in (0, 1, 2)]
     start = time.perf_counter()
@@ -70,7 +71,7 @@ def cold(pythons: dict[str, str], rounds: int) -> Iterator[Record]:
         else:
             lines[peer] = line
     seconds: dict[str, list[float]] = {name: [] for name in lines}
-    for turn in range(-1, rounds):  # the first warms the disk's cache
+    for turn in range(-1, rounds):  # the first compiles, and warms the disk's cache
         for name, line in lines.items():
             if turn >= 5 and name in SCRIPTS:
                 continue  # far away, and slow

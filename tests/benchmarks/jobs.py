@@ -83,7 +83,7 @@ def measure(
             continue
         able = {p for p, most in job.peers.items() if job.size <= most}
         used = {p: e for p, e in {**ours, **pythons}.items() if p == "gradcli" or p in able}
-        turns = max(3, rounds // 3) if job.size >= job.slow else rounds
+        turns = max(min(3, rounds), rounds // 3) if job.size >= job.slow else rounds
         command = (job.kind, job.name, str(job.size), job.dtype)
         yield record(job, *interleaved(used, command, turns, job.threads))
 

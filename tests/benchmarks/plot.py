@@ -17,7 +17,13 @@ STYLES = {
     "numexpr": ("#D55E00", "P"),
     "sympy": ("#999999", "X"),
 }
-LABELS = {"jax": "JAX, jitted", "sympy": "SymPy, lambdify", "numexpr": "numexpr, by hand"}
+LABELS = {
+    "torch": "torch, eager",
+    "gradcli, recorded": "gradcli, recorded and run again",
+    "jax": "JAX, jitted",
+    "sympy": "SymPy, as NumPy code",
+    "numexpr": "numexpr, derived by hand",
+}
 Line = dict[int, tuple[float, float, float]]  # size: (multiple of torch, low, high)
 
 
@@ -43,13 +49,12 @@ def panels(results: Results) -> list[tuple[str, str, dict[str, Line]]]:
             kinds["exp_sin"].append(record)
         elif record.name == "chain":
             kinds["replay" if record.group == "replay" else "tape"].append(record)
-    recorded = lines(kinds["replay"], "gradcli, recorded").get("gradcli, recorded", {})
-    tape = lines(kinds["tape"])
+    tape = lines(kinds["tape"]) | lines(kinds["replay"], "gradcli, recorded")
     return [
         ("sum(exp(-x**2)*sin(3*x)), value and gradient, 2 threads", "elements of x, float64",
          lines(kinds["exp_sin"])),
         ("a chain of operations on 4 numbers, forward and backward, 1 thread", "operations",
-         {**tape, "gradcli, recorded": recorded} if recorded else tape),
+         tape),
     ]  # fmt: skip
 
 
@@ -63,34 +68,42 @@ def draw(results: Results, path: Path) -> None:
     found = panels(results)
     if not any(drawn for _, _, drawn in found):
         raise ValueError("nothing to draw: the results have no times of torch")
-    pyplot.rcParams.update({"svg.hashsalt": "gradcli", "font.size": 9.5})
-    figure, axes = pyplot.subplots(1, 2, figsize=(11, 4.4), facecolor="white")
+    pyplot.rcParams.update({"svg.hashsalt": "gradcli", "font.size": 10})
+    figure, axes = pyplot.subplots(1, 2, figsize=(11, 5), facecolor="white")
+    handles: dict[str, Any] = {}
     for axis, (title, sizes, drawn) in zip(axes, found, strict=True):
-        _panel(axis, drawn)
-        axis.set(title=title, xlabel=sizes, ylabel="time, in times of torch’s (less is faster)")
-        axis.title.set_size(9.5)
-    figure.tight_layout()
-    metadata = {"Date": None} if path.suffix == ".svg" else None
-    figure.savefig(path, dpi=150, metadata=metadata)
+        handles |= _panel(axis, drawn)
+        axis.set_title(title, fontsize=10)
+        axis.set_xlabel(sizes)
+    axes[0].set_ylabel("time, in times of torch’s (below 1× is faster)")
+    order = [name for name in ("torch", *STYLES) if name in handles]
+    labels = [LABELS.get(name, name) for name in order]
+    figure.legend([handles[n] for n in order], labels, ncols=4, loc="lower center", frameon=False)
+    figure.tight_layout(rect=(0, 0.1, 1, 1), w_pad=2.5)
+    figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
     pyplot.close(figure)
 
 
-def _panel(axis: Any, drawn: dict[str, Line]) -> None:
+def _panel(axis: Any, drawn: dict[str, Line]) -> dict[str, Any]:
+    """Its lines, and torch's, by name."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     axis.set(xscale="log", yscale="log", facecolor="white")
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}×")
+    axis.yaxis.set_minor_formatter(NullFormatter())
     axis.grid(True, which="major", color="#e4e4e4", linewidth=0.7)
     axis.spines[["top", "right"]].set_visible(False)
-    axis.axhline(1, color="black", linewidth=1.2, linestyle=(0, (4, 2)), label="torch, eager")
+    handles = {"torch": axis.axhline(1, color="black", linewidth=1.3, linestyle=(0, (4, 2)))}
     for name, line in drawn.items():
         colour, marker = STYLES[name]
-        sizes = sorted(line)
-        middle = [line[n][0] for n in sizes]
         own = name.startswith("gradcli")
-        axis.plot(
-            sizes, middle, color=colour, marker=marker, markersize=5 if own else 4.5,
-            linewidth=2.4 if own else 1.3, zorder=3 if own else 2, label=LABELS.get(name, name),
+        sizes = sorted(line)
+        middle, low, high = ([line[n][k] for n in sizes] for k in range(3))
+        (handles[name],) = axis.plot(
+            sizes, middle, color=colour, marker=marker, markersize=5,
+            linewidth=2.4 if own else 1.3, zorder=3 if own else 2,
         )  # fmt: skip
         if own:
-            low, high = ([line[n][k] for n in sizes] for k in (1, 2))
             axis.fill_between(sizes, low, high, color=colour, alpha=0.15, linewidth=0)
-    axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}×")
-    axis.legend(frameon=False, fontsize=8.5)
+    return handles

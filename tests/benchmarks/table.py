@@ -137,7 +137,7 @@ ROWS = [
     Row("parsing an expression of 1 MB · 10 MB", "parse"),
     Row("tape: chain and DAG of 30 to 10⁶ operations on 4 numbers", "tape", each=False),
     Row("the same, recorded and run again (10 to 1000 operations)", "replay", each=False),
-    Row("`sum(exp(-x**2)*sin(3*x))`, {sizes}", "large", "exp_sin", "float64"),
+    Row("`sum(exp(-x**2)*sin(3*x))`, float64, {sizes}", "large", "exp_sin", "float64"),
     Row("the same in float32, {sizes}", "large", "exp_sin", "float32"),
     Row("a chain of 30 elementwise operations, 10⁷, {dtypes}", "large", "chain30"),
     Row("softmax cross-entropy, 10⁴ × 10³", "large", "softmax_cross_entropy"),
@@ -220,9 +220,12 @@ def _each(measures: Sequence[Measure | None]) -> str:
 def _range(measures: list[Measure]) -> str:
     if not measures:
         return ""
-    low, high = (number(f(m.value for m in measures)) for f in (min, max))
-    text = low if low == high else f"{low} to {high}"
-    return _bold(text, all(m.met is not False for m in measures))
+    return _bold(_from_to([m.value for m in measures]), all(m.met is not False for m in measures))
+
+
+def _from_to(values: list[float]) -> str:
+    low, high = number(min(values)), number(max(values))
+    return low if low == high else f"{low} to {high}"
 
 
 def _bold(text: str, met: bool | None) -> str:
@@ -231,10 +234,7 @@ def _bold(text: str, met: bool | None) -> str:
 
 def _memory(large: list[Record]) -> list[str]:
     peers = list(dict.fromkeys(peer for r in large for peer in r.peaks if peer != "tape"))
-    texts = {}
-    for peer in peers:
-        found = [r.peaks[peer] for r in large if peer in r.peaks]
-        texts[peer] = f"{number(min(found))} to {number(max(found))}"
+    texts = {p: _from_to([r.peaks[p] for r in large if p in r.peaks]) for p in peers}
     own = [r.measures["peak memory"] for r in large if r.measures["peak memory"].met is not None]
     return [
         "peak memory of these, × (inputs + gradients)",
