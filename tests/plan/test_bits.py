@@ -59,7 +59,8 @@ def test_rows_are_shared_out() -> None:
     assert row_blocks(5, 100) == [(0, 5)]
 
 
-@pytest.mark.parametrize("seed", range(150))
+# 4268: repeated rows that a product of whole arrays reads, beside an array in Fortran's order.
+@pytest.mark.parametrize("seed", [*range(150), 4268])
 def test_random_programs(seed: int) -> None:
     _check_program(seed)
 
