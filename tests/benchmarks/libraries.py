@@ -89,7 +89,7 @@ def jax(problem: Problem, arrays: Arrays) -> Call:
         return -jnp.take_along_axis(logs, fixed[:, None], 1).mean()
 
     compiled = j.jit(j.value_and_grad(function, argnums=tuple(range(len(names)))))
-    given = [jnp.asarray(a) for a in arrays.values()]
+    given = j.block_until_ready([jnp.asarray(a) for a in arrays.values()])
 
     def call() -> tuple[Any, dict[str, Any]]:
         value, grads = j.block_until_ready(compiled(*given))

@@ -24,7 +24,7 @@ LABELS = {
     "sympy": "SymPy, as NumPy code",
     "numexpr": "numexpr, derived by hand",
 }
-Line = dict[int, tuple[float, float, float]]  # size: (multiple of torch, low, high)
+Line = dict[int, float]  # by size: the time in times of torch's
 
 
 def lines(records: list[Record], own: str = "gradcli") -> dict[str, Line]:
@@ -34,10 +34,10 @@ def lines(records: list[Record], own: str = "gradcli") -> dict[str, Line]:
         torch = record.measures.get("torch")
         if torch is None:
             continue
-        found.setdefault(own, {}).setdefault(record.size, (torch.value, torch.low, torch.high))
+        found.setdefault(own, {}).setdefault(record.size, torch.value)
         for peer in STYLES.keys() & record.measures.keys():
             times = torch.value / record.measures[peer].value
-            found.setdefault(peer, {}).setdefault(record.size, (times, times, times))
+            found.setdefault(peer, {}).setdefault(record.size, times)
     return {name: found[name] for name in STYLES if name in found}
 
 
@@ -49,12 +49,13 @@ def panels(results: Results) -> list[tuple[str, str, dict[str, Line]]]:
             kinds["exp_sin"].append(record)
         elif record.name == "chain":
             kinds["replay" if record.group == "replay" else "tape"].append(record)
-    tape = lines(kinds["tape"]) | lines(kinds["replay"], "gradcli, recorded")
+    again = lines(kinds["replay"], "gradcli, recorded")
+    compiled = {name: again[name] for name in ("gradcli, recorded", "jax") if name in again}
     return [
         ("sum(exp(-x**2)*sin(3*x)), value and gradient, 2 threads", "elements of x, float64",
          lines(kinds["exp_sin"])),
-        ("a chain of operations on 4 numbers, forward and backward, 1 thread", "operations",
-         tape),
+        ("a chain on 4 numbers, forward and backward, 1 thread", "operations",
+         lines(kinds["tape"]) | compiled),
     ]  # fmt: skip
 
 
@@ -99,11 +100,8 @@ def _panel(axis: Any, drawn: dict[str, Line]) -> dict[str, Any]:
         colour, marker = STYLES[name]
         own = name.startswith("gradcli")
         sizes = sorted(line)
-        middle, low, high = ([line[n][k] for n in sizes] for k in range(3))
         (handles[name],) = axis.plot(
-            sizes, middle, color=colour, marker=marker, markersize=5,
+            sizes, [line[n] for n in sizes], color=colour, marker=marker, markersize=5,
             linewidth=2.4 if own else 1.3, zorder=3 if own else 2,
         )  # fmt: skip
-        if own:
-            axis.fill_between(sizes, low, high, color=colour, alpha=0.15, linewidth=0)
     return handles

@@ -157,7 +157,8 @@ def readme_block(results: Results) -> str:
             lines.append("| " + " | ".join(_cells(row, records)) + " |")
     large = [r for r in results.records if r.group == "large" and r.measures]
     if large:
-        lines.append("| " + " | ".join(_memory(large)) + " |")
+        judged = [r for r in large if r.measures["peak memory"].met is not None]
+        lines.append("| " + " | ".join(_memory(judged)) + " |")
         lines.append("| " + " | ".join(_bits(large)) + " |")
     missing = results.machine["missing"]
     skipped = f"Not installed: {', '.join(missing)}. " if missing else ""
@@ -168,6 +169,7 @@ def _cells(row: Row, records: list[Record]) -> list[str]:
     sizes = " · ".join(size_text(r).removesuffix(f" {r.dtype}") for r in records)
     dtypes = " · ".join(r.dtype for r in records)
     others = [against for r in records for against in r.measures if _other(against)]
+    others.sort(key=lambda against: against not in UNITS)
     return [
         row.title.format(sizes=sizes, dtypes=dtypes),
         ", ".join(_marks(records)),
@@ -235,9 +237,9 @@ def _bold(text: str, met: bool | None) -> str:
 def _memory(large: list[Record]) -> list[str]:
     peers = list(dict.fromkeys(peer for r in large for peer in r.peaks if peer != "tape"))
     texts = {p: _from_to([r.peaks[p] for r in large if p in r.peaks]) for p in peers}
-    own = [r.measures["peak memory"] for r in large if r.measures["peak memory"].met is not None]
+    own = [r.measures["peak memory"] for r in large]
     return [
-        "peak memory of these, × (inputs + gradients)",
+        "peak memory of the large cases, × (inputs + gradients)",
         f"≤ {own[0].mark:g}",
         texts.pop("torch", ""),
         texts.pop("jax", ""),

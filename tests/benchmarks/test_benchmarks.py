@@ -106,7 +106,7 @@ def test_the_table_of_the_readme() -> None:
         "**0.40 to 0.50** |  |  |  |",
         "| `sum(exp(-x**2)*sin(3*x))`, float64, 10⁵ · 10⁷ | ≤ – · 0.6 torch, ≤ – · 1 JAX | – · 0.47 | "
         "– · **1.20** | numexpr – · 0.30 | – · 1.04 |",
-        "| peak memory of these, × (inputs + gradients) | ≤ 1.25 | 7.00 | 2.50 |  | 1.04 |",
+        "| peak memory of the large cases, × (inputs + gradients) | ≤ 1.25 | 7.00 | 2.50 |  | 1.04 |",
         "| blocks equal the tape to the bit, on 1, 2 and 3 threads, run after run | all |  |  | 1 of 1 |  |",
         "",
         "Not installed: mygrad. Abacus, 2 cores, 1 GB, one thread copies 10.0 GB/s; "
@@ -129,8 +129,8 @@ def test_every_mark_has_a_row_in_the_readme() -> None:
 
 def test_lines_of_the_plot_are_multiples_of_torch() -> None:
     found = plot.lines(results().records[-1:])
-    assert found["gradcli"] == {10**7: pytest.approx((0.47, 0.423, 0.517))}
-    assert found["jax"][10**7][0] == pytest.approx(0.47 / 1.2)
+    assert found["gradcli"] == {10**7: 0.47}
+    assert found["jax"][10**7] == pytest.approx(0.47 / 1.2)
 
 
 def test_plots_are_drawn(tmp_path: Path) -> None:
