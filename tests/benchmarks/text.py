@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +24,6 @@ def make(peer: str, size: int) -> tuple[Callable[[], Any], int]:
     elif peer == "ast":
         import ast
 
-        sys.setrecursionlimit(10**6)
         text = (long_text(15 * len(PIECE)) + "\n") * (size // (15 * len(PIECE)))
         parse = ast.parse
     elif peer == "lark":
