@@ -19,7 +19,7 @@ from gradcli.plan.schedule import Region, Schedule
 # Bytes of an array in a block: more in a block, fewer turns at the interpreter's lock; but the buffers
 # of moderate arrays are to stay small beside the arrays.
 _BLOCK = 1 << 19
-_MANY = 4_000_000  # elements from which on blocks are twice as large
+_MANY = 1_000_000  # elements for every buffer (up to 4), from which on blocks are twice as large
 SMALLEST = 32768  # elements from which on an array is worth cutting
 _PRODUCTS = (np.dot, np.matmul)
 _THREADED = 200_000  # elements from which on a second thread pays
@@ -33,12 +33,12 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-def _block(region: Region) -> int:
+def _block(region: Region, buffers: int) -> int:
     """How many elements of the largest array go into a block."""
     arrays = [a for o in (*region.body, *region.sinks) for a in (o, *operands(o.args))]
     size = max(a.size for a in arrays)
     itemsize = max(a.dtype.itemsize for a in arrays if a.size == size)
-    return (_BLOCK << (size >= _MANY)) // itemsize
+    return (_BLOCK << (size >= _MANY * min(max(buffers, 1), 4))) // itemsize
 
 
 class RegionStep:
@@ -46,8 +46,8 @@ class RegionStep:
 
     def __init__(self, region: Region, schedule: Schedule, block: int | None) -> None:
         self.region = region
-        block = block or _block(region)
         self.kernel = Kernel(region, schedule)
+        block = block or _block(region, len(self.kernel.buffers))
         self.run_blocks = self.kernel.compiled()
         rows = region.rows
         if region.flat:
@@ -67,7 +67,8 @@ class RegionStep:
             else:
                 width = n // rows
                 self.cuts.append(Cuts(n, [a * width for a, _ in self.blocks]))
-        self.elements = sum(o.size for o in region.body) + region.rows
+        # Filling an array is little beside working something out.
+        self.elements = sum(o.size for o in region.body) + region.rows // 8
         self.reads = [o.index for o in (*self.kernel.rows, *self.kernel.whole)]
         self.makes = region.sinks
         self.arrays = self.kernel.results
