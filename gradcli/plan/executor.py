@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.plan import memory
 from gradcli.plan.blocks import Cuts, row_blocks, tree_blocks
 from gradcli.plan.graph import Operation, operands
 from gradcli.plan.kernel import Kernel
@@ -18,8 +19,9 @@ from gradcli.plan.schedule import Region, Schedule
 # Bytes of an array in a block: more in a block, fewer turns at the interpreter's lock; but the buffers
 # of moderate arrays are to stay small beside the arrays.
 _BLOCK = 1 << 19
-_MANY = 4_000_000  # elements from which on blocks are twice as large
+_MANY = 1_000_000  # elements for every buffer (up to 4), from which on blocks are twice as large
 SMALLEST = 32768  # elements from which on an array is worth cutting
+_PRODUCTS = (np.dot, np.matmul)
 _THREADED = 200_000  # elements from which on a second thread pays
 
 
@@ -31,12 +33,12 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-def _block(region: Region) -> int:
+def _block(region: Region, buffers: int) -> int:
     """How many elements of the largest array go into a block."""
     arrays = [a for o in (*region.body, *region.sinks) for a in (o, *operands(o.args))]
     size = max(a.size for a in arrays)
     itemsize = max(a.dtype.itemsize for a in arrays if a.size == size)
-    return (_BLOCK << (size >= _MANY)) // itemsize
+    return (_BLOCK << (size >= _MANY * min(max(buffers, 1), 4))) // itemsize
 
 
 class RegionStep:
@@ -44,8 +46,8 @@ class RegionStep:
 
     def __init__(self, region: Region, schedule: Schedule, block: int | None) -> None:
         self.region = region
-        block = block or _block(region)
         self.kernel = Kernel(region, schedule)
+        block = block or _block(region, len(self.kernel.buffers))
         self.run_blocks = self.kernel.compiled()
         rows = region.rows
         if region.flat:
@@ -65,7 +67,16 @@ class RegionStep:
             else:
                 width = n // rows
                 self.cuts.append(Cuts(n, [a * width for a, _ in self.blocks]))
-        self.elements = sum(o.size for o in region.body) + region.rows
+        # Filling an array is little beside working something out.
+        self.elements = sum(o.size for o in region.body) + region.rows // 8
+        self.reads = [o.index for o in (*self.kernel.rows, *self.kernel.whole)]
+        self.makes = region.sinks
+        self.arrays = self.kernel.results
+        self.reuse: dict[int, int] = {}
+
+    def over(self, made: Operation) -> list[int]:
+        """The rows that no block reads once it writes its part of a result."""
+        return self.kernel.done_before.get(made.index, [])
 
     def is_threaded(self) -> bool:
         """Whether there is enough work for a second thread."""
@@ -79,13 +90,14 @@ class RegionStep:
         """Work out the sinks."""
         kernel, region = self.kernel, self.region
         flat = region.flat
+        made = [memory.array_for(o, values, self.reuse) for o in kernel.results]
         given: list[Any] = [
             values[o.index].reshape(-1) if flat else values[o.index] for o in kernel.rows
         ]
         given += [values[o.index] for o in kernel.whole]
-        for o in kernel.results:
-            made = values[o.index] = np.empty(o.shape, o.dtype)
-            given.append(made.reshape(-1) if flat else made)
+        for o, array in zip(kernel.results, made, strict=True):
+            values[o.index] = array
+            given.append(array.reshape(-1) if flat else array)
         partials = []
         for s, cut in zip(kernel.sums, self.cuts, strict=True):
             count = len(self.blocks) if cut is None else cut.slots
@@ -136,15 +148,24 @@ class WholeStep:
 
     def __init__(self, op: Operation) -> None:
         self.op = op
+        self.reads = [a.index for a in operands((*op.args, *[v for _, v in op.options]))]
+        self.makes = [op]
+        product = op.function in _PRODUCTS and op.ndim > 1 and not op.options
+        self.arrays = [op] if product else []
+        self.reuse: dict[int, int] = {}
+
+    def over(self, made: Operation) -> list[int]:
+        """Nothing: its operands are read to the end."""
+        return []
 
     def run(self, values: dict[int, Any], threads: int) -> None:
         """Work it out."""
         op = self.op
         args = [_value(a, values) for a in op.args]
-        if op.options:
-            values[op.index] = op.function(*args, **{k: _value(v, values) for k, v in op.options})
-        else:
-            values[op.index] = op.function(*args)
+        options = {k: _value(v, values) for k, v in op.options}
+        if self.reuse:
+            options["out"] = memory.array_for(op, values, self.reuse)
+        values[op.index] = op.function(*args, **options)
 
 
 def _value(a: Any, values: dict[int, Any]) -> Any:
@@ -179,22 +200,8 @@ class Executor:
             for s in self.schedule.steps
         ]
         self.constants = {o.index: o.args[0] for o in self.schedule.order if o.kind == "constant"}
-        self.dying = self._dying()
-
-    def _dying(self) -> list[list[int]]:
-        """After each step: what nobody reads any more."""
-        keep = {o.index for o in self.outputs}
-        last: dict[int, int] = {}
-        for at, step in enumerate(self.steps):
-            for index in _reads(step):
-                last[index] = at
-            for index in _makes(step):
-                last.setdefault(index, at)
-        found: list[list[int]] = [[] for _ in self.steps]
-        for index, at in last.items():
-            if index not in keep and index not in self.constants:
-                found[at].append(index)
-        return found
+        kept = {*self.constants, *[o.index for o in self.outputs]}
+        self.dying = memory.plan(self.steps, kept)
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         values: dict[int, Any] = dict(self.constants)
@@ -220,19 +227,6 @@ class Executor:
     def regions(self) -> list[RegionStep]:
         """The steps that are cut into blocks."""
         return [s for s in self.steps if isinstance(s, RegionStep)]
-
-
-def _reads(step: WholeStep | RegionStep) -> list[int]:
-    if isinstance(step, WholeStep):
-        op = step.op
-        return [a.index for a in operands((*op.args, *[v for _, v in op.options]))]
-    return [o.index for o in (*step.kernel.rows, *step.kernel.whole)]
-
-
-def _makes(step: WholeStep | RegionStep) -> list[int]:
-    if isinstance(step, WholeStep):
-        return [step.op.index]
-    return [o.index for o in step.region.sinks]
 
 
 __all__ = ["Executor", "RegionStep", "WholeStep", "cores"]

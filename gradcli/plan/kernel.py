@@ -16,6 +16,11 @@ _RESHAPE = method_call("reshape")
 _SHORTCUTS: dict[Any, Any] = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal}
 
 
+def _may_overwrite(o: Operation) -> bool:
+    """Whether a result may lie where an operand lies."""
+    return o.kind == "elementwise" and o.function not in (np.where, cast)
+
+
 class Buffer:
     """Memory for one intermediate of a block."""
 
@@ -36,7 +41,8 @@ class Kernel:
     """A region's function, and what it wants.
 
     rows: arrays that are cut with the blocks; whole: values that are not; results: the sinks that are
-    arrays; sums: full reductions, each with what is reduced.
+    arrays; sums: full reductions, each with what is reduced. done_before: by a result's index, the
+    indices of the rows that a block has read when it writes the result.
     """
 
     def __init__(self, region: Region, schedule: Schedule) -> None:
@@ -47,6 +53,7 @@ class Kernel:
         self.results = [s for s in region.sinks if s.index not in schedule.full]
         self.sums = [s for s in region.sinks if s.index in schedule.full]
         self.buffers: list[Buffer] = []
+        self.done_before: dict[int, list[int]] = {}
         self.space: dict[str, Any] = {"__builtins__": {}, "len": len}
         self._names: dict[int, str] = {}
         self._constants: dict[Any, str] = {}
@@ -121,7 +128,7 @@ class Kernel:
             if o.index in result_of:
                 name = result_of[o.index]
             else:
-                if o.kind == "elementwise" and o.function not in (np.where, cast):
+                if _may_overwrite(o):
                     self._release(o, at, last, owner, free, home)
                 spare = free.setdefault(key, [])
                 name = spare.pop() if spare else self._new_buffer(rest, o.dtype)
@@ -134,9 +141,19 @@ class Kernel:
             target = result_of[s.index]
             if s.kind == "fill":
                 self._lines.append(f"copyto({target}, {self._whole_name(s.args[0])})")
+        self._when_written(last)
         self.space.update(
             copyto=np.copyto, broadcast_to=np.broadcast_to, empty=np.empty, where=np.where
         )
+
+    def _when_written(self, last: dict[int, int]) -> None:
+        """What has been read when results are written, without what is also needed whole."""
+        whole = {o.index for o in self.whole}
+        rows = [o.index for o in self.rows if o.index not in whole]
+        at = {o.index: k for k, o in enumerate(self.region.body)}
+        for s in self.results:
+            k = at.get(s.index, len(at)) + _may_overwrite(s)
+            self.done_before[s.index] = [row for row in rows if last[row] < k]
 
     def _last_uses(self, body: Sequence[Operation]) -> dict[int, int]:
         last: dict[int, int] = {}

@@ -51,7 +51,7 @@ class Schedule:
         self.demoted: set[int] = set()
         while True:
             self._classify()
-            if not self._demote():
+            if not self._demote_views() and not self._demote():
                 break
         self._level()
         self._form_regions()
@@ -158,6 +158,20 @@ class Schedule:
                     self.demoted.add(o.index)
                     changed = True
         return changed
+
+    def _demote_views(self) -> bool:
+        """The same for repeated rows that an operation on whole arrays reads: NumPy minds their layout."""
+        inside = self.virtual | self.full
+        found = {
+            a.index
+            for o in self.order
+            for a in operands((*o.args, *[v for _, v in o.options]))
+            if a.function is np.broadcast_to
+            and a.index in self.virtual
+            and not (o.index in inside and self.is_row_operand(o, a))
+        }
+        self.demoted |= found
+        return bool(found)
 
     def _is_flat(self, members: list[Operation]) -> bool:
         size = members[0].args[0].size if members[0].index in self.full else members[0].size

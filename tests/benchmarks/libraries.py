@@ -16,15 +16,17 @@ def threads() -> int:
     return int(os.environ.get("BENCHMARK_THREADS", "2"))
 
 
-def gradcli(problem: Problem, arrays: Arrays) -> Call:
+def gradcli(problem: Problem, arrays: Arrays, count: int | None = None) -> Call:
     import gradcli as g
 
-    if "t" in problem.source:
-        fixed = g.tensor(targets(len(arrays["x"])))
+    program: Any = problem.source
     if problem.formula is None:
-        compiled = g.compile(lambda x: g.nn.functional.cross_entropy(x, fixed), threads=threads())
-    else:
-        compiled = g.compile(problem.source, threads=threads())
+        fixed = g.tensor(targets(len(arrays["x"])))
+
+        def program(x: Any) -> Any:
+            return g.nn.functional.cross_entropy(x, fixed)
+
+    compiled = g.compile(program, threads=count or threads())
     return lambda: compiled.value_and_grad(**arrays)
 
 
@@ -87,7 +89,7 @@ def jax(problem: Problem, arrays: Arrays) -> Call:
         return -jnp.take_along_axis(logs, fixed[:, None], 1).mean()
 
     compiled = j.jit(j.value_and_grad(function, argnums=tuple(range(len(names)))))
-    given = [jnp.asarray(a) for a in arrays.values()]
+    given = j.block_until_ready([jnp.asarray(a) for a in arrays.values()])
 
     def call() -> tuple[Any, dict[str, Any]]:
         value, grads = j.block_until_ready(compiled(*given))
@@ -141,18 +143,41 @@ def mygrad(problem: Problem, arrays: Arrays) -> Call:
 
 
 def numexpr(problem: Problem, arrays: Arrays) -> Call:
-    """The value and the gradient written down by hand: numexpr does not differentiate."""
+    """The gradient is written down by hand: numexpr does not differentiate."""
     import numexpr as ne
 
     ne.set_num_threads(threads())
-    x = arrays["x"]
+    assert problem.numexpr is not None
+    value, slope = problem.numexpr
 
     def call() -> tuple[Any, dict[str, Any]]:
-        value = ne.evaluate("sum(exp(-x**2)*sin(3*x))", local_dict={"x": x})
-        grad = ne.evaluate("exp(-x**2)*(3*cos(3*x) - 2*x*sin(3*x))", local_dict={"x": x})
-        return float(value), {"x": grad}
+        found = ne.evaluate(value, local_dict=arrays)
+        return float(found), {"x": ne.evaluate(slope, local_dict=arrays)}
 
     return call
 
 
-LIBRARIES = {f.__name__: f for f in (gradcli, tape, torch, jax, autograd, mygrad, numexpr)}
+def sympy(problem: Problem, arrays: Arrays) -> Call:
+    """One element's formula, differentiated symbolically, as NumPy code with shared subexpressions."""
+    import sympy as sp
+
+    class Names:
+        """NumPy's names for one element of a sum."""
+
+        exp, sin, tanh = sp.exp, sp.sin, sp.tanh
+        sum = staticmethod(lambda x: x)
+        dot = staticmethod(lambda x, y: x * y)
+
+    x = sp.Symbol("x")
+    assert problem.formula is not None
+    formula = problem.formula(Names, x)
+    both = sp.lambdify(x, [formula, formula.diff(x)], "numpy", cse=True)
+
+    def call() -> tuple[Any, dict[str, Any]]:
+        values, slopes = both(arrays["x"])
+        return values.sum(), {"x": slopes}
+
+    return call
+
+
+LIBRARIES = {f.__name__: f for f in (gradcli, tape, torch, jax, autograd, mygrad, numexpr, sympy)}

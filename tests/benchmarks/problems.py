@@ -125,9 +125,19 @@ class Problem:
     formula: Callable[..., Any] | None
     by_hand: Callable[..., tuple[Any, Arrays]]
     source: str  # in gradcli's language
-    small: int = 1003
+    small: int = 1003  # where results are compared with `by_hand`
+    middle: int = 300_001  # where blocks are compared with the tape
     peers: tuple[str, ...] = ("torch", "jax", "autograd", "mygrad")
+    numexpr: tuple[str, str] | None = None  # value and gradient by hand: it does not differentiate
     marks: dict[tuple[int, str], dict[str, float]] = field(default_factory=dict)
+
+
+def _chain_in_numexpr() -> tuple[str, str]:
+    y, slope = "x", "1"
+    for _ in range(CHAIN):
+        t = f"tanh({y}*0.9 + 0.1)"
+        y, slope = f"({t}*x - 0.2)", f"({t} + x*(1 - {t}*{t})*0.9*{slope})"
+    return f"sum({y})", slope
 
 
 _CHAIN_SOURCE = "y = x; " + "y = tanh(y*0.9 + 0.1)*x - 0.2; " * CHAIN + "sum(y)"
@@ -142,7 +152,11 @@ PROBLEMS = {
             exp_sin,
             exp_sin_by_hand,
             "sum(exp(-x**2)*sin(3*x))",
-            peers=("torch", "jax", "autograd", "mygrad", "numexpr"),
+            peers=(*Problem.peers, "numexpr", "sympy"),
+            numexpr=(
+                "sum(exp(-x**2)*sin(3*x))",
+                "exp(-x**2)*(3*cos(3*x) - 2*x*sin(3*x))",
+            ),
             marks={
                 (100_000, "float64"): {"torch": 2.0},
                 (1_000_000, "float64"): {"torch": 0.9},
@@ -157,6 +171,8 @@ PROBLEMS = {
             chain,
             chain_by_hand,
             _CHAIN_SOURCE,
+            peers=(*Problem.peers, "numexpr", "sympy"),
+            numexpr=_chain_in_numexpr(),
             marks={
                 (10_000_000, "float64"): {"torch": 0.15, "jax": 0.7},
                 (10_000_000, "float32"): {"torch": 0.15, "jax": 0.7},
@@ -168,6 +184,7 @@ PROBLEMS = {
             None,
             entropy_by_hand,
             "nn.functional.cross_entropy(x, t)",
+            middle=301,
             marks={(10_000, "float64"): {"torch": 0.35, "jax": 1.1}},
         ),
         Problem(
@@ -176,7 +193,8 @@ PROBLEMS = {
             dot,
             dot_by_hand,
             "2*dot(x,x)",
-            peers=("torch", "jax", "autograd"),
+            peers=("torch", "jax", "autograd", "numexpr", "sympy"),
+            numexpr=("sum(2*x*x)", "4*x"),
             marks={(10_000_000, "float64"): {"torch": 0.45, "jax": 1.0}},
         ),
         Problem(
@@ -185,6 +203,7 @@ PROBLEMS = {
             broadcast,
             broadcast_by_hand,
             "mean(x + b)",
+            middle=301,
             marks={(1_000, "float64"): {"torch": 1.0}},
         ),
         Problem(
@@ -194,6 +213,7 @@ PROBLEMS = {
             network_by_hand,
             _NETWORK_SOURCE,
             small=64,
+            middle=301,
             marks={(10_000, "float64"): {"torch": 1.15}, (10_000, "float32"): {"torch": 1.15}},
         ),
     ]

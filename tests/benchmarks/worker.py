@@ -1,15 +1,33 @@
-"""One process, one library, one problem: answers `run` on standard input with the seconds of one call."""
+"""One process, one library, one problem: answers `run` on standard input with the seconds of one call.
+
+`worker PEER GROUP NAME SIZE DTYPE`
+"""
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+
+@dataclass
+class Work:
+    """What is timed: `seconds of call() * scale / repeat`."""
+
+    call: Callable[[], Any]
+    repeat: int = 1
+    scale: float = 1.0
+    inputs: int = 0  # bytes that lived before the call
+    least: int = 0  # bytes that the call cannot do without, inputs included
+    bits: Callable[[], bool] | None = None
 
 
 def _status(field: str) -> int:
@@ -21,12 +39,7 @@ def _status(field: str) -> int:
     return 0
 
 
-def _reset_peak() -> None:
-    with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")
-
-
-def _close(found: Any, wanted: Any, what: str, tolerance: float) -> None:
+def _check(found: Any, wanted: Any, what: str, tolerance: float) -> None:
     found, wanted = np.asarray(found, np.float64), np.asarray(wanted, np.float64)
     scale = max(1.0, float(np.abs(wanted).max(initial=0)))
     worst = float(np.abs(found - wanted).max(initial=0)) / scale
@@ -34,8 +47,8 @@ def _close(found: Any, wanted: Any, what: str, tolerance: float) -> None:
         raise SystemExit(f"{what} is wrong by {worst:.1e}")
 
 
-def prepare_large(peer: str, name: str, size: int, dtype: str) -> tuple[Callable[[], Any], int]:
-    """(the call, bytes of inputs and gradients); checked on a small size first."""
+def large(peer: str, name: str, size: int, dtype: str) -> Work:
+    """Value and gradients of a problem; checked on a small size first."""
     from tests.benchmarks.libraries import LIBRARIES
     from tests.benchmarks.problems import PROBLEMS
 
@@ -45,81 +58,98 @@ def prepare_large(peer: str, name: str, size: int, dtype: str) -> tuple[Callable
     value, grads = make(problem, arrays)()
     wanted, slopes = problem.by_hand(**{n: a.astype(np.float64) for n, a in arrays.items()})
     tolerance = 1e-9 if dtype == "float64" else 1e-3
-    _close(value, wanted, "the value", tolerance)
+    _check(value, wanted, "the value", tolerance)
     for n, slope in slopes.items():
-        _close(grads[n], slope, f"the gradient of {n}", tolerance)
-    if peer == "gradcli":
-        _check_bits(name, dtype)
+        _check(grads[n], slope, f"the gradient of {n}", tolerance)
     arrays = problem.inputs(size, dtype)
-    total = 2 * sum(a.nbytes for a in arrays.values())
-    return make(problem, arrays), total
-
-
-def _check_bits(name: str, dtype: str) -> None:
-    """Blocks and the tape agree to the bit, for any number of threads."""
-    import os
-
-    from tests.benchmarks.libraries import LIBRARIES
-    from tests.benchmarks.problems import PROBLEMS
-
-    problem = PROBLEMS[name]
-    arrays = problem.inputs(
-        300_001 if problem.small == 1003 and name[:1] not in "sb" else 301, dtype
+    inputs = sum(a.nbytes for a in arrays.values())
+    return Work(
+        make(problem, arrays),
+        repeat=max(1, 400_000 // inputs),
+        inputs=inputs,
+        least=2 * inputs,
+        bits=(lambda: _same_bits(problem, dtype)) if peer == "gradcli" else None,
     )
-    before = os.environ.get("BENCHMARK_THREADS")
-    wanted = LIBRARIES["tape"](problem, arrays)()
-    for count in "123":
-        os.environ["BENCHMARK_THREADS"] = count
-        found = LIBRARIES["gradcli"](problem, arrays)()
-        same = found[0] == wanted[0] and all(
-            np.array_equal(found[1][n], wanted[1][n]) for n in wanted[1]
-        )
-        if not same:
-            raise SystemExit(f"{count} threads: not the tape's bits")
-    if before is not None:
-        os.environ["BENCHMARK_THREADS"] = before
 
 
-def prepare_small(peer: str, work: str, size: int) -> tuple[Callable[[], Any], int]:
-    """(the call, repetitions), checked."""
+def _same_bits(problem: Any, dtype: str) -> bool:
+    """Whether blocks have the tape's bits, for any number of threads, and again in a second run."""
+    from tests.benchmarks import libraries
+
+    arrays = problem.inputs(problem.middle, dtype)
+    value, grads = libraries.tape(problem, arrays)()
+    for count in (1, 2, 3):
+        call = libraries.gradcli(problem, arrays, count)
+        for _ in range(2):
+            again, slopes = call()
+            if again != value or any(not np.array_equal(slopes[n], grads[n]) for n in grads):
+                return False
+    return True
+
+
+def small(peer: str, work: str, size: int) -> Work:
+    """Many operations on few elements, checked."""
     from tests.benchmarks import small
 
     call = small.make(peer, work, size)
-    wanted = small.reference(work, size)
-    _close(call()[0], wanted, "the value", 1e-5)
-    return call, max(1, 20_000 // size)
+    _check(call()[0], small.reference(work, size), "the value", 1e-5)
+    return Work(call, repeat=max(1, 20_000 // size))
+
+
+def text(peer: str, size: int) -> Work:
+    """Parsing."""
+    from tests.benchmarks import text
+
+    call, length = text.make(peer, size)
+    return Work(call, scale=size / length, least=length)
+
+
+def prepare(peer: str, group: str, name: str, size: int, dtype: str) -> Work:
+    """What is to be timed."""
+    if group == "large":
+        return large(peer, name, size, dtype)
+    return text(peer, size) if group == "parse" else small(peer, f"{group}.{name}", size)
+
+
+def first_call(work: Work) -> dict[str, Any]:
+    """How long the first call takes, what memory it needs at its peak, and its bits."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # what was freed is not there to be used again
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+    before = _status("VmRSS")
+    start = time.perf_counter()
+    held = work.call()
+    facts: dict[str, Any] = {"first": time.perf_counter() - start}
+    if work.least:
+        facts["peak"] = (_status("VmHWM") - before + work.inputs) / work.least
+        facts["bytes"] = work.least
+    del held
+    if work.bits is not None:
+        facts["bits"] = work.bits()
+    return facts
+
+
+def timed(work: Work) -> float:
+    """The seconds of one call."""
+    gc.collect()
+    held = None
+    start = time.perf_counter()
+    for _ in range(work.repeat):
+        held = work.call()
+    seconds = time.perf_counter() - start
+    del held  # freed outside of the clock
+    return seconds * work.scale / work.repeat
 
 
 def main() -> None:
-    """`worker PEER GROUP NAME SIZE DTYPE`."""
-    peer, group, name, size, dtype = sys.argv[1:6]
-    repeat = 1
-    if group == "large":
-        call, bytes_moved = prepare_large(peer, name, int(size), dtype)
-        _reset_peak()
-        before = _status("VmRSS")
-        start = time.perf_counter()
-        held = call()
-        first = time.perf_counter() - start
-        inputs = bytes_moved // 2
-        peak = (_status("VmHWM") - before + inputs) / bytes_moved
-        del held
-    else:
-        bytes_moved, peak = 0, 0.0
-        start = time.perf_counter()
-        call, repeat = prepare_small(peer, f"{group}.{name}", int(size))
-        first = time.perf_counter() - start
-    print(json.dumps({"first": first, "peak": peak, "bytes": bytes_moved}), flush=True)
-    for line in sys.stdin:
-        if line.strip() != "run":
-            break
-        gc.collect()
-        start = time.perf_counter()
-        for _ in range(repeat):
-            held = call()
-        seconds = (time.perf_counter() - start) / repeat
-        held = None  # freed outside of the clock
-        print(json.dumps({"seconds": seconds}), flush=True)
+    """Prepare, say so, and run when told to."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])  # the same two cores for all
+    peer, group, name, size, dtype = sys.argv[1:]
+    work = prepare(peer, group, name, int(size), dtype)
+    print(json.dumps(first_call(work)), flush=True)
+    for _ in sys.stdin:
+        print(json.dumps({"seconds": timed(work)}), flush=True)
 
 
 if __name__ == "__main__":

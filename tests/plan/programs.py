@@ -1,4 +1,4 @@
-"""Random programs of elementwise operations, reductions and broadcasting, for tests of plans."""
+"""Random programs of elementwise operations, reductions and products, for tests of plans."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradcli.operators import table
 
 table.base()
 UNARY = ("sin", "cos", "exp", "tanh", "neg", "square", "sigmoid", "relu", "abs")
-OTHER = ("root", "log1p", "cube", "power", "soft", "log_soft", "cumsum", "T", "reshape")
+OTHER = ("root", "log1p", "cube", "power", "soft", "log_soft", "cumsum", "T", "reshape", "product")
 BINARY = ("add", "sub", "mul", "div", "maximum", "where", "scaled")
 REDUCED = ("sum0", "sum1", "mean1", "max1", "sum", "mean", "logsumexp", "kept")
 SHAPES = ((7, 5), (40, 40), (300, 17), (3, 1000), (1000, 3), (129, 130))
@@ -59,6 +59,8 @@ def apply(kind: str, x: Any, y: Any, choice: float, shape: tuple[int, int]) -> A
         return (
             x.reshape(c, r).reshape(r, c) * 2 if choice < 0.5 else (x.reshape(-1) * 1.5).view(r, c)
         )
+    if kind == "product" and not (matrix and y.dim() == 2 and tuple(y.shape) == shape):
+        return None
     if kind in ("cumsum", "sum1") and not matrix:
         return None
     simple = {
@@ -67,6 +69,7 @@ def apply(kind: str, x: Any, y: Any, choice: float, shape: tuple[int, int]) -> A
         "cube": lambda: x**3,
         "power": lambda: (x * x + 1) ** 0.5,
         "cumsum": lambda: gradcli.cumsum(x, 1) * 0.01,
+        "product": lambda: (x @ y.T) @ y * 1e-3,
         "div": lambda: x / (y * y + 1),
         "where": lambda: gradcli.where(x > y, x, y * 2),
         "scaled": lambda: x * (y.sum() * 1e-3),

@@ -1,0 +1,203 @@
+"""The benchmarks' arithmetic and tables; nothing is timed here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.benchmarks import libraries, plot, small, table, text, worker
+from tests.benchmarks.cold import COMMANDS
+from tests.benchmarks.interleave import interleaved
+from tests.benchmarks.jobs import GROUPS, Job, jobs, record
+from tests.benchmarks.machine import find_peers
+from tests.benchmarks.problems import PROBLEMS
+from tests.benchmarks.records import Measure, Record, Results, ratio, spread
+
+ROOT = Path(__file__).parents[2]
+STORED = ROOT / "docs" / "benchmarks.json"
+
+
+def measured(value: float, mark: float | None = None, at_least: bool = False) -> Measure:
+    return Measure(value, value * 0.9, value * 1.1, False, mark, at_least)
+
+
+def results() -> Results:
+    """A bit of everything."""
+    large = {
+        "torch": measured(0.47, 0.6),
+        "jax": measured(1.2, 1.0),
+        "numexpr": measured(0.3),
+        "peak memory": measured(1.04, 1.25),
+        "GB/s": measured(5.0),
+        "same bits": measured(1, 1, True),
+    }
+    return Results(
+        {
+            **{"processor": "Abacus", "cores": 2, "memory_gb": 1, "copy_gb_per_s": 10.0},
+            **{"versions": {"Python": "3.11.7", "torch": "2.13.0"}, "missing": ["mygrad"]},
+        },
+        [
+            Record(
+                "cold", "grad", 1, "process", {"numpy": measured(1.1, 1.2), "torch": measured(0.06)}
+            ),
+            Record("cold", "--help", 1, "process", {"numpy": measured(0.7, 0.6)}),
+            Record("parse", "text", 10**6, "text", {"MB/s": measured(2.5, 1.5, True)}),
+            Record("tape", "chain", 30, "float64", {"torch": measured(0.4, 0.45)}),
+            Record("tape", "dag", 30_000, "float64", {"torch": measured(0.5, 0.45)}),
+            Record("large", "exp_sin", 10**5, "float64", {}, skipped={"gradcli": "it fell over"}),
+            Record("large", "exp_sin", 10**7, "float64", large, {"torch": 7.0, "jax": 2.5}),
+        ],
+    )
+
+
+def test_ratios_are_of_neighbours_in_time() -> None:
+    found = ratio([1, 2, 30], [2, 4, 10], 0.4)
+    assert (found.value, found.low, found.high, found.met) == (0.5, 0.5, 3, False)
+    assert ratio([1, 2], [2, 4], 0.5).met is True
+    assert ratio([1], [2]).met is None
+    assert spread([1.6], 1.5, at_least=True).met is True
+
+
+def test_noise_is_between_the_quartiles() -> None:
+    assert not spread([1, 1, 1, 1, 9]).noisy
+    assert spread([1, 1.2, 2, 3, 9]).noisy
+
+
+def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
+    results().write(tmp_path / "results.json")
+    assert Results.read(tmp_path / "results.json") == results()
+
+
+def test_sizes_in_words() -> None:
+    sizes = {1000: "1000", 10**7: "10⁷", 30_000: "3·10⁴", 30: "30", 10**10: "10¹⁰"}
+    for size, words in sizes.items():
+        assert table.size_text(Record("tape", "chain", size, "float64")) == f"{words} float64"
+    assert [table.number(v) for v in (0.0123, 0.456, 1.234, 12.3)] == [
+        "0.012",
+        "0.46",
+        "1.23",
+        "12",
+    ]
+
+
+def test_the_table_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    table.show(results())
+    said = capsys.readouterr().out
+    lines = {" ".join(line.split()) for line in said.splitlines()}
+    assert "large exp_sin 10⁷ float64 torch 0.47 0.42 to 0.52 ≤ 0.6 reached" in lines
+    assert "peak memory 1.04 torch 7.00, jax 2.50 ≤ 1.25 reached" in lines
+    assert "GB/s 5.00 4.50 to 5.50 (0.50 of copying)" in lines
+    assert "parse text 10⁶ text MB/s 2.50 2.25 to 2.75 ≥ 1.5 reached" in lines
+    assert "skipped mygrad: not installed" in lines
+    assert "skipped gradcli for exp_sin 10⁵ float64: it fell over" in lines
+    assert "6 of 9 marks are reached; missed: --help process numpy," in said.replace("\n", " ")
+
+
+def test_the_table_of_the_readme() -> None:
+    assert table.readme_block(results()).splitlines()[2:] == [
+        "| start to end: `grad` · `--help` · `--version` · `completion` · `graph` on a terminal | "
+        "≤ 1.2 · 0.6 `import numpy` | 0.060 |  | `import numpy` 1.10 · **0.70** |  |",
+        "| parsing an expression of 1 MB · 10 MB | ≥ 1.5 MB/s |  |  | 2.50 MB/s |  |",
+        "| tape: chain and DAG of 30 to 10⁶ operations on 4 numbers | ≤ 0.45 torch | "
+        "**0.40 to 0.50** |  |  |  |",
+        "| `sum(exp(-x**2)*sin(3*x))`, float64, 10⁵ · 10⁷ | ≤ – · 0.6 torch, ≤ – · 1 JAX | – · 0.47 | "
+        "– · **1.20** | numexpr – · 0.30 | – · 1.04 |",
+        "| peak memory of the large cases, × (inputs + gradients) | ≤ 1.25 | 7.00 | 2.50 |  | 1.04 |",
+        "| blocks equal the tape to the bit, on 1, 2 and 3 threads, run after run | all |  |  | 1 of 1 |  |",
+        "",
+        "Not installed: mygrad. Abacus, 2 cores, 1 GB, one thread copies 10.0 GB/s; "
+        "Python 3.11.7, torch 2.13.0.",
+    ]
+
+
+def test_the_readme_shows_what_was_measured() -> None:
+    """`python -m tests.benchmarks --from docs/benchmarks.json --readme` makes it so."""
+    readme = table.README.read_text()
+    assert readme == table.between_markers(readme, table.readme_block(Results.read(STORED)))
+
+
+def test_every_mark_has_a_row_in_the_readme() -> None:
+    everything = Results({}, [Record(j.group, j.name, j.size, j.dtype) for j in jobs() if j.marks])
+    everything.records += [Record("cold", name, 1, "process") for name in COMMANDS]
+    shown = [r for row in table.ROWS for r in row.records(everything)]
+    assert shown and sorted(map(repr, shown)) == sorted(map(repr, everything.records))
+
+
+def test_lines_of_the_plot_are_multiples_of_torch() -> None:
+    found = plot.lines(results().records[-1:])
+    assert found["gradcli"] == {10**7: 0.47}
+    assert found["jax"][10**7] == pytest.approx(0.47 / 1.2)
+
+
+def test_plots_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    plot.draw(results(), tmp_path / "plot.svg")
+    assert "<svg" in (tmp_path / "plot.svg").read_text()
+
+
+def test_without_times_of_torch_there_is_no_plot() -> None:
+    assert plot.panels(Results({}, []))[0][2] == {}
+
+
+def test_peers_that_are_not_installed() -> None:
+    pythons, versions, missing = find_peers(f"numpy,nothing,torch=/no/python,rich={sys.executable}")
+    assert missing == ["nothing", "torch"]
+    assert pythons == {"numpy": sys.executable, "rich": sys.executable}
+    assert versions["numpy"] == np.__version__
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_problems(name: str, dtype: str) -> None:
+    """Each is checked against the gradients by hand."""
+    work = worker.large("gradcli", name, PROBLEMS[name].small, dtype)
+    assert work.least == 2 * work.inputs
+
+
+def test_the_tape_computes_the_problems() -> None:
+    for problem in PROBLEMS.values():
+        arrays = problem.inputs(31, "float64")
+        value, grads = libraries.tape(problem, arrays)()
+        wanted, slopes = problem.by_hand(**arrays)
+        assert value == pytest.approx(wanted)
+        for n, slope in slopes.items():
+            np.testing.assert_allclose(grads[n], slope, atol=1e-12)
+
+
+@pytest.mark.parametrize("work", [f"{g}.{s}" for g in ("tape", "replay") for s in small.SHAPES])
+def test_small_graphs(work: str) -> None:
+    assert small.make("gradcli", work, 30)()[0] == pytest.approx(small.reference(work, 30))
+
+
+@pytest.mark.parametrize("peer", ["gradcli", "lark", "ast"])
+def test_parsers_take_the_text(peer: str) -> None:
+    call, length = text.make(peer, 2000)
+    assert 1900 < length < 2100
+    call()
+
+
+def test_a_worker() -> None:
+    """gradcli and a peer that is not there, from the process to the record."""
+    pythons = {"gradcli": sys.executable, "nobody": sys.executable}
+    job = Job("large", "exp_sin", 1000, marks={"nobody": 1})
+    found = record(job, *interleaved(pythons, ("large", "exp_sin", "1000", "float64"), 1, 1))
+    assert "nobody" in found.skipped and "nobody" not in found.measures
+    assert found.measures["same bits"].met
+    assert found.measures["peak memory"].value > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nonsense"], f"unknown group nonsense: choose from {', '.join(GROUPS)}"),
+        (["--from", "/no/file"], "No such file"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(arguments: list[str], said: str) -> None:
+    line = [sys.executable, "-m", "tests.benchmarks", *arguments]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode and said in done.stderr.splitlines()[-1]
