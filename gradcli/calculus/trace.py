@@ -92,8 +92,6 @@ class Traced:
         return meaning(ufunc)(*args, **kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if function is np.where:  # which means NumPy's own where the condition is an array
-            args = tuple(Traced(a) if isinstance(a, np.ndarray) else a for a in args)
         return meaning(function)(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:

@@ -237,7 +237,7 @@ def where(condition: Array, input: Any = None, other: Any = None) -> Any:
         return nonzero(condition, as_tuple=True)
     if isinstance(input, Tensor) and _swapped(condition, input):
         condition, input = input, condition  # x.where(condition, other)
-    if is_array(condition) and not isinstance(input, Tensor) and not isinstance(other, Tensor):
+    if all(is_array(v) or _is_number(v) for v in (condition, input, other)):
         found = np.where(condition, input, other)
         return found if found.ndim else found[()]
     if dtype_of(condition).kind != "b" and dtype_of(condition) != np.uint8:

@@ -46,6 +46,13 @@ def test_auto_takes_fewer() -> None:
     assert method("sum(x*y)", "--x", "1,2,3", "--y", "2") == "reverse"
 
 
+@pytest.mark.parametrize("function", ["logdet", "det", "linalg.inv", "linalg.slogdet"])
+def test_matrices_are_traced(function: str) -> None:
+    source = f"{function}(x)[1]" if function == "linalg.slogdet" else f"{function}(x)"
+    result = run("jacobian", source, "--x", "2,1;1,3")
+    assert (result.exit_code, result.stderr) == (0, "")  # no note that it goes row by row
+
+
 def test_jacobian_times_vector() -> None:
     assert lines("jacobian", "x**2", "--x", "1,2,3", "--vector", "1,0,1") == ["jvp = [2, 0, 6]"]
     assert lines("jvp", "x**2", "--x", "1,2,3", "--vector", "1,0,1") == ["jvp = [2, 0, 6]"]
