@@ -54,18 +54,13 @@ RARE, OWNED = "rare", "owned"
 
 
 class _Rarely:
-    """An attribute that few nodes have: kept in `_more`, a dictionary made on demand."""
-
-    def __init__(self, default: Any = None) -> None:
-        self.default = default
+    """An attribute that few nodes have, None for others: kept in `_more`, a dictionary on demand."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
     def __get__(self, node: Any, owner: type) -> Any:
-        if node is None or node._more is None:
-            return self.default
-        return node._more.get(self.name, self.default)
+        return None if node is None or node._more is None else node._more.get(self.name)
 
     def __set__(self, node: Any, value: Any) -> None:
         if node._more is None:
@@ -113,7 +108,7 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """The nodes that the gradients of the inputs go to, each with its input number."""
-        return tuple(edge_of(e) for e in self._edges)
+        return tuple([edge_of(e) for e in self._edges])
 
     @property
     def metadata(self) -> dict[Any, Any]:
