@@ -209,6 +209,23 @@ def set_rng_state(state: Any) -> None:
     default_generator.set_state(state)
 
 
+def snapshot() -> Any:
+    """The default generator's state, for `rewind`; before its first draw that needs no numpy.random."""
+    generator = default_generator
+    return generator._seed if generator._source is None else generator.get_state()
+
+
+def rewind(state: Any) -> bool:
+    """Go back to what `snapshot` gave; whether there was anything to go back over."""
+    if isinstance(state, int):
+        drawn = default_generator._source is not None or default_generator._seed != state
+        default_generator.manual_seed(state)
+    else:
+        drawn = not np.array_equal(default_generator.get_state().array, state.array)
+        default_generator.set_state(state)
+    return drawn
+
+
 # -- uniform --------------------------------------------------------------------------------------
 def rand(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = None) -> Array:
     """Values uniform in [0, 1)."""

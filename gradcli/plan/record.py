@@ -78,8 +78,7 @@ def record(
         tensor = wrap(Abstract(graph, op), name in wrt)
         tensor.label = name
         found.variables[name] = tensor
-    generator = random.default_generator
-    before = generator.get_state().array.copy()
+    before = random.snapshot()
     state = modes.local.state
     if state is None:  # nothing unusual, but no short cuts around `Row.run` either
         modes.restore(modes.State())
@@ -88,11 +87,10 @@ def record(
         warnings.simplefilter("always")
         try:
             _run(found, function, seed, backward and bool(wrt))
-            drawn = not np.array_equal(generator.get_state().array, before)
-            if drawn and not fixed:
+            if not fixed and random.rewind(before):
                 raise Untraceable("the program draws random numbers")
         except (Exception, Untraceable) as error:
-            generator.set_state(wrap(before))
+            random.rewind(before)
             if isinstance(error, Untraceable):
                 raise
             raise Untraceable(f"{type(error).__name__}: {error}") from error
@@ -142,11 +140,9 @@ def _run_row(row: Any, operands: list[Any]) -> Any:
     except (Exception, Untraceable) as error:
         from gradcli.engine import random
 
-        generator = random.default_generator
-        before = generator.get_state().array.copy()
+        before = random.snapshot()
         made = functions.row_called(graph, row, [_argument(graph, a) for a in operands])
-        if not np.array_equal(generator.get_state().array, before):
-            generator.set_state(wrap(before))
+        if random.rewind(before):
             raise Untraceable("the program draws random numbers") from None
         if made is None:
             raise error
