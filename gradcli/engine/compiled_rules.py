@@ -165,19 +165,25 @@ def _push_general(n: Any, g: Any, retain: bool) -> None:
     n._grad = None
     if n._saved and n._seq < versions.last:
         check_versions(n)
-    for e, d in zip(n._edges, n.apply(g), strict=False):
+    results = n.apply(g)
+    for e, d in zip(n._edges, results, strict=False):
         if d is None or e is None:
             continue
         if d.shape != e._meta.shape or d.dtype is not e._meta.dtype:
             d = fit(d, e, n)
         if e._grad is not None:
             e._grad = e._grad + d
-        elif e.__class__ is AccumulateGrad and d is not g:
+        elif e.__class__ is AccumulateGrad and d is not g and _is_alone(d, results):
             first(n, e, d)
         else:
             e._grad = d
     if n._saved and not retain:
         n._saved = None
+
+
+def _is_alone(d: Any, results: Any) -> bool:
+    """Whether no other gradient is the same array or a part of it."""
+    return sum(r is d or getattr(r, "base", None) is d for r in results) == 1
 
 
 def _array(saved: Any) -> Any:
