@@ -42,6 +42,7 @@ _HOME = {
 _NAMESPACES = frozenset(
     [
         *("autograd", "linalg", "special", "fft", "nn", "func", "testing", "return_types"),
+        "utils",
         *("engine", "operators", "language", "graphs", "calculus", "plan", "commands"),
     ]
 )

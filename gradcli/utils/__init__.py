@@ -1,0 +1,5 @@
+"""torch.utils: activation checkpointing."""
+
+from gradcli.utils import checkpoint
+
+__all__ = ["checkpoint"]
