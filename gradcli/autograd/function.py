@@ -1,5 +1,17 @@
 """torch.autograd.function."""
 
-from gradcli.engine.function import Function, FunctionCtx, once_differentiable
+from gradcli.engine.function import (
+    BackwardCFunction,
+    Function,
+    FunctionCtx,
+    InplaceFunction,
+    once_differentiable,
+)
 
-__all__ = ["Function", "FunctionCtx", "once_differentiable"]
+__all__ = [
+    "BackwardCFunction",
+    "Function",
+    "FunctionCtx",
+    "InplaceFunction",
+    "once_differentiable",
+]

@@ -18,8 +18,10 @@ from gradcli.engine.function import BackwardCFunction
 from gradcli.engine.node import Port, Wide, blank
 from gradcli.engine.operator import Row
 from gradcli.engine.tensor import Scalar, Tensor, wrap
+from gradcli.engine.views import set_tangent
 
 _levels: list[int] = []
+_off: list[None] = []  # filled where tangents do not travel, although a level is open
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -50,18 +52,53 @@ class dual_level(modes.Mode):
 def enter_dual_level() -> int:
     """Enter a level without a `with`; leave it with `exit_dual_level`."""
     mode = dual_level()
+    level = mode.__enter__()
     _open.append(mode)
-    return mode.__enter__()
+    return level
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
     """Leave the level that `enter_dual_level` entered."""
     if not _open:
-        raise RuntimeError("Trying to exit a forward AD level but no level is currently active.")
+        raise RuntimeError("Dual level must be a positive number.")
     _open.pop().__exit__()
 
 
 _open: list[dual_level] = []
+
+
+def current_level() -> int:
+    """The number of the open level; -1 outside of any."""
+    return len(_levels) - 1
+
+
+def is_forward_enabled() -> bool:
+    """True where tangents travel (once a level is open)."""
+    return not _off
+
+
+class set_forward_enabled(modes.Mode):
+    """Inside, tangents travel with their tensors, or stay behind."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self.mode = mode
+        self._former: list[list[None]] = []
+
+    def clone(self) -> modes.Mode:
+        return type(self)(self.mode)
+
+    def values(self) -> dict[str, Any]:
+        return {"intercept": _push if self.mode and _levels else None}
+
+    def __enter__(self) -> None:
+        self._former.append(_off[:])
+        _off[:] = [] if self.mode else [None]
+        super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        _off[:] = self._former.pop()
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
@@ -83,6 +120,11 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             f"Tensor, this is not supported. Tensor is of size {list(tensor.shape)} while the given "
             f"forward gradient is of size {list(tangent.shape)}."
         )
+    if _tangent(tangent) is not None:
+        raise RuntimeError(
+            "Setting a forward grad that itself has a forward gradient at the same level"
+            f"{_levels[-1]} is not supported."
+        )
     with modes.no_grad() if tensor.node is None else modes.enable_grad():
         before = modes.change(intercept=None)
         try:
@@ -97,8 +139,8 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """The tensor and its tangent; None where it has none, or outside of a level."""
     if not _levels:
         return UnpackedDualTensor(tensor, None)
-    primal = wrap(tensor.array)
-    primal.node = tensor.node
+    primal = wrap(tensor.memory())
+    primal.node, primal.versions = tensor.node, tensor.shared_versions()
     return UnpackedDualTensor(primal, _tangent(tensor))
 
 
@@ -108,7 +150,7 @@ def _tangent(value: Any) -> Tensor | None:
 
 
 def _push(row: Any, values: Any, outputs: Any) -> None:
-    if not any(_tangent(v) is not None for v in _flat(values)):
+    if _off or not any(_tangent(v) is not None for v in _flat(values)):
         return
     before = modes.change(intercept=None)
     try:
@@ -120,7 +162,10 @@ def _push(row: Any, values: Any, outputs: Any) -> None:
         modes.restore(before)
     for out, tangent in zip(outputs, tangents, strict=False):
         if tangent is not None and isinstance(out, Tensor):
-            out.tangent = (0, tangent)
+            if any(out is v for v in values):  # a custom operation has written it
+                set_tangent(out, (0, tangent))
+            else:
+                out.tangent = (0, tangent)
 
 
 def _flat(values: Any) -> list[Any]:
@@ -131,11 +176,84 @@ def _flat(values: Any) -> list[Any]:
 
 
 def _custom(ctx: BackwardCFunction, args: Any, outputs: Any) -> list[Any]:
-    saved = ctx.saved_for_forward
-    if saved is not None:
-        ctx._saved = ctx._saved or tuple(saved)
-    result = ctx._function.jvp(ctx, *(_tangent(a) for a in args))
-    return list(result) if isinstance(result, tuple) else [result]
+    """What a custom operation's `jvp` says, checked against what its forward did."""
+    tangents = [_tangent(a) for a in args]
+    written = [None if t is None else t.version_number() for t in tangents]
+    given = [
+        _zeros(a)
+        if t is None and ctx._materialize and isinstance(a, Tensor) and _is_differentiable(a)
+        else t
+        for a, t in zip(args, tangents, strict=True)
+    ]
+    kept, ctx._saved = ctx._saved, tuple(ctx.saved_for_forward or ())
+    try:
+        result = ctx._function.jvp(ctx, *given)
+    finally:
+        ctx._saved = kept
+    made = list(result) if isinstance(result, tuple) else [result]
+    if len(made) != len(outputs):
+        raise RuntimeError(
+            "Function's jvp returned an invalid number of forward gradients (expected "
+            f"{len(outputs)} but got {len(made)})"
+        )
+    for nr, (out, tangent) in enumerate(zip(outputs, made, strict=True)):
+        if not isinstance(out, Tensor) or nr in ctx._fixed or not _is_differentiable(out):
+            if tangent is not None:
+                raise RuntimeError(
+                    f"Function's jvp returned a gradient at position {nr}, but  the corresponding "
+                    "forward output is not a differentiable Tensor.You should return None at that "
+                    "position instead."
+                )
+        elif tangent is not None:
+            _check_jvp(out, tangent, args, tangents, written)
+    return made
+
+
+def _is_differentiable(tensor: Tensor) -> bool:
+    return tensor.array.dtype in dtypes.DIFFERENTIABLE
+
+
+def _check_jvp(
+    out: Tensor, tangent: Tensor, args: Any, tangents: list[Any], written: list[Any]
+) -> None:
+    """Raise where a tangent is not written, or not a view, as the output is."""
+    for arg, own, version in zip(args, tangents, written, strict=True):
+        if arg is out and own is not None:
+            if tangent.version_number() == version:
+                raise RuntimeError(
+                    "An inplace custom Function is not modifying the forward mode gradients "
+                    "inplace. If the forward is modifying an input inplace, then the jvp function "
+                    "must modify the corresponding gradient inplace."
+                )
+            if tangent is not own:
+                raise RuntimeError(
+                    "An inplace custom Function is not returning the forward mode gradients as-is. "
+                    "If the forward is modifying an input inplace, then the jvp function must "
+                    "modify the gradient inplace and return it as-is."
+                )
+        if arg is out or own is None or not _is_view_of(out, arg):
+            continue
+        if tangent.base is None:
+            raise RuntimeError(
+                "A custom Function's forward is returning a view (or an input as-is) but the jvp "
+                "is not returning a view."
+            )
+        if own.base is not None and own.base is not tangent.base:
+            raise RuntimeError(
+                "A custom Function is returning a view but the jvp is not returning a view of the "
+                "same base as the given grad input."
+            )
+        if own.base is None and tangent.base is not own:
+            raise RuntimeError(
+                "A custom Function is returning a view but the jvp is not returning a view of the "
+                "given grad input."
+            )
+
+
+def _is_view_of(out: Tensor, arg: Any) -> bool:
+    if not isinstance(arg, Tensor) or out.base is None:
+        return False
+    return out.base is arg or out.base is arg.base
 
 
 def _row(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:

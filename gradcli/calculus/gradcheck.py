@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.calculus import forward_ad
 from gradcli.engine import dtypes, modes
 from gradcli.engine.backward import grad
 from gradcli.engine.function import Function
@@ -79,18 +80,39 @@ def numerical_jacobians(
                 array[i] = kept + sign * step
                 if not own:
                     tensor.memory()[...] = array.reshape(tensor.shape)
-                with modes.no_grad():
+                with modes.enable_grad():
                     outputs = _as_tuple(function(*inputs))
-                results.append([np.array(o.array).reshape(-1) for o in outputs])
+                # Copies: an output may be the input itself, which is perturbed further.
+                results.append([wrap(np.array(o.array)) for o in outputs])
                 array[i] = kept
                 if not own:
                     tensor.memory()[...] = array.reshape(tensor.shape)
+            index = tuple(int(k) for k in np.unravel_index(i, tensor.shape))
+            for above, below in zip(*results, strict=True):
+                _check_alike(below, above, f"on index {index} by {abs(step)}")
             columns[i, isinstance(step, complex)] = [
-                (a.astype(np.result_type(a, np.float64)) - b) / (2 * eps)
+                (_flat(a).astype(np.result_type(a.array, np.float64)) - _flat(b)) / (2 * eps)
                 for a, b in zip(*results, strict=True)
             ]
         found.append(_combined(tensor, columns))
     return found
+
+
+def _flat(tensor: Tensor) -> Any:
+    return np.array(tensor.array).reshape(-1)
+
+
+def _check_alike(first: Tensor, second: Tensor, where: str) -> None:
+    """Raise AssertionError where what a function returns depends on its input's values."""
+    for what, one, other in (
+        ("shape", first.shape, second.shape),
+        ("dtype", first.dtype, second.dtype),
+    ):
+        if one != other:
+            raise AssertionError(
+                f"Expected `func` to return outputs with the same {what} when inputs are perturbed "
+                f"{where}, but got: {what}s {one} and {other}."
+            )
 
 
 def _combined(tensor: Tensor, columns: dict[tuple[int, bool], list[Any]]) -> list[Any]:
@@ -278,14 +300,25 @@ def _check_undefined(function: Callable[..., Any], inputs: Sequence[Any]) -> Non
         try:
             grads = grad(made, wanted, zeros, allow_unused=True)
         except RuntimeError as error:
+            _warn_undefined()
             raise GradcheckError(
                 f"Expected backward function to handle undefined output grads. {_UNDEFINED}"
             ) from error
         if any(g is not None and np.any(g.array != 0) for g in grads):
+            _warn_undefined()
             raise GradcheckError(
                 "Expected all input grads to be undefined or zero when all output grads are "
                 f"undefined or zero. {_UNDEFINED}"
             )
+
+
+def _warn_undefined() -> None:
+    warnings.warn(
+        "Backwards compatibility: New undefined gradient support checking feature is enabled by "
+        "default, but it may break existing callers of this function. If this is true for you, you "
+        'can call this function with "check_undefined_grad=False" to disable the feature',
+        stacklevel=4,
+    )
 
 
 def gradcheck(
@@ -316,10 +349,6 @@ def gradcheck(
         raise AssertionError(
             "Expected at least one of check_forward_ad or check_backward_ad to be True"
         )
-    if check_undefined_grad and not check_backward_ad:
-        raise AssertionError(
-            "Setting check_undefined_grad=True requires check_backward_ad to be True"
-        )
     if check_batched_grad and not check_backward_ad:
         raise AssertionError(
             "Setting check_batched_grad=True requires check_backward_ad to be True"
@@ -335,7 +364,10 @@ def gradcheck(
         if check_backward_ad:
             _compare(func, given, eps, atol, rtol, nondet_tol, check_grad_dtypes)
         if check_forward_ad:
-            _compare_forward(func, given, eps, atol, rtol)
+            for prefix, part, seen in _input_parts(func, given):
+                _compare_forward(prefix, part, seen, eps, atol, rtol)
+                if check_undefined_grad:
+                    _check_undefined_forward(part, seen)
         if check_backward_ad:
             if outputs:
                 _check_scaling(outputs, given)
@@ -348,32 +380,123 @@ def gradcheck(
     return True
 
 
-def _compare_forward(
-    function: Callable[..., Any], inputs: Sequence[Any], eps: float, atol: float, rtol: float
-) -> None:
-    from gradcli.calculus import forward_ad
+Part = tuple[dict[int, str], Callable[..., Any], Outputs]
 
+
+def _input_parts(function: Callable[..., Any], inputs: Outputs) -> Iterator[Part]:
+    """(prefixes of messages by input, function, inputs): whole, or by parts of complex inputs."""
+    complex_ = {i for i, t in enumerate(inputs) if isinstance(t, Tensor) and t.is_complex()}
+    if not complex_:
+        yield {}, function, inputs
+        return
+    for name, take in (("imaginary", "imag"), ("real", "real")):
+
+        def part(*given: Any, take: str = take) -> Any:
+            joined = [
+                _joined(value, inputs[i], take) if i in complex_ else value
+                for i, value in enumerate(given)
+            ]
+            return function(*joined)
+
+        prefix = f"While considering the {name} part of complex inputs only, "
+        seen = tuple(getattr(t, take) if i in complex_ else t for i, t in enumerate(inputs))
+        yield dict.fromkeys(complex_, prefix), part, seen
+
+
+def _joined(value: Tensor, whole: Tensor, take: str) -> Tensor:
+    """The complex tensor whose one part is `value`, and the other as it was."""
+    made: Tensor = whole.real + value * 1j if take == "imag" else value + whole.imag * 1j
+    return made
+
+
+def _duals(inputs: Outputs, tangents: Sequence[Any]) -> list[Any]:
+    """The checked inputs with tangents (None: without), the others as they are."""
+    given = iter(tangents)
+    duals = []
+    for value in inputs:
+        if isinstance(value, Tensor) and value.requires_grad:
+            plain, tangent = value.detach(), next(given)
+            value = plain if tangent is None else forward_ad.make_dual(plain, tangent)
+        duals.append(value)
+    return duals
+
+
+def _pushed(function: Callable[..., Any], inputs: Outputs, tangents: Sequence[Any]) -> list[Any]:
+    """The tangents of the floating point outputs; None where there is none."""
+    with forward_ad.dual_level():
+        outputs = _as_tuple(function(*_duals(inputs, tangents)))
+        return [forward_ad.unpack_dual(o).tangent for o in outputs if _is_checked(o)]
+
+
+def _is_checked(output: Any) -> bool:
+    return isinstance(output, Tensor) and output.array.dtype in dtypes.DIFFERENTIABLE
+
+
+def _compare_forward(
+    prefixes: dict[int, str],
+    function: Callable[..., Any],
+    inputs: Outputs,
+    eps: float,
+    atol: float,
+    rtol: float,
+) -> None:
+    """Compare forward mode's Jacobian, made column by column, with central differences."""
     numerical = numerical_jacobians(function, inputs, eps)
-    for j, tensor in enumerate(_checked(inputs)):
-        if tensor.is_complex():
-            continue
+    outputs = [o for o in _as_tuple(function(*inputs)) if _is_checked(o)]
+    wanted = _checked(inputs)
+    places = [i for i, t in enumerate(inputs) if isinstance(t, Tensor) and t.requires_grad]
+    found: list[list[Any]] = []
+    for j, tensor in enumerate(wanted):
+        columns: list[list[Any]] = [[] for _ in outputs]
         for i in range(tensor.numel()):
-            direction = np.zeros(tensor.numel())
-            direction[i] = 1
-            with forward_ad.dual_level():
-                tangent = wrap(direction.reshape(tensor.shape).astype(tensor.array.dtype))
-                duals = [
-                    forward_ad.make_dual(t.detach(), tangent) if t is tensor else t for t in inputs
-                ]
-                for k, output in enumerate(_as_tuple(function(*duals))):
-                    found = forward_ad.unpack_dual(output).tangent
-                    pushed = np.zeros(output.numel()) if found is None else found.array.reshape(-1)
-                    if not np.allclose(pushed, numerical[j][k][i], rtol, atol, equal_nan=True):
-                        raise GradcheckError(
-                            f"Jacobian computed with forward mode mismatch for output {k} with "
-                            f"respect to input {j},\nnumerical:{wrap(numerical[j][k][i])}\n"
-                            f"analytical:{wrap(pushed)}\n"
-                        )
+            tangents = [wrap(np.zeros(t.shape, t.array.dtype)) for t in wanted]
+            tangents[j].memory().reshape(-1)[i] = 1
+            for column, output, tangent in zip(
+                columns, outputs, _pushed(function, inputs, tangents), strict=True
+            ):
+                zeros = np.zeros(output.numel(), output.array.dtype)
+                column.append(zeros if tangent is None else _flat(tangent))
+        found.append(
+            [
+                np.stack(c) if c else np.zeros((0, o.numel()), o.array.dtype)
+                for c, o in zip(columns, outputs, strict=True)
+            ]
+        )
+    for k, output in enumerate(outputs):
+        for j, made in enumerate(found):
+            analytical = made[k]
+            difference = numerical[j][k] if numerical[j] else analytical
+            if output.requires_grad and not np.allclose(
+                analytical, difference, rtol, atol, equal_nan=True
+            ):
+                raise GradcheckError(
+                    f"{prefixes.get(places[j], '')}Jacobian computed with forward mode mismatch "
+                    f"for output {k} with respect to input {j},\nnumerical:{wrap(difference)}\n"
+                    f"analytical:{wrap(analytical)}\n"
+                )
+
+
+def _check_undefined_forward(function: Callable[..., Any], inputs: Outputs) -> None:
+    """Compare a tangent of zeros with no tangent, for each checked input in turn."""
+    wanted = _checked(inputs)
+    for j, tensor in enumerate(wanted):
+        tangents: list[Any] = [wrap(np.ones(t.shape, t.array.dtype)) for t in wanted]
+        tangents[j] = wrap(np.zeros(tensor.shape, tensor.array.dtype))
+        zeros = _pushed(function, inputs, tangents)
+        tangents[j] = None
+        for k, (a, b) in enumerate(zip(zeros, _pushed(function, inputs, tangents), strict=True)):
+            if a is not None and b is not None and not np.allclose(a.array, b.array):
+                raise GradcheckError(
+                    "Mismatch in tangent values for output with index: ",
+                    k,
+                    " when input: ",
+                    tensor,
+                    " has an undefined tangent value. ",
+                    " Got: ",
+                    a,
+                    " but expected: ",
+                    b,
+                )
 
 
 def gradgradcheck(
@@ -438,4 +561,70 @@ def _random_seed(output: Tensor, rng: np.random.Generator) -> Tensor:
     return wrap(np.asarray(values, output.array.dtype), requires_grad=True)
 
 
-__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+# -- what once was public --------------------------------------------------------------------------
+def get_numerical_jacobian(
+    fn: Callable[..., Any],
+    inputs: Any,
+    target: Any = None,
+    eps: float = 1e-3,
+    grad_out: float = 1.0,
+) -> tuple[Tensor, ...]:
+    """The Jacobian of `fn(inputs)`'s first output by central differences; deprecated."""
+    _warn_private("get_numerical_jacobian")
+    _check_grad_out("get_numerical_jacobian", grad_out)
+    given = _as_tuple(inputs)
+    found = numerical_jacobians(lambda *values: fn(values), given, eps)
+    wanted = _checked(given if target is None else _as_tuple(target))
+    order = _checked(given)
+    return tuple(wrap(found[_place(order, t)][0]) for t in wanted)
+
+
+def _place(tensors: list[Tensor], tensor: Tensor) -> int:
+    return next(i for i, t in enumerate(tensors) if t is tensor)
+
+
+def get_analytical_jacobian(
+    inputs: Any, output: Tensor, nondet_tol: float = 0.0, grad_out: float = 1.0
+) -> tuple[tuple[Tensor, ...], bool, bool, bool]:
+    """(Jacobians, reentrant, sizes right, dtypes right) by reverse mode; deprecated."""
+    _warn_private("get_analytical_jacobian")
+    _check_grad_out("get_analytical_jacobian", grad_out)
+    if output.is_complex():
+        raise ValueError(
+            "Expected output to be non-complex. get_analytical_jacobian no longer supports "
+            "functions that return complex outputs."
+        )
+    given = _as_tuple(inputs)
+    first, again = analytical_jacobian(given, output), analytical_jacobian(given, output)
+    reentrant = all(
+        not a.size or bool(np.abs(a - b).max() <= nondet_tol)
+        for a, b in zip(first, again, strict=True)
+    )
+    return tuple(wrap(a) for a in first), reentrant, True, True
+
+
+def _check_grad_out(name: str, grad_out: float) -> None:
+    if grad_out != 1.0:
+        raise ValueError(
+            f"Expected grad_out to be 1.0. {name} no longer supports values of grad_out != 1.0."
+        )
+
+
+def _warn_private(name: str) -> None:
+    warnings.warn(
+        f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are deprecating "
+        "it and it will be removed in a future version of PyTorch. If you have a specific use for "
+        "this or feature request for this to be a stable API, please file us an issue at "
+        "https://github.com/pytorch/pytorch/issues/new",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
+__all__ = [
+    "GradcheckError",
+    "get_analytical_jacobian",
+    "get_numerical_jacobian",
+    "gradcheck",
+    "gradgradcheck",
+]

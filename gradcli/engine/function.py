@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -34,6 +35,21 @@ _LEGACY = (
     "Legacy autograd function with non-static forward method is deprecated. Please use new-style "
     "autograd function with static forward method. (Example: "
     "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+)
+
+
+_NOT_INPUT = (
+    "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been "
+    "mutated should be passed to ctx.mark_dirty()."
+)
+_IMPURE = (
+    "Pure view custom Function can only have one input Tensor and one output Tensor. Open an issue if "
+    "you need to support more."
+)
+_ONCE = (
+    "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the "
+    "autograd.Function. Either access saved_tensors only once, or set "
+    "clear_saved_tensors_on_access=False."
 )
 
 
@@ -107,13 +123,19 @@ class BackwardCFunction(Wide, FunctionCtx):
     saved_for_forward: Any = None
     needs_input_grad: tuple[bool, ...] = ()
     _materialize_non_diff_grads = True
+    _fixed: frozenset[int] = frozenset()  # the outputs that were marked non-differentiable
+    _is_pure_view = False
+    _taken = False  # the saved tensors were handed over for good
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """What `save_for_backward` kept; raises RuntimeError once it has been freed."""
         if self._saved is None:
-            raise RuntimeError(FREED_MESSAGE)
-        return tuple(self._unpack(s) for s in self._saved)
+            raise RuntimeError(_ONCE if self._taken else FREED_MESSAGE)
+        tensors = tuple(self._unpack(s) for s in self._saved)
+        if self._saved and self._function.clear_saved_tensors_on_access:
+            self._saved, self._taken = None, True
+        return tensors
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:
@@ -176,8 +198,9 @@ class BackwardCFunction(Wide, FunctionCtx):
 
     def _call_backward(self, grads: list[Any]) -> tuple[Any, ...]:
         if self._materialize:
+            skipped = frozenset() if self._materialize_non_diff_grads else self._fixed
             for i, (shape, dtype) in enumerate(self.output_meta()):
-                if grads[i] is None and dtype is not None:
+                if grads[i] is None and dtype is not None and i not in skipped:
                     grads[i] = wrap(np.zeros(shape, dtype))
         function = self._function
         backward = function.backward
@@ -196,8 +219,8 @@ class BackwardCFunction(Wide, FunctionCtx):
     def _check(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
         """One gradient for each tensor argument; raises RuntimeError for anything else."""
         name, count = self.name(), len(self._flags)
-        while len(results) > count and results[-1] is None:
-            results = results[:-1]
+        if all(r is None for r in results[count:]):
+            results = results[:count]
         if len(results) != count:
             raise RuntimeError(
                 f"function {name} returned an incorrect number of gradients (expected {count}, got "
@@ -241,10 +264,20 @@ class SavedTensor:
         self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]
     ) -> None:
         """Store the saved tensor as `pack_hook(tensor)`, read it through `unpack_hook`."""
-        from gradcli.engine.saved import pack_value
+        from gradcli.engine.saved import _FREED, _TWICE, Packed, pack_value
 
-        saved = list(self._ctx._saved or ())
+        if not callable(pack_hook) or not callable(unpack_hook):
+            raise TypeError("register_hooks() takes two functions")
+        if self._ctx._saved is None:
+            raise RuntimeError(_FREED)
+        saved = list(self._ctx._saved)
+        if type(saved[self._index]) is Packed:
+            raise RuntimeError(_TWICE)
         value = self._ctx._unpack(saved[self._index])
+        if value is None:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor with value None is forbidden"
+            )
         saved[self._index] = pack_value(value, (pack_hook, unpack_hook), None)
         self._ctx._saved = tuple(saved)
 
@@ -272,6 +305,7 @@ class Function(FunctionCtx):
         raise RuntimeError(_LEGACY)
 
     generate_vmap_rule = False
+    clear_saved_tensors_on_access = False
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -303,6 +337,14 @@ class Function(FunctionCtx):
             "forward mode AD."
         )
 
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+        """The operation on a batch of arguments."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True."
+        )
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the operation and record it."""
@@ -310,22 +352,31 @@ class Function(FunctionCtx):
         ctx._function = cls
         ctx._saved, ctx._seq = (), 0
         separate = cls.setup_context is not Function.setup_context
+        if separate:
+            args, kwargs = _with_defaults(cls.forward, args, kwargs), {}
         tensors = [a for a in args if isinstance(a, Tensor)]
         recorded = modes.is_grad_enabled() and any(t.requires_grad for t in tensors)
         ctx._flags = tuple(isinstance(a, Tensor) for a in args)
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         ctx._edges = tuple(edge(t) if recorded else None for t in tensors)
-        with modes.no_grad():
+        # Neither recorded nor differentiated forward: both are the Function's own affair.
+        before = modes.change(enabled=False, intercept=None)
+        try:
             if separate:
-                output = cls.forward(*args, **kwargs)
+                output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args, **kwargs)
+        finally:
+            modes.restore(before)
         state = modes.local.state
         outputs = output if isinstance(output, tuple) else (output,)
         outputs = _record(ctx, tensors, outputs, recorded)
         if state is not None and state.intercept is not None:
             state.intercept(ctx, args, outputs)
+        # Holding the outputs here as well would keep the graph alive in a circle.
+        for field in ("to_save", "dirty_tensors", "non_differentiable"):
+            ctx.__dict__.pop(field, None)
         return outputs if isinstance(output, tuple) else outputs[0]
 
 
@@ -345,14 +396,10 @@ def _record(
     dirty = tuple(ctx.dirty_tensors or ())
     fixed = {id(t) for t in ctx.non_differentiable or ()}
     saved = tuple(ctx.to_save or ())
-    _check_saved(saved)
+    if recorded:
+        _check_saved(saved)
     for t in dirty:
-        if not any(t is o for o in outputs):
-            raise RuntimeError(_NOT_RETURNED)
-        if recorded and t.requires_grad and t.is_leaf:
-            raise RuntimeError(
-                "a leaf Variable that requires grad has been used in an in-place operation."
-            )
+        _check_dirty(t, inputs, outputs, recorded)
         t.shared_versions().bump()
     metas = tuple(
         (o.array.shape, o.array.dtype) if isinstance(o, Tensor) else ((), None) for o in outputs
@@ -360,8 +407,11 @@ def _record(
     ctx._seq = ctx._saved_tick = versions.tick()
     ctx._meta = Meta(*(metas[0] if metas else ((), None)))
     ctx._outputs = metas if len(metas) != 1 else None
+    ctx._fixed = frozenset(nr for nr, o in enumerate(outputs) if id(o) in fixed)
     results: list[Any] = []
     count = sum(isinstance(o, Tensor) for o in outputs)
+    if ctx._is_pure_view and (count != 1 or len(inputs) != 1):
+        raise RuntimeError(_IMPURE)
     for nr, o in enumerate(outputs):
         results.append(
             _hang(ctx, nr, o, inputs, dirty, recorded and id(o) not in fixed, count)
@@ -369,7 +419,11 @@ def _record(
             else o
         )
     if recorded:
-        ctx._saved = tuple(_saved_form(t, outputs) for t in saved)
+        made = tuple(
+            o if any(o is d for d in dirty) or not any(o is t for t in inputs) else None
+            for o in outputs
+        )
+        ctx._saved = tuple(_saved_form(t, made) for t in saved)
         stack = modes.current().pack
         if stack and stack[-1][0] is not None:
             from gradcli.engine.saved import pack_value
@@ -379,11 +433,34 @@ def _record(
             from gradcli.engine.anomaly import remember
 
             remember(ctx)
-    # Holding the outputs here as well would keep the graph alive in a circle.
-    ctx.__dict__.pop("to_save", None)
-    ctx.__dict__.pop("dirty_tensors", None)
-    ctx.__dict__.pop("non_differentiable", None)
     return tuple(results)
+
+
+def _with_defaults(
+    forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, ...]:
+    """The arguments as `setup_context` sees them: in order, with those that were left out."""
+    bound = inspect.signature(forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args
+
+
+def _check_dirty(
+    tensor: Tensor, inputs: list[Tensor], outputs: tuple[Any, ...], recorded: bool
+) -> None:
+    """Refuse a tensor that may not be marked as written."""
+    if not any(tensor is o for o in outputs):
+        raise RuntimeError(_NOT_RETURNED)
+    if not recorded:
+        return
+    if not any(tensor is t for t in inputs):
+        if tensor.base is not None:
+            raise RuntimeError(_NOT_INPUT)
+        warnings.warn(_NOT_INPUT, stacklevel=4)
+    elif tensor.base is None and tensor.requires_grad and tensor.is_leaf:
+        raise RuntimeError(
+            "a leaf Variable that requires grad has been used in an in-place operation."
+        )
 
 
 def _check_saved(saved: tuple[Any, ...]) -> None:
@@ -417,7 +494,7 @@ def _hang(
         if not recorded and output.requires_grad:
             return output.detach()
         if recorded:
-            check_writable(output, False)
+            _check_rebase(output, any(output is t for t in inputs))
             if output.base is not None and count > 1:
                 raise RuntimeError(_SEVERAL)
             if output.base is not None:
@@ -430,9 +507,25 @@ def _hang(
         output = track_view(wrap(source.memory()), source, False, None)
         output.creation = "custom"
     elif output.base is not None:
-        output.creation = "many" if count > 1 else "custom"
+        if ctx._is_pure_view:
+            output.creation = ""
+        else:
+            output.creation = "many" if count > 1 else "custom"
+        if not recorded:  # a view that was made without grad mode, as if no Function had made it
+            return output
     output.node = ctx._output_edge(nr) if differentiable else None
     return output
+
+
+def _check_rebase(tensor: Tensor, is_input: bool) -> None:
+    """Refuse a written view whose history may not be replaced; the write itself made it stale."""
+    node = tensor.node
+    if tensor.stale:
+        tensor.node = tensor.former
+    try:
+        check_writable(tensor, is_input and tensor.base is not None)
+    finally:
+        tensor.node = node
 
 
 def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -446,27 +539,45 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
             return outputs
         if not any(isinstance(a, Tensor) and a.requires_grad for a in args):
             return outputs
-        made = outputs if isinstance(outputs, tuple) else (outputs,)
-        refused = tuple(None if o is None else _Refuse.apply(_tracked(o)) for o in made)
+        refused = _delayed_error(outputs if isinstance(outputs, tuple) else (outputs,))
         return refused if isinstance(outputs, tuple) else refused[0]
 
     return call
 
 
-def _tracked(tensor: Tensor) -> Tensor:
-    return tensor.detach().requires_grad_()
+class _DelayedError(BackwardCFunction):
+    """Lets values through, and refuses the gradients that come back."""
 
-
-class _Refuse(Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        return wrap(np.array(x.array))
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
+    def _call_backward(self, grads: list[Any]) -> tuple[Any, ...]:
         raise RuntimeError(
             "trying to differentiate twice a function that was marked with @once_differentiable"
         )
 
 
-_Refuse.__name__ = "DelayedError"
+_DelayedError.__name__ = _DelayedError.__qualname__ = "Error"
+_DelayedError.__module__ = "builtins"
+
+
+def _delayed_error(outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The outputs, hung on one node that refuses to be differentiated."""
+    node = new(_DelayedError)
+    leaves = [None if o is None else o.detach().requires_grad_() for o in outputs]
+    node._edges = tuple(None if leaf is None else edge(leaf) for leaf in leaves)
+    node._flags, node._saved = tuple(o is not None for o in outputs), ()
+    node._seq = versions.tick()
+    metas = tuple(((), None) if o is None else (o.array.shape, o.array.dtype) for o in outputs)
+    node._shape, node._dtype = metas[0]  # type: ignore[assignment]
+    node._outputs = metas if len(metas) != 1 else None  # type: ignore[assignment]
+    made = tuple(None if o is None else wrap(np.array(o.array)) for o in outputs)
+    for nr, out in enumerate(made):
+        if out is not None:
+            out.node = node._output_edge(nr)
+    return made
+
+
+class InplaceFunction(Function):
+    """A Function that says of itself whether it writes in place; kept for old code."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace

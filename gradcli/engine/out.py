@@ -40,6 +40,13 @@ def into(
             f"{name.replace('.', '_')}(): functions with out=... arguments don't support automatic "
             "differentiation, but one of the arguments requires grad."
         )
+    if modes.current().intercept is not None and any(
+        isinstance(t, Tensor) and t.tangent is not None for t in given
+    ):
+        raise NotImplementedError(
+            f"Trying to use forward AD with {name.replace('.', '_')}_out that does not support it "
+            "because it is an out= function"
+        )
     with modes.no_grad():
         found = call(*args, **kwargs)
     results = found if isinstance(found, tuple) else (found,)

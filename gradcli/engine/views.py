@@ -201,27 +201,35 @@ def overwrite(row: Callable[..., Any], tensor: Tensor, *args: Any) -> Tensor:
 
 
 def set_tangent(tensor: Tensor, tangent: Any) -> None:
-    """Give a written tensor its tangent; what shares its memory shares that too."""
-    tensor.tangent = tangent
-    base = tensor if tensor.base is None else tensor.base
-    views = base.views.alive() if base.views is not None else []
-    if not views or (tangent is None and base.tangent is None):
-        return
-    level = (tangent or base.tangent)[0]
+    """Write a written tensor's tangent; what shares its memory shares that too."""
     before = modes.change(intercept=None)
     try:
-        whole = wrap(Layout(base.memory(), base.memory()).arrays(base.array.dtype)[0])
-        if base.tangent is not None:
-            whole.copy_(base.tangent[1])
-        if tensor is not base:
-            part = _part(whole, Layout(base.memory(), tensor.memory()))
-            part.zero_() if tangent is None else part.copy_(tangent[1])
-            base.tangent = (level, whole)
-        for view in views:
-            if view is not tensor and view.array.dtype in dtypes.DIFFERENTIABLE:
-                view.tangent = (level, _part(whole, Layout(base.memory(), view.memory())))
+        if tensor.tangent is not None:
+            own = tensor.tangent[1]
+            if tangent is None:
+                own.zero_()
+            elif own is not tangent[1]:
+                own.copy_(tangent[1])
+        elif tangent is not None:
+            _first_tangent(tensor, *tangent)
     finally:
         modes.restore(before)
+
+
+def _first_tangent(tensor: Tensor, level: int, tangent: Tensor) -> None:
+    base = tensor if tensor.base is None else tensor.base
+    views = [] if base.views is None else base.views.alive()
+    if not views:
+        tensor.tangent = (level, tangent.clone())
+        return
+    whole = wrap(Layout(base.memory(), base.memory()).arrays(base.array.dtype)[0])
+    part = whole if tensor is base else _part(whole, Layout(base.memory(), tensor.memory()))
+    part.copy_(tangent)
+    tensor.tangent = (level, part)
+    for other in (base, *views):
+        if other.tangent is None and other.array.dtype in dtypes.DIFFERENTIABLE:
+            lies = Layout(base.memory(), other.memory())
+            other.tangent = (level, whole if other is base else _part(whole, lies))
 
 
 def will_record(tensor: Tensor, operands: Iterable[Any]) -> bool:
@@ -249,7 +257,7 @@ def _inplace(
     before.node = edge(tensor) if recorded else None
     before.tangent = tensor.tangent
     out = row(before, *args, **kwargs)
-    if tensor.tangent is not None or out.tangent is not None or modes.current().intercept:
+    if modes.current().intercept:
         set_tangent(tensor, out.tangent)
     node = out.node
     if isinstance(node, Port):
