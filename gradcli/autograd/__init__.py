@@ -13,10 +13,13 @@ from gradcli.engine.modes import (
     detect_anomaly,
     enable_grad,
     inference_mode,
+    is_multithreading_enabled,
     no_grad,
     set_detect_anomaly,
     set_grad_enabled,
+    set_multithreading_enabled,
 )
+from gradcli.engine.saved import Saved as SavedTensor
 
 _LATER = {
     "gradcheck": "gradcli.calculus.gradcheck",
@@ -35,6 +38,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "Function",
+    "SavedTensor",
     "Variable",
     "backward",
     "detect_anomaly",
@@ -42,7 +46,9 @@ __all__ = [
     "grad",
     "graph",
     "inference_mode",
+    "is_multithreading_enabled",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]

@@ -2,6 +2,7 @@
 
 from gradcli.engine.edges import (
     GradientEdge,
+    allow_mutation_on_saved_tensors,
     disable_saved_tensors_hooks,
     get_gradient_edge,
     increment_version,
@@ -14,6 +15,7 @@ from gradcli.engine.node import Node
 __all__ = [
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+import numpy as np
 
 from gradcli.engine import backward, modes
+from gradcli.engine.function import BackwardCFunction
 from gradcli.engine.node import Node, edge_of
-from gradcli.engine.tensor import Tensor, edge
+from gradcli.engine.tensor import Tensor, edge, wrap
 
 
 class GradientEdge(NamedTuple):
@@ -29,12 +35,16 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
         )
     node, nr = edge_of(edge(tensor))
     assert node is not None
-    return GradientEdge(node, nr)
+    # A custom operation's node lives with its outputs; elsewhere the node itself is enough.
+    return GradientEdge(node, nr, tensor if isinstance(node, BackwardCFunction) else None)
 
 
 def increment_version(tensor: Any) -> None:
     """Count a write that autograd has not seen."""
-    for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+    tensors = (tensor,) if isinstance(tensor, Tensor) else tensor
+    if not isinstance(tensors, Iterable) or not all(isinstance(t, Tensor) for t in tensors):
+        raise RuntimeError("increment_version expect a Iterable[Tensor] as input")
+    for t in tensors:
         t.shared_versions().bump()
 
 
@@ -57,7 +67,11 @@ class saved_tensors_hooks(modes.Mode):
         stack = modes.current().pack
         if stack and stack[-1][0] is None:
             raise RuntimeError(stack[-1][1])
-        super().__enter__()
+        modes.change(**self.values())
+
+    def __exit__(self, *error: object) -> None:
+        # A stack of its own: a context may be left out of order, or once too often.
+        modes.change(pack=modes.current().pack[:-1])
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -86,6 +100,86 @@ class disable_saved_tensors_hooks(modes.Mode):
         if stack and stack[-1][0] is not None:
             raise RuntimeError(self.error_message)
         return {"pack": (*stack, (None, self.error_message))}
+
+
+class _Kept:
+    """Stands for a saved tensor under `allow_mutation_on_saved_tensors`."""
+
+
+class AllowMutation:
+    """What `allow_mutation_on_saved_tensors` keeps: the saved tensors, and copies of written ones."""
+
+    def __init__(self) -> None:
+        self.cloned: WeakKeyDictionary[_Kept, Tensor] = WeakKeyDictionary()
+        self.original: WeakKeyDictionary[_Kept, Tensor] = WeakKeyDictionary()
+        self.tid_to_weakhandle: WeakValueDictionary[Any, _Kept] = WeakValueDictionary()
+        self.sid_to_tid: defaultdict[Any, set[Any]] = defaultdict(set)
+
+    def pack(self, tensor: Tensor) -> _Kept:
+        """The stand-in of a tensor, one for each version of it."""
+        memory = _memory_key(tensor)
+        key = (id(tensor), memory, tensor.version_number())
+        self.sid_to_tid[memory].add(key)
+        kept = self.tid_to_weakhandle.get(key)
+        if kept is None:
+            kept = self.tid_to_weakhandle[key] = _Kept()
+            self.original[kept] = tensor
+        return kept
+
+    def unpack(self, kept: _Kept) -> Tensor:
+        """The tensor as it was when it was saved."""
+        found = None
+        if self is _allowing:
+            found = self.cloned.get(kept, self.original.get(kept))
+        if found is None:
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin "
+                "which the graph was originally recorded."
+            )
+        return found
+
+    def keep(self, tensor: Tensor) -> None:
+        """Copy what was saved of the memory of a tensor that is about to be written."""
+        for key in self.sid_to_tid.get(_memory_key(tensor), ()):
+            kept = self.tid_to_weakhandle.get(key)
+            if kept is not None and kept not in self.cloned:
+                self.cloned[kept] = wrap(np.array(self.original.pop(kept).array))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for held in (self.cloned, self.original, self.tid_to_weakhandle, self.sid_to_tid):
+            held.clear()  # type: ignore[attr-defined]
+
+
+AllowMutation.__name__ = AllowMutation.__qualname__ = "_AllowMutationOnSavedContext"
+_allowing: AllowMutation | None = None
+
+
+def _memory_key(tensor: Tensor) -> Any:
+    """Equal for tensors over the same memory."""
+    array = tensor.array
+    if not isinstance(array, np.ndarray):
+        return "number", id(tensor)
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array.__array_interface__["data"][0]
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[AllowMutation]:
+    """Inside, what was saved for backward is copied before it is written in place."""
+    global _allowing
+    if _allowing is not None:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    _allowing = context = AllowMutation()
+    before = modes.change(before_write=context.keep)
+    try:
+        with saved_tensors_hooks(context.pack, context.unpack):
+            yield context
+    finally:
+        modes.restore(before)
+        context.clear()
+        _allowing = None
 
 
 def register_multi_grad_hook(

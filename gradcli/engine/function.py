@@ -260,19 +260,17 @@ class SavedTensor:
     def __init__(self, ctx: BackwardCFunction, index: int) -> None:
         self._ctx, self._index = ctx, index
 
-    def register_hooks(
-        self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]
-    ) -> None:
+    def register_hooks(self, *hooks: Callable[..., Any]) -> None:
         """Store the saved tensor as `pack_hook(tensor)`, read it through `unpack_hook`."""
-        from gradcli.engine.saved import _FREED, _TWICE, Packed, pack_value
+        from gradcli.engine.saved import FREED, TWICE, Packed, check_hooks, pack_value
 
-        if not callable(pack_hook) or not callable(unpack_hook):
-            raise TypeError("register_hooks() takes two functions")
+        check_hooks(self, hooks)
+        pack_hook, unpack_hook = hooks
         if self._ctx._saved is None:
-            raise RuntimeError(_FREED)
+            raise RuntimeError(FREED)
         saved = list(self._ctx._saved)
         if type(saved[self._index]) is Packed:
-            raise RuntimeError(_TWICE)
+            raise RuntimeError(TWICE)
         value = self._ctx._unpack(saved[self._index])
         if value is None:
             raise RuntimeError(
@@ -548,6 +546,9 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
 class _DelayedError(BackwardCFunction):
     """Lets values through, and refuses the gradients that come back."""
 
+    def name(self) -> str:
+        return "torch::autograd::Error"
+
     def _call_backward(self, grads: list[Any]) -> tuple[Any, ...]:
         raise RuntimeError(
             "trying to differentiate twice a function that was marked with @once_differentiable"
@@ -566,7 +567,7 @@ def _delayed_error(outputs: tuple[Any, ...]) -> tuple[Any, ...]:
     node._flags, node._saved = tuple(o is not None for o in outputs), ()
     node._seq = versions.tick()
     metas = tuple(((), None) if o is None else (o.array.shape, o.array.dtype) for o in outputs)
-    node._shape, node._dtype = metas[0]  # type: ignore[assignment]
+    node._meta = Meta(*metas[0])
     node._outputs = metas if len(metas) != 1 else None  # type: ignore[assignment]
     made = tuple(None if o is None else wrap(np.array(o.array)) for o in outputs)
     for nr, out in enumerate(made):

@@ -19,7 +19,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 class State:
     """What is unusual about recording in this thread; immutable, replaced as a whole."""
 
-    __slots__ = ("anomaly", "check_nan", "enabled", "inference", "intercept", "pack", "rules")
+    __slots__ = (
+        *("anomaly", "before_write", "check_nan", "enabled", "inference", "intercept", "pack"),
+        "rules",
+    )
 
     def __init__(self) -> None:
         self.enabled = True  # gradients are recorded
@@ -29,11 +32,17 @@ class State:
         self.check_nan = True
         self.pack: tuple[Any, ...] = ()  # the stack of saved_tensors_hooks
         self.intercept: Any = None  # called with (row, operands, outputs) after every operation
+        self.before_write: Any = None  # called with a tensor that is about to be written in place
 
     def plain(self) -> bool:
         """True where the state is the ordinary one."""
         return self.enabled and not (
-            self.inference or self.rules or self.anomaly or self.pack or self.intercept
+            self.inference
+            or self.rules
+            or self.anomaly
+            or self.pack
+            or self.intercept
+            or self.before_write
         )
 
 
@@ -251,6 +260,36 @@ class set_detect_anomaly(Mode):
 
     def __exit__(self, *error: object) -> None:
         restore(self._first)
+
+
+class _Threads(threading.local):
+    enabled = True
+
+
+_threads = _Threads()
+
+
+class set_multithreading_enabled(Mode):
+    """Says whether passes may use other threads; they never do, but the state can be asked for."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self.mode = mode
+        self._former, _threads.enabled = _threads.enabled, mode
+
+    def clone(self) -> Mode:
+        return type(self)(self.mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        _threads.enabled = self._former
+
+
+def is_multithreading_enabled() -> bool:
+    """What `set_multithreading_enabled` has said."""
+    return _threads.enabled
 
 
 class detect_anomaly(Mode):

@@ -6,19 +6,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradcli.engine import modes
-from gradcli.engine.node import Node, Port
+from gradcli.engine.node import FREED_MESSAGE, Node, Port
 from gradcli.engine.tensor import LAZY, Scalar, Tensor, edge, wrap
 
 if TYPE_CHECKING:
     from gradcli.engine.operator import Row
 
-_FREED = (
+FREED = (
     "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of "
     "the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if "
     "you need to backward through the graph a second time or if you need to access saved variables "
     "after calling backward."
 )
-_TWICE = (
+TWICE = (
     "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair "
     "of hooks is allowed at a time."
 )
@@ -29,12 +29,28 @@ _WRITTEN = (
 )
 
 
+_SIGNATURE = (
+    "register_hooks(): incompatible function arguments. The following argument types are supported:\n"
+    "    1. (self: torch._C._autograd.SavedTensor, arg0: collections.abc.Callable, arg1: "
+    "collections.abc.Callable) -> None\n\nInvoked with: "
+)
+
+
+def check_hooks(saved: Any, hooks: tuple[Any, ...]) -> None:
+    """Raise TypeError, as PyTorch words it, unless there are two functions."""
+    if len(hooks) != 2 or not all(map(callable, hooks)):
+        raise TypeError(_SIGNATURE + ", ".join(map(repr, (saved, *hooks))))
+
+
 class Written(RuntimeError):
     """A pack hook wrote to its input; carries what it packed all the same."""
 
     def __init__(self, packed: Packed) -> None:
         super().__init__(_WRITTEN)
         self.packed = packed
+
+
+Written.__name__ = Written.__qualname__ = "RuntimeError"
 
 
 class Packed:
@@ -56,6 +72,8 @@ class Packed:
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
                 f"{type(value).__name__}"
             )
+        if self.accumulator is None and self.edge is None and value.node is None:
+            return value
         out = wrap(value.array)
         if self.accumulator is not None:
             node = self.accumulator
@@ -108,24 +126,26 @@ def _history(node: Node, row: Row, field: str) -> Node | Port | None:
 class Saved:
     """One saved tensor of a node, before unpacking: `node._raw_saved_FIELD`."""
 
-    def __init__(self, node: Node, field: str, index: int | None = None) -> None:
+    def __init__(
+        self, node: Node | None = None, field: str = "", index: int | None = None
+    ) -> None:
+        if node is None:
+            raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
         self._node, self._field, self._index = node, field, index
 
-    def register_hooks(
-        self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]
-    ) -> None:
+    def register_hooks(self, *hooks: Callable[..., Any]) -> None:
         """Store the saved tensor as `pack_hook(tensor)`, read it through `unpack_hook`.
 
         Raises RuntimeError where the tensor has been freed or has hooks already.
         """
         from gradcli.engine.hooks import node_hooks
 
-        if not callable(pack_hook) or not callable(unpack_hook):
-            raise TypeError("register_hooks() takes two functions")
+        check_hooks(self, hooks)
+        pack_hook, unpack_hook = hooks
         node, row = self._node, self._node._row
         assert row is not None
         if node._saved is None:
-            raise RuntimeError(_FREED)
+            raise RuntimeError(FREED)
         at = row.saved_fields.index(self._field)
         value = node._saved[at] if self._index is None else node._saved[at][self._index]
         if value is None:
@@ -133,7 +153,7 @@ class Saved:
                 "Calling register_hooks on a saved tensor with value None is forbidden"
             )
         if type(value) is Packed:
-            raise RuntimeError(_TWICE)
+            raise RuntimeError(TWICE)
         if type(value) is Scalar:
             value = value.tensor()
         error = None
@@ -149,6 +169,30 @@ class Saved:
         node_hooks(node).packed = True
         if error is not None:
             raise RuntimeError(_WRITTEN)
+
+    @property
+    def data(self) -> Any:
+        """What is kept: what a pack hook made of it, an operand itself, or a result's values."""
+        value = self._value()
+        if type(value) is Packed:
+            return value.content
+        if type(value) is Scalar:
+            return value.tensor()
+        return value if isinstance(value, Tensor) or value is None else wrap(value)
+
+    @property
+    def unpack_hook(self) -> Any:
+        """The hook that unpacks it; None where there is none."""
+        value = self._value()
+        return value.unpack_hook if type(value) is Packed else None
+
+    def _value(self) -> Any:
+        node, row = self._node, self._node._row
+        assert row is not None
+        if node._saved is None:
+            raise RuntimeError(FREED_MESSAGE)
+        value = node._saved[row.saved_fields.index(self._field)]
+        return value if self._index is None else value[self._index]
 
     def unpack(self) -> Any:
         """The saved tensor."""

@@ -98,7 +98,7 @@ class Tensor:
 
     @requires_grad.deleter
     def requires_grad(self) -> None:
-        raise RuntimeError("cannot delete requires_grad of a tensor")
+        raise RuntimeError("requires_grad must be a bool")
 
     def requires_grad_(self, requires_grad: Any = True) -> Tensor:
         """Record operations on the tensor from now on (or no more); returns it."""
@@ -303,11 +303,28 @@ class Tensor:
 
     @property
     def _backward_hooks(self) -> Any:
-        return self.hooks or None
+        return self.hooks
 
     @_backward_hooks.deleter
     def _backward_hooks(self) -> None:
-        raise RuntimeError("cannot delete _backward_hooks of a tensor")
+        raise RuntimeError("Deletion of _backwards_hooks not allowed!")
+
+    @_backward_hooks.setter
+    def _backward_hooks(self, hooks: Any) -> None:
+        if hooks is not None and not isinstance(hooks, dict):
+            raise TypeError(f"_backward_hooks must be a dict or None, not {type(hooks).__name__}")
+        if self.is_leaf:  # a result's hooks are its node's
+            self.hooks = hooks
+
+    @property
+    def volatile(self) -> bool:
+        """Always False: what grad mode has replaced."""
+        warnings.warn(_VOLATILE, UserWarning, stacklevel=2)
+        return False
+
+    @volatile.setter
+    def volatile(self, value: Any) -> None:
+        warnings.warn(_VOLATILE, UserWarning, stacklevel=2)
 
     def _is_view(self) -> bool:
         return self.base is not None
@@ -326,7 +343,7 @@ class Tensor:
             raise RuntimeError(_DETACH_VIEW)
         if not self.is_leaf:  # older nodes may have saved it as a result
             self.detached = versions.forget()
-        self.node, self.retained = None, False
+        self.node, self.retained, self.tangent = None, False, None
         return self
 
     @property
@@ -336,7 +353,7 @@ class Tensor:
 
     @data.deleter
     def data(self) -> None:
-        raise RuntimeError("cannot delete the data of a tensor")
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -483,7 +500,7 @@ class Tensor:
 
     def numpy(self, *, force: bool = False) -> Any:
         """The elements as a NumPy array over the same memory."""
-        if self.node is not None and not force:
+        if self.node is not None and not force and modes.is_grad_enabled():
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."
@@ -562,7 +579,7 @@ class Tensor:
         elif self.node is not None:
             suffixes.append("requires_grad=True")
         if self.tangent is not None and modes.current().intercept is not None:
-            suffixes.append(f"tangent={self.tangent[1]!r}")
+            suffixes.append(f"tangent={self.tangent[1]}")
         prefix = "tensor" if type(self) is Tensor else type(self).__name__
         return tensor_text(
             self.array, prefix=prefix, default_dtype=dtypes.default.real, suffixes=suffixes
@@ -590,8 +607,6 @@ class Tensor:
         return out
 
     def __reduce__(self) -> Any:
-        if not self.is_leaf:
-            raise RuntimeError("only leaf tensors can be pickled")
         return _rebuild, (np.asarray(self.array), self.requires_grad)
 
     # -- the table --------------------------------------------------------------------------------
@@ -636,6 +651,7 @@ _NOT_A_LEAF = (
     "the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. See "
     "github.com/pytorch/pytorch/pull/30531 for more information."
 )
+_VOLATILE = "volatile was removed (Variable.volatile is always False)"
 _TO_SCALAR = (
     "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
     "Consider using tensor.detach() first."

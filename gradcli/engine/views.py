@@ -78,6 +78,8 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
     overlapping: the write may go to memory that several elements share.
     """
     state = modes.current()
+    if state.before_write is not None:
+        state.before_write(tensor)
     if tensor.inference and not state.inference:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a "
