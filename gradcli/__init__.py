@@ -17,7 +17,11 @@ _HOME = {
     **dict.fromkeys(["Tensor"], "gradcli.engine.tensor"),
     "Size": "gradcli.engine.size",
     **dict.fromkeys(
-        ["device", "strided", "contiguous_format", "preserve_format"], "gradcli.engine.device"
+        [
+            *("device", "strided", "contiguous_format", "preserve_format"),
+            *("channels_last", "channels_last_3d"),
+        ],
+        "gradcli.engine.device",
     ),
     **dict.fromkeys(["finfo", "iinfo"], "gradcli.engine.finfo"),
     **dict.fromkeys(["Generator", "default_generator"], "gradcli.engine.random"),

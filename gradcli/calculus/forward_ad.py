@@ -268,7 +268,16 @@ def _row(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:
         return [_bilinear(row, values)]
     if row.kind == "elementwise":
         return [_elementwise(row, values, outputs)]
-    return _transposed(row, values, outputs)
+    try:
+        return _transposed(row, values, outputs)
+    except NotImplementedError:
+        raise NotImplementedError(
+            f"Trying to use forward AD with {row.name} that does not support it because it has not "
+            "been implemented yet.\nPlease file an issue to PyTorch at "
+            "https://github.com/pytorch/pytorch/issues/new?template=feature-request.yml so that we "
+            "can prioritize its implementation or submit a PR adding the implementation to "
+            "derivatives.yaml"
+        ) from None
 
 
 def _zeros(value: Any) -> Tensor:

@@ -403,10 +403,9 @@ def _input_parts(function: Callable[..., Any], inputs: Outputs) -> Iterator[Part
         yield dict.fromkeys(complex_, prefix), part, seen
 
 
-def _joined(value: Tensor, whole: Tensor, take: str) -> Tensor:
+def _joined(value: Any, whole: Any, take: str) -> Any:
     """The complex tensor whose one part is `value`, and the other as it was."""
-    made: Tensor = whole.real + value * 1j if take == "imag" else value + whole.imag * 1j
-    return made
+    return whole.real + value * 1j if take == "imag" else value + whole.imag * 1j
 
 
 def _duals(inputs: Outputs, tangents: Sequence[Any]) -> list[Any]:

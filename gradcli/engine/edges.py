@@ -148,7 +148,7 @@ class AllowMutation:
     def clear(self) -> None:
         """Forget everything."""
         for held in (self.cloned, self.original, self.tid_to_weakhandle, self.sid_to_tid):
-            held.clear()  # type: ignore[attr-defined]
+            held.clear()
 
 
 AllowMutation.__name__ = AllowMutation.__qualname__ = "_AllowMutationOnSavedContext"

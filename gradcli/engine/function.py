@@ -537,33 +537,38 @@ def once_differentiable(function: Callable[..., Any]) -> Callable[..., Any]:
             return outputs
         if not any(isinstance(a, Tensor) and a.requires_grad for a in args):
             return outputs
-        refused = _delayed_error(outputs if isinstance(outputs, tuple) else (outputs,))
+        made = outputs if isinstance(outputs, tuple) else (outputs,)
+        leaves = tuple(None if o is None else o.detach().requires_grad_() for o in made)
+        refused = delayed_error(_TWICE, leaves)
         return refused if isinstance(outputs, tuple) else refused[0]
 
     return call
 
 
+_TWICE = "trying to differentiate twice a function that was marked with @once_differentiable"
+
+
 class _DelayedError(BackwardCFunction):
     """Lets values through, and refuses the gradients that come back."""
+
+    message: str
 
     def name(self) -> str:
         return "torch::autograd::Error"
 
     def _call_backward(self, grads: list[Any]) -> tuple[Any, ...]:
-        raise RuntimeError(
-            "trying to differentiate twice a function that was marked with @once_differentiable"
-        )
+        raise RuntimeError(self.message)
 
 
 _DelayedError.__name__ = _DelayedError.__qualname__ = "Error"
 _DelayedError.__module__ = "builtins"
 
 
-def _delayed_error(outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+def delayed_error(message: str, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """The outputs, hung on one node that refuses to be differentiated."""
     node = new(_DelayedError)
-    leaves = [None if o is None else o.detach().requires_grad_() for o in outputs]
-    node._edges = tuple(None if leaf is None else edge(leaf) for leaf in leaves)
+    node.message = message
+    node._edges = tuple(None if o is None else edge(o) for o in outputs)
     node._flags, node._saved = tuple(o is not None for o in outputs), ()
     node._seq = versions.tick()
     metas = tuple(((), None) if o is None else (o.array.shape, o.array.dtype) for o in outputs)

@@ -126,9 +126,7 @@ def _history(node: Node, row: Row, field: str) -> Node | Port | None:
 class Saved:
     """One saved tensor of a node, before unpacking: `node._raw_saved_FIELD`."""
 
-    def __init__(
-        self, node: Node | None = None, field: str = "", index: int | None = None
-    ) -> None:
+    def __init__(self, node: Node | None = None, field: str = "", index: int | None = None) -> None:
         if node is None:
             raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
         self._node, self._field, self._index = node, field, index

@@ -747,7 +747,13 @@ class Views:
 
 
 def track(out: Tensor, source: Tensor) -> Tensor:
-    """Make `out` a view of `source`, or of what that is a view of; returns the base."""
+    """Make `out` a view of `source`, or of what that is a view of; returns the base.
+
+    Views of inference tensors are not tracked.
+    """
+    if source.inference:
+        out.inference, out.versions = True, source.shared_versions()
+        return source
     base = source.base
     if base is None:
         base = source
@@ -755,8 +761,6 @@ def track(out: Tensor, source: Tensor) -> Tensor:
     out.versions = source.versions or source.shared_versions()
     if source.creation:
         out.creation = source.creation
-    if source.inference:
-        out.inference = True
     if base.views is None:
         counter = out.versions  # shared with what is detached from the base: one list for all
         if counter.views is None:
@@ -775,7 +779,7 @@ def track_view(out: Tensor, source: Tensor, many: bool, state: Any) -> Tensor:
         out.creation = "many" if state is None or state.enabled else "no_grad"
     elif state is not None and not state.enabled:
         out.creation = "no_grad"
-    if base.node is not None:
+    if base.node is not None and out.base is not None:
         lend(out)
     return out
 
@@ -783,7 +787,8 @@ def track_view(out: Tensor, source: Tensor, many: bool, state: Any) -> Tensor:
 def lend(view: Tensor) -> None:
     """Let a view that has no node require grad as long as its base does."""
     base = view.base
-    assert base is not None
+    if base is None:  # a view of an inference tensor
+        return
     if view.node is None or (view.node is LAZY and view.lent and not view.stale):
         view.lent = base.node is not None and view.array.dtype in dtypes.DIFFERENTIABLE
         view.node = LAZY if view.lent else None

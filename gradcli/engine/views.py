@@ -52,7 +52,11 @@ def _refuse_view(view: Tensor, happened: str) -> None:
     made = isinstance(node, (Node, Port))
     nr, maker = (node.nr, node.node) if isinstance(node, Port) else (0, node)
     output = f"Output {nr} of {short_name(maker)} is a view" if made else "A view"
-    if why == "inference":
+    if why == "inference" and made:
+        start = (
+            f"{output} of a view which was created in inference mode and {happened} in normal mode."
+        )
+    elif why == "inference":
         start = f"{output} was created in inference mode and {happened} in normal mode."
     elif not made:
         start = f"{output} was created in no_grad mode and {happened} with grad mode enabled."

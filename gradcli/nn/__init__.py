@@ -1,5 +1,6 @@
-"""torch.nn, as far as functions go: see `functional`."""
+"""torch.nn, as far as functions and their parameters go: see `functional` and `parameter`."""
 
-from gradcli.nn import functional
+from gradcli.nn import functional, parameter
+from gradcli.nn.parameter import Parameter
 
-__all__ = ["functional"]
+__all__ = ["Parameter", "functional", "parameter"]

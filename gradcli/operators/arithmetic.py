@@ -318,6 +318,8 @@ def _pow_backward_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any
         still = (self == 0) & ((exponent.real > 0) | ((exponent.real == 0) & (exponent.imag == 0)))
     else:
         still = (self == 0) & (exponent >= 0)
+    if is_complex(result) and not is_complex(self):
+        self = self + 0j  # a negative base has a logarithm too
     return g * conj(np.where(still, 0.0, result * np.log(self)))
 
 

@@ -188,7 +188,7 @@ def _swapped(value: Any) -> Any:
 
 
 @operator(_cdist, "CdistBackward0", public=False)
-class cdist_row:
+class _cdist_forward:
     x1 = lambda g, x1, x2, p, result: cdist_backward(g, x1, x2, p, result)
     x2 = lambda g, x1, x2, p, result: cdist_backward(_swapped(g), x2, x1, p, _swapped(result))
 
@@ -215,7 +215,7 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist")
 
 @function(
     method=False,
-    rows=[cdist_row, euclidean_dist],
+    rows=[_cdist_forward, euclidean_dist],
     samples=named(
         "cdist",
         *("{0}(randn(2,3), randn(4,3))", "{0}(randn(2,3), randn(4,3), 1.0)"),
@@ -248,7 +248,7 @@ def cdist(
     large = compute_mode == _MODES[1] or (compute_mode == _MODES[0] and max(rows) > 25)
     if p == 2 and large and x1.numel() and x2.numel():
         return _matrix_distances(x1, x2)
-    return cdist_row(x1, x2, float(p))
+    return _cdist_forward(x1, x2, float(p))
 
 
 def _matrix_distances(x1: Any, x2: Any) -> Any:
@@ -282,14 +282,14 @@ class pdist_backward:
 
 
 @operator(_pdist, "PdistBackward0", public=False)
-class pdist_row:
+class _pdist_forward:
     self = lambda g, self, p, result: pdist_backward(g, self, p, result)
 
 
 @function(
     method=False,
     aliases="nn.functional.pdist",
-    rows=[pdist_row],
+    rows=[_pdist_forward],
     samples=named("pdist", "{0}(randn(4,3))", "{0}(randn(4,3), 1.0)", "{0}(randn(4,3), 3.0)"),
 )
 def pdist(input: Array, p: float = 2.0) -> Any:
@@ -298,7 +298,7 @@ def pdist(input: Array, p: float = 2.0) -> Any:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
-    return pdist_row(input, float(p))
+    return _pdist_forward(input, float(p))
 
 
 def _at_least(norm: Any, eps: float) -> Any:

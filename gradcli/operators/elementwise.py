@@ -1012,6 +1012,12 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
+@function(samples=["is_inference(randn(3))"])
+def is_inference(input: Array) -> bool:
+    """True for tensors that were made in inference mode."""
+    return bool(input.inference)
+
+
 @function(method=False, samples=["numel(randn(2,3))"])
 def numel(input: Array) -> int:
     """The number of elements."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.function import delayed_error
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.table import is_array
 
@@ -13,6 +14,13 @@ from gradcli.operators.table import is_array
 def dtype_of(value: Any) -> Any:
     """The NumPy dtype of an array or tensor."""
     return value.array.dtype if isinstance(value, Tensor) else value.dtype
+
+
+def refuse_second(message: str, when: Any, value: Any) -> Any:
+    """A recorded gradient that may not be differentiated again where `when` holds somewhere."""
+    if isinstance(value, Tensor) and value.requires_grad and bool(when.array.any()):
+        return delayed_error(message, (value,))[0]
+    return value
 
 
 def is_complex(value: Any) -> bool:

@@ -12,7 +12,7 @@ from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import as_strided_array
 from gradcli.operators.casting import cast
 from gradcli.operators.dimensions import combination
-from gradcli.operators.helpers import dtype_of, new_zeros, zeros_like
+from gradcli.operators.helpers import dtype_of, new_zeros, refuse_second, zeros_like
 from gradcli.operators.shapes import (
     as_strided_size,
     broadcast_shape,
@@ -693,6 +693,12 @@ def _cast_like(mask: Any, like: Any) -> Any:
     return cast(mask, dtype_of(like))
 
 
+_ZEROS = (
+    "{0}(): Double backward is unsupported for {1} when >1 zeros in {1} are scattered to the same "
+    "position in self"
+)
+
+
 def _scatter_reduce_back(
     g: Any,
     self: Any,
@@ -719,6 +725,7 @@ def _scatter_reduce_back(
             gather(g * others, dim, index, False),
             gather(g * result, dim, index, False) / masked_fill(src, zero, 1),
         )
+        grad_src = refuse_second(_ZEROS.format("scatter_reduce", "src"), zeros > 1, grad_src)
     elif reduce == "mean":
         count = zeros_like(g) + 1 if include_self else zeros_like(g)
         count = scatter_add(count, dim, index, zeros_like(src) + 1)
@@ -1023,6 +1030,8 @@ def _index_reduce_back(
             index_select(g * others, dim, index),
             index_select(g * result, dim, index) / masked_fill(source, zero, 1),
         )
+        message = _ZEROS.format("index_reduce", "source")
+        grad_source = refuse_second(message, zeros > 1, grad_source)
     elif reduce == "mean":
         count = zeros_like(g) + 1 if include_self else zeros_like(g)
         count = index_add(count, dim, index, zeros_like(source) + 1)

@@ -16,6 +16,8 @@ from gradcli.engine.views import check_writable, inplace, overwrite, will_record
 from gradcli.operators import indexing
 from gradcli.operators.helpers import zeros_like
 from gradcli.operators.shapes import (
+    _as_strided,
+    _as_strided_back,
     _squeeze,
     _squeeze_dim,
     _squeeze_dims,
@@ -204,7 +206,7 @@ def index_put_(input: Array, indices: Any, values: Array, accumulate: bool = Fal
 @function(name="resize_", samples=["zeros(2, 3).resize_((3,))"])
 def resize_(input: Array, size: Any, *more: int) -> Any:
     """Give the tensor another size; elements that are new hold no particular values."""
-    if input.requires_grad:
+    if input.requires_grad and not modes.current().inference:
         raise RuntimeError("cannot resize variables that require grad")
     shape = integers("resize_", "size", size, more)
     if tuple(input.shape) != shape:
@@ -212,6 +214,25 @@ def resize_(input: Array, size: Any, *more: int) -> Any:
         held = input.memory().reshape(-1)[: made.size]
         made.reshape(-1)[: held.size] = held
         input.array = made
+        input.shared_versions().bump()
+    return input
+
+
+@function(name="resize_as_", samples=["zeros(2, 3).resize_as_(zeros(3))"])
+def resize_as_(input: Array, the_template: Array) -> Any:
+    """Give the tensor the size of another one."""
+    return resize_(input, tuple(the_template.shape))
+
+
+@function(name="set_", samples=["zeros(2).set_(ones(3))"])
+def set_(input: Array, source: Array) -> Any:
+    """Let the tensor lie over another one's memory."""
+    recorded = will_record(input, (source,))
+    check_writable(input, recorded)
+    input.array = source.memory()
+    input.shared_versions().bump()
+    if input.node is not None and input.is_leaf:
+        input.accumulates = Tensor.accumulates  # a graph that has met the leaf met another one
     return input
 
 
@@ -244,6 +265,13 @@ class squeeze_dim_row:
 @operator(_squeeze_dims, "SqueezeBackward5", kind="linear", public=False)
 class squeeze_dims_row:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
+
+
+@operator(_as_strided, "AsStridedBackward1", kind="linear", public=False)
+class as_strided_row:
+    self = lambda g, self_geometry, size, stride, storage_offset: _as_strided_back(
+        g, self_geometry, size, stride, storage_offset
+    )
 
 
 def reshaped(row: Row, tensor: Tensor, *options: Any) -> Tensor:
@@ -279,6 +307,14 @@ def t_(input: Array) -> Any:
 def transpose_(input: Array, dim0: int, dim1: int) -> Any:
     """In-place form of `transpose`."""
     return reshaped(transpose_row, input, dim0, dim1)
+
+
+@function(
+    name="as_strided_", rows=[as_strided_row], samples=["randn(2,3).as_strided_((2,2), (1,2))"]
+)
+def as_strided_(input: Array, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+    """In-place form of `as_strided`."""
+    return reshaped(as_strided_row, input, tuple(size), tuple(stride), storage_offset)
 
 
 @function(name="unsqueeze_", rows=[unsqueeze_row], samples=["randn(2,3).unsqueeze_(0)"])

@@ -21,7 +21,7 @@ RECORDED = json.loads(GOLDEN.read_text())
 STEPS = (
     *("dropout", "bernoulli", "random", "normal", "uniform_", "exponential_", "cauchy_"),
     *("log_normal_", "geometric_", "mode(", "unique", "padding_idx", "remainder(", "fmod("),
-    *("floor_divide", "heaviside", "resize_", "empty"),
+    *("floor_divide", "heaviside", "resize_", "empty", "set_"),
     # Defined for symmetric or triangular matrices only, or by a target that is no variable.
     *("cholesky", "eigh", "eigvalsh", "quantile(", "soft_margin_loss"),
     # A gradient that takes the input for normalised, and random numbers.
