@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.backward import current_node
 from gradcli.engine.node import Node
 from gradcli.engine.tensor import Tensor
 
@@ -19,19 +20,33 @@ def remember(node: Node) -> None:
     while frame.f_back is not None and "gradcli" in frame.f_globals.get("__name__", ""):
         frame = frame.f_back
     node.metadata["traceback_"] = traceback.format_stack(frame)
+    parent = current_node()
+    if parent is not None:
+        node.metadata["parent_"] = parent
 
 
 def accuse(node: Node) -> None:
-    """Warn which node failed, and where its forward call was made."""
-    lines = node.metadata.get("traceback_")
-    if lines:
-        text = "Traceback of forward call that caused the error:\n" + "".join(lines)
-    else:
-        text = (
-            "No forward pass information available. Enable detect anomaly during forward pass for "
-            "more information."
+    """Warn which node failed, and where its forward call and those of its parents were made."""
+    start, caused = "Error detected in", "caused the error"
+    accused: Node | None = node
+    while accused is not None:
+        lines = accused.metadata.get("traceback_")
+        if lines:
+            text = f"{start} {accused.name()}. Traceback of forward call that {caused}:\n"
+            warnings.warn(text + "".join(lines), stacklevel=2)
+        else:
+            warnings.warn(f"Error detected in {accused.name()}. {_UNKNOWN}", stacklevel=2)
+        start, caused = (
+            "\n\nPrevious calculation was induced by",
+            "induced the previous calculation",
         )
-    warnings.warn(f"Error detected in {node.name()}. {text}", stacklevel=2)
+        accused = accused.metadata.get("parent_")
+
+
+_UNKNOWN = (
+    "No forward pass information available. Enable detect anomaly during forward pass for more "
+    "information."
+)
 
 
 def check(node: Node, grads: Any) -> None:

@@ -13,6 +13,7 @@ import operator
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -37,19 +38,28 @@ _numbers = count()
 class Pass:
     """One run over a graph, as hooks may ask about it."""
 
-    __slots__ = ("nodes", "number", "only")
+    __slots__ = ("captured", "nodes", "number", "only")
 
-    def __init__(self, nodes: list[Node], only: frozenset[int] | None) -> None:
+    def __init__(
+        self, nodes: list[Node], only: frozenset[int] | None, captured: Captured | None
+    ) -> None:
         self.number, self.nodes, self.only = next(_numbers), nodes, only
+        self.captured = captured
 
     def reaches(self, node: Node) -> bool:
-        """True where the pass brings a gradient to the node."""
-        return any(n is node for n in self.nodes)
+        """True where the pass runs the node, or asks what comes to it."""
+        if not any(n is node for n in self.nodes):
+            return False
+        if self.only is None or id(node) in self.only:
+            return True
+        return self.captured is not None and self.captured.wants(node)
 
 
 class _Running(threading.local):
     callbacks: list[Callable[[], Any]] | None = None
     task: Pass | None = None
+    node: Node | None = None  # in anomaly mode, the node that runs now
+    depth = 0  # how many passes run inside one another
 
 
 def current_pass() -> Pass:
@@ -62,12 +72,22 @@ def current_pass() -> Pass:
 _running = _Running()
 
 
+def current_node() -> Node | None:
+    """In anomaly mode, the node that runs in this thread now."""
+    return _running.node
+
+
 class Captured:
     """What a pass brings to the inputs of `autograd.grad`."""
 
     def __init__(self, edges: Sequence[Edge | None]) -> None:
         self.keys = {_key(e) for e in edges if e is not None}
+        self.nodes = {node for node, _ in self.keys}
         self.grads: dict[tuple[int, int], Any] = {}
+
+    def wants(self, node: Node) -> bool:
+        """True where a gradient of the node's outputs was asked for."""
+        return id(node) in self.nodes
 
     def take(self, node: Node, parts: Sequence[Any]) -> None:
         """Keep the gradients of a node's outputs that were asked for."""
@@ -98,26 +118,51 @@ def run(
     plain = plain and (state is None or not (state.anomaly or state.intercept))
     if plain and _run_plain(roots, seeds, retain):
         return
+    if _running.depth >= _DEEP:
+        again = partial(run, retain=retain, create=create, captured=captured, only=only)
+        _in_thread(again, roots, seeds)
+        return
     before = modes.change(enabled=create, rules=False)
     if before is not None and before.intercept is not None and not create:
         create, seeds = True, [_tensor(s) for s in seeds]  # tangents travel with tensors
-    outer = _running.task
-    outermost = _running.callbacks is None
-    if outermost:
-        _running.callbacks = []
+    outer, waiting, node = _running.task, _running.callbacks, _running.node
+    callbacks = _running.callbacks = []
+    _running.depth += 1
     try:
         with np.errstate(all="ignore"):
             _run(roots, seeds, retain, create, captured, only)
-        if outermost:
-            callbacks = _running.callbacks
-            assert callbacks is not None
-            for callback in callbacks:  # the list grows while callbacks queue callbacks
-                callback()
+        for callback in callbacks:  # the list grows while callbacks queue callbacks
+            callback()
     finally:
-        _running.task = outer
-        if outermost:
-            _running.callbacks = None
+        _running.task, _running.callbacks, _running.node = outer, waiting, node
+        _running.depth -= 1
         modes.restore(before)
+
+
+_DEEP = 30  # passes inside one another, before the next one gets a thread, and a stack, of its own
+
+
+def _in_thread(call: Callable[..., None], roots: Sequence[Edge], seeds: Sequence[Any]) -> None:
+    """Run a pass in another thread, in this one's state, and wait for it."""
+    state, task, node = modes.local.state, _running.task, _running.node
+    errors: list[BaseException] = []
+
+    def body() -> None:
+        before = modes.local.state
+        modes.restore(state)
+        _running.task, _running.node = task, node
+        try:
+            call(roots, seeds)
+        except BaseException as error:  # raised again where the pass was asked for
+            errors.append(error)
+        finally:
+            modes.restore(before)
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
 
 
 def queue_callback(callback: Callable[[], Any]) -> None:
@@ -158,7 +203,7 @@ def _run(
     nodes, ports = discover(roots)
     if not nodes:
         return
-    _running.task = Pass(nodes, only)
+    _running.task = Pass(nodes, only, captured)
     grads: dict[Any, Any] = {}
     for root, seed in zip(roots, seeds, strict=True):
         grads[root] = grads[root] + seed if root in grads else seed
@@ -285,7 +330,8 @@ def _run_watched(
         if missing and not _rare(node):
             continue
         if only is not None and id(node) not in only:
-            _capture(node, g, captured, create, runs=False)
+            if captured is not None and captured.wants(node):
+                _capture(node, g, captured, create, runs=False)
             continue
         if node.__class__ is AccumulateGrad:
             _run_leaf(node, g, create, captured)
@@ -434,8 +480,6 @@ def _add_to_grad(variable: Tensor, grad: Any, own: bool) -> None:
         return
     if had is None:
         variable._grad = wrap(_owned(grad, own))
-    elif had.node is not None:
-        variable._grad = total(had, wrap(grad))
     elif isinstance(had.array, np.ndarray):
         had.shared_versions().bump()
         had.array += grad
@@ -563,7 +607,7 @@ def _retain(tensor: Tensor, grad: Any) -> None:
     with _accumulating:
         had = tensor._grad
         if isinstance(grad, Tensor):
-            tensor._grad = grad if had is None else total(had, grad)
+            tensor._grad = grad.clone() if had is None else total(had, grad)
         elif had is None:
             tensor._grad = wrap(_owned(grad, False))
         else:
@@ -585,6 +629,8 @@ def _run_node(
     if all(g is None for g in incoming) and not node._eager:
         results = (None,) * len(node._edges)
     else:
+        if state.anomaly:
+            _running.node = node
         try:
             if node._seq < versions.last and node._row is not None:
                 check_versions(node)
@@ -824,7 +870,12 @@ def grad(
                 "Set allow_unused=True if this is the desired behavior."
             )
         if found is None and materialize_grads:
-            found = np.zeros(tensor.array.shape, tensor.array.dtype)
+            if not isinstance(tensor, Tensor):
+                raise RuntimeError(
+                    "materialize_grads cannot be used when the given input is a GradientEdge"
+                )
+            zeros = np.zeros(tensor.array.shape, tensor.array.dtype)
+            found = wrap(zeros, requires_grad=create_graph)
         results.append(_tensor(found))
     return tuple(results)
 
