@@ -8,6 +8,7 @@ which differentiates the rule once more.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +16,13 @@ import numpy as np
 from gradcli.engine import dtypes, modes
 from gradcli.engine.backward import fit, grad
 from gradcli.engine.function import BackwardCFunction
-from gradcli.engine.node import Port, Wide, blank
+from gradcli.engine.node import Port, Wide, blank, edge_of
 from gradcli.engine.operator import Row
-from gradcli.engine.tensor import Scalar, Tensor, wrap
+from gradcli.engine.tensor import Scalar, Tensor, edge, wrap
 from gradcli.engine.views import set_tangent
 
-_levels: list[int] = []
+_levels: list[int] = []  # a fresh number for each level, so that no tangent outlives its own
+_fresh = itertools.count().__next__
 _off: list[None] = []  # filled where tangents do not travel, although a level is open
 
 
@@ -41,7 +43,7 @@ class dual_level(modes.Mode):
         if _levels:
             raise RuntimeError("Nested forward mode AD is not supported at the moment")
         super().__enter__()
-        _levels.append(0)
+        _levels.append(_fresh())
         return 0
 
     def __exit__(self, *error: object) -> None:
@@ -123,7 +125,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if _tangent(tangent) is not None:
         raise RuntimeError(
             "Setting a forward grad that itself has a forward gradient at the same level"
-            f"{_levels[-1]} is not supported."
+            "0 is not supported."
         )
     with modes.no_grad() if tensor.node is None else modes.enable_grad():
         before = modes.change(intercept=None)
@@ -145,8 +147,8 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 
 def _tangent(value: Any) -> Tensor | None:
-    found = getattr(value, "tangent", None) if isinstance(value, Tensor) else None
-    return found[1] if found is not None else None
+    found = value.tangent if isinstance(value, Tensor) else None
+    return found[1] if found is not None and _levels and found[0] == _levels[-1] else None
 
 
 def _push(row: Any, values: Any, outputs: Any) -> None:
@@ -161,11 +163,23 @@ def _push(row: Any, values: Any, outputs: Any) -> None:
     finally:
         modes.restore(before)
     for out, tangent in zip(outputs, tangents, strict=False):
-        if tangent is not None and isinstance(out, Tensor):
-            if any(out is v for v in values):  # a custom operation has written it
-                set_tangent(out, (0, tangent))
-            else:
-                out.tangent = (0, tangent)
+        if tangent is None or not isinstance(out, Tensor):
+            continue
+        if any(out is v for v in values):  # a custom operation has written it
+            set_tangent(out, (_levels[-1], tangent))
+        else:
+            out.tangent = (_levels[-1], tangent)
+    _remember(outputs)
+
+
+def _remember(outputs: Any) -> None:
+    """Keep the tangents of results with the node that may have saved them."""
+    for out in outputs:
+        if not isinstance(out, Tensor) or out.tangent is None or not out.requires_grad:
+            continue
+        node, nr = edge_of(edge(out))
+        if node is not None and not out.is_leaf:
+            node._tangents = {**(node._tangents or {}), nr: out.tangent}
 
 
 def _flat(values: Any) -> list[Any]:

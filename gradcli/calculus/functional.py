@@ -16,20 +16,16 @@ _STRICT = "This is not allowed in strict mode."
 
 
 def _as_tuple(value: Any, what: str, function: str) -> tuple[bool, Tensors]:
-    if isinstance(value, Tensor):
-        return False, (value,)
-    if not isinstance(value, (tuple, list)):
-        raise TypeError(
-            f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the "
-            f"given {what} has type {type(value)}."
-        )
-    for i, item in enumerate(value):
+    many = isinstance(value, tuple)
+    values = value if many else (value,)
+    for i, item in enumerate(values):
         if not isinstance(item, Tensor):
+            which = f"value at index {i}" if many else f"given {what}"
             raise TypeError(
                 f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but "
-                f"the value at index {i} has type {type(item)}."
+                f"the {which} has type {type(item)}."
             )
-    return True, tuple(value)
+    return many, values
 
 
 def _fresh(inputs: Tensors, create_graph: bool) -> Tensors:
@@ -59,10 +55,22 @@ def _validated(v: Tensors, other: Tensors, is_tuple: bool) -> None:
 
 
 def _pulled(
-    outputs: Tensors, inputs: Tensors, seeds: Any, create_graph: bool, strict: bool, message: str
+    outputs: Any,
+    inputs: Tensors,
+    seeds: Any,
+    create_graph: bool,
+    strict: bool,
+    message: str,
+    constant: str = "jacobian",
 ) -> Tensors:
-    """Gradients with zeros where there is no dependence; in strict mode that is an error."""
-    pairs = [(o, s) for o, s in zip(outputs, seeds, strict=True) if o.requires_grad]
+    """Gradients with zeros where there is no dependence; in strict mode that is an error.
+
+    message: what it says of a missing gradient. constant: what a gradient is that does not depend on
+    the inputs, where it was to be differentiated again.
+    """
+    pairs = [
+        (o, s) for o, s in zip(outputs, seeds, strict=True) if o is not None and o.requires_grad
+    ]
     if not pairs:
         grads: tuple[Tensor | None, ...] = (None,) * len(inputs)
     else:
@@ -78,6 +86,11 @@ def _pulled(
     for i, (g, t) in enumerate(zip(grads, inputs, strict=True)):
         if g is None and strict:
             raise RuntimeError(message.format(i))
+        if g is not None and strict and create_graph and not g.requires_grad:
+            raise RuntimeError(
+                f"The {constant} of the user-provided function is independent of input {i}. This is "
+                "not allowed in strict mode when create_graph=True."
+            )
         filled.append(wrap(np.zeros(t.shape, t.array.dtype)) if g is None else g)
     return tuple(filled)
 
@@ -88,14 +101,45 @@ _HESSIAN_INDEPENDENT = (
 )
 
 
-def _check_outputs(outputs: Tensors, strict: bool) -> None:
-    for i, o in enumerate(outputs):
-        if strict and not o.requires_grad:
-            raise RuntimeError(
-                f"Output {i} of the user-provided function does not require gradients. The outputs "
-                "must be computed in a differentiable manner from the input when running in strict "
-                "mode."
-            )
+_CONSTANT = {
+    "outputs": (
+        "Output {} of the user-provided function does not require gradients. The outputs must be "
+        "computed in a differentiable manner from the input when running in strict mode."
+    ),
+    "jacobian": (
+        "While computing the hessian, found that the jacobian of the user-provided function with "
+        f"respect to input {{}} is independent of the input. {_STRICT} You should ensure that your "
+        "function is twice differentiable and that the jacobian depends on the inputs (this would be "
+        "violated by a linear function for example)."
+    ),
+    "grad_inputs": (
+        "The gradient with respect to input {} is independent of the inputs of the user-provided "
+        f"function. {_STRICT}"
+    ),
+}
+
+
+def _check_tracked(values: Any, what: str, strict: bool) -> None:
+    """In strict mode, refuse what does not depend on the inputs."""
+    for i, value in enumerate(values if strict else ()):
+        if value is None:
+            raise RuntimeError(_INDEPENDENT.format(i))
+        if not value.requires_grad:
+            raise RuntimeError(_CONSTANT[what].format(i))
+
+
+def _slopes(outputs: Any, inputs: Tensors, seeds: Any) -> tuple[Any, ...]:
+    """Recorded gradients; None where there is no dependence."""
+    if not any(o.requires_grad for o in outputs):
+        return (None,) * len(inputs)
+    pairs = [(o, s) for o, s in zip(outputs, seeds, strict=True) if o.requires_grad]
+    return grad(
+        [o for o, _ in pairs],
+        inputs,
+        [s for _, s in pairs],
+        create_graph=True,
+        allow_unused=True,
+    )
 
 
 def _unwrapped(values: Tensors, is_tuple: bool) -> Any:
@@ -133,7 +177,7 @@ def vjp(
         many_out, outputs = _as_tuple(
             func(*variables), "outputs of the user-provided function", "vjp"
         )
-        _check_outputs(outputs, strict)
+        _check_tracked(outputs, "outputs", strict)
         if v is None:
             seeds = _single_seed(outputs)
         else:
@@ -172,9 +216,10 @@ def jvp(
         many_out, outputs = _as_tuple(
             func(*variables), "outputs of the user-provided function", "jvp"
         )
-        _check_outputs(outputs, strict)
+        _check_tracked(outputs, "outputs", strict)
         seeds = tuple(wrap(np.zeros(o.shape, o.array.dtype), True) for o in outputs)
-        pulled = _pulled(outputs, variables, seeds, True, strict, _INDEPENDENT)
+        pulled = _slopes(outputs, variables, seeds)
+        _check_tracked(pulled, "grad_inputs", strict)
         pushed = _pulled(
             pulled,
             seeds,
@@ -216,19 +261,19 @@ def jacobian(
                 '`strategy="forward-mode"` are not supported together (yet). Please either set '
                 '`create_graph=False` or `strategy="reverse-mode"`.'
             )
-        if not vectorize:
-            raise NotImplementedError(
-                "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only "
-                "implemented for `vectorize=True`."
-            )
-        return _forward_jacobian(func, inputs, strict)
+        return _forward_jacobian(func, inputs, strict, vectorize)
     with modes.enable_grad():
         many, given = _as_tuple(inputs, "inputs", "jacobian")
         variables = _fresh(given, create_graph)
         many_out, outputs = _as_tuple(
             func(*variables), "outputs of the user-provided function", "jacobian"
         )
-        _check_outputs(outputs, strict)
+        _check_tracked(outputs, "outputs", strict)
+        if vectorize and strict:
+            raise RuntimeError(
+                "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
+                "supported together. Please either set `strict=False` or `vectorize=False`."
+            )
         blocks: list[Any] = []
         for i, output in enumerate(outputs):
             rows: list[Tensors] = []
@@ -262,7 +307,7 @@ def _stacked(rows: list[Tensor], output: Tensor, variable: Tensor) -> Tensor:
     return wrap(np.stack([r.array for r in rows]).reshape(shape))
 
 
-def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool) -> Any:
+def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool, vectorize: bool) -> Any:
     from gradcli.calculus import forward_ad
 
     if strict:
@@ -270,6 +315,11 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool) -> An
             'torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are '
             "not supported together (yet). Please either set `strict=False` or "
             '`strategy="reverse-mode"`.'
+        )
+    if not vectorize:
+        raise NotImplementedError(
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented "
+            "for `vectorize=True`."
         )
     many, given = _as_tuple(inputs, "inputs", "jacobian")
     columns: list[list[list[Any]]] = []
@@ -294,21 +344,20 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool) -> An
                     for o, t in zip(outputs, tangents, strict=True)
                 ]
             )
-    result = tuple(
-        _unwrapped(
-            tuple(
-                wrap(
-                    np.stack([np.asarray(c[i]) for c in columns[j]], -1).reshape(
-                        (*shape, *variable.shape)
-                    )
+    result: Any = [
+        [
+            wrap(
+                np.stack([np.asarray(c[i]) for c in columns[j]], -1).reshape(
+                    (*shape, *variable.shape)
                 )
-                for j, variable in enumerate(given)
-            ),
-            many,
-        )
+            )
+            for j, variable in enumerate(given)
+        ]
         for i, shape in enumerate(shapes)
-    )
-    return _unwrapped(result, many_out)
+    ]
+    if not many:
+        result = tuple(row[0] for row in result)
+    return result if many_out else result[0]
 
 
 def hessian(
@@ -321,18 +370,33 @@ def hessian(
 ) -> Any:
     """The second derivatives of a function of one element: the Jacobian of its gradient."""
     many, given = _as_tuple(inputs, "inputs", "hessian")
+    if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
+
+    def single(*variables: Tensor) -> Any:
+        return _single_output(func(*variables), "hessian", strict)[1][0].squeeze()
 
     def gradient(*variables: Tensor) -> Any:
-        _, outputs = _single_output(func(*variables), "hessian")
-        _check_outputs(outputs, strict)
-        return _pulled(outputs, variables, (None,), True, strict, _INDEPENDENT)
+        if outer_jacobian_strategy == "forward-mode":
+            variables = tuple(v.requires_grad_(True) for v in variables)
+        slopes = jacobian(single, variables, create_graph=True)
+        _check_tracked(slopes, "jacobian", strict)
+        return slopes
 
-    found = jacobian(gradient, given, create_graph=create_graph, strict=strict)
+    found = jacobian(
+        gradient,
+        given,
+        create_graph=create_graph,
+        strict=strict,
+        vectorize=vectorize,
+        strategy=outer_jacobian_strategy,
+    )
     return found if many else found[0][0]
 
 
-def _single_output(result: Any, function: str) -> tuple[bool, Tensors]:
+def _single_output(result: Any, function: str, strict: bool) -> tuple[bool, Tensors]:
     many, outputs = _as_tuple(result, "outputs of the user-provided function", function)
+    _check_tracked(outputs, "outputs", strict)
     if many or len(outputs) != 1:
         raise RuntimeError(f"The function given to {function} should return a single Tensor")
     if outputs[0].numel() != 1:
@@ -350,7 +414,7 @@ def _second(
     create_graph: bool,
     strict: bool,
     name: str,
-) -> tuple[bool, Tensors, Tensors, Tensors, Tensors]:
+) -> tuple[bool, Tensors, Tensors, Tensors, tuple[Any, ...]]:
     many, given = _as_tuple(inputs, "inputs", name)
     variables = _fresh(given, create_graph)
     if v is not None:
@@ -364,9 +428,9 @@ def _second(
                 "single Tensor with a single element."
             )
         vectors = (wrap(np.ones(variables[0].shape, variables[0].array.dtype)),)
-    _, outputs = _single_output(func(*variables), name)
-    _check_outputs(outputs, strict)
-    slopes = _pulled(outputs, variables, (None,), True, strict, _INDEPENDENT)
+    _, outputs = _single_output(func(*variables), name, strict)
+    slopes = _slopes(outputs, variables, (None,))
+    _check_tracked(slopes, "jacobian", strict)
     return many, variables, vectors, outputs, slopes
 
 
@@ -382,7 +446,9 @@ def vhp(
         many, variables, vectors, outputs, slopes = _second(
             func, inputs, v, create_graph, strict, "vhp"
         )
-        pulled = _pulled(slopes, variables, vectors, create_graph, strict, _HESSIAN_INDEPENDENT)
+        pulled = _pulled(
+            slopes, variables, vectors, create_graph, strict, _HESSIAN_INDEPENDENT, "hessian"
+        )
     return (
         _released(outputs[0], create_graph),
         _released(_unwrapped(pulled, many), create_graph),
@@ -402,7 +468,7 @@ def hvp(
             func, inputs, v, create_graph, strict, "hvp"
         )
         seeds = tuple(wrap(np.zeros(t.shape, t.array.dtype), True) for t in variables)
-        pulled = _pulled(slopes, variables, seeds, True, strict, _HESSIAN_INDEPENDENT)
+        pulled = _pulled(slopes, variables, seeds, True, False, _HESSIAN_INDEPENDENT)
         pushed = _pulled(
             pulled,
             seeds,
@@ -412,6 +478,7 @@ def hvp(
             "The hessian of the user-provided function is independent of entry {} in the "
             "grad_jacobian. This is not allowed in strict mode as it prevents from using the double "
             "backward trick to replace forward mode AD.",
+            "hessian",
         )
     return (
         _released(outputs[0], create_graph),

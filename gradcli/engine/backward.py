@@ -885,6 +885,8 @@ def _batched(
 ) -> tuple[Any, ...]:
     """One pass for each seed of the leading dimension, stacked."""
     for i, (root, s) in enumerate(zip(roots, seeds, strict=True)):
+        if _is_edge(root):
+            raise RuntimeError("Batched grads are not supported with GradientEdge")
         if s is not None and s.shape[1:] != root.shape:
             raise RuntimeError(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output "

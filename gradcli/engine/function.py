@@ -163,6 +163,8 @@ class BackwardCFunction(Wide, FunctionCtx):
                 raise stale_error(*meta, (self, saved.nr), saved.versions, saved.tick)
             out = wrap(saved.array)
             out.node = self._output_edge(saved.nr)
+            if self._tangents is not None:
+                out.tangent = self._tangents.get(saved.nr)
             return out
         if saved is not None:
             refuse_detached(saved, self._saved_tick)
@@ -369,12 +371,13 @@ class Function(FunctionCtx):
             modes.restore(before)
         state = modes.local.state
         outputs = output if isinstance(output, tuple) else (output,)
-        outputs = _record(ctx, tensors, outputs, recorded)
-        if state is not None and state.intercept is not None:
-            state.intercept(ctx, args, outputs)
-        # Holding the outputs here as well would keep the graph alive in a circle.
-        for field in ("to_save", "dirty_tensors", "non_differentiable"):
-            ctx.__dict__.pop(field, None)
+        try:
+            outputs = _record(ctx, tensors, outputs, recorded)
+            if state is not None and state.intercept is not None:
+                state.intercept(ctx, args, outputs)
+        finally:  # holding the outputs here as well would keep the graph alive in a circle
+            for field in ("to_save", "dirty_tensors", "non_differentiable"):
+                ctx.__dict__.pop(field, None)
         return outputs if isinstance(output, tuple) else outputs[0]
 
 

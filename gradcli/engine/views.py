@@ -210,7 +210,7 @@ def set_tangent(tensor: Tensor, tangent: Any) -> None:
     """Write a written tensor's tangent; what shares its memory shares that too."""
     before = modes.change(intercept=None)
     try:
-        if tensor.tangent is not None:
+        if tensor.tangent is not None and (tangent is None or tangent[0] == tensor.tangent[0]):
             own = tensor.tangent[1]
             if tangent is None:
                 own.zero_()
@@ -233,7 +233,8 @@ def _first_tangent(tensor: Tensor, level: int, tangent: Tensor) -> None:
     part.copy_(tangent)
     tensor.tangent = (level, part)
     for other in (base, *views):
-        if other.tangent is None and other.array.dtype in dtypes.DIFFERENTIABLE:
+        known = other.tangent is not None and other.tangent[0] == level
+        if not known and other.array.dtype in dtypes.DIFFERENTIABLE:
             lies = Layout(base.memory(), other.memory())
             other.tangent = (level, whole if other is base else _part(whole, lies))
 

@@ -135,6 +135,8 @@ function(rows=[to_copy], samples=["to(randn(3), float32)"])(to)
 
 
 def _numpy_dtype(dtype: Any) -> Any:
+    if isinstance(dtype, type) and dtype.__module__ == "torch":  # a legacy constructor
+        dtype = getattr(dtype, "dtype", dtype)
     if isinstance(dtype, dtypes.dtype):
         return dtype.dtype
     found = _PYTHON.get(dtype)
