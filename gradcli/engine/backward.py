@@ -380,7 +380,7 @@ def fit(grad: Any, e: Edge, node: Node, index: int = 0) -> Any:
             )
         grad = sum_to(grad, tuple(e._meta.shape))
     dtype = grad.array.dtype if isinstance(grad, Tensor) else grad.dtype
-    if dtype != e._meta.dtype:
+    if e._meta.dtype is not None and dtype != e._meta.dtype:
         if dtype.kind == "c" and e._meta.dtype.kind != "c":
             grad = grad.real
         if isinstance(grad, Tensor):

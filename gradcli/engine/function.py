@@ -437,11 +437,14 @@ def _record(
     return tuple(results)
 
 
+_signature = functools.lru_cache(maxsize=256)(inspect.signature)
+
+
 def _with_defaults(
     forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, ...]:
     """The arguments as `setup_context` sees them: in order, with those that were left out."""
-    bound = inspect.signature(forward).bind(*args, **kwargs)
+    bound = _signature(forward).bind(*args, **kwargs)
     bound.apply_defaults()
     return bound.args
 

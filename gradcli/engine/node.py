@@ -51,6 +51,7 @@ def meta(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Meta:
 
 # Marks of nodes that a plain pass may not meet, or may add to (see engine.backward).
 RARE, OWNED = "rare", "owned"
+OWN: Any = object()  # a leaf's gradients have the leaf's own dtype
 
 
 class _Rarely:
@@ -295,6 +296,16 @@ class AccumulateGrad(Node):
         """The name that the program gave the variable."""
         return self.variable.label
 
+    def take_dtype(self) -> None:
+        """Take gradients in the dtype that the leaf asks for; None takes any."""
+        own, wanted = self.variable.array, self.variable._grad_dtype
+        # A dtype of its own is not for the plain pass, which knows one for each edge.
+        self._mark = None if wanted is OWN else RARE
+        if wanted is None:  # not shared: NumPy takes None for float64
+            self._meta = Meta(own.shape, None)  # type: ignore[arg-type]
+        else:
+            self._meta = meta(own.shape, own.dtype if wanted is OWN else wanted.dtype)
+
     def watched(self) -> bool:
         """True where hooks of the node or of its leaf wait for the gradient."""
         v = self.variable
@@ -309,6 +320,8 @@ def accumulator(variable: Tensor) -> AccumulateGrad:
     node = blank(AccumulateGrad)
     node.variable, node._seq = variable, -1
     node._meta = meta(variable.array.shape, variable.array.dtype)
+    if variable._grad_dtype is not OWN:
+        node.take_dtype()
     return node
 
 

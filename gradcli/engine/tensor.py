@@ -18,7 +18,7 @@ import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
 from gradcli.engine.memory import element_strides, memory_of
-from gradcli.engine.node import AccumulateGrad, Meta, Node, Port, accumulator, meta, new
+from gradcli.engine.node import OWN, AccumulateGrad, Meta, Node, Port, accumulator, meta, new
 from gradcli.engine.size import Size
 from gradcli.engine.versions import Versions
 
@@ -65,6 +65,7 @@ class Tensor:
     # A leaf's AccumulateGrad (a weak reference): None where there is none, or where `edge` must look.
     accumulates: Any = staticmethod(lambda: None)
     tangent: Any = None  # (level, tensor) in forward mode
+    _grad_dtype: Any = OWN  # the dtype of `.grad`, where it is not the tensor's; None: any
     __array_priority__ = 1000
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -180,8 +181,8 @@ class Tensor:
             )
         if value is self:
             raise RuntimeError("can't assign Variable as its own grad")
-        if value.array.dtype != self.array.dtype:
-            wanted, got = dtypes.of(self.array.dtype), dtypes.of(value.array.dtype)
+        wanted, got = self._wanted_dtype(), value.dtype
+        if wanted is not None and wanted != got:
             raise RuntimeError(
                 f"attempting to assign a gradient with dtype '{_CTYPES.get(got.name, got.name)}' to "
                 f"a tensor with grad_dtype '{dtypes.SCALAR_NAMES[wanted.name]}'. The gradient must "
@@ -201,6 +202,37 @@ class Tensor:
     @grad.deleter
     def grad(self) -> None:
         self._grad = None
+
+    def _wanted_dtype(self) -> Any:
+        return dtypes.of(self.array.dtype) if self._grad_dtype is OWN else self._grad_dtype
+
+    @property
+    def grad_dtype(self) -> Any:
+        """The dtype of this leaf's `.grad`; None where it may be any."""
+        if not self.is_leaf:
+            raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+        return self._wanted_dtype()
+
+    @grad_dtype.setter
+    def grad_dtype(self, value: Any) -> None:
+        if not self.is_leaf:
+            raise RuntimeError("grad_dtype can only be set on leaf tensors.")
+        if value is not None and not isinstance(value, dtypes.dtype):
+            raise RuntimeError(
+                f"grad_dtype must be a torch.dtype or None, but got {type(value).__name__}"
+            )
+        if value is not None and self._grad is not None and self._grad.dtype != value:
+            got = self._grad.dtype.name
+            raise RuntimeError(
+                f"Cannot set grad_dtype to '{dtypes.SCALAR_NAMES[value.name]}' because there is "
+                f"already a gradient with dtype '{_CTYPES.get(got, got)}'. Please clear the gradient "
+                "(.grad = None) before changing grad_dtype, or ensure the new grad_dtype matches the "
+                "existing gradient's dtype."
+            )
+        self._grad_dtype = OWN if value == self.dtype else value
+        found = self.accumulates()
+        if found is not None:
+            found.take_dtype()
 
     def backward(
         self,

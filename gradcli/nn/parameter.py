@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor, wrap
 
 
@@ -15,8 +16,12 @@ class Parameter(Tensor):
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         out = super().__new__(cls)
         if data is None:
-            data = wrap(np.zeros(0, Tensor().array.dtype))
+            data = wrap(np.zeros(0, dtypes.default.real))
         source = data.detach()
+        if requires_grad and source.array.dtype not in dtypes.DIFFERENTIABLE:
+            raise RuntimeError(
+                "Only Tensors of floating point and complex dtype can require gradients"
+            )
         out.array, out.versions = source.memory(), source.shared_versions()
         out.requires_grad = requires_grad
         return out
