@@ -38,13 +38,16 @@ _numbers = count()
 class Pass:
     """One run over a graph, as hooks may ask about it."""
 
-    __slots__ = ("captured", "nodes", "number", "only")
+    __slots__ = ("captured", "nodes", "number", "only", "whole")
 
     def __init__(
         self, nodes: list[Node], only: frozenset[int] | None, captured: Captured | None
     ) -> None:
         self.number, self.nodes, self.only = next(_numbers), nodes, only
         self.captured = captured
+        # True where neither this pass nor one around it stops at given inputs.
+        outer = _running.task
+        self.whole = only is None and (outer is None or outer.whole)
 
     def reaches(self, node: Node) -> bool:
         """True where the pass runs the node, or asks what comes to it."""

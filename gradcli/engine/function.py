@@ -579,7 +579,7 @@ def delayed_error(message: str, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
     node._seq = versions.tick()
     metas = tuple(((), None) if o is None else (o.array.shape, o.array.dtype) for o in outputs)
     node._meta = Meta(*metas[0])
-    node._outputs = metas if len(metas) != 1 else None  # type: ignore[assignment]
+    node._outputs = metas if len(metas) != 1 else None
     made = tuple(None if o is None else wrap(np.array(o.array)) for o in outputs)
     for nr, out in enumerate(made):
         if out is not None:

@@ -207,7 +207,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        if backward.current_pass().only is not None:
+        if not backward.current_pass().whole:
             raise RuntimeError(_NOT_IN_GRAD)
         inputs = list(ctx.others)
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
