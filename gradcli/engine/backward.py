@@ -47,7 +47,7 @@ class Pass:
         self.captured = captured
         # True where neither this pass nor one around it stops at given inputs.
         outer = _running.task
-        self.whole = only is None and (outer is None or outer.whole)
+        self.whole: bool = only is None and (outer is None or outer.whole)
 
     def reaches(self, node: Node) -> bool:
         """True where the pass runs the node, or asks what comes to it."""
