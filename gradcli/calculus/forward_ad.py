@@ -143,7 +143,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         return UnpackedDualTensor(tensor, None)
     primal = wrap(tensor.memory())
     primal.node, primal.versions = tensor.node, tensor.shared_versions()
-    return UnpackedDualTensor(primal, _tangent(tensor))
+    return UnpackedDualTensor(primal, None if modes.current().inference else _tangent(tensor))
 
 
 def _tangent(value: Any) -> Tensor | None:
@@ -152,7 +152,7 @@ def _tangent(value: Any) -> Tensor | None:
 
 
 def _push(row: Any, values: Any, outputs: Any) -> None:
-    if _off or not any(_tangent(v) is not None for v in _flat(values)):
+    if _off or modes.current().inference or not any(_tangent(v) is not None for v in _flat(values)):
         return
     before = modes.change(intercept=None)
     try:
@@ -349,6 +349,8 @@ def _elementwise(row: Row, values: list[Any], outputs: list[Tensor]) -> Any:
         own = _tangent(values[targets[0]])
         if own is None:
             continue
+        if own.is_complex() and not outputs[0].is_complex():
+            return _transposed(row, values, outputs)[0]
         fields = [_field(row, n, values, outputs) for n in needs]
         complex_ = outputs[0].is_complex()
         part = rule(own.conj() if complex_ else own, *fields)

@@ -117,6 +117,8 @@ def pack(node: Node, row: Row, stack: tuple[Any, ...]) -> None:
 def _history(node: Node, row: Row, field: str) -> Node | Port | None:
     if field in row.position:
         return None
+    if not row.many and row.outputs.index(field) >= row.differentiable:
+        return None
     if node._outputs is None:
         return node
     nr = row.outputs.index(field)
