@@ -349,12 +349,10 @@ def _elementwise(row: Row, values: list[Any], outputs: list[Tensor]) -> Any:
         own = _tangent(values[targets[0]])
         if own is None:
             continue
-        if own.is_complex() and not outputs[0].is_complex():
+        if own.is_complex() or outputs[0].is_complex():  # it may not be holomorphic
             return _transposed(row, values, outputs)[0]
         fields = [_field(row, n, values, outputs) for n in needs]
-        complex_ = outputs[0].is_complex()
-        part = rule(own.conj() if complex_ else own, *fields)
-        part = part.conj() if complex_ else part
+        part = rule(own, *fields)
         total = part if total is None else total + part
     if total is not None and total.shape != outputs[0].shape:
         total = total.expand(outputs[0].shape)
