@@ -372,10 +372,13 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
             edges.append(Port(node, 0, v.array.shape, v.array.dtype) if has else None)
             operands.append(v)
     node._edges = tuple(edges)
+    # The rule is linear in its gradient, so the point does not matter; at ones it is smooth. But where
+    # complex vectors are known up to a phase, rules refuse gradients that depend on it.
+    phased = len(diff) > 1 and any(outputs[k].is_complex() for k in diff)
+    start = np.zeros_like if phased else np.ones_like
     with modes.enable_grad():
         dummies = [
-            # The rule is linear in its gradient, so the point does not matter; at ones it is smooth.
-            wrap(np.ones_like(outputs[k].array), requires_grad=True) if k in diff else None
+            wrap(start(outputs[k].array), requires_grad=True) if k in diff else None
             for k in range(count)
         ]
         given: Any = dummies[0] if count == 1 and not row.many else list(dummies)

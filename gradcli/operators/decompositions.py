@@ -433,7 +433,8 @@ def _slogdet_backward(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> An
     g_sign, g = grads[:2]
     if is_complex(A):
         if g_sign is not None:
-            turn = 1j * (conj(g_sign) * sign).imag
+            # In this order: a Python complex times a NumPy scalar would be Python's again.
+            turn = (conj(g_sign) * sign).imag * 1j
             g = -turn if g is None else g - turn
     elif g is None:
         return None

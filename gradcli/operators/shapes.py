@@ -1147,6 +1147,8 @@ def _view_as_complex(self: Array) -> Array:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if self.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
+    if not self.size:  # without elements, strides say nothing
+        return np.zeros(self.shape[:-1], np.result_type(self.dtype, np.complex64))
     item = self.dtype.itemsize
     if self.strides[-1] != item:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
