@@ -559,9 +559,16 @@ class Tensor:
         return float(value.real)
 
     def __int__(self) -> int:
-        return int(self._number())
+        value = self._number()
+        if isinstance(value, complex):
+            if value.imag:
+                raise RuntimeError("value cannot be converted to type int64_t without overflow")
+            value = value.real
+        return int(value)
 
     def __complex__(self) -> complex:
+        if self.node is not None and self.array.size == 1:
+            warnings.warn(_TO_SCALAR, UserWarning, stacklevel=2)
         return complex(self._number())
 
     def __index__(self) -> int:

@@ -7,6 +7,7 @@ in the order that PyTorch takes, which finds the words to refuse it with.
 from __future__ import annotations
 
 import math
+import operator as op
 from itertools import chain
 from typing import Any
 
@@ -191,8 +192,10 @@ def stored(value: Any, kind: np.dtype[Any]) -> Any:
     if isinstance(value, Tensor):
         if value.array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
-        if kind.kind == "c":
-            value = value.array.item()
+        if kind.kind in "iu":
+            value = op.index(value)
+        elif kind.kind == "c":
+            value = complex(value)
         else:
             value = float(value) if value.array.dtype.kind == "f" else value.array.item()
     elif isinstance(value, (np.generic, np.ndarray)):
