@@ -175,6 +175,16 @@ def number(name: str, value: Any, argument: str, position: int) -> Any:
     )
 
 
+def real(name: str, value: Any, argument: str, position: int | None = None) -> float:
+    """A Python float from what `number` takes; TypeError for complex numbers too."""
+    if isinstance(value, Tensor) and value.array.ndim == 0 and not value.requires_grad:
+        value = value.array.item()
+    if isinstance(value, (int, float, np.integer, np.floating)):
+        return float(value)
+    where = "" if position is None else f" (position {position})"
+    raise TypeError(f"{name}(): argument '{argument}'{where} must be float, not {type_name(value)}")
+
+
 def integer(name: str, value: Any, argument: str, position: int) -> int:
     """A Python int from an integer."""
     if not is_integer(value):

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradcli.engine.modes import no_grad
 from gradcli.engine.tensor import Tensor, wrap_dim
+from gradcli.operators.arguments import real
 from gradcli.operators.arithmetic import (
     add_scalar,
     sub,
@@ -242,13 +243,14 @@ def cdist(
         raise RuntimeError(
             f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
         )
+    p = real("cdist", p, "p", 3)
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
     rows = (x1.shape[-2], x2.shape[-2])
     large = compute_mode == _MODES[1] or (compute_mode == _MODES[0] and max(rows) > 25)
     if p == 2 and large and x1.numel() and x2.numel():
         return _matrix_distances(x1, x2)
-    return _cdist_forward(x1, x2, float(p))
+    return _cdist_forward(x1, x2, p)
 
 
 def _matrix_distances(x1: Any, x2: Any) -> Any:
@@ -328,6 +330,7 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) ->
     shape = np.broadcast_shapes(tuple(x1.shape), tuple(x2.shape))
     if x1.shape != x2.shape:
         sides = [x.expand(shape) for x in sides]
+    eps = real("cosine_similarity", eps, "eps", 4)
     units = [x / _at_least(vector_norm(x, 2, dim, True).clone(), eps) for x in sides]
     return sum_(units[0] * units[1], dim)
 

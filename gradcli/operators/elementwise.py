@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.operator import mismatch
 from gradcli.engine.tensor import Tensor, wrap
-from gradcli.operators.arguments import invalid
+from gradcli.operators.arguments import invalid, real, tensor_argument
+from gradcli.operators.dimensions import scalar_name
 from gradcli.operators.helpers import conj, is_complex, masked_fill, where, zeros_like
 from gradcli.operators.table import Array, function, operator
 
@@ -1047,7 +1049,7 @@ def isclose(
     input: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Any:
     """True where equal within atol + rtol * |other|."""
-    return wrap(np.isclose(input.array, other.array, rtol, atol, equal_nan))
+    return wrap(_close("isclose", input, other, rtol, atol, equal_nan))
 
 
 @function(samples=["allclose(tensor([1.0]), tensor([1.0]))"])
@@ -1055,7 +1057,32 @@ def allclose(
     input: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
     """True where all elements are close: see `isclose`."""
-    return bool(np.allclose(input.array, other.array, rtol, atol, equal_nan))
+    return bool(_close("allclose", input, other, rtol, atol, equal_nan).all())
+
+
+def _close(name: str, input: Any, other: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
+    """Which elements are close; the bound is computed in the dtype of the elements, as PyTorch's."""
+    a = tensor_argument(name, input).array
+    b = tensor_argument(name, other, "other", 2).array
+    rtol, atol = real(name, rtol, "rtol"), real(name, atol, "atol")
+    if a.dtype != b.dtype:
+        raise RuntimeError(f"{scalar_name(a.dtype)} did not match {scalar_name(b.dtype)}")
+    for bound, value in (("rtol", rtol), ("atol", atol)):
+        if not value >= 0:
+            raise RuntimeError(f"{bound} must be greater than or equal to zero, but got {value:g}")
+    if (error := mismatch([a.shape, b.shape])) is not None:
+        raise error
+    close = np.asarray(a == b)
+    if equal_nan and a.dtype.kind in "fc":
+        close = close | (np.isnan(a) & np.isnan(b))
+    if rtol == 0 and atol == 0:
+        return close
+    if a.dtype.kind in "biu":
+        default = dtypes.get_default_dtype().dtype
+        a, b = a.astype(default), b.astype(default)
+    with np.errstate(invalid="ignore", over="ignore"):
+        allowed, actual = atol + np.abs(rtol * b), np.abs(a - b)
+        return close | (np.isfinite(actual) & (actual <= allowed))
 
 
 @function(samples=["equal(tensor([1.0]), tensor([1.0]))"])

@@ -14,6 +14,7 @@ from gradcli.engine.operator import mismatch
 from gradcli.engine.tensor import Tensor, edge, wrap
 from gradcli.engine.views import check_writable, inplace, overwrite, will_record
 from gradcli.operators import indexing
+from gradcli.operators.arguments import number
 from gradcli.operators.helpers import zeros_like
 from gradcli.operators.shapes import (
     _as_strided,
@@ -171,6 +172,7 @@ def zero_(input: Array) -> Any:
 )
 def fill_diagonal_(input: Array, fill_value: Any, wrap: bool = False) -> Any:
     """Write one value over the main diagonal; wrap: again below it in tall matrices."""
+    fill_value = number("fill_diagonal_", fill_value, "fill_value", 1)
     if input.ndim < 2:
         raise RuntimeError("dimensions must larger than 1")
     shape = tuple(input.shape)

@@ -192,12 +192,10 @@ def stored(value: Any, kind: np.dtype[Any]) -> Any:
     if isinstance(value, Tensor):
         if value.array.size != 1:
             raise ValueError("only one element tensors can be converted to Python scalars")
-        if kind.kind in "iu":
+        if kind.kind in "biu":
             value = op.index(value)
-        elif kind.kind == "c":
-            value = complex(value)
         else:
-            value = float(value) if value.array.dtype.kind == "f" else value.array.item()
+            value = complex(value) if kind.kind == "c" else float(value)
     elif isinstance(value, (np.generic, np.ndarray)):
         value = value.item()
     if kind.kind == "b" and isinstance(value, (bool, int, float, complex)):

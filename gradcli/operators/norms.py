@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.tensor import Tensor
+from gradcli.operators.arguments import number
 from gradcli.operators.dimensions import (
     add_reduce,
     axes,
@@ -139,6 +141,13 @@ class vector_norm_row:
     )
 
 
+def _order(ord: Any) -> Any:
+    """The order of a norm as an option of its node."""
+    if isinstance(ord, Tensor):
+        ord = number("linalg_vector_norm", ord, "ord", 2)
+    return signed(ord)
+
+
 _NORMS = ("{0}(randn(2,3))", "{0}(randn(2,3), 1)", "{0}(randn(2,3), 3, 1)", "{0}(randn(4), inf)")
 
 
@@ -154,7 +163,7 @@ def vector_norm(
     """The p-norm of all elements, or along dimensions."""
     dims = given_dims("linalg.vector_norm", dim)
     return vector_norm_row(
-        x, signed(ord), dims, given_keepdim("linalg.vector_norm", keepdim), dtype=dtype
+        x, _order(ord), dims, given_keepdim("linalg.vector_norm", keepdim), dtype=dtype
     )
 
 
@@ -169,8 +178,8 @@ def norm(
     dims = given_dims("norm", dim)
     if isinstance(p, str) and p not in ("fro", "nuc"):
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
-    if p == "nuc":
+    if isinstance(p, str) and p == "nuc":
         over = (-2, -1) if dims is None else dims
         return resolve("linalg.matrix_norm")(input, p, over, keepdim, dtype=dtype)
-    order = 2 if p == "fro" else 2.0 if p is None else p
-    return vector_norm_row(input, signed(order), dims, given_keepdim("norm", keepdim), dtype=dtype)
+    order = 2 if isinstance(p, str) else 2.0 if p is None else p
+    return vector_norm_row(input, _order(order), dims, given_keepdim("norm", keepdim), dtype=dtype)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import wrap
+from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.dimensions import (
     ABSENT,
     add_reduce,
@@ -205,6 +205,10 @@ def _variance(name: str, row: Row, doc: str, numpy: Any = None) -> Any:
         elif correction is ABSENT:
             correction = None if dim is ABSENT else 1
         dims = None if dim is ABSENT else given_dims(name, dim)
+        if isinstance(correction, Tensor):
+            if correction.ndim or correction.requires_grad:
+                raise combination(name, (input,), signatures, correction=correction)
+            correction = correction.item()
         return row(input, dims, correction=signed(correction), keepdim=given_keepdim(name, keepdim))
 
     describe(call, name, doc, __name__)
