@@ -12,6 +12,7 @@ import numpy as np
 from gradcli.engine import random
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import inplace as overwritten
+from gradcli.operators.arguments import number
 from gradcli.operators.elementwise import relu as relu_row
 from gradcli.operators.elementwise import sigmoid, threshold_backward
 from gradcli.operators.elementwise import silu as silu_row
@@ -44,6 +45,10 @@ def applied(
     row: Row, input: Any, *options: Any, inplace: bool = False, written: Row | None = None
 ) -> Any:
     """The row's result, or the input overwritten by it (PyTorch has rows of its own for some)."""
+    for i, option in enumerate(options, 1):
+        if isinstance(option, Tensor) and row.kinds[i] == "option":
+            name = row.title.rpartition(".")[2] + "_" * inplace
+            options = (*options[: i - 1], number(name, option, row.names[i], i + 1), *options[i:])
     if inplace:
         return overwritten(written or row, input, *options)
     return row(input, *options)
@@ -178,6 +183,8 @@ def relu(input: Array, inplace: bool = False) -> Any:
 
 # -- shrinking ------------------------------------------------------------------------------------
 def _hardshrink(self: Array, lambd: Any = 0.5) -> Array:
+    if isinstance(lambd, Tensor):
+        lambd = number("hardshrink", lambd, "lambd", 2)
     return where((self >= -lambd) & (self <= lambd), 0, self)
 
 
@@ -207,6 +214,8 @@ class hardshrink:
 
 
 def _softshrink(self: Array, lambd: Any = 0.5) -> Array:
+    if isinstance(lambd, Tensor):
+        lambd = number("softshrink", lambd, "lambd", 2)
     if lambd < 0:
         from gradcli.engine import dtypes
 
