@@ -383,14 +383,15 @@ def fit(grad: Any, e: Edge, node: Node, index: int = 0) -> Any:
             )
         grad = sum_to(grad, tuple(e._meta.shape))
     dtype = grad.array.dtype if isinstance(grad, Tensor) else grad.dtype
-    if e._meta.dtype is not None and dtype != e._meta.dtype:
-        if dtype.kind == "c" and e._meta.dtype.kind != "c":
+    wanted = e.wanted_dtype() if isinstance(e, AccumulateGrad) else e._meta.dtype
+    if wanted is not None and dtype != wanted:
+        if dtype.kind == "c" and wanted.kind != "c":
             grad = grad.real
         if isinstance(grad, Tensor):
-            if grad.array.dtype != e._meta.dtype:
-                grad = grad.to(dtypes.of(e._meta.dtype))
+            if grad.array.dtype != wanted:
+                grad = grad.to(dtypes.of(wanted))
         else:
-            grad = grad.astype(e._meta.dtype)
+            grad = grad.astype(wanted)
     return grad
 
 

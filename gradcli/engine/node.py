@@ -296,15 +296,10 @@ class AccumulateGrad(Node):
         """The name that the program gave the variable."""
         return self.variable.label
 
-    def take_dtype(self) -> None:
-        """Take gradients in the dtype that the leaf asks for; None takes any."""
-        own, wanted = self.variable.array, self.variable._grad_dtype
-        # A dtype of its own is not for the plain pass, which knows one for each edge.
-        self._mark = None if wanted is OWN else RARE
-        if wanted is None:  # not shared: NumPy takes None for float64
-            self._meta = Meta(own.shape, None)  # type: ignore[arg-type]
-        else:
-            self._meta = meta(own.shape, own.dtype if wanted is OWN else wanted.dtype)
+    def wanted_dtype(self) -> Any:
+        """The dtype that gradients are cast to; None: they are not."""
+        wanted = self.variable._grad_dtype
+        return self._meta.dtype if wanted is OWN else None if wanted is None else wanted.dtype
 
     def watched(self) -> bool:
         """True where hooks of the node or of its leaf wait for the gradient."""
@@ -321,7 +316,7 @@ def accumulator(variable: Tensor) -> AccumulateGrad:
     node.variable, node._seq = variable, -1
     node._meta = meta(variable.array.shape, variable.array.dtype)
     if variable._grad_dtype is not OWN:
-        node.take_dtype()
+        node._mark = RARE  # the plain pass knows one dtype for an edge
     return node
 
 

@@ -18,7 +18,17 @@ import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
 from gradcli.engine.memory import element_strides, memory_of
-from gradcli.engine.node import OWN, AccumulateGrad, Meta, Node, Port, accumulator, meta, new
+from gradcli.engine.node import (
+    OWN,
+    RARE,
+    AccumulateGrad,
+    Meta,
+    Node,
+    Port,
+    accumulator,
+    meta,
+    new,
+)
 from gradcli.engine.size import Size
 from gradcli.engine.versions import Versions
 
@@ -232,7 +242,7 @@ class Tensor:
         self._grad_dtype = OWN if value == self.dtype else value
         found = self.accumulates()
         if found is not None:
-            found.take_dtype()
+            found._mark = RARE
 
     def backward(
         self,
