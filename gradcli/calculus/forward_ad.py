@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcli.engine import dtypes, modes
-from gradcli.engine.backward import fit, grad
+from gradcli.engine.backward import grad
 from gradcli.engine.function import BackwardCFunction
+from gradcli.engine.gradients import fit
 from gradcli.engine.node import Port, Wide, blank, edge_of
 from gradcli.engine.operator import Row
 from gradcli.engine.tensor import Scalar, Tensor, edge, wrap

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.backward import current_node
 from gradcli.engine.node import Node
 from gradcli.engine.tensor import Tensor
+from gradcli.engine.watched_pass import current_node
 
 
 def remember(node: Node) -> None:

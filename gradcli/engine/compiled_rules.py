@@ -77,8 +77,9 @@ def backward(row: Row) -> Callable[..., Any]:
 
 def push(row: Row | None) -> Callable[..., Any]:
     """`push(node, grad, retain)`: see `Node.push`."""
-    from gradcli.engine.backward import check_versions, first, fit
+    from gradcli.engine.gradients import first, fit
     from gradcli.engine.node import AccumulateGrad
+    from gradcli.engine.stale import check_versions
 
     made = None if row is None or not row.flat else gradients(row)
     if made is None:
@@ -159,8 +160,9 @@ def keeps(row: Row, text: str) -> bool:
 
 
 def _push_general(n: Any, g: Any, retain: bool) -> None:
-    from gradcli.engine.backward import check_versions, first, fit
+    from gradcli.engine.gradients import first, fit
     from gradcli.engine.node import AccumulateGrad
+    from gradcli.engine.stale import check_versions
 
     n._grad = None
     if n._saved and n._seq < versions.last:

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 
-from gradcli.engine import backward, modes
+from gradcli.engine import modes, watched_pass
 from gradcli.engine.function import BackwardCFunction
 from gradcli.engine.node import Node, edge_of
 from gradcli.engine.tensor import Tensor, edge, wrap
@@ -196,7 +196,7 @@ def register_multi_grad_hook(
         ran: set[int] = set()
 
         def first(grad: Any) -> None:
-            number = backward.current_pass().number
+            number = watched_pass.current_pass().number
             with lock:
                 if number in ran:
                     return
@@ -208,7 +208,7 @@ def register_multi_grad_hook(
     edges = [get_gradient_edge(t) for t in tensors]
 
     def inner(grad: Any, index: int) -> None:
-        task = backward.current_pass()
+        task = watched_pass.current_pass()
         with lock:
             mine = state.get(task.number)
             if mine is None:

@@ -152,8 +152,8 @@ class BackwardCFunction(Wide, FunctionCtx):
         return tuple(SavedTensor(self, i) for i in range(len(self._saved)))
 
     def _unpack(self, saved: Any) -> Any:
-        from gradcli.engine.backward import refuse_detached, stale_error
         from gradcli.engine.saved import Packed
+        from gradcli.engine.stale import refuse_detached, stale_error
 
         if type(saved) is Packed:
             return saved.unpack()

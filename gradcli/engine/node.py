@@ -187,7 +187,7 @@ class Node:
         return row.backward_recorded(self, grad)
 
     def __call__(self, *grads: Any) -> Any:
-        from gradcli.engine.backward import call_node
+        from gradcli.engine.watched_pass import call_node
 
         return call_node(self, grads)
 
@@ -262,6 +262,9 @@ class Port:
         self.node, self.nr, self._meta = node, nr, meta(shape, dtype)
 
 
+Edge = Node | Port
+
+
 def edge_of(edge: Node | Port | None) -> tuple[Node | None, int]:
     """(node, input number) as `next_functions` shows it."""
     if edge.__class__ is Port:
@@ -280,7 +283,7 @@ class AccumulateGrad(Node):
         return "torch::autograd::AccumulateGrad"
 
     def push(self, grad: Any, retain: bool) -> None:
-        from gradcli.engine.backward import accumulate
+        from gradcli.engine.gradients import accumulate
 
         type(self).push = accumulate  # type: ignore[assignment,method-assign]
         accumulate(self, grad, retain)

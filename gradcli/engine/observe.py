@@ -15,10 +15,10 @@ def observing(callback: Callable[[tuple[str, Any, Any]], None]) -> Iterator[None
     ((kind, before, after)), "finish" (gradients that go out, one per edge), "accumulate" ((what was
     added, `.grad` after it)), "retain" (the gradient kept), "free" and "end" (None).
     """
-    from gradcli.engine import backward
+    from gradcli.engine import watched_pass
 
-    before, backward.observer = backward.observer, callback
+    before, watched_pass.observer = watched_pass.observer, callback
     try:
         yield
     finally:
-        backward.observer = before
+        watched_pass.observer = before

@@ -462,7 +462,7 @@ class Row:
                 return None
             raise RuntimeError(FREED_MESSAGE)
         if node._seq < versions.last:
-            from gradcli.engine.backward import check_versions
+            from gradcli.engine.stale import check_versions
 
             check_versions(node)
         value = self._present(node, field, node._saved[self.saved_fields.index(field)])

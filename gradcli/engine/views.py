@@ -436,7 +436,8 @@ class CopySlices(Wide):
         return (whole, *inner[1:])
 
     def _inner_gradients(self, grad: Any, recorded: bool) -> tuple[Any, ...]:
-        from gradcli.engine.backward import check_versions, fit
+        from gradcli.engine.gradients import fit
+        from gradcli.engine.stale import check_versions
 
         if self._saved is None:
             raise RuntimeError(FREED_MESSAGE)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
-from gradcli.engine.backward import sum_to
+from gradcli.engine.gradients import sum_to
 from gradcli.engine.memory import strided_view as strided
 from gradcli.engine.size import Size
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim

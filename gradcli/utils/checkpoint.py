@@ -17,7 +17,7 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import numpy as np
 
-from gradcli.engine import backward, modes, random
+from gradcli.engine import backward, modes, random, watched_pass
 from gradcli.engine.edges import saved_tensors_hooks
 from gradcli.engine.function import Function
 from gradcli.engine.tensor import Tensor, wrap
@@ -207,7 +207,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        if not backward.current_pass().whole:
+        if not watched_pass.current_pass().whole:
             raise RuntimeError(_NOT_IN_GRAD)
         inputs = list(ctx.others)
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
@@ -411,7 +411,7 @@ def _pass_key() -> Any:
     if GraphExecGroup.current is not None:
         return GraphExecGroup.current
     try:
-        return backward.current_pass().number
+        return watched_pass.current_pass().number
     except RuntimeError:
         return "look", next(_single)
 

@@ -1,0 +1,123 @@
+"""Gradients on their way: brought to an input's shape and dtype, and added to a leaf's `.grad`."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes
+from gradcli.engine.node import OWNED, AccumulateGrad, Edge, Node
+from gradcli.engine.tensor import Tensor, wrap
+
+accumulating = threading.RLock()
+
+
+def _is_fresh(array: Any, node: Node) -> bool:
+    """True where a rule has made the array itself, so that nobody else holds it."""
+    if type(array) is not np.ndarray or array.base is not None or node._row is None:
+        return False
+    held = (s.array if type(s) is Tensor else s for s in node._saved or ())
+    return not any(s is array for s in held)
+
+
+def fit(grad: Any, e: Edge, node: Node, index: int = 0) -> Any:
+    """A gradient summed to its input's shape and cast to its dtype.
+
+    Raises RuntimeError where the shape cannot be summed to the input's.
+    """
+    shape = tuple(grad.shape)
+    if shape != e._meta.shape:
+        if not _expandable(tuple(e._meta.shape), shape):
+            raise RuntimeError(
+                f"Function {node.name()} returned an invalid gradient at index {index} - got "
+                f"{list(shape)} but expected shape compatible with {list(e._meta.shape)}"
+            )
+        grad = sum_to(grad, tuple(e._meta.shape))
+    dtype = grad.array.dtype if isinstance(grad, Tensor) else grad.dtype
+    wanted = e.wanted_dtype() if isinstance(e, AccumulateGrad) else e._meta.dtype
+    if wanted is not None and dtype != wanted:
+        if dtype.kind == "c" and wanted.kind != "c":
+            grad = grad.real
+        if isinstance(grad, Tensor):
+            if grad.array.dtype != wanted:
+                grad = grad.to(dtypes.of(wanted))
+        else:
+            grad = grad.astype(wanted)
+    return grad
+
+
+def _expandable(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+    if len(small) > len(large):
+        return False
+    tail = large[len(large) - len(small) :]
+    return all(s in (1, n) for s, n in zip(small, tail, strict=True))
+
+
+def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
+    """Sum over the dimensions that broadcasting added or stretched."""
+    lead = grad.ndim - len(shape)
+    axes = tuple(range(lead)) + tuple(
+        lead + i for i, n in enumerate(shape) if n == 1 != grad.shape[lead + i]
+    )
+    if not axes:
+        return grad.reshape(shape) if lead else grad
+    if isinstance(grad, Tensor):
+        if not shape:
+            return grad.sum()
+        grad = grad.sum(axes, True)
+        return grad.view(shape) if lead else grad
+    if not shape:
+        return np.add.reduce(grad, axis=None)
+    return np.add.reduce(grad, axis=axes, keepdims=True).reshape(shape)
+
+
+def accumulate(node: AccumulateGrad, grad: Any, retain: bool) -> None:
+    """The end of the plain pass: add to the leaf's `.grad`."""
+    node._grad = None
+    with accumulating:
+        add_to_grad(node.variable, grad, node._mark is OWNED)
+
+
+def first(node: Node, leaf: AccumulateGrad, d: Any) -> None:
+    """Bring a leaf its first gradient of a plain pass, as `d`, which a rule of `node` has made."""
+    leaf._grad = d
+    if _is_fresh(d, node):
+        leaf._mark = OWNED
+
+
+def add_to_grad(variable: Tensor, grad: Any, own: bool) -> None:
+    """Add to `.grad`; own: the array is nobody else's, and may become `.grad` as it is."""
+    if variable.node is None:  # it has stopped requiring grad since the graph was made
+        return
+    had = variable._grad
+    if isinstance(grad, Tensor):
+        if had is None:
+            variable._grad = _recorded_copy(grad)
+        else:
+            variable._grad = total(had, grad)
+        return
+    if had is None:
+        variable._grad = wrap(owned(grad, own))
+    elif isinstance(had.array, np.ndarray):
+        had.shared_versions().bump()
+        had.array += grad
+    else:
+        had.array = had.array + grad
+
+
+def total(a: Any, b: Any) -> Any:
+    """The sum of two gradients, recorded where they are tensors in a recorded pass."""
+    return a + b
+
+
+def _recorded_copy(grad: Tensor) -> Tensor:
+    """What `.grad` first holds under create_graph: a copy, recorded as CopyBackwards."""
+    return wrap(np.array(grad.array)).copy_(grad)  # type: ignore[no-any-return]
+
+
+def owned(grad: Any, own: bool) -> Any:
+    if own or not isinstance(grad, np.ndarray):
+        return grad
+    return grad.copy()
