@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import codecs
-import gc
 import os
 import re
 import sys
@@ -98,7 +97,6 @@ class Program(click.Group):
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         """What the console script calls: the process is ours from its start to its end."""
-        gc.set_threshold(100_000, 20, 20)  # a start makes many objects and next to no garbage
         words = sys.argv[1:]
         if words[:1] not in (["run"], ["repl"]) and not any(map(_MAYBE_LARGE.search, words)):
             # OpenBLAS starts its threads when numpy is imported; a small problem has no use for them.

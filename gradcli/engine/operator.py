@@ -65,6 +65,16 @@ recorder: Callable[[Row, list[Any]], Any] | None = None
 _ARRAYS = (np.ndarray, np.generic)
 
 
+# What a row finds out about itself when it is first asked.
+_READ = frozenset(
+    [
+        *("names", "kinds", "defaults", "keyword_only", "position", "whole", "tensors"),
+        *("targets", "needs", "masked", "differentiated", "flat", "saved_fields"),
+        *("option_fields", "saved_results", "guards"),
+    ]
+)
+
+
 class Row:
     """One operator: see the module's docstring; made by the decorator `operator`."""
 
@@ -95,13 +105,7 @@ class Row:
         self.kernel = _KERNELS.get(kernel, kernel)
         # PyTorch's generated code goes through the rules in the order of their names.
         self.rules = dict(sorted(rules.items()))
-        self.names, self.kinds, self.defaults, self.keyword_only = _parameters(
-            kernel, rules, params
-        )
-        self.position = {n: i for i, n in enumerate(self.names)}
-        notes = getattr(kernel, "__annotations__", {})
-        self.whole = tuple(i for i, n in enumerate(self.names) if notes.get(n) == "int")
-        self.tensors = tuple(i for i, k in enumerate(self.kinds) if k != "option")
+        self._declared = kernel, rules, params
         default = "common" if kind in ("elementwise", "bilinear") else None
         self.types = None if types == "own" else types or default
         self.outputs: tuple[str, ...] = tuple(outputs.split()) if outputs else ("result",)
@@ -111,19 +115,18 @@ class Row:
         self.refuses = {k: v for kinds, v in (refuses or {}).items() for k in kinds}
         self.plain, self.real = plain, real or {}
         self.scalar: Row | None = None  # the row that a C++ scalar operand selects inside rules
-        self._read_rules()
-        self.node_type: type[Node] = Node  # where nothing is recorded
-        if node:
-            self.flat = (
-                len(self.differentiated) in (1, 2, 3)
-                and all(self.kinds[i] != "list" for i in self.differentiated)
-                and node not in _NODE_BASES
-            )
-            kept = len(self.saved_fields), len(self.option_fields)
-            base = layout(len(self.differentiated), *kept) if self.flat else Wide
-            self.node_type = node_class(self, node, _NODE_BASES.get(node, base))
 
-    # -- what the rules say -----------------------------------------------------------------------
+    # -- what the kernel and the rules say --------------------------------------------------------
+    def _read_kernel(self) -> None:
+        kernel, rules, params = self._declared
+        self.names, self.kinds, self.defaults, self.keyword_only = _parameters(
+            kernel, rules, params
+        )
+        self.position = {n: i for i, n in enumerate(self.names)}
+        notes = getattr(kernel, "__annotations__", {})
+        self.whole = tuple(i for i, n in enumerate(self.names) if notes.get(n) == "int")
+        self.tensors = tuple(i for i, k in enumerate(self.kinds) if k != "option")
+
     def _read_rules(self) -> None:
         self.targets: list[tuple[int, ...]] = []  # by rule: positions of the arguments
         self.needs: list[tuple[str, ...]] = []
@@ -135,6 +138,12 @@ class Row:
             self.masked.append("mask" in needs and "mask" not in self.position)
             self.needs.append(tuple(n for n in needs if n != "mask" or n in self.position))
         self.differentiated = tuple(sorted({i for t in self.targets for i in t}))
+        # Whether the row's nodes have slots for all that they hold.
+        self.flat = (
+            len(self.differentiated) in (1, 2, 3)
+            and all(self.kinds[i] != "list" for i in self.differentiated)
+            and self.node not in _NODE_BASES
+        )
         fields = tuple(dict.fromkeys(n for need in self.needs for n in need))
         self.saved_fields = tuple(n for n in fields if self._is_tensor_field(n))
         self.option_fields = tuple(n for n in fields if not self._is_tensor_field(n))
@@ -172,14 +181,29 @@ class Row:
         return self.call(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        """Compile `call` and `backward` on first use, so that importing a table costs little."""
-        if name not in ("call", "backward"):
+        """Read the rules, and make functions of them, on first use: importing a table costs little."""
+        if name in _READ:
+            self._read_kernel()
+            self._read_rules()
+            return self.__dict__[name]
+        if name not in ("call", "backward", "node_type"):
             raise AttributeError(name)
         from gradcli.engine import compiled, compiled_rules
 
-        made = compiled.call(self) if name == "call" else compiled_rules.backward(self)
+        made: Any
+        if name == "node_type":
+            made = self._node_type()
+        else:
+            made = compiled.call(self) if name == "call" else compiled_rules.backward(self)
         setattr(self, name, made)
         return made
+
+    def _node_type(self) -> type[Node]:
+        if not self.node:
+            return Node  # nothing is recorded
+        kept = len(self.saved_fields), len(self.option_fields)
+        base = layout(len(self.differentiated), *kept) if self.flat else Wide
+        return node_class(self, self.node, _NODE_BASES.get(self.node, base))
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The arguments in the order of the parameters; TypeError in PyTorch's words."""

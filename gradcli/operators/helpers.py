@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.function import delayed_error
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.table import is_array
 
@@ -18,6 +17,8 @@ def dtype_of(value: Any) -> Any:
 
 def refuse_second(message: str, when: Any, value: Any) -> Any:
     """A recorded gradient that may not be differentiated again where `when` holds somewhere."""
+    from gradcli.engine.function import delayed_error
+
     if isinstance(value, Tensor) and value.requires_grad and bool(when.array.any()):
         return delayed_error(message, (value,))[0]
     return value

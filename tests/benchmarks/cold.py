@@ -54,7 +54,9 @@ def entry() -> list[str]:
     script = Path(sys.executable).with_name("gradcli")
     if script.exists():
         return [str(script)]
-    code = "import sys; from gradcli.cli import main; sys.argv[0] = 'gradcli'; sys.exit(main())"
+    code = (
+        "import sys; from gradcli.__main__ import main; sys.argv[0] = 'gradcli'; sys.exit(main())"
+    )
     return [sys.executable, "-c", code]
 
 

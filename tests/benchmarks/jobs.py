@@ -59,7 +59,8 @@ def jobs() -> Iterator[Job]:
     tapes = {"torch": ever, "jax": 100, "autograd": 30_000, "mygrad": 30_000}
     for graph in SMALL_GRAPHS:
         for n in (30, 1000, 30_000, 1_000_000):
-            yield Job("tape", graph, n, marks={"torch": 0.45}, peers=tapes)
+            peers = {**tapes, "commands": ever} if n == 1_000_000 else tapes
+            yield Job("tape", graph, n, marks={"torch": 0.45}, peers=peers)
     for graph in SMALL_GRAPHS:
         jax = (
             1000 if graph == "chain" else 100
@@ -81,7 +82,7 @@ def measure(
     """One record a row of the table."""
     if "cold" in groups:
         yield from (r for r in cold(pythons, rounds * 5) if only in r.name)
-    ours = dict.fromkeys(("gradcli", "tape", "1 MB", "lark", "ast"), sys.executable)
+    ours = dict.fromkeys(("gradcli", "tape", "commands", "1 MB", "lark", "ast"), sys.executable)
     for job in jobs():
         if job.group not in groups or only not in job.name or job.size > largest:
             continue

@@ -16,6 +16,7 @@ SPELLED = {
     "jax": "JAX",
     "numpy": "`import numpy`",
     "ast": "`ast`",
+    "commands": "gradcli with the commands’ collector",
     "sympy": "SymPy",
     "1 MB": "1 MB’s time a byte",
 }
