@@ -18,8 +18,6 @@ from gradcli.engine.node import RARE, AccumulateGrad, Edge, Node
 
 by_sequence = operator.attrgetter("_seq")
 
-# It keeps marks and gradients on the nodes, so that one thread at a time may run it; others take the
-# watched pass, which keeps its own.
 _marking = threading.Lock()
 
 
