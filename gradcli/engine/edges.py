@@ -14,6 +14,7 @@ import numpy as np
 
 from gradcli.engine import modes, watched_pass
 from gradcli.engine.function import BackwardCFunction
+from gradcli.engine.memory import memory_of
 from gradcli.engine.node import Node, edge_of
 from gradcli.engine.tensor import Tensor, edge, wrap
 
@@ -160,9 +161,7 @@ def _memory_key(tensor: Tensor) -> Any:
     array = tensor.array
     if not isinstance(array, np.ndarray):
         return "number", id(tensor)
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array.__array_interface__["data"][0]
+    return memory_of(array).__array_interface__["data"][0]
 
 
 @contextlib.contextmanager

@@ -32,7 +32,7 @@ def _reach(roots: Sequence[Edge]) -> list[Node] | None:
         if e._mark is not here:
             e._mark = here
             append(e)
-    for node in nodes:
+    for node in nodes:  # edge by edge: a loop over the two would cost more than what it does
         e = node._e0
         if e is not None:
             mark = e._mark

@@ -178,7 +178,7 @@ def discover(roots: Sequence[Edge]) -> tuple[list[Node], dict[Node, list[Port]]]
             waiting.append(e.node)
         else:
             nodes.append(e)  # type: ignore[arg-type]
-            waiting += [e for e in e._edges if e is not None]  # type: ignore[union-attr]
+            waiting += [edge for edge in e._edges if edge is not None]  # type: ignore[union-attr]
     return nodes, ports
 
 
@@ -344,11 +344,12 @@ def _type_name(tensor: Tensor) -> str:
     return dtypes.TYPE_NAMES[tensor.dtype.name]
 
 
-def _call_prehooks(node: Node, grad: Any, create: bool) -> Any:
-    many = isinstance(grad, list)
-    grads = tuple(as_tensor(g) for g in (grad if many else [grad]))
-    for hook in list(node._hooks.pre.values()):
-        result = hook(grads)
+def _replaced(
+    hooks: dict[int, Any], grads: tuple[Any, ...], node: Node, kind: str, *more: Any
+) -> tuple[Any, ...]:
+    """Gradients after the hooks of a node, called with `(grads, *more)`, which may replace them."""
+    for hook in list(hooks.values()):
+        result = hook(grads, *more)
         if result is None:
             continue
         if not isinstance(result, tuple):
@@ -362,8 +363,15 @@ def _call_prehooks(node: Node, grad: Any, create: bool) -> Any:
             if new_value is not None:
                 _check_hook_result(old, new_value, hook)
         if observer is not None:
-            observer(("hook", node, ("prehook", grads, result)))
+            observer(("hook", node, (kind, grads, result)))
         grads = result
+    return grads
+
+
+def _call_prehooks(node: Node, grad: Any, create: bool) -> Any:
+    many = isinstance(grad, list)
+    grads = tuple(as_tensor(g) for g in (grad if many else [grad]))
+    grads = _replaced(node._hooks.pre, grads, node, "prehook")
     plain = [_plain(g, create) for g in grads]
     return plain if many else plain[0]
 
@@ -459,23 +467,7 @@ def _apply(node: Node, grad: Any, create: bool) -> Any:
 def _call_posthooks(node: Node, results: Any, incoming: Any, create: bool) -> Any:
     outputs = tuple(as_tensor(g) for g in incoming)
     grads = tuple(as_tensor(g) for g in results)
-    for hook in list(node._hooks.post.values()):
-        result = hook(grads, outputs)
-        if result is None:
-            continue
-        if not isinstance(result, tuple):
-            raise TypeError(f"expected tuple, but hook returned '{type(result).__name__}'")
-        if len(result) != len(grads):
-            raise RuntimeError(
-                f"hook '{_hook_name(hook)}' has returned an incorrect number of values (got "
-                f"{len(result)}, but expected {len(grads)})"
-            )
-        for old, new_value in zip(grads, result, strict=True):
-            if new_value is not None:
-                _check_hook_result(old, new_value, hook)
-        if observer is not None:
-            observer(("hook", node, ("hook", grads, result)))
-        grads = result
+    grads = _replaced(node._hooks.post, grads, node, "hook", outputs)
     return tuple(_plain(g, create) for g in grads)
 
 
