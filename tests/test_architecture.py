@@ -66,6 +66,27 @@ def test_imports_point_down(path: Path) -> None:
         assert LEVELS[other] < LEVELS[room], f"{name_of(path)} imports {target}"
 
 
+def test_operators_stand_without_nn() -> None:
+    """The neural networks' part imports operators; no other operator imports it."""
+    nn = "gradcli.operators.nn"
+    found = [
+        f"{name_of(path)} imports {target}"
+        for path in sorted((PACKAGE / "operators").glob("*.py"))
+        for target in imports(path)
+        if target == nn or target.startswith(f"{nn}.")
+    ]
+    assert found == []
+
+
+def test_nn_needs_operators_only() -> None:
+    rooms = {
+        room_of(target)
+        for path in (PACKAGE / "operators" / "nn").glob("*.py")
+        for target in imports(path)
+    }
+    assert rooms == {"operators", "engine"}
+
+
 def test_no_circles_at_load_time() -> None:
     graph = {name_of(p): set(imports(p, top_only=True)) for p in modules()}
     done: set[str] = set()

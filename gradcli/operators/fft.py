@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
-from gradcli.operators.padding import constant_pad_nd
+from gradcli.operators.joining import constant_pad_nd
 from gradcli.operators.table import Array, function, is_array, operator, resolve
 
 _NONE, _ROOT, _BY_N = 0, 1, 2  # what a transform is divided by

@@ -323,6 +323,40 @@ def _repeat_each(input: Any, times: int, dim: int | None) -> Any:
     return reshape(input, (*shape[:at], shape[at] * times, *shape[at + 2 :]))
 
 
+# -- with a border --------------------------------------------------------------------------------
+def _constant_pad(self: Array, pad: Any, value: Any = 0) -> Array:
+    if len(pad) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+    if len(pad) // 2 > self.ndim:
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got "
+            f"padding length {len(pad)} and input of dimension {self.ndim}"
+        )
+    x = self
+    widths = [(0, 0)] * x.ndim
+    crop = [slice(None)] * x.ndim
+    for i in range(len(pad) // 2):
+        dim = x.ndim - 1 - i
+        before, after = pad[2 * i], pad[2 * i + 1]
+        if x.shape[dim] + before + after < 0:
+            raise RuntimeError("narrow(): length must be non-negative.")
+        widths[dim] = (max(before, 0), max(after, 0))
+        crop[dim] = slice(max(-before, 0), x.shape[dim] - max(-after, 0))
+    return np.pad(x[tuple(crop)], widths, constant_values=value)
+
+
+@operator(
+    _constant_pad,
+    "ConstantPadNdBackward0",  # not linear: the constant it pads with is no tangent's
+    method=False,
+    samples=("constant_pad_nd(randn(2,3), (1,2))", "constant_pad_nd(randn(2,3), (-1,2), 3.0)"),
+)
+class constant_pad_nd:
+    """The last dimensions lengthened by a constant, or shortened."""
+
+    self = lambda g, pad: constant_pad_nd(g, tuple(-n for n in pad), 0)
+
+
 # -- turned ---------------------------------------------------------------------------------------
 def _flip(self: Array, dims: Any) -> Array:
     at = unique_dims(dims, self.ndim)

@@ -14,7 +14,7 @@ def collect() -> tuple[dict[str, str], frozenset[str], frozenset[str]]:
     """(name: module, methods, names with an in-place form) of the whole table."""
     table.load()
     modules = {n: f.module for n, f in table.FUNCTIONS.items()}
-    modules |= {n: p.fget.__module__.rpartition(".")[2] for n, p in table.PROPERTIES.items()}
+    modules |= {n: table.home(p.fget.__module__) for n, p in table.PROPERTIES.items()}
     plain = {n: f for n, f in table.FUNCTIONS.items() if "." not in n}
     methods = frozenset(n for n, f in plain.items() if f.method)
     return modules, methods, frozenset(n for n in methods if plain[n].inplace)

@@ -138,8 +138,13 @@ _LARGER = {  # modules that are part of a family
     **{"differences": "statistics", "distances": "statistics"},
     **{"activations": "nn", "normalizations": "nn", "pooling": "nn", "convolution": "nn"},
     **{"padding": "nn", "resampling": "nn", "dropout": "nn", "images": "nn"},
-    **{"attention": "nn", "sequences": "losses"},
+    **{"attention": "nn", "layers": "nn", "sequences": "losses"},
 }
+
+
+def home(module: str) -> str:
+    """A module's name below this package, as the index has it: `nn.losses`."""
+    return module.removeprefix(f"{__package__}.")
 
 
 def _family(module: str) -> str:
@@ -193,7 +198,7 @@ def operator(
                 name or row.name,
                 row,
                 family=_family(body.__module__),
-                module=body.__module__.rpartition(".")[2],
+                module=home(body.__module__),
                 doc=row.doc,
                 aliases=tuple(aliases.split()),
                 method=method,
@@ -259,7 +264,7 @@ def function(
             public,
             target,
             family=_family(body.__module__),
-            module=body.__module__.rpartition(".")[2],
+            module=home(body.__module__),
             doc=(body.__doc__ or "").strip(),
             aliases=tuple(aliases.split()),
             method=method,
@@ -299,12 +304,14 @@ def tensor_property(name: str, get: Callable[[Any], Any]) -> None:
 # -- looking things up ----------------------------------------------------------------------------
 @cache
 def load() -> None:
-    """Import every family: all modules beside this one."""
+    """Import every family: all modules beside and below this one."""
     from pathlib import Path
 
-    for file in sorted(Path(__file__).parent.glob("[a-z]*.py")):
+    here = Path(__file__).parent
+    for file in sorted(here.rglob("[a-z]*.py")):
         if file.stem != "make_index":
-            import_module(f"{__package__}.{file.stem}")
+            name = ".".join(file.relative_to(here).with_suffix("").parts)
+            import_module(f"{__package__}.{name}")
 
 
 @cache

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.tensor import wrap
+from gradcli.operators.nn.resampling import cubic_weights
 from gradcli.operators.products import bmm
-from gradcli.operators.resampling import cubic_weights
 from gradcli.operators.table import Array, Row, function, operator
 
 _MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.tensor import Tensor, wrap
-from gradcli.operators.losses import MEAN, SUM, reduction_number
+from gradcli.operators.nn.losses import MEAN, SUM, reduction_number
 from gradcli.operators.table import Array, function, operator, resolve
 
 
@@ -348,7 +348,7 @@ def embedding_bag(
     elif padding_idx < 0:
         padding_idx += weight.shape[0]
     if max_norm is not None:
-        from gradcli.operators.nn import _renorm
+        from gradcli.operators.nn.layers import _renorm
 
         _renorm(weight, input, max_norm, norm_type)
     return embedding_bag_row(

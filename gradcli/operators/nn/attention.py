@@ -10,10 +10,10 @@ import numpy as np
 
 from gradcli.engine import random
 from gradcli.engine.tensor import wrap
-from gradcli.operators.dropout import dropped
-from gradcli.operators.losses import cross_entropy
-from gradcli.operators.nn import linear, scaled_dot_product_attention
-from gradcli.operators.padding import pad
+from gradcli.operators.nn.dropout import dropped
+from gradcli.operators.nn.layers import linear, scaled_dot_product_attention
+from gradcli.operators.nn.losses import cross_entropy
+from gradcli.operators.nn.padding import pad
 from gradcli.operators.products import baddbmm, bmm
 from gradcli.operators.table import Array, function, resolve
 

@@ -12,10 +12,10 @@ from gradcli.engine import dtypes
 from gradcli.engine.modes import no_grad
 from gradcli.engine.operator import mismatch
 from gradcli.engine.tensor import Tensor, wrap
-from gradcli.operators.activations import log_sigmoid_row, logsigmoid
 from gradcli.operators.arithmetic import add_scalar, div_scalar, mul_scalar, sub, sub_scalar
 from gradcli.operators.elementwise import clamp_min, minimum, sigmoid, xlogy
 from gradcli.operators.helpers import where, zeros_like
+from gradcli.operators.nn.activations import log_sigmoid_row, logsigmoid
 from gradcli.operators.table import Array, function, is_array, operator, resolve
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}

@@ -345,7 +345,7 @@ def _same_padding(input: Any, weight: Any, n: int, stride: Any, dilation: Any) -
     left = tuple(t // 2 for t in total)
     if all(t % 2 == 0 for t in total):
         return input, left
-    from gradcli.operators.padding import constant_pad_nd
+    from gradcli.operators.joining import constant_pad_nd
 
     extra: list[int] = []
     for t in reversed(total):

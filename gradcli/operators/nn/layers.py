@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcli.engine.tensor import wrap
 from gradcli.operators.arithmetic import mul_scalar
-from gradcli.operators.dropout import dropped
+from gradcli.operators.nn.dropout import dropped
 from gradcli.operators.products import addmm, matmul
 from gradcli.operators.table import Array, function, is_array, operator
 

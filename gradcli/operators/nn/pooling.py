@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.operators.convolution import several, windows
 from gradcli.operators.helpers import zeros_like
+from gradcli.operators.nn.convolution import several, windows
 from gradcli.operators.table import Array, Row, function, operator
 
 Sizes = tuple[int, ...]
