@@ -155,13 +155,10 @@ def _write_lines(request: Request, texts: dict[str, str], values: dict[str, Any]
                 fields.append(output.to_plain(values[name], style.precision))
             lines.append("\t".join(fields))
             continue
-        label = f"{name}.grad"
-        label = click.style(label, fg="cyan") if style.colour else label
-        line = text if len(texts) == 1 else f"{label} = {text}"
         if name in values:
-            line += f" = {output.to_text(values[name], style)}"
-        lines.append(line)
-    output.write("\n".join(lines))
+            text += f" = {output.to_text(values[name], style)}"
+        lines.append(output.labelled(f"{name}.grad" if len(texts) > 1 else None, text, style))
+    output.write("\n".join(lines), styled=style.form != "plain")
 
 
 def _write_json(request: Request, found: Derivatives, where: Point, values: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from gradcli.language.errors import LanguageError, did_you_mean, suggest
+from gradcli.visible import visible
 
 DEBUG_VARIABLE = "GRADCLI_DEBUG"
 LONGEST_SOURCE = 10_000  # characters that an error in JSON quotes
@@ -101,7 +102,7 @@ def to_json(report: LanguageError) -> str:
     }
     import json
 
-    return json.dumps({"error": found}, ensure_ascii=False)
+    return visible(json.dumps({"error": found}, ensure_ascii=False))
 
 
 def to_text(report: LanguageError, colour: str) -> str:
@@ -109,7 +110,7 @@ def to_text(report: LanguageError, colour: str) -> str:
     from gradcli.commands.terminal import colour_wanted, is_terminal, width
 
     columns = width(sys.stderr)
-    text = f"gradcli: error: {report.render(columns)}"
+    text = visible(f"gradcli: error: {report.render(columns)}")
     if is_terminal(sys.stderr):
         first, *rest = text.split("\n")  # PyTorch's words stay whole, to be searched for
         text = "\n".join([first, *(_wrapped(line, columns) for line in rest)])

@@ -82,7 +82,7 @@ def _list(style: output.Style) -> None:
             text = _wrapped(text)
         title = click.style(family, fg="cyan", bold=True) if style.colour else family
         lines.append(f"{title}:\n{text}\n" if style.summarise else f"{title}: {text}")
-    output.write("\n".join(lines).rstrip("\n"))
+    output.write("\n".join(lines).rstrip("\n"), styled=True)
 
 
 def _wrapped(text: str) -> str:
@@ -194,7 +194,7 @@ def show(name: str, style: output.Style) -> None:
     if style.form == "json":
         output.write_json(found)
         return
-    output.write("\n".join(_lines(found, style.colour)))
+    output.write("\n".join(_lines(found, style.colour)), styled=True)
 
 
 def _unknown(name: str) -> Exception:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import click
 
 from gradcli.commands.terminal import colour_wanted, is_terminal
+from gradcli.visible import visible
 
 SUMMARY_THRESHOLD = 1000  # elements; a larger array is summarised on a terminal
 SUMMARY_EDGE = 3  # what is shown at either end of a dimension
@@ -164,8 +165,8 @@ def _sequence_text(value: Any, style: Style) -> str:
                 rest.append(item[index])
                 if index:
                     rest.append(Written(", "))
-        else:
-            pieces.append(to_text(item, style))
+        else:  # a text among others is quoted, as in Python
+            pieces.append(repr(item) if isinstance(item, str) else to_text(item, style))
     return "".join(pieces)
 
 
@@ -179,7 +180,8 @@ def to_plain(value: Any, precision: int | None = None) -> str:
     array = as_array(value)
     if array is None:
         if isinstance(value, tuple | list):
-            return f"[{', '.join(to_plain(item, precision) for item in value)}]"
+            items = [repr(v) if isinstance(v, str) else to_plain(v, precision) for v in value]
+            return f"[{', '.join(items)}]"
         return _other_text(value)
     numbers = parts(array, precision)
     kind = array.dtype.kind
@@ -273,15 +275,19 @@ def write_results(results: Iterable[tuple[str | None, Any]], style: Style) -> No
     for name, value in results:
         if style.form == "plain":
             text = to_plain(value, style.precision)
-            lines.append(text if name is None else f"{name}\t{text}")
+            lines.append(visible(text if name is None else f"{name}\t{text}"))
         else:
-            text = to_text(value, style)
-            if name is not None:
-                shown = click.style(name, fg="cyan") if style.colour else name
-                text = f"{shown} = {text}"
-            lines.append(text)
+            lines.append(labelled(name, to_text(value, style), style))
     if lines:
-        write("\n".join(lines))
+        write("\n".join(lines), styled=True)
+
+
+def labelled(name: str | None, text: str, style: Style) -> str:
+    """`name = text` through the gate, the name in colour; the text alone where there is no name."""
+    if name is None:
+        return visible(text)
+    shown = visible(name)
+    return f"{click.style(shown, fg='cyan') if style.colour else shown} = {visible(text)}"
 
 
 def write_json(found: Mapping[str, Any]) -> None:
@@ -291,15 +297,18 @@ def write_json(found: Mapping[str, Any]) -> None:
     write(json.dumps(found, ensure_ascii=False, allow_nan=False))
 
 
-def write(text: str) -> None:
-    """Text and a newline to standard output, as it is: colour has been decided before."""
-    click.echo(text, color=True)
+def write(text: str, *, styled: bool = False) -> None:
+    """Text and a newline to standard output, through the gate.
+
+    styled: the text has passed it before it was coloured.
+    """
+    click.echo(text if styled else visible(text), color=True)
 
 
 def note(text: str, kind: str = "note") -> None:
     """A remark, on standard error; lost where the caller closed that, for click would use the other."""
     if sys.stderr is not None:
-        click.echo(f"gradcli: {kind}: {text}", file=sys.stderr)
+        click.echo(visible(f"gradcli: {kind}: {text}"), file=sys.stderr)
 
 
 def write_drawing(drawing: Any, style: Style) -> None:
@@ -323,11 +332,23 @@ def write_drawing(drawing: Any, style: Style) -> None:
         emoji=False,
         soft_wrap=True,
     )
-    console.print(drawing)
+    console.print(_Visible(drawing))
+
+
+class _Visible:
+    """A drawing whose texts pass the gate; its colours are rich's."""
+
+    def __init__(self, drawing: Any) -> None:
+        self.drawing = drawing
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        for segment in console.render(self.drawing, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
 
 
 def write_file(path: str, text: str) -> None:
-    """Write a file whole or not at all; `-` is standard output."""
+    """Write a file of text whole or not at all; `-` is standard output. The text passes the gate."""
+    text = visible(text)
     if path == "-":
         write(text.removesuffix("\n"))
         return

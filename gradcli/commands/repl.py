@@ -18,6 +18,7 @@ from gradcli.commands.output import Style
 from gradcli.commands.terminal import is_terminal
 from gradcli.language.errors import LanguageError
 from gradcli.version import __version__
+from gradcli.visible import visible
 
 BANNER = f"gradcli {__version__} · help · help NAME · graph y · Ctrl-D leaves"
 
@@ -36,7 +37,7 @@ class Console:
     def note(self, text: str) -> None:
         """What is no result: for people only."""
         if self.interactive:
-            click.echo(text, file=sys.stderr)
+            click.echo(visible(text), file=sys.stderr)
 
     def report(self, error: LanguageError) -> None:
         """An error, to standard error, behind what was printed before it."""

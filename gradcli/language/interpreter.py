@@ -12,6 +12,7 @@ from gradcli.language import tree
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.language.tree import KIND
+from gradcli.visible import visible
 
 MAX_DEPTH = 1000  # calls of a program's functions, as Python has it
 MAX_NESTED_RUNS = 40  # of those that come back through the engine: hooks and the like
@@ -141,7 +142,7 @@ class Machine:
         if self.write is not None:
             self.write(text)
         else:
-            sys.stdout.write(text)
+            sys.stdout.write(visible(text))
 
     def display(self, *values: Any) -> None:
         """IPython's display: what a notebook shows for each value."""

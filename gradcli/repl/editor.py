@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from gradcli.repl.completion import Candidate, complete, hint
+from gradcli.visible import visible
 
 PROMPT, MORE = ">>> ", "... "
 INDENT = "    "
@@ -158,7 +159,7 @@ class _Editor:
         around = hint(line[: self.readline.get_endidx()], self.names())
         if around:
             print(around)
-        print(listing(self.found, _columns()))
+        print(visible(listing(self.found, _columns())))
         print(f"{self.prompt}{line}", end="", flush=True)
 
 

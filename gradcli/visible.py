@@ -1,0 +1,37 @@
+"""The gate of every stream and every file of text: what is written may be seen, and does nothing else.
+
+A control character that came from a cell of a table, a file's name or a message would move the cursor,
+change colours, hide text or retitle the terminal's window, and makes XML ill-formed. `visible` spells it
+out as JSON, Python and JavaScript do (`\\u001b`), so that a text of any of these means what it meant.
+"""
+
+from __future__ import annotations
+
+import re
+
+# All controls but newline and tab; what breaks lines or turns the direction of writing; halves of
+# characters; what XML has no place for.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb\ufffe\uffff]"
+)
+
+
+def visible(text: str) -> str:
+    """The text with everything spelt out that would not show: the same object where there is nothing.
+
+    Newlines and tabs stay. Colours of one's own are added behind the gate.
+    """
+    if text.isprintable():
+        return text
+    return _HIDDEN.sub(_spelt, text)
+
+
+def visible_line(text: str) -> str:
+    """The same for a name or a label, whose newlines and tabs are spelt out as well."""
+    if text.isprintable():
+        return text
+    return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _spelt(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
