@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from gradcli.calculus.expressions import Expression
+from gradcli.calculus.expressions import Expression, is_call
 from gradcli.calculus.numbers import ONE, Number
 from gradcli.calculus.simplify import HALF
 from gradcli.calculus.text import ATOM, COMPARE, POWER, PRODUCT, SUM, Piece, Printer, literal
@@ -54,6 +54,8 @@ def symbol(word: str) -> str:
 class LatexPrinter(Printer):
     """Prints expressions as LaTeX."""
 
+    linear = ("matmul", "outer", "dot")
+
     def make_name(self, node: Expression) -> Piece:
         return symbol(node.data), ATOM
 
@@ -62,7 +64,7 @@ class LatexPrinter(Printer):
         if "/" in text:
             over, under = text.lstrip("-").split("/")
             sign = "-" if text.startswith("-") else ""
-            return rf"{sign}\frac{{{over}}}{{{under}}}", PRODUCT
+            return rf"{sign}\frac{{{over}}}{{{under}}}", SUM if sign else FRACTION
         if "e" in text and "inf" not in text:
             mantissa, exponent = text.split("e")
             ten = rf"10^{{{int(exponent)}}}"
@@ -78,14 +80,14 @@ class LatexPrinter(Printer):
     def make_sum(self, node: Expression) -> Piece:
         return super().make_sum(node)[0], SUM
 
-    def fraction(self, above: list[Piece], below: list[Piece]) -> Piece:
-        top = " ".join(_factors(above)) or "1"
+    def fraction(self, above: list[Piece], below: list[Piece], arrays: list[bool]) -> Piece:
+        if not below and len(above) == 1:
+            return above[0]
+        top = above[0][0] if len(above) == 1 else _product(above, arrays) or "1"
         if not below:
-            return (top, above[0][1]) if len(above) == 1 else (top, PRODUCT)
-        if len(above) == 1:
-            top = above[0][0]
-        bottom = below[0][0] if len(below) == 1 else " ".join(_factors(below))
-        return rf"\frac{{{top}}}{{{bottom}}}", PRODUCT
+            return top, PRODUCT
+        bottom = below[0][0] if len(below) == 1 else _product(below, [])
+        return rf"\frac{{{top}}}{{{bottom}}}", FRACTION
 
     def power(self, base: Expression, exponent: Any) -> Piece:
         own = self.of(base)
@@ -140,21 +142,32 @@ class LatexPrinter(Printer):
         return rf"\operatorname{{clamp}}\left({inner}\right)", ATOM
 
 
+FRACTION = POWER - 1  # a factor as it stands, but closed under an exponent
 _POWERED = frozenset("sin cos tan sinh cosh tanh log".split())
 
 
-def _factors(pieces: list[Piece]) -> list[str]:
-    shown = [wrapped(p, PRODUCT) for p in pieces]
-    joined: list[str] = []
-    for text in shown:
-        if joined and text[:1].isdigit():
-            text = rf"\cdot {text}"
-        joined.append(text)
-    return joined
+def _product(pieces: list[Piece], arrays: list[bool]) -> str:
+    r"""Factors side by side; `\odot` between arrays, whose product is elementwise."""
+    text, before = "", False
+    for i, piece in enumerate(pieces):
+        shown = wrapped(piece, PRODUCT + 1 if i else PRODUCT)
+        is_array = i < len(arrays) and arrays[i]
+        if before and is_array:
+            shown = rf"\odot {shown}"
+        elif text and shown[:1].isdigit():
+            shown = rf"\cdot {shown}"
+        text = f"{text} {shown}" if text else shown
+        before = before or is_array
+    return text
 
 
 def _matmul(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
-    return " ".join(wrapped(a, PRODUCT) for a in args), PRODUCT
+    # Matrix products associate among themselves: A B x.
+    texts = [
+        wrapped(a, PRODUCT if is_call(n, "matmul") else PRODUCT + 1)
+        for a, n in zip(args, node.args, strict=True)
+    ]
+    return " ".join(texts), PRODUCT
 
 
 def _where(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
@@ -169,7 +182,10 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
     "matmul": _matmul,
     "where": _where,
     "T": lambda self, args, node: (f"{wrapped(args[0], ATOM)}^{{\\top}}", POWER),
-    "dot": lambda self, args, node: (rf"{args[0][0]} \cdot {args[1][0]}", PRODUCT),
+    "dot": lambda self, args, node: (
+        rf"{wrapped(args[0], PRODUCT)} \cdot {wrapped(args[1], PRODUCT)}",
+        PRODUCT,
+    ),
     "outer": lambda self, args, node: (
         rf"{wrapped(args[0], ATOM)} {wrapped(args[1], ATOM)}^{{\top}}",
         PRODUCT,

@@ -11,24 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.calculus.expressions import Expression, order
+from gradcli.calculus.expressions import Expression, is_call, order
 from gradcli.calculus.numbers import MINUS_ONE, ONE, ZERO, Number
 from gradcli.calculus.simplify import HALF
 
 Piece = tuple[str, int]
 
-# Python's precedences: what binds tighter is larger.
-CONDITION, COMPARE, OR, XOR, AND, SUM, PRODUCT, SIGN, POWER, ATOM = (
-    5,
-    10,
-    12,
-    14,
-    16,
-    20,
-    30,
-    35,
-    40,
-    50,
+# Python's precedences: what binds tighter is larger. `*`, `@`, `/`, `//` and `%` share one and associate
+# to the left: what has it may stand free as the first operand of another, and nowhere else.
+# REMAINDER is theirs too, for texts that have to be closed before a sign or a factor is put to them.
+CONDITION, COMPARE, OR, XOR, AND, SUM, REMAINDER, PRODUCT, SIGN, POWER, ATOM = (
+    *(5, 10, 12, 14, 16, 20, 29, 30, 35, 40, 50),
 )
 
 INFIX = {
@@ -40,9 +33,9 @@ INFIX = {
     "ge": (" >= ", COMPARE),
     "bitwise_or": (" | ", OR),
     "bitwise_and": (" & ", AND),
-    # As factors and after a sign they stand in parentheses, for % and // do not commute with * and -.
-    "remainder": (" % ", PRODUCT - 1),
-    "floor_divide": ("//", PRODUCT - 1),
+    # They associate to the left as * and / do; a sign before them would bind tighter: see REMAINDER.
+    "remainder": (" % ", REMAINDER),
+    "floor_divide": ("//", REMAINDER),
 }
 
 
@@ -152,21 +145,26 @@ class Printer:
                     below.append((str(value.denominator), ATOM))
             else:
                 above.append(self.number(coefficient))
+        arrays = [False] * len(above)  # whether what stands above has dimensions
         for base, exponent in _joined(zip(bases, exponents, strict=True)):
             if isinstance(exponent, Number) and exponent.negative:
                 below.append(self.power(base, -exponent))
             elif isinstance(exponent, Expression) and self.flips(exponent):
                 below.append(self.power(base, _negated(exponent)))
             else:
-                above.append(self.power(base, exponent))
-        return self.fraction(above, below)
+                text, precedence = self.power(base, exponent)
+                if above and not any(arrays) and precedence == PRODUCT and is_call(base, *self.linear):
+                    precedence = ATOM  # c*A@x, which is (c*A)@x, is c*(A@x) for a number c
+                above.append((text, precedence))
+                arrays.append(bool(base.shape or getattr(exponent, "shape", ())))
+        return self.fraction(above, below, arrays)
 
     def flips(self, exponent: Expression) -> bool:
         """Whether a symbolic exponent is better written under the line."""
         return exponent.op == "product" and bool(exponent.data[0].negative)
 
-    def fraction(self, above: list[Piece], below: list[Piece]) -> Piece:
-        """`a*b/(c*d)`."""
+    def fraction(self, above: list[Piece], below: list[Piece], arrays: list[bool]) -> Piece:
+        """`a*b/(c*d)`; arrays: which of those above have dimensions."""
         if not above:
             top: Piece = ("1", ATOM)
         elif len(above) == 1:
@@ -183,15 +181,8 @@ class Printer:
         return f"{enclosed(top, PRODUCT)}/{bottom}", PRODUCT
 
     def factors(self, pieces: list[Piece]) -> list[str]:
-        """The factors of a product; a matrix product closes its line, unless it comes last."""
-        texts = []
-        for i, piece in enumerate(pieces):
-            last = i == len(pieces) - 1
-            least = PRODUCT + 1 if "@" in piece[0] and (not last or i > 1) else PRODUCT
-            if "/" in piece[0] or "%" in piece[0]:
-                least = PRODUCT if i == 0 else PRODUCT + 1
-            texts.append(enclosed(piece, least))
-        return texts
+        """The factors of a product: all but the first are closed."""
+        return [enclosed(p, PRODUCT + 1 if i else PRODUCT) for i, p in enumerate(pieces)]
 
     def power(self, base: Expression, exponent: Any) -> Piece:
         """A factor with its exponent."""
@@ -234,17 +225,16 @@ class Printer:
         if function in INFIX:
             sign, precedence = INFIX[function]
             a, b = args
-            least = precedence + 1 if precedence != PRODUCT - 1 else SIGN
+            least = precedence + 1 if precedence != REMAINDER else SIGN
             return f"{enclosed(a, least)}{sign}{enclosed(b, least)}", precedence
         return self.call(function, args, options)
 
     # -- calls with a notation of their own -------------------------------------------------------
     def call_matmul(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         a, b = args
-        # a*b@c is (a*b)@c: on the left only another matrix product stands without parentheses
-        least = PRODUCT if "@" in a[0] and node.args[0].data[0] == "matmul" else PRODUCT + 1
-        if id(node.args[0]) in self.names:
-            least = PRODUCT
+        # A product would be read rightly on the left, but is easier to read closed.
+        chained = is_call(node.args[0], "matmul") and id(node.args[0]) not in self.names
+        least = PRODUCT if chained else PRODUCT + 1
         return f"{enclosed(a, least)}@{enclosed(b, PRODUCT + 1)}", PRODUCT
 
     def call_T(self, args: list[Piece], options: Any, node: Expression) -> Piece:
@@ -308,6 +298,8 @@ class Printer:
     def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         given = [f"{k}={literal(v.python() if isinstance(v, Number) else v)}" for k, v in options]
         return f"clamp({', '.join([args[0][0], *given])})", ATOM
+
+    linear: tuple[str, ...] = ("matmul",)  # infix products that a number may stand before
 
     special: Mapping[str, Callable[..., Piece]] = {
         "[]": lambda self, args, options, node: (f"[{', '.join(a[0] for a in args)}]", ATOM),

@@ -48,6 +48,12 @@ def lines(*argv: str) -> list[str]:
         (["x if x > 0 else -x", "--x", "-2"], ["-1"]),
         (["y = x**2; y*sin(y)"], ["2*x*(sin(x**2) + x**2*cos(x**2))"]),
         (["clamp(x, a, 1)", "--wrt", "a"], ["where((x < a) & (a < 1), 1, 0)"]),
+        (
+            ["dot(x, (C@y)*y)", "--wrt=x", "--x=1,2", "--y=3,4", "--C=1,2;3,4", "--at"],
+            ["y*(C@y) = [33, 100]"],
+        ),
+        (["sum(c*(X@w)*y)", "--wrt", "w"], ["c*X.T@y"]),
+        (["-(x%2)*y*(z%3)", "--wrt", "x"], ["-y*(z % 3)"]),
     ],
     ids=lambda v: " ".join(v),
 )
@@ -106,6 +112,9 @@ def test_refusals(argv: list[str], code: int, words: str) -> None:
 def test_latex() -> None:
     assert lines("diff", "sum((X@w-y)**2)", "--wrt", "w", "--format", "latex") == [
         r"2 X^{\top} \left(X w - y\right)"
+    ]
+    assert lines("diff", "dot(x, (C@y)*y)", "--wrt", "x", "--format", "latex") == [
+        r"y \odot \left(C y\right)"
     ]
     assert lines("diff", "sqrt(x_0)/alpha", "--wrt", "x_0", "--format", "latex") == [
         r"\frac{1}{2 \sqrt{x_{0}} \alpha}"
