@@ -153,7 +153,12 @@ class Printer:
                 below.append(self.power(base, _negated(exponent)))
             else:
                 text, precedence = self.power(base, exponent)
-                if above and not any(arrays) and precedence == PRODUCT and is_call(base, *self.linear):
+                if (
+                    above
+                    and not any(arrays)
+                    and precedence == PRODUCT
+                    and is_call(base, *self.linear)
+                ):
                     precedence = ATOM  # c*A@x, which is (c*A)@x, is c*(A@x) for a number c
                 above.append((text, precedence))
                 arrays.append(bool(base.shape or getattr(exponent, "shape", ())))
