@@ -37,7 +37,9 @@ def run(
     """
     state = modes.local.state
     plain = not create and captured is None and only is None and watched_pass.observer is None
-    plain = plain and (state is None or not (state.anomaly or state.intercept))
+    if plain and state is not None:
+        on_tensors = state.recorder is not None and state.recorder.tensors
+        plain = not (state.anomaly or state.intercept or on_tensors)
     if plain and plain_pass.run(roots, seeds, retain):
         return
     watched_pass.run(roots, seeds, retain=retain, create=create, captured=captured, only=only)

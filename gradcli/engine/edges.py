@@ -14,7 +14,7 @@ import numpy as np
 
 from gradcli.engine import modes, watched_pass
 from gradcli.engine.function import BackwardCFunction
-from gradcli.engine.memory import memory_of
+from gradcli.engine.memory import address, copied, memory_of
 from gradcli.engine.node import Node, edge_of
 from gradcli.engine.tensor import Tensor, edge, wrap
 
@@ -144,7 +144,7 @@ class AllowMutation:
         for key in self.sid_to_tid.get(_memory_key(tensor), ()):
             kept = self.tid_to_weakhandle.get(key)
             if kept is not None and kept not in self.cloned:
-                self.cloned[kept] = wrap(np.array(self.original.pop(kept).array))
+                self.cloned[kept] = wrap(copied(self.original.pop(kept).array))
 
     def clear(self) -> None:
         """Forget everything."""
@@ -159,9 +159,9 @@ _allowing: AllowMutation | None = None
 def _memory_key(tensor: Tensor) -> Any:
     """Equal for tensors over the same memory."""
     array = tensor.array
-    if not isinstance(array, np.ndarray):
+    if isinstance(array, np.generic):
         return "number", id(tensor)
-    return memory_of(array).__array_interface__["data"][0]
+    return address(memory_of(array))
 
 
 @contextlib.contextmanager

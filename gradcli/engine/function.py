@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
+from gradcli.engine.memory import copied
 from gradcli.engine.node import FREED_MESSAGE, RARE, Meta, Node, Port, Wide, new
 from gradcli.engine.tensor import Tensor, edge, track_view, wrap
 from gradcli.engine.views import check_writable, rebase
@@ -580,7 +581,7 @@ def delayed_error(message: str, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
     metas = tuple(((), None) if o is None else (o.array.shape, o.array.dtype) for o in outputs)
     node._meta = Meta(*metas[0])
     node._outputs = metas if len(metas) != 1 else None
-    made = tuple(None if o is None else wrap(np.array(o.array)) for o in outputs)
+    made = tuple(None if o is None else wrap(copied(o.array)) for o in outputs)
     for nr, out in enumerate(made):
         if out is not None:
             out.node = node._output_edge(nr)

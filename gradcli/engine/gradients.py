@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.memory import copied
 from gradcli.engine.node import OWNED, AccumulateGrad, Edge, Node
 from gradcli.engine.tensor import Tensor, wrap
 
@@ -114,7 +115,7 @@ def total(a: Any, b: Any) -> Any:
 
 def _recorded_copy(grad: Tensor) -> Tensor:
     """What `.grad` first holds under create_graph: a copy, recorded as CopyBackwards."""
-    return wrap(np.array(grad.array)).copy_(grad)  # type: ignore[no-any-return]
+    return wrap(copied(grad.array)).copy_(grad)  # type: ignore[no-any-return]
 
 
 def owned(grad: Any, own: bool) -> Any:

@@ -8,6 +8,21 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 
+def laid_out(array: Any) -> Any:
+    """The array, or where it is a recorded one the array that lies in its place."""
+    return array if isinstance(array, (np.ndarray, np.generic)) else array.layout
+
+
+def address(array: Any) -> int:
+    """The address of the first element."""
+    return int(laid_out(array).__array_interface__["data"][0])
+
+
+def copied(array: Any) -> Any:
+    """The elements in memory of their own."""
+    return np.array(array) if isinstance(array, (np.ndarray, np.generic)) else array.copy()
+
+
 def memory_of(array: Any) -> Any:
     """The array that owns the memory that `array` is a view of."""
     while True:
@@ -22,7 +37,7 @@ def memory_of(array: Any) -> Any:
 
 def buffer_of(array: Any) -> Any:
     """The memory behind `array`, with its dims in the order in which they lie there."""
-    root = memory_of(array)
+    root = laid_out(memory_of(array))
     if root.flags.c_contiguous:
         return root
     return root.transpose(sorted(range(root.ndim), key=lambda d: -root.strides[d]))
@@ -32,7 +47,7 @@ def strided_view(array: Any, shape: Any, strides: Any) -> Any:
     """A writable view with the given strides in bytes, from the first element of `array`."""
     if array.size:
         root = buffer_of(array)
-        start = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+        start = address(array) - address(root)
         try:
             return np.ndarray(tuple(shape), array.dtype, root, start, tuple(strides))
         except (TypeError, ValueError):  # somebody else's memory, with gaps
@@ -51,4 +66,7 @@ def element_strides(array: Any) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-__all__ = ["buffer_of", "element_strides", "memory_of", "strided_view"]
+__all__ = [
+    *("address", "buffer_of", "copied", "element_strides", "laid_out", "memory_of"),
+    "strided_view",
+]

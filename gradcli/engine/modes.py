@@ -11,9 +11,27 @@ import inspect
 import threading
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Recorder(Protocol):
+    """What runs the rows while a program is recorded: see gradcli.recording.
+
+    tensors: whether backward passes run the rules on tensors, never on arrays.
+    """
+
+    tensors: bool
+
+    def call(self, row: Any, values: list[Any]) -> Any:
+        """The arrays of a row called on tensors (numbers as Scalars) and options."""
+
+    def run(self, row: Any, operands: list[Any]) -> Any:
+        """The arrays of a row called on arrays and options, as rules and kernels do."""
+
+    def memory(self, array: Any) -> Any:
+        """The array as memory that tensors may share and write."""
 
 
 class State:
@@ -21,7 +39,7 @@ class State:
 
     __slots__ = (
         *("anomaly", "before_write", "check_nan", "enabled", "inference", "intercept", "pack"),
-        "rules",
+        *("recorder", "rules"),
     )
 
     def __init__(self) -> None:
@@ -33,6 +51,7 @@ class State:
         self.pack: tuple[Any, ...] = ()  # the stack of saved_tensors_hooks
         self.intercept: Any = None  # called with (row, operands, outputs) after every operation
         self.before_write: Any = None  # called with a tensor that is about to be written in place
+        self.recorder: Recorder | None = None  # runs rows in the engine's place, and keeps what ran
 
     def plain(self) -> bool:
         """True where the state is the ordinary one."""
@@ -43,6 +62,7 @@ class State:
             or self.pack
             or self.intercept
             or self.before_write
+            or self.recorder
         )
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
-from gradcli.engine.memory import element_strides, memory_of
+from gradcli.engine.memory import address, element_strides, memory_of
 from gradcli.engine.node import (
     FREED,
     FREED_MESSAGE,
@@ -60,8 +60,6 @@ _TENSOR_KINDS = {"Array": "tensor", "Array | None": "optional", "Arrays": "list"
 _NUMBERS = frozenset([int, float, complex, bool])
 _REQUIRED: Any = object()
 
-# Called with (row, operands) instead of a row's kernel while gradcli.plan records a program.
-recorder: Callable[[Row, list[Any]], Any] | None = None
 _ARRAYS = (np.ndarray, np.generic)
 
 
@@ -308,8 +306,10 @@ class Row:
 
     def run(self, operands: list[Any]) -> Any:
         """The kernel's result on arrays and options."""
-        if recorder is not None:
-            return recorder(self, operands)
+        if modes.unusual:
+            state = modes.local.state
+            if state is not None and state.recorder is not None:
+                return state.recorder.run(self, operands)
         return self.compute(operands)
 
     def compute(self, operands: list[Any]) -> Any:
@@ -328,11 +328,13 @@ class Row:
         )
 
     def _record(self, values: list[Any], state: modes.State | None) -> Any:
-        operands = self._arrays(values)
         try:
-            result = self.run(operands)
+            if state is not None and state.recorder is not None:
+                result = state.recorder.call(self, values)
+            else:
+                result = self.compute(self._arrays(values))
         except ValueError as error:
-            raise shape_error(error, operands) from None
+            raise shape_error(error, self._arrays(values)) from None
         results = (result,) if self.single else tuple(result)
         if self.view:
             base = values[0]
@@ -639,15 +641,14 @@ _NODE_BASES["NotImplemented"] = NotImplementedNode
 
 def _geometry(array: Any) -> tuple[Any, ...]:
     """Shape, strides and offset of an array in its memory, in elements."""
-    root = memory_of(array)
-    start = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+    start = address(array) - address(memory_of(array))
     return array.shape, element_strides(array), start // array.dtype.itemsize
 
 
 _MEASURES: dict[str, Callable[[Any], Any]] = {
     "_args": lambda a: a.shape,
     "_dim": lambda a: a.ndim,
-    "_geometry": lambda a: _geometry(np.asarray(a)),
+    "_geometry": lambda a: _geometry(np.asarray(a) if isinstance(a, np.generic) else a),
     "_sym_sizes": lambda a: a.shape,
     "_sym_sizes_opt": lambda a: a.shape,
     "_sym_numel": lambda a: a.size,
@@ -739,7 +740,7 @@ def promote(types: str, *operands: Any) -> list[Any]:
 
 def shape_error(error: ValueError, operands: list[Any]) -> Exception:
     """NumPy's refusal to broadcast in PyTorch's words, if that is what it was."""
-    shapes = [o.shape for o in operands if isinstance(o, (np.ndarray, np.generic))]
+    shapes = [o.shape for o in operands if hasattr(o, "dtype")]
     if "broadcast" not in str(error) or len(shapes) < 2:
         return RuntimeError(*error.args)
     return mismatch(shapes) or RuntimeError(*error.args)

@@ -17,7 +17,7 @@ from weakref import ref
 import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
-from gradcli.engine.memory import element_strides, memory_of
+from gradcli.engine.memory import address, copied, element_strides, memory_of
 from gradcli.engine.node import (
     OWN,
     RARE,
@@ -315,7 +315,10 @@ class Tensor:
     # -- memory -----------------------------------------------------------------------------------
     def memory(self) -> Any:
         """The array as memory that can be shared: a NumPy scalar becomes a 0-d array first."""
-        if not isinstance(self.array, np.ndarray):
+        state = modes.local.state
+        if state is not None and state.recorder is not None:
+            self.array = state.recorder.memory(self.array)
+        elif not isinstance(self.array, np.ndarray):
             self.array = np.asarray(self.array)
         return self.array
 
@@ -415,13 +418,12 @@ class Tensor:
 
     def data_ptr(self) -> int:
         """The address of the first element."""
-        return int(self.memory().__array_interface__["data"][0])
+        return address(self.memory())
 
     def storage_offset(self) -> int:
         """Elements between the start of the memory and the first element."""
-        root = memory_of(self.memory())
-        start = root.__array_interface__["data"][0]
-        return int((self.data_ptr() - start) // self.array.dtype.itemsize)
+        start = address(memory_of(self.memory()))
+        return (self.data_ptr() - start) // int(self.array.dtype.itemsize)
 
     # -- shape and dtype --------------------------------------------------------------------------
     @property
@@ -588,7 +590,7 @@ class Tensor:
 
     def __bool__(self) -> bool:
         if self.array.size == 1:
-            return bool(self.array.item() if self.array.ndim else self.array)
+            return bool(self.array)
         few = "no values" if self.array.size == 0 else "more than one value"
         raise RuntimeError(f"Boolean value of Tensor with {few} is ambiguous")
 
@@ -649,7 +651,7 @@ class Tensor:
             )
         if id(self) in memo:
             return memo[id(self)]  # type: ignore[no-any-return]
-        out = wrap(np.array(self.array, copy=True), self.requires_grad)
+        out = wrap(copied(self.array), self.requires_grad)
         memo[id(self)] = out
         if self._grad is not None:
             out._grad = self._grad.__deepcopy__(memo)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
-from gradcli.engine.memory import buffer_of
+from gradcli.engine.memory import address, buffer_of, copied, laid_out
 from gradcli.engine.node import FREED_MESSAGE, Meta, Node, Port, Wide, blank
 from gradcli.engine.tensor import LAZY, Tensor, Views, edge, link_result, wrap
 
@@ -103,7 +103,7 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
             raise RuntimeError(
                 "a leaf Variable that requires grad is being used in an in-place operation."
             )
-    array = tensor.array
+    array = laid_out(tensor.array)
     if (
         not overlapping
         and isinstance(array, np.ndarray)
@@ -121,11 +121,11 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
 
 def _refuse_overlap(tensor: Tensor, operands: tuple[Any, ...]) -> None:
     """Raise where an operand lies partly where the tensor is written."""
-    written = tensor.array
+    written = laid_out(tensor.array)
     if not isinstance(written, np.ndarray) or not _dense(written):
         return
     for a in operands:
-        other = a.array if isinstance(a, Tensor) else None
+        other = laid_out(a.array) if isinstance(a, Tensor) else None
         if (
             isinstance(other, np.ndarray)
             and other is not written
@@ -141,8 +141,7 @@ def _refuse_overlap(tensor: Tensor, operands: tuple[Any, ...]) -> None:
 
 
 def _same_elements(a: Any, b: Any) -> bool:
-    start = [x.__array_interface__["data"][0] for x in (a, b)]
-    return start[0] == start[1] and (a.shape, a.strides) == (b.shape, b.strides)
+    return address(a) == address(b) and (a.shape, a.strides) == (b.shape, b.strides)
 
 
 def _dense(array: Any) -> bool:
@@ -172,10 +171,12 @@ def store(tensor: Tensor, values: Any) -> None:
             f"output with shape {list(array.shape)} doesn't match the broadcast shape "
             f"{list(values.shape)}"
         )
-    if isinstance(array, np.ndarray):
-        array[...] = values
-    else:
+    if modes.current().recorder is not None:  # which keeps account of all that is written
+        array = tensor.memory()
+    if isinstance(array, np.generic):
         tensor.array = array.dtype.type(values)
+    else:
+        array[...] = values
     bump(tensor)
 
 
@@ -259,7 +260,7 @@ def _inplace(
     recorded = will_record(tensor, (*args, *kwargs.values()))
     check_writable(tensor, recorded, overlapping)
     _refuse_overlap(tensor, (*args, *kwargs.values()))
-    before = wrap(np.array(tensor.array, copy=True) if recorded else tensor.array)
+    before = wrap(copied(tensor.array) if recorded else tensor.array)
     before.wrapped = tensor.wrapped
     before.node = edge(tensor) if recorded else None
     before.tangent = tensor.tangent
@@ -380,9 +381,8 @@ class Layout:
 
     __slots__ = ("base_shape", "base_strides", "dtype", "offset", "shape", "strides")
 
-    def __init__(self, base: np.ndarray[Any, Any], view: np.ndarray[Any, Any]) -> None:
-        start = base.__array_interface__["data"][0]
-        self.offset = view.__array_interface__["data"][0] - start if view.size else 0
+    def __init__(self, base: Any, view: Any) -> None:
+        self.offset = address(view) - address(base) if view.size else 0
         self.shape, self.strides, self.dtype = view.shape, view.strides, view.dtype
         self.base_shape, self.base_strides = base.shape, base.strides
 
@@ -502,7 +502,7 @@ def as_strided_array(array: Any, size: Any, stride: Any, offset: int | None) -> 
     """A view of an array's memory, in elements, as `torch.as_strided`."""
     item = array.dtype.itemsize
     root = buffer_of(array)
-    own = array.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+    own = address(array) - address(root)
     start = own // item if offset is None else offset
     need = start + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) + 1
     if all(size) and need * item > root.nbytes:

@@ -116,8 +116,11 @@ def run(
         _in_thread(again, roots, seeds)
         return
     before = modes.change(enabled=create, rules=False)
-    if before is not None and before.intercept is not None and not create:
-        create, seeds = True, [as_tensor(s) for s in seeds]  # tangents travel with tensors
+    if before is not None and not create:
+        recorder = before.recorder
+        if before.intercept is not None or (recorder is not None and recorder.tensors):
+            # tangents travel with tensors, and what a recording keeps are calls on tensors
+            create, seeds = True, [as_tensor(s) for s in seeds]
     outer, waiting, node = _running.task, _running.callbacks, _running.node
     callbacks = _running.callbacks = []
     _running.depth += 1

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import modes
-from gradcli.engine import operator as engine
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.plan import functions
 from gradcli.plan.abstract import Abstract, Untraceable, _argument
@@ -79,10 +78,7 @@ def record(
         tensor.label = name
         found.variables[name] = tensor
     before = random.snapshot()
-    state = modes.local.state
-    if state is None:  # nothing unusual, but no short cuts around `Row.run` either
-        modes.restore(modes.State())
-    outer, engine.recorder = engine.recorder, _run_row
+    state = modes.change(recorder=_Kernels())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -96,7 +92,6 @@ def record(
             raise Untraceable(f"{type(error).__name__}: {error}") from error
         finally:
             modes.restore(state)
-            engine.recorder = outer
     found.warnings = caught
     return found
 
@@ -130,25 +125,38 @@ def _run(found: Recording, function: Any, seed: Any, backward: bool) -> None:
             found.gradients[name] = None if grad is None else _operation(graph, grad.array)
 
 
-def _run_row(row: Any, operands: list[Any]) -> Any:
-    """A row's kernel, recorded call by call, or as one call where that is not possible."""
-    graph = next((a._graph for a in _abstract(operands)), None)
-    if graph is None:
-        return row.compute(operands)
-    try:
-        return row.compute(operands)
-    except (Exception, Untraceable) as error:
-        from gradcli.engine import random
+class _Kernels:
+    """Records what kernels and rules do with abstract arrays."""
 
-        before = random.snapshot()
-        made = functions.row_called(graph, row, [_argument(graph, a) for a in operands])
-        if random.rewind(before):
-            raise Untraceable("the program draws random numbers") from None
-        if made is None:
-            raise error
-        if type(made) is list:
-            return tuple(Abstract(graph, m) for m in made)
-        return Abstract(graph, made)
+    tensors = False
+
+    def call(self, row: Any, values: list[Any]) -> Any:
+        """A row on tensors."""
+        return self.run(row, row._arrays(values))
+
+    def run(self, row: Any, operands: list[Any]) -> Any:
+        """A row's kernel, recorded call by call, or as one call where that is not possible."""
+        graph = next((a._graph for a in _abstract(operands)), None)
+        if graph is None:
+            return row.compute(operands)
+        try:
+            return row.compute(operands)
+        except (Exception, Untraceable) as error:
+            from gradcli.engine import random
+
+            before = random.snapshot()
+            made = functions.row_called(graph, row, [_argument(graph, a) for a in operands])
+            if random.rewind(before):
+                raise Untraceable("the program draws random numbers") from None
+            if made is None:
+                raise error
+            if type(made) is list:
+                return tuple(Abstract(graph, m) for m in made)
+            return Abstract(graph, made)
+
+    def memory(self, array: Any) -> Any:
+        """The array itself, as the engine has it."""
+        return np.asarray(array) if isinstance(array, np.generic) else array
 
 
 def _abstract(operands: list[Any]) -> list[Abstract]:
