@@ -52,28 +52,31 @@ def test_written_out_to_the_bit(row: Row, alpha: float, dtype: Any) -> None:
         assert edge._grad.dtype == expected.dtype
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(), (5,)])
 @pytest.mark.parametrize("row", UNSEEN, ids=lambda row: row.name)
-def test_a_gradient_has_its_inputs_form(row: Row, shape: Any, dtype: Any) -> None:
+def test_a_gradient_has_its_inputs_form(row: Row) -> None:
+    seen = 0
+    for dtype in (np.float16, np.float32, np.float64):
+        for shape in ((), (5,)):
+            seen += _keeps_its_form(row, dtype, shape)
+    assert seen
+
+
+def _keeps_its_form(row: Row, dtype: Any, shape: Any) -> bool:
+    """Whether the pass leaves the row's gradients as they come; then they have their inputs' form."""
     g = np.random.default_rng(0)
-    leaves = []
-    for _ in row.tensors:
-        array = np.asarray(g.random(shape) * 0.5 + 0.25, dtype)
-        leaves.append(gradcli.tensor(array, requires_grad=True))
-    try:
-        with np.errstate(all="ignore"):
-            out = row.call(*leaves)
-    except (RuntimeError, NotImplementedError, IndexError):
-        pytest.skip("not of such operands")
-    node = out.grad_fn
-    if node is None or any(e is None or e._meta is not node._meta for e in node._edges):
-        pytest.skip("the pass looks")
+    arrays = [np.asarray(g.random(shape) * 0.5 + 0.25, dtype) for _ in row.tensors]
+    leaves = [gradcli.tensor(a, requires_grad=True) for a in arrays]
     with np.errstate(all="ignore"):
+        try:
+            node = row.call(*leaves).grad_fn
+        except (RuntimeError, NotImplementedError, IndexError) as error:
+            assert dtype is np.float16 or not shape, error
+            return False
+        if node is None or any(e is None or e._meta is not node._meta for e in node._edges):
+            return False
         found = row.backward(node, np.ones(shape, dtype)[()])
-    for d in found:
-        assert d.shape == shape
-        assert d.dtype == dtype
+    assert all(d.shape == shape and d.dtype == dtype for d in found)
+    return True
 
 
 def test_mixed_dtypes_are_looked_at() -> None:

@@ -123,7 +123,7 @@ def test_second_derivative(call: str) -> None:
 
 FOURIER = [
     *("fft(x)", "ifft(x)", "rfft(x)", "hfft(x)", "ihfft(x)", "fft2(x)", "ifft2(x)", "rfft2(x)"),
-    *("fftn(x)", "irfft(x + 0j)", "irfft2(x + 0j)", "hfft2(x + 0j)", "ihfft2(x)"),
+    *("fftn(x)", "irfft(x + 0j)", "irfft2(x + 0j)"),
     *("fft(x, n=5)", "fft(x, n=2, dim=0)", "rfft(x, norm='ortho')", "irfft(x + 0j, n=5)"),
 ]
 
@@ -132,7 +132,5 @@ FOURIER = [
 def test_fourier_transforms_are_numpys(call: str) -> None:
     x = np.random.default_rng(2).standard_normal((3, 4))
     mine = eval(f"fft.{call}", {"fft": gradcli.fft, "x": gradcli.tensor(x, dtype=gradcli.float64)})
-    if call.startswith(("hfft2", "ihfft2")):
-        pytest.skip("NumPy has none")
     name = call.replace("dim=", "axis=")
     np.testing.assert_allclose(mine.numpy(), eval(f"np.fft.{name}", {"np": np, "x": x}), atol=1e-12)
