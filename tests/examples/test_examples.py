@@ -13,9 +13,13 @@ from tests.commands.terminal import environment
 from tests.examples.running import FOLDER, PROGRAMS, ROOT, SCRIPTS, output, stored
 
 EXAMPLES = [*SCRIPTS, *PROGRAMS]
+SLOW = {"newton", "least_squares"}
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=[path.stem for path in EXAMPLES])
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, id=p.stem, marks=[pytest.mark.long] * (p.stem in SLOW)) for p in EXAMPLES],
+)
 def test_example(path):
     if "jq" in path.read_text(encoding="utf-8") and shutil.which("jq") is None:
         pytest.skip("needs jq")

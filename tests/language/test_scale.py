@@ -11,6 +11,8 @@ import pytest
 
 from gradcli.language import parse
 
+pytestmark = pytest.mark.long
+
 PIECE = "x0*3.5 + sin(y)*2 - (a+b)/c1**2 + exp(-x*0.125)*w1 - 2.5e-3/b + "
 LINES = "y1 = y2*2 + 1\n# a comment\nif y1 > 3: y2 = f(y1, dim=0)\n"
 
@@ -49,7 +51,6 @@ def test_time_is_linear(piece: str) -> None:
     assert min(ratios) < 2
 
 
-@pytest.mark.long
 def test_many_times_as_fast_as_lark() -> None:
     from tests.language.lark_oracle import _parser
 
@@ -62,7 +63,6 @@ def test_many_times_as_fast_as_lark() -> None:
     assert min(seconds(text) for _ in range(3)) * 6 < lark_seconds
 
 
-@pytest.mark.long
 def test_ten_megabytes() -> None:
     rows = len(parse(PIECE + "1"))
     count = 10_000_000 // len(PIECE)
