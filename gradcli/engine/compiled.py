@@ -86,6 +86,7 @@ def _straight(row: Row) -> bool:
         row.single
         and bool(row.rules)
         and row.flat
+        and not row.discrete
         and len(row.tensors) <= 3
         and row.tensors[0] == 0
         and all(row.kinds[i] == "tensor" for i in row.tensors)
@@ -164,10 +165,11 @@ def _promotion(row: Row) -> list[str]:
         if row.types == "float":
             same += ["(t is float64 or t.kind in 'fc')"]
         tensors = ", ".join(f"t{i}" for i in row.tensors)
+        wide = ", wide=True" if row.wide else ""
         body += [
             "t = a0.dtype",
             f"same = {' and '.join(same)}",
-            f"if not same: {', '.join(arrays)}, = promote({row.types!r}, {tensors})",
+            f"if not same: {', '.join(arrays)}, = promote({row.types!r}, {tensors}{wide})",
         ]
     if row.refuses:
         body += [f"if a0.dtype.kind in {''.join(row.refuses)!r}: raise refusal(a0.dtype)"]
@@ -198,6 +200,8 @@ def _result(row: Row, plain: str | None) -> list[str]:
             f"try: {run}",
             f"except ValueError as error: raise shape_error(error, [{arrays}]) from None",
         ]
+    if row.wide:
+        body += ["if not same and a0.dtype is not a1.dtype: y = y.astype(half)"]
     body += ["out = new(Tensor)", "out.array = y"]
     if row.view:
         body += ["out.node = None", "track(out, t0)"]
@@ -321,6 +325,7 @@ _RUNTIME: dict[str, Any] = {
     "LAZY": LAZY,
     "clock": versions.clock,
     "float64": np.dtype(np.float64),
+    "half": np.dtype(np.float16),
     "Tensor": Tensor,
     "edge": edge,
     "refuse_inference": refuse_inference,

@@ -8,6 +8,7 @@ complex), see `at::native::result_type`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -117,6 +118,14 @@ TYPE_NAMES = {
 # What C++ messages call each dtype ("result type Float can't be cast to ...").
 SCALAR_NAMES = {name: text.removesuffix("Tensor") for name, text in TYPE_NAMES.items()}
 
+# What C++ calls the element types in the messages about numbers that do not fit.
+C_NAMES = {
+    **{"float16": "c10::Half", "float32": "float", "float64": "double", "bool": "bool"},
+    **{"complex64": "c10::complex<float>", "complex128": "c10::complex<double>"},
+    **{"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int"},
+    "int64": "int64_t",
+}
+
 
 def of(numpy_dtype: Any) -> dtype:
     """PyTorch's dtype for a NumPy dtype.
@@ -189,6 +198,57 @@ def number_dtype(value: Any) -> np.dtype[Any]:
     if isinstance(value, int):
         return int64.dtype
     return default.real if isinstance(value, float) else default.complex
+
+
+def constant(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A Python number in a dtype, as a NumPy scalar; integers wrap around, as in C.
+
+    Raises OverflowError, in PyTorch's words, for integers of more than 64 bits.
+    """
+    _fits_64_bits(value)
+    with np.errstate(all="ignore"):
+        return np.asarray(value).astype(dtype)[()]
+
+
+def checked(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A Python number in a dtype, as a NumPy scalar; RuntimeError where the dtype cannot hold it.
+
+    As C++'s `Scalar::to`: negative numbers wrap around in unsigned dtypes, floats lose their fraction
+    in integer ones, and everything fits into a bool.
+    """
+    if dtype.kind == "b":
+        return np.bool_(value)
+    if isinstance(value, complex) and dtype.kind != "c":
+        if value.imag != 0:
+            raise _does_not_fit(dtype)
+        value = value.real
+    if dtype.kind in "iu":
+        if isinstance(value, float) and not math.isfinite(value):
+            raise _does_not_fit(dtype)
+        whole, limits = int(value), np.iinfo(dtype)
+        _fits_64_bits(value)
+        wraps = dtype.kind == "u" and isinstance(value, int)
+        lowest = -int(limits.max) if wraps else int(limits.min)
+        if not lowest <= whole <= limits.max:
+            raise _does_not_fit(dtype)
+        return np.int64(whole).astype(dtype)
+    with np.errstate(over="ignore"):
+        found = dtype.type(value)
+    real = np.real(value)
+    if math.isfinite(real) and not np.isfinite(found):
+        raise _does_not_fit(dtype)
+    return found
+
+
+def _fits_64_bits(value: Any) -> None:
+    if isinstance(value, int) and value < -(2**63):
+        raise OverflowError("can't convert negative int to unsigned")
+    if isinstance(value, int) and value >= 2**64:
+        raise OverflowError("int too big to convert")
+
+
+def _does_not_fit(dtype: np.dtype[Any]) -> RuntimeError:
+    return RuntimeError(f"value cannot be converted to type {C_NAMES[dtype.name]} without overflow")
 
 
 def _combine(higher: Any, lower: Any) -> Any:

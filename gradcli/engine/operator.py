@@ -94,9 +94,12 @@ class Row:
         numbers: bool = False,
         form: str = "",
         view: bool = False,
+        discrete: bool = False,
+        wide: bool = False,
         doc: str = "",
     ) -> None:
         self.name, self.node, self.kind, self.view, self.doc = name, node, kind, view, doc
+        self.discrete, self.wide = discrete, wide
         self.title = name  # what messages call it: the name of the function that records the row
         self.numbers, self.form = numbers, form
         self.numpy = kernel if isinstance(kernel, np.ufunc) else None
@@ -267,8 +270,6 @@ class Row:
                 arrays_only = False
                 like = value if like is None else like
             elif type(value) in _NUMBERS:
-                if value.__class__ is bool and self.types == "numbers":
-                    raise RuntimeError(BOOL_OPERAND)
                 numbers.append(i)
             elif value is not None and hasattr(value, "__operator__"):
                 return value.__operator__(self, values)
@@ -315,9 +316,14 @@ class Row:
     def compute(self, operands: list[Any]) -> Any:
         """As `run`, but never recorded."""
         if not self.keyword_only:
-            return self.kernel(*operands)
-        at = len(operands) - self.keyword_only
-        return self.kernel(*operands[:at], **dict(zip(self.names[at:], operands[at:], strict=True)))
+            found = self.kernel(*operands)
+        else:
+            at = len(operands) - self.keyword_only
+            options = dict(zip(self.names[at:], operands[at:], strict=True))
+            found = self.kernel(*operands[:at], **options)
+        if self.wide and {operands[0].dtype, operands[1].dtype} == _HALF_AND_SINGLE:
+            return found.astype(_HALF)
+        return found
 
     def type_error(self, i: int, value: Any, wanted: str) -> TypeError:
         """The error for an operand of a type that the row does not take."""
@@ -366,7 +372,7 @@ class Row:
                 lists = values[self.tensors[0]]
                 operands[self.tensors[0]] = promote(self.types, *lists)
             else:
-                cast = iter(promote(self.types, *tensors))
+                cast = iter(promote(self.types, *tensors, wide=self.wide))
                 for i in self.tensors:
                     if values[i] is not None:
                         operands[i] = next(cast)
@@ -409,7 +415,7 @@ class Row:
         ):
             return
         count = len(made) if self.many else self.differentiable
-        if not any(o.array.dtype in dtypes.DIFFERENTIABLE for o in made[:count]):
+        if not (self.discrete or any(o.array.dtype in dtypes.DIFFERENTIABLE for o in made[:count])):
             return
         node = blank(self.node_type)
         if self.node == "NotImplemented":
@@ -718,23 +724,41 @@ BOOL_OPERAND = (
 
 
 # -- promotion and errors of shape ----------------------------------------------------------------
-def promote(types: str, *operands: Any) -> list[Any]:
+_HALF: np.dtype[Any] = np.dtype(np.float16)
+_SINGLE: np.dtype[Any] = np.dtype(np.float32)
+_HALF_AND_SINGLE = {_HALF, _SINGLE}
+
+
+def promote(types: str, *operands: Any, wide: bool = False) -> list[Any]:
     """The operands' arrays, cast to the dtype that PyTorch computes in.
 
     `types` is "common" (their common dtype), "float" (integers become the default dtype) or "numbers"
-    (common, but bools are refused).
+    (common, but bools are refused). wide: see `operator`.
     """
     ranks = [
         (o.array.dtype, 0 if type(o) is Scalar or o.wrapped else 2 if o.array.ndim else 1)
         for o in operands
     ]
-    if types == "numbers" and any(d.kind == "b" for d, _ in ranks):
-        raise RuntimeError(BOOL_OPERAND)
+    if types == "numbers":
+        bools = [
+            isinstance(o.value, bool) if type(o) is Scalar else o.array.dtype.kind == "b"
+            for o in operands
+        ]
+        if any(bools) and not all(bools):
+            raise RuntimeError(BOOL_OPERAND)
     wanted = dtypes.result_type(ranks)
     if types == "float" and wanted.kind in "biu":
         wanted = dtypes.default.real
+    if wanted is _HALF and wide:  # numbers and 0-d tensors take part unrounded
+        return [o.array if o.array.dtype is _HALF else o.array.astype(_SINGLE) for o in operands]
+    # A Python number is cast once, from what it is: 300 / int8 is no quotient of 44.
     return [
-        o.array if o.array.dtype is wanted else o.array.astype(wanted, copy=False) for o in operands
+        o.array
+        if o.array.dtype is wanted
+        else dtypes.constant(o.value, wanted)
+        if type(o) is Scalar
+        else o.array.astype(wanted, copy=False)
+        for o in operands
     ]
 
 
@@ -778,6 +802,8 @@ def operator(
     signature, where its errors show one. plain: the operator of Python that the kernel is where all
     options have their defaults. real: by argument, what its rule comes to where nothing is complex: the
     plain backward pass runs this expression in place of a call. view: the results alias the first argument.
+    discrete: a call is recorded where its result is of integers too. wide: of float16, PyTorch takes
+    numbers and 0-d tensors of other dtypes as they are, and rounds the result.
     """
 
     def make(body: type) -> Row:

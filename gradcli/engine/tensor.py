@@ -886,9 +886,11 @@ def scalar(value: Any, like: Tensor | None) -> Scalar:
         own = dtypes.number_dtype(value)
         rank = "biufc"
         fits = rank.index(array.dtype.kind) >= rank.index(own.kind)
-        with np.errstate(all="ignore"):
-            constant = np.asarray(value).astype(array.dtype if fits else own)
-        found = Scalar(constant if flat else constant[()], value)
+        wanted = array.dtype if fits else own
+        if wanted.itemsize == 2 and wanted.kind == "f":  # PyTorch rounds the result, not the number
+            wanted = np.dtype(np.float32)
+        constant = dtypes.constant(value, wanted)
+        found = Scalar(np.asarray(constant) if flat else constant, value)
         # 0.0 and -0.0 are equal as keys but not as numbers; NaN equals nothing.
         if value and value == value and len(_SCALARS) < 10_000:
             _SCALARS[key] = found

@@ -273,6 +273,8 @@ def _inplace(
     values = out.array
     store(tensor, values)
     if node is not None and node is not LAZY:
+        if node._meta.dtype is not tensor.array.dtype:  # the gradient is of what was written
+            node._meta = Meta(tensor.array.shape, tensor.array.dtype)
         if before.node is not None and any(s is before for s in node._saved or ()):
             before.node = _cloned(before).node
         if node._saved and tensor.versions is not None:

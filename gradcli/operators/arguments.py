@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -28,13 +27,6 @@ OPTIONS = (
     "torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool "
     "pin_memory = False, bool requires_grad = False"
 )
-# What C++ calls the element types in the messages about numbers that do not fit.
-C_NAMES = {
-    **{"float16": "c10::Half", "float32": "float", "float64": "double", "bool": "bool"},
-    **{"complex64": "c10::complex<float>", "complex128": "c10::complex<double>"},
-    **{"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int"},
-    "int64": "int64_t",
-}
 
 
 def listed(*names: str) -> Callable[[F], F]:
@@ -193,40 +185,6 @@ def integer(name: str, value: Any, argument: str, position: int) -> int:
             f"{type_name(value)}"
         )
     return int(value)
-
-
-def converted(value: Any, kind: Kind) -> Any:
-    """A NumPy scalar of a Python number; RuntimeError where the dtype cannot hold it.
-
-    As in C++, negative numbers wrap around in unsigned dtypes, floats lose their fraction in integer
-    ones, and everything fits into a bool.
-    """
-    if kind.kind == "b":
-        return np.bool_(value)
-    if isinstance(value, complex) and kind.kind != "c":
-        if value.imag != 0:
-            raise _does_not_fit(kind)
-        value = value.real
-    if kind.kind in "iu":
-        if isinstance(value, float) and not math.isfinite(value):
-            raise _does_not_fit(kind)
-        whole, limits = int(value), np.iinfo(kind)
-        if isinstance(value, int) and not -(2**63) <= whole < 2**63:
-            raise OverflowError("int too big to convert")
-        lowest = -int(limits.max) if kind.kind == "u" else int(limits.min)
-        if not lowest <= whole <= limits.max:
-            raise _does_not_fit(kind)
-        return np.int64(whole).astype(kind)
-    with np.errstate(over="ignore"):
-        found = kind.type(value)
-    real = np.real(value)
-    if math.isfinite(real) and not np.isfinite(found):
-        raise _does_not_fit(kind)
-    return found
-
-
-def _does_not_fit(kind: Kind) -> RuntimeError:
-    return RuntimeError(f"value cannot be converted to type {C_NAMES[kind.name]} without overflow")
 
 
 def invalid(name: str, args: tuple[Any, ...], named: dict[str, Any], *forms: str) -> TypeError:

@@ -14,7 +14,7 @@ from gradcli.engine import dtypes, modes
 from gradcli.engine.operator import BOOL_OPERAND
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.arguments import invalid
-from gradcli.operators.helpers import conj, dtype_of, is_complex, zeros_like
+from gradcli.operators.helpers import conj, dtype_of, is_complex, where, zeros_like
 from gradcli.operators.table import (
     Array,
     Row,
@@ -35,18 +35,47 @@ def _samples(name: str, *more: str) -> tuple[str, ...]:
 
 # -- kernels --------------------------------------------------------------------------------------
 def _add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
-    return self + other if alpha == 1 else self + alpha * other
+    return self + other if _is_one(alpha) else self + _factor(alpha, self.dtype) * other
 
 
 def _sub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
-    return self - other if alpha == 1 else self - alpha * other
+    return self - other if _is_one(alpha) else self - _factor(alpha, self.dtype) * other
 
 
 def _rsub(self: Array, other: Any, *, alpha: Any = 1) -> Array:
-    if self.dtype.kind == "b" or type(other) is bool:
-        raise RuntimeError(BOOL_OPERAND)
+    bools = self.dtype.kind == "b", type(other) is bool
+    if any(bools):
+        raise RuntimeError(_TWO_BOOLS if all(bools) else BOOL_OPERAND)
     self = _meeting(self, other)
-    return other - self if alpha == 1 else other - alpha * self
+    wide = np.dtype(np.float32) if self.dtype == np.float16 else self.dtype
+    other = dtypes.constant(other, wide)
+    difference = other - self if _is_one(alpha) else other - _factor(alpha, self.dtype) * self
+    return difference.astype(self.dtype, copy=False)
+
+
+_TWO_BOOLS = (
+    "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+    "`logical_xor()` operator instead."
+)
+
+
+def _is_one(alpha: Any) -> bool:
+    return alpha.__class__ is int and alpha == 1
+
+
+def _factor(alpha: Any, dtype: Any) -> Any:
+    """`alpha` in the dtype of the result; RuntimeError, in PyTorch's words, where it does not suit."""
+    if isinstance(alpha, bool) and dtype.kind != "b":
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, complex) and dtype.kind == "f":
+        raise RuntimeError(
+            "For non-complex input tensors, argument alpha must not be a complex number."
+        )
+    if isinstance(alpha, (float, complex)) and dtype.kind in "biu":
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point number."
+        )
+    return dtypes.checked(alpha, dtype)
 
 
 def _meeting(self: Array, number: Any) -> Array:
@@ -94,6 +123,7 @@ def _scaled(g: Any, alpha: Any) -> Any:
     real={"other": "g if alpha == 1 else g * alpha"},
     kind="linear",
     types="common",
+    wide=True,
     inplace=True,
     numpy=np.add,
     numbers=True,
@@ -113,13 +143,8 @@ class add:
     plain="-",
     real={"other": "-g if alpha == 1 else -g * alpha"},
     types="numbers",
-    refuses={
-        "b": (
-            RuntimeError,
-            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
-            "`logical_xor()` operator instead.",
-        )
-    },
+    wide=True,
+    refuses={"b": (RuntimeError, _TWO_BOOLS)},
     kind="linear",
     inplace=True,
     numpy=np.subtract,
@@ -155,10 +180,18 @@ class rsub_scalar:
 
 
 def _rsub_tensor(self: Array, other: Array, *, alpha: Any = 1) -> Array:
-    return other - self if alpha == 1 else other - alpha * self
+    return other - self if _is_one(alpha) else other - _factor(alpha, self.dtype) * self
 
 
-@operator(_rsub_tensor, "RsubBackward0", kind="linear", types="common", public=False)
+@operator(
+    _rsub_tensor,
+    "RsubBackward0",
+    kind="linear",
+    types="numbers",
+    refuses={"b": (RuntimeError, _TWO_BOOLS)},
+    wide=True,
+    public=False,
+)
 class rsub_tensor:
     self = lambda g, alpha: -_scaled(g, alpha)
     other = lambda g: g
@@ -169,6 +202,7 @@ class rsub_tensor:
     "MulBackward0",
     kind="bilinear",
     real={"self": "g * other", "other": "g * self"},
+    wide=True,
     inplace=True,
     numbers=True,
     aliases="multiply",
@@ -193,6 +227,7 @@ class mul_scalar:
     analytic=True,
     real={"self": "g / other", "other": "-g * ((self / other) / other)"},
     types="float",
+    wide=True,
     public=False,
     samples=_samples("div"),
 )
@@ -209,10 +244,11 @@ class div_scalar:
 
 
 def _rounded(self: Array, other: Array, rounding_mode: str | None = None) -> Array:
-    if self.dtype.kind in "biu" and not np.all(other):
-        raise RuntimeError("ZeroDivisionError")
+    check_divisor(self, other)
+    if self.dtype.kind == "b":
+        raise NotImplementedError(f"\"div_{rounding_mode}_cpu\" not implemented for 'Bool'")
     if rounding_mode == "floor":
-        return np.floor_divide(self, other)
+        return _floor_divide(self, other)
     if self.dtype.kind == "f":
         return np.trunc(self / other)
     quotient = np.floor_divide(self, other)
@@ -220,7 +256,7 @@ def _rounded(self: Array, other: Array, rounding_mode: str | None = None) -> Arr
     return quotient + ((quotient < 0) & ~exact)
 
 
-@operator(_rounded, "DivBackward2", types="common", public=False)
+@operator(_rounded, "DivBackward2", types="common", wide=True, public=False)
 class div_rounded:
     self = lambda g, other, rounding_mode: zeros_like(g)
     other = lambda g, other, self, rounding_mode: zeros_like(g)
@@ -289,7 +325,7 @@ def _pow_number(self: Array, exponent: Any) -> Array:
     self = _meeting(self, exponent)
     if self.dtype.kind == "b":
         return self if exponent else np.ones_like(self)[()]
-    return _pow(self, exponent)
+    return _pow(self, dtypes.checked(exponent, self.dtype))
 
 
 def _pow_tensors(self: Array, exponent: Array) -> Array:
@@ -299,7 +335,7 @@ def _pow_tensors(self: Array, exponent: Array) -> Array:
 def _pow_base(self: Any, exponent: Array) -> Array:
     exponent = _meeting(exponent, self)
     if exponent.dtype.kind in "biu":
-        self = exponent.dtype.type(self)
+        self = dtypes.constant(self, exponent.dtype)
     return _pow(self, exponent)
 
 
@@ -369,23 +405,31 @@ def _pow_base_rule(g: Any, self: Any, exponent: Any, result: Any) -> Any:
 
 
 # -- division with remainder ----------------------------------------------------------------------
-def _floor_divide(self: Array, other: Array) -> Array:
-    if self.dtype.kind in "biu" and not np.all(other):
+def check_divisor(self: Any, other: Any) -> None:
+    """Raise RuntimeError, in PyTorch's words, where integers are divided by zero."""
+    if other.dtype.kind in "biu" and self.size and not other.all():
         raise RuntimeError("ZeroDivisionError")
+
+
+def _floor_divide(self: Array, other: Array) -> Array:
+    check_divisor(self, other)
     quotient = self // other
     if self.dtype.kind == "f":  # NumPy gives NaN where PyTorch divides by zero
-        return np.where(other == 0, self / other, quotient)[()]
+        return where(other == 0, self / other, quotient)
     return quotient
 
 
 def _remainder(self: Array, other: Array) -> Array:
-    if self.dtype.kind in "biu" and not np.all(other):
-        raise RuntimeError("ZeroDivisionError")
-    return self % other
+    check_divisor(self, other)
+    if other.dtype.kind != "f":
+        return self % other
+    # NumPy gives a remainder of 0 the sign of the divisor, PyTorch leaves fmod's.
+    rest = np.fmod(self, other)
+    return where((rest != 0) & ((other < 0) != (rest < 0)), rest + other, rest)
 
 
 def _remainder_number(self: Array, other: Any) -> Array:
-    return self % other
+    return _remainder(self, dtypes.constant(other, self.dtype))
 
 
 @operator(
@@ -393,6 +437,7 @@ def _remainder_number(self: Array, other: Any) -> Array:
     "NotImplemented",
     refuses={"bc": "div_floor_cpu"},
     types="common",
+    wide=True,
     inplace=True,
     numbers=True,
     samples=("floor_divide(tensor([7., -7.]), 2)",),
@@ -422,9 +467,7 @@ class remainder_number:
 
 
 def _remainder_of(self: Any, other: Array) -> Array:
-    if other.dtype.kind in "biu" and not np.all(other):
-        raise RuntimeError("ZeroDivisionError")
-    return self % other
+    return _remainder(dtypes.constant(self, other.dtype), other)
 
 
 @operator(_remainder_of, "NotImplemented", public=False)
@@ -447,8 +490,6 @@ def _is_number(value: Any) -> bool:
 def rsub(input: Array, other: Any, *, alpha: Any = 1) -> Any:
     """`other - alpha * input`."""
     if _is_number(other):
-        if isinstance(other, bool):
-            raise RuntimeError(BOOL_OPERAND)
         if modes.current().rules:  # C++ subtracts from a tensor made of the number
             return sub(_like(other, input), input, alpha=alpha)
         return rsub_scalar(input, other, alpha=alpha)
@@ -521,11 +562,9 @@ def float_power(input: Any, exponent: Any) -> Any:
 )
 def remainder(input: Array, other: Any) -> Any:
     """Python's modulus: has the sign of `other`."""
-    if _is_number(other) and not _is_number(input):
-        dtype = dtype_of(input)
-        whole = dtype.kind in "iu" and isinstance(other, int) and other
-        if whole or (dtype.kind == "f" and not isinstance(other, complex)):
-            return remainder_number(input, other)
+    numbers = _is_number(input), _is_number(other)
+    if numbers == (False, True) and dtype_of(input).kind == "f" and not isinstance(other, complex):
+        return remainder_number(input, other)
     if _is_number(input) and dtype_of(other).kind == "f" and not isinstance(input, complex):
         return remainder_(input, other)
     return remainder_tensors(input, other)
@@ -549,7 +588,6 @@ def _compare(ufunc: Any, name: str, aliases: str = "") -> Row:
         refuses={"c": f"{name}_cpu"} if name in ("lt", "le", "gt", "ge") else None,
         numbers=not logical,
         aliases=aliases,
-        inplace=True,
         samples=(f"{name}(randn(3), {zero})", f"{name}(randn(3,1), randn(4))"),
     )(body)
 
@@ -565,7 +603,7 @@ logical_or = _compare(np.logical_or, "logical_or")
 logical_xor = _compare(np.logical_xor, "logical_xor")
 
 
-@operator(np.logical_not, params="self", inplace=True, samples=("logical_not(tensor([0., 1.]))",))
+@operator(np.logical_not, params="self", samples=("logical_not(tensor([0., 1.]))",))
 class logical_not:
     """True where zero."""
 
@@ -742,7 +780,7 @@ def _install() -> None:
     }
     for name, row in bits.items():
         setattr(Tensor, f"__{name}__", _guarded(row))
-        setattr(Tensor, f"__r{name}__", _guarded(row))
+        setattr(Tensor, f"__r{name}__", _guarded(_reflected(row)))
     for row in (lt, le, gt, ge):
         setattr(Tensor, f"__{row.name}__", _guarded(row))
     setattr(Tensor, "__eq__", _equal)
@@ -754,6 +792,7 @@ def _install() -> None:
     augmented = {
         **{"iadd": add, "isub": sub, "imul": mul, "itruediv": div, "ipow": pow, "imod": remainder},
         **{"ifloordiv": floor_divide, "iand": bitwise_and, "ior": bitwise_or, "ixor": bitwise_xor},
+        **{"ilshift": bitwise_left_shift, "irshift": bitwise_right_shift},
     }
     for name, target in augmented.items():
         setattr(Tensor, f"__{name}__", _in_place(target))

@@ -16,7 +16,6 @@ from gradcli.operators import legacy, nested, sampling
 from gradcli.operators.arguments import (
     OPTIONS,
     OUT,
-    converted,
     finish,
     integer,
     invalid,
@@ -142,7 +141,7 @@ def scalar_tensor(
     """A 0-d tensor of a number; of the default dtype, whatever the number."""
     value = number("scalar_tensor", s, "s", 1)
     kind = kind_of("scalar_tensor", dtype, dtypes.default.real)
-    array = np.asarray(converted(value, kind))
+    array = np.asarray(dtypes.checked(value, kind))
     return finish("scalar_tensor", array, requires_grad, device, layout, pin_memory)
 
 
@@ -240,7 +239,7 @@ def full(
         raise size_error("full", 1, size)
     value = number("full", fill_value, "fill_value", 2)
     kind = kind_of("full", dtype, dtypes.number_dtype(value))
-    array = np.full(shape_of("full", size), converted(value, kind), kind)
+    array = np.full(shape_of("full", size), dtypes.checked(value, kind), kind)
     return finish("full", array, requires_grad, device, layout, pin_memory)
 
 
@@ -319,7 +318,7 @@ def _filled_like(
     source = tensor_argument(name, like).array
     kind = kind_of(name, dtype, source.dtype)
     array = empty_as(source, kind)
-    array[...] = converted(value, kind)
+    array[...] = dtypes.checked(value, kind)
     return finish(name, array, requires_grad, device, layout, pin_memory)
 
 
@@ -395,7 +394,7 @@ def new_full(
         raise size_error("new_full", 1, size)
     value = number("new_full", fill_value, "fill_value", 2)
     kind = kind_of("new_full", dtype, _dtype(input))
-    array = np.full(shape_of("new_full", size), converted(value, kind), kind)
+    array = np.full(shape_of("new_full", size), dtypes.checked(value, kind), kind)
     return finish("new_full", array, requires_grad, device, layout, pin_memory)
 
 
@@ -604,7 +603,7 @@ def logspace(
     if kind.kind == "c":
         array = np.power(complex(base), _linear(start, end, steps, np.dtype(np.complex128)))
         return finish("logspace", array.astype(kind), requires_grad, device, layout, pin_memory)
-    low, high = converted(start, kind), converted(end, kind)
+    low, high = dtypes.checked(start, kind), dtypes.checked(end, kind)
     step = float(high - low) / (steps - 1) if steps > 1 else 0.0
     index = np.arange(steps, dtype=np.float64)
     exponents = np.where(
@@ -687,7 +686,7 @@ def _linear(start: Any, end: Any, steps: int, kind: Kind) -> Array:
         array.real = _linear(complex(start).real, complex(end).real, steps, part)
         array.imag = _linear(complex(start).imag, complex(end).imag, steps, part)
         return array
-    low, high = converted(start, kind), converted(end, kind)
+    low, high = dtypes.checked(start, kind), dtypes.checked(end, kind)
     if steps < 2:
         return np.full(steps, low, kind)
     up = np.arange(steps // 2)

@@ -11,8 +11,10 @@ from gradcli.engine import dtypes
 from gradcli.engine.operator import mismatch
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.arguments import invalid, real, tensor_argument
+from gradcli.operators.arithmetic import check_divisor
+from gradcli.operators.casting import cast
 from gradcli.operators.dimensions import scalar_name
-from gradcli.operators.helpers import conj, is_complex, masked_fill, where, zeros_like
+from gradcli.operators.helpers import conj, dtype_of, is_complex, masked_fill, where, zeros_like
 from gradcli.operators.table import Array, function, operator
 
 _ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(1))", "{0}(randn(0))")
@@ -460,7 +462,8 @@ def _limited(self: Array, low: Any, high: Any) -> Array:
 
 
 def _clamp_numbers(self: Array, min: Any = None, max: Any = None) -> Array:
-    return _limited(self, min, max)
+    low, high = (None if n is None else dtypes.checked(n, self.dtype) for n in (min, max))
+    return _limited(self, low, high)
 
 
 def _clamp_tensors(self: Array, min: Array | None = None, max: Array | None = None) -> Array:
@@ -486,6 +489,7 @@ def _clamp_limits(g: Any, self: Any, min: Any, max: Any, mask: Any) -> tuple[Any
 
 
 _NO_COMPLEX_CLAMP = {"c": "clamp is not supported for complex types"}
+_NO_BOOL_CLAMP = {**_NO_COMPLEX_CLAMP, "b": "clamp_scalar_cpu"}
 
 
 @operator(
@@ -493,7 +497,7 @@ _NO_COMPLEX_CLAMP = {"c": "clamp is not supported for complex types"}
     "ClampBackward1",
     kind="elementwise",
     types="common",
-    refuses=_NO_COMPLEX_CLAMP,
+    refuses=_NO_BOOL_CLAMP,
     public=False,
 )
 class clamp_numbers:
@@ -529,9 +533,14 @@ def clamp(input: Array, min: Any = None, max: Any = None) -> Any:
             )
     if hasattr(min, "requires_grad") or hasattr(max, "requires_grad"):  # tensors, traced ones too
         return clamp_tensors(input, min, max)
-    if input.dtype.kind in "biu" and any(isinstance(limit, float) for limit in (min, max)):
-        input = input.to(dtypes.get_default_dtype())
-    return clamp_numbers(input, min, max)
+    return clamp_numbers(_meeting(input, min, max), min, max)
+
+
+def _meeting(input: Any, *numbers: Any) -> Any:
+    """A tensor in the dtype that it and numbers are computed in."""
+    own = dtype_of(input)
+    given = [(dtypes.number_dtype(n), 0) for n in numbers if n is not None]
+    return cast(input, dtypes.result_type([(own, 2), *given])) if own.kind in "biu" else input
 
 
 _CLAMP = (
@@ -554,12 +563,12 @@ def _clamp_one(ufunc: Any, name: str, doc: str) -> Any:
     tensors: Any
     facts: dict[str, Any] = {"__module__": __name__}
     if low:
-        number = lambda self, min: ufunc(self, min)
+        number = lambda self, min: ufunc(self, dtypes.checked(min, self.dtype))
         tensors = lambda self, min: ufunc(self, min)
         facts["self"] = lambda g, self, min: keep(g, self, min)
         limit_rule: Any = lambda g, self, min: give(g, self, min)
     else:
-        number = lambda self, max: ufunc(self, max)
+        number = lambda self, max: ufunc(self, dtypes.checked(max, self.dtype))
         tensors = lambda self, max: ufunc(self, max)
         facts["self"] = lambda g, self, max: keep(g, self, max)
         limit_rule = lambda g, self, max: give(g, self, max)
@@ -572,7 +581,9 @@ def _clamp_one(ufunc: Any, name: str, doc: str) -> Any:
     )
 
     def call(input: Array, limit: Any) -> Any:
-        return (second if hasattr(limit, "requires_grad") else first)(input, limit)
+        if hasattr(limit, "requires_grad"):
+            return second(input, limit)
+        return first(_meeting(input, limit), limit)
 
     call.__name__, call.__doc__ = name, doc
     call.__module__ = __name__
@@ -724,12 +735,11 @@ class logaddexp2:
 
 
 def _fmod_number(self: Array, other: Any) -> Array:
-    return np.fmod(self, other)
+    return np.fmod(self, dtypes.checked(other, self.dtype))
 
 
 def _fmod_tensors(self: Array, other: Array) -> Array:
-    if self.dtype.kind in "biu" and not np.all(other):
-        raise RuntimeError("ZeroDivisionError")
+    check_divisor(self, other)
     return np.fmod(self, other)
 
 
@@ -759,7 +769,7 @@ def _div_trunc(a: Any, b: Any) -> Any:
 def fmod(input: Array, other: Any) -> Any:
     """The remainder of C: has the sign of `input`."""
     if isinstance(other, (bool, int, float)) and (other or input.array.dtype.kind in "fc"):
-        return fmod_number(input, other)
+        return fmod_number(_meeting(input, other), other)
     return fmod_tensors(input, other)
 
 
@@ -867,11 +877,11 @@ def lerp(input: Array, end: Array, weight: Any) -> Any:
 
 
 def _addcmul(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
-    return self + value * tensor1 * tensor2
+    return self + dtypes.checked(value, self.dtype) * tensor1 * tensor2
 
 
 def _addcdiv(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
-    return self + value * tensor1 / tensor2
+    return self + dtypes.checked(value, self.dtype) * tensor1 / tensor2
 
 
 @operator(
@@ -892,16 +902,34 @@ class addcmul:
 @operator(
     _addcdiv,
     "AddcdivBackward0",
-    types="float",
-    inplace=True,
-    samples=("addcdiv(randn(3), randn(3), rand(3) + 0.5, value=2)",),
+    types="common",
+    public=False,
 )
-class addcdiv:
-    """input + value * tensor1 / tensor2."""
-
+class addcdiv_:
     self = lambda g: g
     tensor1 = lambda g, tensor2, value: g * conj(value / tensor2)
     tensor2 = lambda g, tensor1, tensor2, value: -g * conj(value * tensor1 / (tensor2 * tensor2))
+
+
+@function(
+    inplace=True,
+    rows=[addcdiv_],
+    samples=["addcdiv(randn(3), randn(3), rand(3) + 0.5, value=2)"],
+)
+def addcdiv(input: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Any:
+    """input + value * tensor1 / tensor2."""
+    if dtype_of(tensor1).kind in "biu" and dtype_of(tensor2).kind in "biu":
+        raise RuntimeError(_INTEGER_DIVISION)
+    return addcdiv_(input, tensor1, tensor2, value=value)
+
+
+_INTEGER_DIVISION = (
+    "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will "
+    "perform a true division of tensor1 and tensor2. The historic addcdiv behavior can be implemented "
+    "as (input + value * torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as "
+    "(input + value * tensor1 / tensor2) for float inputs. The future addcdiv behavior is just the "
+    "latter implementation: (input + value * tensor1 / tensor2), for all dtypes."
+)
 
 
 def _angle(self: Array) -> Array:
@@ -1100,18 +1128,36 @@ def positive(input: Array) -> Any:
 
 
 def _heaviside(self: Array, values: Array) -> Array:
-    return np.heaviside(self, values)
+    # NumPy's heaviside of NaN is NaN, PyTorch's 0.
+    one = self.dtype.type(1)
+    return where(self == 0, values, where(self > 0, one, self.dtype.type(0)))
 
 
-@operator(_heaviside, "NotImplemented", types="common", samples=("heaviside(randn(3), zeros(3))",))
-class heaviside:
-    """0 where negative, 1 where positive, `values` at 0."""
-
+@operator(_heaviside, "NotImplemented", public=False)
+class heaviside_:
     self = lambda g: g * 0
     values = lambda g: g * 0
 
 
+@function(rows=[heaviside_], inplace=True, samples=["heaviside(randn(3), zeros(3))"])
+def heaviside(input: Array, values: Array) -> Any:
+    """0 where negative, 1 where positive, `values` at 0."""
+    if "c" in (dtype_of(input).kind, dtype_of(values).kind):
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
+    if dtype_of(input) != dtype_of(values):
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+    return heaviside_(input, values)
+
+
+_ARRAYS = (np.ndarray, np.generic)
+
+
 def _xlogy(self: Any, other: Any) -> Any:
+    # Numbers take the dtype of the operand that is a tensor.
+    if not isinstance(self, _ARRAYS):
+        self = dtypes.checked(self, other.dtype)
+    if not isinstance(other, _ARRAYS):
+        other = dtypes.checked(other, self.dtype)
     with np.errstate(all="ignore"):
         product = self * np.log(other)
     zero = (self == 0) & ~np.isnan(np.asarray(other))

@@ -253,7 +253,12 @@ def where(condition: Array, input: Any = None, other: Any = None) -> Any:
     given = [_operand(v) for v in (input, other)]
     wanted = dtypes.result_type([_rank(v) for v in given])
     if any(_is_number(v) for v in (input, other)):
-        given = [cast(v, wanted) for v in given]
+        given = [
+            wrap(np.asarray(dtypes.checked(v, wanted)))
+            if _is_number(v) and wanted.kind in "biu"
+            else cast(g, wanted)
+            for v, g in zip((input, other), given, strict=True)
+        ]
     return where_of(condition, *given, wanted)
 
 
@@ -279,7 +284,7 @@ def _swapped(first: Any, second: Tensor) -> bool:
 
 def _operand(value: Any) -> Any:
     if _is_number(value):
-        made = wrap(np.asarray(value, dtypes.number_dtype(value)))
+        made = wrap(np.asarray(dtypes.checked(value, dtypes.number_dtype(value))))
         made.wrapped = True
         return made
     return wrap(value) if is_array(value) else value
@@ -332,14 +337,10 @@ def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
         raise RuntimeError(
             f"masked_fill_ only supports boolean masks, but got mask with dtype {c_name(mask.dtype)}"
         )
-    if isinstance(value, complex) and self.dtype.kind != "c":
-        from gradcli.operators.inplace import overflow
-
-        raise overflow(self.dtype)
     if mask.shape != self.shape and (error := mismatch([mask.shape, self.shape])) is not None:
         raise error
-    number = np.asarray(value).astype(self.dtype)
-    found = np.where(mask, number, self)
+    item = value.item() if is_array(value) else value
+    found = np.where(mask, dtypes.checked(item, self.dtype), self)
     return found if found.ndim else found[()]
 
 
@@ -953,8 +954,12 @@ def _index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
     bad = _stray(line, n, -n)
     if bad is not None:
         raise IndexError(f"index {bad} is out of bounds for dimension {at} with size {n}")
+    if isinstance(value, complex) and self.dtype.kind != "c":
+        raise RuntimeError(
+            "index_fill_(): Converting complex Scalar to non-complex type is not supported"
+        )
     made, key = _target(self, at, line)
-    _one(made)[key] = value
+    _one(made)[key] = dtypes.checked(value, self.dtype)
     return made
 
 
@@ -969,7 +974,7 @@ def _index_fill_tensor(self: Array, dim: int, index: Array, value: Array) -> Arr
             "index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
             f"{value.ndim} dimension(s)."
         )
-    return _index_fill(self, dim, index, value)
+    return _index_fill(self, dim, index, value.item())
 
 
 def _unique(index: Any) -> Any:

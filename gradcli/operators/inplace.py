@@ -13,7 +13,7 @@ from gradcli.engine import dtypes, modes
 from gradcli.engine.operator import mismatch
 from gradcli.engine.tensor import Tensor, edge, wrap
 from gradcli.engine.views import check_writable, inplace, overwrite, will_record
-from gradcli.operators import indexing
+from gradcli.operators import arithmetic, indexing
 from gradcli.operators.arguments import number
 from gradcli.operators.helpers import zeros_like
 from gradcli.operators.shapes import (
@@ -31,25 +31,7 @@ from gradcli.operators.shapes import (
     transpose,
 )
 from gradcli.operators.strides import integers
-from gradcli.operators.table import Array, Row, function, operator
-
-C_NAMES = {
-    "float16": "at::Half",
-    "float32": "float",
-    "float64": "double",
-    "int64": "int64_t",
-    "int32": "int",
-    "int16": "short",
-    "int8": "int8_t",
-    "uint8": "uint8_t",
-    "bool": "bool",
-}
-
-
-def overflow(dtype: Any) -> RuntimeError:
-    """The error for a complex number that a real tensor is given."""
-    name = C_NAMES[dtypes.of(dtype).name]
-    return RuntimeError(f"value cannot be converted to type {name} without overflow")
+from gradcli.operators.table import FUNCTIONS, Array, Row, function, operator
 
 
 # -- values written over --------------------------------------------------------------------------
@@ -100,11 +82,7 @@ def copy_(input: Array, src: Array, non_blocking: bool = False) -> Any:
 
 
 def _fill(self: Array, value: Any) -> Array:
-    if isinstance(value, complex) and self.dtype.kind != "c":
-        raise overflow(self.dtype)
-    with np.errstate(all="ignore"):
-        number = np.asarray(value).astype(self.dtype)
-    return np.full(self.shape, number)[()]
+    return np.full(self.shape, dtypes.checked(value, self.dtype))[()]
 
 
 def _fill_tensor(self: Array, value: Array) -> Array:
@@ -236,6 +214,63 @@ def set_(input: Array, source: Array) -> Any:
     if input.node is not None and input.is_leaf:
         input.accumulates = Tensor.accumulates  # a graph that has met the leaf met another one
     return input
+
+
+# -- comparisons and logic ------------------------------------------------------------------------
+def _comparison(row: Row) -> None:
+    """`NAME_` of a comparison, which PyTorch records, of integers and booleans too."""
+    ufunc, node = row.kernel, f"{row.name.capitalize()}Backward"
+
+    def with_number(self: Array, other: Any) -> Array:
+        wanted = dtypes.result_type([(self.dtype, 2), (dtypes.number_dtype(other), 0)])
+        return ufunc(self.astype(wanted, copy=False), dtypes.constant(other, wanted))
+
+    def with_tensor(self: Array, other: Array) -> Array:
+        return ufunc(self, other)
+
+    rules: dict[str, Any] = {"self": lambda g: zeros_like(g)}
+    facts: dict[str, Any] = {"refuses": row.refuses, "public": False, "discrete": True}
+    number_row = operator(with_number, f"{node}0", **facts)(type(f"{row.name}_number", (), rules))
+    rules = {**rules, "other": lambda g: zeros_like(g)}
+    tensor_row = operator(with_tensor, f"{node}1", types="common", **facts)(
+        type(f"{row.name}_tensor", (), rules)
+    )
+
+    def write(input: Array, other: Any) -> Any:
+        return inplace(tensor_row if isinstance(other, Tensor) else number_row, input, other)
+
+    _enter_as(row, write, [number_row, tensor_row])
+
+
+def _logic(row: Row) -> None:
+    """`NAME_` of a logical function, of which PyTorch's graphs do not know."""
+
+    def write(input: Array, *other: Array) -> Any:
+        before = modes.change(enabled=False)
+        try:
+            return inplace(row, input, *other)
+        finally:
+            modes.restore(before)
+
+    _enter_as(row, write, [])
+
+
+def _enter_as(row: Row, write: Any, rows: list[Row]) -> None:
+    write.__name__ = write.__qualname__ = name = f"{row.name}_"
+    write.__doc__ = f"In-place form of `{row.name}`."
+    write.__module__ = __name__
+    others = " ".join(f"{a}_" for a in FUNCTIONS[row.name].aliases)
+    first = "randn(3).clone()" if rows else "(randn(3) > 0)"
+    sample = f"{first}.{name}({'zeros(3)' if len(row.names) > 1 else ''})"
+    function(name=name, aliases=others, rows=rows, samples=[sample])(write)
+
+
+for _row in (arithmetic.eq, arithmetic.ne, arithmetic.lt, arithmetic.le, arithmetic.gt):
+    _comparison(_row)
+_comparison(arithmetic.ge)
+for _row in (arithmetic.logical_and, arithmetic.logical_or, arithmetic.logical_xor):
+    _logic(_row)
+_logic(arithmetic.logical_not)
 
 
 # -- the same tensor in another shape -------------------------------------------------------------

@@ -83,12 +83,9 @@ _NUMBERS = (bool, int, float, complex)
 
 def _constant(value: Any, like: Tensor) -> Tensor:
     """A number as PyTorch assigns it: cast to the tensor's dtype at once."""
-    dtype = like.array.dtype
-    if isinstance(value, complex) and dtype.kind != "c":
-        from gradcli.operators.inplace import overflow
-
-        raise overflow(dtype)
-    return wrap(np.asarray(value).astype(dtype))
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise OverflowError("Overflow when unpacking long long")
+    return wrap(np.asarray(dtypes.checked(value, like.array.dtype)))
 
 
 def _without_leading_ones(value: Tensor) -> Tensor:
