@@ -1,0 +1,29 @@
+"""Programs of one line answer what torch answers (`golden/answers.txt`, where each row is a fault once found)."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+
+import pytest
+
+import gradcli
+from tests.golden.record_answers import RECORDED, answer, programs
+
+EXPECTED: dict[str, str] = json.loads(RECORDED.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("program", programs())
+def test_answers_as_torch(program: str) -> None:
+    assert answer(program, gradcli) == EXPECTED[program]
+
+
+def test_every_program_is_recorded_once() -> None:
+    assert list(EXPECTED) == programs()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+def test_torch_still_answers_so() -> None:
+    torch = importlib.import_module("torch")
+    assert {program: answer(program, torch) for program in programs()} == EXPECTED
