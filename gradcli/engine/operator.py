@@ -321,8 +321,9 @@ class Row:
             at = len(operands) - self.keyword_only
             options = dict(zip(self.names[at:], operands[at:], strict=True))
             found = self.kernel(*operands[:at], **options)
-        if self.wide and {operands[0].dtype, operands[1].dtype} == _HALF_AND_SINGLE:
-            return found.astype(_HALF)
+        if self.wide and found.dtype is _SINGLE:
+            kinds = [getattr(o, "dtype", None) for o in operands[:2]]
+            return found.astype(_HALF) if _HALF in kinds else found
         return found
 
     def type_error(self, i: int, value: Any, wanted: str) -> TypeError:
@@ -726,7 +727,6 @@ BOOL_OPERAND = (
 # -- promotion and errors of shape ----------------------------------------------------------------
 _HALF: np.dtype[Any] = np.dtype(np.float16)
 _SINGLE: np.dtype[Any] = np.dtype(np.float32)
-_HALF_AND_SINGLE = {_HALF, _SINGLE}
 
 
 def promote(types: str, *operands: Any, wide: bool = False) -> list[Any]:
