@@ -1,4 +1,4 @@
-"""Programs of one line answer what torch answers (`golden/answers.txt`, where each row is a fault once found)."""
+"""Programs of one line answer what torch answers: each row of `golden/answers.txt` was a fault once found."""
 
 from __future__ import annotations
 
