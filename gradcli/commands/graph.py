@@ -14,13 +14,15 @@ from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, Evaluation
 from gradcli.commands.inspection import evaluate_watched, graph_of
 from gradcli.commands.options import ExpressionCommand, Request, Whole, expression_options
-from gradcli.commands.terminal import speaks_unicode
+from gradcli.commands.terminal import is_terminal, speaks_unicode
 from gradcli.language.errors import did_you_mean, suggest
 
 if TYPE_CHECKING:
+    from gradcli.commands.output import Style
     from gradcli.graphs.graph import Graph
+    from gradcli.language.errors import LanguageError
 
-FORMATS = ("tree", "json", "dot", "mermaid", "svg", "html")
+FORMATS = ("tree", "json", "dot", "mermaid", "svg", "html", "tikz", "png", "pdf")
 SUFFIXES = {
     "": "tree",
     ".txt": "tree",
@@ -32,11 +34,28 @@ SUFFIXES = {
     ".svg": "svg",
     ".html": "html",
     ".htm": "html",
+    ".tex": "tikz",
+    ".tikz": "tikz",
+    ".png": "png",
+    ".pdf": "pdf",
 }
-
-
-# What shapes the tree alone: the other formats always hold the whole graph.
-OF_THE_TREE = {"only": "--only", "depth": "--depth", "collapse": "--collapse", "legend": "--legend"}
+BINARY = ("png", "pdf")
+FRAME_FORMATS = ("svg", "png", "pdf")
+PAINTED = ("svg", "png", "pdf", "dot", "tikz")
+# Options that not every format has, and those that have them. All others mean the same everywhere.
+HAVE = {
+    "legend": ("tree",),
+    "wide": ("tree",),
+    "collapse": tuple(form for form in FORMATS if form != "json"),
+    "theme": (*PAINTED, "html"),
+    "background": PAINTED,
+    "direction": (*PAINTED, "mermaid"),
+}
+REASONS = {
+    "collapse": "JSON has every node of a chain",
+    "legend": "the legend says what the tree's signs mean",
+    "wide": "pictures have boxes of a set width, JSON has every number",
+}
 
 
 @click.command(
@@ -47,7 +66,8 @@ OF_THE_TREE = {"only": "--only", "depth": "--depth", "collapse": "--collapse", "
 Examples:
   gradcli graph "y = a*x; y + b" --x 3 --a 4 --b 5 --saved
   gradcli graph "sum(tanh(x)**2)" --x 1,2 --grads --values
-  gradcli graph "2*dot(x,x)" --x 0,1,2,3 -o graph.html""",
+  gradcli graph "2*dot(x,x)" --x 0,1,2,3 -o graph.html
+  gradcli graph "sum(tanh(x)**2)" --x 1,2 --forward --values -o graph.png""",
 )
 @expression_options
 @click.option("--saved", is_flag=True, help="Show what every node saves.")
@@ -61,6 +81,10 @@ Examples:
     "--collapse/--no-collapse",
     default=None,
     help="Fold straight chains, or not (auto: where deep).",
+)
+@click.option("--forward", is_flag=True, help="Read it from the inputs to the result.")
+@click.option(
+    "--wide", is_flag=True, help="Arrays and sources at length, lines as long as need be."
 )
 @click.option("--legend", is_flag=True, help="Say what the signs mean.")
 @click.option(
@@ -77,6 +101,17 @@ Examples:
     shell_complete=completers.files,
     help="Write a file; its ending says the format.",
 )
+@click.option(
+    "--frames",
+    "folder",
+    metavar="DIR",
+    help="Write a picture for every step of the backward pass (SVG; --format png, pdf).",
+)
+@click.option(
+    "--direction", type=click.Choice(("down", "right")), help="Which way a picture is drawn."
+)
+@click.option("--theme", type=click.Choice(("auto", "light", "dark")), help="Colours of a picture.")
+@click.option("--background", type=click.Choice(("auto", "none", "white")), help="Its paper.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -84,51 +119,124 @@ def command(
     request: Request,
     form: str | None,
     path: str | None,
+    folder: str | None,
     seed: str | None,
     **shown: Any,
 ) -> None:
     """Show the backward graph of EXPR: its nodes, what made them, what they save and lead to."""
-    chosen = _format(form, path, request)
-    if chosen != "tree":
-        _check_options(shown, chosen)
-    shown["grads"] = shown["grads"] or seed is not None
+    chosen = _format(form, path, folder, request)
+    _check_options(shown, chosen)
+    shown["grads"] = shown["grads"] or seed is not None or folder is not None
     graph = _graph(ctx, request, shown["values"] or chosen == "html", shown["grads"], seed)
-    if chosen == "tree":
-        _tree(graph, shown, request, path)
-        return
-    if chosen == "json":
+    write_graph(graph, shown, chosen, path, folder, request.style)
+
+
+def write_graph(
+    graph: Graph,
+    shown: dict[str, Any],
+    form: str,
+    path: str | None,
+    folder: str | None,
+    style: Style,
+) -> None:
+    """Write a graph in a format, as the options say."""
+    if style.precision is not None:
+        shown["precision"] = style.precision
+    given = {k: v for k, v in shown.items() if v is not None and v is not False}
+    given |= {"grads": shown["grads"]}
+    if shown["collapse"] is False:
+        given["collapse"] = False
+    try:
+        if folder is not None:
+            _write_frames(graph, given, form, folder)
+        elif form == "tree":
+            _tree(graph, given, style, path)
+        else:
+            text = _written(graph, given, form)
+            if isinstance(text, str):
+                text = text if text.endswith("\n") else f"{text}\n"
+            output.write_file(path or "-", text)
+    except ImportError as error:  # of an extra that is not installed
+        if form not in BINARY:
+            raise
+        raise usage(str(error), kind="missing") from error
+    except ValueError as error:  # --only of nothing
+        if shown["only"] is None:
+            raise
+        raise _only_of_nothing(graph, shown["only"], error) from error
+
+
+def _written(graph: Graph, given: dict[str, Any], form: str) -> str | bytes:
+    if form == "json":
         import json
 
-        text = json.dumps(graph.to_json(), ensure_ascii=False, allow_nan=False)
-    else:
-        text = getattr(graph, f"to_{chosen}")()
-    output.write_file(path or "-", text if text.endswith("\n") else f"{text}\n")
+        known = {k: v for k, v in given.items() if k in ("only", "depth", "forward", "values")}
+        return json.dumps(graph.to_json(**known), ensure_ascii=False, allow_nan=False)
+    made: str | bytes = getattr(graph, f"to_{form}")(**given)
+    return made
+
+
+def _write_frames(graph: Graph, given: dict[str, Any], form: str, folder: str) -> None:
+    from gradcli.graphs import raster
+
+    convert: Any = {"png": raster.svg_to_png, "pdf": raster.svg_to_pdf}.get(form)
+    if convert is not None and given.get("theme", "auto") == "auto":
+        given["theme"] = "light"
+    pages = list(graph.frames(**given))
+    digits = len(str(len(pages) - 1))
+    try:
+        os.makedirs(os.path.expanduser(folder), exist_ok=True)
+    except OSError as error:
+        raise usage(f"cannot make the folder {folder}: {error.strerror}", kind="file") from None
+    for number, page in enumerate(pages):
+        content = page if convert is None else convert(page)
+        output.write_file(os.path.join(folder, f"step-{number:0{digits}}.{form}"), content)
 
 
 def _check_options(shown: dict[str, Any], form: str) -> None:
     """Refuse what would be passed over in silence."""
-    for key, option in OF_THE_TREE.items():
-        if shown[key] not in (None, False):
-            raise usage(
-                f"{option} is for the tree; {form} always has the whole graph",
-                hint=f"leave out {option}, or --format {form}",
-            )
+    for key, forms in HAVE.items():
+        if shown[key] in (None, False) or form in forms:
+            continue
+        option = f"--{key}"
+        why = REASONS.get(key, f"{form} has none")
+        raise usage(
+            f"{option} is not for {form}: {why}",
+            hint=f"leave out {option}, or --format {forms[0]}",
+        )
+    if shown["background"] == "white" and shown["theme"] == "dark":
+        raise usage("--theme dark is not to be read on --background white")
 
 
-def _format(form: str | None, path: str | None, request: Request) -> str:
+def _format(form: str | None, path: str | None, folder: str | None, request: Request) -> str:
     if request.style.form == "json":
         if form not in (None, "json"):
             raise usage(f"--json and --format {form} exclude each other")
-        return "json"
-    if form is None and path is not None:
-        ending = os.path.splitext(path)[1].lower()
-        if ending not in SUFFIXES:
-            hint = f"there are {' '.join(e for e in SUFFIXES if e)}; or say --format FORMAT"
-            if ending in (".png", ".pdf", ".jpg", ".jpeg", ".ps", ".eps", ".gif", ".webp"):
-                hint = f"pipe --format dot through Graphviz: dot -T{ending[1:]} -o {path}"
-            raise usage(f"-o: no format has the ending {ending}", hint=hint)
-        return SUFFIXES[ending]
-    return form or "tree"
+        form = "json"
+    if folder is not None:
+        if path is not None:
+            raise usage("--frames DIR and -o FILE exclude each other")
+        if form not in (None, *FRAME_FORMATS):
+            raise usage(f"--frames: there are {', '.join(FRAME_FORMATS)}, not {form}")
+        return form or "svg"
+    ending = "" if path is None else os.path.splitext(path)[1].lower()
+    if path in (None, "-") or (form is not None and ending == ""):
+        if form in BINARY and (path is None and is_terminal(sys.stdout)):
+            raise usage(f"a {form} is not for a terminal", hint=f"say -o graph.{form}")
+        return form or "tree"
+    if ending not in SUFFIXES:
+        if form is not None:
+            return form
+        hint = f"there are {' '.join(e for e in SUFFIXES if e)}; or say --format FORMAT"
+        if ending in (".jpg", ".jpeg", ".ps", ".eps", ".gif", ".webp"):
+            hint = f"pipe --format dot through Graphviz: dot -T{ending[1:]} -o {path}"
+        raise usage(f"-o: no format has the ending {ending}", hint=hint)
+    if form not in (None, SUFFIXES[ending]):
+        raise usage(
+            f"--format {form} and -o {path} exclude each other",
+            hint=f"the ending {ending} says {SUFFIXES[ending]}: leave out one of them",
+        )
+    return SUFFIXES[ending]
 
 
 def _graph(
@@ -162,22 +270,19 @@ def _tensors(evaluation: Evaluation) -> Any:
     return tensor
 
 
-def _tree(graph: Graph, shown: dict[str, Any], request: Request, path: str | None) -> None:
-    precision = request.style.precision
-    if precision is not None:
-        shown["precision"] = precision
+def _tree(graph: Graph, given: dict[str, Any], style: Style, path: str | None) -> None:
     to_file = path not in (None, "-")
-    drawing = graph.tree(**shown, ascii=not (to_file or speaks_unicode(sys.stdout)))
-    try:
-        if to_file:
-            output.write_file(str(path), f"{drawing.plain()}\n")
-        else:
-            output.write_drawing(drawing, request.style)
-    except ValueError as error:  # --only of nothing
-        if shown["only"] is None:
-            raise
-        nodes = {type(node).__name__ for node in graph.skeleton.nodes}
-        stems = {name.partition("Backward")[0] for name in nodes}
-        names = sorted({*graph.names.values(), *stems, *nodes})
-        hint = did_you_mean(suggest(shown["only"], names))
-        raise usage(f"--only: {error}", kind="name", hint=hint) from error
+    drawing = graph.tree(**given, ascii=not (to_file or speaks_unicode(sys.stdout)))
+    if to_file:
+        output.write_file(str(path), f"{drawing.plain()}\n")
+    else:
+        output.write_drawing(drawing, style)
+
+
+def _only_of_nothing(graph: Graph, only: str, error: ValueError) -> LanguageError:
+    from gradcli.graphs.records import class_name
+
+    nodes = {class_name(node) for node in graph.skeleton.nodes}
+    stems = {name.partition("Backward")[0] for name in nodes}
+    names = sorted({*graph.describer.labels().values(), *stems, *nodes})
+    return usage(f"--only: {error}", kind="name", hint=did_you_mean(suggest(only, names)))

@@ -346,11 +346,15 @@ class _Visible:
             yield segment if segment.control else segment._replace(text=visible(segment.text))
 
 
-def write_file(path: str, text: str) -> None:
-    """Write a file of text whole or not at all; `-` is standard output. The text passes the gate."""
-    text = visible(text)
+def write_file(path: str, text: str | bytes) -> None:
+    """Write a file whole or not at all; `-` is standard output. Text passes the gate."""
+    if isinstance(text, str):
+        text = visible(text)
     if path == "-":
-        write(text.removesuffix("\n"))
+        if isinstance(text, bytes):
+            click.echo(text, nl=False)
+        else:
+            write(text.removesuffix("\n"))
         return
     from gradcli.commands.errors import usage
 
@@ -362,18 +366,19 @@ def write_file(path: str, text: str) -> None:
         raise usage(f"cannot write {path}: {error.strerror}", kind="file") from None
 
 
-def _replace_file(path: str, text: str) -> None:
+def _replace_file(path: str, text: str | bytes) -> None:
+    content = text.encode("utf-8") if isinstance(text, str) else text
     if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe; a folder refuses
-        with open(path, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        with open(path, "wb") as stream:
+            stream.write(content)
         return
     import tempfile
 
     folder, name = os.path.split(path)
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
     try:
-        with open(handle, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
+        with open(handle, "wb") as stream:
+            stream.write(content)
         os.chmod(temporary, _mode(path))
         os.replace(temporary, path)
     except BaseException:

@@ -1,46 +1,65 @@
-"""The backward graph in Graphviz's language."""
+"""The graph in Graphviz's language."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from gradcli.graphs.records import Record
-from gradcli.graphs.text import caption
+from gradcli.graphs.pictures import Card, Picture
+from gradcli.graphs.styles import DARK, LIGHT
 
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": " ", "\r": " ", "\0": " "})
 
 
-def graph_to_dot(records: Iterable[Record], default_dtype: str) -> str:
-    """Return a digraph: edges go the way of the gradients, dashed nodes are constants."""
-    return "\n".join([*_lines(records, default_dtype), ""])
+def picture_to_dot(picture: Picture) -> str:
+    """Return a digraph: edges go the way of the gradients (of the values, if forward)."""
+    return "\n".join([*_lines(picture), ""])
 
 
-def _lines(records: Iterable[Record], default_dtype: str) -> Iterator[str]:
-    yield "digraph backward {"
-    yield '  graph [rankdir=TB, bgcolor="transparent", nodesep=0.3, ranksep=0.4]'
+def _lines(picture: Picture) -> Iterator[str]:
+    options = picture.options
+    colours = DARK if options.theme == "dark" else LIGHT
+    paper = {"white": "#ffffff", "none": "transparent"}.get(options.background)
+    if paper is None:
+        paper = colours["paper"] if options.theme == "dark" else "transparent"
+    direction = "LR" if options.direction == "right" else "TB"
+    ink, rim, wire = colours["ink"], colours["rim"], colours["wire"]
+    yield f"digraph {'forward' if options.forward else 'backward'} {{"
+    yield f'  graph [rankdir={direction}, bgcolor="{paper}", nodesep=0.3, ranksep=0.4]'
     yield (
-        '  node [shape=box, style="rounded,filled", color="#8a94a6", fillcolor="#f4f6fa",'
-        ' fontname="Helvetica", fontsize=11, margin="0.14,0.08"]'
+        f'  node [shape=box, style="rounded,filled", color="{rim}", fillcolor="{colours["card"]}",'
+        f' fontcolor="{ink}", fontname="Helvetica", fontsize=11, margin="0.14,0.08"]'
     )
-    yield '  edge [color="#8a94a6", fontname="Helvetica", fontsize=9, arrowsize=0.7]'
-    for record in records:
-        words = caption(record, default_dtype)
-        title = f"{words.title} {words.name}" if words.name else words.title
-        lines = [title, words.detail]
-        if words.grad is not None:
-            lines.append(f"grad {words.grad}")
-        label = "\\n".join(quoted(line) for line in lines if line)
-        colour = ', fillcolor="#e3f4ea", color="#3f9463"' if record.is_leaf else ""
-        bold = ", penwidth=1.8" if words.name and not record.is_leaf else ""
-        yield f'  n{record.id} [label="{label}"{colour}{bold}]'
-        for i, edge in enumerate(record.next):
-            if edge is None:
-                yield f'  n{record.id}_{i} [label="None", style="dashed", fontcolor="#8a94a6"]'
-                yield f"  n{record.id} -> n{record.id}_{i} [style=dashed]"
-                continue
-            number = f' [label="output {edge[1]}"]' if edge[1] else ""
-            yield f"  n{record.id} -> n{edge[0]}{number}"
+    yield (
+        f'  edge [color="{wire}", fontcolor="{colours["muted"]}", fontname="Helvetica",'
+        " fontsize=9, arrowsize=0.7]"
+    )
+    for k, card in enumerate(picture.cards):
+        yield f"  {_name(card, k)} [{', '.join(_attributes(card, colours))}]"
+    for made in picture.wires:
+        ends = [_name(picture.cards[k], k) for k in (made.source, made.target)]
+        if options.forward:
+            ends.reverse()
+        number = f'label="{quoted(made.text)}"' if made.text else ""
+        if picture.cards[made.target].kind == "none":
+            number += (", " if number else "") + "style=dashed"
+        yield f"  {' -> '.join(ends)}{f' [{number}]' if number else ''}"
     yield "}"
+
+
+def _name(card: Card, k: int) -> str:
+    return f"n{card.node}" if card.node is not None else f"f{k}"
+
+
+def _attributes(card: Card, colours: dict[str, str]) -> Iterator[str]:
+    title = f"{card.title} {card.name}" if card.name else card.title
+    label = "\\n".join(quoted(line) for line in (title, *(text for _, text in card.lines)) if line)
+    yield f'label="{label}"'
+    if card.kind == "leaf":
+        yield f'fillcolor="{colours["leaf"]}", color="{colours["leaf-rim"]}"'
+    elif card.kind == "named":
+        yield f'color="{colours["name"]}", penwidth=1.4'
+    elif card.kind in ("none", "fold"):
+        yield f'style="rounded,dashed", fontcolor="{colours["muted"]}"'
 
 
 def quoted(text: str) -> str:

@@ -9,6 +9,9 @@ from gradcli.graphs.records import Describer, Record, Totals, records, totals, w
 from gradcli.graphs.values import default_dtype
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gradcli.graphs.pictures import Picture
     from gradcli.graphs.tree import Tree
 
 
@@ -30,6 +33,7 @@ class Graph:
         self.describer = Describer(self.skeleton, source, self.names)
         self._watched = values
         self.recorder: Any = None
+        self.calls: Any = None  # of modules, where they are known
         self._records: list[Record] | None = None
 
     @property
@@ -42,7 +46,7 @@ class Graph:
     @property
     def totals(self) -> Totals:
         """Nodes, edges, leaves, saved tensors and their bytes."""
-        return totals(self.skeleton)
+        return totals(self.skeleton, self.describer.probe)
 
     @property
     def forward(self) -> dict[int, Any]:
@@ -71,7 +75,7 @@ class Graph:
         """Return the tree: `str()` of it is plain text, rich's `console.print` colours it.
 
         Options: saved, values, grads, edges, legend, collapse, depth, only, width, precision,
-        ascii.
+        ascii, forward, wide.
         """
         from gradcli.graphs.tree import Tree
         from gradcli.graphs.tree_lines import Options
@@ -81,35 +85,89 @@ class Graph:
         chosen = Options(**options)
         return Tree(self.describer, self.forward if chosen.values else {}, chosen)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the graph as JSON objects."""
-        from gradcli.graphs.json import graph_to_json
+    def picture(self, **options: Any) -> Picture:
+        """Return what every picture shows, before any format.
 
-        return graph_to_json(self.records, self.skeleton.roots)
+        Options: saved, values, grads, edges, collapse, depth, only, by, forward, precision, and how it
+        is drawn: direction ("down", "right"), theme ("auto", "light", "dark"), background ("auto",
+        "none", "white"), title. Raises ValueError if `only` names nothing.
+        """
+        from gradcli.graphs.pictures import Options, Picture
 
-    def to_dot(self) -> str:
-        """Return the graph in Graphviz's language."""
-        from gradcli.graphs.dot import graph_to_dot
+        options.setdefault("default_dtype", default_dtype())
+        options.setdefault("grads", self.describer.grads is not None)
+        options.setdefault("title", self.source)
+        chosen = Options(**options)
+        return Picture(self.describer, self.forward if chosen.values else {}, chosen, self.calls)
 
-        return graph_to_dot(self.records, default_dtype())
+    def to_json(
+        self,
+        *,
+        only: str | None = None,
+        depth: int | None = None,
+        forward: bool = False,
+        values: bool = False,
+    ) -> dict[str, Any]:
+        """Return the graph as JSON objects; ids are those of the whole graph."""
+        from gradcli.graphs.json import view_to_json
+        from gradcli.graphs.view import Selection, View
 
-    def to_mermaid(self) -> str:
+        labels = self.describer.labels() if only is not None else None
+        view = View(self.skeleton, Selection(only, depth, False, forward), labels)
+        return view_to_json(view, self.describer, self.forward if values else None)
+
+    def to_dot(self, **options: Any) -> str:
+        """Return the graph in Graphviz's language; for the options see `picture`."""
+        from gradcli.graphs.dot import picture_to_dot
+
+        return picture_to_dot(self.picture(**options))
+
+    def to_mermaid(self, **options: Any) -> str:
         """Return the graph as a Mermaid flowchart."""
-        from gradcli.graphs.mermaid import graph_to_mermaid
+        from gradcli.graphs.mermaid import picture_to_mermaid
 
-        return graph_to_mermaid(self.records, default_dtype())
+        return picture_to_mermaid(self.picture(**options))
 
-    def to_svg(self) -> str:
-        """Return the graph as one self-contained SVG file, dark or light as its reader is."""
-        from gradcli.graphs.svg import graph_to_svg
+    def to_tikz(self, **options: Any) -> str:
+        """Return the graph as a TikZ picture for LaTeX."""
+        from gradcli.graphs.tikz import picture_to_tikz
 
-        return graph_to_svg(self.records, default_dtype(), title=self.source)
+        return picture_to_tikz(self.picture(**options))
 
-    def to_html(self, *, title: str | None = None) -> str:
+    def to_svg(self, **options: Any) -> str:
+        """Return the graph as one self-contained SVG file."""
+        from gradcli.graphs.svg import picture_to_svg
+
+        return picture_to_svg(self.picture(**options))
+
+    def to_png(self, *, scale: float = 2.0, **options: Any) -> bytes:
+        """Return the graph as a PNG. Raises ImportError without the extra `picture`."""
+        from gradcli.graphs.raster import svg_to_png
+
+        return svg_to_png(self.to_svg(**_still(options)), scale)
+
+    def to_pdf(self, **options: Any) -> bytes:
+        """Return the graph as a PDF of one page. Raises ImportError without the extra `picture`."""
+        from gradcli.graphs.raster import svg_to_pdf
+
+        return svg_to_pdf(self.to_svg(**_still(options)))
+
+    def frames(self, **options: Any) -> Iterator[str]:
+        """Yield one SVG a step of the backward pass, the first before it begins.
+
+        Backpropagates first if that has not been done.
+        """
+        from gradcli.graphs.frames import frames
+
+        if self.recorder is None and len(self.skeleton):
+            self.backpropagate()
+        return frames(self.picture(**options), self)
+
+    def to_html(self, *, title: str | None = None, **options: Any) -> str:
         """Return one self-contained page that shows the graph and plays the backward pass."""
         from gradcli.graphs.html import graph_to_html
 
-        return graph_to_html(self, title=title)
+        return graph_to_html(self, title=title, **options)
 
     def _repr_html_(self) -> str:
         from gradcli.graphs.html import notebook_frame
@@ -144,6 +202,12 @@ def inspect(
             raise TypeError(f"inspect() wants a Tensor, not {type(one).__name__}")
     graph = Graph(tensors, source=source, names=names, values=values)
     return graph.backpropagate(seed) if grads or seed is not None else graph
+
+
+def _still(options: dict[str, Any]) -> dict[str, Any]:
+    """Options for a format that cannot ask its reader: `auto` is light."""
+    light = options.get("theme", "auto") == "auto"
+    return {**options, "theme": "light"} if light else options
 
 
 def root_of(tensor: Any) -> Any:

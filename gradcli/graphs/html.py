@@ -39,7 +39,7 @@ class Graph(Protocol):
     def tree(self, **options: Any) -> Any: ...
 
 
-def graph_to_html(graph: Graph, *, title: str | None = None) -> str:
+def graph_to_html(graph: Graph, *, title: str | None = None, **options: Any) -> str:
     """Return the page; backpropagates first where that has no side effect and needs no seed."""
     _try_gradients(graph)
     data = page_data(graph, values.default_dtype())

@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
 from gradcli.graphs import saved, values
-from gradcli.graphs.records import Record
+from gradcli.graphs.records import Describer, Record
+from gradcli.graphs.view import View
 
 
-def graph_to_json(records: Iterable[Record], roots: list[int] | None = None) -> dict[str, Any]:
-    """Return {"root", "nodes"}; "roots" besides where there are several."""
-    nodes = [node_to_json(record) for record in records]
-    result: dict[str, Any] = {"root": roots[0] if roots else (0 if nodes else None)}
-    if roots and len(roots) > 1:
+def view_to_json(
+    view: View, describer: Describer, forward: Mapping[int, Any] | None = None
+) -> dict[str, Any]:
+    """Return {"root", "nodes"}; "roots" besides where there are several.
+
+    Of a part ("only", "depth") the nodes have their ids in the whole, and "next" may name nodes that are
+    not listed: such nodes have "cut": true. Read forward there are "inputs", and "users" of each node.
+    forward: the values of results, by node, for "value".
+    """
+    roots = view.roots
+    result: dict[str, Any] = {}
+    if view.selection.forward:
+        result["inputs"] = roots
+        roots = view.skeleton.roots
+    result["root"] = roots[0] if roots else None
+    if len(roots) > 1:
         result["roots"] = roots
+    nodes = []
+    ids = view.ids()
+    for i in reversed(ids) if view.selection.forward else ids:
+        node = node_to_json(describer.record(i))
+        if forward is not None:
+            node["value"] = values.to_json(forward[i]) if i in forward else None
+        if view.cut(i):
+            node["cut"] = True
+        if view.selection.forward:
+            node["users"] = [{"node": user, "input": k} for user, k in view.users[i]]
+        nodes.append(node)
     return {**result, "nodes": nodes}
 
 
@@ -32,10 +55,19 @@ def node_to_json(record: Record) -> dict[str, Any]:
         "sequence_nr": record.sequence_nr,
         "saved": {name: saved.to_json(entry) for name, entry in record.saved.items()},
     }
+    if record.module is not None:
+        node["module"] = record.module
+    if record.place is not None:
+        node["file"], node["line"] = record.place.file, record.place.line
+    if record.device not in (None, "cpu"):
+        node["device"] = record.device
     if record.has_grad:
         node["grad"] = None if record.grad is None else values.to_json(record.grad)
     if len(record.outputs) > 1:
-        node["outputs"] = [{"shape": list(shape), "dtype": dt} for shape, dt in record.outputs]
+        node["outputs"] = [
+            {"shape": None if out.shape is None else list(out.shape), "dtype": out.dtype}
+            for out in record.outputs
+        ]
     node["next"] = [
         None if edge is None else {"node": edge[0], "output": edge[1]} for edge in record.next
     ]

@@ -44,6 +44,7 @@ class Wire:
     reference: Box | None = None  # the target is far away: the edge ends here
     points: list[tuple[float, float]] = field(default_factory=list)
     reference_width: float = 64.0  # of the reference, if it comes to that
+    reference_height: float = REFERENCE_HEIGHT
 
 
 @dataclass(slots=True)
@@ -64,7 +65,7 @@ def layout(boxes: Sequence[Box], wires: Sequence[Wire]) -> Layout:
     for wire in wires:
         source, target = everything[wire.source], everything[wire.target]
         if target.layer - source.layer > LONGEST_EDGE:
-            end = Box(len(everything), wire.reference_width, REFERENCE_HEIGHT)
+            end = Box(len(everything), wire.reference_width, wire.reference_height)
             end.layer = source.layer + 1
             wire.reference = end
             everything.append(end)
@@ -267,12 +268,46 @@ def _lead(chains: list[Chain]) -> None:
             ]
 
 
-def curve(points: Sequence[tuple[float, float]]) -> str:
-    """Return the points as an SVG path that leaves and arrives vertically."""
+def turned(found: Layout, *, sideways: bool, mirrored: bool) -> Layout:
+    """Turn a layout that was made top down: sideways from left to right, or mirrored upside down.
+
+    For `sideways` the boxes must have been laid out with their width and height exchanged.
+    """
+    references = [wire.reference for wire in found.wires if wire.reference is not None]
+    for box in [*found.boxes, *references]:
+        if mirrored:
+            box.y = found.height - box.y
+        if sideways:
+            box.x, box.y, box.width, box.height = box.y, box.x, box.height, box.width
+    for wire in found.wires:
+        if mirrored:
+            wire.points = [(x, found.height - y) for x, y in reversed(wire.points)]
+        if sideways:
+            wire.points = [(y, x) for x, y in wire.points]
+    if sideways:
+        found.width, found.height = found.height, found.width
+    return found
+
+
+def bends(
+    points: Sequence[tuple[float, float]], *, sideways: bool = False
+) -> list[tuple[float, ...]]:
+    """Return the points as Bézier pieces (x1, y1, x2, y2, x, y) that leave and arrive upright."""
     (x, y), *rest = points
-    path = [f"M{x:.1f} {y:.1f}"]
+    found: list[tuple[float, ...]] = []
     for nx, ny in rest:
-        bend = (ny - y) / 2
-        path.append(f"C{x:.1f} {y + bend:.1f} {nx:.1f} {ny - bend:.1f} {nx:.1f} {ny:.1f}")
+        if sideways:
+            bend = (nx - x) / 2
+            found.append((x + bend, y, nx - bend, ny, nx, ny))
+        else:
+            bend = (ny - y) / 2
+            found.append((x, y + bend, nx, ny - bend, nx, ny))
         x, y = nx, ny
-    return "".join(path)
+    return found
+
+
+def curve(points: Sequence[tuple[float, float]], *, sideways: bool = False) -> str:
+    """Return the points as an SVG path."""
+    pieces = (" ".join(f"{n:.1f}" for n in piece) for piece in bends(points, sideways=sideways))
+    x, y = points[0]
+    return f"M{x:.1f} {y:.1f}" + "".join(f"C{piece}" for piece in pieces)

@@ -1,11 +1,10 @@
-"""The backward graph as a Mermaid flowchart, for Markdown that draws them."""
+"""The graph as a Mermaid flowchart, for Markdown that draws them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from gradcli.graphs.records import Record
-from gradcli.graphs.text import caption
+from gradcli.graphs.pictures import Card, Picture
 
 # Inside a quoted label Mermaid still reads entities, backticks (Markdown) and HTML.
 _ENTITIES = {
@@ -16,32 +15,39 @@ _ENTITIES = {
 _ESCAPES = str.maketrans(_ENTITIES)
 
 
-def graph_to_mermaid(records: Iterable[Record], default_dtype: str) -> str:
-    """Return a flowchart: edges go the way of the gradients, rounded nodes are leaves."""
-    return "\n".join([*_lines(records, default_dtype), ""])
+def picture_to_mermaid(picture: Picture) -> str:
+    """Return a flowchart: edges go the way of the gradients (of the values, if forward)."""
+    return "\n".join([*_lines(picture), ""])
 
 
-def _lines(records: Iterable[Record], default_dtype: str) -> Iterator[str]:
-    yield "flowchart TD"
-    for record in records:
-        words = caption(record, default_dtype)
-        title = f"{words.title} {words.name}" if words.name else words.title
-        grad = [f"grad {words.grad}"] if words.grad is not None else []
-        lines = [title, words.detail, *grad]
-        text = "<br/>".join(escaped(line) for line in lines if line)
-        box = f'(["{text}"]):::leaf' if record.is_leaf else f'["{text}"]'
-        if words.name and not record.is_leaf:
-            box += ":::named"
-        yield f"  n{record.id}{box}"
-        for i, edge in enumerate(record.next):
-            if edge is None:
-                yield f"  n{record.id} -.-> n{record.id}x{i}[None]:::none"
-                continue
-            number = f"|output {edge[1]}|" if edge[1] else ""
-            yield f"  n{record.id} -->{number} n{edge[0]}"
-    yield "  classDef leaf fill:#e3f4ea,stroke:#3f9463,color:#123020"
+def _lines(picture: Picture) -> Iterator[str]:
+    yield f"flowchart {'LR' if picture.options.direction == 'right' else 'TD'}"
+    for k, card in enumerate(picture.cards):
+        yield f"  {_name(card, k)}{_box(card)}"
+    for made in picture.wires:
+        ends = [_name(picture.cards[k], k) for k in (made.source, made.target)]
+        if picture.options.forward:
+            ends.reverse()
+        arrow = "-.->" if picture.cards[made.target].kind == "none" else "-->"
+        text = f'|"{escaped(made.text)}"|' if made.text else ""
+        yield f"  {ends[0]} {arrow}{text} {ends[1]}"
+    yield "  classDef leaf fill:#effaf3,stroke:#7fc49c,color:#14532d"
     yield "  classDef named stroke-width:2px"
     yield "  classDef none stroke-dasharray:3 3,fill:none,color:#8a94a6"
+
+
+def _name(card: Card, k: int) -> str:
+    return f"n{card.node}" if card.node is not None else f"f{k}"
+
+
+def _box(card: Card) -> str:
+    title = f"{card.title} {card.name}" if card.name else card.title
+    lines = [title, *(text for _, text in card.lines)]
+    label = "<br/>".join(escaped(line) for line in lines if line)
+    if card.kind == "leaf":
+        return f'(["{label}"]):::leaf'
+    kind = {"node": "", "named": ":::named"}.get(card.kind, ":::none")
+    return f'["{label}"]{kind}'
 
 
 def escaped(text: str) -> str:

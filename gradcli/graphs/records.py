@@ -13,7 +13,7 @@ from typing import Any
 
 from gradcli.engine.garbage import uncollected
 from gradcli.graphs import saved as saved_values
-from gradcli.graphs.values import dtype_name
+from gradcli.graphs.probes import OWN, Output, Place, Probe
 
 LEAF = "AccumulateGrad"
 # A piece of a very long expression is shown by its two ends; its span says the rest.
@@ -37,12 +37,15 @@ class Record:
     sequence_nr: int | None
     saved: dict[str, saved_values.Entry]
     next: list[Edge | None]
-    outputs: list[tuple[tuple[int, ...], str | None]]
+    outputs: list[Output]
     depth: int
     shared: bool
     node: Any
     has_grad: bool = False
     grad: Any = None
+    place: Place | None = None
+    module: str | None = None
+    device: str | None = None
 
     @property
     def is_leaf(self) -> bool:
@@ -132,6 +135,7 @@ class Describer:
     source: str | None = None
     names: Mapping[int, str] = field(default_factory=dict)  # id of a tensor -> its name
     grads: Mapping[Any, Any] | None = None  # node -> the gradient that reached it
+    probe: Probe = OWN
     spans: dict[int, tuple[int, int] | None] = field(default_factory=dict)
 
     def id_of(self, node: Any) -> int | None:
@@ -167,7 +171,12 @@ class Describer:
     def variable(self, node: Any) -> str | None:
         """Return the name of the leaf that an AccumulateGrad node adds to."""
         tensor = getattr(node, "variable", None)
-        return None if tensor is None else saved_values.name_of(tensor, self.names)
+        return None if tensor is None else self.probe.name_of(tensor, self.names)
+
+    def labels(self) -> dict[int, str]:
+        """Return the program's names of nodes, by id."""
+        found = ((i, self.label(i)) for i in range(len(self.skeleton)))
+        return {i: label for i, label in found if label is not None}
 
     def label(self, i: int) -> str | None:
         """Return the name that the program gave the node's result (the variable's for a leaf)."""
@@ -184,23 +193,25 @@ class Describer:
         span = self.span(i)
         if name == LEAF:
             span = self._where_read(variable, span)
-        outputs = [(tuple(shape), dtype_name(dtype)) for shape, dtype in _metas(node)]
-        shape, dtype = outputs[0] if outputs else (None, None)
+        outputs = self.probe.outputs(node)
+        shape, dtype, device = outputs[0] if outputs else (None, None, None)
         number = getattr(node, "_sequence_nr", None)
         entries = {
-            key: saved_values.entry(value, self.names) for key, value in saved_values.fields(node)
+            key: saved_values.entry(value, self.probe.name_of, self.names)
+            for key, value in self.probe.fields(node)
         }
         reached = self.grads is not None
+        place = self.probe.place(node)
         return Record(
             id=i,
             name=name,
             variable=variable,
             label=None if variable is not None else self.label(i),
-            source=self.piece(span),
+            source=self.piece(span) if place is None else place.code,
             span=span,
             shape=shape,
             dtype=dtype,
-            sequence_nr=None if number is None else int(number()),
+            sequence_nr=_sequence(number),
             saved=entries,
             next=list(self.skeleton.edges[i]),
             outputs=outputs,
@@ -209,6 +220,9 @@ class Describer:
             node=node,
             has_grad=reached,
             grad=self.grads.get(node) if self.grads is not None else None,
+            place=place,
+            module=self.probe.module(node),
+            device=device,
         )
 
     def _where_read(
@@ -222,9 +236,13 @@ class Describer:
         return found.span() if found else span
 
 
-def _metas(node: Any) -> Iterable[tuple[Any, Any]]:
-    method = getattr(node, "output_meta", None)
-    return () if method is None else method()
+LAST = 2**64 - 1  # AccumulateGrad's number: after all others
+
+
+def _sequence(method: Any) -> int | None:
+    """A node's number; None for leaves, whose 2**64 - 1 no JavaScript number holds."""
+    number = LAST if method is None else int(method())
+    return None if number >= LAST else number
 
 
 def records(describer: Describer) -> Iterator[Record]:
@@ -245,10 +263,10 @@ class Totals:
     freed: int = 0
 
 
-def totals(skeleton: Walk) -> Totals:
+def totals(skeleton: Walk, probe: Probe = OWN) -> Totals:
     """Count nodes, edges and leaves, and the distinct tensors kept alive, with their bytes."""
     found = Totals(nodes=len(skeleton), edges=sum(skeleton.uses))
-    held: dict[int, Any] = {}
+    held: list[Any] = []
     leaf: dict[type, bool] = {}  # by class, for asking a node for what it lacks is slow
     with uncollected():
         for node in skeleton.nodes:
@@ -258,11 +276,23 @@ def totals(skeleton: Walk) -> Totals:
             if leaf[kind]:
                 found.leaves += 1
                 continue
-            arrays, freed = saved_values.kept(node)
+            arrays, freed = probe.kept(node)
             found.freed += freed
-            for array in arrays:
-                # Keeping the array itself in the table keeps its id from being used again.
-                held[id(array)] = array
-    found.saved = len(held)
-    found.nbytes = sum(int(array.nbytes) for array in held.values())
+            held += arrays
+        # Keeping the array itself in the table keeps its id from being used again.
+        alone = {probe.identity(array): array for array in held}
+    found.saved = len(alone)
+    found.nbytes = sum(int(array.nbytes) for array in alone.values())
     return found
+
+
+def matching(skeleton: Walk, wanted: str, labels: Mapping[int, str]) -> list[int]:
+    """Return the nodes that a name means: the program's, a node's, or a number ("#3" or "3")."""
+    number = wanted.removeprefix("#")
+    if number.isdigit():
+        return [int(number)] if int(number) < len(skeleton) else []
+    by_name = [i for i, label in labels.items() if label == wanted]
+    if by_name:
+        return by_name
+    names = {wanted, f"{wanted}Backward0"} - {LEAF + "Backward0"}
+    return [i for i, node in enumerate(skeleton.nodes) if class_name(node) in names]

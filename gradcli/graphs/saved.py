@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,22 +55,25 @@ def name_of(tensor: Any, names: Mapping[int, str]) -> str | None:
     return label
 
 
-def entry(value: Any, names: Mapping[int, str]) -> Entry:
+Namer = Callable[[Any, Mapping[int, str]], str | None]
+
+
+def entry(value: Any, name_of: Namer, names: Mapping[int, str]) -> Entry:
     """Describe one saved value, or a list of saved tensors."""
     if isinstance(value, tuple | list) and any(values.is_tensor(v) or v is FREED for v in value):
-        return [_single(v, names) for v in value]
-    return _single(value, names)
+        return [_single(v, name_of, names) for v in value]
+    return _single(value, name_of, names)
 
 
-def _single(value: Any, names: Mapping[int, str]) -> Single:
+def _single(value: Any, name_of: Namer, names: Mapping[int, str]) -> Single:
     if value is FREED:
         return Freed()
     if not values.is_tensor(value):
         return SavedScalar(value)
     shape = tuple(int(n) for n in value.shape)
     dtype = values.dtype_name(value.dtype)
-    nbytes = int(values.as_array(value).nbytes)
-    return SavedTensor(value, name_of(value, names), shape, dtype, nbytes)
+    held = value if hasattr(value, "nbytes") else values.as_array(value)
+    return SavedTensor(value, name_of(value, names), shape, dtype, int(held.nbytes))
 
 
 def tensors(node: Any) -> Iterator[Any]:

@@ -27,6 +27,10 @@ class Signs:
     to: str
     unnamed: str = "unnamed"
 
+    def plainly(self) -> dict[int, str]:
+        """Return how to write the signs that stand inside of texts."""
+        return str.maketrans({"…": self.ellipsis, "‖": "|", "×": self.times})
+
     def compact(self) -> Signs:
         """Return the same signs with guides of two columns a level, for deep trees."""
         narrow = {name: getattr(self, name)[::2] for name in ("tee", "elbow", "pipe", "blank")}
@@ -55,6 +59,21 @@ STYLES = {
     "fold": "dim",
     "note": "dim",
     "bad": "bold red",
+}
+
+
+# What pictures are painted with, on light paper and on dark.
+LIGHT = {
+    **{"paper": "#f7f8fa", "ink": "#1c2430", "muted": "#5d687a", "wire": "#aab4c4"},
+    **{"card": "#ffffff", "rim": "#cfd6e1", "leaf": "#effaf3", "leaf-rim": "#7fc49c"},
+    **{"leaf-ink": "#176339", "name": "#0b62bd", "grad": "#97209f", "saved": "#8a4b06"},
+    **{"bad": "#c2210f", "mark": "#fbeefc", "mark-rim": "#d59ada"},
+}
+DARK = {
+    **{"paper": "#0f141b", "ink": "#e4e9f0", "muted": "#96a3b7", "wire": "#4a5769"},
+    **{"card": "#18202b", "rim": "#324052", "leaf": "#12261b", "leaf-rim": "#2f6d4a"},
+    **{"leaf-ink": "#7fdca6", "name": "#74b7ff", "grad": "#e79af0", "saved": "#f0b36a"},
+    **{"bad": "#ff8377", "mark": "#2b1a33", "mark-rim": "#7d4687"},
 }
 
 

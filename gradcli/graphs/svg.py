@@ -1,149 +1,230 @@
-"""The backward graph as a picture: one self-contained SVG file, dark or light as its reader is."""
+"""The graph as one self-contained SVG file.
+
+Every colour and size is a presentation attribute, which all renderers read; CSS on top of them makes
+the theme `auto` dark where its reader is dark.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from html import escape
 
 from gradcli.graphs import layers
-from gradcli.graphs.records import Record
-from gradcli.graphs.text import Caption, caption, shorten
+from gradcli.graphs.pictures import LINE_HEIGHT, MARGIN, PAD, Card, Picture
+from gradcli.graphs.styles import DARK, LIGHT
 
-MARGIN, PAD = 24.0, 14.0
-TITLE_SIZE, DETAIL_SIZE = 13.0, 11.0
-TITLE_HEIGHT, LINE_HEIGHT = 18.0, 15.0
-NONE_WIDTH = 46.0
-
-STYLE = """
-svg { --ink:#1c2430; --muted:#616c7e; --wire:#aab4c4; --card:#ffffff; --rim:#cfd6e1;
-  --leaf:#effaf3; --leaf-rim:#7fc49c; --leaf-ink:#176339; --name:#0b62bd; --grad:#97209f;
-  --paper:#f7f8fa; }
-@media (prefers-color-scheme: dark) {
-  svg { --ink:#e4e9f0; --muted:#93a0b4; --wire:#4a5769; --card:#18202b; --rim:#324052;
-    --leaf:#12261b; --leaf-rim:#2f6d4a; --leaf-ink:#7fdca6; --name:#74b7ff; --grad:#e79af0;
-    --paper:#0f141b; } }
-.paper { fill:var(--paper) }
-.card { fill:var(--card); stroke:var(--rim) }
-.named .card { stroke:var(--name) }
-.leaf .card { fill:var(--leaf); stroke:var(--leaf-rim) }
-.none .card, .far .card { fill:none; stroke:var(--wire); stroke-dasharray:3 3 }
-.wire { fill:none; stroke:var(--wire); stroke-width:1.4 }
-.tip { fill:var(--wire) }
-text { font-family:ui-sans-serif,system-ui,"Segoe UI",Helvetica,Arial,sans-serif; fill:var(--ink) }
-.title { font-size:13px; font-weight:550 }
-.leaf .title { fill:var(--muted); font-weight:400 }
-.name { fill:var(--name); font-weight:650 }
-.leaf .name { fill:var(--leaf-ink) }
-.detail, .grad, .small { font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;
-  font-size:11px }
-.detail, .small { fill:var(--muted) }
-.grad { fill:var(--grad) }
-""".strip()
+SANS = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
+MONO = "'DejaVu Sans Mono', Menlo, Consolas, monospace"
+# What is painted how: class -> attribute -> colour of the palette.
+PAINT = {
+    "paper": {"fill": "paper"},
+    "card": {"fill": "card", "stroke": "rim"},
+    "card named": {"fill": "card", "stroke": "name"},
+    "card leaf": {"fill": "leaf", "stroke": "leaf-rim"},
+    "card fold": {"fill": "none", "stroke": "wire"},
+    "card active": {"fill": "mark", "stroke": "grad"},
+    "card done": {"fill": "card", "stroke": "mark-rim"},
+    "wire": {"fill": "none", "stroke": "wire"},
+    "wire flow": {"fill": "none", "stroke": "mark-rim"},
+    "wire now": {"fill": "none", "stroke": "grad"},
+    "tip": {"fill": "wire"},
+    "ink": {"fill": "ink"},
+    "leaf-ink": {"fill": "leaf-ink"},
+    **{name: {"fill": name} for name in ("muted", "name", "grad", "saved", "bad")},
+}
+ROLES = {
+    **{"detail": "muted", "note": "muted", "value": "ink"},
+    **{"grad": "grad", "saved": "saved"},
+    **{"grad bad": "bad", "value bad": "bad"},
+}
 
 
-def graph_to_svg(records: Iterable[Record], default_dtype: str, title: str | None = None) -> str:
-    """Return the whole file as text."""
-    nodes = list(records)
-    captions = [caption(record, default_dtype) for record in nodes]
-    boxes = [layers.Box(i, *_size(words)) for i, words in enumerate(captions)]
-    wires: list[layers.Wire] = []
-    for record in nodes:
-        for i, edge in enumerate(record.next):
-            if edge is None:
-                boxes.append(layers.Box(len(boxes), NONE_WIDTH, layers.REFERENCE_HEIGHT))
-                edge = (len(boxes) - 1, 0)
-            wire = layers.Wire(record.id, edge[0], i, len(record.next), edge[1])
-            if edge[0] < len(nodes):
-                wire.reference_width = 18 + len(_far(nodes[edge[0]])) * DETAIL_SIZE * 0.605
-            wires.append(wire)
-    found = layers.layout(boxes, wires)
-    width, height = found.width + 2 * MARGIN, found.height + 2 * MARGIN
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}"'
-            f' viewBox="{-MARGIN:.0f} {-MARGIN:.0f} {width:.0f} {height:.0f}" role="img"'
-            ' aria-labelledby="title">',
-            f'<title id="title">{escape(_title(nodes, title))}</title>',
-            f"<style>{STYLE}</style>",
-            '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7"'
-            ' markerHeight="7" orient="auto"><path class="tip" d="M0 0L8 4L0 8z"/></marker></defs>',
-            f'<rect class="paper" x="{-MARGIN:.0f}" y="{-MARGIN:.0f}" width="100%" height="100%"/>',
-            *_wires(found.wires),
-            *(_card(r, w, b) for r, w, b in zip(nodes, captions, boxes, strict=False)),
-            *(_chip(box, "none", "None") for box in boxes[len(nodes) :]),
-            *(
-                _chip(wire.reference, "far", _far(nodes[wire.target]))
-                for wire in found.wires
-                if wire.reference is not None
-            ),
-            "</svg>",
-            "",
-        ]
-    )
+@dataclass(slots=True)
+class Frame:
+    """A moment of the backward pass: what has run, what runs, and what flows over its edges."""
+
+    done: set[int] = field(default_factory=set)
+    active: int | None = None
+    flows: dict[int, str] = field(default_factory=dict)  # number of the input -> the gradient
+    caption: str = ""
 
 
-def _title(nodes: list[Record], title: str | None) -> str:
-    if not nodes:
-        return "no graph: nothing requires grad"
-    return f"Backward graph of {shorten(title, 120)}" if title else "Backward graph"
+def picture_to_svg(
+    picture: Picture, frame: Frame | None = None, layout: layers.Layout | None = None
+) -> str:
+    """Return the whole file as text; frame: one moment of the backward pass."""
+    return _Svg(picture, frame, layout or picture.layout()).text()
 
 
-def _size(words: Caption) -> tuple[float, float]:
-    title = len(words.title) * TITLE_SIZE * 0.66
-    if words.name:
-        title += 10 + len(words.name) * TITLE_SIZE * 0.72
-    lines = [line for line in (words.detail, _grad(words)) if line]
-    widest = max([title, *(len(line) * DETAIL_SIZE * 0.605 for line in lines)])
-    return widest + 2 * PAD, 2 * PAD - 6 + TITLE_HEIGHT + LINE_HEIGHT * len(lines)
+class _Svg:
+    def __init__(self, picture: Picture, frame: Frame | None, layout: layers.Layout) -> None:
+        self.picture, self.frame, self.found = picture, frame, layout
+        self.options = picture.options
+        dark = self.options.theme == "dark"
+        self.palette = DARK if dark else LIGHT
+        self.auto = self.options.theme == "auto" and self.options.background != "white"
+        self.sideways = self.options.direction == "right"
 
+    def paint(self, what: str) -> str:
+        """The class and the presentation attributes of one thing that is painted."""
+        attributes = "".join(
+            f' {name}="{self.palette.get(colour, colour)}"' for name, colour in PAINT[what].items()
+        )
+        return f'class="{what}"{attributes}' if self.auto else attributes.lstrip()
 
-def _grad(words: Caption) -> str:
-    return "" if words.grad is None else f"grad {words.grad}"
+    def text(self) -> str:
+        width, height = self.found.width + 2 * MARGIN, self.found.height + 2 * MARGIN
+        caption = self.frame.caption if self.frame else ""
+        if caption:
+            height += 30
+            width = max(width, len(caption) * 7.0 + 2 * MARGIN)
+        cards = self.picture.cards
+        return "\n".join(
+            [
+                f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}"'
+                f' height="{height:.0f}" viewBox="{-MARGIN:.0f} {-MARGIN:.0f} {width:.0f}'
+                f' {height:.0f}" role="img" aria-labelledby="title">',
+                f'<title id="title">{escape(self.picture.heading)}</title>',
+                *self.style(),
+                *self.markers(),
+                *self.paper(),
+                *self.wires(),
+                *(self.card(c, b) for c, b in zip(cards, self.found.boxes, strict=True)),
+                *(
+                    self.chip(wire.reference, self.picture.far(wire.target))
+                    for wire in self.found.wires
+                    if wire.reference is not None
+                ),
+                *self.flows(),
+                *([self.caption(caption, height)] if caption else []),
+                "</svg>",
+                "",
+            ]
+        )
 
+    def style(self) -> Iterator[str]:
+        if not self.auto:
+            return
+        rules = " ".join(
+            f".{what.replace(' ', '.')} {{ "
+            + "; ".join(f"{name}: {DARK.get(colour, colour)}" for name, colour in paint.items())
+            + " }"
+            for what, paint in PAINT.items()
+        )
+        yield f"<style>@media (prefers-color-scheme: dark) {{ {rules} }}</style>"
 
-def _wires(wires: Iterable[layers.Wire]) -> Iterator[str]:
-    for wire in wires:
-        path = layers.curve(wire.points)
-        yield f'<path class="wire" d="{path}" marker-end="url(#tip)"/>'
-        if wire.output:
-            x, y = wire.points[0]
-            at = f'x="{x + 6:.1f}" y="{y + 14:.1f}"'
-            yield f'<text class="small" {at}>output {wire.output}</text>'
-
-
-def _card(record: Record, words: Caption, box: layers.Box) -> str:
-    kind = "leaf" if record.is_leaf else "named" if words.name else "node"
-    left, top = box.x - box.width / 2, box.y - box.height / 2
-    name = f' <tspan class="name" dx="5">{escape(words.name)}</tspan>' if words.name else ""
-    y = top + PAD + 10
-    parts = [
-        f'<g class="{kind}"><rect class="card" x="{left:.1f}" y="{top:.1f}" rx="9"'
-        f' width="{box.width:.1f}" height="{box.height:.1f}"/>',
-        f'<text class="title" x="{left + PAD:.1f}" y="{y:.1f}">{escape(words.title)}{name}</text>',
-    ]
-    for role, line in (("detail", words.detail), ("grad", _grad(words))):
-        if line:
-            y += LINE_HEIGHT + (3 if role == "detail" else 0)
-            parts.append(
-                f'<text class="{role}" xml:space="preserve" x="{left + PAD:.1f}" y="{y:.1f}">'
-                f"{escape(line)}</text>"
+    def markers(self) -> Iterator[str]:
+        colours = {"tip": "tip"}
+        if self.frame is not None:
+            colours["tip-now"] = "grad"
+        for name, paint in colours.items():
+            yield (
+                f'<defs><marker id="{name}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7"'
+                f' markerHeight="7" markerUnits="userSpaceOnUse" orient="auto">'
+                f'<path {self.paint(paint)} d="M0 0L8 4L0 8z"/></marker></defs>'
             )
-    return "".join([*parts, "</g>"])
 
+    def paper(self) -> Iterator[str]:
+        at = f'x="{-MARGIN:.0f}" y="{-MARGIN:.0f}" width="100%" height="100%"'
+        if self.options.background == "white":
+            yield f'<rect fill="#ffffff" {at}/>'
+        elif self.options.background != "none":
+            yield f"<rect {self.paint('paper')} {at}/>"
 
-def _far(record: Record) -> str:
-    name = record.variable or record.label
-    return (
-        f"↑ {shorten(name, 12)}"
-        if name
-        else f"↑ {record.name.partition('Backward')[0]} #{record.id}"
-    )
+    def wires(self) -> Iterator[str]:
+        for made, wire in zip(self.picture.wires, self.found.wires, strict=True):
+            path = layers.curve(wire.points, sideways=self.sideways)
+            kind, tip, width = "wire", "tip", 1.4
+            if self.frame is not None:
+                members = self.picture.cards[made.source].members
+                if self.frame.active in members:
+                    kind, tip, width = "wire now", "tip-now", 2.2
+                elif self.frame.done.intersection(members):
+                    kind = "wire flow"
+            yield (
+                f'<path {self.paint(kind)} stroke-width="{width}" d="{path}"'
+                f' marker-end="url(#{tip})"/>'
+            )
+            if made.text:
+                x, y = wire.points[-1 if self.options.forward else 0]
+                yield self.words("muted", made.text, x + 6, y + 14, 11, MONO)
 
+    def words(
+        self, paint: str, text: str, x: float, y: float, size: int, font: str, more: str = ""
+    ) -> str:
+        return (
+            f'<text {self.paint(paint)} font-family="{font}" font-size="{size}" x="{x:.1f}"'
+            f' y="{y:.1f}" xml:space="preserve"{more}>{escape(text)}</text>'
+        )
 
-def _chip(box: layers.Box, kind: str, text: str) -> str:
-    left, top = box.x - box.width / 2, box.y - box.height / 2
-    return (
-        f'<g class="{kind}"><rect class="card" x="{left:.1f}" y="{top:.1f}" rx="6"'
-        f' width="{box.width:.1f}" height="{box.height:.1f}"/><text class="small"'
-        f' text-anchor="middle" x="{box.x:.1f}" y="{box.y + 4:.1f}">{escape(text)}</text></g>'
-    )
+    def card(self, card: Card, box: layers.Box) -> str:
+        if card.kind == "none":
+            return self.chip(box, "None")
+        left, top = box.x - box.width / 2, box.y - box.height / 2
+        y = top + PAD + 10
+        dashed = ' stroke-dasharray="4 3"' if card.kind == "fold" else ""
+        paint, stroke, reached = self.look(card)
+        parts = [
+            f'<g><rect {self.paint(paint)} stroke-width="{stroke}"{dashed} x="{left:.1f}"'
+            f' y="{top:.1f}" rx="9" width="{box.width:.1f}" height="{box.height:.1f}"/>',
+            self.title(card, left + PAD, y),
+        ]
+        for k, (role, line) in enumerate(card.lines):
+            y += LINE_HEIGHT + (3 if k == 0 else 0)
+            if reached or not role.startswith("grad"):
+                parts.append(self.words(ROLES[role], line, left + PAD, y, 11, MONO))
+        return "".join([*parts, "</g>"])
+
+    def look(self, card: Card) -> tuple[str, float, bool]:
+        """How a card is painted at this moment, and whether its gradient is there."""
+        usual = "card" if card.kind == "node" else f"card {card.kind}"
+        if self.frame is None:
+            return usual, 1.2, True
+        if self.frame.active in card.members:
+            return "card active", 2.2, True
+        done = bool(self.frame.done.intersection(card.members))
+        return ("card done" if done and card.kind == "node" else usual), 1.2, done
+
+    def title(self, card: Card, x: float, y: float) -> str:
+        leaf = card.kind == "leaf"
+        ink, weight = ("muted", 400) if leaf or card.kind == "fold" else ("ink", 600)
+        name = ""
+        if card.name:
+            paint = self.paint("leaf-ink" if leaf else "name")
+            name = f'<tspan {paint} font-weight="bold" dx="8">{escape(card.name)}</tspan>'
+        return (
+            f'<text {self.paint(ink)} font-family="{SANS}" font-size="13" font-weight="{weight}"'
+            f' x="{x:.1f}" y="{y:.1f}">{escape(card.title)}{name}</text>'
+        )
+
+    def chip(self, box: layers.Box, text: str) -> str:
+        left, top = box.x - box.width / 2, box.y - box.height / 2
+        return (
+            f'<g><rect {self.paint("card fold")} stroke-dasharray="4 3" x="{left:.1f}"'
+            f' y="{top:.1f}" rx="6" width="{box.width:.1f}" height="{box.height:.1f}"/>'
+            + self.words("muted", text, box.x, box.y + 4, 11, MONO, ' text-anchor="middle"')
+            + "</g>"
+        )
+
+    def flows(self) -> Iterator[str]:
+        """The gradients that flow over the edges of the step that runs."""
+        if self.frame is None:
+            return
+        for made, wire in zip(self.picture.wires, self.found.wires, strict=True):
+            card = self.picture.cards[made.source]
+            text = self.frame.flows.get(made.index)
+            if text is None or card.node is None or card.node != self.frame.active:
+                continue
+            (x1, y1), (x2, y2) = wire.points[0], wire.points[1]
+            along = 0.5 if made.count < 2 else 0.35 + 0.3 * (made.index % 2)
+            x, y = x1 + (x2 - x1) * along, y1 + (y2 - y1) * along
+            width = len(text) * 6.8 + 10
+            yield (
+                f'<rect {self.paint("paper")} x="{x - width / 2:.1f}" y="{y - 9:.1f}" rx="5"'
+                f' width="{width:.1f}" height="18"/>'
+                + self.words("grad", text, x, y + 4, 11, MONO, ' text-anchor="middle"')
+            )
+
+    def caption(self, text: str, height: float) -> str:
+        return self.words("ink", text, 0, height - MARGIN - 12, 13, SANS)

@@ -1,37 +1,22 @@
-"""The few words that stand on a node wherever graphs are drawn as pictures."""
+"""The few words that stand for a node, wherever graphs are drawn."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
 
-from gradcli.graphs import values
 from gradcli.graphs.records import Record
 
 SOURCE_WIDTH = 32
 
 
-@dataclass(slots=True)
-class Caption:
-    """What a drawn node says: a title, what the program calls it, and a line of detail."""
-
-    title: str
-    name: str | None
-    detail: str
-    grad: str | None
-
-
-def caption(record: Record, default_dtype: str, precision: int = 4) -> Caption:
-    """Say what stands on a node of a picture."""
-    parts = [values.shape_text(record.shape)]
-    if record.dtype and record.dtype != default_dtype:
-        parts.append(record.dtype)
-    if record.source and not record.is_leaf:
-        parts.append(shorten(record.source))
-    grad = None
-    if record.has_grad:
-        grad = "None" if record.grad is None else values.text(record.grad, precision, 4)
-    detail = "  ".join(part for part in parts if part)
-    return Caption(record.name, record.variable or record.label, detail, grad)
+def title_of(record: Record, *, forward: bool = False) -> tuple[str, str | None]:
+    """Say what a node is, and what the program calls it; forward: as the operation, not its gradient."""
+    name = record.variable or record.label
+    if not forward:
+        return record.name, name
+    if record.is_leaf:
+        return "input", name
+    return re.sub(r"Backward\d*$", "", record.name).lower() or record.name, name
 
 
 def shorten(text: str, width: int = SOURCE_WIDTH, ellipsis: str = "…") -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,16 +10,21 @@ from gradcli.graphs import values
 from gradcli.graphs.records import Describer, Record, Totals, class_name, totals
 from gradcli.graphs.saved import Entry, Freed, SavedTensor
 from gradcli.graphs.styles import UNICODE, Line, Signs, crop, length
-from gradcli.graphs.text import plural
-from gradcli.graphs.tree_rows import Kind, Row, Shape, fold_text, matching, rows
+from gradcli.graphs.text import plural, title_of
+from gradcli.graphs.tree_rows import Kind, Row, rows
+from gradcli.graphs.view import Fold, Selection, View, fold_text
 
 SOURCE_WIDTH = 60
 WIDEST_HEAD = 64
 WIDEST_CELL = 36
 ROOMY_LEVELS = 10  # deeper trees have narrower guides
-NARROWEST_SOURCE = 8
-ENOUGH_SOURCE = 16
 LEAVES_IN_FOLD = 4
+NARROWEST_SOURCE = 8
+# Where a terminal has not room for all, columns give way in this order, each down to the width said.
+GIVING_WAY = (
+    *(("source", 24), ("value", 22), ("source", 16), ("value", 14), ("head", 36), ("source", 0)),
+    *(("head", 28), ("value", 13), ("head", 20), ("shape", 6), ("value", 6), ("head", 8)),
+)
 
 
 @dataclass(slots=True)
@@ -34,6 +39,8 @@ class Options:
     collapse: bool | None = None  # None: where the graph is deep
     depth: int | None = None
     only: str | None = None
+    forward: bool = False
+    wide: bool = False  # arrays and sources at length
     width: int | None = None  # None: as wide as it comes (a pipe)
     precision: int | None = 6
     ascii: bool = False
@@ -41,11 +48,26 @@ class Options:
 
 
 @dataclass(slots=True)
+class _Cell:
+    """What stands in a column: as written where there is room, and how it is written where not."""
+
+    line: Line
+    kind: str  # "shape" or "value"
+    within: Callable[[int], Line] | None = None
+
+    def at(self, room: int, ellipsis: str) -> Line:
+        line = self.line
+        if length(line) > room and self.within is not None:
+            line = self.within(room)
+        return crop(line, room, ellipsis) if length(line) > room else line
+
+
+@dataclass(slots=True)
 class _Cells:
     """One line before alignment: what hangs from the guides, and the columns to its right."""
 
     head: Line
-    columns: list[Line] = field(default_factory=list)
+    columns: list[_Cell] = field(default_factory=list)
     source: str = ""
 
     @property
@@ -67,39 +89,28 @@ class Drawing:
         coloured: bool = True,
     ) -> None:
         self.describer, self.forward, self.options = describer, forward, options
-        self.signs, self.width, self.skeleton = signs, width, describer.skeleton
+        self.signs, self.skeleton = signs, describer.skeleton
+        self.width = None if options.wide else width
         self.coloured = coloured
         self.drawn = 0
-        roots = self.roots()
-        depth = self.options.depth
-        if depth is None and self.options.only is not None and len(roots) > 1:
-            depth = 1
+        selection = Selection(options.only, options.depth, options.collapse, options.forward)
+        labels = describer.labels() if options.only is not None else None
+        self.view = View(self.skeleton, selection, labels)
         levels = 20 if width is None else max(4, min(20, (width - 24) // 3))
-        shape = Shape(depth, self.options.collapse, self.options.edges, levels)
-        self.rows: Iterable[Row] = rows(self.skeleton, roots, shape)
-
-    def roots(self) -> list[int]:
-        wanted = self.options.only
-        if wanted is None:
-            return self.skeleton.roots
-        found = (self.describer.label(i) for i in range(len(self.skeleton)))
-        labels = {i: label for i, label in enumerate(found) if label is not None}
-        ids = matching(self.skeleton, wanted, labels)
-        if not ids:
-            known = ", ".join(dict.fromkeys(labels.values())) or "none has a name"
-            raise ValueError(f"no node is called {wanted!r} (named nodes: {known})")
-        return ids
+        nothings = options.edges and not options.forward
+        self.rows: Iterable[Row] = rows(self.view, nothings=nothings, levels=levels)
 
     def lines(self) -> list[Line]:
         """Return the lines, each a list of (text, role)."""
         if not len(self.skeleton):
             return [[("no graph: nothing requires grad", "note")]]
         self.rows = list(self.rows)
-        if max((len(row.guides) for row in self.rows), default=0) > ROOMY_LEVELS:
+        roomy = ROOMY_LEVELS if self.width is None or self.width >= 100 else ROOMY_LEVELS // 3
+        if max((len(row.guides) for row in self.rows), default=0) > roomy:
             self.signs = self.signs.compact()
         cells = list(self.cells())
         aligned = self.align(cells)
-        tail: list[Line] = [[], self.footer(totals(self.skeleton))]
+        tail: list[Line] = [[], self.footer(totals(self.skeleton, self.describer.probe))]
         if self.options.legend:
             tail += [[], *self.legend()]
         if self.width is not None:
@@ -116,11 +127,11 @@ class Drawing:
             guides = self.guides(row.guides)
             if row.kind is Kind.NODE:
                 self.drawn += 1
-                record = self.describer.record(row.id)
+                record = self.describer.record(row.key)
                 yield self.node(row, record, guides)
                 yield from self.below(row, record)
-            elif row.kind is Kind.FOLD:
-                yield _Cells([*guides, *self.fold(row)])
+            elif row.fold is not None:
+                yield _Cells([*guides, *self.fold(row, row.fold)])
             elif row.kind is Kind.NOTHING:
                 yield _Cells([*guides, ("None", "note")])
             else:
@@ -137,8 +148,8 @@ class Drawing:
         return [(text + (signs.tee if last else signs.elbow), "guide")]
 
     def node(self, row: Row, record: Record, guides: Line) -> _Cells:
-        head = [*guides, (record.name, "leaf" if record.is_leaf else "function")]
-        name = record.variable or record.label
+        title, name = title_of(record, forward=self.options.forward)
+        head = [*guides, (title, "leaf" if record.is_leaf else "function")]
         if name:
             head += [(" ", "guide"), (name, "variable" if record.variable else "label")]
         head += self.output(row.output)
@@ -146,61 +157,90 @@ class Drawing:
             head += [(" ", "guide"), (f"[{row.number}]", "shared")]
         if row.cut:
             head += [(f" {self.signs.ellipsis}", "note")]
-        columns = [self.shape(row, record)]
+        columns = [_Cell(self.shape(row, record), "shape")]
         if self.options.values:
             columns.append(self.value("= ", self.forward.get(record.id), "value"))
         if self.options.grads and record.has_grad:
             columns.append(self.gradient(record))
+        return _Cells(head, columns, self.source(row, record))
+
+    def source(self, row: Row, record: Record) -> str:
+        """The piece of the program that made the node, where the line above does not have it."""
+        if record.is_leaf or (record.span is None and record.place is None):
+            return ""
+        if record.place is not None:
+            return f"{record.place}  {record.source}"
         # A node in the middle of a composite repeats its consumer's source; once is enough.
-        source = "" if record.is_leaf or record.span is None else record.source or ""
         parent = self.skeleton.parents[record.id]
-        if parent >= 0 and not row.block and self.describer.span(parent) == record.span:
-            source = ""
-        return _Cells(head, columns, source)
+        shown = parent >= 0 and not row.block and self.view.shown(parent)
+        if shown and not self.options.forward and self.describer.span(parent) == record.span:
+            return ""
+        return record.source or ""
 
     def output(self, number: int) -> Line:
         return [(f" output {number}", "note")] if number else []
 
     def elsewhere(self, row: Row) -> Line:
-        label = self.describer.label(row.id) or class_name(self.skeleton.nodes[row.id])
         sign = self.signs.up if row.kind is Kind.REFERENCE else self.signs.down
-        line: Line = [(f"{sign} [{row.number}]", "shared")]
-        line += [(" ", "guide"), (label, "note"), *self.output(row.output)]
+        line: Line = [(f"{sign} [{row.number}]", "shared"), (" ", "guide")]
+        line += [(self.called(row.key), "note"), *self.output(row.output)]
         if row.kind is Kind.CONTINUED and not row.again:
             line += [(" goes on below", "note")]
         return line
 
-    def fold(self, row: Row) -> Line:
-        text = fold_text(row.folded, self.signs.times)
-        names = [self.describer.label(i) or self.signs.unnamed for i in row.leaves]
+    def called(self, key: int) -> str:
+        """The name of an item where it is only referred to."""
+        if key < 0:
+            return self.signs.fold
+        return self.describer.label(key) or class_name(self.skeleton.nodes[key])
+
+    def fold(self, row: Row, fold: Fold) -> Line:
+        text = fold_text(fold.counts, self.signs.times)
+        names = [self.describer.label(i) or self.signs.unnamed for i in fold.leaves]
         names = list(dict.fromkeys(names))
         if len(names) > LEAVES_IN_FOLD:
             names = [*names[:LEAVES_IN_FOLD], self.signs.ellipsis]
         leaves = f", with {', '.join(names)}" if names else ""
-        return [(f"{self.signs.fold} {text}{leaves}", "fold")]
+        line: Line = [(f"{self.signs.fold} {self.sign(text)}{leaves}", "fold")]
+        if row.number is not None:
+            line += [(" ", "guide"), (f"[{row.number}]", "shared")]
+        return line
 
     def shape(self, row: Row, record: Record) -> Line:
         if not record.outputs:
             return []
-        shape, dtype = record.outputs[min(row.output, len(record.outputs) - 1)]
+        shape, dtype, device = record.outputs[min(row.output, len(record.outputs) - 1)]
         line: Line = [(values.shape_text(shape), "shape")]
-        if dtype != self.options.default_dtype:
+        if dtype not in (self.options.default_dtype, None):
             line += [(f" {dtype}", "dtype")]
+        if device not in ("cpu", None):
+            line += [(f" {device}", "dtype")]
         return line
 
-    def value(self, sign: str, value: Any, role: str) -> Line:
+    def value(self, sign: str, value: Any, role: str) -> _Cell:
         if value is None:
-            return []
-        text = values.text(value, self.options.precision)
-        return [(sign, "note"), (self.sign(text), role if values.is_finite(value) else "bad")]
+            return _Cell([], "value")
+        role = role if values.is_finite(value) else "bad"
 
-    def gradient(self, record: Record) -> Line:
+        def within(room: int | None) -> Line:
+            room = None if room is None else room - len(sign)
+            return [(sign, "note"), (self.array(value, room), role)]
+
+        natural = None if self.options.wide else WIDEST_CELL
+        return _Cell(within(natural), "value", within)
+
+    def array(self, value: Any, room: int | None) -> str:
+        if self.options.wide and room is None:
+            return self.sign(values.text(values.as_array(value), self.options.precision))
+        return self.sign(values.brief(value, self.options.precision, room))
+
+    def gradient(self, record: Record) -> _Cell:
         if record.grad is None:
-            return [("grad ", "note"), ("None", "note")]
+            return _Cell([("grad ", "note"), ("None", "note")], "value")
         return self.value("grad ", record.grad, "grad")
 
     def sign(self, text: str) -> str:
-        return text if self.signs is UNICODE else text.replace("…", self.signs.ellipsis)
+        return text if self.signs.dot == UNICODE.dot else text.translate(self.signs.plainly())
 
     # -- what stands below a node ------------------------------------------------------------------
 
@@ -215,7 +255,8 @@ class Drawing:
         if self.options.saved:
             widest = max((len(name) for name in record.saved), default=0)
             for name, entry in record.saved.items():
-                yield _Cells([*more, (f"{name:<{widest}} ", "field"), *self.saved(record, entry)])
+                head = [*more, (f"{name:<{widest}} ", "field")]
+                yield _Cells([*head, *self.saved(record, entry, length(head))])
 
     def edges(self, record: Record) -> str:
         parts = []
@@ -228,12 +269,12 @@ class Drawing:
             parts.append(f"({name}{f' {label}' if label else ''}, {edge[1]})")
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
-    def saved(self, record: Record, entry: Entry) -> Line:
+    def saved(self, record: Record, entry: Entry, used: int) -> Line:
         if isinstance(entry, list):
             joined: Line = []
             for i, one in enumerate(entry):
                 joined += [("; ", "note")] if i else []
-                joined += self.saved(record, one)
+                joined += self.saved(record, one, used + length(joined))
             return joined
         if isinstance(entry, Freed):
             return [("(freed)", "note")]
@@ -243,55 +284,83 @@ class Drawing:
         if entry.variable:
             known = "variable" if getattr(entry.tensor, "grad_fn", None) is None else "label"
             line += [(entry.variable, known), (" = ", "note")]
-        line += self.value("", entry.tensor, "saved")
         details = [values.shape_text(entry.shape)]
         if entry.dtype != self.options.default_dtype:
             details.append(str(entry.dtype))
         details.append(values.bytes_text(entry.nbytes))
-        return [*line, ("  " + " ".join(details), "note")]
+        detail = "  " + " ".join(details)
+        room = None if self.options.wide else WIDEST_CELL
+        if self.width is not None:
+            room = min(WIDEST_CELL, max(6, self.width - used - length(line) - len(detail)))
+        role = "saved" if values.is_finite(entry.tensor) else "bad"
+        return [*line, (self.array(entry.tensor, room), role), (detail, "note")]
 
     # -- columns -----------------------------------------------------------------------------------
 
     def align(self, cells: list[_Cells]) -> list[Line]:
         wide = [cell for cell in cells if cell.columns]
-        widths: list[int] = []
-        for k in range(max((len(cell.columns) for cell in wide), default=0)):
-            found = (length(c.columns[k]) for c in wide if k < len(c.columns))
-            widths.append(min(max(found, default=0), WIDEST_CELL))
-        cap = WIDEST_HEAD
-        if self.width is not None:
-            longest = max((len(cell.source) for cell in cells), default=0)
-            taken = sum(width + 2 for width in widths if width) + min(longest + 2, ENOUGH_SOURCE)
-            cap = max(16, self.width - taken)
-        starts = [min(max((cell.width for cell in wide), default=0), cap), *widths]
-        return [self.aligned(cell, starts) for cell in cells]
+        kinds = [cell.kind for cell in max(wide, key=lambda c: len(c.columns)).columns]
+        widths = [0] * len(kinds)
+        for row in wide:
+            for k, cell in enumerate(row.columns):
+                widths[k] = max(widths[k], length(cell.line))
+        head = max((row.width for row in wide), default=0)
+        source = min(SOURCE_WIDTH, max((len(row.source) for row in cells), default=0))
+        if self.width is None:
+            head = min(head, WIDEST_HEAD)
+        else:
+            head, widths, source = self.fitted(self.width, head, kinds, widths, source)
+        return [self.aligned(row, head, widths, source) for row in cells]
 
-    def aligned(self, cell: _Cells, widths: list[int]) -> Line:
-        line = list(cell.head)
-        end = 0
-        for width, column in zip(widths, [*cell.columns, None], strict=False):
-            if column is None and not cell.source:
-                break
-            end += width + 2
-            if not width:
-                end -= 2
-            gap = max(2, end - length(line))
-            nothing = not column and column is not None
-            if not nothing:
-                line += [(" " * gap, "guide"), *(column or [])]
-        if cell.source:
-            line.append((self.piece(cell.source, length(line)), "source"))
+    def fitted(
+        self, width: int, head: int, kinds: list[str], widths: list[int], source: int
+    ) -> tuple[int, list[int], int]:
+        """Give every column its share of a width."""
+        names = ["head", *kinds, "source"]
+        shares = [head, *widths, source]
+        for kind, least in GIVING_WAY:
+            while sum(n + 2 for n in shares if n) - 2 > width:
+                giving = [k for k, name in enumerate(names) if name == kind and shares[k] > least]
+                if not giving:
+                    break
+                widest = max(giving, key=lambda k: shares[k])
+                shares[widest] -= 1
+        return shares[0], shares[1:-1], shares[-1]
+
+    def aligned(self, row: _Cells, head: int, widths: list[int], source: int) -> Line:
+        line = list(row.head)
+        if self.width is not None and row.columns:
+            line = self.headed(line, head)
+        end = head + 2
+        for width, cell in zip(widths, row.columns, strict=False):
+            if width and cell.line:
+                text = cell.at(width, self.signs.ellipsis) if self.width is not None else cell.line
+                line += [(" " * max(2, end - length(line)), "guide"), *text]
+            end += width + 2 if width else 0
+        if row.source:
+            piece = self.piece(row.source, source)
+        else:
+            piece = ""
+        if piece:
+            line += [(" " * max(2, end - length(line)), "guide"), (piece, "source")]
         return line
 
-    def piece(self, source: str, used: int) -> str:
+    def headed(self, line: Line, width: int) -> Line:
+        """Shorten a head: the class of the node gives way, its name and its mark stay."""
+        over = length(line) - width
+        for k, (text, role) in enumerate(line):
+            if over > 0 and role in ("function", "leaf"):
+                keep = max(1, len(text) - over - len(self.signs.ellipsis))
+                if keep < len(text):
+                    line = [*line[:k], (text[:keep] + self.signs.ellipsis, role), *line[k + 1 :]]
+        return crop(line, width, self.signs.ellipsis)
+
+    def piece(self, source: str, room: int) -> str:
         """Shorten the source piece in its middle to the room that is left."""
-        room = SOURCE_WIDTH
-        if self.width is not None:
-            room = min(room, self.width - used)
-            if room < NARROWEST_SOURCE:
-                return ""
-        if len(source) <= room:
+        if len(source) <= room or self.options.wide:
             return source
+        if room < NARROWEST_SOURCE:
+            return ""
         half = (room - len(self.signs.ellipsis)) // 2
         return f"{source[:half]}{self.signs.ellipsis}{source[len(source) - half :]}"
 

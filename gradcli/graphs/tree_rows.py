@@ -1,17 +1,15 @@
-"""Which lines a tree has: the graph unfolded, each node once, with nothing said of columns yet."""
+"""Which lines a tree has: a view unfolded, each item once, with nothing said of columns yet."""
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
-from gradcli.graphs.records import LEAF, Walk, class_name
+from gradcli.graphs.view import Fold, Reading, View
 
-AUTO_COLLAPSE_DEPTH = 24
-SHORTEST_FOLD = 3
-KINDS_IN_FOLD = 4
+NOWHERE = -1  # the key of an input that needs no gradient
 
 
 class Kind(Enum):
@@ -20,7 +18,7 @@ class Kind(Enum):
     NODE = "node"
     REFERENCE = "reference"  # drawn above already
     CONTINUED = "continued"  # drawn below, at the left margin
-    FOLD = "fold"  # a straight chain, folded
+    FOLD = "fold"  # several nodes in one line
     NOTHING = "nothing"  # an input that needs no gradient
 
 
@@ -29,68 +27,52 @@ class Row:
     """One line of the tree, before anything is written on it."""
 
     kind: Kind
-    id: int
+    key: int  # of the item: a node's id, or a fold's key
     output: int
     guides: tuple[bool, ...]  # for each level above: is there a sibling to come?
-    number: int | None = None  # the mark of a shared or continued node
-    cut: bool = False  # its inputs are beyond the depth asked for
-    open: bool = False  # lines of its inputs follow
-    folded: Counter[str] = field(default_factory=Counter)
-    leaves: tuple[int, ...] = ()  # leaves that a folded chain leads to
+    number: int | None = None  # the mark of a shared or continued item
+    cut: bool = False  # what follows it is beyond the depth asked for
+    open: bool = False  # lines of what follows it follow
+    fold: Fold | None = None
     again: bool = False  # said before that it is continued
     block: bool = False  # begins a continued block
 
 
-@dataclass(slots=True)
-class Shape:
-    """What decides how the graph is unfolded."""
+def rows(view: View, *, nothings: bool = False, levels: int = 20) -> Iterator[Row]:
+    """Unfold the view from its roots, without recursion.
 
-    depth: int | None = None
-    collapse: bool | None = None
-    nothings: bool = False
-    levels: int = 20  # guides wider than this continue at the left margin
-
-
-def rows(skeleton: Walk, roots: list[int], shape: Shape) -> Iterator[Row]:
-    """Unfold the graph from the roots, without recursion."""
-    return _Unfolding(skeleton, shape).run(roots)
+    nothings: lines for inputs that need no gradient. levels: guides wider than this continue at
+    the left margin.
+    """
+    return _Unfolding(view, nothings, levels).run()
 
 
 @dataclass(slots=True)
 class _Task:
-    id: int
+    key: int
     output: int
     guides: tuple[bool, ...]
-    depth: int
-    fold: Counter[str] | None = None
-    below: int = -1  # for a fold: the node that ends the chain
-    leaves: dict[int, None] = field(default_factory=dict)
 
 
 class _Unfolding:
-    def __init__(self, skeleton: Walk, shape: Shape) -> None:
-        self.skeleton, self.shape = skeleton, shape
+    def __init__(self, view: View, nothings: bool, levels: int) -> None:
+        self.view, self.nothings, self.levels = view, nothings, levels
+        self.reading = Reading(view)
         self.numbers: dict[int, int] = {}
         self.drawn: set[int] = set()
         self.continued: set[int] = set()
-        self.pending: deque[tuple[int, int, int]] = deque()
-        deepest = max(skeleton.depths, default=0)
-        if shape.depth is not None:
-            deepest = min(deepest, shape.depth)
-        self.collapse = shape.collapse
-        if self.collapse is None:
-            self.collapse = deepest > AUTO_COLLAPSE_DEPTH
+        self.pending: deque[tuple[int, int]] = deque()
 
-    def run(self, roots: list[int]) -> Iterator[Row]:
-        for root in roots:
-            yield from self.block(root, 0, 0, continued=False)
+    def run(self) -> Iterator[Row]:
+        for root in self.reading.starts():
+            yield from self.block(root, 0, continued=False)
             while self.pending:
-                i, output, depth = self.pending.popleft()
-                if i not in self.drawn:
-                    yield from self.block(i, output, depth, continued=True)
+                key, output = self.pending.popleft()
+                if key not in self.drawn:
+                    yield from self.block(key, output, continued=True)
 
-    def block(self, start: int, output: int, depth: int, *, continued: bool) -> Iterator[Row]:
-        stack = [_Task(start, output, (), depth)]
+    def block(self, start: int, output: int, *, continued: bool) -> Iterator[Row]:
+        stack = [_Task(start, output, ())]
         first = continued
         while stack:
             task = stack.pop()
@@ -100,104 +82,39 @@ class _Unfolding:
                 stack.extend(reversed(self.children(task)))
             yield row
 
-    def number(self, i: int) -> int:
-        return self.numbers.setdefault(i, len(self.numbers) + 1)
+    def number(self, key: int) -> int:
+        return self.numbers.setdefault(key, len(self.numbers) + 1)
 
     def row(self, task: _Task) -> Row:
-        i = task.id
-        if i < 0:
-            return Row(Kind.NOTHING, i, task.output, task.guides)
-        if task.fold is not None:
-            return Row(
-                Kind.FOLD, i, 0, task.guides, None, False, True, task.fold, tuple(task.leaves)
-            )
-        if i in self.drawn:
-            return Row(Kind.REFERENCE, i, task.output, task.guides, self.number(i))
-        edges = self.skeleton.edges[i]
-        grows = any(edge is not None for edge in edges)
-        cut = grows and self.shape.depth is not None and task.depth >= self.shape.depth
-        if grows and not cut and len(task.guides) >= self.shape.levels:
-            self.pending.append((i, task.output, task.depth))
-            again = i in self.continued
-            self.continued.add(i)
-            return Row(Kind.CONTINUED, i, task.output, task.guides, self.number(i), again=again)
-        if not cut:
-            self.drawn.add(i)
-        numbered = self.skeleton.uses[i] > 1 or i in self.numbers
-        number = self.number(i) if numbered else None
-        shows = grows or (self.shape.nothings and bool(edges))
-        return Row(Kind.NODE, i, task.output, task.guides, number, cut, shows and not cut)
+        key = task.key
+        if key == NOWHERE:
+            return Row(Kind.NOTHING, key, task.output, task.guides)
+        if key in self.drawn:
+            return Row(Kind.REFERENCE, key, task.output, task.guides, self.number(key))
+        follow = self.reading.follow(key)
+        grows = any(link is not None for link in follow)
+        if grows and len(task.guides) >= self.levels:
+            self.pending.append((key, task.output))
+            again = key in self.continued
+            self.continued.add(key)
+            return Row(Kind.CONTINUED, key, task.output, task.guides, self.number(key), again=again)
+        self.drawn.add(key)
+        numbered = self.reading.met(key) > 1 or key in self.numbers
+        number = self.number(key) if numbered else None
+        if key < 0:
+            fold = self.reading.folds[key]
+            return Row(Kind.FOLD, key, 0, task.guides, number, False, grows, fold)
+        cut = self.view.cut(key)
+        shows = grows or (self.nothings and bool(follow) and not cut)
+        return Row(Kind.NODE, key, task.output, task.guides, number, cut, shows)
 
     def children(self, task: _Task) -> list[_Task]:
-        if task.fold is not None:
-            last = (*task.guides, False)
-            return [_Task(task.below, 0, last, task.depth + 1)]
-        found: list[_Task] = []
-        folded: set[int] = set()
-        for edge in self.skeleton.edges[task.id]:
-            if edge is None:
-                if self.shape.nothings:
-                    found.append(_Task(-1, 0, task.guides, task.depth + 1))
-                continue
-            child, output = edge
-            if child in folded:
-                continue
-            new = _Task(child, output, task.guides, task.depth + 1)
-            if self.collapse and child not in self.drawn and self.link(task.id) == child:
-                self.fold(new)
-                if new.fold is not None:
-                    folded.add(child)
-            found.append(new)
+        found = []
+        for link in self.reading.follow(task.key):
+            if link is not None:
+                found.append(_Task(*link, task.guides))
+            elif self.nothings:
+                found.append(_Task(NOWHERE, 0, task.guides))
         for position, new in enumerate(found):
             new.guides = (*task.guides, position + 1 < len(found))
         return found
-
-    def link(self, i: int) -> int | None:
-        """Return the only input of a node that itself has inputs, if nobody else consumes it."""
-        edges = [edge for edge in self.skeleton.edges[i] if edge is not None]
-        inner = {child for child, _ in edges if self.skeleton.edges[child]}
-        if len(inner) != 1:
-            return None
-        child = inner.pop()
-        mine = sum(1 for other, _ in edges if other == child)
-        return child if self.skeleton.uses[child] == mine else None
-
-    def fold(self, task: _Task) -> None:
-        """Fold the straight chain that begins at the task's node, if there is one."""
-        chain: list[int] = []
-        here: int = task.id
-        while (after := self.link(here)) is not None:
-            chain.append(here)
-            here = after
-        if len(chain) < SHORTEST_FOLD:
-            return
-        task.fold = Counter(class_name(self.skeleton.nodes[i]) for i in chain)
-        task.below = here
-        for i in chain:
-            for edge in self.skeleton.edges[i]:
-                if edge is not None and not self.skeleton.edges[edge[0]]:
-                    task.leaves.setdefault(edge[0])
-        self.drawn.update(chain)
-
-
-def fold_text(folded: Counter[str], times: str) -> str:
-    """Say what a folded chain holds: its nodes by name, in order of first appearance."""
-    if len(folded) == 1:
-        name, count = next(iter(folded.items()))
-        return f"{count:,} {times} {name}"
-    kinds = [f"{count:,} {times} {name}" for name, count in folded.items()]
-    if len(kinds) > KINDS_IN_FOLD:
-        kinds = [*kinds[:KINDS_IN_FOLD], "…"]
-    return f"{sum(folded.values()):,} nodes: {', '.join(kinds)}"
-
-
-def matching(skeleton: Walk, wanted: str, labels: dict[int, str]) -> list[int]:
-    """Return the nodes that a name means: the program's, a node's, or a number ("#3" or "3")."""
-    number = wanted.removeprefix("#")
-    if number.isdigit():
-        return [int(number)] if int(number) < len(skeleton) else []
-    by_name = [i for i, label in labels.items() if label == wanted]
-    if by_name:
-        return by_name
-    names = {wanted, f"{wanted}Backward0"} - {LEAF + "Backward0"}
-    return [i for i, node in enumerate(skeleton.nodes) if class_name(node) in names]

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 EDGE_ITEMS = 3
+FEW = 6  # arrays of so many elements are written whole
+NARROWEST_PRECISION = 3
+STRIDED = "torch.strided"  # sparse tensors have another layout
 
 
 def as_array(value: Any) -> Any:
@@ -14,11 +18,24 @@ def as_array(value: Any) -> Any:
     array = getattr(value, "array", None)
     if array is not None:
         return array
-    if hasattr(value, "detach"):
-        return value.detach().numpy()
+    if isinstance(value, Stats):
+        value = value.whole
     import numpy as np
 
+    if hasattr(value, "detach"):
+        return np.asarray(_torch_array(value))
     return np.asarray(value)
+
+
+def _torch_array(tensor: Any) -> Any:
+    """The NumPy array of a tensor of PyTorch's, on whatever device, in whatever dtype."""
+    plain = tensor.detach().cpu()
+    if str(plain.layout) != STRIDED:
+        plain = plain.to_dense()
+    try:
+        return plain.resolve_conj().resolve_neg().numpy()
+    except TypeError:  # bfloat16 and the like, which NumPy does not have
+        return plain.float().numpy()
 
 
 def is_tensor(value: Any) -> bool:
@@ -42,6 +59,8 @@ def default_dtype() -> str:
 
 def is_finite(value: Any) -> bool:
     """Tell whether every element is neither NaN nor infinite."""
+    if isinstance(value, Stats):
+        return not value.bad
     import numpy as np
 
     array = np.asarray(as_array(value))
@@ -102,6 +121,157 @@ def _row(items: list[str], gap: bool) -> str:
     if gap:
         items = [*items[:EDGE_ITEMS], "…", *items[-EDGE_ITEMS:]]
     return f"[{', '.join(items)}]"
+
+
+# -- what is told of an array that has no room ----------------------------------------------------
+@dataclass(slots=True)
+class Stats:
+    """An array in a few numbers: enough for a box, a column, a row of a table.
+
+    norm: Euclidean, of all elements (NaN where one is). low, high: of the finite ones, None where there
+    is none. zeros, bad: how many elements are 0, and how many NaN or infinite. some: the elements,
+    or the first two and the last. whole: the array itself, where it is small or at hand.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str | None
+    size: int
+    norm: float
+    low: Any
+    high: Any
+    zeros: int
+    bad: int
+    some: list[Any]
+    whole: Any = None
+
+
+def stats_of(value: Any) -> Stats:
+    """Count an array up. Of a tensor of PyTorch's only what is told leaves its device."""
+    if isinstance(value, Stats):
+        return value
+    if hasattr(value, "detach") and not hasattr(value, "array"):
+        return _torch_stats(value)
+    import numpy as np
+
+    array = np.asarray(as_array(value))
+    flat = array.ravel()
+    some = list(flat) if flat.size <= FEW else [flat[0], flat[1], flat[-1]]
+    shape, dtype = tuple(array.shape), dtype_name(array.dtype)
+    if flat.dtype.kind not in "fciub":
+        return Stats(shape, dtype, flat.size, math.nan, None, None, 0, 0, some, value)
+    size = np.abs(flat) if flat.dtype.kind == "c" else flat
+    finite = np.isfinite(size)
+    bad = int(flat.size - np.count_nonzero(finite))
+    good = size[finite] if bad else size
+    low, high = (good.min(), good.max()) if good.size else (None, None)
+    zeros = int(flat.size - np.count_nonzero(flat))
+    return Stats(shape, dtype, flat.size, _norm(size), low, high, zeros, bad, some, value)
+
+
+def _norm(array: Any) -> float:
+    """The Euclidean norm in double precision, without overflow on the way."""
+    import numpy as np
+
+    wide = array.astype(np.float64)
+    most = float(np.abs(wide).max()) if wide.size else 0.0
+    if most == 0.0 or not math.isfinite(most):
+        return most
+    if 1e-150 < most < 1e150:
+        return math.sqrt(float(wide @ wide))
+    return most * math.sqrt(float(((wide / most) ** 2).sum()))
+
+
+def _torch_stats(tensor: Any) -> Stats:
+    plain = tensor.detach()
+    if str(plain.layout) != STRIDED:
+        plain = plain.to_dense()
+    shape, dtype = tuple(map(int, plain.shape)), dtype_name(plain.dtype)
+    size = int(plain.numel())
+    if size <= 4096 and plain.device.type == "cpu":
+        # NumPy is quicker on little, and PyTorch's threads stay asleep.
+        small = stats_of(_torch_array(plain).copy())
+        small.dtype = dtype
+        return small
+    flat = plain.reshape(-1)
+    some = list(_torch_array(flat[[0, 1, -1]]))
+    real = flat.abs() if flat.is_complex() else flat
+    if not real.is_floating_point():
+        real = real.double()
+    low, high = (end.item() for end in real.aminmax())
+    bad = 0
+    norm = real.norm().item()
+    if not (math.isfinite(low) and math.isfinite(high)):
+        good = real[real.isfinite()]
+        bad = size - int(good.numel())
+        low, high = (e.item() for e in good.aminmax()) if good.numel() else (None, None)
+    elif not math.isfinite(norm):
+        norm = real.double().norm().item()
+    zeros = size - int(flat.count_nonzero())
+    return Stats(shape, dtype, size, norm, low, high, zeros, bad, some)
+
+
+def brief(value: Any, precision: int | None = None, room: int | None = None) -> str:
+    """Write an array in a few numbers, in at most `room` columns if that can be.
+
+    Up to six elements are written as they are, of more the first two, the last and the norm:
+    `[0.5, -1, …, 2] ‖3.2‖`. Where the room is small there are fewer digits, then fewer numbers.
+    """
+    known = stats_of(value)
+    best = ""
+    for candidate in _briefs(known, precision):
+        if room is None or len(candidate) <= room:
+            return candidate
+        if not best or len(candidate) < len(best):
+            best = candidate
+    return best
+
+
+def _briefs(known: Stats, precision: int | None) -> Iterable[str]:
+    short = NARROWEST_PRECISION if precision is None else min(precision, NARROWEST_PRECISION)
+    digits = dict.fromkeys((precision, short))
+    if known.size <= FEW:
+        for p in digits:
+            yield text(_reshaped(known), p)
+    else:
+        for p in digits:
+            first, second, last = (number(x, p) for x in known.some)
+            norm = number(known.norm, NARROWEST_PRECISION if p is None else min(p, 4))
+            yield f"[{first}, {second}, …, {last}] ‖{norm}‖"
+            yield f"[{first}, …, {last}] ‖{norm}‖"
+    if known.size:
+        for p in range(short, 0, -1):
+            yield f"‖{number(known.norm, p)}‖"
+
+
+def _reshaped(known: Stats) -> Any:
+    import numpy as np
+
+    if known.whole is not None:
+        return as_array(known.whole)
+    return np.asarray(known.some).reshape(known.shape)
+
+
+def range_text(value: Any, precision: int = 3) -> str:
+    """Write what a few numbers do not tell: `norm 3.2 in [-1, 4], 25% zeros, 3 not finite`."""
+    known = stats_of(value)
+    parts = [f"norm {number(known.norm, precision)}"]
+    if known.low is not None:
+        parts[0] += f" in [{number(known.low, precision)}, {number(known.high, precision)}]"
+    if known.zeros and known.size > 1:
+        parts.append(f"{share(known.zeros, known.size)} zeros")
+    if known.bad:
+        parts.append(f"{known.bad:,} not finite")
+    return ", ".join(parts)
+
+
+def share(count: int, of: int) -> str:
+    """Write a part of a whole in per cent; what is not nothing is never written as 0%."""
+    part = 100 * count / of if of else 0.0
+    if 0 < part < 0.1:
+        return "<0.1%"
+    if 99.9 < part < 100:
+        return ">99.9%"
+    return f"{part:.3g}%"
 
 
 def shape_text(shape: Iterable[int] | None) -> str:

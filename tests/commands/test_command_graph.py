@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -69,11 +70,17 @@ def test_the_ending_of_the_file_says_the_format(name, start, tmp_path):
     assert "\x1b" not in text
 
 
-def test_format_wins_over_the_ending(tmp_path):
+def test_a_format_against_the_ending_is_an_error(tmp_path):
     path = tmp_path / "g.svg"
-    out(*PRODUCT, "-o", str(path), "--format", "dot")
-    assert path.read_text().startswith("digraph")
-    assert out(*PRODUCT, "-o", "-", "--format", "dot") == path.read_text()
+    result = run(*PRODUCT, "-o", str(path), "--format", "dot")
+    assert result.exit_code == 2 and "--format dot" in result.stderr and "svg" in result.stderr
+    assert not path.exists()
+    out(*PRODUCT, "-o", str(path), "--format", "svg")
+    assert path.read_text().startswith("<svg")
+    assert out(*PRODUCT, "-o", "-", "--format", "dot").startswith("digraph")
+    odd = tmp_path / "graph.data"
+    out(*PRODUCT, "-o", str(odd), "--format", "dot")
+    assert odd.read_text().startswith("digraph")
 
 
 def test_a_vector_needs_a_seed_for_its_gradients():
@@ -117,17 +124,102 @@ def test_collapse_edges_and_legend():
     assert "a shared node where it is first seen" in out(*PRODUCT, "--legend")
 
 
-@pytest.mark.parametrize("option", [["--depth", "1"], ["--only", "y"], ["--legend"]])
-def test_what_shapes_the_tree_is_refused_elsewhere(option):
-    result = run(*PRODUCT, *option, "--format", "dot")
+@pytest.mark.parametrize(
+    "option, form",
+    [
+        (["--legend"], "dot"),
+        (["--legend"], "json"),
+        (["--wide"], "svg"),
+        (["--collapse"], "json"),
+        (["--theme", "dark"], "tree"),
+        (["--theme", "dark"], "mermaid"),
+        (["--background", "none"], "html"),
+        (["--direction", "right"], "tree"),
+    ],
+)
+def test_what_a_format_has_not_is_refused(option, form):
+    result = run(*PRODUCT, *option, "--format", form)
     assert result.exit_code == 2
-    assert option[0] in result.stderr
+    assert option[0] in result.stderr and form in result.stderr
+
+
+@pytest.mark.parametrize("form", ["json", "dot", "mermaid", "svg", "tikz"])
+@pytest.mark.parametrize(
+    "option, there, gone",
+    [
+        (["--only", "y"], "MulBackward0", "AddBackward0"),
+        (["--depth", "0"], "AddBackward0", "MulBackward0"),
+        (["--values"], "20", "1e9"),
+        (["--grads"], "5", "1e9"),
+        (["--forward"], "a*x", "1e9"),
+    ],
+)
+def test_what_shapes_the_graph_shapes_it_in_every_format(option, there, gone, form):
+    words = ["y = a*x; y + b", "--x", "20", "--a", "4", "--b", "5"]
+    text = out(*words, *option, "--format", form)
+    assert there in text.replace("#42;", "*") and gone not in text
+
+
+def test_a_part_of_the_graph_as_json_says_what_is_cut():
+    found = json.loads(out(*PRODUCT, "--depth", "1", "--json"))
+    assert [node["id"] for node in found["nodes"]] == [0, 1, 4]
+    assert [node.get("cut", False) for node in found["nodes"]] == [False, True, False]
+    forward = json.loads(out(*PRODUCT, "--forward", "--values", "--json"))
+    assert forward["root"] == 0 and forward["inputs"] == [2, 3, 4]
+    assert {node["id"]: node["users"] for node in forward["nodes"]}[4] == [{"node": 0, "input": 1}]
+    assert {node["id"]: node["value"] for node in forward["nodes"]}[0] == 17
+
+
+def test_forward_reads_from_the_inputs_to_the_result():
+    lines = out(*PRODUCT, "--forward", "--values").splitlines()
+    assert [line.split()[:2] for line in lines[:3]] == [
+        ["input", "a"],
+        ["└─", "mul"],
+        ["└─", "add"],
+    ]
+    assert "= 12" in lines[1] and "= 17" in lines[2]
+
+
+def test_leaves_have_no_number_that_javascript_would_round():
+    nodes = json.loads(out(*PRODUCT, "--json"))["nodes"]
+    assert [node["sequence_nr"] is None for node in nodes] == [
+        node["name"] == "AccumulateGrad" for node in nodes
+    ]
+
+
+def test_frames_are_one_picture_a_step(tmp_path):
+    folder = tmp_path / "frames"
+    assert out(*PRODUCT, "--frames", str(folder)) == ""
+    files = sorted(path.name for path in folder.iterdir())
+    assert files == [f"step-{k}.svg" for k in range(6)]
+    assert "3 / 5" in (folder / "step-3.svg").read_text()
+    result = run(*PRODUCT, "--frames", str(folder), "--format", "dot")
+    assert result.exit_code == 2 and "svg, png, pdf" in result.stderr
+
+
+@pytest.mark.parametrize("form, start", [("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_png_and_pdf(form, start, tmp_path, monkeypatch):
+    pytest.importorskip("cairosvg", reason="the extra `picture` is not installed")
+    path = tmp_path / f"g.{form}"
+    out(*PRODUCT, "-o", str(path))
+    assert path.read_bytes().startswith(start)
+    monkeypatch.setitem(sys.modules, "cairosvg", None)
+    result = run(*PRODUCT, "-o", str(path))
+    assert result.exit_code == 2
+    assert "gradcli[picture]" in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_in_a_pipe_no_line_is_long_unless_asked():
+    big = ["h = relu(X @ W); sum(h*h)", "--X", "ones(8,40)", "--W", "ones(40,300)/3"]
+    options = ["--saved", "--values", "--grads"]
+    assert max(map(len, out(*big, *options).splitlines())) < 170
+    assert max(map(len, out(*big, *options, "--wide").splitlines())) > 170
 
 
 def test_an_ending_that_is_no_format(tmp_path):
-    result = run(*PRODUCT, "-o", str(tmp_path / "g.png"))
+    result = run(*PRODUCT, "-o", str(tmp_path / "g.jpg"))
     assert result.exit_code == 2
-    assert "dot -Tpng" in result.stderr
+    assert "dot -Tjpg" in result.stderr
     assert run(*PRODUCT, "-o", str(tmp_path / "g.foo")).exit_code == 2
     assert run(*PRODUCT, "-o", "").exit_code == 2
     assert list(tmp_path.iterdir()) == []

@@ -7,14 +7,24 @@ from typing import Any
 import fakes
 
 from gradcli.graphs.forward import known_values
+from gradcli.graphs.pictures import Options, Picture
 from gradcli.graphs.records import Describer, Record, records, walk
 from gradcli.graphs.tree import Tree
-from gradcli.graphs.tree_lines import Options
+from gradcli.graphs.tree_lines import Options as TreeOptions
 
 
 def describer(name: str) -> Describer:
     root, source = fakes.build(name)
     return Describer(walk([root]), source or None)
+
+
+def picture(name: str, **options: Any) -> Picture:
+    return picture_of(describer(name), fakes.build(name)[1], **options)
+
+
+def picture_of(known: Describer, title: str | None = None, **options: Any) -> Picture:
+    chosen = Options(default_dtype="float64", title=title, **options)
+    return Picture(known, known_values(known.skeleton), chosen)
 
 
 def described(name: str) -> list[Record]:
@@ -28,4 +38,4 @@ def tree(name: str, **options: Any) -> Tree:
 
 def tree_of(known: Describer, **options: Any) -> Tree:
     options.setdefault("default_dtype", "float64")
-    return Tree(known, known_values(known.skeleton), Options(**options))
+    return Tree(known, known_values(known.skeleton), TreeOptions(**options))

@@ -13,12 +13,14 @@ from pathlib import Path
 import fakes
 import numpy as np
 import pytest
-from inspected import described, describer, tree, tree_of
+from inspected import describer, picture, tree, tree_of
 
-from gradcli.graphs.dot import graph_to_dot
-from gradcli.graphs.json import graph_to_json
-from gradcli.graphs.mermaid import graph_to_mermaid
-from gradcli.graphs.svg import graph_to_svg
+from gradcli.graphs.dot import picture_to_dot
+from gradcli.graphs.json import view_to_json
+from gradcli.graphs.mermaid import picture_to_mermaid
+from gradcli.graphs.svg import picture_to_svg
+from gradcli.graphs.tikz import picture_to_tikz
+from gradcli.graphs.view import Selection, View
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "graphs"
 
@@ -31,6 +33,11 @@ def _grads(name: str) -> str:
     return str(tree_of(known, grads=True, values=True))
 
 
+def _json(name: str) -> str:
+    known = describer(name)
+    return json.dumps(view_to_json(View(known.skeleton, Selection()), known), indent=1) + "\n"
+
+
 FORMATS: dict[str, Callable[[str], str]] = {
     "tree": lambda name: str(tree(name)),
     "tree-all": lambda name: str(tree(name, saved=True, values=True, edges=True, legend=True)),
@@ -38,10 +45,15 @@ FORMATS: dict[str, Callable[[str], str]] = {
     "tree-80": lambda name: str(tree(name, width=80, saved=True)),
     "tree-ascii": lambda name: str(tree(name, ascii=True, saved=True, values=True)),
     "tree-depth": lambda name: str(tree(name, depth=2)),
-    "json": lambda name: json.dumps(graph_to_json(described(name)), indent=1) + "\n",
-    "dot": lambda name: graph_to_dot(described(name), "float64"),
-    "mmd": lambda name: graph_to_mermaid(described(name), "float64"),
-    "svg": lambda name: graph_to_svg(described(name), "float64", fakes.build(name)[1]),
+    "json": lambda name: _json(name),
+    "dot": lambda name: picture_to_dot(picture(name)),
+    "mmd": lambda name: picture_to_mermaid(picture(name)),
+    "tex": lambda name: picture_to_tikz(picture(name)),
+    "svg": lambda name: picture_to_svg(picture(name)),
+    "all.svg": lambda name: picture_to_svg(
+        picture(name, saved=True, values=True, edges=True, collapse=False, direction="right")
+    ),
+    "forward.txt": lambda name: str(tree(name, forward=True, values=True)),
 }
 
 

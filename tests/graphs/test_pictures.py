@@ -1,41 +1,45 @@
-"""DOT, Mermaid and SVG: valid, whole, and laid out so that nothing lies upon anything."""
+"""The pictures: valid, whole, the same in every format, and laid out so that nothing lies upon anything."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import struct
 import subprocess
+import zlib
 from itertools import pairwise
+from pathlib import Path
 from xml.etree import ElementTree
 
 import fakes
+import numpy as np
 import pytest
-from inspected import described
+from inspected import describer, picture, picture_of
 
 from gradcli.graphs import layers
-from gradcli.graphs.dot import graph_to_dot
-from gradcli.graphs.mermaid import escaped, graph_to_mermaid
+from gradcli.graphs.dot import picture_to_dot
+from gradcli.graphs.mermaid import escaped, picture_to_mermaid
+from gradcli.graphs.raster import svg_to_png
 from gradcli.graphs.records import Describer, records, walk
-from gradcli.graphs.svg import graph_to_svg
+from gradcli.graphs.svg import Frame, picture_to_svg
+from gradcli.graphs.tikz import picture_to_tikz
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz's dot is not installed")
 @pytest.mark.parametrize("name", fakes.GRAPHS)
 def test_graphviz_reads_the_dot(name: str) -> None:
-    text = graph_to_dot(described(name), "float64")
+    drawn = picture(name, edges=True)
+    text = picture_to_dot(drawn)
     done = subprocess.run(["dot", "-Tdot_json"], input=text, capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr
     found = json.loads(done.stdout)
-    nodes = described(name)
-    edges = sum(len(record.next) for record in nodes)
-    nones = sum(edge is None for record in nodes for edge in record.next)
-    assert len(found["objects"]) == len(nodes) + nones
-    assert len(found["edges"]) == edges
+    assert len(found["objects"]) == len(drawn.cards)
+    assert len(found.get("edges", [])) == len(drawn.wires)
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz's dot is not installed")
 def test_graphviz_shows_names_as_they_are() -> None:
-    text = graph_to_dot(described("awkward"), "float64")
+    text = picture_to_dot(picture("awkward"))
     drawn = subprocess.run(["dot", "-Tsvg"], input=text, capture_output=True, text=True).stdout
     words = "".join(ElementTree.fromstring(drawn).itertext())
     assert 'AccumulateGrad a"<&>[bold]' in words and "y|{}[/]" in words
@@ -44,21 +48,167 @@ def test_graphviz_shows_names_as_they_are() -> None:
 def test_mermaid_escapes_whatever_could_end_a_label() -> None:
     assert escaped('a"b') == "a#34;b"
     assert escaped("x[0]*y") == "x#91;0#93;#42;y"
-    label = graph_to_mermaid(described("awkward"), "float64").splitlines()[1]
+    label = picture_to_mermaid(picture("awkward")).splitlines()[1]
     assert label.count('"') == 2
+
+
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.mark.parametrize("name", fakes.GRAPHS)
 def test_the_svg_is_one_whole_file(name: str) -> None:
-    nodes = described(name)
-    text = graph_to_svg(nodes, "float64", fakes.build(name)[1])
+    drawn = picture(name, edges=True)
+    text = picture_to_svg(drawn)
     root = ElementTree.fromstring(text)
-    space = "{http://www.w3.org/2000/svg}"
-    assert len(root.findall(f"{space}path")) == sum(len(record.next) for record in nodes)
+    assert len(root.findall(f"{SVG}path")) == len(drawn.wires)
     assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
     assert "prefers-color-scheme: dark" in text
-    title = root.find(f"{space}title")
+    title = root.find(f"{SVG}title")
     assert title is not None and (title.text or "").startswith("Backward graph")
+
+
+@pytest.mark.parametrize("theme", ["auto", "light", "dark"])
+def test_every_colour_is_a_presentation_attribute(theme: str) -> None:
+    """Renderers that read no CSS variables, or no CSS at all, paint it as meant."""
+    text = picture_to_svg(picture("network", values=True, saved=True, theme=theme))
+    assert "var(" not in text
+    assert ("<style>" in text) == (theme == "auto")
+    for element in ElementTree.fromstring(text).iter():
+        if element.tag.removeprefix(SVG) in ("rect", "path", "text"):
+            assert element.get("fill"), element.attrib
+
+
+@pytest.mark.parametrize("background", ["none", "white"])
+def test_the_paper(background: str) -> None:
+    text = picture_to_svg(picture("linear", background=background))
+    assert ('width="100%"' in text) == (background == "white")
+    assert ("<style>" in text) == (background == "none")
+    # A dark ink on paper that stays white.
+    assert 'fill="#1c2430"' in text
+
+
+@pytest.mark.parametrize("render", ["cairosvg", "rsvg-convert"])
+def test_renderers_without_a_browser_show_light_cards_and_dark_ink(
+    render: str, tmp_path: Path
+) -> None:
+    text = picture_to_svg(picture("linear"))
+    path = tmp_path / "picture.png"
+    if render == "cairosvg":
+        pytest.importorskip("cairosvg", reason="the extra `picture` is not installed")
+        path.write_bytes(svg_to_png(text, 1.0))
+    elif shutil.which(render) is None:
+        pytest.skip("rsvg-convert is not installed")
+    else:
+        subprocess.run([render, "-o", path], input=text.encode(), check=True)
+    width, height, pixels = read_png(path.read_bytes())
+    paper = pixels[4 * width + 4]
+    assert paper == (247, 248, 250)
+    white = sum(pixel == (255, 255, 255) for pixel in pixels) / len(pixels)
+    dark = sum(sum(pixel) < 200 for pixel in pixels) / len(pixels)
+    assert white > 0.05 and 0.002 < dark < 0.2
+    assert width > 200 and height > 200
+
+
+def read_png(data: bytes) -> tuple[int, int, list[tuple[int, ...]]]:
+    """The pixels of a PNG with 8 bits a channel, as RGB."""
+    at, found = 8, b""
+    while at < len(data):
+        (size,), kind = struct.unpack(">I", data[at : at + 4]), data[at + 4 : at + 8]
+        if kind == b"IHDR":
+            width, height, depth, colour = struct.unpack(">IIBB", data[at + 8 : at + 18])
+            assert depth == 8
+        if kind == b"IDAT":
+            found += data[at + 8 : at + 8 + size]
+        at += 12 + size
+    channels = {2: 3, 6: 4}[colour]
+    raw, stride = zlib.decompress(found), width * channels
+    above = bytearray(stride)
+    pixels = []
+    for row in range(height):
+        start = row * (stride + 1)
+        method, line = raw[start], bytearray(raw[start + 1 : start + 1 + stride])
+        for k in range(stride):
+            left = line[k - channels] if k >= channels else 0
+            corner = above[k - channels] if k >= channels else 0
+            line[k] = (line[k] + _predicted(method, left, above[k], corner)) & 255
+        pixels += [tuple(line[k : k + 3]) for k in range(0, stride, channels)]
+        above = line
+    return width, height, pixels
+
+
+def _predicted(method: int, left: int, up: int, corner: int) -> int:
+    if method < 4:
+        return (0, left, up, (left + up) // 2)[method]
+    return min((left, up, corner), key=lambda one: abs(left + up - corner - one))
+
+
+@pytest.mark.parametrize("direction", ["down", "right"])
+@pytest.mark.parametrize("forward", [False, True])
+def test_a_picture_turned_is_the_same_picture(direction: str, forward: bool) -> None:
+    drawn = picture("network", direction=direction, forward=forward)
+    found = drawn.layout()
+    for box in found.boxes:
+        assert box.x - box.width / 2 >= 0 and box.x + box.width / 2 <= found.width + 1e-6
+        assert box.y - box.height / 2 >= 0 and box.y + box.height / 2 <= found.height + 1e-6
+    axis = 0 if direction == "right" else 1
+    for wire in found.wires:
+        assert all(b[axis] >= a[axis] for a, b in pairwise(wire.points))
+    words = "".join(ElementTree.fromstring(picture_to_svg(drawn)).itertext())
+    assert ("relu(W @ x + b)" in words) and ("ReluBackward0" in words) != forward
+
+
+def test_no_box_is_wider_than_a_set_measure() -> None:
+    big = fakes.Leaf(np.random.default_rng(0).standard_normal((400, 500)), "W" * 100)
+    node = fakes.Node("MulBackward0", big, shape=(400, 500), label="n" * 90, span=(0, 5000))
+    node.saved = {"self": big.variable, "text": "t" * 900, **{f"s{i}": i for i in range(99)}}
+    known = Describer(walk([node]), "x" * 5000)
+    known.grads = {node: big.variable.array, big: big.variable.array * np.nan}
+    drawn = picture_of(known, saved=True, values=True, grads=True)
+    for card in drawn.cards:
+        width, height = drawn.size(card)
+        assert width <= 420 and height <= 260
+    words = [line for card in drawn.cards for _, line in card.lines]
+    assert any("norm " in line and " in [" in line for line in words)
+    assert any(line.endswith("200,000 not finite") for line in words)
+
+
+def test_what_is_shown_is_the_same_in_every_picture() -> None:
+    for options in ({}, {"depth": 2}, {"only": "h"}, {"edges": True, "saved": True}):
+        drawn = picture("network", **options)
+        for text in (picture_to_dot(drawn), picture_to_mermaid(drawn), picture_to_tikz(drawn)):
+            assert text.count("AccumulateGrad") == sum(c.kind == "leaf" for c in drawn.cards)
+    cut = picture("network", depth=1)
+    assert [card.title for card in cut.cards] == ["AddBackward0", "LogBackward0", "MeanBackward0"]
+    assert cut.cards[1].lines[-1] == ("note", "…")
+
+
+def test_a_chain_of_five_thousand_folds() -> None:
+    root, _ = fakes.chain(5_000)
+    drawn = picture_of(Describer(walk([root])))
+    assert [card.title for card in drawn.cards] == [
+        *("SinBackward0", "⋮ 4,998 × SinBackward0", "SinBackward0", "AccumulateGrad"),
+    ]
+    assert drawn.layout().height < 500
+    whole = picture_of(Describer(walk([root])), collapse=False)
+    assert len(whole.cards) == 5_001
+
+
+def test_a_frame_shows_what_has_run_and_what_flows() -> None:
+    known = describer("linear")
+    known.grads = {node: np.float64(i) for i, node in enumerate(known.skeleton.nodes)}
+    drawn = picture_of(known, grads=True)
+    text = picture_to_svg(drawn, Frame({0}, 1, {0: "3", 1: "4"}, "2 / 5"))
+    words = list(ElementTree.fromstring(text).itertext())
+    assert "grad 0" in words and "grad 1" in words and "grad 2" not in words
+    assert "3" in words and "4" in words and "2 / 5" in words
+
+
+def test_tikz_escapes_what_tex_reads() -> None:
+    text = picture_to_tikz(picture("awkward"))
+    node = next(line for line in text.splitlines() if "MulBackward0" in line)
+    assert "\\{d\\} \\#1" in node or "\\{" in node
+    assert text.count("{") - text.count("\\{") == text.count("}") - text.count("\\}")
+    assert text.isascii()
 
 
 def lay_out(root: fakes.Node) -> layers.Layout:

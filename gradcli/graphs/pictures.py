@@ -1,0 +1,274 @@
+"""What every picture of a graph shows: cards with a few lines of bounded width, and wires between them.
+
+SVG, TikZ, DOT and Mermaid draw the same `Picture`; so what an option shows, it shows in all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradcli.graphs import layers, values
+from gradcli.graphs.records import Describer, Record
+from gradcli.graphs.saved import Entry, Freed, SavedTensor
+from gradcli.graphs.text import shorten, title_of
+from gradcli.graphs.view import Fold, Selection, View, fold_text
+
+WIDEST_LINE = 44  # characters; longer texts are shortened, longer arrays told in numbers
+WIDEST_NAME = 24
+LEAVES_IN_FOLD = 3
+KINDS_IN_FOLD = 2
+MOST_SAVED = 8  # lines
+MARGIN, PAD = 24.0, 14.0
+TITLE_SIZE, DETAIL_SIZE = 13.0, 11.0
+TITLE_HEIGHT, LINE_HEIGHT = 18.0, 15.0
+TITLE_EM, NAME_EM, DETAIL_EM = 0.66, 0.72, 0.61  # the widths of characters, generously
+NONE_WIDTH = 46.0
+
+
+@dataclass(slots=True)
+class Options:
+    """What pictures show, and how they are drawn."""
+
+    default_dtype: str = "float32"
+    saved: bool = False
+    values: bool = False
+    grads: bool = False
+    edges: bool = False
+    collapse: bool | None = None
+    depth: int | None = None
+    only: str | None = None
+    by: str | None = None
+    forward: bool = False
+    precision: int | None = 4
+    direction: str = "down"  # or "right"
+    theme: str = "auto"  # or "light", "dark"
+    background: str = "auto"  # or "none", "white"
+    title: str | None = None
+
+    @property
+    def selection(self) -> Selection:
+        """The part of the graph that is asked for."""
+        return Selection(self.only, self.depth, self.collapse, self.forward)
+
+
+@dataclass(slots=True)
+class Card:
+    """What stands in a box: a title, the program's name, and lines, each (role, text).
+
+    Roles: "detail", "value", "grad", "saved", "note"; "value bad" and "grad bad" are not finite.
+    """
+
+    key: int
+    kind: str  # "node", "named", "leaf", "fold", "none"
+    title: str
+    name: str | None = None
+    lines: list[tuple[str, str]] = field(default_factory=list)
+    node: int | None = None  # the node's id, of cards that stand for one
+    hidden: tuple[int, ...] = ()  # the nodes that it stands for otherwise
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """The nodes that the card stands for."""
+        return self.hidden if self.node is None else (self.node,)
+
+
+@dataclass(slots=True)
+class Wire:
+    """An edge between cards: from the consumer to its input, the way that gradients go."""
+
+    source: int
+    target: int
+    index: int
+    count: int
+    output: int = 0
+    text: str = ""
+
+
+class Picture:
+    """The cards and wires of a view, before any format."""
+
+    def __init__(
+        self,
+        describer: Describer,
+        forward: Mapping[int, Any],
+        options: Options,
+        groups: Any = None,
+    ) -> None:
+        """groups: the modules' calls, for `--by module` (`gradcli.graphs.calls.Calls`)."""
+        self.describer, self.forward, self.options, self.calls = describer, forward, options, groups
+        labels = describer.labels() if options.only is not None else None
+        folded = None if groups is None or options.by is None else groups.folded(options.depth)
+        selection = options.selection
+        if folded is not None:
+            selection.depth = None  # the depth counts modules
+        self.view = View(describer.skeleton, selection, labels, folded)
+        self.cards: list[Card] = []
+        self.wires: list[Wire] = []
+        self._place: dict[int, int] = {}
+        items = self.view.items()
+        for item in items:
+            card = self._fold(item) if isinstance(item, Fold) else self._node(item)
+            self._place[card.key] = len(self.cards)
+            self.cards.append(card)
+        for item in items:
+            self._connect(item)
+
+    # -- wires -----------------------------------------------------------------------------------
+    def _connect(self, item: int | Fold) -> None:
+        here = self._place[item if isinstance(item, int) else item.key]
+        edges = self.view.edges(item)
+        for position, edge in enumerate(edges):
+            if edge is None:
+                if self.options.edges and not self.options.forward:
+                    self._place_none(here, position, len(edges))
+                continue
+            key, output, index, count = edge
+            wire = Wire(here, self._place[key], index, max(count, index + 1), output)
+            wire.text = self._number(item, wire)
+            self.wires.append(wire)
+
+    def _number(self, item: int | Fold, wire: Wire) -> str:
+        words = []
+        if self.options.edges and isinstance(item, int) and wire.count > 1:
+            words.append(str(wire.index))
+        if wire.output:
+            words.append(f"output {wire.output}")
+        return ", ".join(words)
+
+    def _place_none(self, here: int, position: int, count: int) -> None:
+        number = len(self.cards)
+        self.cards.append(Card(number, "none", "None"))
+        text = str(position) if count > 1 else ""
+        self.wires.append(Wire(here, number, position, count, 0, text))
+
+    # -- cards -----------------------------------------------------------------------------------
+    def _node(self, i: int) -> Card:
+        record, options = self.describer.record(i), self.options
+        title, name = title_of(record, forward=options.forward)
+        kind = "leaf" if record.is_leaf else "named" if name else "node"
+        name = None if name is None else shorten(name, WIDEST_NAME)
+        card = Card(i, kind, shorten(title, WIDEST_LINE - 8), name, node=i)
+        self._detail(card, record)
+        if options.values and i in self.forward:
+            self._array(card, "value", "= ", self.forward[i])
+        if options.grads and record.has_grad:
+            if record.grad is None:
+                card.lines.append(("grad", "grad None"))
+            else:
+                self._array(card, "grad", "grad ", record.grad)
+        if options.saved:
+            self._saved(card, record)
+        if self.view.cut(i):
+            card.lines.append(("note", "…"))
+        return card
+
+    def _detail(self, card: Card, record: Record) -> None:
+        parts = [values.shape_text(record.shape)]
+        if record.dtype not in (None, self.options.default_dtype):
+            parts.append(str(record.dtype))
+        if record.device not in (None, "cpu"):
+            parts.append(str(record.device))
+        if record.place is not None and not record.is_leaf:
+            card.lines.append(("detail", "  ".join(part for part in parts if part)))
+            if record.module:
+                card.lines.append(("detail", shorten(record.module, WIDEST_LINE)))
+            parts = [str(record.place)]
+        used = sum(len(part) + 2 for part in parts if part)
+        if record.source and not record.is_leaf:
+            parts.append(shorten(record.source, max(12, min(32, WIDEST_LINE - used))))
+        card.lines.append(("detail", "  ".join(part for part in parts if part)))
+
+    def _array(self, card: Card, role: str, sign: str, value: Any) -> None:
+        known = values.stats_of(value)
+        text = values.brief(known, self.options.precision, WIDEST_LINE - len(sign))
+        role = f"{role} bad" if known.bad else role
+        if known.size <= values.FEW:
+            card.lines.append((role, sign + text))
+            return
+        few = text.partition(" ‖")[0] if text.startswith("[") else ""
+        if few:
+            card.lines.append((role, sign + few))
+        card.lines.append((role, shorten(values.range_text(known), WIDEST_LINE)))
+
+    def _saved(self, card: Card, record: Record) -> None:
+        lines = [line for name, entry in record.saved.items() for line in self._entry(name, entry)]
+        if len(lines) > MOST_SAVED:
+            more = len(lines) - MOST_SAVED + 1
+            lines = [*lines[: MOST_SAVED - 1], f"… and {more} more"]
+        card.lines += [("saved", line) for line in lines]
+
+    def _entry(self, name: str, entry: Entry) -> list[str]:
+        if isinstance(entry, list):
+            return [t for i, one in enumerate(entry) for t in self._entry(f"{name}[{i}]", one)]
+        name = shorten(name, 20)
+        if isinstance(entry, Freed):
+            return [f"{name}  (freed)"]
+        if not isinstance(entry, SavedTensor):
+            return [shorten(f"{name}  {entry.value}", WIDEST_LINE)]
+        head = f"{name}  {shorten(entry.variable, 16)} = " if entry.variable else f"{name}  "
+        tail = f"  {values.shape_text(entry.shape)} {values.bytes_text(entry.nbytes)}"
+        room = max(8, WIDEST_LINE - len(head) - len(tail))
+        return [head + values.brief(entry.tensor, self.options.precision, room) + tail]
+
+    def _fold(self, fold: Fold) -> Card:
+        if fold.is_chain:
+            card = Card(fold.key, "fold", f"⋮ {fold_text(fold.counts, '×', KINDS_IN_FOLD)}")
+            card.title = shorten(card.title, WIDEST_LINE)
+            names = [self.describer.label(i) or "unnamed" for i in fold.leaves]
+            names = list(dict.fromkeys(names))
+            if len(names) > LEAVES_IN_FOLD:
+                names = [*names[:LEAVES_IN_FOLD], "…"]
+            if names:
+                card.lines.append(("detail", shorten(f"with {', '.join(names)}", WIDEST_LINE)))
+        else:
+            card = Card(fold.key, "fold", *self.calls.title(fold.call))
+            lines = self.calls.lines(fold, self)
+            card.lines += [("detail", shorten(line, WIDEST_LINE)) for line in lines]
+        card.hidden = tuple(fold.hidden)
+        return card
+
+    # -- layout ----------------------------------------------------------------------------------
+    def size(self, card: Card) -> tuple[float, float]:
+        """Return how wide and high a card is drawn."""
+        if card.kind == "none":
+            return NONE_WIDTH, layers.REFERENCE_HEIGHT
+        title = len(card.title) * TITLE_SIZE * TITLE_EM
+        if card.name:
+            title += 10 + len(card.name) * TITLE_SIZE * NAME_EM
+        widest = max([title, *(len(text) * DETAIL_SIZE * DETAIL_EM for _, text in card.lines)])
+        return widest + 2 * PAD, 2 * PAD - 6 + TITLE_HEIGHT + LINE_HEIGHT * len(card.lines)
+
+    def layout(self) -> layers.Layout:
+        """Place the cards (box k is card k) and lead the wires, in the direction asked for."""
+        sideways = self.options.direction == "right"
+        boxes = []
+        for k, card in enumerate(self.cards):
+            width, height = self.size(card)
+            boxes.append(layers.Box(k, *((height, width) if sideways else (width, height))))
+        wires = []
+        for wire in self.wires:
+            made = layers.Wire(wire.source, wire.target, wire.index, wire.count, wire.output)
+            size = (18 + len(self.far(wire.target)) * DETAIL_SIZE * DETAIL_EM, 24.0)
+            made.reference_width, made.reference_height = size[::-1] if sideways else size
+            wires.append(made)
+        found = layers.layout(boxes, wires)
+        return layers.turned(found, sideways=sideways, mirrored=self.options.forward)
+
+    def far(self, k: int) -> str:
+        """What stands in place of an edge to a card that is far away."""
+        card = self.cards[k]
+        if card.name:
+            return f"↑ {shorten(card.name, 12)}"
+        if card.node is None:
+            return "↑ ⋮"
+        return f"↑ {card.title.partition('Backward')[0]} #{card.node}"
+
+    @property
+    def heading(self) -> str:
+        """The title of the whole."""
+        if not self.cards:
+            return "no graph: nothing requires grad"
+        what = "Forward graph" if self.options.forward else "Backward graph"
+        return f"{what} of {shorten(self.options.title, 120)}" if self.options.title else what

@@ -1,0 +1,67 @@
+"""What a node tells about itself, asked in one way whoever made the graph: our engine, or PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from gradcli.graphs import saved
+from gradcli.graphs.values import dtype_name
+
+
+class Output(NamedTuple):
+    """Shape, dtype and device of an output of an operation; None for what is not known."""
+
+    shape: tuple[int, ...] | None
+    dtype: str | None
+    device: str | None = None
+
+
+class Place(NamedTuple):
+    """Where a program's text made a node: a file, its line, and what stands there."""
+
+    file: str
+    line: int
+    code: str
+
+    def __str__(self) -> str:
+        return f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line}"
+
+
+class Probe:
+    """Asks nodes of our own engine."""
+
+    foreign = False
+
+    def outputs(self, node: Any) -> list[Output]:
+        """The outputs of the operation."""
+        method = getattr(node, "output_meta", None)
+        found = () if method is None else method()
+        return [Output(tuple(shape), dtype_name(dtype)) for shape, dtype in found]
+
+    def fields(self, node: Any) -> Iterator[tuple[str, Any]]:
+        """What the node saved, field by field."""
+        return saved.fields(node)
+
+    def kept(self, node: Any) -> tuple[list[Any], bool]:
+        """What the node keeps alive (anything with `nbytes`), and whether any of it has been freed."""
+        return saved.kept(node)
+
+    def name_of(self, tensor: Any, names: Mapping[int, str]) -> str | None:
+        """What the program calls a tensor."""
+        return saved.name_of(tensor, names)
+
+    def place(self, node: Any) -> Place | None:
+        """The line of a program that made the node, if it is not known by a span of a source."""
+        return None
+
+    def module(self, node: Any) -> str | None:
+        """The path of the module that was running when the node was made."""
+        return None
+
+    def identity(self, held: Any) -> Any:
+        """What tells two things that are kept alive apart."""
+        return id(held)
+
+
+OWN = Probe()

@@ -1,0 +1,36 @@
+"""SVG to PNG and PDF, by CairoSVG (extra `picture`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+MOST_PIXELS = 60_000_000
+MISSING = "PNG and PDF need CairoSVG: pip install 'gradcli[picture]' (or -o graph.svg, which needs nothing)"
+
+
+def _renderer() -> Any:
+    try:
+        import cairosvg
+    except (ImportError, OSError) as error:  # OSError: the library cairo itself is missing
+        raise ImportError(MISSING) from error
+    return cairosvg
+
+
+def svg_to_png(svg: str, scale: float = 2.0) -> bytes:
+    """Render at `scale` pixels a unit; fewer where the picture would be too large to show."""
+    import re
+    from math import sqrt
+
+    size = re.search(r'width="(\d+)" height="(\d+)"', svg)
+    if size:
+        area = int(size[1]) * int(size[2]) * scale * scale
+        scale = min(scale, scale * sqrt(MOST_PIXELS / max(area, 1)), 30_000 / int(size[2]))
+        scale = min(scale, 30_000 / max(int(size[1]), 1))
+    found: bytes = _renderer().svg2png(bytestring=svg.encode(), scale=scale)
+    return found
+
+
+def svg_to_pdf(svg: str) -> bytes:
+    """Render as one page of the picture's size."""
+    found: bytes = _renderer().svg2pdf(bytestring=svg.encode())
+    return found
