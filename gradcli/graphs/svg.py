@@ -6,13 +6,14 @@ the theme `auto` dark where its reader is dark.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from html import escape
 
 from gradcli.graphs import layers
 from gradcli.graphs.pictures import LINE_HEIGHT, MARGIN, PAD, Card, Picture
 from gradcli.graphs.styles import DARK, LIGHT
+from gradcli.visible import visible_line
 
 SANS = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 MONO = "'DejaVu Sans Mono', Menlo, Consolas, monospace"
@@ -48,6 +49,11 @@ class Frame:
     active: int | None = None
     flows: dict[int, str] = field(default_factory=dict)  # number of the input -> the gradient
     caption: str = ""
+
+
+def escape(text: str) -> str:
+    """Escape a text for XML, which has no place for control characters."""
+    return html.escape(visible_line(text))
 
 
 def picture_to_svg(

@@ -148,8 +148,8 @@ def test_a_picture_turned_is_the_same_picture(direction: str, forward: bool) -> 
     drawn = picture("network", direction=direction, forward=forward)
     found = drawn.layout()
     for box in found.boxes:
-        assert box.x - box.width / 2 >= 0 and box.x + box.width / 2 <= found.width + 1e-6
-        assert box.y - box.height / 2 >= 0 and box.y + box.height / 2 <= found.height + 1e-6
+        assert box.x - box.width / 2 >= -1e-6 and box.x + box.width / 2 <= found.width + 1e-6
+        assert box.y - box.height / 2 >= -1e-6 and box.y + box.height / 2 <= found.height + 1e-6
     axis = 0 if direction == "right" else 1
     for wire in found.wires:
         assert all(b[axis] >= a[axis] for a, b in pairwise(wire.points))
