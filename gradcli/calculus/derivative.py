@@ -1,7 +1,7 @@
 """The derivative of a program as an expression of its language.
 
 The program runs on traced variables, the rules of the table run on what it traced, and what they leave
-is read as expressions, simplified on the way. Higher orders differentiate the printed derivative.
+is read as expressions, simplified on the way. Higher orders differentiate these expressions.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus import simplify as alg
+from gradcli.calculus.evaluation import constants, evaluate
 from gradcli.calculus.expressions import Expression, call, name, number, value_of
 from gradcli.calculus.finish import finish
 from gradcli.calculus.numbers import ONE
 from gradcli.calculus.reading import Reader
-from gradcli.calculus.text import to_text
 from gradcli.calculus.trace import Traced, calls, following, guarded, pullback
-from gradcli.language import parse, run
+from gradcli.language import run
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
 
@@ -68,13 +68,37 @@ def differentiate(
     wanted = list(arrays) if wrt is None else list(wrt)
     first = _first_order(program, arrays, wanted, follow, names or {})
     by = first.by
+    places = positions(program)
     for _ in range(1, order):
-        by = {n: _again(e, arrays, n, follow) for n, e in by.items()}
+        by = {n: again(e, arrays, n, places) for n, e in by.items()}
     return Derivatives(program, arrays, first.value, by, first.shape, first.branched)
 
 
-def _again(expression: Expression, arrays: dict[str, Any], word: str, follow: bool) -> Expression:
-    return _first_order(parse(to_text(expression)), arrays, [word], follow, {}).by[word]
+def again(
+    expression: Expression, arrays: Mapping[str, Any], word: str, places: Mapping[str, int]
+) -> Expression:
+    """The derivative of an expression, summed up, by one of its variables."""
+    values = {n: np.float64(v) for n, v in CONSTANTS.items() if n not in arrays} | dict(arrays)
+    symbols = {n: name(n, tuple(np.shape(v)), places.get(n, -1)) for n, v in values.items()}
+    known = {symbols[n]: Traced(v, name=n) for n, v in values.items()}
+    with np.errstate(all="ignore"):
+        fixed = constants([expression])
+        known |= {e: Traced(_plain(v)) for e, v in zip(fixed, evaluate(fixed, known), strict=True)}
+        (value,) = evaluate([expression], known)
+        if not isinstance(value, Traced):
+            return finish(alg.zero, symbols[word])
+        seed = Traced(np.ones_like(value.value))
+        (grad,) = pullback(value, seed, [known[symbols[word]]])
+        if grad is None:
+            return finish(alg.zero, symbols[word])
+        reader = Reader([(t, e) for e, t in known.items()], {id(c) for c in calls([value])})
+        return finish(reader.read([grad])[0], symbols[word])
+
+
+def _plain(value: Any) -> Any:
+    """The array of a constant."""
+    found = value.array if hasattr(value, "array") else np.asarray(value, np.float64)
+    return np.asarray(found)[()]
 
 
 def traced_run(
