@@ -150,8 +150,7 @@ def _slice(node: Expression, args: list[Any], options: Any) -> Any:
 
 
 def _full_like(node: Expression, args: list[Any], options: Any) -> Any:
-    like, value = args
-    return call(meaning("zeros_like"), [like], {}) + value
+    return call(meaning("zeros"), list(node.shape) or [()], {}) + args[1]
 
 
 _MAKE: dict[str, Callable[[Expression, Values], Any]] = {
@@ -192,6 +191,8 @@ _FORMS: dict[str, Callable[[Expression, list[Any], Any], Any]] = {
     "expand": lambda node, args, options: args[0].expand(*node.shape),
     "expand_as": lambda node, args, options: args[0].expand_as(args[1]),
     "full_like": _full_like,
+    "zeros_like": _sized("zeros"),
+    "ones_like": _sized("ones"),
     "reshape": lambda node, args, options: args[0].reshape(node.shape),
     "to": lambda node, args, options: args[0].to(options[0][1]),
     "index_put": lambda node, args, options: args[0].index_put(*args[1:], *(v for _, v in options)),

@@ -40,9 +40,18 @@ def shaped(expression: Expression, variable: Expression) -> Expression:
     n = value_of(expression)
     if n is not None and n in (ZERO, ONE):
         return call("zeros_like" if n == ZERO else "ones_like", [variable], shape)
-    if n is not None or not any(_is_variable(node) for node in order([expression])):
+    if n is not None or all(_is_bare(node) for node in order([expression])):
         return call("full_like", [variable, expression], shape)
+    if not any(_is_variable(node) for node in order([expression])):
+        return alg.multiply(expression, call("ones_like", [variable], shape))
     return call("expand_as", [expression, variable], shape)
+
+
+def _is_bare(node: Expression) -> bool:
+    """Whether it is a Python number where its text is run: a root or another function is a tensor."""
+    if node.op == "product":
+        return all(isinstance(e, Number) and e.integer is not None for e in node.data[1])
+    return node.op in ("number", "sum") or (node.op == "name" and not _is_variable(node))
 
 
 def _is_variable(node: Expression) -> bool:

@@ -280,8 +280,6 @@ class Printer:
         return f"{enclosed(args[0], ATOM)}.expand({', '.join(s[0] for s in sizes)})", ATOM
 
     def call_expand_as(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        if args[0][0].replace(".", "").isdigit():
-            return self.call("full_like", [args[1], args[0]])
         return f"{enclosed(args[0], ATOM)}.expand_as({args[1][0]})", ATOM
 
     def call_reshape(self, args: list[Piece], options: Any, node: Expression) -> Piece:
