@@ -33,7 +33,7 @@ def assert_gradients(
     *,
     wrt: str | Iterable[str] | None = None,
     rtol: float = 1e-6,
-    atol: float = 1e-8,
+    atol: float | None = None,
     second_order: bool = False,
     **variables: Any,
 ) -> None:
@@ -44,7 +44,8 @@ def assert_gradients(
     None. expected: name -> the gradient, as an array or as an expression of the variables (without the
     name where there is one variable); where nothing is expected, gradients are compared with
     numerical differences. second_order: the second derivatives too. A value that is no scalar is summed
-    up for `expected`.
+    up for `expected`. rtol, atol: relative to each element, and absolute (None: relative to the
+    largest element).
     """
     arrays = {n: _array(v) for n, v in variables.items()}
     function = _function(source_or_function)
@@ -106,7 +107,7 @@ def _against_differences(
     arrays: Mapping[str, Any],
     names: list[str],
     rtol: float,
-    atol: float,
+    atol: float | None,
     second_order: bool,
 ) -> None:
     from gradcli.calculus.checking import blame, check_point, gradient_function
@@ -132,7 +133,7 @@ def _against_expected(
     names: list[str],
     expected: Any,
     rtol: float,
-    atol: float,
+    atol: float | None,
 ) -> None:
     from gradcli.calculus.compare import Comparison
     from gradcli.engine.backward import grad

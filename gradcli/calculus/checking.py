@@ -1,8 +1,8 @@
 """Gradients against differences: `gradcli check`, and what `gradcli.testing` asserts.
 
-The numerical side knows its own error: central differences are extrapolated (Richardson), a complex step
-is taken where everything is analytic, and a kink is told from a mistake by its two one-sided slopes.
-Cotangents are random, for a seed of ones hides mistakes.
+The numerical side knows its own error: central differences are extrapolated (Richardson) at steps that
+shrink until the table converges, a complex step is taken where everything is analytic, and a kink is told
+from a mistake by its two one-sided slopes. Cotangents are random, for a seed of ones hides mistakes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.calculus.compare import allowed
 from gradcli.calculus.derivative import traced_run
 from gradcli.calculus.trace import calls
 from gradcli.engine import modes
@@ -25,10 +26,23 @@ from gradcli.operators import table
 
 Function = Callable[..., Any]
 
-RTOL, ATOL = 1e-6, 1e-8
+RTOL = 1e-6
+OF_SCALE = 1e-8  # of the largest element of the gradient, where no absolute tolerance is given
 STEP = 1e-3  # of the first difference, relative to the element; halved for the extrapolation
+SHRINK = 16.0  # the first step is made smaller by this until the extrapolation converges
+SHRINKS = 7
+CONVERGED = 1e-8  # relative to the slope
+ROUNDING = 1e-15  # of a value of the function, relative
 COMPLEX_STEP = 1e-40
 UNBOUNDED = 1e19  # a complex step off the domain gives a square root of its inverse, or more
+
+
+class NotFinite(ArithmeticError):
+    """The function's value is infinite or NaN at the point: there is no slope to compare with."""
+
+    def __init__(self, array: Any) -> None:
+        bad = np.asarray(array)[~np.isfinite(array)].ravel()[0]
+        super().__init__(f"the value is {'nan' if np.isnan(bad) else bad} there")
 
 
 class Kink:
@@ -51,10 +65,11 @@ class Checked:
     """One variable's gradient, both ways.
 
     error: the largest relative error; index: where. kinks: where the function has one. method: how the
-    numerical side was found.
+    numerical side was found. triangular: whether the function reads one triangle of a symmetric matrix,
+    and the gradient is, as PyTorch has it, that of symmetric changes.
     """
 
-    __slots__ = ("analytical", "error", "index", "kinks", "method", "numerical", "ok")
+    __slots__ = ("analytical", "error", "index", "kinks", "method", "numerical", "ok", "triangular")
 
     def __init__(
         self,
@@ -64,21 +79,23 @@ class Checked:
         kinks: list[Kink],
         method: str,
         rtol: float,
-        atol: float,
+        atol: float | None,
     ) -> None:
         self.analytical, self.numerical = analytical, numerical
         self.kinks, self.method = kinks, method
         difference = np.asarray(np.abs(analytical - numerical))
         size = np.maximum(np.abs(analytical), np.abs(numerical))
-        allowed = atol + rtol * size + 10 * uncertain
+        most = allowed(analytical, numerical, rtol, atol, OF_SCALE) + 10 * uncertain
         finite = np.isfinite(analytical)  # what is not agrees with nothing but itself
-        right = (finite & (difference <= allowed)) | (analytical == numerical)
-        wrong = np.asarray(~right)
+        right = (finite & (difference <= most)) | (analytical == numerical)
+        self.triangular = _reads_one_triangle(analytical, numerical, most)
+        wrong = np.zeros_like(right) if self.triangular else np.asarray(~right)
         for kink in kinks:
             wrong[kink.index] = not kink.ok
         with np.errstate(all="ignore"):
             relative = np.where(difference == 0, 0.0, difference / np.where(size == 0, 1.0, size))
         relative = np.where(np.isnan(relative), np.inf, relative)
+        relative = np.where(size <= 10 * uncertain, 0.0, relative)  # zeros, as far as can be seen
         smooth = np.array(relative)
         for kink in kinks:
             smooth[kink.index] = 0
@@ -99,6 +116,22 @@ class Checked:
         """Whether the worst element is undefined or unbounded here, whatever the gradient says."""
         slopes = self.analytical[self.index], self.numerical[self.index]
         return not all(abs(s) < UNBOUNDED for s in slopes)
+
+
+def _reads_one_triangle(analytical: Any, numerical: Any, most: Any) -> bool:
+    """Whether a symmetric gradient stands for one triangle's, the other of which is not read."""
+    shape = np.shape(analytical)
+    if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] == 1:
+        return False
+    turned = np.swapaxes(numerical, -1, -2)
+    upper, lower = np.triu(numerical, 1), np.tril(numerical, -1)
+    if upper.any() == lower.any() or not np.isfinite(analytical).all():
+        return False
+    with np.errstate(invalid="ignore"):
+        same = np.abs(2 * np.real(analytical) - np.real(numerical + turned)) <= 2 * (
+            most + np.swapaxes(most, -1, -2)
+        )
+    return bool(same.all() and np.allclose(analytical, np.swapaxes(np.conj(analytical), -1, -2)))
 
 
 def is_analytic(
@@ -150,17 +183,21 @@ def check_point(
     *,
     number: int = 0,
     rtol: float = RTOL,
-    atol: float = ATOL,
+    atol: float | None = None,
     analytic: bool = False,
 ) -> dict[str, Checked]:
     """Check the gradients of `function(**tensors)` at a point.
 
-    arrays: name -> NumPy array. analytic: whether a complex step may be taken.
+    arrays: name -> NumPy array. rtol, atol: see `compare.allowed`. analytic: whether a complex step may
+    be taken. Raises NotFinite where the function has no finite value.
     """
     leaves = {n: wrap(np.array(arrays[n]), requires_grad=True) for n in wrt}
     rest = {n: wrap(np.array(a)) for n, a in arrays.items() if n not in wrt}
     with modes.enable_grad():
         outputs = outputs_of(function(**leaves, **rest))
+        for o in outputs:
+            if not np.isfinite(o.array).all():
+                raise NotFinite(o.array)
         seeds = cotangents(outputs, number)
         pairs = [
             (o, wrap(s.astype(o.array.dtype)[()])) for o, s in zip(outputs, seeds, strict=True)
@@ -214,7 +251,7 @@ def _compare(
     analytical: Any,
     along: Callable[[str, Any], Any],
     rtol: float,
-    atol: float,
+    atol: float | None,
     analytic: bool,
 ) -> Checked:
     numerical = np.zeros(array.shape, array.dtype)
@@ -227,6 +264,7 @@ def _compare(
             moved = array.astype(np.complex128)
             moved[i] += 1j * COMPLEX_STEP
             numerical[i] = np.imag(along(name, moved)) / COMPLEX_STEP
+            uncertain[i] = COMPLEX_STEP
             continue
         parts: list[tuple[float, float]] = []
         for axis in (1.0, 1j) if array.dtype.kind == "c" else (1.0,):
@@ -248,11 +286,45 @@ def _compare(
 def _slope(
     value: Callable[[float], float], centre: float, size: float
 ) -> tuple[float, float, tuple[float, float] | None]:
-    """(derivative, its uncertainty, the slopes to the left and right if there is a kink)."""
-    first = STEP * max(size, 0.1)
-    rows: list[list[float]] = []
+    """(derivative, its uncertainty, the slopes to the left and right if there is a kink).
+
+    The first step shrinks until the extrapolation converges inside the function's domain: only what
+    never does, however near, and has two different slopes at every step, is a kink.
+    """
+    first = 2.0 ** round(np.log2(STEP * max(size, 0.1)))  # a power of two moves exactly
     best, error = np.nan, np.inf
+    sides: tuple[float, float] | None = None
+    for k in range(SHRINKS):
+        h = first / SHRINK**k
+        slope, guess, wide, narrow = _extrapolated(value, centre, h)
+        noise = ROUNDING * abs(centre) / h
+        if sides is not None and abs(sides[1] - sides[0]) < 1e7 * noise:
+            break  # a nearer look would be a coarser one
+        if not np.isfinite(slope):
+            continue
+        if guess + noise < error:
+            best, error = slope, guess + noise
+        # Of a smooth function the slopes to both sides come together with the step; at a kink not.
+        gap = abs(narrow[1] - narrow[0])
+        if gap > 100 * noise + 1e-6 * abs(slope) and gap > 0.7 * abs(wide[1] - wide[0]):
+            sides = narrow
+        elif guess <= CONVERGED * abs(slope) + noise:
+            return slope, guess + noise, None
+        else:
+            sides = None
+    return best, error if np.isfinite(best) else 0.0, sides
+
+
+def _extrapolated(
+    value: Callable[[float], float], centre: float, first: float
+) -> tuple[float, float, tuple[float, float], tuple[float, float]]:
+    """(slope, its uncertainty, the slopes to the left and right at the first step and at the last).
+
+    Ridders' tableau of central differences, halved and extrapolated: Numerical Recipes, 5.7.
+    """
+    rows: list[list[float]] = []
     sides: list[tuple[float, float]] = []
+    best, error = np.nan, np.inf
     for k in range(5):
         h = first / 2.0**k
         up, down = value(h), value(-h)
@@ -260,21 +332,11 @@ def _slope(
         sides.append(((centre - down) / h, (up - centre) / h))
         for j, before in enumerate(rows[-1] if rows else ()):
             row.append(row[j] + (row[j] - before) / (4.0 ** (j + 1) - 1))
-        if rows:
-            for j in range(1, len(row)):
-                guess = max(abs(row[j] - row[j - 1]), abs(row[j] - rows[-1][j - 1]))
-                if guess < error:
-                    best, error = row[j], guess
+            guess = max(abs(row[j + 1] - row[j]), abs(row[j + 1] - before))
+            if guess < error:
+                best, error = row[j + 1], guess
         rows.append(row)
-    gaps = [right - left for left, right in sides]
-    # Of a smooth function the slopes to both sides come together with the step; at a kink they do not.
-    noise = 1e-13 * (abs(centre) + 1) / (first / 16)
-    kink = abs(gaps[-1]) > 100 * noise + 1e-6 * abs(best) and abs(gaps[-1]) > 0.7 * abs(gaps[0])
-    if kink and np.isfinite(gaps[-1]):
-        return rows[-1][0], error, sides[-1]
-    if not np.isfinite(best):
-        best, error = rows[0][0], 0.0
-    return best, error, None
+    return best, error, sides[0], sides[-1]
 
 
 # -- second derivatives ---------------------------------------------------------------------------
@@ -388,5 +450,14 @@ def _with_keywords(row: Any, args: list[Any]) -> Any:
     return row.general(tuple(args[:at]), dict(zip(row.names[at:], args[at:], strict=True)))
 
 
-__all__ = ["Checked", "Kink", "Part", "blame", "check_point", "gradient_function", "is_analytic"]
+__all__ = [
+    "Checked",
+    "Kink",
+    "NotFinite",
+    "Part",
+    "blame",
+    "check_point",
+    "gradient_function",
+    "is_analytic",
+]
 __all__ += ["outputs_of"]

@@ -13,20 +13,34 @@ from gradcli.language import parse, run
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
 
+RTOL = 1e-9  # of two exact evaluations
+OF_SCALE = 1e-12  # how much of the largest element rounding may take from a small one
+
+
+def allowed(a: Any, b: Any, rtol: float, atol: float | None, of_scale: float = OF_SCALE) -> Any:
+    """How far the elements of two gradients may be apart: an array of their shape.
+
+    rtol: relative to each element. atol: absolute; None: `of_scale` of the largest finite element.
+    """
+    size = np.maximum(np.abs(a), np.abs(b))
+    if atol is None:
+        atol = of_scale * float(np.max(size, initial=0.0, where=np.isfinite(size)))
+    return atol + rtol * size
+
 
 class Comparison:
     """Both gradients, and the largest relative error. derivative: the true one as an expression."""
 
     __slots__ = ("derivative", "error", "given", "index", "ok", "true")
 
-    def __init__(self, given: Any, true: Any, rtol: float, atol: float) -> None:
+    def __init__(self, given: Any, true: Any, rtol: float, atol: float | None) -> None:
         self.given, self.true = given, true
         difference, size = np.abs(given - true), np.maximum(np.abs(given), np.abs(true))
         both = (given == true) | (np.isnan(given) & np.isnan(true))
         with np.errstate(all="ignore"):
             relative = np.where(both, 0.0, difference / np.where(size == 0, 1.0, size))
         relative = np.where(np.isnan(relative), np.inf, relative)
-        self.ok = bool((both | (difference <= atol + rtol * size)).all())
+        self.ok = bool((both | (difference <= allowed(given, true, rtol, atol))).all())
         at = int(np.argmax(relative)) if relative.size else 0
         self.index = (
             tuple(int(i) for i in np.unravel_index(at, relative.shape)) if true.size else ()
@@ -42,8 +56,8 @@ def compare_formula(
     name: str,
     names: Mapping[str, Any] | None = None,
     *,
-    rtol: float = 1e-6,
-    atol: float = 1e-8,
+    rtol: float = RTOL,
+    atol: float | None = None,
 ) -> Comparison:
     """Compare the gradient of a program by a variable with a formula, at a point.
 

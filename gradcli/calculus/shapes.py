@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -47,7 +48,8 @@ def guess_shapes(
     def outcome(shapes: Mapping[str, Shape]) -> Shape | None:
         made = {n: sample(s, k) for k, (n, s) in enumerate({**declared, **shapes}.items())}
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
                 value, _, _ = traced_run(program, {**arrays, **made}, True, names)
         except LanguageError:
             return None

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gradcli.calculus.checking import Checked
 
 TRIES = 20  # random points until one has finite values
+POINTS = 3  # where values are made up: one point hides what holds there alone
 
 
 @click.command(
@@ -46,8 +47,8 @@ Examples:
 @click.option(
     "--against", metavar="EXPR2", help="A gradient by --wrt, to be compared with the true one."
 )
-@click.option("--rtol", type=float, default=1e-6, show_default=True, help="Relative tolerance.")
-@click.option("--atol", type=float, default=1e-8, show_default=True, help="Absolute tolerance.")
+@click.option("--rtol", type=float, help="Relative tolerance (1e-6; 1e-9 with --against).")
+@click.option("--atol", type=float, help="Absolute tolerance (1e-8 of the largest element).")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -57,8 +58,8 @@ def command(
     samples: int | None,
     limits: str,
     against: str | None,
-    rtol: float,
-    atol: float,
+    rtol: float | None,
+    atol: float | None,
 ) -> None:
     """Check the gradients of EXPR against numerical ones, in float64; exit 1 where they differ.
 
@@ -66,6 +67,7 @@ def command(
     """
     import numpy as np
 
+    from gradcli.calculus.checking import NotFinite
     from gradcli.engine import dtypes
 
     low, high = _limits(limits)
@@ -79,8 +81,10 @@ def command(
         raise usage(
             f"--against is a gradient by one variable (there are: {known})", hint="add --wrt"
         )
-    random = [n for n in wanted if samples is not None or n not in where.given]
-    points = list(_points(request, where, random, samples or 1, (low, high)))
+    random = [n for n in where.arrays if n not in where.given or (samples and n in wanted)]
+    points = list(
+        _points(request, where, random, samples or (POINTS if random else 1), (low, high))
+    )
     if against is not None:
         _compare(ctx, request, points, wanted[0], against, rtol, atol)
         return
@@ -91,6 +95,8 @@ def command(
                 reports += _check(request, arrays, wanted, number, rtol, atol, second_order)
         except LanguageError:
             raise
+        except NotFinite as error:
+            raise _outside(error, arrays, request) from None
         except (RuntimeError, TypeError, ValueError, IndexError) as error:
             raise refused(error, source=request.source) from error
     _report(ctx, request, reports)
@@ -115,6 +121,16 @@ class Report:
     def at_edge(self) -> bool:
         """Whether a gradient is wrong only for having no finite value to be compared with."""
         return any(c.at_edge for c in self.by.values() if not c.ok)
+
+
+def _outside(error: ArithmeticError, arrays: dict[str, Any], request: Request) -> Exception:
+    """The refusal to check a gradient where the value itself is not finite."""
+    at = ", ".join(f"{n} = {output.to_text(a, request.style)}" for n, a in arrays.items())
+    return refused(
+        RuntimeError(f"{error}: no gradient can be checked at {at}"),
+        source=request.source,
+        hint="take a point inside the domain",
+    )
 
 
 def _limits(text: str) -> tuple[float, float]:
@@ -152,32 +168,81 @@ def _function(request: Request) -> Any:
 def _points(
     request: Request, where: Point, random: list[str], count: int, limits: tuple[float, float]
 ) -> Iterator[dict[str, Any]]:
-    """The points: the given one, or random ones where the value is finite."""
+    """The points: the given one, or random ones where the value is finite, the later ones larger."""
+    import numpy as np
+
+    rng = np.random.default_rng(0 if request.manual_seed is None else request.manual_seed)
+    function = _function(request)
+    larger = _larger(where)
+    for number in range(count):
+        if not random:
+            yield dict(where.arrays)
+            continue
+        shapes = {n: a.shape for n, a in where.arrays.items()}
+        tries = [larger, shapes] if number and larger else [shapes]
+        yield next(
+            (
+                arrays
+                for sizes in tries
+                for arrays in _drawn(where, random, sizes, limits, rng)
+                if _is_finite(function, arrays)
+            ),
+            dict(where.arrays),
+        )
+
+
+def _larger(where: Point) -> dict[str, tuple[int, ...]]:
+    """The shapes with every size that nobody gave made larger, equal ones equally; empty if none is."""
+    fixed = {n for name, a in where.arrays.items() if name not in where.guessed for n in a.shape}
+    free = {n for s in where.guessed.values() for n in s} - fixed
+    shapes = {n: a.shape for n, a in where.arrays.items()}
+    found = {n: tuple(k + 2 if k in free else k for k in s) for n, s in shapes.items()}
+    return found if found != shapes else {}
+
+
+def _drawn(
+    where: Point,
+    random: list[str],
+    shapes: dict[str, tuple[int, ...]],
+    limits: tuple[float, float],
+    rng: Any,
+) -> Iterator[dict[str, Any]]:
+    """Random arrays: of both signs, then positive, then with well-conditioned square matrices."""
+    import numpy as np
+
+    from gradcli.calculus.shapes import sample
+
+    low, high = limits
+    for tried in range(TRIES):
+        arrays = dict(where.arrays)
+        for k, n in enumerate(random):
+            if arrays[n].dtype.kind not in "fc":
+                continue
+            drawn = rng.uniform(low, high, shapes[n])
+            if tried >= TRIES // 3:  # a domain like that of log or sqrt
+                drawn = np.abs(drawn) + 0.1
+            if tried >= 2 * TRIES // 3:  # a domain like that of cholesky
+                drawn = sample(shapes[n], k + tried)
+            if arrays[n].dtype.kind == "c":
+                drawn = drawn + 1j * rng.uniform(low, high, shapes[n])
+            arrays[n] = np.asarray(drawn)
+        yield arrays
+
+
+def _is_finite(function: Any, arrays: dict[str, Any]) -> bool:
+    """Whether the program runs there, and its value is finite."""
     import numpy as np
 
     from gradcli.calculus.checking import outputs_of
     from gradcli.engine.tensor import wrap
+    from gradcli.language.errors import LanguageError
 
-    rng = np.random.default_rng(0 if request.manual_seed is None else request.manual_seed)
-    function = _function(request)
-    low, high = limits
-    for _ in range(count):
-        arrays = dict(where.arrays)
-        for tried in range(TRIES):
-            for n in random:
-                drawn = rng.uniform(low, high, arrays[n].shape)
-                if tried >= TRIES // 2:  # a domain like that of log or sqrt
-                    drawn = np.abs(drawn) + 0.1
-                arrays[n] = np.asarray(drawn)
-                if arrays[n].dtype.kind == "c":
-                    arrays[n] = drawn + 1j * rng.uniform(low, high, arrays[n].shape)
-            if not random:
-                break
-            with np.errstate(all="ignore"):
-                values = outputs_of(function(**{n: wrap(a) for n, a in arrays.items()}))
-            if all(np.isfinite(v.array).all() for v in values):
-                break
-        yield arrays
+    with np.errstate(all="ignore"):
+        try:
+            values = outputs_of(function(**{n: wrap(a) for n, a in arrays.items()}))
+        except (LanguageError, RuntimeError):
+            return False
+    return all(np.isfinite(v.array).all() for v in values)
 
 
 def _check(
@@ -185,13 +250,20 @@ def _check(
     arrays: dict[str, Any],
     wanted: list[str],
     number: int,
-    rtol: float,
-    atol: float,
+    rtol: float | None,
+    atol: float | None,
     second_order: bool,
 ) -> list[Report]:
-    from gradcli.calculus.checking import blame, check_point, gradient_function, is_analytic
+    from gradcli.calculus.checking import (
+        RTOL,
+        blame,
+        check_point,
+        gradient_function,
+        is_analytic,
+    )
 
     function = _function(request)
+    rtol = RTOL if rtol is None else rtol
     analytic = is_analytic(request.program, arrays, request.loaded)
     by = check_point(
         function, arrays, wanted, number=number, rtol=rtol, atol=atol, analytic=analytic
@@ -261,6 +333,8 @@ def _variable_lines(
         )
     shown = what if what != "gradient" else ""
     if checked.ok:
+        if checked.triangular:
+            yield f"{name}: one triangle of it is read; the gradient is that of symmetric changes"
         suffix = f" {shown}" if shown else ""
         yield f"ok: {name}{suffix} (max error {checked.error:.1e}, {checked.method})"
         return
@@ -337,14 +411,15 @@ def _compare(
     points: list[dict[str, Any]],
     name: str,
     text: str,
-    rtol: float,
-    atol: float,
+    rtol: float | None,
+    atol: float | None,
 ) -> None:
     """Compare the gradient with a formula at the points."""
     import numpy as np
 
-    from gradcli.calculus.compare import compare_formula
+    from gradcli.calculus.compare import RTOL, compare_formula
 
+    rtol = RTOL if rtol is None else rtol
     found = None
     for arrays in points:
         try:

@@ -118,11 +118,93 @@ def test_integers_have_no_gradient_to_check() -> None:
     assert "can require gradients" in result.stderr
 
 
-@pytest.mark.parametrize(("expr", "at"), [("sqrt(x)", "0"), ("1/x", "0"), ("log(x)", "-1")])
-def test_the_edge_of_a_domain_is_no_agreement(expr: str, at: str) -> None:
-    result = run("check", expr, "--x", at)
+def test_the_edge_of_a_domain_is_no_agreement() -> None:
+    result = run("check", "sqrt(x)", "--x", "0")
     assert result.exit_code == 1
     assert "at the edge of its domain" in result.stdout and "blame" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("expr", "at", "value"),
+    [("log(x)", "-1", "nan"), ("1/x", "0", "inf"), ("log(x)", "0", "-inf"), ("x/x", "0", "nan")],
+)
+def test_outside_its_domain_the_value_is_named(expr: str, at: str, value: str) -> None:
+    result = run("check", expr, "--x", at)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert f"the value is {value} there: no gradient can be checked at x = {at}" in result.stderr
+
+
+# What people get wrong, and a check with too easy a point, or too wide a tolerance, lets pass.
+WRONG_FORMULAS = [
+    ("dot(x, A@x)", "x", "2*A@x"),  # right for symmetric matrices alone
+    ("x**4 - x**2", "x", "abs(4*x**3 - 2*x)*sign(x)"),  # right for |x| > 0.7
+    ("abs(x)", "x", "1"),  # right for positive numbers
+    ("dot(x, x)", "x", "2*x*x.shape[0]/3"),  # right for vectors of three
+    ("mean(x**2)", "x", "2*x/3"),
+    ("1e-9*x**2", "x", "-2e-9*x"),
+    ("1e-9*x**2", "x", "2.00000001e-9*x"),
+    ("exp(x)", "x", "exp(x)*(1 + 1e-8)"),
+]
+
+
+@pytest.mark.parametrize(("expr", "name", "formula"), WRONG_FORMULAS)
+def test_wrong_formulas_are_caught(expr: str, name: str, formula: str) -> None:
+    result = run("check", expr, "--wrt", name, "--against", formula)
+    assert result.exit_code == 1, result.output
+    assert result.stdout.startswith("wrong gradient: x")
+
+
+@pytest.mark.parametrize(
+    ("expr", "formula"),
+    [
+        ("dot(x, A@x)", "(A + A.T)@x"),
+        ("logdet(A)", "inverse(A).T"),
+        ("trace(A@A)", "2*A.T"),
+        ("mean(x**2)", "2*x/x.numel()"),
+        ("log(x)", "1/x"),
+        ("sum(cholesky(A)**2)", "eye(A.shape[0])"),
+    ],
+)
+def test_right_formulas_pass(expr: str, formula: str) -> None:
+    result = run("check", expr, "--wrt", "A" if "trace" in expr or "(A)" in expr else "x",
+                 "--against", formula)  # fmt: skip
+    assert result.exit_code == 0, result.output
+
+
+NASTY = [
+    *(("lgamma(x)", "-2.0001"), ("lgamma(x)", "1e-7"), ("asin(x)", "0.9999999")),
+    *(("asin(x)", "-0.9999999999"), ("tan(x)**2", "1.57")),
+    *(("abs(x)", "1e-4"), ("abs(x)", "-1e-9"), ("relu(x) + relu(-x)", "1e-6"), ("x*abs(x)", "0")),
+    *(("x**3 + x**4", "0"), ("norm(x)", "1e-8,0"), ("max(x)", "1,1.0000001"), ("sqrt(x)", "1e-9")),
+    *(("sin(1e5*x)", "1"), ("exp(30*x)", "20"), ("tan(x)", "1.5707"), ("acosh(x)", "1.0000001")),
+    *(("log(abs(x))", "1e-8"), ("atan2(x, 1e-8)", "0"), ("x**1.5", "1e-10"), ("digamma(x)", "-0.999")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("expr", "at"), NASTY)
+def test_nasty_right_gradients_pass(expr: str, at: str) -> None:
+    result = run("check", expr, "--x", at)
+    assert result.exit_code == 0, result.output
+    assert "kink" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("expr", "at", "left", "right"),
+    [
+        ("clamp(x, 0, 1)", "1", 1, 0),
+        ("1e6 + abs(x)", "0", -1, 1),
+        ("relu(x - 1)*3", "1", 0, 3),
+    ],
+)
+def test_kinks_show_both_slopes(expr: str, at: str, left: int, right: int) -> None:
+    result = run("check", expr, "--x", at)
+    assert result.exit_code == 0, result.output
+    assert f"slope {left} to the left, {right} to the right" in result.stdout
+
+
+def test_a_triangle_that_is_not_read() -> None:
+    result = run("check", "cholesky(A).sum()", "--shape", "A=3,3")
+    assert result.exit_code == 0, result.output
 
 
 def test_a_random_expression_draws_the_same_at_every_point() -> None:
