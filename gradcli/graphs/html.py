@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
 from typing import Any, Protocol
 
 from gradcli.graphs import rules, saved, values
-from gradcli.graphs.records import Describer, Record, Totals, Walk
-from gradcli.graphs.text import plural, shorten
+from gradcli.graphs.pictures import Options, detail_lines, saved_lines
+from gradcli.graphs.records import Describer, Edge, Record, Totals, Walk
+from gradcli.graphs.text import plural, shorten, title_of
+from gradcli.graphs.values import Stats
+from gradcli.graphs.view import Selection, View
 
 PRECISION = 6
+WIDEST = 38  # what fits a card
+FLOW_WIDTH = 24
 SCRIPTS = (
     *("layout.js", "state.js", "graph.js", "unfold.js", "draw.js", "steps.js"),
-    *("panel.js", "select.js", "view.js", "events.js", "start.js"),
+    *("panel.js", "select.js", "view.js", "export.js", "events.js", "start.js"),
 )
 FRAME_HEIGHT = 620
 WHOLE_TREE = 2_000  # nodes; larger graphs show their text with chains folded
@@ -42,7 +48,7 @@ class Graph(Protocol):
 def graph_to_html(graph: Graph, *, title: str | None = None, **options: Any) -> str:
     """Return the page; backpropagates first where that has no side effect and needs no seed."""
     _try_gradients(graph)
-    data = page_data(graph, values.default_dtype())
+    data = page_data(graph, Options(**{"default_dtype": values.default_dtype(), **options}))
     name = title or (shorten(graph.source, 80) if graph.source else "Backward graph")
     parts = {
         "title": escape(f"{name} · gradcli"),
@@ -64,7 +70,7 @@ def graph_to_html(graph: Graph, *, title: str | None = None, **options: Any) -> 
 def notebook_frame(page: str) -> str:
     """Return the page in a frame of its own, for a notebook."""
     return (
-        f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts" title="Backward graph"'
+        f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts allow-downloads" title="Backward graph"'
         f' style="width:100%;height:{FRAME_HEIGHT}px;border:1px solid #8888;border-radius:8px">'
         "</iframe>"
     )
@@ -91,45 +97,86 @@ def _leaves(graph: Graph) -> list[Any]:
     return [node.variable for node in graph.skeleton.nodes if hasattr(node, "variable")]
 
 
-def page_data(graph: Graph, default_dtype: str) -> dict[str, Any]:
+def page_data(graph: Graph, options: Options) -> dict[str, Any]:
     """Return what the page knows: everything as texts, ready to be shown."""
     forward = graph.forward
-    folded = None if len(graph.skeleton) > WHOLE_TREE else False
+    folded = options.collapse if options.collapse is not None else _folded(graph)
+    asked = {"only": options.only, "depth": options.depth, "forward": options.forward}
+    labels = graph.describer.labels() if options.only is not None else None
+    view = View(graph.skeleton, Selection(options.only, None, False, options.forward), labels)
+    ids = {i: k for k, i in enumerate(view.ids())}
+    chosen = [record for record in graph.records if record.id in ids]
     return {
         "source": graph.source,
-        "roots": graph.skeleton.roots,
+        "roots": [ids[i] for i in graph.skeleton.roots if i in ids]
+        if view.whole
+        else _tops(view, ids),
         "grads": graph.describer.grads is not None,
+        "forward": options.forward,
+        "edges": options.edges,
+        "depth": view.depth,
+        "collapse": options.collapse,
+        "theme": None if options.theme == "auto" else options.theme,
         "totals": _totals(graph.totals),
-        "text": str(graph.tree(collapse=folded, values=True)),
-        "nodes": [_node(record, forward.get(record.id), default_dtype) for record in graph.records],
-        "steps": _steps(graph),
+        "text": str(graph.tree(collapse=folded, values=True, **asked)),
+        "nodes": [_node(record, forward.get(record.id), options, ids) for record in chosen],
+        "steps": _steps(graph, ids),
     }
 
 
-def _text(value: Any) -> str | None:
-    return None if value is None else values.text(value, PRECISION)
+def _tops(view: View, ids: Mapping[int, int]) -> list[int]:
+    """The nodes of a part that no other of it consumes."""
+    fed = {edge[0] for i in ids for edge in view.inputs(i) if edge is not None}
+    return [k for i, k in ids.items() if i not in fed]
 
 
-def _node(record: Record, value: Any, default_dtype: str) -> dict[str, Any]:
-    finite = record.grad is None or values.is_finite(record.grad)
-    return {
+def _folded(graph: Graph) -> bool | None:
+    return None if len(graph.skeleton) > WHOLE_TREE else False
+
+
+def _node(record: Record, value: Any, options: Options, ids: Mapping[int, int]) -> dict[str, Any]:
+    known = None if value is None else values.stats_of(value)
+    grad = None if record.grad is None else values.stats_of(record.grad)
+    found = {
+        "title": title_of(record, forward=options.forward)[0],
         "name": record.name,
         "variable": record.variable,
         "label": record.label,
         "leaf": record.is_leaf,
+        "lines": detail_lines(record, options),
         "source": record.source,
         "span": record.span,
         "shape": values.shape_text(record.shape),
         "dtype": record.dtype,
-        "plain_dtype": record.dtype in (None, default_dtype),
+        "device": None if record.device == "cpu" else record.device,
+        "module": record.module,
+        "place": None if record.place is None else str(record.place),
         "sequence": record.sequence_nr,
-        "value": _text(value),
-        "grad": _text(record.grad),
-        "bad": not finite,
+        "value": _text(known),
+        "value_range": _range(known),
+        "odd": bool(known and known.bad),
+        "grad": _text(grad),
+        "grad_range": _range(grad),
+        "bad": bool(grad and grad.bad),
         "saved": [item for name, entry in record.saved.items() for item in _saved(name, entry)],
-        "next": record.next,
+        "next": [_edge(edge, ids) for edge in record.next],
         "rules": rules.rules_by_edge(record.node),
     }
+    if options.saved:
+        found["kept"] = saved_lines(record, options)
+    return found
+
+
+def _edge(edge: Edge | None, ids: Mapping[int, int]) -> Edge | None:
+    return None if edge is None or edge[0] not in ids else (ids[edge[0]], edge[1])
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else values.brief(value, PRECISION, WIDEST)
+
+
+def _range(known: Stats | None) -> str | None:
+    return None if known is None or known.size <= values.FEW else values.range_text(known, 4)
 
 
 def _saved(name: str, entry: saved.Entry) -> list[dict[str, Any]]:
@@ -137,7 +184,7 @@ def _saved(name: str, entry: saved.Entry) -> list[dict[str, Any]]:
         return [item for i, one in enumerate(entry) for item in _saved(f"{name}[{i}]", one)]
     item: dict[str, Any] = {"field": name, "variable": None, "text": "(freed)", "detail": ""}
     if isinstance(entry, saved.SavedTensor):
-        item["text"] = _text(entry.tensor)
+        item["text"] = values.brief(entry.tensor, PRECISION, WIDEST)
         item["variable"] = entry.variable
         shape, size = values.shape_text(entry.shape), values.bytes_text(entry.nbytes)
         item["detail"] = f"{shape} {entry.dtype}, {size}"
@@ -156,20 +203,24 @@ def _totals(found: Totals) -> str:
     return ", ".join(parts)
 
 
-def _steps(graph: Graph) -> list[dict[str, Any]]:
-    ids = graph.skeleton.ids
+def _steps(graph: Graph, numbers: Mapping[int, int]) -> list[dict[str, Any]]:
+    ids = {node: numbers[i] for node, i in graph.skeleton.ids.items() if i in numbers}
     recorder = graph.recorder
     if recorder is None:
         from gradcli.engine.order import exact_order
 
         order = exact_order([graph.skeleton.nodes[i] for i in graph.skeleton.roots])
-        return [{"node": ids[node], "in": None, "out": None} for node in order]
+        return [{"node": ids[node], "in": None, "out": None} for node in order if node in ids]
     return [
         {
             "node": ids[step.node],
-            "in": ", ".join(_text(grad) or "None" for grad in step.incoming),
-            "out": [_text(grad) for grad in step.outgoing],
+            "in": ", ".join(_flow(grad) or "None" for grad in step.incoming),
+            "out": [_flow(grad) for grad in step.outgoing],
         }
         for step in recorder.steps
         if step.node in ids
     ]
+
+
+def _flow(grad: Any) -> str | None:
+    return None if grad is None else values.brief(grad, PRECISION, FLOW_WIDTH)

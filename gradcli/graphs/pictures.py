@@ -150,7 +150,7 @@ class Picture:
         kind = "leaf" if record.is_leaf else "named" if name else "node"
         name = None if name is None else shorten(name, WIDEST_NAME)
         card = Card(i, kind, shorten(title, WIDEST_LINE - 8), name, node=i)
-        self._detail(card, record)
+        card.lines += [("detail", line) for line in detail_lines(record, options)]
         if options.values and i in self.forward:
             self._array(card, "value", "= ", self.forward[i])
         if options.grads and record.has_grad:
@@ -159,26 +159,10 @@ class Picture:
             else:
                 self._array(card, "grad", "grad ", record.grad)
         if options.saved:
-            self._saved(card, record)
+            card.lines += [("saved", line) for line in saved_lines(record, options)]
         if self.view.cut(i):
             card.lines.append(("note", "…"))
         return card
-
-    def _detail(self, card: Card, record: Record) -> None:
-        parts = [values.shape_text(record.shape)]
-        if record.dtype not in (None, self.options.default_dtype):
-            parts.append(str(record.dtype))
-        if record.device not in (None, "cpu"):
-            parts.append(str(record.device))
-        if record.place is not None and not record.is_leaf:
-            card.lines.append(("detail", "  ".join(part for part in parts if part)))
-            if record.module:
-                card.lines.append(("detail", shorten(record.module, WIDEST_LINE)))
-            parts = [str(record.place)]
-        used = sum(len(part) + 2 for part in parts if part)
-        if record.source and not record.is_leaf:
-            parts.append(shorten(record.source, max(12, min(32, WIDEST_LINE - used))))
-        card.lines.append(("detail", "  ".join(part for part in parts if part)))
 
     def _array(self, card: Card, role: str, sign: str, value: Any) -> None:
         known = values.stats_of(value)
@@ -191,26 +175,6 @@ class Picture:
         if few:
             card.lines.append((role, sign + few))
         card.lines.append((role, shorten(values.range_text(known), WIDEST_LINE)))
-
-    def _saved(self, card: Card, record: Record) -> None:
-        lines = [line for name, entry in record.saved.items() for line in self._entry(name, entry)]
-        if len(lines) > MOST_SAVED:
-            more = len(lines) - MOST_SAVED + 1
-            lines = [*lines[: MOST_SAVED - 1], f"… and {more} more"]
-        card.lines += [("saved", line) for line in lines]
-
-    def _entry(self, name: str, entry: Entry) -> list[str]:
-        if isinstance(entry, list):
-            return [t for i, one in enumerate(entry) for t in self._entry(f"{name}[{i}]", one)]
-        name = shorten(name, 20)
-        if isinstance(entry, Freed):
-            return [f"{name}  (freed)"]
-        if not isinstance(entry, SavedTensor):
-            return [shorten(f"{name}  {entry.value}", WIDEST_LINE)]
-        head = f"{name}  {shorten(entry.variable, 16)} = " if entry.variable else f"{name}  "
-        tail = f"  {values.shape_text(entry.shape)} {values.bytes_text(entry.nbytes)}"
-        room = max(8, WIDEST_LINE - len(head) - len(tail))
-        return [head + values.brief(entry.tensor, self.options.precision, room) + tail]
 
     def _fold(self, fold: Fold) -> Card:
         if fold.is_chain:
@@ -272,3 +236,48 @@ class Picture:
             return "no graph: nothing requires grad"
         what = "Forward graph" if self.options.forward else "Backward graph"
         return f"{what} of {shorten(self.options.title, 120)}" if self.options.title else what
+
+
+def detail_lines(record: Record, options: Options) -> list[str]:
+    """What a node is, in a line or a few: shape, dtype, device, and what made it."""
+    parts = [values.shape_text(record.shape)]
+    if record.dtype not in (None, options.default_dtype):
+        parts.append(str(record.dtype))
+    if record.device not in (None, "cpu"):
+        parts.append(str(record.device))
+    lines = []
+    if record.place is not None and not record.is_leaf:
+        lines.append("  ".join(part for part in parts if part))
+        if record.module:
+            lines.append(shorten(record.module, WIDEST_LINE))
+        parts = [str(record.place)]
+    used = sum(len(part) + 2 for part in parts if part)
+    if record.source and not record.is_leaf:
+        parts.append(shorten(record.source, max(12, min(32, WIDEST_LINE - used))))
+    return [*lines, shorten("  ".join(part for part in parts if part), WIDEST_LINE)]
+
+
+def saved_lines(record: Record, options: Options) -> list[str]:
+    """What a node saved: a line a tensor or option, not too many."""
+    lines = [
+        line for name, entry in record.saved.items() for line in _saved_lines(name, entry, options)
+    ]
+    if len(lines) > MOST_SAVED:
+        more = len(lines) - MOST_SAVED + 1
+        lines = [*lines[: MOST_SAVED - 1], f"… and {more} more"]
+    return lines
+
+
+def _saved_lines(name: str, entry: Entry, options: Options) -> list[str]:
+    if isinstance(entry, list):
+        found = (_saved_lines(f"{name}[{i}]", one, options) for i, one in enumerate(entry))
+        return [line for lines in found for line in lines]
+    name = shorten(name, 20)
+    if isinstance(entry, Freed):
+        return [f"{name}  (freed)"]
+    if not isinstance(entry, SavedTensor):
+        return [shorten(f"{name}  {entry.value}", WIDEST_LINE)]
+    head = f"{name}  {shorten(entry.variable, 16)} = " if entry.variable else f"{name}  "
+    tail = f"  {values.shape_text(entry.shape)} {values.bytes_text(entry.nbytes)}"
+    room = max(8, WIDEST_LINE - len(head) - len(tail))
+    return [head + values.brief(entry.tensor, options.precision, room) + tail]

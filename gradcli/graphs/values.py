@@ -154,6 +154,8 @@ def stats_of(value: Any) -> Stats:
     import numpy as np
 
     array = np.asarray(as_array(value))
+    if array.ndim == 0 and array.dtype.kind in "fiub":
+        return _number_stats(array[()])
     flat = array.ravel()
     some = list(flat) if flat.size <= FEW else [flat[0], flat[1], flat[-1]]
     shape, dtype = tuple(array.shape), dtype_name(array.dtype)
@@ -166,6 +168,14 @@ def stats_of(value: Any) -> Stats:
     low, high = (good.min(), good.max()) if good.size else (None, None)
     zeros = int(flat.size - np.count_nonzero(flat))
     return Stats(shape, dtype, flat.size, _norm(size), low, high, zeros, bad, some, value)
+
+
+def _number_stats(value: Any) -> Stats:
+    plain = float(value)
+    bad = not math.isfinite(plain)
+    ends = None if bad else value
+    dtype = dtype_name(value.dtype)
+    return Stats((), dtype, 1, abs(plain), ends, ends, int(plain == 0), int(bad), [value], value)
 
 
 def _norm(array: Any) -> float:
@@ -217,6 +227,8 @@ def brief(value: Any, precision: int | None = None, room: int | None = None) -> 
     `[0.5, -1, …, 2] ‖3.2‖`. Where the room is small there are fewer digits, then fewer numbers.
     """
     known = stats_of(value)
+    if known.shape == () and room is None:
+        return number(known.some[0], precision)
     best = ""
     for candidate in _briefs(known, precision):
         if room is None or len(candidate) <= room:

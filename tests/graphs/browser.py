@@ -68,6 +68,11 @@ class Browser:
         """Load a file."""
         self._call("POST", f"{self.session}/url", {"url": path.as_uri()})
 
+    def open_at(self, path: Path, fragment: str) -> None:
+        """Load a file at a place in it, from anew."""
+        self._call("POST", f"{self.session}/url", {"url": "about:blank"})
+        self._call("POST", f"{self.session}/url", {"url": path.as_uri() + fragment})
+
     def run(self, script: str, *arguments: Any) -> Any:
         """Run JavaScript; returns what it returns."""
         body = {"script": script, "args": list(arguments)}

@@ -63,3 +63,32 @@ def tangle(count: int) -> Graph:
     for one in pool[-12:-1]:
         result = result + one
     return inspect(result)
+
+
+def network(batch: int = 8, hidden: int = 16) -> Graph:
+    """Two layers and a loss, their values watched."""
+    rng = np.random.default_rng(0)
+    x = wrap(rng.standard_normal((batch, 4)))
+    w, b = leaf(rng.standard_normal((4, hidden)), "W1"), leaf(rng.standard_normal(hidden), "b1")
+    v = leaf(rng.standard_normal((hidden, 2)), "W2")
+    with watching() as results:
+        loss = ((((x @ w) + b).relu() @ v) ** 2).mean()
+    return inspect(loss, values=results)
+
+
+def million() -> Graph:
+    """Vectors of a million elements."""
+    x = leaf(np.linspace(-1, 1, 1_000_000), "x")
+    with watching() as results:
+        loss = (x * x).sin().sum()
+    return inspect(loss, values=results)
+
+
+def many(count: int = 40) -> Graph:
+    """A list of leaves stacked: a step that sends a gradient to every one of them."""
+    table.load()
+    total = table.resolve("stack")([leaf(float(i), f"x{i}") for i in range(count)])
+    return inspect((total * total).sum())
+
+
+LAYOUTS = {"scalars": example, "network": network, "million": million, "many": many}

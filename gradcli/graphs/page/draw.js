@@ -2,6 +2,7 @@
 const pen = document.createElement("canvas").getContext("2d");
 const SANS = '13px ui-sans-serif, system-ui, "Segoe UI", Helvetica, Arial, sans-serif';
 const MONO = "11px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace";
+const TITLE_TEXT = 44, NAME_TEXT = 24, MONO_WIDTH = 6.75;
 const widths = new Map();
 
 function measure(text, font, weight = "") {
@@ -22,13 +23,13 @@ function element(name, attributes = {}, ...children) {
 
 function words(item) {
   if (item.kind === "none") return { title: "", lines: ["None"] };
-  if (item.kind === "chain") return { title: `⋮ ${chainText(item.chain)}`, lines: data.grads ? [""] : [] };
-  const node = nodes[item.id];
-  const piece = node.variable ? "" : short(node.source || "", 34);
-  const shape = node.plain_dtype ? node.shape : `${node.shape} ${node.dtype}`;
-  const lines = [`${shape}${piece ? `  ${piece}` : ""}`];
-  if (data.grads || node.value !== null) lines.push("");
-  return { title: node.name, name: node.variable || node.label, lines };
+  if (item.kind === "chain") return { title: `⋮ ${short(chainText(item.chain), TITLE_TEXT)}`, lines: data.grads ? [["grad", ""]] : [] };
+  const node = nodes[item.id], name = node.variable || node.label;
+  const lines = node.lines.map((line) => ["detail", line]);
+  if (node.value !== null) lines.push([node.odd ? "bad" : "value", `= ${node.value}`]);
+  if (data.grads) lines.push(["grad", ""]);
+  for (const line of node.kept || []) lines.push(["kept", line]);
+  return { title: short(node.title, TITLE_TEXT), name: name && short(name, NAME_TEXT), lines };
 }
 
 function short(text, width) {
@@ -37,22 +38,21 @@ function short(text, width) {
   return `${text.slice(0, half)}…${text.slice(text.length - half)}`;
 }
 
-// The last line: the value, and the gradient once it has come.
-function lastWidth(item) {
-  if (item.kind === "none") return 0;
+// The width that the gradient will need once it has come.
+function gradWidth(item) {
+  if (item.kind === "none" || !data.grads) return 0;
   const ids = item.kind === "chain" ? item.chain.hidden.slice(0, 50) : [item.id];
-  return ids.reduce((most, i) => Math.max(most, measure(valueText(item, i) + (data.grads ? gradText(nodes[i].grad) : ""), MONO)), 0);
+  return ids.reduce((most, i) => Math.max(most, gradText(nodes[i].grad).length), 0) * MONO_WIDTH;
 }
 
-const valueText = (item, i) => (item.kind === "chain" || nodes[i].value === null ? "" : `= ${short(nodes[i].value, 24)}   `);
-const gradText = (grad) => `grad ${grad === null ? "None" : short(grad, 24)}`;
+const gradText = (grad) => `grad ${grad === null ? "None" : grad}`;
 
 function sizeOf(item) {
   if (item.kind === "none") return { width: NONE_WIDTH, height: 24 };
   const said = words(item);
   let width = measure(said.title, SANS, "600") + (said.name ? 9 + measure(said.name, SANS, "700") : 0);
-  for (const line of said.lines) width = Math.max(width, measure(line, MONO));
-  width = Math.max(width, lastWidth(item), 70);
+  for (const [, line] of said.lines) width = Math.max(width, line.length * MONO_WIDTH);
+  width = Math.max(width, gradWidth(item), 70);
   return { width: width + 2 * PAD, height: 22 + 18 + LINE * said.lines.length };
 }
 
@@ -62,33 +62,63 @@ function draw() {
   const boxes = keys.map((key) => sizeOf(items.get(key)));
   for (const wire of wires) {
     [wire.source, wire.target] = [at.get(wire.from), at.get(wire.to)];
-    wire.farWidth = measure(farText(items.get(wire.to)), MONO) + 18;
+    wire.farWidth = farText(items.get(wire.to)).length * MONO_WIDTH + 18;
   }
   const found = Layered.layout(boxes, wires);
+  if (data.forward) mirror(boxes, wires, found.height);
   keys.forEach((key, i) => (items.get(key).box = boxes[i]));
-  Object.assign(drawn, { items, wires, owner: owners(items), width: found.width, height: found.height });
+  const groups = { lines: element("g"), cards: element("g"), labels: element("g") };
+  Object.assign(drawn, { items, wires, groups, owner: owners(items), width: found.width, height: found.height });
   drawn.layers = found.layers.map((layer) => layer.filter((i) => i < keys.length && keys[i][0] !== "x").map((i) => keys[i]));
-  const lines = element("g"), cards = element("g"), labels = element("g");
-  wires.forEach((wire) => drawWire(wire, lines, labels, cards));
-  for (const item of items.values()) cards.append(drawItem(item));
-  view.replaceChildren(lines, labels, cards);
+  if (data.forward) drawn.layers.forEach((layer) => layer.forEach((key) => (items.get(key).box.layer = drawn.layers.indexOf(layer))));
   drawn.wiresOf = new Map();
   for (const wire of wires) {
     if (!drawn.wiresOf.has(wire.node)) drawn.wiresOf.set(wire.node, []);
     drawn.wiresOf.get(wire.node).push(wire);
   }
-  cull();
+  view.replaceChildren(groups.lines, groups.labels, groups.cards);
+  if (items.size < CULL_ABOVE) makeAll();
+  else cull();
   showStep(true);
   showLit();
   showFound();
   focusable();
 }
 
+// The same drawing, read from the inputs down to the result.
+function mirror(boxes, wires, height) {
+  for (const box of boxes) box.y = height - box.y;
+  for (const wire of wires) {
+    if (wire.end) wire.end.y = height - wire.end.y;
+    wire.points = wire.points.map(([x, y]) => [x, height - y]).reverse();
+  }
+}
+
+function makeAll() {
+  drawn.wires.forEach(makeWire);
+  drawn.items.forEach(makeCard);
+}
+
+// Cards and wires are made when they first come near the window.
+function makeCard(item) {
+  if (item.card) return;
+  drawn.groups.cards.append(drawItem(item));
+  showReached(item, state.step, item.key === activeKey());
+  item.card.classList.toggle("selected", item.key === state.selected);
+}
+
+function makeWire(wire) {
+  if (wire.path) return;
+  drawWire(wire, drawn.groups.lines, drawn.groups.labels, drawn.groups.cards);
+  showWire(wire, state.step);
+}
+
 function drawWire(wire, lines, labels, cards) {
   wire.path = element("path", { class: "wire", d: Layered.curve(wire.points) });
   lines.append(wire.path);
-  const [x, y] = wire.points[0];
-  if (wire.output) lines.append(element("text", { class: "small", x: x + 6, y: y + 13 }, `output ${wire.output}`));
+  const [x, y] = wire.points[data.forward ? wire.points.length - 1 : 0], side = data.forward ? -6 : 13;
+  const words = [state.edges && wire.count > 1 ? `${wire.index}` : "", wire.output ? `output ${wire.output}` : ""].filter(Boolean).join(", ");
+  if (words) lines.append(element("text", { class: "small", x: x + 6, y: y + side }, words));
   wire.label = element("g", { class: "label" });
   labels.append(wire.label);
   if (wire.end) cards.append((wire.chip = drawFar(wire)));
@@ -127,12 +157,9 @@ function drawItem(item) {
   const title = element("text", { class: "title", x: left + PAD, y: top + 23 }, said.title);
   if (said.name) title.append(element("tspan", { class: "name", dx: 8 }, said.name));
   card.append(element("rect", { class: "card", x: left, y: top, width, height, rx: 9 }), title);
-  said.lines.forEach((line, k) => {
-    const text = element("text", { class: "small", x: left + PAD, y: top + 41 + LINE * k }, line);
-    if (line === "") {
-      item.grad = element("tspan", { class: "grad" });
-      text.append(node ? valueText(item, item.id) : "", item.grad);
-    }
+  said.lines.forEach(([role, line], k) => {
+    const text = element("text", { class: role === "detail" ? "small" : `small ${role}`, x: left + PAD, y: top + 41 + LINE * k }, line);
+    if (role === "grad") item.grad = text;
     card.append(text);
   });
   if (foldable(item)) card.append(drawFold(item, x, y + height / 2));

@@ -1,10 +1,24 @@
 // Pointers, keys, controls.
 function pointers() {
-  let drag = null;
+  const down = new Map();
+  let drag = null, pinch = null;
   graph.addEventListener("pointerdown", (event) => {
-    if (event.button === 0) drag = { x: event.clientX - state.x, y: event.clientY - state.y, moved: false, id: event.pointerId };
+    down.set(event.pointerId, event);
+    if (down.size === 2) {
+      pinch = spread(down);
+      drag = null;
+      for (const id of down.keys()) graph.setPointerCapture(id);
+    } else if (event.button === 0) drag = { x: event.clientX - state.x, y: event.clientY - state.y, moved: false, id: event.pointerId };
   });
   graph.addEventListener("pointermove", (event) => {
+    if (down.has(event.pointerId)) down.set(event.pointerId, event);
+    if (pinch && down.size === 2) {
+      const now = spread(down);
+      move(state.x + now.x - pinch.x, state.y + now.y - pinch.y);
+      zoom(now.apart / pinch.apart, now.x, now.y);
+      pinch = now;
+      return;
+    }
     if (!drag) return;
     const x = event.clientX - drag.x, y = event.clientY - drag.y;
     if (!drag.moved && Math.hypot(x - state.x, y - state.y) < 4) return;
@@ -13,10 +27,15 @@ function pointers() {
     graph.classList.add("dragging");
     move(x, y);
   });
-  const end = () => {
+  const end = (event) => {
+    down.delete(event.pointerId);
     // A click follows a drag at once; it must not select anything.
-    if (drag?.moved) addEventListener("click", (event) => event.stopPropagation(), { capture: true, once: true });
-    drag = null;
+    if (drag?.moved || pinch) {
+      const swallow = (click) => click.stopPropagation();
+      addEventListener("click", swallow, { capture: true, once: true });
+      setTimeout(() => removeEventListener("click", swallow, { capture: true }), 50);
+    }
+    drag = pinch = null;
     graph.classList.remove("dragging");
   };
   graph.addEventListener("pointerup", end);
@@ -53,6 +72,13 @@ function pointers() {
   });
 }
 
+// Where two fingers are: their middle, in the window of the graph, and how far apart.
+function spread(down) {
+  const [a, b] = [...down.values()], at = graph.getBoundingClientRect();
+  const [x, y] = [(a.clientX + b.clientX) / 2 - at.left, (a.clientY + b.clientY) / 2 - at.top];
+  return { x, y, apart: Math.max(1, Math.hypot(a.clientX - b.clientX, a.clientY - b.clientY)) };
+}
+
 function press(name) {
   state[name] = !state[name];
   if (name === "chains" && state.chains) chains.forEach((chain) => (chain.open = false));
@@ -78,7 +104,7 @@ function theme() {
 
 const keys = {
   n: () => go(state.step + 1), b: () => go(state.step - 1), p: play, t: () => $("text").showModal(),
-  "?": () => $("help").showModal(), "/": () => $("find").focus(), c: () => press("chains"), s: () => press("shared"),
+  "?": () => $("help").showModal(), "/": () => $("find").focus(), c: () => press("chains"), s: () => press("shared"), e: () => press("edges"), x: exportView, Home: () => go(0), End: () => go(steps.length),
   u: unfoldAll, "+": () => zoom(1.25), "=": () => zoom(1.25), "-": () => zoom(0.8), 0: () => fit(),
   f: () => toggle(state.selected), Escape: () => select(null),
   ArrowDown: "down", ArrowUp: "up", ArrowLeft: "left", ArrowRight: "right",
@@ -117,6 +143,9 @@ function controls() {
   on("fit", () => fit());
   on("chains", () => press("chains"));
   on("shared", () => press("shared"));
+  on("edges", () => press("edges"));
+  on("export", exportView);
+  addEventListener("hashchange", linked);
   on("unfold", unfoldAll);
   on("depth", () => {
     state.depth = $("depth").value === "" ? Infinity : +$("depth").value;

@@ -1,7 +1,9 @@
 // A layered layout, as layers.py has it: layers by longest path, bends for edges that
 // pass layers, an order by barycentres, places by least squares under that order.
 const Layered = (() => {
-  const LONGEST_EDGE = 4, GAP = 26, LAYER_GAP = 50, BEND = 10, SWEEPS = 6, ROUNDS = 10;
+  const LONGEST_EDGE = 4, GAP = 26, LAYER_GAP = 50, BEND = 10, MANY = 5000;
+  // In a very large graph there is time for less.
+  const sweeps = (all) => (all.length > MANY ? 1 : 6), rounds = (all) => (all.length > MANY ? 3 : 10);
   const FAR_HEIGHT = 24;
 
   // boxes: [{width, height}], wires: [{source, target, index, count, far}]; indices into boxes.
@@ -67,7 +69,7 @@ const Layered = (() => {
       for (let k = below[i].length - 1; k >= 0; k--) stack.push(below[i][k]);
     }
     let best = layers.map((layer) => [...layer]), fewest = crossings(layers, below);
-    for (let sweep = 0; sweep < SWEEPS && fewest; sweep++) {
+    for (let sweep = 0; sweep < sweeps(boxes) && fewest; sweep++) {
       const down = sweep % 2 === 0, near = down ? above : below, at = new Map();
       for (const layer of layers) layer.forEach((i, k) => at.set(i, k));
       for (const layer of down ? layers : [...layers].reverse()) {
@@ -122,7 +124,7 @@ const Layered = (() => {
         x += boxes[i].width + GAP;
       }
     }
-    for (let turn = 0; turn < ROUNDS; turn++) {
+    for (let turn = 0; turn < rounds(boxes); turn++) {
       const near = turn % 2 === 0 ? downs : ups;
       for (const layer of turn % 2 === 0 ? [...layers].reverse() : layers) {
         const wanted = [], weights = [];

@@ -21,8 +21,13 @@ function showPanel(i) {
   if (node.source) panel.append(html("code", node.source, "piece"));
   definition(list, "shape", node.shape);
   definition(list, "dtype", node.dtype);
-  definition(list, "value", node.value, "mono");
+  definition(list, "device", node.device);
+  definition(list, "value", node.value, node.odd ? "mono bad" : "mono");
+  definition(list, "", node.value_range, "range");
   if (data.grads) definition(list, "gradient", node.grad === null ? "None" : node.grad, node.bad ? "mono bad" : "mono grad");
+  if (data.grads) definition(list, "", node.grad_range, "range");
+  definition(list, "module", node.module);
+  definition(list, "line", node.place);
   definition(list, "step", turn.has(i) ? `${turn.get(i) + 1} of ${steps.length}` : null);
   definition(list, "sequence", node.leaf ? null : node.sequence);
   definition(list, "number", `#${i}`);

@@ -4,7 +4,7 @@ const idOf = (key) => (key === null ? null : key[0] === "n" ? +key.slice(1) : ch
 
 function showLit() {
   const key = state.hovered ?? state.selected;
-  for (const wire of drawn.wires) wire.path.classList.toggle("lit", key !== null && (wire.from === key || wire.to === key));
+  for (const wire of drawn.wires) wire.path?.classList.toggle("lit", key !== null && (wire.from === key || wire.to === key));
   for (const item of drawn.items.values()) item.card?.classList.toggle("selected", item.key === state.selected);
 }
 
@@ -14,6 +14,10 @@ function select(key, { focus = false, center = false } = {}) {
   showPanel(idOf(key));
   focusable();
   const item = key === null ? null : drawn.items.get(key);
+  if (item) {
+    makeCard(item);
+    item.card.setAttribute("tabindex", 0);
+  }
   if (item && center) reveal(item.box, true);
   if (item) hide(item.card, false);
   if (item && focus) item.card.focus({ preventScroll: true });

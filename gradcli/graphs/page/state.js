@@ -2,13 +2,13 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const { nodes, steps, roots } = data;
 const $ = (id) => document.getElementById(id);
-const SHORTEST_FOLD = 3, FOLD_ABOVE = 60, FAR_TEXT = 14, NONE_WIDTH = 46, EDGE_TEXT = 22, CULL_ABOVE = 300;
+const SHORTEST_FOLD = 3, FOLD_ABOVE = 60, FAR_TEXT = 14, NONE_WIDTH = 46, EDGE_TEXT = 24, CULL_ABOVE = 300;
 const PAD = 14, LINE = 15;
 
 const state = {
-  chains: nodes.length > FOLD_ABOVE, shared: false, depth: Infinity, folded: new Set(), opened: new Set(),
+  chains: data.collapse ?? nodes.length > FOLD_ABOVE, shared: false, edges: data.edges, depth: data.depth ?? Infinity, folded: new Set(), opened: new Set(),
   selected: null, hovered: null, step: 0, shown: 0, timer: null, found: [], at: -1,
   scale: 1, x: 0, y: 0,
 };
-const drawn = { items: new Map(), owner: new Map(), wires: [], layers: [], width: 0, height: 0 };
+const drawn = { items: new Map(), owner: new Map(), wires: [], layers: [], groups: {}, width: 0, height: 0 };
 const graph = $("graph"), view = $("view"), panel = $("panel");

@@ -5,16 +5,9 @@ function showStep(fresh = false) {
   const touched = new Set(steps.slice(Math.min(k, before), Math.max(k, before)).map((step) => step.node));
   for (const at of [before, k]) if (at) touched.add(steps[at - 1].node);
   const keys = new Set([...touched].map((i) => drawn.owner.get(i)));
-  const active = now ? drawn.owner.get(now.node) : null;
+  const active = activeKey();
   for (const key of keys) showReached(drawn.items.get(key), k, key === active);
-  for (const i of touched) {
-    for (const wire of drawn.wiresOf.get(i) || []) {
-      const flowed = turn.get(i) < k && wire.to[0] !== "x", current = Boolean(now) && i === now.node;
-      wire.path.classList.toggle("flow", flowed);
-      wire.path.classList.toggle("now", flowed && current);
-      showFlow(wire, flowed && current && now.out ? now.out[wire.edge] : null);
-    }
-  }
+  for (const i of touched) for (const wire of drawn.wiresOf.get(i) || []) showWire(wire, k);
   state.shown = k;
   $("steps").value = k;
   $("count").textContent = `${k} / ${steps.length}`;
@@ -22,11 +15,37 @@ function showStep(fresh = false) {
   $("next").disabled = k >= steps.length;
   $("story").replaceChildren(...story(now));
   if (active && !fresh) reveal(drawn.items.get(active).box);
+  if (!fresh) remember(k);
   if (now && state.hovered === null && !fresh) showPanel(now.node);
 }
 
+const activeKey = () => (state.step ? drawn.owner.get(steps[state.step - 1].node) ?? null : null);
+
+function showWire(wire, k) {
+  if (!wire.path) return;
+  const now = k ? steps[k - 1] : null;
+  const flowed = turn.get(wire.node) < k && wire.to[0] !== "x", current = now !== null && wire.node === now.node;
+  wire.path.classList.toggle("flow", flowed);
+  wire.path.classList.toggle("now", flowed && current);
+  showFlow(wire, flowed && current && now.out ? now.out[wire.edge] : null);
+}
+
+// A step can be linked: page.html#step=6. (A frame without an address of its own keeps none.)
+function remember(k) {
+  try {
+    history.replaceState(null, "", k ? `#step=${k}` : location.pathname + location.search);
+  } catch {
+    // nothing to remember it by
+  }
+}
+
+function linked() {
+  const found = /^#step=(\d+)$/.exec(location.hash);
+  if (found) go(+found[1]);
+}
+
 function showReached(item, k, active) {
-  if (!item?.card) return;
+  if (!item?.card || item.kind === "none") return;
   const ids = item.kind === "chain" ? item.chain.hidden : [item.id];
   const last = ids.reduce((a, b) => (turn.get(b) < k && (a === null || turn.get(b) > turn.get(a)) ? b : a), null);
   item.card.classList.toggle("done", last !== null);
@@ -50,6 +69,8 @@ function showFlow(wire, text) {
   );
 }
 
+const MOST_SENT = 4;
+
 function html(name, text, kind) {
   const made = document.createElement(name);
   if (kind) made.className = kind;
@@ -65,12 +86,14 @@ function story(step) {
   if (node.variable !== null || node.leaf) parts.push(step.in ? ` and adds it to ${node.variable || "the leaf"}.grad` : ` adds to ${node.variable || "the leaf"}.grad`);
   else {
     const sent = node.next.map((edge, i) => (edge ? [step.out ? step.out[i] : null, nodes[edge[0]]] : null)).filter(Boolean);
-    sent.forEach(([grad, to], i) => {
+    sent.slice(0, MOST_SENT).forEach(([grad, to], i) => {
       parts.push(i ? ", " : step.in ? " and sends " : " sends its gradient ");
       if (grad) parts.push(html("span", grad, /nan|inf/.test(grad) ? "bad" : "grad"));
       parts.push(` to ${to.variable || to.label || to.name}`);
     });
   }
+  const more = node.next.filter(Boolean).length - MOST_SENT;
+  if (more > 0 && node.variable === null && !node.leaf) parts.push(` and ${more} more`);
   return [...parts, "."];
 }
 
@@ -83,14 +106,14 @@ function go(k) {
 function pause() {
   clearInterval(state.timer);
   state.timer = null;
-      $("play").setAttribute("aria-pressed", "false");
+  $("play").setAttribute("aria-pressed", "false");
   $("play").setAttribute("aria-label", "Play");
 }
 
 function play() {
   if (state.timer) return pause();
   if (state.step >= steps.length) go(0);
-      $("play").setAttribute("aria-pressed", "true");
+  $("play").setAttribute("aria-pressed", "true");
   $("play").setAttribute("aria-label", "Pause");
   state.timer = setInterval(() => go(state.step + 1), +$("speed").value);
   go(state.step + 1);

@@ -12,6 +12,7 @@ function unfold() {
     if (item.kind === "chain") item.edges.push({ target: `n${item.chain.tail}`, index: 0, output: 0, from: item.chain.hidden.at(-1), edge: -1 });
     else if (!closed(item.id)) {
       nodes[item.id].next.forEach((edge, index) => {
+        if (!edge && !state.edges) return;
         const target = edge ? keyOf(edge[0]) : null;
         if (target && target[0] === "c" && item.edges.some((other) => other.target === target)) return;
         item.edges.push({ target, index, output: edge ? edge[1] : 0, from: item.id, edge: index });

@@ -6,6 +6,7 @@ function measureFrame() {
 }
 
 function move(x, y, scale = state.scale) {
+  if (!Number.isFinite(x + y + scale)) return;
   Object.assign(state, { x, y, scale });
   view.setAttribute("transform", `translate(${x.toFixed(2)} ${y.toFixed(2)}) scale(${scale.toFixed(4)})`);
   graph.classList.toggle("tiny", scale < 0.42);
@@ -20,10 +21,17 @@ function cull() {
   const margin = 200, top = (-state.y - margin) / state.scale, bottom = (frame.height - state.y + margin) / state.scale;
   const left = (-state.x - margin) / state.scale, right = (frame.width - state.x + margin) / state.scale;
   const shown = ({ x, y }) => y > top && y < bottom && x > left && x < right;
-  for (const item of drawn.items.values()) hide(item.card, !shown(item.box));
+  for (const item of drawn.items.values()) {
+    const near = shown(item.box);
+    if (near) makeCard(item);
+    hide(item.card, !near);
+  }
   for (const wire of drawn.wires) {
     const [first, last] = [wire.points[0], wire.points[wire.points.length - 1]];
-    hide(wire.path, last[1] < top || first[1] > bottom);
+    const side = Math.min(first[0], last[0]) > right || Math.max(first[0], last[0]) < left;
+    const near = !side && last[1] >= top && first[1] <= bottom;
+    if (near) makeWire(wire);
+    hide(wire.path, !near);
     if (wire.chip) hide(wire.chip, !shown(wire.end));
   }
 }
@@ -53,12 +61,14 @@ function reveal({ x, y, width, height }, always = false) {
   const left = (x - width / 2) * state.scale + state.x, top = (y - height / 2) * state.scale + state.y;
   const inside = left > 10 && top > 50 && left + width * state.scale < frame.width - 10 && top + height * state.scale < frame.height - 30;
   if (inside && (!always || state.scale > 0.5)) return;
-  const scale = always ? Math.max(state.scale, 0.7) : state.scale;
+  const most = Math.min((frame.width - 40) / width, (frame.height - 100) / height);
+  const scale = Math.max(0.02, Math.min(always ? Math.max(state.scale, 0.7) : state.scale, most));
   move(frame.width / 2 - x * scale, frame.height / 2 - y * scale, scale);
 }
 
 function neighbour(key, direction) {
   const item = drawn.items.get(key);
+  if (data.forward) direction = { up: "down", down: "up" }[direction] || direction;
   if (direction === "down") return drawn.wires.find((wire) => wire.from === key && wire.to[0] !== "x")?.to;
   if (direction === "up") return drawn.wires.find((wire) => wire.to === key)?.from;
   const layer = drawn.layers[item.box.layer], at = layer.indexOf(key);
