@@ -22,6 +22,7 @@ from gradcli.engine.out import into
 from gradcli.engine.tensor import NUMPY, Scalar, Tensor, wrap
 from gradcli.engine.views import inplace
 from gradcli.operators.arguments import invalid
+from gradcli.operators.signatures import Parser
 
 Array = Any
 Arrays = Any
@@ -49,27 +50,42 @@ class Function:
         inplace: bool = False,
         samples: tuple[str, ...] = (),
         rows: tuple[Row, ...] = (),
+        parser: Parser | None = None,
     ) -> None:
-        self.name, self.target, self.family, self.doc = name, target, family, doc
+        self.name, self.family, self.doc = name, family, doc
         self.module = module or family
         self.aliases, self.method, self.inplace = aliases, method, inplace
-        self.samples = samples
+        self.samples, self.parser = samples, parser
         self.rows = (target,) if isinstance(target, Row) else rows
+        self._parsed: Callable[..., Any] | None = None if parser is None else parser.function()
+        # What callers hold: for a function with signatures that which binds its arguments.
+        self.target = target if self._parsed is None or self.rows == (target,) else self._parsed
 
     @property
     def call(self) -> Callable[..., Any]:
         """The plain function, which takes what PyTorch's takes."""
+        if self._parsed is not None:
+            return self._parsed
         if not isinstance(self.target, Row):
             return self.target
         row = self.target
         return row.call if row.numbers or len(row.tensors) < 2 else _strict(row)
 
+    @property
+    def method_call(self) -> Callable[..., Any]:
+        """The same as a method, whose errors do not count the object that it is called on."""
+        return self.call if self.parser is None else self.parser.function(first=1)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._parsed is not None:
+            return self._parsed(*args, **kwargs)
         return (self.target.call if isinstance(self.target, Row) else self.target)(*args, **kwargs)
 
     @property
     def signature(self) -> str:
         """`name(input, dim=None, keepdim=False)`."""
+        if self.parser is not None:
+            return f"{self.name}{self.parser.shown}"
         if isinstance(self.target, Row):
             row = self.target
             parts = []
@@ -91,6 +107,8 @@ class Function:
     @property
     def tensor_args(self) -> frozenset[int | str]:
         """Positions and names of the parameters that want a tensor."""
+        if self.parser is not None:
+            return self.parser.tensor_args
         if isinstance(self.target, Row):
             row = self.target
             wanted = [i for i in row.tensors if row.kinds[i] != "list"]
@@ -173,6 +191,7 @@ def operator(
     numpy: Any = None,
     scalar_of: Row | None = None,
     analytic: bool | None = None,
+    signature: str = "",
     **facts: Any,
 ) -> Callable[[type], Row]:
     """A row, entered as a function of its own name unless public=False.
@@ -183,6 +202,7 @@ def operator(
     NumPy functions that mean this row in rules (a ufunc kernel always does). scalar_of: the row in
     whose place this one is recorded when rules multiply by a plain number. analytic: whether it is
     complex-differentiable; where nothing is said, linear and bilinear rows are, and no others.
+    signature: PyTorch's, where the row has options (see `gradcli.operators.signatures`).
     """
     make = engine.operator(kernel, node, **facts)
 
@@ -204,6 +224,7 @@ def operator(
                 method=method,
                 inplace=inplace,
                 samples=row.samples,
+                parser=Parser((signature,), row) if signature else None,
             )
             _enter(entry, numpy or row.numpy)
         elif numpy is not None:
@@ -217,7 +238,7 @@ _NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input"}
 
 
 def function(
-    *,
+    *signatures: str,
     aliases: str = "",
     method: bool = True,
     inplace: bool = False,
@@ -226,15 +247,21 @@ def function(
     name: str | None = None,
     numpy: Any = None,
     forms: tuple[str, ...] = (),
+    python: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter a Python function over rows; its parameters are PyTorch's.
+    """Enter a Python function over rows.
 
-    `axis` and `keepdims` are taken for `dim` and `keepdim`, and `out=` is taken, as PyTorch does.
-    rows: the rows it may record. forms: PyTorch's signatures, where its errors list them. The other
-    arguments are as for `operator`.
+    signatures: PyTorch's; the body is called with a value for each parameter, in their order (see
+    `gradcli.operators.signatures`, also for python). Without any the body's parameters are PyTorch's,
+    `axis` and `keepdims` are taken for `dim` and `keepdim`, and `out=` is taken, as PyTorch does; forms
+    are its signatures, where its errors list them. rows: the rows it may record. The other arguments are
+    as for `operator`.
     """
 
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
+        if signatures:
+            parser = Parser(signatures, body, python)
+            return parsed(parser, body, name or body.__name__.rstrip("_"))
         code = body.__code__
         known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         numpy_names = {k: v for k, v in _NUMPY_NAMES.items() if v in known and k not in known}
@@ -257,6 +284,15 @@ def function(
         target.__doc__ = body.__doc__
         target.__wrapped__ = body
         target.__module__ = body.__module__
+        enter(public, target, body, None)
+        return target
+
+    def parsed(parser: Parser, body: Callable[..., Any], public: str) -> Callable[..., Any]:
+        entry = enter(public, body, body, parser)
+        entry.call.__doc__, entry.call.__module__ = body.__doc__, body.__module__
+        return entry.call
+
+    def enter(public: str, target: Any, body: Any, parser: Parser | None) -> Function:
         for row in rows:
             if row.title == row.name not in FUNCTIONS:
                 row.title = public
@@ -271,11 +307,48 @@ def function(
             inplace=inplace,
             samples=tuple(samples),
             rows=tuple(rows),
+            parser=parser,
         )
         _enter(entry, numpy)
-        return target
+        return entry
 
     return decorate
+
+
+def choice(
+    *signatures: str,
+    rows: Iterable[Row | Callable[..., Any]],
+    doc: str,
+    module: str,
+    aliases: str = "",
+    method: bool = True,
+    inplace: bool = False,
+    samples: Iterable[str] = (),
+    name: str | None = None,
+    numpy: Any = None,
+) -> Callable[..., Any]:
+    """Enter a function whose signatures each lead to a row of their own: `NAME(…) -> ROW`.
+
+    rows: what the arrows name; also functions that compose rows. module: the caller's `__name__`. The
+    other arguments are as for `operator`.
+    """
+    targets = {r.name if isinstance(r, Row) else r.__name__: r for r in rows}
+    parser = Parser(signatures, targets)
+    entry = Function(
+        name or parser.name,
+        parser.general,
+        family=_family(module),
+        module=home(module),
+        doc=doc,
+        aliases=tuple(aliases.split()),
+        method=method,
+        inplace=inplace,
+        samples=tuple(samples),
+        rows=tuple(r for r in targets.values() if isinstance(r, Row)),
+        parser=parser,
+    )
+    _enter(entry, numpy)
+    return entry.call
 
 
 def _call_error(
@@ -398,7 +471,7 @@ def find_method(name: str) -> Any:
     if name in PROPERTIES:
         return PROPERTIES[name]
     if entry is not None and entry.method:
-        call = entry.call
+        call = entry.method_call
         if isinstance(call, type(find_method)):
             return call
 

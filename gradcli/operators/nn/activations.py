@@ -12,7 +12,6 @@ import numpy as np
 from gradcli.engine import random
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import inplace as overwritten
-from gradcli.operators.arguments import number
 from gradcli.operators.elementwise import relu as relu_row
 from gradcli.operators.elementwise import sigmoid, threshold_backward
 from gradcli.operators.elementwise import silu as silu_row
@@ -20,7 +19,7 @@ from gradcli.operators.helpers import where, zeros_like
 from gradcli.operators.table import Array, Row, function, is_array, operator
 
 Call = Callable[..., Any]
-_ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(0))")
+_ANY = ("(randn(2,3))", "(randn(()))", "(randn(0))")
 
 
 def activation(kernel: Any, node: str) -> Any:
@@ -28,30 +27,61 @@ def activation(kernel: Any, node: str) -> Any:
     return operator(kernel, node, kind="elementwise", types="own", public=False)
 
 
-def public(
-    *rows: Row, samples: tuple[str, ...] = (), aliases: str = "", method: bool = False
-) -> Callable[[Call], Call]:
-    """Enter a function as `nn.functional.NAME`; `{0}` in samples is that name."""
+def rectifier(
+    signature: str,
+    row: Row,
+    doc: str,
+    *,
+    written: Row | None = None,
+    constants: tuple[float, ...] = (),
+    alone: bool = False,
+    samples: tuple[str, ...] = _ANY,
+) -> None:
+    """Enter `nn.functional.NAME`: a row behind a signature to which `inplace` is added.
 
-    def decorate(body: Call) -> Call:
-        name = f"nn.functional.{body.__name__}"
-        texts = [s.format(name) for s in _ANY + samples]
-        return function(name=name, aliases=aliases, method=method, rows=rows, samples=texts)(body)
+    written: the row recorded where it overwrites its input. constants: the row's options that are not
+    among the arguments. alone: there is a `torch.NAME`, of that signature. samples: their arguments.
+    """
 
-    return decorate
+    def call(input: Array, *options: Any) -> Any:
+        if options[-1]:
+            return overwritten(written or row, input, *options[:-1], *constants)
+        return row(input, *options[:-1], *constants)
+
+    call.__name__ = signature.partition("(")[0]
+    call.__doc__ = doc
+    name = f"nn.functional.{call.__name__}"
+    head, arrow, operator = signature.partition(" -> ")
+    function(
+        f"{head[:-1]}, Any inplace=False){arrow}{operator}",
+        name=name,
+        method=False,
+        rows=[row] if written is None else [row, written],
+        samples=[name + s for s in samples],
+        python=True,
+    )(call)
+    if alone:
+
+        def plain(input: Array, *options: Any) -> Any:
+            return row(input, *options, *constants)
+
+        plain.__name__, plain.__doc__ = call.__name__, doc
+        function(signature, method=False, rows=[row], samples=[name + s for s in samples])(plain)
 
 
-def applied(
-    row: Row, input: Any, *options: Any, inplace: bool = False, written: Row | None = None
-) -> Any:
-    """The row's result, or the input overwritten by it (PyTorch has rows of its own for some)."""
-    for i, option in enumerate(options, 1):
-        if isinstance(option, Tensor) and row.kinds[i] == "option":
-            name = row.title.rpartition(".")[2] + "_" * inplace
-            options = (*options[: i - 1], number(name, option, row.names[i], i + 1), *options[i:])
-    if inplace:
-        return overwritten(written or row, input, *options)
-    return row(input, *options)
+def overwriting(
+    signature: str, row: Row, *, constants: tuple[float, ...] = (), options: str = ""
+) -> None:
+    """Enter `nn.functional.NAME_`, which writes a row over its input; options: of its sample."""
+
+    def call(input: Array, *options: Any) -> Any:
+        return overwritten(row, input, *options, *constants)
+
+    call.__name__ = signature.partition("(")[0]
+    call.__doc__ = f"In-place form of `{call.__name__[:-1]}`."
+    name = f"nn.functional.{call.__name__}"
+    sample = f"mul({name}(randn(2,3){options}), 1)"
+    function(signature, name=name, method=False, samples=[sample])(call)
 
 
 def backward_row(kernel: Any, node: str, **facts: Any) -> Any:
@@ -90,29 +120,31 @@ class hardtanh_row:
 
 
 @function(
+    "hardtanh(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0, Any inplace=False)",
     name="nn.functional.hardtanh",
     method=False,
     rows=[hardtanh_row],
     samples=["nn.functional.hardtanh(randn(2,3))", "nn.functional.hardtanh(randn(3), -0.5, 0.7)"],
+    python=True,
 )
-def hardtanh(
-    input: Array, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
-) -> Any:
+def hardtanh(input: Array, min_val: float, max_val: float, inplace: bool) -> Any:
     """The elements, held between two numbers."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    return applied(hardtanh_row, input, min_val, max_val, inplace=inplace)
+    if inplace:
+        return overwritten(hardtanh_row, input, min_val, max_val)
+    return hardtanh_row(input, min_val, max_val)
 
 
-@function(
-    name="nn.functional.relu6",
-    method=False,
-    rows=[hardtanh_row],
-    samples=["nn.functional.relu6(4 * randn(2,3))"],
+overwriting("hardtanh_(Tensor input, Scalar min_val=-1, Scalar max_val=1)", hardtanh_row)
+
+rectifier(
+    "relu6(Tensor input)",
+    hardtanh_row,
+    "The elements, held between 0 and 6.",
+    constants=(0, 6),
+    samples=("(4 * randn(2,3))",),
 )
-def relu6(input: Array, inplace: bool = False) -> Any:
-    """The elements, held between 0 and 6."""
-    return applied(hardtanh_row, input, 0, 6, inplace=inplace)
 
 
 def _leaky_relu(self: Array, negative_slope: Any = 0.01) -> Array:
@@ -139,12 +171,14 @@ class leaky_relu_written:
     self = lambda g, result, negative_slope: leaky_relu_backward(g, result, negative_slope)
 
 
-@public(leaky_relu_row, leaky_relu_written, samples=("{0}(randn(3), 0.2)",))
-def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False) -> Any:
-    """The elements, negative ones scaled down."""
-    return applied(
-        leaky_relu_row, input, negative_slope, inplace=inplace, written=leaky_relu_written
-    )
+rectifier(
+    "leaky_relu(Tensor input, Scalar negative_slope=0.01)",
+    leaky_relu_row,
+    "The elements, negative ones scaled down.",
+    written=leaky_relu_written,
+    samples=(*_ANY, "(randn(3), 0.2)"),
+)
+overwriting("leaky_relu_(Tensor input, Scalar negative_slope=0.01)", leaky_relu_written)
 
 
 def _threshold(self: Array, threshold: Any, value: Any) -> Array:
@@ -161,30 +195,26 @@ class threshold_written:
     self = lambda g, self, threshold: threshold_backward(g, self, threshold)
 
 
-@function(
-    name="nn.functional.threshold",
-    aliases="threshold",
-    method=False,
-    rows=[threshold_row, threshold_written],
-    samples=["nn.functional.threshold(randn(2,3), 0.1, 20.0)"],
+rectifier(
+    "threshold(Tensor input, Scalar threshold, Scalar value)",
+    threshold_row,
+    "The elements above a threshold, another number elsewhere.",
+    written=threshold_written,
+    alone=True,
+    samples=("(randn(2,3), 0.1, 20.0)",),
 )
-def threshold(input: Array, threshold: float, value: float, inplace: bool = False) -> Any:
-    """The elements above a threshold, another number elsewhere."""
-    return applied(
-        threshold_row, input, threshold, value, inplace=inplace, written=threshold_written
-    )
+overwriting(
+    "threshold_(Tensor input, Scalar threshold, Scalar value)",
+    threshold_written,
+    options=", 0.1, 20.0",
+)
 
-
-@public(relu_row)
-def relu(input: Array, inplace: bool = False) -> Any:
-    """The elements, negative ones replaced by 0."""
-    return applied(relu_row, input, inplace=inplace)
+rectifier("relu(Tensor input)", relu_row, "The elements, negative ones replaced by 0.")
+overwriting("relu_(Tensor input)", relu_row)
 
 
 # -- shrinking ------------------------------------------------------------------------------------
 def _hardshrink(self: Array, lambd: Any = 0.5) -> Array:
-    if isinstance(lambd, Tensor):
-        lambd = number("hardshrink", lambd, "lambd", 2)
     return where((self >= -lambd) & (self <= lambd), 0, self)
 
 
@@ -203,6 +233,7 @@ class hardshrink_backward:
     "HardshrinkBackward0",
     kind="elementwise",
     types="own",
+    signature="hardshrink(Tensor input, Scalar lambd=0.5, *, Tensor? out=None)",
     name="nn.functional.hardshrink",
     aliases="hardshrink",
     samples=("nn.functional.hardshrink(randn(2,3))", "hardshrink(randn(3), 0.3)"),
@@ -214,8 +245,6 @@ class hardshrink:
 
 
 def _softshrink(self: Array, lambd: Any = 0.5) -> Array:
-    if isinstance(lambd, Tensor):
-        lambd = number("softshrink", lambd, "lambd", 2)
     if lambd < 0:
         from gradcli.engine import dtypes
 
@@ -238,6 +267,7 @@ class softshrink_backward:
     "SoftshrinkBackward0",
     kind="elementwise",
     types="own",
+    signature="softshrink(Tensor input, Scalar lambd=0.5, *, Tensor? out=None)",
     name="nn.functional.softshrink",
     method=False,
     samples=("nn.functional.softshrink(randn(2,3))", "nn.functional.softshrink(randn(3), 0.2)"),
@@ -316,28 +346,27 @@ class elu_written:
     )
 
 
-@function(
-    name="nn.functional.elu",
-    method=False,
-    rows=[elu_row, elu_written],
-    samples=["nn.functional.elu(randn(2,3))", "nn.functional.elu(randn(3), 0.5)"],
+rectifier(
+    "elu(Tensor input, Scalar alpha=1.0)",
+    elu_row,
+    "The elements, negative ones as alpha * (exp(x) - 1).",
+    written=elu_written,
+    constants=(1, 1),
+    samples=("(randn(2,3))", "(randn(3), 0.5)"),
 )
-def elu(input: Array, alpha: float = 1.0, inplace: bool = False) -> Any:
-    """The elements, negative ones as alpha * (exp(x) - 1)."""
-    return applied(elu_row, input, alpha, 1, 1, inplace=inplace, written=elu_written)
+overwriting("elu_(Tensor input, Scalar alpha=1)", elu_written, constants=(1, 1))
 
-
-@function(
-    name="nn.functional.selu",
-    aliases="selu",
-    method=False,
-    rows=[elu_row],
-    samples=["nn.functional.selu(randn(2,3))"],
+_SELU = (1.6732632423543772, 1.0507009873554805, 1)
+rectifier(
+    "selu(Tensor input)",
+    elu_row,
+    "`elu` with the constants that keep mean and variance.",
+    written=elu_written,
+    constants=_SELU,
+    alone=True,
+    samples=("(randn(2,3))",),
 )
-def selu(input: Array, inplace: bool = False) -> Any:
-    """`elu` with the constants that keep mean and variance."""
-    constants = (1.6732632423543772, 1.0507009873554805, 1)
-    return applied(elu_row, input, *constants, inplace=inplace, written=elu_written)
+overwriting("selu_(Tensor input)", elu_written, constants=_SELU)
 
 
 def _celu(self: Array, alpha: Any = 1.0) -> Array:
@@ -356,10 +385,15 @@ class celu_written:
     self = lambda g, result, alpha: elu_result_backward(g, alpha, 1, 1.0 / alpha, result)
 
 
-@public(celu_row, celu_written, samples=("{0}(randn(3), 0.5)",), aliases="celu")
-def celu(input: Array, alpha: float = 1.0, inplace: bool = False) -> Any:
-    """The elements, negative ones as alpha * (exp(x / alpha) - 1)."""
-    return applied(celu_row, input, alpha, inplace=inplace, written=celu_written)
+rectifier(
+    "celu(Tensor input, Scalar alpha=1.0)",
+    celu_row,
+    "The elements, negative ones as alpha * (exp(x / alpha) - 1).",
+    written=celu_written,
+    alone=True,
+    samples=(*_ANY, "(randn(3), 0.5)"),
+)
+overwriting("celu_(Tensor input, Scalar alpha=1.0)", celu_written)
 
 
 # -- smooth rectifiers ----------------------------------------------------------------------------
@@ -371,7 +405,7 @@ def _erf(x: Any) -> Any:
     return erf(x)
 
 
-def _gelu(self: Array, *, approximate: str = "none") -> Array:
+def _gelu(self: Array, approximate: str = "none") -> Array:
     floating("GeluKernelImpl", self)
     if approximate == "tanh":
         inner = sqrt(2 / pi) * (self + 0.044715 * self * self * self)
@@ -381,7 +415,7 @@ def _gelu(self: Array, *, approximate: str = "none") -> Array:
     return self * 0.5 * (1 + _erf(self * sqrt(0.5)))
 
 
-def _gelu_backward(grad_output: Array, self: Array, *, approximate: str = "none") -> Array:
+def _gelu_backward(grad_output: Array, self: Array, approximate: str = "none") -> Array:
     if approximate == "tanh":
         inner = sqrt(2 / pi) * (self + 0.044715 * self * self * self)
         tanh = np.tanh(inner)
@@ -408,7 +442,7 @@ def _gelu_double_backward(g: Any, grad_output: Any, self: Any, approximate: str)
 
 @backward_row(_gelu_backward, "GeluBackwardBackward0")
 class gelu_backward:
-    grad_output = lambda g, self, approximate: gelu_backward(g, self, approximate=approximate)
+    grad_output = lambda g, self, approximate: gelu_backward(g, self, approximate)
     self = lambda g, grad_output, self, approximate: _gelu_double_backward(
         g, grad_output, self, approximate
     )
@@ -419,6 +453,7 @@ class gelu_backward:
     "GeluBackward0",
     kind="elementwise",
     types="own",
+    signature="gelu(Tensor input, *, str approximate='none', Tensor? out=None)",
     name="nn.functional.gelu",
     method=False,
     samples=(
@@ -430,7 +465,7 @@ class gelu_backward:
 class gelu:
     """input times the normal distribution function of input."""
 
-    self = lambda g, self, approximate: gelu_backward(g, self, approximate=approximate)
+    self = lambda g, self, approximate: gelu_backward(g, self, approximate)
 
 
 def _mish(self: Array) -> Array:
@@ -448,16 +483,8 @@ class mish_row:
     self = lambda g, self: _mish_backward(g, self)
 
 
-@public(silu_row)
-def silu(input: Array, inplace: bool = False) -> Any:
-    """input * sigmoid(input)."""
-    return applied(silu_row, input, inplace=inplace)
-
-
-@public(mish_row)
-def mish(input: Array, inplace: bool = False) -> Any:
-    """input * tanh(softplus(input))."""
-    return applied(mish_row, input, inplace=inplace)
+rectifier("silu(Tensor input)", silu_row, "input * sigmoid(input).")
+rectifier("mish(Tensor input)", mish_row, "input * tanh(softplus(input)).")
 
 
 def _log_sigmoid(self: Array) -> tuple[Array, Array]:
@@ -493,6 +520,7 @@ class log_sigmoid_row:
 
 
 @function(
+    "log_sigmoid(Tensor input, *, Tensor? out=None)",
     name="nn.functional.logsigmoid",
     method=False,
     rows=[log_sigmoid_row],
@@ -527,10 +555,7 @@ class hardsigmoid_row:
     self = lambda g, self: hardsigmoid_backward(g, self)
 
 
-@public(hardsigmoid_row)
-def hardsigmoid(input: Array, inplace: bool = False) -> Any:
-    """A straight line from 0 at -3 to 1 at 3."""
-    return applied(hardsigmoid_row, input, inplace=inplace)
+rectifier("hardsigmoid(Tensor input)", hardsigmoid_row, "A straight line from 0 at -3 to 1 at 3.")
 
 
 def _hardswish(self: Array) -> Array:
@@ -556,14 +581,13 @@ class hardswish_row:
     self = lambda g, self: hardswish_backward(g, self)
 
 
-@public(hardswish_row)
-def hardswish(input: Array, inplace: bool = False) -> Any:
-    """input * hardsigmoid(input)."""
-    return applied(hardswish_row, input, inplace=inplace)
+rectifier("hardswish(Tensor input)", hardswish_row, "input * hardsigmoid(input).")
 
 
 # -- composites -----------------------------------------------------------------------------------
 @function(
+    "softsign(Tensor input)",
+    python=True,
     name="nn.functional.softsign",
     method=False,
     samples=["nn.functional.softsign(randn(2,3))"],
@@ -574,6 +598,8 @@ def softsign(input: Array) -> Any:
 
 
 @function(
+    "tanhshrink(Tensor input)",
+    python=True,
     name="nn.functional.tanhshrink",
     method=False,
     samples=["nn.functional.tanhshrink(randn(2,3))"],
@@ -641,6 +667,7 @@ class glu_backward:
 @operator(
     _glu,
     "GluBackward0",
+    signature="glu(Tensor input, int dim=-1)",
     name="nn.functional.glu",
     method=False,
     samples=("nn.functional.glu(randn(2,4))", "nn.functional.glu(randn(4,3), 0)"),
@@ -687,6 +714,7 @@ class prelu_kernel:
 
 
 @function(
+    "prelu(Tensor input, Tensor weight)",
     name="nn.functional.prelu",
     aliases="prelu",
     rows=[prelu_kernel],
@@ -751,21 +779,11 @@ class rrelu_written:
     )
 
 
-@function(
-    name="nn.functional.rrelu",
-    aliases="rrelu",
-    method=False,
-    rows=[rrelu_row, rrelu_written],
-    samples=["nn.functional.rrelu(randn(2,3))"],
-)
-def rrelu(
-    input: Array,
-    lower: float = 1.0 / 8,
-    upper: float = 1.0 / 3,
-    training: bool = False,
-    inplace: bool = False,
-    *,
-    generator: Any = None,
+_RRELU = "Tensor input, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False"
+
+
+def _rectified(
+    input: Array, lower: float, upper: float, training: bool, generator: Any, inplace: bool
 ) -> Any:
     """The elements, negative ones scaled by random slopes (in training) or their mean."""
     if lower > upper:
@@ -779,25 +797,45 @@ def rrelu(
         out[below] = random.uniform((count,), np.dtype(np.float64), lower, upper, generator)
         noise = out.reshape(array.shape)
     options = (wrap(noise), lower, upper, training)
-    return applied(rrelu_row, input, *options, inplace=inplace, written=rrelu_written)
+    return overwritten(rrelu_written, input, *options) if inplace else rrelu_row(input, *options)
 
 
-# -- in place -------------------------------------------------------------------------------------
-def _enter_in_place(call: Any, options: str = "") -> None:
-    """Enter `nn.functional.NAME_`, which writes over its input."""
+@function(
+    f"rrelu({_RRELU}, Any inplace=False)",
+    name="nn.functional.rrelu",
+    method=False,
+    rows=[rrelu_row, rrelu_written],
+    samples=["nn.functional.rrelu(randn(2,3))"],
+    python=True,
+)
+def rrelu(input: Array, lower: float, upper: float, training: bool, inplace: bool) -> Any:
+    """The elements, negative ones scaled by random slopes (in training) or their mean."""
+    return _rectified(input, lower, upper, training, None, inplace)
 
-    def written(input: Array, *args: Any, **kwargs: Any) -> Any:
-        return call(input, *args, **kwargs, inplace=True)
 
-    name = f"{call.__name__}_"
-    written.__name__ = written.__qualname__ = name
-    written.__doc__ = f"In-place form of `{call.__name__}`."
-    full = f"nn.functional.{name}"
-    function(name=full, method=False, samples=[f"mul({full}(randn(2,3){options}), 1)"])(written)
+@function(
+    f"rrelu({_RRELU}, Generator? generator=None)",
+    method=False,
+    rows=[rrelu_row],
+    samples=["nn.functional.rrelu(randn(2,3))"],
+    name="rrelu",
+)
+def rrelu_drawn(input: Array, lower: float, upper: float, training: bool, generator: Any) -> Any:
+    """As `nn.functional.rrelu`, with a generator of one's own."""
+    return _rectified(input, lower, upper, training, generator, False)
 
 
-for _call in (relu, leaky_relu, elu, selu, celu, hardtanh, rrelu):
-    _enter_in_place(_call)
-_enter_in_place(threshold, ", 0.1, 20.0")
+@function(
+    f"rrelu_({_RRELU}, Generator? generator=None)",
+    name="nn.functional.rrelu_",
+    method=False,
+    samples=["mul(nn.functional.rrelu_(randn(2,3)), 1)"],
+)
+def rrelu_written_over(
+    input: Array, lower: float, upper: float, training: bool, generator: Any
+) -> Any:
+    """In-place form of `rrelu`."""
+    return _rectified(input, lower, upper, training, generator, True)
 
-__all__ = ["activation", "applied", "logsigmoid", "prelu", "rrelu"]
+
+__all__ = ["activation", "logsigmoid", "prelu", "rectifier", "rrelu"]
