@@ -1,4 +1,8 @@
-"""Jacobians and Hessians of programs, all rows or all columns at once."""
+"""Jacobians and Hessians of programs, all rows or all columns at once.
+
+A program runs once, on the engine's own tensors under the engine's own modes, as for `grad`; so what it
+says with `no_grad`, `detach` or a write in place means the same here.
+"""
 
 from __future__ import annotations
 
@@ -8,149 +12,130 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus import batched
-from gradcli.calculus.derivative import traced_run
-from gradcli.calculus.trace import Traced, pullback
+from gradcli.engine.backward import grad
+from gradcli.engine.batch import Level
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language import run
 from gradcli.language.program import Program
 
+Names = Mapping[str, Any] | None
+
 
 class Matrices:
-    """Jacobians by name, and how they were found: "forward" or "reverse", batched or row by row."""
+    """Jacobians by name, and how they were found.
 
-    __slots__ = ("by", "method", "reason", "shape")
+    method: "forward" (all columns in one pass) or "reverse" (all rows). slow: the operators that ran
+    entry by entry in that pass. shape: the value's.
+    """
+
+    __slots__ = ("by", "method", "shape", "slow")
 
     def __init__(
-        self, by: dict[str, Any], method: str, shape: tuple[int, ...], reason: str = ""
+        self, by: dict[str, Any], method: str, shape: tuple[int, ...], slow: Sequence[str]
     ) -> None:
-        self.by, self.method, self.shape, self.reason = by, method, shape, reason
+        self.by, self.method, self.shape, self.slow = by, method, shape, list(slow)
+
+
+def _recorded(
+    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names
+) -> tuple[Any, list[Tensor]]:
+    """(the program's value, the variables it was recorded for)."""
+    leaves = {n: tensors[n].detach().clone().requires_grad_() for n in wrt}
+    value = run(program, {**(names or {}), **tensors, **leaves}).value
+    return value, list(leaves.values())
 
 
 def jacobian(
     program: Program,
     tensors: Mapping[str, Tensor],
     wrt: Sequence[str],
-    names: Mapping[str, Any] | None = None,
+    names: Names = None,
     mode: str | None = None,
 ) -> Matrices:
     """The Jacobian of a program's value by each variable: value.shape + variable.shape.
 
-    By columns or by rows, whichever are fewer, unless mode ("forward" or "reverse") says. A program that
-    cannot be traced is differentiated row by row on tensors, and `reason` says why.
+    By columns or by rows, whichever are fewer, unless mode ("forward" or "reverse") says; by rows where
+    an operation cannot be differentiated twice.
     """
-    arrays = {n: t.array for n, t in tensors.items()}
-    try:
-        with np.errstate(all="ignore"):
-            value, variables, _ = traced_run(program, arrays, True, names or {})
-            chosen = [variables[n] for n in wrt]
-            columns = sum(int(v.value.size) for v in chosen)
-            real = all(v.value.dtype.kind == "f" for v in [value, *chosen])
-            pushes = real and batched.can_push(value)
-            forward = mode == "forward" or (mode is None and columns < value.value.size)
-            if forward and pushes:
-                found = batched.forward(value, chosen)
-            else:
-                found = batched.reverse(value, chosen)
-        method = "forward" if forward and pushes else "reverse"
-        return Matrices(dict(zip(wrt, found, strict=True)), method, tuple(value.value.shape))
-    except Exception as error:
-        return _row_by_row(program, tensors, wrt, names or {}, error)
-
-
-def _function(
-    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Mapping[str, Any]
-) -> Any:
-    def function(*given: Tensor) -> Any:
-        own = dict(zip(wrt, given, strict=True))
-        return run(program, {**names, **tensors, **own}).value
-
-    return function
-
-
-def _row_by_row(
-    program: Program,
-    tensors: Mapping[str, Tensor],
-    wrt: Sequence[str],
-    names: Mapping[str, Any],
-    error: Exception,
-) -> Matrices:
-    from gradcli.calculus import functional
-
-    function = _function(program, tensors, wrt, names)
-    found = functional.jacobian(function, tuple(tensors[n] for n in wrt))
-    shape = found[0].shape[: found[0].ndim - tensors[wrt[0]].ndim]
+    value, leaves = _recorded(program, tensors, wrt, names)
+    columns = sum(t.numel() for t in leaves)
+    real = all(t.array.dtype.kind == "f" for t in [value, *leaves])
+    method, found = "forward", None
+    if mode == "forward" or (mode is None and columns < value.numel()):
+        level = Level(columns, linear=True)
+        found = batched.forward(value, leaves, level) if real else None
+    if found is None:
+        method, level = "reverse", Level(value.numel(), linear=True)
+        found = batched.reverse(value, leaves, level)
     by = {n: f.array for n, f in zip(wrt, found, strict=True)}
-    return Matrices(by, "reverse, row by row", tuple(shape), str(error).splitlines()[0])
+    return Matrices(by, method, tuple(value.shape), list(level.slow))
 
 
 def hessian(
-    program: Program,
-    tensors: Mapping[str, Tensor],
-    wrt: Sequence[str],
-    names: Mapping[str, Any] | None = None,
-) -> dict[str, dict[str, Any]]:
-    """The second derivatives of a program's scalar value: by[x][y] has shape x.shape + y.shape.
+    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names = None
+) -> dict[str, Matrices]:
+    """The second derivatives of a program's scalar value: [x].by[y] has shape x.shape + y.shape.
 
-    The gradient is traced, and its Jacobian taken with all rows at once; on tensors, row by row, where
-    that cannot be.
+    The backward pass is recorded, and the Jacobian of the gradient taken with all rows at once.
     """
-    arrays = {n: t.array for n, t in tensors.items()}
-    try:
-        with np.errstate(all="ignore"):
-            value, variables, _ = traced_run(program, arrays, True, names or {})
-            chosen = [variables[n] for n in wrt]
-            grads = pullback(value, Traced(np.ones_like(value.value)), chosen)
-            rows = [
-                [np.zeros((*w.value.shape, *v.value.shape)) for v in chosen]
-                if g is None
-                else batched.reverse(g, chosen)
-                for w, g in zip(chosen, grads, strict=True)
-            ]
-    except Exception:
-        from gradcli.calculus import functional
-
-        function = _function(program, tensors, wrt, names or {})
-        blocks = functional.hessian(function, tuple(tensors[n] for n in wrt))
-        rows = [[b.array for b in row] for row in blocks]
-    return {
-        n: dict(zip(wrt, (np.asarray(b)[()] for b in row), strict=True))
-        for n, row in zip(wrt, rows, strict=True)
-    }
+    value, leaves = _recorded(program, tensors, wrt, names)
+    slopes: Sequence[Any] = [None] * len(leaves)
+    if value.requires_grad:
+        slopes = grad(value.sum(), leaves, create_graph=True, allow_unused=True)
+    found = {}
+    for n, own, slope in zip(wrt, leaves, slopes, strict=True):
+        level = Level(own.numel(), linear=True)
+        made = [wrap(np.zeros((*own.shape, *t.shape), t.array.dtype)) for t in leaves]
+        if slope is not None:
+            made = batched.reverse(slope, leaves, level)
+        by = {m: np.asarray(b.array)[()] for m, b in zip(wrt, made, strict=True)}
+        found[n] = Matrices(by, "reverse", tuple(own.shape), list(level.slow))
+    return found
 
 
 def jvp(
     program: Program,
     tensors: Mapping[str, Tensor],
     vectors: Mapping[str, Tensor],
-    names: Mapping[str, Any] | None = None,
+    names: Names = None,
 ) -> tuple[Any, Any]:
-    """(value, its derivative along the vectors), by forward mode."""
-    from gradcli.calculus import forward_ad
-
-    with forward_ad.dual_level():
-        duals = {n: forward_ad.make_dual(tensors[n].detach(), v) for n, v in vectors.items()}
-        value = run(program, {**(names or {}), **tensors, **duals}).value
-        if not isinstance(value, Tensor):
-            return value, None
-        primal, tangent = forward_ad.unpack_dual(value)
-    return primal, wrap(np.zeros_like(primal.array)) if tangent is None else tangent
+    """(value, its derivative along the vectors): the recorded backward pass, pulled back."""
+    value, leaves = _recorded(program, tensors, list(vectors), names)
+    zeros = wrap(np.zeros_like(value.array))
+    if not value.requires_grad:
+        return value, zeros
+    back = batched.Transposed(value, leaves)
+    used = back.used(list(vectors.values()))
+    if not used:
+        return value.detach(), zeros
+    parts, along = zip(*used, strict=True)
+    (found,) = grad(parts, [back.seed], along, allow_unused=True)
+    return value.detach(), zeros if found is None else found
 
 
 def hvp(
     program: Program,
     tensors: Mapping[str, Tensor],
     vectors: Mapping[str, Tensor],
-    names: Mapping[str, Any] | None = None,
+    names: Names = None,
 ) -> dict[str, Any]:
     """The Hessian of a program's scalar value times the vectors, without the matrix."""
-    from gradcli.calculus import functional
-
-    wrt = list(vectors)
-    function = _function(program, tensors, wrt, names or {})
-    _, found = functional.hvp(
-        function, tuple(tensors[n] for n in wrt), tuple(vectors[n] for n in wrt)
-    )
-    return dict(zip(wrt, found, strict=True))
+    value, leaves = _recorded(program, tensors, list(vectors), names)
+    found: Sequence[Any] = [None] * len(leaves)
+    if value.requires_grad:
+        slopes = grad(value.sum(), leaves, create_graph=True, allow_unused=True)
+        used = [
+            (s, v)
+            for s, v in zip(slopes, vectors.values(), strict=True)
+            if s is not None and s.requires_grad
+        ]
+        if used:
+            parts, along = zip(*used, strict=True)
+            found = grad(parts, leaves, along, allow_unused=True)
+    return {
+        n: wrap(np.zeros_like(t.array)) if g is None else g
+        for n, g, t in zip(vectors, found, leaves, strict=True)
+    }
 
 
 __all__ = ["Matrices", "hessian", "hvp", "jacobian", "jvp"]

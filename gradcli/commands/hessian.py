@@ -46,11 +46,14 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...]) -> N
         found = matrices.hessian(request.program, tensors, wanted, request.loaded)
     except ENGINE_ERRORS as error:
         raise evaluation.refused(error) from error
-    blocks = {n: {m: output.to_json(b, precision) for m, b in r.items()} for n, r in found.items()}
+    matrix.note_slow([name for row in found.values() for name in row.slow])
+    blocks = {
+        n: {m: output.to_json(b, precision) for m, b in r.by.items()} for n, r in found.items()
+    }
     results = [
         (f"{n}.hessian" if len(found) == 1 else f"{n}.{m}.hessian", block)
         for n, row in found.items()
-        for m, block in row.items()
+        for m, block in row.by.items()
     ]
     made = {"wrt": {n: row[n] for n, row in blocks.items()}, "blocks": blocks}
     matrix.write(request, results, made)

@@ -51,8 +51,7 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], mode
         )
     except ENGINE_ERRORS as error:
         raise evaluation.refused(error) from error
-    if found.reason:
-        output.note(f"row by row, for the program cannot be traced: {found.reason}")
+    matrix.note_slow(found.slow)
     made = {
         "wrt": {n: output.to_json(j, precision) for n, j in found.by.items()},
         "shape": list(value.shape),

@@ -72,6 +72,12 @@ def tracked(evaluation: Evaluation) -> list[str]:
     return found
 
 
+def note_slow(names: list[str]) -> None:
+    """Say which operators ran entry by entry, where all could have been done at once."""
+    for name in dict.fromkeys(names):
+        output.note(f"{name} has no form for many seeds at once: it ran once for each")
+
+
 def write(request: Request, results: list[tuple[str, Any]], made: dict[str, Any]) -> None:
     """The results as text or plain lines, or as the object."""
     if request.style.form == "json":

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import modes, plain_pass, watched_pass
+from gradcli.engine.batch import Level, opened
 from gradcli.engine.node import AccumulateGrad, Edge, Node, Port
 from gradcli.engine.plain_pass import by_sequence
 from gradcli.engine.tensor import Tensor, edge, wrap
@@ -39,7 +40,7 @@ def run(
     plain = not create and captured is None and only is None and watched_pass.observer is None
     if plain and state is not None:
         on_tensors = state.recorder is not None and state.recorder.tensors
-        plain = not (state.anomaly or state.intercept or on_tensors)
+        plain = not (state.anomaly or state.intercept or state.levels or on_tensors)
     if plain and plain_pass.run(roots, seeds, retain):
         return
     watched_pass.run(roots, seeds, retain=retain, create=create, captured=captured, only=only)
@@ -164,7 +165,9 @@ def grad(
 def _batched(
     roots: Any, wanted: Any, seeds: Any, retain: bool, create: bool, allow_unused: bool
 ) -> tuple[Any, ...]:
-    """One pass for each seed of the leading dimension, stacked."""
+    """One pass for all seeds of the leading dimension."""
+    from gradcli.engine.batching import add_batch_dim, remove_batch_dim
+
     for i, (root, s) in enumerate(zip(roots, seeds, strict=True)):
         if _is_edge(root):
             raise RuntimeError("Batched grads are not supported with GradientEdge")
@@ -177,27 +180,25 @@ def _batched(
                 f"{root.shape}. If you only want some tensors in `grad_output` to be considered "
                 "batched, consider using vmap."
             )
-    count = next(s.array.shape[0] for s in seeds if s is not None)
-    rows = [
-        grad(
-            roots,
-            wanted,
-            tuple(None if s is None else s[k] for s in seeds),
-            retain or k + 1 < count,
-            create,
-            allow_unused=allow_unused,
+    level = Level(next(s.array.shape[0] for s in seeds if s is not None), linear=True)
+    with opened(level):
+        inside = tuple(None if s is None else add_batch_dim(s, 0, level) for s in seeds)
+        found = grad(roots, wanted, inside, retain, create, allow_unused=allow_unused)
+        made = tuple(None if g is None else remove_batch_dim(g, 0, level) for g in found)
+    tell(level)
+    return made
+
+
+def tell(level: Level) -> None:
+    """Warn, in PyTorch's words, of operators that ran entry by entry in a batch."""
+    for name in level.slow:
+        warnings.warn(
+            "There is a performance drop because we have not yet implemented the batching rule for "
+            f"aten::{name}. Please file us an issue on GitHub so that we can prioritize its "
+            "implementation.",
+            UserWarning,
+            stacklevel=3,
         )
-        for k in range(count)
-    ]
-    stacked: list[Any] = []
-    for column in zip(*rows, strict=True):
-        if column[0] is None:
-            stacked.append(None)
-        elif create:
-            stacked.append(type(column[0]).stack(list(column)))
-        else:
-            stacked.append(wrap(np.stack([c.array for c in column])))
-    return tuple(stacked)
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:

@@ -87,6 +87,7 @@ def _straight(row: Row) -> bool:
         and bool(row.rules)
         and row.flat
         and not row.discrete
+        and not row.rare
         and len(row.tensors) <= 3
         and row.tensors[0] == 0
         and all(row.kinds[i] == "tensor" for i in row.tensors)

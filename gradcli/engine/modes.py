@@ -38,8 +38,8 @@ class State:
     """What is unusual about recording in this thread; immutable, replaced as a whole."""
 
     __slots__ = (
-        *("anomaly", "before_write", "check_nan", "enabled", "inference", "intercept", "pack"),
-        *("recorder", "rules"),
+        *("anomaly", "before_write", "check_nan", "enabled", "inference", "intercept", "levels"),
+        *("pack", "recorder", "rules"),
     )
 
     def __init__(self) -> None:
@@ -50,6 +50,7 @@ class State:
         self.check_nan = True
         self.pack: tuple[Any, ...] = ()  # the stack of saved_tensors_hooks
         self.intercept: Any = None  # called with (row, operands, outputs) after every operation
+        self.levels: tuple[Any, ...] = ()  # the batches that are open: engine.batch.Level
         self.before_write: Any = None  # called with a tensor that is about to be written in place
         self.recorder: Recorder | None = None  # runs rows in the engine's place, and keeps what ran
 
@@ -63,6 +64,7 @@ class State:
             or self.intercept
             or self.before_write
             or self.recorder
+            or self.levels
         )
 
 

@@ -20,11 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes, modes, versions
+from gradcli.engine import batch, dtypes, modes, versions
+from gradcli.engine.batch import Batched, is_batched
 from gradcli.engine.memory import address, element_strides, memory_of
 from gradcli.engine.node import (
     FREED,
     FREED_MESSAGE,
+    RARE,
     Meta,
     Node,
     Port,
@@ -61,6 +63,7 @@ _NUMBERS = frozenset([int, float, complex, bool])
 _REQUIRED: Any = object()
 
 _ARRAYS = (np.ndarray, np.generic)
+_OPERANDS = (*_ARRAYS, Batched)
 
 
 # What a row finds out about itself when it is first asked.
@@ -96,6 +99,9 @@ class Row:
         view: bool = False,
         discrete: bool = False,
         wide: bool = False,
+        batch: Any = None,
+        axes: str = "",
+        sizes: str = "",
         doc: str = "",
     ) -> None:
         self.name, self.node, self.kind, self.view, self.doc = name, node, kind, view, doc
@@ -104,6 +110,12 @@ class Row:
         self.numbers, self.form = numbers, form
         self.numpy = kernel if isinstance(kernel, np.ufunc) else None
         self.kernel = _KERNELS.get(kernel, kernel)
+        if batch is None and (axes or sizes):
+            batch = "along"
+        elif batch is None and (kind == "elementwise" or self.numpy is not None):
+            batch = "elementwise"
+        self.batch, self.axes, self.sizes = batch, axes, sizes
+        self.rare = batch == "level"  # a way into a batch or out of it: no node of a plain pass
         # PyTorch's generated code goes through the rules in the order of their names.
         self.rules = dict(sorted(rules.items()))
         self._declared = kernel, rules, params
@@ -261,7 +273,7 @@ class Row:
                         arrays_only = False
                     elif hasattr(v, "__operator__"):
                         return v.__operator__(self, values)
-                    elif v is not None and not isinstance(v, _ARRAYS):
+                    elif v is not None and not isinstance(v, _OPERANDS):
                         raise TypeError(
                             f"expected Tensor as element {k} in argument {i}, but got "
                             f"{type(v).__name__}"
@@ -274,20 +286,20 @@ class Row:
             elif value is not None and hasattr(value, "__operator__"):
                 return value.__operator__(self, values)
             elif not (value is None and self.kinds[i] == "optional") and not isinstance(
-                value, (np.ndarray, np.generic)
+                value, _OPERANDS
             ):
                 raise self.type_error(i, value, "Tensor")
         if arrays_only:
             if numbers and len(numbers) == len(self.tensors):
                 raise self.type_error(numbers[0], values[numbers[0]], "Tensor")
-            return self.run(values)
+            return batch.run(self, values)
         if numbers and state is not None and state.rules and self.scalar is not None:
             return self.scalar.general(tuple(values), {})
         for i in self.tensors:
             value = values[i]
             if self.kinds[i] == "list":
                 values[i] = [
-                    v if v is None or isinstance(v, Tensor) else wrap(np.asarray(v)) for v in value
+                    v if v is None or isinstance(v, Tensor) else wrap(_as_array(v)) for v in value
                 ]
             elif i in numbers:
                 values[i] = scalar(value, like)
@@ -336,7 +348,11 @@ class Row:
 
     def _record(self, values: list[Any], state: modes.State | None) -> Any:
         try:
-            if state is not None and state.recorder is not None:
+            if is_batched(values):
+                if not self.rare and (state is None or state.enabled):
+                    values = self._lifted(values)
+                result = batch.run(self, self._arrays(values))
+            elif state is not None and state.recorder is not None:
                 result = state.recorder.call(self, values)
             else:
                 result = self.compute(self._arrays(values))
@@ -357,6 +373,22 @@ class Row:
             if state.intercept is not None:
                 state.intercept(self, values, made)
         return made[0] if self.single else tuple(made)
+
+    def _lifted(self, values: list[Any]) -> list[Any]:
+        """The operands, those that are recorded in all the batches that any is in.
+
+        So that a gradient that differs from entry to entry is summed where it leaves the batch.
+        """
+        from gradcli.engine.batching import lift
+
+        wanted = batch.batch_of(values)
+        made = list(values)
+        for i in self.differentiated:
+            if self.kinds[i] == "list":
+                made[i] = [v if v is None else lift(v, wanted) for v in values[i]]
+            elif values[i] is not None:
+                made[i] = lift(values[i], wanted)
+        return made
 
     def _arrays(self, values: list[Any]) -> list[Any]:
         operands: list[Any] = []
@@ -381,7 +413,7 @@ class Row:
             operands[0] = values[0].memory()
         if self.refuses:
             for i in self.tensors:
-                if isinstance(operands[i], _ARRAYS) and operands[i].dtype.kind in self.refuses:
+                if isinstance(operands[i], _OPERANDS) and operands[i].dtype.kind in self.refuses:
                     raise self.refusal(operands[i].dtype)
         return operands
 
@@ -419,6 +451,8 @@ class Row:
         if not (self.discrete or any(o.array.dtype in dtypes.DIFFERENTIABLE for o in made[:count])):
             return
         node = blank(self.node_type)
+        if self.rare:
+            node._mark = RARE
         if self.node == "NotImplemented":
             edges = [e for e in edges if e is not None]
         node._edges = tuple(edges)
@@ -646,6 +680,10 @@ class NotImplementedNode(Wide):
 _NODE_BASES["NotImplemented"] = NotImplementedNode
 
 
+def _as_array(value: Any) -> Any:
+    return value if isinstance(value, Batched) else np.asarray(value)
+
+
 def _geometry(array: Any) -> tuple[Any, ...]:
     """Shape, strides and offset of an array in its memory, in elements."""
     start = address(array) - address(memory_of(array))
@@ -804,6 +842,9 @@ def operator(
     plain backward pass runs this expression in place of a call. view: the results alias the first argument.
     discrete: a call is recorded where its result is of integers too. wide: of float16, PyTorch takes
     numbers and 0-d tensors of other dtypes as they are, and rounds the result.
+    batch: how the kernel takes one more dimension in front (a name of `engine.batch`, or a function of
+    the row, its operands and the level that gives the results with the batch in front); axes: the
+    options that are dimensions; sizes: the option that is a shape.
     """
 
     def make(body: type) -> Row:

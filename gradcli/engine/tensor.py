@@ -17,6 +17,7 @@ from weakref import ref
 import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
+from gradcli.engine.batch import Batched
 from gradcli.engine.memory import address, copied, element_strides, memory_of
 from gradcli.engine.node import (
     OWN,
@@ -41,6 +42,7 @@ class _Lazy:
 
 
 LAZY: Any = _Lazy()
+_MEMORY = (np.ndarray, Batched)
 
 ONLY_FLOATING = "only Tensors of floating point and complex dtype can require gradients"
 _NON_LEAF = "you can only change requires_grad flags of leaf variables."
@@ -316,6 +318,8 @@ class Tensor:
     def memory(self) -> Any:
         """The array as memory that can be shared: a NumPy scalar becomes a 0-d array first."""
         state = modes.local.state
+        if self.array.__class__ is Batched:
+            return self.array
         if state is not None and state.recorder is not None:
             self.array = state.recorder.memory(self.array)
         elif not isinstance(self.array, np.ndarray):

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes, modes, versions
+from gradcli.engine import batch, dtypes, modes, versions
+from gradcli.engine.batch import INPLACE, Batched
 from gradcli.engine.memory import address, buffer_of, copied, laid_out
 from gradcli.engine.node import FREED_MESSAGE, Meta, Node, Port, Wide, blank
 from gradcli.engine.tensor import LAZY, Tensor, Views, edge, link_result, wrap
@@ -171,6 +172,8 @@ def store(tensor: Tensor, values: Any) -> None:
             f"output with shape {list(array.shape)} doesn't match the broadcast shape "
             f"{list(values.shape)}"
         )
+    if isinstance(values, Batched) and not isinstance(array, Batched):
+        raise RuntimeError(INPLACE)
     if modes.current().recorder is not None:  # which keeps account of all that is written
         array = tensor.memory()
     if isinstance(array, np.generic):
@@ -388,17 +391,20 @@ class Layout:
         self.shape, self.strides, self.dtype = view.shape, view.strides, view.dtype
         self.base_shape, self.base_strides = base.shape, base.strides
 
-    def arrays(self, dtype: Any) -> tuple[Any, Any]:
-        """Fresh zeros laid out as the base, and the part of them that lies as the view does."""
+    def arrays(self, dtype: Any, like: Any = None) -> tuple[Any, Any]:
+        """Fresh zeros laid out as the base, and the part of them that lies as the view does.
+
+        like: an array whose batches they have.
+        """
         low = min(0, self.offset)
         size = max(
             _extent(self.base_shape, self.base_strides, dtype.itemsize),
             self.offset + _extent(self.shape, self.strides, self.dtype.itemsize),
         )
-        memory = np.zeros(size - low, np.uint8)
+        memory = batch.zeros_of(like, (size - low,), np.uint8)
         return (
-            np.ndarray(self.base_shape, dtype, memory, -low, self.base_strides),
-            np.ndarray(self.shape, self.dtype, memory, self.offset - low, self.strides),
+            batch.strided(memory, self.base_shape, dtype, self.base_strides, -low),
+            batch.strided(memory, self.shape, self.dtype, self.strides, self.offset - low),
         )
 
 
@@ -427,7 +433,7 @@ class CopySlices(Wide):
 
     def apply_recorded(self, grad: Any) -> Any:
         layout = self.layout
-        whole = wrap(layout.arrays(grad.array.dtype)[0])
+        whole = wrap(layout.arrays(grad.array.dtype, grad.array)[0])
         whole.copy_(grad)
         part = _part(whole, layout)
         inner = self._inner_gradients(part.clone(memory_format="contiguous"), recorded=True)
@@ -513,9 +519,8 @@ def as_strided_array(array: Any, size: Any, stride: Any, offset: int | None) -> 
             f"itemsize {item} requiring a storage size of {need * item} are out of bounds for "
             f"storage of size {root.nbytes}"
         )
-    return np.ndarray(
-        tuple(size), array.dtype, root, start * item if all(size) else 0, [s * item for s in stride]
-    )
+    begin = start * item if all(size) else 0
+    return batch.strided(array, size, array.dtype, [s * item for s in stride], begin)
 
 
 __all__ = [

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
+from gradcli.engine.batch import is_batched
 from gradcli.engine.gradients import accumulating, add_to_grad, fit, owned, total
 from gradcli.engine.node import RARE, AccumulateGrad, Edge, Node, Port
 from gradcli.engine.order import exact_order
@@ -118,8 +119,9 @@ def run(
     before = modes.change(enabled=create, rules=False)
     if before is not None and not create:
         recorder = before.recorder
-        if before.intercept is not None or (recorder is not None and recorder.tensors):
-            # tangents travel with tensors, and what a recording keeps are calls on tensors
+        on_tensors = recorder is not None and recorder.tensors
+        if before.intercept is not None or on_tensors or is_batched(seeds):
+            # tangents and batches travel with tensors, and what a recording keeps are calls on tensors
             create, seeds = True, [as_tensor(s) for s in seeds]
     outer, waiting, node = _running.task, _running.callbacks, _running.node
     callbacks = _running.callbacks = []
@@ -197,6 +199,8 @@ def _run(
     if not nodes:
         return
     _running.task = Pass(nodes, only, captured)
+    if not create and any(n._mark is RARE and n._row is not None and n._row.rare for n in nodes):
+        create, seeds = True, [as_tensor(s) for s in seeds]  # rows of batches run on tensors
     grads: dict[Any, Any] = {}
     for root, seed in zip(roots, seeds, strict=True):
         grads[root] = grads[root] + seed if root in grads else seed

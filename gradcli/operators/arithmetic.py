@@ -129,6 +129,7 @@ def _scaled(g: Any, alpha: Any) -> Any:
     numbers=True,
     form="Tensor input, Tensor other, *, Number alpha = 1, Tensor out = None",
     samples=_samples("add", "add(randn(3), randn(3), alpha=2)"),
+    batch="elementwise",
 )
 class add:
     """Sum, `input + alpha * other`."""
@@ -152,6 +153,7 @@ class add:
     form="Tensor input, Tensor other, *, Number alpha = 1, Tensor out = None",
     aliases="subtract",
     samples=_samples("sub", "sub(randn(3), randn(3), alpha=2)"),
+    batch="elementwise",
 )
 class sub:
     """Difference, `input - alpha * other`."""
@@ -191,6 +193,7 @@ def _rsub_tensor(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     refuses={"b": (RuntimeError, _TWO_BOOLS)},
     wide=True,
     public=False,
+    batch="elementwise",
 )
 class rsub_tensor:
     self = lambda g, alpha: -_scaled(g, alpha)
@@ -215,7 +218,9 @@ class mul:
     other = lambda g, self: g * conj(self)
 
 
-@operator(_mul_scalar, "MulBackward1", kind="linear", public=False, scalar_of=mul)
+@operator(
+    _mul_scalar, "MulBackward1", kind="linear", public=False, scalar_of=mul, batch="elementwise"
+)
 class mul_scalar:
     self = lambda g, other: g * conj(other)
 
@@ -237,7 +242,13 @@ class div_true:
 
 
 @operator(
-    _div_scalar, "DivBackward1", kind="linear", types="float", public=False, scalar_of=div_true
+    _div_scalar,
+    "DivBackward1",
+    kind="linear",
+    types="float",
+    public=False,
+    scalar_of=div_true,
+    batch="elementwise",
 )
 class div_scalar:
     self = lambda g, other: g / conj(other)
@@ -256,7 +267,7 @@ def _rounded(self: Array, other: Array, rounding_mode: str | None = None) -> Arr
     return quotient + ((quotient < 0) & ~exact)
 
 
-@operator(_rounded, "DivBackward2", types="common", wide=True, public=False)
+@operator(_rounded, "DivBackward2", types="common", wide=True, public=False, batch="elementwise")
 class div_rounded:
     self = lambda g, other, rounding_mode: zeros_like(g)
     other = lambda g, other, self, rounding_mode: zeros_like(g)
@@ -285,6 +296,7 @@ class reciprocal:
     aliases="negative",
     numpy=np.negative,
     samples=("neg(randn(2,3))", "neg(randn(()))", "neg(randn(0))"),
+    batch="elementwise",
 )
 class neg:
     """Minus the elements."""
@@ -441,6 +453,7 @@ def _remainder_number(self: Array, other: Any) -> Array:
     inplace=True,
     numbers=True,
     samples=("floor_divide(tensor([7., -7.]), 2)",),
+    batch="elementwise",
 )
 class floor_divide:
     """Quotient rounded down."""
@@ -455,13 +468,14 @@ class floor_divide:
     types="common",
     refuses={"bc": "remainder_cpu"},
     public=False,
+    batch="elementwise",
 )
 class remainder_tensors:
     self = lambda g: g
     other = lambda g, self, other: -g * _floor_quotient(self, other)
 
 
-@operator(_remainder_number, "RemainderBackward0", public=False)
+@operator(_remainder_number, "RemainderBackward0", public=False, batch="elementwise")
 class remainder_number:
     self = lambda g: g
 
@@ -470,7 +484,7 @@ def _remainder_of(self: Any, other: Array) -> Array:
     return _remainder(dtypes.constant(self, other.dtype), other)
 
 
-@operator(_remainder_of, "NotImplemented", public=False)
+@operator(_remainder_of, "NotImplemented", public=False, batch="elementwise")
 class remainder_:
     other = lambda g: g * 0
 
@@ -603,7 +617,12 @@ logical_or = _compare(np.logical_or, "logical_or")
 logical_xor = _compare(np.logical_xor, "logical_xor")
 
 
-@operator(np.logical_not, params="self", samples=("logical_not(tensor([0., 1.]))",))
+@operator(
+    np.logical_not,
+    params="self",
+    samples=("logical_not(tensor([0., 1.]))",),
+    batch="elementwise",
+)
 class logical_not:
     """True where zero."""
 
@@ -619,6 +638,7 @@ def _bitwise(ufunc: Any, sign: str) -> Row:
     body = type(f"bitwise_{sign}", (), {"__doc__": f"Bitwise {sign}.", "__module__": __name__})
     return operator(
         _bits(ufunc),
+        batch="elementwise",
         types="common",
         refuses={"fc": f"bitwise_{sign}_cpu"},
         numbers=True,
@@ -641,7 +661,13 @@ def _invert(self: Array) -> Array:
     return ~self
 
 
-@operator(_invert, inplace=True, numpy=np.invert, samples=("bitwise_not(tensor([True, False]))",))
+@operator(
+    _invert,
+    inplace=True,
+    numpy=np.invert,
+    samples=("bitwise_not(tensor([True, False]))",),
+    batch="elementwise",
+)
 class bitwise_not:
     """Bitwise not."""
 
@@ -655,7 +681,7 @@ def _shift(ufunc: Any, name: str) -> Row:
     body = type(f"bitwise_{name}_shift", (), {"__doc__": doc, "__module__": __name__})
     sample = f"bitwise_{name}_shift(tensor([4, 8]), 1)"
     facts = {"types": "common", "refuses": words, "numbers": True}
-    return operator(kernel, inplace=True, samples=(sample,), **facts)(body)
+    return operator(kernel, batch="elementwise", inplace=True, samples=(sample,), **facts)(body)
 
 
 bitwise_left_shift = _shift(np.left_shift, "left")

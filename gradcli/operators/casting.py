@@ -21,7 +21,7 @@ def _clone(self: Array, memory_format: str | None = None) -> Array:
     return formatted(self, memory_format) if isinstance(self, np.ndarray) else self
 
 
-@operator(_clone, "CloneBackward0", kind="linear", public=False)
+@operator(_clone, "CloneBackward0", kind="linear", public=False, batch="elementwise")
 class clone_as:
     self = lambda g: g
 
@@ -77,12 +77,14 @@ def cast_back(g: Any, dtype: Any) -> Any:
     return g if g.dtype.dtype == dtype else g.to(dtypes.of(dtype))
 
 
-@operator(_to_copy, "ToCopyBackward0", kind="linear", analytic=False, public=False)
+@operator(
+    _to_copy, "ToCopyBackward0", kind="linear", analytic=False, public=False, batch="elementwise"
+)
 class to_copy:
     self = lambda g, self_dtype: cast_back(g, self_dtype)
 
 
-@operator(_to_copy, public=False)
+@operator(_to_copy, public=False, batch="elementwise")
 class to_discrete:
     """Integers and booleans: not differentiable."""
 

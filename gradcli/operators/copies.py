@@ -31,6 +31,9 @@ def _copy_of(view: Row, *, public: bool = True, samples: tuple[str, ...] = ()) -
         view.kernel,
         f"{view.node}_copy",
         kind=view.kind,
+        batch=view.batch,
+        axes=view.axes,
+        sizes=view.sizes,
         outputs="list" if view.many else None,
         public=public,
         method=False,
@@ -138,6 +141,7 @@ def _narrow_back(g: Any, sizes: tuple[int, ...], dim: int, start: int, length: i
     "NarrowCopyBackward0",
     kind="linear",
     samples=("narrow_copy(randn(4), 0, 1, 2)",),
+    axes="dim",
 )
 class narrow_copy:
     """A copy of `narrow`."""

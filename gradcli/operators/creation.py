@@ -837,6 +837,7 @@ _PARTS = ("{0}(rand(3), rand(3))", "{0}(rand(2, 1), rand(3))", "{0}(rand(()), ra
     method=False,
     name="complex",
     samples=tuple(s.format("complex") for s in _PARTS),
+    batch="elementwise",
 )
 class complex_:
     """Complex numbers with the given real and imaginary parts."""
@@ -850,6 +851,7 @@ class complex_:
     "PolarBackward0",
     method=False,
     samples=tuple(s.format("polar") for s in _PARTS),
+    batch="elementwise",
 )
 class polar:
     """Complex numbers with the given absolute values and angles."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor, wrap
-from gradcli.operators import lapack
+from gradcli.operators import batches, lapack
 from gradcli.operators.helpers import conj, is_complex
 from gradcli.operators.products import matmul
 from gradcli.operators.table import Array, is_array, operator
@@ -166,6 +166,7 @@ def _inv_backward(g: Any, inverse: Any) -> Any:
     differentiable=1,
     public=False,
     numpy=np.linalg.inv,
+    batch="leading",
 )
 class inv_ex:
     A = lambda g, inverse: _inv_backward(g, inverse)
@@ -245,6 +246,7 @@ def _solve_backward(
     outputs="result LU pivots info",
     differentiable=1,
     public=False,
+    batch=batches.solved,
 )
 class solve_ex:
     A__B = lambda g, A, LU, pivots, result, left, mask: _solve_backward(
@@ -296,6 +298,7 @@ def _solve_triangular_backward(
         "linalg.solve_triangular(randn(3,3) + 3*eye(3), randn(3,2), upper=True)",
         "linalg.solve_triangular(randn(3,3) + 3*eye(3), randn(2,3), upper=False, left=False)",
     ),
+    batch="leading",
 )
 class solve_triangular:
     """X with A X = B (left) or X A = B, reading one triangle of A."""
@@ -345,6 +348,7 @@ def _triangular_solve_backward(
     "TriangularSolveBackward0",
     outputs="solution cloned_coefficient",
     public=False,
+    batch="leading",
 )
 class triangular_solve_row:
     self__A = lambda grads, self, A, solution, upper, transpose, unitriangular, mask: (
@@ -412,7 +416,14 @@ def _without(s: Any, i: int) -> Any:
     return out if s.shape[-1] > 1 else s[..., 0] * 0 + 1
 
 
-@operator(_det, "LinalgDetBackward0", outputs="result LU pivots", differentiable=1, public=False)
+@operator(
+    _det,
+    "LinalgDetBackward0",
+    outputs="result LU pivots",
+    differentiable=1,
+    public=False,
+    batch="leading",
+)
 class det_row:
     A = lambda g, A, LU, pivots, result: _det_backward(g, A, LU, pivots, result)
 
@@ -452,6 +463,7 @@ def _slogdet_backward(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> An
     outputs="sign logabsdet LU pivots",
     differentiable=2,
     public=False,
+    batch="leading",
 )
 class slogdet_row:
     A = lambda grads, A, LU, pivots, sign: _slogdet_backward(grads, A, LU, pivots, sign)
@@ -484,6 +496,7 @@ def _cholesky_backward(g: Any, upper: bool, factor: Any) -> Any:
     outputs="L info",
     differentiable=1,
     public=False,
+    batch="leading",
 )
 class cholesky_ex_row:
     A = lambda g, L, upper: _cholesky_backward(g, upper, L)
@@ -501,6 +514,7 @@ def _cholesky(self: Array, upper: bool = False) -> Array:
     _cholesky,
     "CholeskyBackward0",
     samples=("cholesky(randn(3,3) * 0.1 + eye(3) * 2)", "cholesky(2*eye(3), upper=True)"),
+    batch="leading",
 )
 class cholesky:
     """L with input = L @ L.mH (an older name of linalg.cholesky)."""
@@ -538,6 +552,7 @@ def _cholesky_solve_backward(
     _cholesky_solve,
     "CholeskySolveBackward0",
     samples=("cholesky_solve(randn(3,2), tril(randn(3,3)) + 3*eye(3))",),
+    batch="leading",
 )
 class cholesky_solve:
     """X with A X = input, from the Cholesky factor of A."""
@@ -562,6 +577,7 @@ def _cholesky_inverse_backward(g: Any, self: Any, upper: bool, result: Any) -> A
     _cholesky_inverse,
     "CholeskyInverseBackward0",
     samples=("cholesky_inverse(tril(randn(3,3)) + 3*eye(3))",),
+    batch="leading",
 )
 class cholesky_inverse:
     """The inverse of A from its Cholesky factor."""
@@ -626,7 +642,7 @@ def _qr_backward(grads: Any, Q: Any, R: Any, mode: str) -> Any:
     return out if g_r is None else out + matmul(Q, g_r)
 
 
-@operator(_qr, "LinalgQrBackward0", outputs="Q R", public=False)
+@operator(_qr, "LinalgQrBackward0", outputs="Q R", public=False, batch="leading")
 class qr_row:
     A = lambda grads, Q, R, mode: _qr_backward(grads, Q, R, mode)
 
@@ -694,7 +710,9 @@ def _eig_backward(grads: Any, values: Any, vectors: Any, hermitian: bool) -> Any
     return solve_ex(h, matmul(inner, h))[0]
 
 
-@operator(_eigh, "LinalgEighBackward0", outputs="eigenvalues eigenvectors", public=False)
+@operator(
+    _eigh, "LinalgEighBackward0", outputs="eigenvalues eigenvectors", public=False, batch="leading"
+)
 class eigh_row:
     A = lambda grads, eigenvalues, eigenvectors: _eig_backward(
         grads, eigenvalues, eigenvectors, True
@@ -715,7 +733,9 @@ def _to_real(g: Any, complex_input: bool) -> Any:
     return g if complex_input or not is_complex(g) else g.real
 
 
-@operator(_eig, "LinalgEigBackward0", outputs="eigenvalues eigenvectors", public=False)
+@operator(
+    _eig, "LinalgEigBackward0", outputs="eigenvalues eigenvectors", public=False, batch="leading"
+)
 class eig_row:
     self = lambda grads, eigenvalues, eigenvectors, self_dtype: _to_real(
         _eig_backward(grads, eigenvalues, eigenvectors, False), self_dtype.kind == "c"
@@ -798,7 +818,7 @@ def _check_phases(uu: Any, vv: Any) -> None:
         )
 
 
-@operator(_svd, "LinalgSvdBackward0", outputs="U S Vh", public=False)
+@operator(_svd, "LinalgSvdBackward0", outputs="U S Vh", public=False, batch="leading")
 class svd_row:
     A = lambda grads, U, S, Vh, full_matrices, S_sym_argsize_minus_1: _svd_backward(
         grads, U, S, Vh, full_matrices, S_sym_argsize_minus_1
@@ -865,7 +885,7 @@ def _pinv_backward(g: Any, pinv: Any, A: Any) -> Any:
     )
 
 
-@operator(_pinv, "LinalgPinvBackward0", public=False, numpy=np.linalg.pinv)
+@operator(_pinv, "LinalgPinvBackward0", public=False, numpy=np.linalg.pinv, batch="leading")
 class pinv_row:
     self = lambda g, result, self: _pinv_backward(g, result, self)
 
@@ -1041,6 +1061,7 @@ def _lu_factor_backward(g: Any, LU: Any, pivots: Any) -> Any:
     outputs="LU pivots info",
     differentiable=1,
     public=False,
+    batch="leading",
 )
 class lu_factor_ex_row:
     A = lambda g, LU, pivots, pivot: _lu_factor_backward(g, LU, pivots)
@@ -1052,7 +1073,9 @@ def _lu(A: Array, *, pivot: bool = True) -> tuple[Array, Array, Array]:
     return lower, upper, p
 
 
-@operator(_lu, "LinalgLuBackward0", outputs="L U P", differentiable=2, public=False)
+@operator(
+    _lu, "LinalgLuBackward0", outputs="L U P", differentiable=2, public=False, batch="leading"
+)
 class lu_row:
     """(L, U, P): PyTorch numbers only the outputs that have gradients."""
 
@@ -1086,7 +1109,14 @@ def _lu_unpack_backward(grads: Any, m: int, n: int) -> Any:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@operator(_lu_unpack, "LuUnpackBackward0", outputs="L U P", differentiable=2, public=False)
+@operator(
+    _lu_unpack,
+    "LuUnpackBackward0",
+    outputs="L U P",
+    differentiable=2,
+    public=False,
+    batch="leading",
+)
 class lu_unpack_row:
     LU_data = lambda grads, LU_data_sym_argsize_minus_2, LU_data_sym_argsize_minus_1: (
         _lu_unpack_backward(grads[:2], LU_data_sym_argsize_minus_2, LU_data_sym_argsize_minus_1)
@@ -1133,7 +1163,7 @@ def _lu_solve_factor_backward(
     return tril(r, -1) + triu(g_u)
 
 
-@operator(_lu_solve, "LinalgLuSolveBackward0", public=False)
+@operator(_lu_solve, "LinalgLuSolveBackward0", public=False, batch="leading")
 class lu_solve_row:
     LU = lambda g, LU, pivots, result, left, adjoint: _lu_solve_factor_backward(
         g, LU, pivots, result, left, adjoint
@@ -1159,7 +1189,7 @@ def _matrix_exp_backward(g: Any, self: Any) -> Any:
     return matrix_exp_row(_cat([top, bottom], -2))[..., :n, n:]
 
 
-@operator(_matrix_exp, "LinalgMatrixExpBackward0", public=False)
+@operator(_matrix_exp, "LinalgMatrixExpBackward0", public=False, batch="leading")
 class matrix_exp_row:
     self = lambda g, self: _matrix_exp_backward(g, self)
 
@@ -1260,6 +1290,7 @@ def _orthogonal_backward(g: Any, x: Any, input: Any, tau: Any) -> tuple[Any, Any
     aliases="orgqr",
     method=False,
     samples=("linalg.householder_product(randn(3,2), rand(2))",),
+    batch="leading",
 )
 class householder_product:
     """The first columns of a product of Householder reflectors."""
@@ -1296,9 +1327,7 @@ def _ormqr_backward(
 
 
 @operator(
-    _ormqr,
-    "OrmqrBackward0",
-    samples=("ormqr(randn(3,2), rand(2), randn(3,4))",),
+    _ormqr, "OrmqrBackward0", samples=("ormqr(randn(3,2), rand(2), randn(3,4))",), batch="leading"
 )
 class ormqr:
     """A matrix times the orthogonal matrix of Householder reflectors."""

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.batch import Batched, anywhere
 from gradcli.engine.tensor import wrap_dim
 from gradcli.operators.table import is_array
 
@@ -228,8 +229,10 @@ def _count_true(mask: Any, dim: tuple[int, ...]) -> Any:
 
 
 def zeros_in(value: Any) -> int:
-    """How many elements are zero; traced values count as having none."""
+    """How many elements are zero; traced values count as having none, batches as having one at most."""
     numbers = data(value)
+    if isinstance(numbers, Batched):
+        return int(anywhere(numbers == 0))
     return int(numbers.size - np.count_nonzero(numbers)) if is_array(numbers) else 0
 
 

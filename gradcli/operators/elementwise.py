@@ -185,7 +185,7 @@ def _tanh_backward(grad_output: Array, output: Array) -> Array:
     return grad_output * (1 - conj(output * output))
 
 
-@operator(_tanh_backward, "TanhBackwardBackward0", public=False)
+@operator(_tanh_backward, "TanhBackwardBackward0", public=False, batch="elementwise")
 class tanh_backward:
     grad_output = lambda g, output: tanh_backward(g, conj(output))
     output = lambda g, output, grad_output: conj(g) * (-2 * conj(output) * grad_output)
@@ -254,7 +254,7 @@ def _sigmoid_backward(grad_output: Array, output: Array) -> Array:
     return grad_output * conj((1 - output) * output)
 
 
-@operator(_sigmoid_backward, "SigmoidBackwardBackward0", public=False)
+@operator(_sigmoid_backward, "SigmoidBackwardBackward0", public=False, batch="elementwise")
 class sigmoid_backward:
     grad_output = lambda g, output: sigmoid_backward(g, conj(output))
     output = lambda g, output, grad_output: conj(g) * grad_output * (-2 * conj(output) + 1)
@@ -283,7 +283,7 @@ def _threshold_backward(grad_output: Array, self: Array, threshold: Any) -> Arra
     return where(self <= threshold, grad_output.dtype.type(0), grad_output)
 
 
-@operator(_threshold_backward, "ThresholdBackwardBackward0", public=False)
+@operator(_threshold_backward, "ThresholdBackwardBackward0", public=False, batch="elementwise")
 class threshold_backward:
     grad_output = lambda g, self, threshold: threshold_backward(g, self, threshold)
     self = lambda g: zeros_like(g)
@@ -309,7 +309,7 @@ class softplus:
     self = lambda g, self, beta, threshold: softplus_backward(g, self, beta, threshold)
 
 
-@operator(_softplus_backward, "SoftplusBackwardBackward0", public=False)
+@operator(_softplus_backward, "SoftplusBackwardBackward0", public=False, batch="elementwise")
 class softplus_backward:
     grad_output = lambda g, self, beta, threshold: softplus_backward(g, self, beta, threshold)
     self = lambda g, grad_output, self, beta, threshold: _softplus_double_backward(
@@ -422,12 +422,13 @@ def _round_decimals(self: Array, decimals: int) -> Array:
     numpy=np.rint,
     types="common",
     refuses={"bc": "round_vml_cpu"},
+    batch="elementwise",
 )
 class round_whole:
     self = lambda g: zeros_like(g)
 
 
-@operator(_round_decimals, "RoundBackward1", public=False)
+@operator(_round_decimals, "RoundBackward1", public=False, batch="elementwise")
 class round_to:
     self = lambda g: zeros_like(g)
 
@@ -504,7 +505,14 @@ class clamp_numbers:
     self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
 
 
-@operator(_clamp_tensors, "ClampBackward0", types="common", refuses=_NO_COMPLEX_CLAMP, public=False)
+@operator(
+    _clamp_tensors,
+    "ClampBackward0",
+    types="common",
+    refuses=_NO_COMPLEX_CLAMP,
+    public=False,
+    batch="elementwise",
+)
 class clamp_tensors:
     self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
     min__max = lambda g, self, min, max, mask: _clamp_limits(g, self, min, max, mask)
@@ -575,10 +583,9 @@ def _clamp_one(ufunc: Any, name: str, doc: str) -> Any:
     number.__annotations__ = {"self": "Array"}
     tensors.__annotations__ = {"self": "Array", side: "Array"}
     node = "ClampMinBackward" if low else "ClampMaxBackward"
-    first = operator(number, f"{node}0", public=False, types="common")(type(name, (), facts))
-    second = operator(tensors, f"{node}1", public=False, types="common")(
-        type(name, (), {**facts, side: limit_rule})
-    )
+    own: dict[str, Any] = {"public": False, "types": "common", "batch": "elementwise"}
+    first = operator(number, f"{node}0", **own)(type(name, (), facts))
+    second = operator(tensors, f"{node}1", **own)(type(name, (), {**facts, side: limit_rule}))
 
     def call(input: Array, limit: Any) -> Any:
         if hasattr(limit, "requires_grad"):
@@ -718,6 +725,7 @@ def _logaddexp(self: Array, other: Array) -> Array:
     types="common",
     refuses={"biu": "logaddexp_cpu"},
     samples=_pairs("logaddexp"),
+    batch="elementwise",
 )
 class logaddexp:
     """log(exp(input) + exp(other))."""
@@ -743,12 +751,19 @@ def _fmod_tensors(self: Array, other: Array) -> Array:
     return np.fmod(self, other)
 
 
-@operator(_fmod_number, "FmodBackward0", public=False)
+@operator(_fmod_number, "FmodBackward0", public=False, batch="elementwise")
 class fmod_number:
     self = lambda g: g
 
 
-@operator(_fmod_tensors, "FmodBackward1", types="common", refuses={"bc": "fmod_cpu"}, public=False)
+@operator(
+    _fmod_tensors,
+    "FmodBackward1",
+    types="common",
+    refuses={"bc": "fmod_cpu"},
+    public=False,
+    batch="elementwise",
+)
 class fmod_tensors:
     self = lambda g: g
     other = lambda g, self, other: -g * _div_trunc(self, other)
@@ -785,13 +800,13 @@ def _copysign_backward(g: Any, self: Any, result: Any) -> Any:
     return g * masked_fill(result / self, self == 0, 0)
 
 
-@operator(_copysign, "CopysignBackward0", types="float", public=False)
+@operator(_copysign, "CopysignBackward0", types="float", public=False, batch="elementwise")
 class copysign_tensors:
     self = lambda g, self, result: _copysign_backward(g, self, result)
     other = lambda g, result: zeros_like(result)
 
 
-@operator(_copysign_number, "CopysignBackward1", types="float", public=False)
+@operator(_copysign_number, "CopysignBackward1", types="float", public=False, batch="elementwise")
 class copysign_number:
     self = lambda g, self, result: _copysign_backward(g, self, result)
 
@@ -819,6 +834,7 @@ def _ldexp(self: Array, other: Array) -> Array:
     types="float",
     inplace=True,
     samples=("ldexp(randn(3), tensor([1., 2., 3.]))",),
+    batch="elementwise",
 )
 class ldexp:
     """input * 2**other."""
@@ -845,6 +861,7 @@ def _lerp_tensor(self: Array, end: Array, weight: Array) -> Array:
     types="common",
     refuses={"biu": "lerp_kernel_scalar"},
     public=False,
+    batch="elementwise",
 )
 class lerp_number:
     self = lambda g, weight: g * conj(1 - weight)
@@ -857,6 +874,7 @@ class lerp_number:
     types="common",
     refuses={"biu": "lerp_kernel_tensor"},
     public=False,
+    batch="elementwise",
 )
 class lerp_tensor:
     self = lambda g, weight: g * conj(1 - weight)
@@ -890,6 +908,7 @@ def _addcdiv(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> 
     types="common",
     inplace=True,
     samples=("addcmul(randn(3), randn(3), randn(3), value=2)",),
+    batch="elementwise",
 )
 class addcmul:
     """input + value * tensor1 * tensor2."""
@@ -904,6 +923,7 @@ class addcmul:
     "AddcdivBackward0",
     types="common",
     public=False,
+    batch="elementwise",
 )
 class addcdiv_:
     self = lambda g: g
@@ -951,6 +971,7 @@ def _angle_backward(g: Any, self: Any) -> Any:
     "AngleBackward0",
     types="float",
     samples=("angle(randn(3))", "angle(randn(3, dtype=complex128))"),
+    batch="elementwise",
 )
 class angle:
     """The angle of complex numbers; 0 or pi by the sign of real ones."""
@@ -1026,12 +1047,12 @@ def _infinite(sign: int) -> Any:
     return kernel
 
 
-@operator(_infinite(1), samples=("isposinf(tensor([1.0, inf]))",))
+@operator(_infinite(1), samples=("isposinf(tensor([1.0, inf]))",), batch="elementwise")
 class isposinf:
     """True where +infinity."""
 
 
-@operator(_infinite(-1), samples=("isneginf(tensor([1.0, -inf]))",))
+@operator(_infinite(-1), samples=("isneginf(tensor([1.0, -inf]))",), batch="elementwise")
 class isneginf:
     """True where -infinity."""
 
@@ -1133,7 +1154,7 @@ def _heaviside(self: Array, values: Array) -> Array:
     return where(self == 0, values, where(self > 0, one, self.dtype.type(0)))
 
 
-@operator(_heaviside, "NotImplemented", public=False)
+@operator(_heaviside, "NotImplemented", public=False, batch="elementwise")
 class heaviside_:
     self = lambda g: g * 0
     values = lambda g: g * 0
@@ -1179,7 +1200,14 @@ def _xlogy_by(self: Array, other: Any) -> Array:
 _NO_COMPLEX_XLOGY = {"c": "xlogy_cpu"}
 
 
-@operator(_xlogy_pair, "XlogyBackward0", types="float", refuses=_NO_COMPLEX_XLOGY, public=False)
+@operator(
+    _xlogy_pair,
+    "XlogyBackward0",
+    types="float",
+    refuses=_NO_COMPLEX_XLOGY,
+    public=False,
+    batch="elementwise",
+)
 class xlogy_tensors:
     self = lambda g, self, other: masked_fill(
         xlogy_tensors(g, other), (self == 0.0) & (other <= 0.0), 0.0
@@ -1187,12 +1215,26 @@ class xlogy_tensors:
     other = lambda g, self, other: g * self / other
 
 
-@operator(_xlogy_of, "XlogyBackward1", types="float", refuses=_NO_COMPLEX_XLOGY, public=False)
+@operator(
+    _xlogy_of,
+    "XlogyBackward1",
+    types="float",
+    refuses=_NO_COMPLEX_XLOGY,
+    public=False,
+    batch="elementwise",
+)
 class xlogy_of:
     other = lambda g, self, other: g * self / other
 
 
-@operator(_xlogy_by, "XlogyBackward2", types="float", refuses=_NO_COMPLEX_XLOGY, public=False)
+@operator(
+    _xlogy_by,
+    "XlogyBackward2",
+    types="float",
+    refuses=_NO_COMPLEX_XLOGY,
+    public=False,
+    batch="elementwise",
+)
 class xlogy_by:
     self = lambda g, self, other: (
         xlogy_by(g, other) if other > 0.0 else masked_fill(xlogy_by(g, other), self == 0.0, 0.0)

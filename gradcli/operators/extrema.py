@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.tensor import wrap, wrap_dim
+from gradcli.operators import batches
 from gradcli.operators.dimensions import (
     ABSENT,
     axes,
@@ -98,7 +99,7 @@ def _amaxmin(ufunc: Any, name: str, node: str, doc: str, numpy: Any) -> Any:
         )
     }
     body = type(name, (), {"__doc__": doc, "__module__": __name__, **rules})
-    row = operator(_extreme(ufunc, name), node, public=False)(body)
+    row = operator(_extreme(ufunc, name), node, public=False, axes="dim")(body)
 
     def call(input: Array, dim: Any = (), keepdim: bool = False) -> Any:
         return row(input, given_dims(name, dim) or (), given_keepdim(name, keepdim))
@@ -186,12 +187,13 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
             g, self_sym_sizes, dim, indices, keepdim
         )
     }
-    whole = operator(_whole(ufunc, name), f"{node}1", public=False)(
-        type(name, (), facts | all_rule)
-    )
+    whole = operator(
+        _whole(ufunc, name), f"{node}1", public=False, batch=batches.whole(lambda: along)
+    )(type(name, (), facts | all_rule))
     along = operator(
         _selecting(ufunc, name),
         f"{node}0",
+        axes="dim",
         outputs="values indices",
         differentiable=1,
         public=False,
@@ -249,7 +251,7 @@ def _arg(name: str, method: Any, doc: str) -> Any:
         return found[()] if isinstance(found, np.ndarray) else np.int64(found)
 
     body = type(name, (), {"__doc__": doc, "__module__": __name__})
-    row = operator(kernel, public=False)(body)
+    row = operator(kernel, public=False, axes="dim")(body)
 
     def call(input: Array, dim: Any = None, keepdim: bool = False) -> Any:
         dim = None if dim is None else given_dim(name, dim)
@@ -298,7 +300,7 @@ def _aminmax_backward(g: Any, self: Any, dim: Any, keepdim: bool, low: Any, high
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@operator(_aminmax, "AminmaxBackward0", outputs="min max", public=False)
+@operator(_aminmax, "AminmaxBackward0", outputs="min max", public=False, axes="dim")
 class aminmax_row:
     self = lambda g, self, dim, keepdim, min, max: _aminmax_backward(
         g, self, dim, keepdim, min, max

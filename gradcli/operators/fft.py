@@ -80,19 +80,19 @@ def _c2r_backward(g: Any, dim: Any, normalization: int) -> Any:
     return out * (weights if is_array(out) else wrap(weights))
 
 
-@operator(_c2c, "FftC2CBackward0", kind="linear", public=False)
+@operator(_c2c, "FftC2CBackward0", kind="linear", public=False, axes="dim")
 class fft_c2c:
     self = lambda g, dim, normalization, forward: fft_c2c(g, dim, normalization, not forward)
 
 
-@operator(_r2c, "FftR2CBackward0", kind="linear", analytic=False, public=False)
+@operator(_r2c, "FftR2CBackward0", kind="linear", analytic=False, public=False, axes="dim")
 class fft_r2c:
     self = lambda g, self, dim, normalization, onesided: _r2c_backward(
         g, dim, normalization, onesided, self.shape[dim[-1]]
     )
 
 
-@operator(_c2r, "FftC2RBackward0", kind="linear", analytic=False, public=False)
+@operator(_c2r, "FftC2RBackward0", kind="linear", analytic=False, public=False, axes="dim")
 class fft_c2r:
     self = lambda g, dim, normalization: _c2r_backward(g, dim, normalization)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.batch import anywhere, zeros_of
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.table import is_array
 
@@ -19,7 +20,7 @@ def refuse_second(message: str, when: Any, value: Any) -> Any:
     """A recorded gradient that may not be differentiated again where `when` holds somewhere."""
     from gradcli.engine.function import delayed_error
 
-    if isinstance(value, Tensor) and value.requires_grad and bool(when.array.any()):
+    if isinstance(value, Tensor) and value.requires_grad and anywhere(when.array):
         return delayed_error(message, (value,))[0]
     return value
 
@@ -52,7 +53,7 @@ def zeros_like(value: Any) -> Any:
 def new_zeros(value: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of a shape, of the dtype of an array or tensor; never part of a graph."""
     if isinstance(value, Tensor):
-        return wrap(np.zeros(shape, value.array.dtype))
+        return wrap(zeros_of(value.array, shape))
     if hasattr(value, "new_zeros"):  # a traced value, or a recorded array (gradcli.plan)
         return value.new_zeros(shape)
     return np.zeros(shape, value.dtype)

@@ -10,6 +10,7 @@ from gradcli.engine import dtypes
 from gradcli.engine.operator import mismatch
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import as_strided_array
+from gradcli.operators import batches
 from gradcli.operators.casting import cast
 from gradcli.operators.dimensions import combination
 from gradcli.operators.helpers import dtype_of, new_zeros, refuse_second, zeros_like
@@ -141,7 +142,14 @@ def _index_back(g: Any, sizes: tuple[int, ...], indices: Any) -> Any:
     return index_put_impl(new_zeros(g, sizes), indices, g, True)
 
 
-@operator(_index, "IndexBackward0", kind="linear", public=False, samples=("randn(3)[[0,2]]",))
+@operator(
+    _index,
+    "IndexBackward0",
+    kind="linear",
+    public=False,
+    samples=("randn(3)[[0,2]]",),
+    batch=batches.indexed,
+)
 class index:
     """The elements at the given positions of each dim: `x[a, b]`."""
 
@@ -192,6 +200,7 @@ def _index_put_back(g: Any, shape: Any, indices: Any, accumulate: bool) -> Any:
         "index_put(randn(3), (tensor([0, 2]),), randn(2))",
         "index_put(randn(3), (tensor([0, 0]),), randn(2), True)",
     ),
+    batch=batches.index_written,
 )
 class index_put:
     """`input` with `values` at the given positions; accumulate adds them."""
@@ -202,7 +211,7 @@ class index_put:
     values = lambda g, indices: index(g, indices)
 
 
-@operator(_index_put, "IndexPutImplBackward0", public=False)
+@operator(_index_put, "IndexPutImplBackward0", public=False, batch=batches.index_written)
 class index_put_impl:
     self = lambda g, values_args, indices, accumulate: _index_put_back(
         g, values_args, indices, accumulate
@@ -218,7 +227,7 @@ def _where(condition: Array, self: Array, other: Array, dtype: Any = None) -> Ar
     return found if found.ndim else found[()]
 
 
-@operator(_where, "WhereBackward0", kind="linear", public=False)
+@operator(_where, "WhereBackward0", kind="linear", public=False, batch="elementwise")
 class where_of:
     self = lambda g, condition: where(condition, g, 0)
     other = lambda g, condition: where(condition, 0, g)
@@ -305,7 +314,7 @@ def _nonzero(self: Array) -> Array:
     )
 
 
-@operator(_nonzero, params="self", public=False)
+@operator(_nonzero, params="self", public=False, batch="dynamic")
 class nonzero_of:
     """Positions of the elements that are not zero, one a row."""
 
@@ -344,7 +353,7 @@ def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
     return found if found.ndim else found[()]
 
 
-@operator(_masked_fill, "MaskedFillBackward0", public=False)
+@operator(_masked_fill, "MaskedFillBackward0", public=False, batch="elementwise")
 class masked_fill_number:
     self = lambda g, mask: masked_fill(g, mask, 0)
 
@@ -358,7 +367,7 @@ def _masked_fill_tensor(self: Array, mask: Array, value: Array) -> Array:
     return _masked_fill(self, mask, value)
 
 
-@operator(_masked_fill_tensor, "MaskedFillBackward1", public=False)
+@operator(_masked_fill_tensor, "MaskedFillBackward1", public=False, batch=batches.filled)
 class masked_fill_tensor:
     self = lambda g, mask: masked_fill(g, mask, 0)
     value = lambda g, mask: masked_select(g, mask).sum()
@@ -394,6 +403,7 @@ def _masked_select_back(g: Any, self: Any, mask: Any) -> Any:
     "MaskedSelectBackward0",
     kind="linear",
     samples=("masked_select(randn(3), tensor([True, False, True]))",),
+    batch=batches.masked,
 )
 class masked_select:
     """The elements where the mask is true, as a vector."""
@@ -517,6 +527,7 @@ def _gather_back(g: Any, self: Any, dim: int, index: Any) -> Any:
         "gather(randn(2,3), 1, tensor([[0, 2], [1, 1]]))",
         "gather(randn(3), 0, tensor([2, 0, 0]))",
     ),
+    axes="dim",
 )
 class gather:
     """The elements that `index` names along a dim."""
@@ -560,7 +571,7 @@ def _scatter(self: Array, dim: int, index: Array, src: Array) -> Array:
     return made
 
 
-@operator(_scatter, "ScatterBackward0", public=False)
+@operator(_scatter, "ScatterBackward0", public=False, axes="dim")
 class scatter_src:
     self = lambda g, dim, index: scatter_value(g, dim, index, 0)
     src = lambda g, dim, index: gather(g, dim, index, False)
@@ -573,7 +584,7 @@ def _scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
     return made
 
 
-@operator(_scatter_value, "ScatterBackward1", kind=None, public=False)
+@operator(_scatter_value, "ScatterBackward1", kind=None, public=False, axes="dim")
 class scatter_value:
     self = lambda g, dim, index: scatter_value(g, dim, index, 0)
 
@@ -588,7 +599,7 @@ def _scatter_reducing(self: Array, dim: int, index: Array, src: Array, reduce: s
     return made
 
 
-@operator(_scatter_reducing, "NotImplemented", public=False)
+@operator(_scatter_reducing, "NotImplemented", public=False, axes="dim")
 class scatter_:
     self = lambda g: g
     src = lambda g: g
@@ -628,6 +639,7 @@ def _scatter_add(self: Array, dim: int, index: Array, src: Array) -> Array:
     kind="linear",
     inplace=True,
     samples=("scatter_add(randn(2,3), 1, tensor([[0, 0], [2, 1]]), randn(2,2))",),
+    axes="dim",
 )
 class scatter_add:
     """`src` added to the places that `index` names along a dim."""
@@ -752,6 +764,7 @@ def _scatter_reduce_back(
     samples=tuple(
         f"scatter_reduce(randn(3), 0, tensor([0, 0, 2]), randn(3), '{r}')" for r in _REDUCERS
     ),
+    axes="dim",
 )
 class scatter_reduce:
     """`src` reduced into the places that `index` names along a dim."""
@@ -817,6 +830,7 @@ def _index_select_back(g: Any, sizes: tuple[int, ...], dim: int, index: Any) -> 
     "IndexSelectBackward0",
     kind="linear",
     samples=("index_select(randn(2,3), 1, tensor([2, 0, 0]))",),
+    batch=batches.selected,
 )
 class index_select:
     """The positions of a dim that a vector of indices names."""
@@ -880,6 +894,8 @@ def _source_back(g: Any, source: Any, dim: int, index: Any, alpha: Any = 1) -> A
     "IndexAddBackward0",
     inplace=True,
     samples=("index_add(randn(3,2), 0, tensor([0, 2]), randn(2,2), alpha=2)",),
+    axes="dim",
+    batch=batches.apart("index"),
 )
 class index_add:
     """`alpha * source` added to the positions of a dim that a vector of indices names."""
@@ -935,6 +951,8 @@ def _index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
     "IndexCopyBackward0",
     inplace=True,
     samples=("index_copy(randn(3,2), 0, tensor([0, 2]), randn(2,2))",),
+    axes="dim",
+    batch=batches.apart("index"),
 )
 class index_copy:
     """`source` written to the positions of a dim that a vector of indices names."""
@@ -963,7 +981,7 @@ def _index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
     return made
 
 
-@operator(_index_fill, "IndexFillBackward0", public=False)
+@operator(_index_fill, "IndexFillBackward0", public=False, axes="dim", batch=batches.apart("index"))
 class index_fill_number:
     self = lambda g, dim, index: index_fill_number(g, dim, index, 0)
 
@@ -981,7 +999,13 @@ def _unique(index: Any) -> Any:
     return np.unique(index) if is_array(index) else wrap(np.unique(index.array))
 
 
-@operator(_index_fill_tensor, "IndexFillBackward1", public=False)
+@operator(
+    _index_fill_tensor,
+    "IndexFillBackward1",
+    public=False,
+    axes="dim",
+    batch=batches.apart("index", "value"),
+)
 class index_fill_tensor:
     self = lambda g, dim, index: index_fill_number(g, dim, index, 0)
     value = lambda g, dim, index: index_select(g, dim, _unique(index)).sum()
@@ -1063,6 +1087,8 @@ def _index_reduce_back(
         f"index_reduce(randn(3,2), 0, tensor([0, 2, 0]), randn(3,2), '{r}')"
         for r in ("prod", "mean", "amax", "amin")
     ),
+    axes="dim",
+    batch=batches.apart("index"),
 )
 class index_reduce:
     """`source` reduced into the positions of a dim that a vector of indices names."""
@@ -1093,7 +1119,13 @@ def _take(self: Array, index: Array) -> Array:
     return self.reshape(-1)[_flat_positions("take", self, index)]
 
 
-@operator(_take, "TakeBackward0", kind="linear", samples=("take(randn(2,3), tensor([0, 5, 5]))",))
+@operator(
+    _take,
+    "TakeBackward0",
+    kind="linear",
+    samples=("take(randn(2,3), tensor([0, 5, 5]))",),
+    batch=batches.taken,
+)
 class take:
     """The elements at positions of the flattened tensor."""
 
@@ -1200,6 +1232,7 @@ def _select_scatter(self: Array, src: Array, dim: int, index: int) -> Array:
     "SelectScatterBackward0",
     kind="linear",
     samples=("select_scatter(randn(2,3), randn(3), 0, 1)",),
+    axes="dim",
 )
 class select_scatter:
     """`input` with one position of a dim replaced by `src`."""
@@ -1220,6 +1253,7 @@ def _slice_scatter(
     "SliceScatterBackward0",
     kind="linear",
     samples=("slice_scatter(randn(4), randn(2), 0, 1, 3)",),
+    axes="dim",
 )
 class slice_scatter:
     """`input` with a slice of a dim replaced by `src`."""
@@ -1242,6 +1276,7 @@ def _diagonal_scatter(
     "DiagonalScatterBackward0",
     kind="linear",
     samples=("diagonal_scatter(randn(3,3), randn(3))",),
+    axes="dim1 dim2",
 )
 class diagonal_scatter:
     """`input` with a diagonal replaced by `src`."""

@@ -13,7 +13,7 @@ from gradcli.engine import dtypes, modes
 from gradcli.engine.operator import mismatch
 from gradcli.engine.tensor import Tensor, edge, wrap
 from gradcli.engine.views import check_writable, inplace, overwrite, will_record
-from gradcli.operators import arithmetic, indexing
+from gradcli.operators import arithmetic, batches, indexing
 from gradcli.operators.arguments import number
 from gradcli.operators.helpers import zeros_like
 from gradcli.operators.shapes import (
@@ -56,7 +56,7 @@ def _copy(self: Array, src: Array) -> Array:
     return _cast(src, self.dtype)
 
 
-@operator(_copy, "CopyBackwards", public=False)
+@operator(_copy, "CopyBackwards", public=False, batch="elementwise")
 class copy_row:
     self = lambda g: zeros_like(g)
     src = lambda g, src_dtype: _to_source(g, src_dtype)
@@ -94,23 +94,23 @@ def _fill_tensor(self: Array, value: Array) -> Array:
     return np.full(self.shape, _cast(np.asarray(value), self.dtype))[()]
 
 
-@operator(_fill, "FillBackward0", public=False)
+@operator(_fill, "FillBackward0", public=False, batch="elementwise")
 class fill_number:
     self = lambda g: zeros_like(g)
 
 
-@operator(_fill_tensor, "FillBackward1", public=False)
+@operator(_fill_tensor, "FillBackward1", public=False, batch="elementwise")
 class fill_tensor:
     self = lambda g: zeros_like(g)
     value = lambda g: g.sum()
 
 
-@operator(_fill, "FillBackward2", public=False)
+@operator(_fill, "FillBackward2", public=False, batch="elementwise")
 class fill_number_:
     self = lambda g: zeros_like(g)
 
 
-@operator(_fill_tensor, "FillBackward3", public=False)
+@operator(_fill_tensor, "FillBackward3", public=False, batch="elementwise")
 class fill_tensor_:
     self = lambda g: zeros_like(g)
     value = lambda g: g.sum()
@@ -132,7 +132,7 @@ def _zero(self: Array) -> Array:
     return np.zeros(self.shape, self.dtype)[()]
 
 
-@operator(_zero, "ZeroBackward0", public=False)
+@operator(_zero, "ZeroBackward0", public=False, batch="elementwise")
 class zero_row:
     self = lambda g: zeros_like(g)
 
@@ -230,6 +230,7 @@ def _comparison(row: Row) -> None:
 
     rules: dict[str, Any] = {"self": lambda g: zeros_like(g)}
     facts: dict[str, Any] = {"refuses": row.refuses, "public": False, "discrete": True}
+    facts["batch"] = "elementwise"
     number_row = operator(with_number, f"{node}0", **facts)(type(f"{row.name}_number", (), rules))
     rules = {**rules, "other": lambda g: zeros_like(g)}
     tensor_row = operator(with_tensor, f"{node}1", types="common", **facts)(
@@ -274,32 +275,32 @@ _logic(arithmetic.logical_not)
 
 
 # -- the same tensor in another shape -------------------------------------------------------------
-@operator(_t, "TBackward1", kind="linear", public=False)
+@operator(_t, "TBackward1", kind="linear", public=False, batch=batches.transposed)
 class t_row:
     self = lambda g: t(g)
 
 
-@operator(_transpose, "TransposeBackward1", kind="linear", public=False)
+@operator(_transpose, "TransposeBackward1", kind="linear", public=False, axes="dim0 dim1")
 class transpose_row:
     self = lambda g, dim0, dim1: transpose(g, dim0, dim1)
 
 
-@operator(_unsqueeze, "UnsqueezeBackward1", kind="linear", public=False)
+@operator(_unsqueeze, "UnsqueezeBackward1", kind="linear", public=False, axes="+dim")
 class unsqueeze_row:
     self = lambda g, dim: squeeze_dim(g, dim)
 
 
-@operator(_squeeze, "SqueezeBackward3", kind="linear", public=False)
+@operator(_squeeze, "SqueezeBackward3", kind="linear", public=False, batch=batches.squeezed)
 class squeeze_all_row:
     self = lambda g, self_sym_sizes: _unsqueeze_to(g, self_sym_sizes)
 
 
-@operator(_squeeze_dim, "SqueezeBackward4", kind="linear", public=False)
+@operator(_squeeze_dim, "SqueezeBackward4", kind="linear", public=False, axes="dim")
 class squeeze_dim_row:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, (dim,))
 
 
-@operator(_squeeze_dims, "SqueezeBackward5", kind="linear", public=False)
+@operator(_squeeze_dims, "SqueezeBackward5", kind="linear", public=False, axes="dim")
 class squeeze_dims_row:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
+from gradcli.operators import batches
 from gradcli.operators.helpers import new_zeros
 from gradcli.operators.shapes import (
     diagonal,
@@ -77,6 +78,7 @@ def _cat_back(g: Any, shapes: Any, dim: int, mask: tuple[bool, ...]) -> list[Any
     method=False,
     numpy=np.concatenate,
     samples=("cat([randn(2,3), randn(1,3)])", "cat([randn(2,3), randn(2,2)], dim=-1)"),
+    axes="dim",
 )
 class cat:
     """The tensors one after the other along a dim."""
@@ -110,6 +112,7 @@ def _stack(tensors: Arrays, dim: int = 0) -> Array:
     method=False,
     numpy=np.stack,
     samples=("stack([randn(2,3), randn(2,3)])", "stack([randn(3), randn(3)], dim=-1)"),
+    axes="+dim",
 )
 class stack:
     """The tensors along a new dim."""
@@ -240,7 +243,7 @@ def _repeat_back(g: Any, repeats: tuple[int, ...], sizes: tuple[int, ...]) -> An
     return reshape(g, tuple(shape)).sum(tuple(summed))
 
 
-@operator(_repeat, "RepeatBackward0", kind="linear", public=False)
+@operator(_repeat, "RepeatBackward0", kind="linear", public=False, batch=batches.repeated)
 class repeat_by:
     self = lambda g, repeats, self_sym_sizes: _repeat_back(g, repeats, self_sym_sizes)
 
@@ -350,6 +353,7 @@ def _constant_pad(self: Array, pad: Any, value: Any = 0) -> Array:
     "ConstantPadNdBackward0",  # not linear: the constant it pads with is no tangent's
     method=False,
     samples=("constant_pad_nd(randn(2,3), (1,2))", "constant_pad_nd(randn(2,3), (-1,2), 3.0)"),
+    batch="leading",
 )
 class constant_pad_nd:
     """The last dimensions lengthened by a constant, or shortened."""
@@ -374,7 +378,7 @@ def _filled(made: Any, values: Any) -> Any:
     return made
 
 
-@operator(_flip, "FlipBackward0", kind="linear", public=False)
+@operator(_flip, "FlipBackward0", kind="linear", public=False, axes="dims")
 class flip_dims:
     self = lambda g, dims: flip_dims(g, dims)
 
@@ -415,7 +419,7 @@ def _roll(self: Array, shifts: Any, dims: Any = ()) -> Array:
     return contiguous(np.roll(self, shifts, tuple(wrap_dim(d, self.ndim) for d in dims)))
 
 
-@operator(_roll, "RollBackward0", kind="linear", public=False)
+@operator(_roll, "RollBackward0", kind="linear", public=False, batch=batches.rolled)
 class roll_by:
     self = lambda g, shifts, dims: roll_by(g, tuple(-n for n in reversed(shifts)), dims[::-1])
 
@@ -450,7 +454,7 @@ def _rot90(self: Array, k: int = 1, dims: Any = (0, 1)) -> Array:
     return _flip(self, (a,)).swapaxes(a, b) if k == 3 else copied(self)
 
 
-@operator(_rot90, "Rot90Backward0", kind="linear", public=False)
+@operator(_rot90, "Rot90Backward0", kind="linear", public=False, axes="dims")
 class rot90_by:
     self = lambda g, k, dims: rot90_by(g, -k, dims)
 
@@ -483,6 +487,7 @@ def _triu(self: Array, diagonal: int = 0) -> Array:
     inplace=True,
     numpy=np.tril,
     samples=("tril(randn(3,3))", "tril(randn(2,3,3), -1)"),
+    batch="leading",
 )
 class tril:
     """The lower triangle; 0 above."""
@@ -497,6 +502,7 @@ class tril:
     inplace=True,
     numpy=np.triu,
     samples=("triu(randn(3,3))", "triu(randn(2,3,3), 1)"),
+    batch="leading",
 )
 class triu:
     """The upper triangle; 0 below."""
@@ -527,6 +533,7 @@ def _diag_embed(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
         "diag_embed(randn(2,3), 1)",
         "diag_embed(randn(2,3), 0, 0, 2)",
     ),
+    axes="+dim1 +dim2",
 )
 class diag_embed:
     """Matrices with the last dim on their diagonals, 0 elsewhere."""

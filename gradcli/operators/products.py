@@ -12,6 +12,7 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.operator import mismatch
 from gradcli.engine.tensor import Tensor, wrap_dim
+from gradcli.operators import batches
 from gradcli.operators.helpers import conj
 from gradcli.operators.table import Array, Arrays, function, is_array, operator
 
@@ -196,6 +197,7 @@ def _dot(self: Array, tensor: Array) -> Array:
     kind="bilinear",
     types="own",
     samples=("dot(randn(3), randn(3))", "dot(randn(1), randn(1))", "dot(randn(0), randn(0))"),
+    batch=batches.dot,
 )
 class dot:
     """The sum of the products of two vectors' elements."""
@@ -241,6 +243,7 @@ def _mv(self: Array, vec: Array) -> Array:
     kind="bilinear",
     types="own",
     samples=("mv(randn(2,3), randn(3))", "mv(randn(0,3), randn(3))", "mv(randn(1,1), randn(1))"),
+    batch=batches.mv,
 )
 class mv:
     """The product of a matrix and a vector."""
@@ -273,6 +276,7 @@ def _mm(self: Array, mat2: Array) -> Array:
         "mm(randn(2,0), randn(0,3))",
         "mm(randn(1,1), randn(1,1))",
     ),
+    batch=batches.mm,
 )
 class mm:
     """The product of two matrices."""
@@ -299,6 +303,7 @@ def _bmm(self: Array, mat2: Array) -> Array:
     kind="bilinear",
     types="own",
     samples=("bmm(randn(2,3,4), randn(2,4,5))", "bmm(randn(0,3,4), randn(0,4,5))"),
+    batch=batches.bmm,
 )
 class bmm:
     """The products of two batches of matrices."""
@@ -347,6 +352,7 @@ def _addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any =
         "addmm(randn(2,2), randn(2,3), randn(3,2))",
         "addmm(randn(2), randn(2,3), randn(3,2), beta=0.5, alpha=2)",
     ),
+    batch=batches.added_product("mm"),
 )
 class addmm:
     """`beta * input + alpha * (mat1 @ mat2)`."""
@@ -375,6 +381,7 @@ def _addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1
         "addmv(randn(2), randn(2,3), randn(3))",
         "addmv(randn(2), randn(2,3), randn(3), beta=0.5, alpha=2)",
     ),
+    batch=batches.added_product("mv"),
 )
 class addmv:
     """`beta * input + alpha * (mat @ vec)`."""
@@ -400,6 +407,7 @@ def _addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 
         "addr(randn(2,3), randn(2), randn(3))",
         "addr(randn(3), randn(2), randn(3), beta=0.5, alpha=2)",
     ),
+    batch=batches.outer_added,
 )
 class addr:
     """`beta * input + alpha * outer(vec1, vec2)`."""
@@ -496,6 +504,7 @@ def _baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha:
         "baddbmm(randn(2,3,5), randn(2,3,4), randn(2,4,5))",
         "baddbmm(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
     ),
+    batch=batches.added_product("bmm"),
 )
 class baddbmm:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
@@ -510,7 +519,7 @@ def _as_new_shape(self: Array, size: Any) -> Array:
     return self.reshape(size)
 
 
-@operator(_as_new_shape, "UnsafeViewBackward0", kind="linear", public=False)
+@operator(_as_new_shape, "UnsafeViewBackward0", kind="linear", public=False, sizes="size")
 class unsafe_view:
     """A fresh result in another shape."""
 
@@ -521,7 +530,7 @@ def _squeeze_own(self: Array, dim: int) -> Array:
     return self.reshape(self.shape[:dim] + self.shape[dim + 1 :])
 
 
-@operator(_squeeze_own, "SqueezeBackward4", kind="linear", public=False)
+@operator(_squeeze_own, "SqueezeBackward4", kind="linear", public=False, axes="dim")
 class squeeze_own:
     """A fresh result without one dimension of size 1 (PyTorch's in-place `squeeze_`)."""
 
@@ -798,6 +807,7 @@ def _cross(self: Array, other: Array, *, dim: int = -1) -> Array:
         "linalg.cross(randn(2,3), randn(1,3))",
         "linalg.cross(randn(3,2), randn(3,2), dim=0)",
     ),
+    axes="dim",
 )
 class linalg_cross:
     """The cross product of vectors of three elements."""
@@ -848,6 +858,7 @@ def _trace_backward(g: Any, sizes: tuple[int, ...]) -> Any:
     kind="linear",
     numpy=np.trace,
     samples=("trace(randn(3,3))", "trace(randn(2,3))", "trace(randn(0,0))"),
+    batch=batches.traced,
 )
 class trace:
     """The sum of the main diagonal."""

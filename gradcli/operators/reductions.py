@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.operators import batches
 from gradcli.operators.dimensions import (
     ABSENT,
     add_reduce,
@@ -82,12 +83,14 @@ def sum_backward(g: Any, sizes: tuple[int, ...], dim: Any, keepdim: bool) -> Any
     return expand(g, sizes)
 
 
-@operator(_sum, "SumBackward0", kind="linear", public=False)
+@operator(
+    _sum, "SumBackward0", kind="linear", public=False, batch=batches.whole(lambda: sum_dim, (1,))
+)
 class sum_all:
     self = lambda g, self_sym_sizes: expand(g, self_sym_sizes)
 
 
-@operator(_sum_dim, "SumBackward1", kind="linear", public=False)
+@operator(_sum_dim, "SumBackward1", kind="linear", public=False, axes="dim")
 class sum_dim:
     self = lambda g, self_sym_sizes, dim, keepdim: sum_backward(g, self_sym_sizes, dim, keepdim)
 
@@ -161,12 +164,14 @@ def mean_backward(g: Any, sizes: tuple[int, ...], dim: Any, numel: int, keepdim:
     return sum_backward(g, sizes, dim, keepdim) / n
 
 
-@operator(_mean, "MeanBackward0", kind="linear", public=False)
+@operator(
+    _mean, "MeanBackward0", kind="linear", public=False, batch=batches.whole(lambda: mean_dim, (1,))
+)
 class mean_all:
     self = lambda g, self_sym_sizes, self_sym_numel: expand(g, self_sym_sizes) / self_sym_numel
 
 
-@operator(_mean_dim, "MeanBackward1", kind="linear", public=False)
+@operator(_mean_dim, "MeanBackward1", kind="linear", public=False, axes="dim")
 class mean_dim:
     self = lambda g, self_sym_sizes, dim, self_sym_numel, keepdim: mean_backward(
         g, self_sym_sizes, dim, self_sym_numel, keepdim
@@ -252,12 +257,12 @@ def _prod_dim_backward(g: Any, self: Any, result: Any, dim: int, keepdim: bool) 
     return _prod_safe_backward(g, self, dim)
 
 
-@operator(_prod, "ProdBackward0", public=False)
+@operator(_prod, "ProdBackward0", public=False, batch=batches.whole(lambda: prod_dim))
 class prod_all:
     self = lambda g, self, result: _prod_backward(g, self, result)
 
 
-@operator(_prod_dim, "ProdBackward1", public=False)
+@operator(_prod_dim, "ProdBackward1", public=False, axes="dim")
 class prod_dim:
     self = lambda g, self, result, dim, keepdim: _prod_dim_backward(g, self, result, dim, keepdim)
 
@@ -292,7 +297,7 @@ def _logic(name: str, ufunc: Any, doc: str) -> Any:
         return found.astype(np.uint8) if self.dtype == np.uint8 else found
 
     body = type(name, (), {"__doc__": doc, "__module__": __name__})
-    row = operator(kernel, public=False)(body)
+    row = operator(kernel, public=False, axes="dim")(body)
 
     def call(input: Array, dim: Any = None, keepdim: bool = False) -> Any:
         return row(input, given_dims(name, dim), given_keepdim(name, keepdim))

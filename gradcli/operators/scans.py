@@ -77,7 +77,7 @@ def _cumsum_backward(g: Any, dim: int, dtype: Any) -> Any:
     return _reversed_cumsum(g, dim)
 
 
-@operator(_running(np.add), "CumsumBackward0", kind="linear", public=False)
+@operator(_running(np.add), "CumsumBackward0", kind="linear", public=False, axes="dim")
 class cumsum_row:
     self = lambda g, dim, self_dtype: _cumsum_backward(g, dim, self_dtype)
 
@@ -123,7 +123,7 @@ def _cumprod_backward_slices(g: Any, self: Any, dim: int) -> Any:
     return resolve("stack")(slices, dim)
 
 
-@operator(_running(np.multiply), "CumprodBackward0", public=False)
+@operator(_running(np.multiply), "CumprodBackward0", public=False, axes="dim")
 class cumprod_row:
     self = lambda g, self, dim, result: _cumprod_backward(g, self, dim, result)
 
@@ -194,6 +194,7 @@ def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
     row = operator(
         _running_extrema(name, ufunc),
         f"{name.capitalize()}Backward0",
+        axes="dim",
         outputs="values indices",
         differentiable=1,
         public=False,
@@ -260,6 +261,7 @@ def _logcumsumexp_backward(g: Any, self: Any, result: Any, dim: int) -> Any:
     _logcumsumexp,
     "LogcumsumexpBackward0",
     samples=named("logcumsumexp", *ALONG, "{0}(randn(0), 0)"),
+    axes="dim",
 )
 class logcumsumexp:
     """The logarithm of the running sum of exponentials."""

@@ -19,6 +19,7 @@ from gradcli.engine.memory import strided_view as strided
 from gradcli.engine.size import Size
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import as_strided_array
+from gradcli.operators import batches
 from gradcli.operators.arguments import listed
 from gradcli.operators.dimensions import combination
 from gradcli.operators.helpers import conj, is_complex, new_zeros
@@ -54,12 +55,13 @@ def _view(self: Array, size: Any) -> Array:
     view=True,
     public=False,
     samples=("view(randn(2,3), 3, 2)",),
+    sizes="size",
 )
 class view_size:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
 
-@operator(_view, "ReshapeAliasBackward0", kind="linear", view=True, public=False)
+@operator(_view, "ReshapeAliasBackward0", kind="linear", view=True, public=False, sizes="size")
 class reshape_alias:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
@@ -68,7 +70,7 @@ def _unsafe_view(self: Array, size: Any) -> Array:
     return self.reshape(infer_shape(size, self.size))
 
 
-@operator(_unsafe_view, "UnsafeViewBackward0", kind="linear", public=False)
+@operator(_unsafe_view, "UnsafeViewBackward0", kind="linear", public=False, sizes="size")
 class unsafe_view:
     """Another shape of a fresh result that nobody else sees: not a view."""
 
@@ -100,7 +102,7 @@ def _c_dtype(array: Any) -> str:
     return dtypes.SCALAR_NAMES[dtypes.of(array.dtype).name]
 
 
-@operator(_view_dtype, public=False, samples=("view(randn(2,3), float32)",))
+@operator(_view_dtype, public=False, samples=("view(randn(2,3), float32)",), batch="leading")
 class view_dtype:
     """The bytes read as another dtype: the same memory, but never part of a graph."""
 
@@ -216,6 +218,7 @@ def _unsqueeze(self: Array, dim: int) -> Array:
     view=True,
     numpy=np.expand_dims,
     samples=("unsqueeze(randn(2,3), 0)", "unsqueeze(randn(2,3), -1)", "unsqueeze(randn(()), 0)"),
+    axes="+dim",
 )
 class unsqueeze:
     """A dimension of size 1 more, at `dim`."""
@@ -257,17 +260,19 @@ def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
     return g
 
 
-@operator(_squeeze, "SqueezeBackward0", kind="linear", view=True, public=False)
+@operator(
+    _squeeze, "SqueezeBackward0", kind="linear", view=True, public=False, batch=batches.squeezed
+)
 class squeeze_all:
     self = lambda g, self_sym_sizes: _unsqueeze_to(g, self_sym_sizes)
 
 
-@operator(_squeeze_dim, "SqueezeBackward1", kind="linear", view=True, public=False)
+@operator(_squeeze_dim, "SqueezeBackward1", kind="linear", view=True, public=False, axes="dim")
 class squeeze_dim:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, (dim,))
 
 
-@operator(_squeeze_dims, "SqueezeBackward2", kind="linear", view=True, public=False)
+@operator(_squeeze_dims, "SqueezeBackward2", kind="linear", view=True, public=False, axes="dim")
 class squeeze_dims:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
 
@@ -300,6 +305,7 @@ def _transpose(self: Array, dim0: int, dim1: int) -> Array:
     aliases="swapaxes swapdims",
     numpy=np.swapaxes,
     samples=("transpose(randn(2,3), 0, 1)", "transpose(randn(2,3,4), -1, 0)"),
+    axes="dim0 dim1",
 )
 class transpose:
     """Two dims exchanged."""
@@ -319,6 +325,7 @@ def _t(self: Array) -> Array:
     kind="linear",
     view=True,
     samples=("t(randn(2,3))", "t(randn(3))", "t(randn(()))"),
+    batch=batches.transposed,
 )
 class t:
     """The transpose of a matrix; vectors and numbers as they are."""
@@ -347,7 +354,9 @@ def _permute_back(g: Any, dims: tuple[int, ...]) -> Any:
     return permute_dims(g, tuple(back))
 
 
-@operator(_permute, "PermuteBackward0", kind="linear", view=True, public=False)
+@operator(
+    _permute, "PermuteBackward0", kind="linear", view=True, public=False, batch=batches.permuted
+)
 class permute_dims:
     self = lambda g, dims: _permute_back(g, dims)
 
@@ -483,7 +492,15 @@ def _expand(self: Array, size: Any) -> Array:
     return strided(self, made, strides)
 
 
-@operator(_expand, "ExpandBackward0", kind="linear", view=True, public=False)
+@operator(
+    _expand,
+    "ExpandBackward0",
+    kind="linear",
+    view=True,
+    public=False,
+    sizes="size",
+    batch="expanded",
+)
 class expand_size:
     self = lambda g, self_sym_sizes: sum_to(g, self_sym_sizes)
 
@@ -569,6 +586,7 @@ def _select(self: Array, dim: int, index: int) -> Array:
     kind="linear",
     view=True,
     samples=("select(randn(2,3), 0, 1)", "select(randn(2,3), -1, -2)", "select(randn(3), 0, 0)"),
+    axes="dim",
 )
 class select:
     """One position of a dim, without that dim."""
@@ -582,7 +600,14 @@ def _select_backward(grad_output: Array, input_sizes: Any, dim: int, index: int)
     return made
 
 
-@operator(_select_backward, "SelectBackwardBackward0", kind="linear", public=False)
+@operator(
+    _select_backward,
+    "SelectBackwardBackward0",
+    kind="linear",
+    public=False,
+    sizes="input_sizes",
+    axes="dim",
+)
 class select_backward:
     grad_output = lambda g, dim, index: select(g, dim, index)
 
@@ -606,7 +631,13 @@ def _slice(self: Array, dim: int = 0, start: Any = None, end: Any = None, step: 
 
 
 @operator(
-    _slice, "SliceBackward0", kind="linear", view=True, public=False, samples=("randn(4)[1:3]",)
+    _slice,
+    "SliceBackward0",
+    kind="linear",
+    view=True,
+    public=False,
+    samples=("randn(4)[1:3]",),
+    axes="dim",
 )
 class slice_:
     self = lambda g, self_sym_sizes, dim, start, end, step: slice_backward(
@@ -624,7 +655,14 @@ def _slice_backward(
     return made
 
 
-@operator(_slice_backward, "SliceBackwardBackward0", kind="linear", public=False)
+@operator(
+    _slice_backward,
+    "SliceBackwardBackward0",
+    kind="linear",
+    public=False,
+    sizes="input_sizes",
+    axes="dim",
+)
 class slice_backward:
     grad_output = lambda g, dim, start, end, step: slice_(g, dim, start, end, step)
 
@@ -678,6 +716,7 @@ def _diagonal(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Arr
         "diagonal(randn(2,3), 1)",
         "diagonal(randn(2,3,3), 0, -2, -1)",
     ),
+    axes="dim1 dim2",
 )
 class diagonal:
     """A diagonal of two dims, as the last dim."""
@@ -695,7 +734,14 @@ def _diagonal_backward(
     return made
 
 
-@operator(_diagonal_backward, "DiagonalBackwardBackward0", kind="linear", public=False)
+@operator(
+    _diagonal_backward,
+    "DiagonalBackwardBackward0",
+    kind="linear",
+    public=False,
+    sizes="input_sizes",
+    axes="dim1 dim2",
+)
 class diagonal_backward:
     grad_output = lambda g, offset, dim1, dim2: diagonal(g, offset, dim1, dim2)
 
@@ -727,6 +773,7 @@ def _unfold(self: Array, dimension: int, size: int, step: int) -> Array:
     kind="linear",
     view=True,
     samples=("unfold(randn(2,5), 1, 2, 1)", "unfold(randn(6), 0, 3, 2)"),
+    axes="dimension",
 )
 class unfold:
     """Windows of `size` positions, `step` apart, as a last dim."""
@@ -747,7 +794,14 @@ def _unfold_backward(grad_in: Array, input_sizes: Any, dim: int, size: int, step
     return made
 
 
-@operator(_unfold_backward, "UnfoldBackwardBackward0", kind="linear", public=False)
+@operator(
+    _unfold_backward,
+    "UnfoldBackwardBackward0",
+    kind="linear",
+    public=False,
+    sizes="input_sizes",
+    axes="dim",
+)
 class unfold_backward:
     grad_in = lambda g, dim, size, step: unfold(g, dim, size, step)
 
@@ -795,7 +849,9 @@ def _split_back(g: Any, sizes: tuple[int, ...], split_size: int, dim: int) -> An
     return _joined(g, _split_sizes(split_size, sizes[dim]), dim, sizes)
 
 
-@operator(_split, "SplitBackward0", kind="linear", view=True, outputs="list", public=False)
+@operator(
+    _split, "SplitBackward0", kind="linear", view=True, outputs="list", public=False, axes="dim"
+)
 class split_size:
     self = lambda g, self_sym_sizes, split_size, dim: _split_back(
         g, self_sym_sizes, split_size, dim
@@ -816,6 +872,7 @@ def _unsafe_split(self: Array, split_size: int, dim: int = 0) -> Any:
     kind="linear",
     outputs="list",
     samples=("unsafe_split(randn(4,2), 2)[0]",),
+    axes="dim",
 )
 class unsafe_split:
     """As `split`, but the parts are no views."""
@@ -854,6 +911,7 @@ def _split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any:
     view=True,
     outputs="list",
     public=False,
+    axes="dim",
 )
 class split_by_sizes:
     self = lambda g, self_sym_sizes, split_sizes, dim: _joined(g, split_sizes, dim, self_sym_sizes)
@@ -869,6 +927,7 @@ def _unsafe_split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any
     kind="linear",
     outputs="list",
     samples=("unsafe_split_with_sizes(randn(4,2), (1,3))[0]",),
+    axes="dim",
 )
 class unsafe_split_with_sizes:
     """As `split_with_sizes`, but the parts are no views."""
@@ -1004,6 +1063,7 @@ def _unbind_back(grads: Any, dim: int) -> Any:
     view=True,
     outputs="list",
     samples=("unbind(randn(2,3))[1]", "unbind(randn(2,3), 1)[0]"),
+    axes="dim",
 )
 class unbind:
     """The positions of a dim, each without it."""
@@ -1017,7 +1077,13 @@ def _alias(self: Array) -> Array:
 
 
 @operator(
-    _alias, "AliasBackward0", kind="linear", view=True, public=False, samples=("randn(3)[...]",)
+    _alias,
+    "AliasBackward0",
+    kind="linear",
+    view=True,
+    public=False,
+    samples=("randn(3)[...]",),
+    batch="elementwise",
 )
 class alias:
     self = lambda g: g
@@ -1091,7 +1157,9 @@ def positions(shape: Any, strides: Any) -> Any:
     return total
 
 
-@operator(_as_strided, "AsStridedBackward0", kind="linear", view=True, public=False)
+@operator(
+    _as_strided, "AsStridedBackward0", kind="linear", view=True, public=False, batch=batches.strided
+)
 class as_strided_size:
     self = lambda g, self_geometry, size, stride, storage_offset: _as_strided_back(
         g, self_geometry, size, stride, storage_offset
@@ -1129,6 +1197,7 @@ def _resolved(g: Any) -> Any:
     "ViewAsRealBackward0",
     view=True,
     samples=("view_as_real(randn(2, dtype=complex128))",),
+    batch="leading",
 )
 class view_as_real:
     """Real and imaginary parts as a last dim of size 2."""
@@ -1162,6 +1231,7 @@ def _view_as_complex(self: Array) -> Array:
     "ViewAsComplexBackward0",
     view=True,
     samples=("view_as_complex(randn(3,2))",),
+    batch="leading",
 )
 class view_as_complex:
     """The last dim, of size 2, as real and imaginary parts."""
@@ -1173,7 +1243,7 @@ def _conj(self: Array) -> Array:
     return self.conj()
 
 
-@operator(_conj, "ConjBackward0", kind="linear", analytic=False, public=False)
+@operator(_conj, "ConjBackward0", kind="linear", analytic=False, public=False, batch="elementwise")
 class conj_of:
     self = lambda g: conj(g)
 
@@ -1188,6 +1258,7 @@ def _conj_physical(self: Array) -> Array:
     kind="linear",
     analytic=False,
     public=False,
+    batch="elementwise",
 )
 class conj_physical_of:
     self = lambda g: conj_physical(g)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
-from gradcli.operators import selection
+from gradcli.operators import batches, selection
 from gradcli.operators.arithmetic import (
     mul_scalar,
 )
@@ -156,14 +156,23 @@ def _sorted(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, A
     return values, order
 
 
-@operator(_sort, "SortBackward0", outputs="values indices", differentiable=1, public=False)
+@operator(
+    _sort, "SortBackward0", outputs="values indices", differentiable=1, public=False, axes="dim"
+)
 class sort_row:
     self = lambda g, self_sym_sizes, dim, indices: selected_backward(
         g, self_sym_sizes, dim, indices, True
     )
 
 
-@operator(_sort_stable, "SortBackward1", outputs="values indices", differentiable=1, public=False)
+@operator(
+    _sort_stable,
+    "SortBackward1",
+    outputs="values indices",
+    differentiable=1,
+    public=False,
+    axes="dim",
+)
 class sort_stable_row:
     self = lambda g, self_sym_sizes, dim, indices: selected_backward(
         g, self_sym_sizes, dim, indices, True
@@ -293,7 +302,8 @@ def _selecting_row(kernel: Any, name: str, node: str) -> Row:
             g, self_sym_sizes, dim, indices, keepdim
         )
     }
-    return operator(kernel, node, outputs="values indices", differentiable=1, public=False)(
+    facts = {"outputs": "values indices", "differentiable": 1, "axes": "dim"}
+    return operator(kernel, node, public=False, **facts)(
         type(name, (), {"__module__": __name__, **rules})
     )
 
@@ -302,6 +312,7 @@ def _medians(name: str, whole: Row, skip: bool, doc: str) -> Any:
     along = _selecting_row(
         _median_along(name, skip), f"{name}_dim", f"{name.capitalize()}Backward1"
     )
+    whole.batch = batches.whole(lambda: along)
     result = return_type(name, "values indices")
 
     def call(input: Array, dim: Any = ABSENT, keepdim: bool = False) -> Any:
@@ -442,7 +453,9 @@ def _topk(
     return np.take_along_axis(self, order, axis), order
 
 
-@operator(_topk, "TopkBackward0", outputs="values indices", differentiable=1, public=False)
+@operator(
+    _topk, "TopkBackward0", outputs="values indices", differentiable=1, public=False, axes="dim"
+)
 class topk_row:
     self = lambda g, self_sym_sizes, dim, indices: selected_backward(
         g, self_sym_sizes, dim, indices, True
@@ -471,7 +484,7 @@ def _squeeze_last(self: Array, dim: int) -> Array:
     return self.reshape(self.shape[:-1])[()] if self.shape[-1] == 1 else self
 
 
-@operator(_squeeze_last, "SqueezeBackward4", kind="linear", public=False)
+@operator(_squeeze_last, "SqueezeBackward4", kind="linear", public=False, axes="dim")
 class squeeze_in_place:
     self = lambda g, self_sym_sizes, dim: unsqueeze(g, -1) if self_sym_sizes[-1] == 1 else g
 
@@ -480,7 +493,7 @@ def _unsqueeze_first(self: Array, dim: int) -> Array:
     return self[None]
 
 
-@operator(_unsqueeze_first, "UnsqueezeBackward1", kind="linear", public=False)
+@operator(_unsqueeze_first, "UnsqueezeBackward1", kind="linear", public=False, axes="+dim")
 class unsqueeze_in_place:
     self = lambda g, dim: g.squeeze(dim)
 
@@ -489,7 +502,7 @@ def _transpose_ends(self: Array, dim0: int, dim1: int) -> Array:
     return np.swapaxes(self, dim0, dim1)
 
 
-@operator(_transpose_ends, "TransposeBackward1", kind="linear", public=False)
+@operator(_transpose_ends, "TransposeBackward1", kind="linear", public=False, axes="dim0 dim1")
 class transpose_in_place:
     self = lambda g, dim0, dim1: g.swapaxes(dim0, dim1) if is_array(g) else g.transpose(dim0, dim1)
 

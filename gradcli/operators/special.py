@@ -170,7 +170,7 @@ def _polygamma(n: int, self: Array) -> Array:
     )
 
 
-@operator(_polygamma, "PolygammaBackward0", types="float", public=False)
+@operator(_polygamma, "PolygammaBackward0", types="float", public=False, batch="elementwise")
 class polygamma_row:
     self = lambda g, n, self: g * polygamma_row(n + 1, self)
 
@@ -210,6 +210,7 @@ def _mvlgamma_backward(g: Any, self: Any, p: int) -> Any:
     inplace=True,
     aliases="special.multigammaln",
     samples=("mvlgamma(rand(3) + 2, 2)",),
+    batch="elementwise",
 )
 class mvlgamma:
     """The logarithm of the multivariate gamma function of dimension p."""
@@ -241,6 +242,7 @@ def _no_rule(name: str) -> Any:
     inplace=True,
     aliases="special.gammainc",
     samples=("igamma(tensor([1, 2, 3]), rand(3) + 0.5)",),
+    batch="elementwise",
 )
 class igamma:
     """The regularised lower incomplete gamma function."""
@@ -256,6 +258,7 @@ class igamma:
     inplace=True,
     aliases="special.gammaincc",
     samples=("igammac(tensor([1, 2, 3]), rand(3) + 0.5)",),
+    batch="elementwise",
 )
 class igammac:
     """The regularised upper incomplete gamma function."""
@@ -264,7 +267,13 @@ class igammac:
     other = lambda g, self, other: -_igamma_slope(g, self, other)
 
 
-@operator(_pair("zeta", "special.zeta"), "SpecialZetaBackward0", types="float", public=False)
+@operator(
+    _pair("zeta", "special.zeta"),
+    "SpecialZetaBackward0",
+    types="float",
+    public=False,
+    batch="elementwise",
+)
 class zeta_tensors:
     self = lambda g: _no_rule("zeta")
     other = lambda g, self, other: g * -self * zeta(self + 1.0, other)
@@ -274,7 +283,7 @@ def _zeta_of(self: Any, other: Array) -> Array:
     return scipy_function("zeta", "special.zeta")(other.dtype.type(self), other)
 
 
-@operator(_zeta_of, "SpecialZetaBackward1", types="float", public=False)
+@operator(_zeta_of, "SpecialZetaBackward1", types="float", public=False, batch="elementwise")
 class zeta_number:
     other = lambda g, self, other: g * -self * zeta_number(float(self) + 1.0, other)
 
@@ -342,6 +351,7 @@ def _without_rule(scipy_name: str, name: str, doc: str) -> Any:
     body = type(name, (), {"__doc__": doc, "__module__": __name__})
     return operator(
         _kernel(scipy_name, f"special.{name}"),
+        batch="elementwise",
         types="float",
         name=f"special.{name}",
         method=False,
@@ -413,7 +423,9 @@ def _xlog1py_by(self: Array, other: Any) -> Array:
     return _xlog1py(self, other)
 
 
-@operator(_xlog1py_tensors, "SpecialXlog1PyBackward0", types="float", public=False)
+@operator(
+    _xlog1py_tensors, "SpecialXlog1PyBackward0", types="float", public=False, batch="elementwise"
+)
 class xlog1py_tensors:
     self = lambda g, self, other: masked_fill(
         xlog1py_tensors(g, other), (self == 0.0) & (other <= -1.0), 0.0
@@ -421,12 +433,12 @@ class xlog1py_tensors:
     other = lambda g, self, other: g * self / (other + 1)
 
 
-@operator(_xlog1py_of, "SpecialXlog1PyBackward1", types="float", public=False)
+@operator(_xlog1py_of, "SpecialXlog1PyBackward1", types="float", public=False, batch="elementwise")
 class xlog1py_of:
     other = lambda g, self, other: g * self / (other + 1)
 
 
-@operator(_xlog1py_by, "SpecialXlog1PyBackward2", types="float", public=False)
+@operator(_xlog1py_by, "SpecialXlog1PyBackward2", types="float", public=False, batch="elementwise")
 class xlog1py_by:
     self = lambda g, self, other: (
         xlog1py_by(g, other)
@@ -454,7 +466,14 @@ def _frexp(self: Array) -> Any:
     return mantissa, np.asarray(exponent, np.int32)[()]
 
 
-@operator(_frexp, "FrexpBackward0", outputs="mantissa exponent", differentiable=1, public=False)
+@operator(
+    _frexp,
+    "FrexpBackward0",
+    outputs="mantissa exponent",
+    differentiable=1,
+    public=False,
+    batch="elementwise",
+)
 class frexp_row:
     self = lambda g, exponent: g / np.exp2(exponent)
 

@@ -64,7 +64,7 @@ def _nansum_backward(g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
     return sum_backward(g, tuple(self.shape), dim, keepdim) * ~np.isnan(self)
 
 
-@operator(_nansum, "NansumBackward0", public=False)
+@operator(_nansum, "NansumBackward0", public=False, axes="dim")
 class nansum_row:
     self = lambda g, self, dim, keepdim: _nansum_backward(g, self, dim, keepdim)
 
@@ -101,7 +101,7 @@ def _count_nonzero(self: Array, dim: Any = None) -> Array:
     return add_reduce(self != 0, axis=axes(dim, self.ndim), dtype=np.int64)
 
 
-count_row = operator(_count_nonzero, public=False)(type("count_nonzero", (), {}))
+count_row = operator(_count_nonzero, public=False, axes="dim")(type("count_nonzero", (), {}))
 
 
 @function(
@@ -165,6 +165,7 @@ def _rows_of(self: Any, axis: int) -> Any:
     differentiable=1,
     refuses={"c": "unique"},
     public=False,
+    batch="dynamic",
 )
 class unique_2:
     self = lambda g: not_differentiable("_unique2")
@@ -176,6 +177,7 @@ class unique_2:
     outputs="output inverse counts",
     differentiable=1,
     public=False,
+    batch="dynamic",
 )
 class unique_dim:
     self = lambda g: not_differentiable("unique_dim")
@@ -187,6 +189,7 @@ class unique_dim:
     outputs="output inverse counts",
     differentiable=1,
     public=False,
+    batch="dynamic",
 )
 class unique_consecutive_row:
     self = lambda g: not_differentiable("unique_consecutive")

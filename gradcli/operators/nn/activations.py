@@ -86,6 +86,7 @@ def overwriting(
 
 def backward_row(kernel: Any, node: str, **facts: Any) -> Any:
     """The row of a derivative that PyTorch has as an operator of its own."""
+    facts.setdefault("batch", "along" if "axes" in facts else "elementwise")
     return operator(kernel, node, public=False, types="own", **facts)
 
 
@@ -514,6 +515,7 @@ class log_sigmoid_backward:
     outputs="output buffer",
     differentiable=1,
     public=False,
+    batch="elementwise",
 )
 class log_sigmoid_row:
     self = lambda g, self, buffer: log_sigmoid_backward(g, self, buffer)
@@ -658,7 +660,7 @@ def _glu_double(g: Any, grad_output: Any, self: Any, dim: int) -> Any:
     return _joined(g_b * grad_output * bend, second, dim)
 
 
-@backward_row(_glu_backward, "GluBackwardBackward0")
+@backward_row(_glu_backward, "GluBackwardBackward0", axes="dim")
 class glu_backward:
     grad_output = lambda g, self, dim: _glu_double_gate(g, self, dim)
     self = lambda g, grad_output, self, dim: _glu_double(g, grad_output, self, dim)
@@ -671,6 +673,7 @@ class glu_backward:
     name="nn.functional.glu",
     method=False,
     samples=("nn.functional.glu(randn(2,4))", "nn.functional.glu(randn(4,3), 0)"),
+    axes="dim",
 )
 class glu:
     """One half of the input times the sigmoid of the other."""
@@ -708,7 +711,7 @@ def _prelu_double(grads: Any, self: Any, weight: Any) -> Any:
     return total
 
 
-@operator(_prelu_kernel, "PreluKernelBackward0", types="own", public=False)
+@operator(_prelu_kernel, "PreluKernelBackward0", types="own", public=False, batch="elementwise")
 class prelu_kernel:
     self__weight = lambda g, self, weight, mask: prelu_backward(g, self, weight)
 
@@ -765,14 +768,14 @@ def _rrelu_backward(g: Any, self: Any, noise: Any, lower: Any, upper: Any, train
     return leaky_relu_backward(g, self, (lower + upper) / 2)
 
 
-@operator(_rrelu, "RreluWithNoiseBackward0", types="own", public=False)
+@operator(_rrelu, "RreluWithNoiseBackward0", types="own", public=False, batch="elementwise")
 class rrelu_row:
     self = lambda g, self, noise, lower, upper, training: _rrelu_backward(
         g, self, noise, lower, upper, training
     )
 
 
-@operator(_rrelu, "RreluWithNoiseBackward1", types="own", public=False)
+@operator(_rrelu, "RreluWithNoiseBackward1", types="own", public=False, batch="elementwise")
 class rrelu_written:
     self = lambda g, result, noise, lower, upper, training: _rrelu_backward(
         g, result, noise, lower, upper, training

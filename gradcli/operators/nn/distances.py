@@ -176,7 +176,7 @@ def _cdist_slope(grad: Array, x1: Array, x2: Array, p: float, cdist: Array) -> A
     return add_reduce(slopes, axis=-2)
 
 
-@operator(_cdist_slope, "CdistBackwardBackward0", public=False)
+@operator(_cdist_slope, "CdistBackwardBackward0", public=False, batch="leading")
 class cdist_backward:
     grad = lambda g: not_differentiable("_cdist_backward")
     x1 = lambda g: not_differentiable("_cdist_backward")
@@ -188,7 +188,7 @@ def _swapped(value: Any) -> Any:
     return value.swapaxes(-1, -2) if is_array(value) else value.mT.contiguous()
 
 
-@operator(_cdist, "CdistBackward0", public=False)
+@operator(_cdist, "CdistBackward0", public=False, batch="leading")
 class _cdist_forward:
     x1 = lambda g, x1, x2, p, result: cdist_backward(g, x1, x2, p, result)
     x2 = lambda g, x1, x2, p, result: cdist_backward(_swapped(g), x2, x1, p, _swapped(result))
@@ -206,7 +206,7 @@ def _euclidean_backward(g: Any, x1: Any, x2: Any, result: Any) -> tuple[Any, Any
     return x1 * across - ratio @ x2, x2 * down - turned @ x1
 
 
-@operator(_euclidean, "EuclideanDistBackward0", public=False)
+@operator(_euclidean, "EuclideanDistBackward0", public=False, batch="leading")
 class euclidean_dist:
     x1__x2 = lambda g, x1, x2, result: _euclidean_backward(g, x1, x2, result)
 
@@ -339,7 +339,7 @@ def _norm_dim(self: Array, p: Any, dim: Any, keepdim: bool = False) -> Array:
     return norm_of(self, 2 if p is None else p, dim, keepdim)
 
 
-@operator(_norm_dim, "NormBackward1", public=False)
+@operator(_norm_dim, "NormBackward1", public=False, axes="dim")
 class norm_dim:
     self = lambda g, self, p, dim, keepdim, result: norm_backward(g, self, p, result, dim, keepdim)
 

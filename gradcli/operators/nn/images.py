@@ -166,11 +166,16 @@ def _sampler_rows(n: int) -> Row:
     forward.__name__ = f"grid_sampler_{n}d"
     backward.__name__ = f"{forward.__name__}_backward"
     backward_row: Row = operator(
-        _grid_sampler_backward, "NotImplemented", outputs="g_input g_grid", public=False
+        _grid_sampler_backward,
+        "NotImplemented",
+        outputs="g_input g_grid",
+        public=False,
+        batch="folded",
     )(backward)
     row: Row = operator(
         _grid_sampler,
         f"GridSampler{n}DBackward0",
+        batch="folded",
         method=False,
         types="own",
         samples=(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.tensor import wrap
+from gradcli.operators import batches
 from gradcli.operators.arithmetic import mul_scalar
 from gradcli.operators.nn.dropout import dropped
 from gradcli.operators.products import addmm, matmul
@@ -185,7 +186,7 @@ class embedding_backward:
     grad_output = lambda g, indices, padding_idx: _embedding_double(g, indices, padding_idx)
 
 
-@operator(_embedding, "EmbeddingBackward0", public=False)
+@operator(_embedding, "EmbeddingBackward0", public=False, batch=batches.embedded)
 class embedding_row:
     weight = lambda g, indices, padding_idx, scale_grad_by_freq, sparse, weight_sym_argsize_0: (
         embedding_backward(g, indices, weight_sym_argsize_0, padding_idx, scale_grad_by_freq)
@@ -273,7 +274,7 @@ def _softmax_slope(g: Any, result: Any, dim: int) -> Any:
     return inner - result * total
 
 
-@operator(_safe_softmax, "SafeSoftmaxBackward0", public=False)
+@operator(_safe_softmax, "SafeSoftmaxBackward0", public=False, axes="dim")
 class safe_softmax:
     self = lambda g, result, dim: _softmax_slope(g, result, dim)
 
@@ -339,6 +340,7 @@ _flash_gradients = _scaled_dot_product_flash_attention_for_cpu_backward
     outputs="output logsumexp",
     differentiable=1,
     public=False,
+    batch="folded",
 )
 class flash_attention:
     query__key__value = (

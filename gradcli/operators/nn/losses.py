@@ -12,6 +12,7 @@ from gradcli.engine import dtypes
 from gradcli.engine.modes import no_grad
 from gradcli.engine.operator import mismatch
 from gradcli.engine.tensor import Tensor, wrap
+from gradcli.operators import batches
 from gradcli.operators.arithmetic import add_scalar, div_scalar, mul_scalar, sub, sub_scalar
 from gradcli.operators.elementwise import clamp_min, minimum, sigmoid, xlogy
 from gradcli.operators.helpers import where, zeros_like
@@ -112,7 +113,13 @@ def _mse_double(g: Any, self: Any, reduction: int) -> Any:
     return _spread(2 * g, reduction, self)
 
 
-@operator(_mse_backward, "MseLossBackwardBackward0", public=False, types="own")
+@operator(
+    _mse_backward,
+    "MseLossBackwardBackward0",
+    public=False,
+    types="own",
+    batch=batches.loss_backward,
+)
 class mse_loss_backward:
     grad_output = lambda g, self, target, reduction: mse_loss_backward(g, self, target, reduction)
     self = lambda g, grad_output, self, reduction: _mse_double(g * grad_output, self, reduction)
@@ -121,7 +128,7 @@ class mse_loss_backward:
     )
 
 
-@operator(_mse, "MseLossBackward0", public=False, types="common")
+@operator(_mse, "MseLossBackward0", public=False, types="common", batch=batches.loss)
 class mse_loss_row:
     self = lambda g, self, target, reduction: mse_loss_backward(g, self, target, reduction)
     target = lambda g, self, target, reduction: mse_loss_backward(g, target, self, reduction)
@@ -195,7 +202,13 @@ def _smooth_l1_double(g: Any, self: Any, target: Any, reduction: int, beta: floa
     return _spread(where(inside, g / beta, 0.0), reduction, self)
 
 
-@operator(_smooth_l1_backward, "SmoothL1LossBackwardBackward0", public=False, types="own")
+@operator(
+    _smooth_l1_backward,
+    "SmoothL1LossBackwardBackward0",
+    public=False,
+    types="own",
+    batch=batches.loss_backward,
+)
 class smooth_l1_loss_backward:
     grad_output = lambda g, self, target, reduction, beta: smooth_l1_loss_backward(
         g, self, target, reduction, beta
@@ -208,7 +221,7 @@ class smooth_l1_loss_backward:
     )
 
 
-@operator(_smooth_l1, "SmoothL1LossBackward0", public=False, types="common")
+@operator(_smooth_l1, "SmoothL1LossBackward0", public=False, types="common", batch=batches.loss)
 class smooth_l1_loss_row:
     self = lambda g, self, target, reduction, beta: smooth_l1_loss_backward(
         g, self, target, reduction, beta
@@ -265,7 +278,13 @@ def _huber_double(g: Any, self: Any, target: Any, reduction: int, delta: float) 
     return _spread(where(inside, g, 0.0), reduction, self)
 
 
-@operator(_huber_backward, "HuberLossBackwardBackward0", public=False, types="own")
+@operator(
+    _huber_backward,
+    "HuberLossBackwardBackward0",
+    public=False,
+    types="own",
+    batch=batches.loss_backward,
+)
 class huber_loss_backward:
     grad_output = lambda g, self, target, reduction, delta: huber_loss_backward(
         g, self, target, reduction, delta
@@ -278,7 +297,7 @@ class huber_loss_backward:
     )
 
 
-@operator(_huber, "HuberLossBackward0", public=False, types="common")
+@operator(_huber, "HuberLossBackward0", public=False, types="common", batch=batches.loss)
 class huber_loss_row:
     self = lambda g, self, target, reduction, delta: huber_loss_backward(
         g, self, target, reduction, delta
@@ -585,7 +604,7 @@ def _bce_target_slope(g: Any, self: Any, weight: Any, reduction: int) -> Any:
         return _weighted(g * (np.log1p(-self) - np.log(self)), weight, reduction, self)
 
 
-@operator(_bce, "BinaryCrossEntropyBackward0", public=False, types="own")
+@operator(_bce, "BinaryCrossEntropyBackward0", public=False, types="own", batch=batches.loss)
 class binary_cross_entropy_row:
     self = lambda g, self, target, weight, reduction: _bce_slope(g, self, target, weight, reduction)
     target = lambda g, self, target, weight, reduction: _bce_target_slope(
@@ -663,7 +682,13 @@ def _bce_logits_target_slope(
     return _weighted(slope, weight, reduction, self)
 
 
-@operator(_bce_logits, "BinaryCrossEntropyWithLogitsBackward0", public=False, types="common")
+@operator(
+    _bce_logits,
+    "BinaryCrossEntropyWithLogitsBackward0",
+    public=False,
+    types="common",
+    batch=batches.loss,
+)
 class binary_cross_entropy_with_logits_row:
     self = lambda g, self, target, weight, pos_weight, reduction: _bce_logits_slope(
         g, self, target, weight, pos_weight, reduction
@@ -712,7 +737,7 @@ def _soft_margin_slope(g: Any, self: Any, target: Any, reduction: int) -> Any:
     return _spread(slope, reduction, self)
 
 
-@operator(_soft_margin, "SoftMarginLossBackward0", public=False, types="common")
+@operator(_soft_margin, "SoftMarginLossBackward0", public=False, types="common", batch=batches.loss)
 class soft_margin_loss_row:
     self = lambda g, self, target, reduction: _soft_margin_slope(g, self, target, reduction)
 

@@ -90,6 +90,7 @@ def _layer_norm_backward(
     outputs="result0 result1 result2",
     differentiable=1,
     public=False,
+    batch="leading",
 )
 class native_layer_norm_row:
     input__weight__bias = lambda g, input, normalized_shape, result1, result2, weight, bias, mask: (

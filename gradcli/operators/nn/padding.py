@@ -60,10 +60,12 @@ def _border_rows(kind: str, positions: Any, n: int) -> Row:
 
     node = f"{kind}Pad{n}D"
     backward.__name__, forward.__name__ = f"{node}_backward", node
-    backward_row: Row = operator(kernel_backward, f"{node}BackwardBackward0", public=False)(
-        backward
+    backward_row: Row = operator(
+        kernel_backward, f"{node}BackwardBackward0", public=False, batch="folded"
+    )(backward)
+    row: Row = operator(kernel, f"{node}Backward0", kind="linear", public=False, batch="folded")(
+        forward
     )
-    row: Row = operator(kernel, f"{node}Backward0", kind="linear", public=False)(forward)
     return row
 
 
@@ -214,6 +216,7 @@ def _pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
     aliases="pixel_shuffle",
     method=False,
     samples=("nn.functional.pixel_shuffle(randn(2,8,3,3), 2)",),
+    batch="leading",
 )
 class pixel_shuffle:
     """Channels rearranged into a larger image."""
@@ -229,6 +232,7 @@ class pixel_shuffle:
     aliases="pixel_unshuffle",
     method=False,
     samples=("nn.functional.pixel_unshuffle(randn(2,2,4,4), 2)",),
+    batch="leading",
 )
 class pixel_unshuffle:
     """An image rearranged into more channels."""
@@ -259,6 +263,7 @@ def _channel_shuffle(self: Array, groups: int) -> Array:
     aliases="channel_shuffle",
     method=False,
     samples=("nn.functional.channel_shuffle(randn(1,4,2,2), 2)",),
+    batch="folded",
 )
 class channel_shuffle:
     """Channels dealt out over groups."""

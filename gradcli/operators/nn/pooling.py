@@ -144,9 +144,16 @@ def _picking_rows(
 ) -> tuple[Row, Row]:
     """The rows of a pooling that picks elements and says where they lay, and of its backward."""
     backward.__name__ = f"{forward.__name__}_backward"
-    back = operator(kernel_backward, f"{node}BackwardBackward0", public=False)(backward)
+    back = operator(kernel_backward, f"{node}BackwardBackward0", public=False, batch="folded")(
+        backward
+    )
     row = operator(
-        kernel, f"{node}Backward0", outputs="result0 result1", differentiable=1, public=False
+        kernel,
+        f"{node}Backward0",
+        outputs="result0 result1",
+        differentiable=1,
+        public=False,
+        batch="folded",
     )(forward)
     return row, back
 
@@ -366,10 +373,12 @@ def _avg_rows(n: int) -> Row:
 
     forward.__name__, backward.__name__ = f"avg_pool{n}d", f"avg_pool{n}d_backward"
     node = f"AvgPool{n}D"
-    backward_row: Row = operator(_avg_pool_backward, f"{node}BackwardBackward0", public=False)(
-        backward
+    backward_row: Row = operator(
+        _avg_pool_backward, f"{node}BackwardBackward0", public=False, batch="folded"
+    )(backward)
+    row: Row = operator(_avg_pool, f"{node}Backward0", kind="linear", public=False, batch="folded")(
+        forward
     )
-    row: Row = operator(_avg_pool, f"{node}Backward0", kind="linear", public=False)(forward)
     return row
 
 
@@ -529,10 +538,12 @@ def _adaptive_avg_rows(n: int) -> Row:
     node = f"AdaptiveAvgPool{n}D"
     forward.__name__ = f"_adaptive_avg_pool{n}d"
     backward.__name__ = f"{forward.__name__}_backward"
-    backward_row: Row = operator(kernel_backward, f"{node}BackwardBackward0", public=False)(
-        backward
-    )
-    row: Row = operator(_adaptive_avg, f"{node}Backward0", kind="linear", public=False)(forward)
+    backward_row: Row = operator(
+        kernel_backward, f"{node}BackwardBackward0", public=False, batch="folded"
+    )(backward)
+    row: Row = operator(
+        _adaptive_avg, f"{node}Backward0", kind="linear", public=False, batch="folded"
+    )(forward)
     return row
 
 
@@ -669,7 +680,7 @@ def _unpool_rows(n: int) -> Row:
         self = lambda g, indices: _gathered(g, indices, n)
 
     forward.__name__ = f"max_unpool{n}d"
-    row: Row = operator(_unpool, f"MaxUnpool{n}DBackward0", public=False)(forward)
+    row: Row = operator(_unpool, f"MaxUnpool{n}DBackward0", public=False, batch="folded")(forward)
     return row
 
 

@@ -195,10 +195,10 @@ def _plain_rows(mode: str, node: str, n: int) -> Row:
 
 def _pair(node: str, kernel: Any, back: Any, rule: Any, again: Any) -> tuple[Row, Row]:
     space = {"__module__": __name__}
-    second: Row = operator(back, f"{node}BackwardBackward0", kind="linear", public=False)(
-        type(f"{node}_backward", (), {**space, "grad_output": again})
-    )
-    first: Row = operator(kernel, f"{node}Backward0", kind="linear", public=False)(
+    second: Row = operator(
+        back, f"{node}BackwardBackward0", kind="linear", public=False, batch="folded"
+    )(type(f"{node}_backward", (), {**space, "grad_output": again}))
+    first: Row = operator(kernel, f"{node}Backward0", kind="linear", public=False, batch="folded")(
         type(node, (), {**space, "self": rule})
     )
     return first, second

@@ -59,7 +59,7 @@ def _logsumexp_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool)
     return g * conj(np.exp(self - result))
 
 
-@operator(_logsumexp, "LogsumexpBackward0", types="float", public=False)
+@operator(_logsumexp, "LogsumexpBackward0", types="float", public=False, axes="dim")
 class logsumexp_row:
     self = lambda g, self, result, dim, keepdim: _logsumexp_backward(g, self, result, dim, keepdim)
 
@@ -128,7 +128,7 @@ def sumgiven_keepdim(value: Any, dim: int) -> Any:
     return value.sum(axis=dim, keepdims=True) if is_array(value) else value.sum(dim, True)
 
 
-@operator(_softmax_backward, "SoftmaxBackwardDataBackward0", public=False)
+@operator(_softmax_backward, "SoftmaxBackwardDataBackward0", public=False, axes="dim")
 class softmax_backward_data:
     grad_output = lambda g, output, dim: softmax_backward_data(g, output, dim)
     output = lambda g, output, grad_output, dim: (
@@ -138,7 +138,7 @@ class softmax_backward_data:
     )
 
 
-@operator(_log_softmax_backward, "LogSoftmaxBackwardDataBackward0", public=False)
+@operator(_log_softmax_backward, "LogSoftmaxBackwardDataBackward0", public=False, axes="dim")
 class log_softmax_backward_data:
     grad_output = lambda g, output, dim: g - sumgiven_keepdim(g * np.exp(output), dim)
     output = lambda g, output, grad_output, dim: (
@@ -146,12 +146,12 @@ class log_softmax_backward_data:
     )
 
 
-@operator(_softmax, "SoftmaxBackward0", public=False)
+@operator(_softmax, "SoftmaxBackward0", public=False, axes="dim")
 class softmax_row:
     self = lambda g, result, dim: softmax_backward_data(g, result, dim)
 
 
-@operator(_log_softmax, "LogSoftmaxBackward0", public=False)
+@operator(_log_softmax, "LogSoftmaxBackward0", public=False, axes="dim")
 class log_softmax_row:
     self = lambda g, result, dim: log_softmax_backward_data(g, result, dim)
 

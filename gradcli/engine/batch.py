@@ -1,0 +1,678 @@
+"""Batches: an array that stands for many of one shape, one for each entry of a batch.
+
+A `Batched` array stands in a tensor's `.array` (inside `vmap`, or as a gradient with many seeds at once)
+and shows the shape of one entry; the batch is the first dimension of `every`. Batches nest: `every` may
+itself be Batched, of a lower level. Rows are applied to it by `run`: what a row says of itself (`batch`,
+`axes`, `sizes`) tells how it takes one more dimension in front; a row that says nothing runs entry by
+entry, and the level remembers it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from gradcli.engine import modes
+from gradcli.engine.memory import buffer_of
+
+if TYPE_CHECKING:
+    from gradcli.engine.operator import Row
+
+_numbers = itertools.count(1).__next__
+
+
+class Level:
+    """One batch: how many entries it has, and which rows ran entry by entry in it.
+
+    A higher number was opened later; of nested batches the one of the highest number is outermost.
+    randomness: "error", "same" or "different": what random numbers inside are. linear: everything in the
+    batch depends linearly on it (gradients, tangents), so that a diagonal stays one.
+    """
+
+    __slots__ = ("linear", "number", "randomness", "size", "slow")
+
+    def __init__(self, size: int, randomness: str = "error", linear: bool = False) -> None:
+        self.number, self.size = _numbers(), size
+        self.randomness, self.linear = randomness, linear
+        self.slow: dict[str, None] = {}
+
+    def __repr__(self) -> str:
+        return f"<batch of {self.size}>"
+
+
+ITEM = (
+    "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling "
+    ".item() on a Tensor, please try to rewrite what you're doing with other operations. If error is "
+    "occurring somewhere inside PyTorch internals, please file a bug report."
+)
+_CONTROL_FLOW = (
+    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
+    "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues ."
+)
+_NO_STORAGE = "Cannot access data pointer of Tensor that doesn't have storage"
+INPLACE = (
+    "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` "
+    "in extra_args that has more elements than `self`. This happened due to `other` being vmapped over "
+    "but `self` not being vmapped over in a vmap. Please try to use out-of-place operators instead of "
+    "inplace arithmetic. If said operator is being called inside the PyTorch framework, please file a "
+    "bug report instead."
+)
+DYNAMIC = (
+    "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+    "aten::{}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
+)
+
+
+class Batched(NDArrayOperatorsMixin):
+    """An array for each entry of a batch: `every` has the batch in front, all else is one entry's."""
+
+    __slots__ = ("every", "level")
+
+    def __init__(self, every: Any, level: Level) -> None:
+        self.every, self.level = every, level
+
+    @property
+    def base(self) -> Any:
+        """The memory of all entries."""
+        return first(self)
+
+    @property
+    def layout(self) -> Any:
+        """An array that lies as an entry does: the first."""
+        return first(self)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one entry."""
+        return tuple(self.every.shape[1:])
+
+    @property
+    def dtype(self) -> Any:
+        """The NumPy dtype of all entries."""
+        return self.every.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions of one entry."""
+        return int(self.every.ndim) - 1
+
+    @property
+    def size(self) -> int:
+        """The number of elements of one entry."""
+        return prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return int(self.every.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one entry."""
+        return self.size * self.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The steps within one entry, in bytes."""
+        return tuple(self.every.strides[1:])
+
+    @property
+    def flags(self) -> Any:
+        """Those of one entry."""
+        return first(self).flags
+
+    # -- the same for every entry ------------------------------------------------------------------
+    def reshape(self, *shape: Any) -> Batched:
+        """Every entry in another shape."""
+        wanted = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        sizes = resolved(tuple(wanted), self.size)
+        return Batched(self.every.reshape((self.every.shape[0], *sizes)), self.level)
+
+    def transpose(self, *dims: Any) -> Batched:
+        """The dimensions of every entry in another order (reversed where none is given)."""
+        given = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
+        order = [d % max(self.ndim, 1) for d in given or ()] or list(reversed(range(self.ndim)))
+        return Batched(self.every.transpose(0, *(d + 1 for d in order)), self.level)
+
+    def astype(self, dtype: Any, **options: Any) -> Batched:
+        """Every entry in another dtype."""
+        return Batched(self.every.astype(dtype, **options), self.level)
+
+    def copy(self, order: str = "C") -> Batched:
+        """Every entry in memory of its own."""
+        return Batched(self.every.copy(), self.level)
+
+    def __getitem__(self, index: Any) -> Batched:
+        """Integers, slices, None and `...`, as of an array."""
+        keys = index if type(index) is tuple else (index,)
+        return Batched(self.every[(slice(None), *keys)], self.level)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if batch_of(value) - batch_of(self):
+            raise RuntimeError(INPLACE)
+        keys = index if type(index) is tuple else (index,)
+        if isinstance(self.every, np.ndarray) and 0 in self.every.strides[:1]:
+            self.every = self.every.copy()  # it was the same for all entries
+        if isinstance(value, Batched) and value.level is self.level:
+            value = value.every
+        elif np.ndim(value):
+            value = broadcast_to(value, (self.level.size, *value.shape))
+        self.every[(slice(None), *keys)] = value
+
+    @property
+    def real(self) -> Batched:
+        """The real parts."""
+        return Batched(self.every.real, self.level)
+
+    @property
+    def imag(self) -> Batched:
+        """The imaginary parts."""
+        return Batched(self.every.imag, self.level)
+
+    @property
+    def T(self) -> Batched:
+        """Every entry with its dimensions reversed."""
+        return self.transpose()
+
+    def sum(self, axis: Any = None) -> Batched:
+        """Every entry summed over one axis, or all."""
+        axes = range(self.ndim) if axis is None else (axis,)
+        return Batched(
+            total(self.every, tuple(a % max(self.ndim, 1) + 1 for a in axes)), self.level
+        )
+
+    def any(self, *args: Any, **options: Any) -> Any:
+        """Entry by entry."""
+        return np.any(self, *args, **options)
+
+    def all(self, *args: Any, **options: Any) -> Any:
+        """Entry by entry."""
+        return np.all(self, *args, **options)
+
+    # -- NumPy's functions -------------------------------------------------------------------------
+    def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **options: Any) -> Any:
+        if "out" in options:
+            raise RuntimeError(INPLACE)
+        call = ufunc if method == "__call__" else getattr(ufunc, method)
+        if method == "__call__" and ufunc.signature is None and ufunc.nout == 1:
+            level = top(args)
+            return Batched(call(*aligned(args, level), **options), level)
+        return each(call, list(args), options)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        if function in _FACTS:
+            return _FACTS[function](*args, **options)
+        if function is np.broadcast_to:
+            return broadcast_to(*args)
+        return each(function, list(args), options)
+
+    # -- what needs the numbers of one entry -------------------------------------------------------
+    def item(self) -> Any:
+        """Refused: there is one number for each entry."""
+        raise RuntimeError(ITEM)
+
+    __float__ = __int__ = __index__ = __complex__ = item
+
+    def __bool__(self) -> bool:
+        raise RuntimeError(_CONTROL_FLOW)
+
+    def tolist(self) -> Any:
+        """Refused: there are numbers for each entry."""
+        raise RuntimeError(_NO_STORAGE)
+
+    tobytes = tolist
+
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        raise RuntimeError(_NO_STORAGE)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self[k] for k in range(len(self))])
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+_FACTS: dict[Any, Callable[..., Any]] = {
+    np.shape: lambda a: a.shape,
+    np.ndim: lambda a: a.ndim,
+    np.size: lambda a: a.size,
+    np.copyto: lambda to, source: to.__setitem__(..., source),
+    np.iscomplexobj: lambda a: a.dtype.kind == "c",
+    np.may_share_memory: lambda a, b: False,
+    np.shares_memory: lambda a, b: False,
+}
+
+
+# -- batches of values --------------------------------------------------------------------------------
+def batch_of(value: Any) -> frozenset[Level]:
+    """The levels in which a value differs from entry to entry."""
+    found: set[Level] = set()
+    for v in _parts(value):
+        while isinstance(v, Batched):
+            found.add(v.level)
+            v = v.every
+    return frozenset(found)
+
+
+def _parts(value: Any) -> list[Any]:
+    """The arrays of a value: its own, of a tensor, of the items of a list."""
+    if isinstance(value, (list, tuple)):
+        return [p for v in value for p in _parts(v)]
+    array = getattr(value, "array", value)
+    return [array]
+
+
+def is_batched(value: Any) -> bool:
+    """Whether an array, a tensor, or an item of a list differs from entry to entry."""
+    kind = value.__class__
+    if kind is list or kind is tuple:
+        return any(map(is_batched, value))
+    return kind is Batched or getattr(value, "array", None).__class__ is Batched
+
+
+def top(values: Sequence[Any]) -> Level:
+    """The outermost level of some values."""
+    found = [p.level for v in values for p in _parts(v) if isinstance(p, Batched)]
+    return max(found, key=lambda level: level.number)
+
+
+def first(array: Any) -> Any:
+    """One entry, as an array: for questions about its layout."""
+    while isinstance(array, Batched):
+        every = array.every
+        array = every[0, ...] if every.shape[0] else np.empty(every.shape[1:], every.dtype)
+    return array
+
+
+def stride_of(array: Batched) -> int:
+    """Bytes from one entry to the next."""
+    return int(array.every.strides[0])
+
+
+def resolved(sizes: Sequence[int], count: int) -> tuple[int, ...]:
+    """Sizes with the one that is -1 worked out."""
+    known = prod(n for n in sizes if n != -1)
+    return tuple(count // max(known, 1) if n == -1 else int(n) for n in sizes)
+
+
+def anywhere(mask: Any) -> bool:
+    """Whether a mask is true somewhere, in whatever entry."""
+    while isinstance(mask, Batched):
+        mask = mask.every
+    return bool(mask.any())
+
+
+def broadcast_to(array: Any, shape: Sequence[int]) -> Any:
+    """As NumPy's, for batched arrays too."""
+    if isinstance(array, Batched):
+        every, sizes = array.every, tuple(shape)
+        lead = (1,) * (len(sizes) - array.ndim)
+        grown = every.reshape((every.shape[0], *lead, *array.shape))
+        return Batched(broadcast_to(grown, (every.shape[0], *sizes)), array.level)
+    return np.broadcast_to(array, tuple(shape))
+
+
+def moveaxis(array: Any, source: int, target: int) -> Any:
+    """As NumPy's, for batched arrays too."""
+    order = [d for d in range(array.ndim) if d != source]
+    order.insert(target, source)
+    return array.transpose(order) if array.ndim > 1 else array
+
+
+def total(array: Any, axes: tuple[int, ...]) -> Any:
+    """The sum over some axes, for batched arrays too."""
+    if isinstance(array, Batched):
+        return Batched(total(array.every, tuple(a + 1 for a in axes)), array.level)
+    return np.add.reduce(array, axis=axes)
+
+
+def aligned(values: Sequence[Any], level: Level) -> list[Any]:
+    """Operands that broadcast: those of the level get ones behind the batch, up to the largest rank."""
+    rank = max([getattr(v, "ndim", 0) for v in values])
+    found = list(values)
+    for i, v in enumerate(values):
+        if isinstance(v, Batched) and v.level is level:
+            e, ndim = v.every, v.ndim
+            found[i] = (
+                e if ndim == rank else e.reshape((e.shape[0], *(1,) * (rank - ndim), *v.shape))
+            )
+    return found
+
+
+def full(value: Any, level: Level) -> Any:
+    """An array with the batch in front, whether it had it or not."""
+    if isinstance(value, Batched) and value.level is level:
+        return value.every
+    return broadcast_to(value, (level.size, *value.shape))
+
+
+def entry(value: Any, k: int, level: Level) -> Any:
+    """What a value is for one entry of a batch."""
+    from gradcli.engine.tensor import Tensor, wrap
+
+    if isinstance(value, (list, tuple)):
+        return type(value)(entry(v, k, level) for v in value)
+    if isinstance(value, Tensor):
+        if not isinstance(value.array, Batched):
+            return value
+        out = wrap(entry(value.array, k, level))
+        out.wrapped = value.wrapped
+        return out
+    return value.every[k] if isinstance(value, Batched) and value.level is level else value
+
+
+def stacked(values: Sequence[Any]) -> Any:
+    """The batch of some arrays, which are all of one shape, in front of them."""
+    levels = batch_of(list(values))
+    if not levels:
+        return np.stack([np.asarray(v) for v in values])
+    level = max(levels, key=lambda each: each.number)
+    parts = [full(v, level) for v in values]
+    return Batched(moveaxis(stacked(parts), 0, 1), level)
+
+
+def each(function: Callable[..., Any], args: list[Any], options: dict[str, Any]) -> Any:
+    """A function of arrays on every entry by itself."""
+    level = top(args)
+    rows = [function(*(entry(a, k, level) for a in args), **options) for k in range(level.size)]
+    if not rows:
+        rows = [function(*(_zero(a, level) for a in args), **options)]
+        return _wrapped(rows[0], lambda r: Batched(np.empty((0, *np.shape(r)), r.dtype), level))
+    if isinstance(rows[0], (list, tuple)):
+        return tuple(Batched(stacked(column), level) for column in zip(*rows, strict=True))
+    return Batched(stacked(rows), level)
+
+
+def _zero(value: Any, level: Level) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_zero(v, level) for v in value)
+    if isinstance(value, Batched) and value.level is level:
+        return np.zeros(value.shape, value.dtype)
+    return value
+
+
+def _wrapped(found: Any, wrap: Callable[[Any], Any]) -> Any:
+    return tuple(map(wrap, found)) if isinstance(found, (list, tuple)) else wrap(found)
+
+
+# -- into a batch and out of it -----------------------------------------------------------------------
+def added(array: Any, dim: int, level: Level) -> Any:
+    """An array one of whose dimensions becomes the batch of a level."""
+    if isinstance(array, Batched) and array.level.number > level.number:
+        return Batched(added(array.every, dim + 1, level), array.level)
+    return Batched(moveaxis(array, dim, 0), level)
+
+
+def removed(array: Any, dim: int, level: Level) -> Any:
+    """An array whose batch of a level becomes a dimension."""
+    if isinstance(array, Batched) and array.level.number > level.number:
+        return Batched(removed(array.every, dim + 1, level), array.level)
+    return moveaxis(full(array, level), 0, dim)
+
+
+def lifted(array: Any, level: Level) -> Any:
+    """An array as one that has the level's batch, the same for all of its entries."""
+    if isinstance(array, Batched) and array.level.number > level.number:
+        return Batched(lifted(array.every, level), array.level)
+    if isinstance(array, Batched) and array.level is level:
+        return array
+    return Batched(broadcast_to(array, (level.size, *array.shape)), level)
+
+
+def summed(array: Any, level: Level) -> Any:
+    """The sum over the entries of a level's batch."""
+    if isinstance(array, Batched) and array.level.number > level.number:
+        return Batched(summed(array.every, level), array.level)
+    if isinstance(array, Batched) and array.level is level:
+        return total(array.every, (0,))
+    return array * level.size
+
+
+def zeros_of(array: Any, shape: tuple[int, ...], dtype: Any = None) -> Any:
+    """Zeros of one entry's shape, for every entry of the batches that an array has, to be written to."""
+    if isinstance(array, Batched):
+        return Batched(zeros_of(array.every, (array.every.shape[0], *shape), dtype), array.level)
+    made: Any = np.zeros(shape, array.dtype if dtype is None else dtype)
+    return made
+
+
+_FACTS[np.zeros_like] = lambda a, dtype=None: zeros_of(a, a.shape, dtype)
+_FACTS[np.ones_like] = lambda a: zeros_of(a, a.shape) + a.dtype.type(1)
+_FACTS[np.empty_like] = _FACTS[np.zeros_like]
+
+
+# -- rows ---------------------------------------------------------------------------------------------
+def run(row: Row, operands: list[Any]) -> Any:
+    """A row's kernel on arrays and options of which some may be batched."""
+    if row.rare or not is_batched(operands):  # the kernels of `engine.batching` know of batches
+        return row.run(operands)
+    level = top(operands)
+    made = _apply(row, operands, level)
+    if row.single:
+        return Batched(made, level)
+    return tuple(Batched(m, level) for m in made)
+
+
+def _apply(row: Row, operands: list[Any], level: Level) -> Any:
+    """The results with the batch in front."""
+    rule = _WAYS[row.batch] if isinstance(row.batch, str) else row.batch
+    try:
+        found = None if rule is None else rule(row, operands, level)
+    except (IndexError, TypeError, ValueError, RuntimeError):
+        if level.size:  # one entry's refusal speaks of its shapes
+            run(row, [entry(v, 0, level) for v in operands])
+        raise
+    return by_entry(row, operands, level) if found is None else found
+
+
+def by_entry(row: Row, operands: list[Any], level: Level) -> Any:
+    """The row on every entry by itself; the level remembers that."""
+    if level.size > 1:
+        level.slow[row.title] = None
+    count = max(level.size, 1)
+    inputs = [operands] if not level.size else None
+    rows = []
+    for k in range(count):
+        own = (
+            [_zero(v, level) for v in operands]
+            if inputs
+            else [entry(v, k, level) for v in operands]
+        )
+        found = run(row, own)
+        rows.append((found,) if row.single else tuple(found))
+    made = []
+    for column in zip(*rows, strict=True):
+        if any(np.shape(c) != np.shape(column[0]) for c in column):
+            raise RuntimeError(DYNAMIC.format(row.title))
+        whole = stacked(column)
+        made.append(whole if level.size else whole[:0])
+    return made[0] if row.single else made
+
+
+def elementwise(row: Row, operands: list[Any], level: Level) -> Any:
+    """Operands that broadcast against each other."""
+    from gradcli.engine.tensor import Tensor, wrap
+
+    at = [
+        i
+        for i, v in enumerate(operands)
+        if v is not None and (i in row.tensors or isinstance(v, Tensor))
+    ]
+    arrays = aligned([getattr(operands[i], "array", operands[i]) for i in at], level)
+    ready = list(operands)
+    for i, array in zip(at, arrays, strict=True):
+        ready[i] = wrap(array) if isinstance(operands[i], Tensor) else array
+    found = run(row, ready)
+    return found if row.single else list(found)
+
+
+def filled(row: Row, operands: list[Any], level: Level) -> list[Any] | None:
+    """The operands with the batch in front of every tensor; None where an option is batched."""
+    ready = list(operands)
+    for i, v in enumerate(operands):
+        if v is None:
+            continue
+        if i not in row.tensors:
+            if is_batched(v):
+                return None
+        elif row.kinds[i] == "list":
+            ready[i] = [None if w is None else full(w, level) for w in v]
+        else:
+            ready[i] = full(v, level)
+    return ready
+
+
+def _leading(row: Row, operands: list[Any], level: Level) -> Any:
+    """For kernels of the last dimensions, which take any number of others in front."""
+    ready = filled(row, operands, level)
+    return None if ready is None else run(row, ready)
+
+
+def _along(row: Row, operands: list[Any], level: Level) -> Any:
+    """Options that are dimensions (`axes`) move by one, sizes (`sizes`) get the batch in front.
+
+    A name in `axes` with a plus counts dimensions of the result, which has one more.
+    """
+    ready = filled(row, operands, level)
+    if ready is None:
+        return None
+    source = operands[0][0] if row.kinds[0] == "list" else operands[0]
+    ndim, flat = source.ndim, False
+    if row.sizes:
+        at = row.position[row.sizes]
+        sizes = operands[at] if isinstance(operands[at], (tuple, list)) else (operands[at],)
+        ready[at] = (level.size, *resolved(tuple(sizes), source.size))
+        ndim = len(sizes)
+    names = row.axes.split()
+    keepdim = "keepdim" in row.position and bool(operands[row.position["keepdim"]])
+    if ndim == 0 and row.view and names and not names[0].startswith("+"):
+        return None if not level.size else _view_of_numbers(row, operands, level)
+    if ndim == 0 and names and not names[0].startswith("+"):  # PyTorch takes 0-d for 1-d here
+        for i in row.tensors:
+            if ready[i] is not None and ready[i].ndim == 1:
+                ready[i] = ready[i].reshape((level.size, 1))
+        flat = True
+    for word in names:
+        name = word.lstrip("+")
+        at, n = row.position[name], max(ndim + word.startswith("+"), 1)
+        dims = operands[at]
+        if dims is None:
+            ready[0] = ready[0].reshape((level.size, source.size))
+            ready[at], flat = 1, True
+        elif isinstance(dims, (tuple, list)):
+            every = tuple(range(n)) if not len(dims) else [_dim(d, n) for d in dims]
+            ready[at] = tuple(d + 1 for d in every)
+        else:
+            ready[at] = _dim(dims, n) + 1
+    found = run(row, ready)
+    if not flat:
+        return found
+    results = [found] if row.single else list(found)
+    shape = (level.size, *((1,) * ndim if keepdim else ()))
+    results = [r.reshape(shape) for r in results]
+    return results[0] if row.single else results
+
+
+def _view_of_numbers(row: Row, operands: list[Any], level: Level) -> Any:
+    """A view of 0-d entries along a dimension that they do not have: refused, or themselves."""
+    run(row, [entry(v, 0, level) for v in operands])
+    every = full(operands[0], level)
+    return every[...]
+
+
+def _dim(dim: int, ndim: int) -> int:
+    from gradcli.engine.tensor import wrap_dim
+
+    return wrap_dim(dim, ndim)
+
+
+def _folded(row: Row, operands: list[Any], level: Level) -> Any:
+    """For kernels that treat every item of the first dimension alike: the batch is merged with it."""
+    ready = filled(row, operands, level)
+    if ready is None:
+        return None
+    items = None
+    for i in row.tensors:
+        if ready[i] is not None:
+            items = ready[i].shape[1]
+            ready[i] = ready[i].reshape((level.size * items, *ready[i].shape[2:]))
+    if row.sizes:
+        at = row.position[row.sizes]
+        ready[at] = (level.size * items, *operands[at][1:])  # type: ignore[operator]
+    found = run(row, ready)
+    results = [found] if row.single else list(found)
+    results = [r.reshape((level.size, items, *r.shape[1:])) for r in results]
+    return results[0] if row.single else results
+
+
+def _same(row: Row, operands: list[Any], level: Level) -> Any:
+    """Sizes alone: the batch in front of the sizes, ones where the operand has fewer dimensions."""
+    source, at = operands[0], row.position[row.sizes]
+    sizes = tuple(operands[at])
+    every = source.every
+    lead = (1,) * (len(sizes) - source.ndim)
+    ready = list(operands)
+    ready[0] = every.reshape((level.size, *lead, *source.shape))
+    ready[at] = (level.size, *sizes)
+    return run(row, ready)
+
+
+def _dynamic(row: Row, operands: list[Any], level: Level) -> Any:
+    """For rows whose result's shape depends on the numbers."""
+    raise RuntimeError(DYNAMIC.format(row.title))
+
+
+_WAYS: dict[str, Callable[[Row, list[Any], Level], Any]] = {
+    "elementwise": elementwise,
+    "leading": _leading,
+    "along": _along,
+    "folded": _folded,
+    "expanded": _same,
+    "dynamic": _dynamic,
+    "entries": lambda row, operands, level: None,
+}
+
+
+# -- the open levels of this thread -------------------------------------------------------------------
+def levels() -> tuple[Level, ...]:
+    """The batches that are open in this thread, the outermost first."""
+    return modes.current().levels
+
+
+@contextmanager
+def opened(level: Level) -> Iterator[Level]:
+    """Inside, operators look for batched operands."""
+    before = modes.change(levels=(*levels(), level))
+    try:
+        yield level
+    finally:
+        modes.restore(before)
+
+
+# -- memory -------------------------------------------------------------------------------------------
+def strided(array: Any, shape: Any, dtype: Any, strides: Any, start: int) -> Any:
+    """A view of the memory behind an array, from byte `start` on; of every entry's, where it is batched."""
+    batches: list[Batched] = []
+    inner = array
+    while isinstance(inner, Batched):
+        batches.append(inner)
+        inner = inner.every
+    lead = inner.ndim - array.ndim
+    sizes = (*inner.shape[:lead], *shape)
+    steps = (*inner.strides[:lead], *strides)
+    made: Any = np.ndarray(sizes, dtype, buffer_of(inner), start, steps)
+    for b in reversed(batches):
+        made = Batched(made, b.level)
+    return made
+
+
+__all__ = ["Batched", "Level", "batch_of", "is_batched", "levels", "opened", "run"]

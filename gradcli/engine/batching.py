@@ -1,0 +1,65 @@
+"""The ways into a batch and out of it, as rows: each one's rule is the way back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcli.engine import batch
+from gradcli.engine.batch import Level
+from gradcli.engine.operator import Array, operator
+from gradcli.engine.tensor import Tensor
+
+
+def _add(self: Array, dim: int, level: Level) -> Any:
+    return batch.added(self, dim, level)
+
+
+def _remove(self: Array, dim: int, level: Level) -> Any:
+    return batch.removed(self, dim, level)
+
+
+def _lift(self: Array, level: Level) -> Any:
+    return batch.lifted(self, level)
+
+
+def _sum(self: Array, level: Level) -> Any:
+    return batch.summed(self, level)
+
+
+def _row(name: str, kernel: Any, node: str, rule: Any) -> Any:
+    """A row of one argument; typed as what it is called with: the classes of rules are not."""
+    return operator(kernel, node, kind="linear", batch="level")(type(name, (), {"self": rule}))
+
+
+# A dimension becomes the batch of a level, and back.
+add_batch_dim: Any = _row(
+    "add_batch_dim",
+    _add,
+    "AddBatchDimBackward0",
+    lambda g, dim, level: remove_batch_dim(g, dim, level),
+)
+remove_batch_dim: Any = _row(
+    "remove_batch_dim",
+    _remove,
+    "RemoveBatchDimBackward0",
+    lambda g, dim, level: add_batch_dim(g, dim, level),
+)
+# The same for every entry of a batch, and the sum over the entries.
+lift_to_batch: Any = _row(
+    "lift_to_batch", _lift, "LiftToBatchBackward0", lambda g, level: sum_over_batch(g, level)
+)
+sum_over_batch: Any = _row(
+    "sum_over_batch", _sum, "SumOverBatchBackward0", lambda g, level: lift_to_batch(g, level)
+)
+
+
+def lift(tensor: Any, wanted: frozenset[Level]) -> Any:
+    """A tensor that is recorded, in all of some levels' batches; any other as it is."""
+    if tensor.node is None or not isinstance(tensor, Tensor):
+        return tensor
+    for level in sorted(wanted - batch.batch_of(tensor), key=lambda each: each.number):
+        tensor = lift_to_batch(tensor, level)
+    return tensor
+
+
+__all__ = ["add_batch_dim", "lift", "lift_to_batch", "remove_batch_dim", "sum_over_batch"]

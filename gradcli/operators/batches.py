@@ -1,0 +1,375 @@
+"""How rows that are no matter of one kind take one more dimension in front (`batch=` of a row).
+
+Each is a function of the row, its operands (some batched) and the level, that gives the results with the
+batch in front; None where it does not know, so that the row runs entry by entry (see engine.batch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import batch
+from gradcli.engine.batch import Batched, Level, full, is_batched, moveaxis
+from gradcli.engine.operator import Row
+
+Rule = Callable[[Row, list[Any], Level], Any]
+
+
+def _in(value: Any, level: Level) -> bool:
+    """Whether a value differs between the entries of this level's batch."""
+    return level in batch.batch_of(value)
+
+
+def flat(value: Any, level: Level) -> Any:
+    """The elements of every entry in one dimension."""
+    return full(value, level).reshape((level.size, value.size))
+
+
+def whole(one: Callable[[], Row], dim: Any = 1) -> Rule:
+    """A row over all elements, as the row that `one()` gives, along a dimension."""
+
+    def rule(row: Row, operands: list[Any], level: Level) -> Any:
+        along = one()
+        ready = [flat(operands[0], level), *operands[1:]]
+        wanted = dict(zip(row.names, ready, strict=True))
+        more = {"dim": dim, "keepdim": False}
+        found = batch.run(along, [{**wanted, **more}.get(n) for n in along.names])
+        return found if along.single or not row.single else found[0]
+
+    return rule
+
+
+def apart(*names: str) -> Rule:
+    """As `along`, where these operands are the same for all entries."""
+
+    def rule(row: Row, operands: list[Any], level: Level) -> Any:
+        places = [row.position[n] for n in names]
+        if any(is_batched(operands[i]) for i in places):
+            return None
+        others = [i for i in row.tensors if i not in places]
+        ready = list(operands)
+        ndim = operands[0].ndim
+        if not ndim:
+            return None
+        for i in others:
+            ready[i] = full(operands[i], level)
+        for word in row.axes.split():
+            ready[row.position[word]] = operands[row.position[word]] % ndim + 1
+        return batch.run(row, ready)
+
+    return rule
+
+
+# -- shapes -------------------------------------------------------------------------------------------
+def permuted(row: Row, operands: list[Any], level: Level) -> Any:
+    """All dimensions in an order: the batch stays the first."""
+    n = max(operands[0].ndim, 1)
+    dims = (0, *(d % n + 1 for d in operands[1]))
+    return batch.run(row, [full(operands[0], level), dims])
+
+
+def transposed(row: Row, operands: list[Any], level: Level) -> Any:
+    """A matrix's transpose."""
+    every = full(operands[0], level)
+    return moveaxis(every, 2, 1) if every.ndim == 3 else every[...]
+
+
+def squeezed(row: Row, operands: list[Any], level: Level) -> Any:
+    """Without any dimension of size 1 but the batch."""
+    every = full(operands[0], level)
+    for d in reversed(range(1, every.ndim)):
+        if every.shape[d] == 1:
+            every = every[(*(slice(None),) * d, 0)]
+    return every[...]
+
+
+def strided(row: Row, operands: list[Any], level: Level) -> Any:
+    """The memory of every entry, read with strides."""
+    made = row.kernel(*operands)
+    return made.every
+
+
+def repeated(row: Row, operands: list[Any], level: Level) -> Any:
+    """Repeats for every dimension, and none for the batch."""
+    x, repeats = operands
+    every = x.every.reshape((level.size, *(1,) * (len(repeats) - x.ndim), *x.shape))
+    return batch.run(row, [every, (1, *repeats)])
+
+
+def rolled(row: Row, operands: list[Any], level: Level) -> Any:
+    """A roll along dimensions, or of all elements."""
+    x, shifts, dims = operands
+    if not len(dims):
+        found = batch.run(row, [flat(x, level), shifts, (1,)])
+        return found.reshape((level.size, *x.shape))
+    return batch.run(row, [full(x, level), shifts, tuple(d % max(x.ndim, 1) + 1 for d in dims)])
+
+
+def traced(row: Row, operands: list[Any], level: Level) -> Any:
+    """The sum of a diagonal."""
+    from gradcli.operators.reductions import sum_dim
+    from gradcli.operators.shapes import diagonal
+
+    found = batch.run(diagonal, [full(operands[0], level), 0, 1, 2])
+    return batch.run(sum_dim, [found, (1,), False, None])
+
+
+# -- products -----------------------------------------------------------------------------------------
+def _swapped(every: Any) -> Any:
+    return moveaxis(every, 2, 1)
+
+
+def dot(row: Row, operands: list[Any], level: Level) -> Any:
+    """Vectors: a matrix times a vector, or products summed."""
+    from gradcli.operators.products import bmm, mv
+
+    a, b = operands
+    if not _in(a, level):
+        a, b = b, a
+    if not _in(b, level):
+        return batch.run(mv, [full(a, level), b])
+    a, b = full(a, level), full(b, level)
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return np.einsum("bi,bi->b", a, b)
+    return batch.run(bmm, [a[:, None, :], b[:, :, None]])[:, 0, 0]
+
+
+def mv(row: Row, operands: list[Any], level: Level) -> Any:
+    """A matrix and a vector: one product of matrices, whichever is batched."""
+    from gradcli.operators.products import bmm, mm
+
+    a, x = operands
+    if a.ndim != 2 or x.ndim != 1:
+        return None
+    if not _in(a, level):
+        return batch.run(mm, [full(x, level), _turned(a)])
+    if not _in(x, level):
+        every = full(a, level)
+        merged = every.reshape((level.size * a.shape[0], a.shape[1]))
+        return batch.run(row, [merged, x]).reshape((level.size, a.shape[0]))
+    return batch.run(bmm, [full(a, level), full(x, level)[:, :, None]])[:, :, 0]
+
+
+def _turned(a: Any) -> Any:
+    return moveaxis(a, 1, 0)
+
+
+def mm(row: Row, operands: list[Any], level: Level) -> Any:
+    """Matrices: one product of larger ones, or a batch of products."""
+    from gradcli.operators.products import bmm
+
+    a, b = operands
+    if a.ndim != 2 or b.ndim != 2:
+        return None
+    if _in(a, level) and _in(b, level):
+        return batch.run(bmm, [full(a, level), full(b, level)])
+    if _in(a, level):
+        merged = full(a, level).reshape((level.size * a.shape[0], a.shape[1]))
+        found = batch.run(row, [merged, b])
+        return found.reshape((level.size, a.shape[0], b.shape[1]))
+    merged = _swapped(full(b, level)).reshape((level.size * b.shape[1], b.shape[0]))
+    found = batch.run(row, [merged, _turned(a)])
+    return _swapped(found.reshape((level.size, b.shape[1], a.shape[0])))
+
+
+def bmm(row: Row, operands: list[Any], level: Level) -> Any:
+    """Batches of matrices: the batch is merged with theirs."""
+    a, b = operands
+    if a.ndim != 3 or b.ndim != 3:
+        return None
+    n = level.size * a.shape[0]
+    merged = [full(x, level).reshape((n, *x.shape[1:])) for x in (a, b)]
+    found = batch.run(row, merged)
+    return found.reshape((level.size, a.shape[0], a.shape[1], b.shape[2]))
+
+
+def added_product(product: str) -> Rule:
+    """`beta * self + alpha * product` of two operands."""
+
+    def rule(row: Row, operands: list[Any], level: Level) -> Any:
+        from gradcli.operators import products
+
+        own, a, b, beta, alpha = operands
+        made = batch.run(getattr(products, product), [a, b])
+        if beta == 0:
+            return full(made * alpha if alpha != 1 else made, level)
+        made = made * alpha if alpha != 1 else made
+        return full(made + (own * beta if beta != 1 else own), level)
+
+    return rule
+
+
+def outer_added(row: Row, operands: list[Any], level: Level) -> Any:
+    """`beta * self + alpha * outer(vec1, vec2)`."""
+    own, a, b, beta, alpha = operands
+    made = a[:, None] * b[None, :]
+    made = made * alpha if alpha != 1 else made
+    return full(made if beta == 0 else made + (own * beta if beta != 1 else own), level)
+
+
+def solved(row: Row, operands: list[Any], level: Level) -> Any:
+    """Systems of equations: vectors as matrices of one column."""
+    a, b, *options = operands
+    vector = b.ndim == a.ndim - 1
+    right = full(b, level)
+    if vector:
+        right = right.reshape((*right.shape, 1))
+    elif b.ndim != a.ndim:
+        return None
+    found = list(batch.run(row, [full(a, level), right, *options]))
+    if vector:
+        found[0] = found[0][..., 0]
+    return found
+
+
+# -- indices ------------------------------------------------------------------------------------------
+BOOLEAN_MASK = (
+    "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch "
+    "over indexing with a boolean mask."
+)
+
+
+def _places(indices: Any) -> tuple[list[int], bool]:
+    """(where indices stand that are no whole dimension, whether they stand side by side)."""
+    at = [i for i, k in enumerate(indices) if k is not None]
+    return at, at == list(range(at[0], at[0] + len(at))) if at else True
+
+
+def _ranked(array: Any, rank: int, level: Level) -> Any:
+    """An index with the batch in front of as many dimensions as the largest has."""
+    every = full(array, level)
+    return every.reshape((level.size, *(1,) * (rank - array.ndim), *array.shape))
+
+
+def _width(indices: Any) -> int:
+    """How many dimensions the indices leave in the result."""
+    return max(1 if k.dtype.kind == "b" else k.ndim for k in indices if k is not None)
+
+
+def indexed(row: Row, operands: list[Any], level: Level) -> Any:
+    """`x[a, b]`: indices that are the same for all entries, or not."""
+    x, indices = operands
+    at, together = _places(indices)
+    if not at:
+        return None
+    width = _width(indices)
+    if not _in(indices, level):
+        found = batch.run(row, [full(x, level), [None, *indices]])
+        return found if together else moveaxis(found, width, 0)
+    if any(is_batched(k) and k.dtype.kind == "b" for k in indices):
+        raise RuntimeError(BOOLEAN_MASK)
+    if any(k is not None and k.dtype.kind == "b" for k in indices):
+        return None
+    ranked = [k if k is None else _ranked(k, width, level) for k in indices]
+    before = at[0] if together else 0  # dimensions in front of those of the indices
+    if not _in(x, level):
+        return moveaxis(batch.run(row, [x, ranked]), before, 0)
+    entries = np.arange(level.size).reshape(level.size, *(1,) * width)
+    found = batch.run(row, [full(x, level), [entries, *ranked]])
+    for k in range(before if at[0] else 0):  # NumPy has put those of the indices first
+        found = moveaxis(found, 1 + width + k, 1 + k)
+    return found
+
+
+def index_written(row: Row, operands: list[Any], level: Level) -> Any:
+    """Values written, or added, at indices."""
+    x, indices, values, accumulate = operands
+    at, together = _places(indices)
+    if not at or not together:
+        return None
+    width = _width(indices)
+    rest = x.ndim - sum(k.ndim if k is not None and k.dtype.kind == "b" else 1 for k in indices)
+    rank = at[0] + width + rest
+    every = full(values, level)
+    every = every.reshape((level.size, *(1,) * (rank - values.ndim), *values.shape))
+    if not _in(indices, level):
+        return batch.run(row, [full(x, level), [None, *indices], every, accumulate])
+    if at[0] or any(k.dtype.kind == "b" for k in indices):
+        return None
+    ranked = [_ranked(k, width, level) for k in indices]
+    entries = np.arange(level.size).reshape(level.size, *(1,) * width)
+    return batch.run(row, [full(x, level), [entries, *ranked], every, accumulate])
+
+
+def selected(row: Row, operands: list[Any], level: Level) -> Any:
+    """Positions along a dimension, the same for all entries or not."""
+    x, dim, index = operands
+    if not x.ndim or index.ndim != 1:
+        return None
+    at = dim % x.ndim
+    if not _in(index, level):
+        return batch.run(row, [full(x, level), at + 1, index])
+    from gradcli.operators.indexing import index as advanced
+
+    keys: list[Any] = [None] * at + [index]
+    return indexed(advanced, [x, keys], level)
+
+
+def taken(row: Row, operands: list[Any], level: Level) -> Any:
+    """Elements by their number in an entry."""
+    from gradcli.operators.indexing import index_select
+
+    x, index = operands
+    if _in(index, level) or not x.size:
+        return None
+    found = batch.run(index_select, [flat(x, level), 1, index.reshape(-1) % x.size])
+    return found.reshape((level.size, *index.shape))
+
+
+def masked(row: Row, operands: list[Any], level: Level) -> Any:
+    """The elements where a mask is true: the same places in every entry."""
+    from gradcli.operators.indexing import index_select
+
+    x, mask = operands
+    if is_batched(mask):
+        raise RuntimeError(batch.DYNAMIC.format(row.title))
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    spread = Batched(full(x, level), level) if _in(x, level) else x
+    places = np.flatnonzero(np.broadcast_to(mask, shape))
+    return batch.run(index_select, [flat(batch.broadcast_to(spread, shape), level), 1, places])
+
+
+def embedded(row: Row, operands: list[Any], level: Level) -> Any:
+    """Rows of a table: for one table, any indices."""
+    weight, index, *options = operands
+    if _in(weight, level):
+        return None
+    return batch.run(row, [weight, full(index, level), *options])
+
+
+def filled(row: Row, operands: list[Any], level: Level) -> Any:
+    """One value where a mask is true: a choice, where each entry has a value of its own."""
+    from gradcli.operators.indexing import where_of
+
+    x, mask, value = operands
+    return batch.elementwise(where_of, [mask, value.astype(x.dtype), x, None], level)
+
+
+# -- losses -------------------------------------------------------------------------------------------
+def loss(row: Row, operands: list[Any], level: Level) -> Any:
+    """A loss of the elements of two operands: reduced by entry."""
+    at = row.position["reduction"]
+    reduction = operands[at]
+    parts = list(operands)
+    parts[at] = 0
+    elements = batch.elementwise(row, parts, level)
+    if reduction == 0 or elements is None:
+        return elements
+    count = int(np.prod(elements.shape[1:]))
+    total = batch.total(elements, tuple(range(1, elements.ndim)))
+    return total / elements.dtype.type(count) if reduction == 1 else total
+
+
+def loss_backward(row: Row, operands: list[Any], level: Level) -> Any:
+    """A loss's gradient by one operand: the mean of an entry's elements, not of the batch's."""
+    at = row.position["reduction"]
+    reduction = operands[at]
+    parts = list(operands)
+    parts[at] = 0 if reduction == 0 else 2
+    found = batch.elementwise(row, parts, level)
+    if found is None or reduction != 1:
+        return found
+    return found / found.dtype.type(max(operands[row.position["self"]].size, 1))

@@ -1,0 +1,94 @@
+"""`jacobian`, `hessian` and `jvp` read the engine's own tape: what a program says means the same in each.
+
+The answers are PyTorch's (`record_tape`); the products are checked against each other.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli
+from gradcli import language
+from gradcli.calculus import matrices
+from tests.calculus.tape_programs import PROGRAMS
+
+ANSWERS = json.loads((Path(__file__).parent / "tape.json").read_text())
+
+
+def close(found: Any, expected: Any) -> None:
+    if isinstance(expected, dict):  # row by row it refuses to stack no rows
+        assert expected["refused"] == "stack expects a non-empty TensorList"
+        assert np.size(found) == 0
+        return
+    wanted = np.asarray(expected, dtype=float)
+    assert np.shape(found) == wanted.shape or not wanted.size
+    np.testing.assert_allclose(np.reshape(found, wanted.shape), wanted, rtol=1e-10, atol=1e-12)
+
+
+def case(name: str) -> tuple[Any, dict[str, Any]]:
+    source, value = PROGRAMS[name]
+    return language.parse(source), {"x": gradcli.tensor(value)}
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_jacobian(name: str, mode: str) -> None:
+    program, tensors = case(name)
+    found = matrices.jacobian(program, tensors, ["x"], mode=mode)
+    close(found.by["x"], ANSWERS[name]["jacobian"])
+    assert (found.method, found.slow) == (mode, [])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_hessian_of_the_sum(name: str) -> None:
+    source, value = PROGRAMS[name]
+    *body, last = source.split("\n")
+    program = language.parse("\n".join([*body, f"({last}).sum()"]))
+    found = matrices.hessian(program, {"x": gradcli.tensor(value)}, ["x"])["x"]
+    close(found.by["x"], ANSWERS[name]["hessian"])
+    assert found.slow == []
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_products(name: str) -> None:
+    """The Jacobian's rows summed are the gradient; the Jacobian times a vector is the jvp."""
+    program, tensors = case(name)
+    x = tensors["x"]
+    leaf = x.clone().requires_grad_()
+    value = language.run(program, {"x": leaf}).value
+    grad = np.zeros(x.shape)
+    if value.requires_grad:
+        found = gradcli.autograd.grad(value.sum(), leaf, allow_unused=True)[0]
+        grad = grad if found is None else found.numpy()
+    close(grad, ANSWERS[name]["grad"])
+    if not x.numel():
+        return
+    jacobian = np.reshape(ANSWERS[name]["jacobian"], (value.numel(), x.numel()))
+    vector = np.linspace(1, 2, x.numel())
+    _, pushed = matrices.jvp(program, tensors, {"x": gradcli.tensor(vector.reshape(x.shape))})
+    np.testing.assert_allclose(pushed.numpy().ravel(), jacobian @ vector, rtol=1e-10, atol=1e-12)
+
+
+def test_a_custom_function_goes_by_rows() -> None:
+    """Its derivative is not differentiated to go by columns."""
+
+    class Twice(gradcli.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.repeat(3) * 2
+
+        @staticmethod
+        @gradcli.autograd.function.once_differentiable
+        def backward(ctx: Any, g: Any) -> Any:
+            return g.view(3, -1).sum(0) * 2
+
+    program = language.parse("twice(x)")
+    x = {"x": gradcli.tensor([1.0, 2.0])}
+    found = matrices.jacobian(program, x, ["x"], {"twice": Twice.apply})
+    assert found.method == "reverse"
+    np.testing.assert_array_equal(found.by["x"], np.tile(2 * np.eye(2), (3, 1)))
