@@ -22,6 +22,7 @@ from gradcli.version import __version__
 
 # A command line without files and without numbers of three digits makes no large matrix product.
 _MAYBE_LARGE = re.compile(r"\d{3}|\d[eE]|\*\*\s*[\d(]|@.*\.|^-f?$")
+_WHOLE = re.compile(r"[0-9]{1,6}")
 
 
 class Program(click.Group):
@@ -63,9 +64,10 @@ class Program(click.Group):
     ) -> click.Context:
         """As click does, but for narrow terminals, where click's help is never less than 50 wide."""
         columns = os.environ.get("COLUMNS", "")
-        if not columns.isdigit() and sys.stdout is not None and sys.stdout.isatty():
+        columns = columns if _WHOLE.fullmatch(columns) else ""
+        if not columns and sys.stdout is not None and sys.stdout.isatty():
             columns = str(os.get_terminal_size(sys.stdout.fileno()).columns)
-        if columns.isdigit() and 20 <= int(columns) < 52:
+        if columns and 20 <= int(columns) < 52:
             extra.setdefault("terminal_width", int(columns))
         return super().make_context(info_name, args, parent, **extra)
 
@@ -101,6 +103,9 @@ class Program(click.Group):
         if words[:1] not in (["run"], ["repl"]) and not any(map(_MAYBE_LARGE.search, words)):
             # OpenBLAS starts its threads when numpy is imported; a small problem has no use for them.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        for name in ("COLUMNS", "LINES"):  # `²` is a digit to Python, and no number
+            if not _WHOLE.fullmatch(os.environ.get(name, "")):
+                os.environ.pop(name, None)
         codecs.register_error("gradcli", _spelt_out)
         for stream in (sys.stdout, sys.stderr):
             if stream is not None and hasattr(stream, "reconfigure"):

@@ -15,6 +15,7 @@ LEVELS = {
     "engine": 0,
     "operators": 1,
     "graphs": 1,
+    "tables": 1,
     "language": 2,
     "calculus": 3,
     "plan": 4,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gradcli.commands.options import Request
     from gradcli.language import Machine
     from gradcli.language.errors import LanguageError
+    from gradcli.tables import Reader
 
 NO_GRAD_DTYPES = "Only Tensors of floating point and complex dtype can require gradients"
 LONGEST_INTEGER = 400_000  # digits; the language's integers end at 2**20 bits
@@ -90,7 +91,8 @@ def evaluate(ctx: click.Context, request: Request) -> Evaluation:
 def read_variables(ctx: click.Context, request: Request) -> tuple[dict[str, Any], list[str]]:
     """The variables of the command line, and which of them cannot require grad but should."""
     set_up(ctx, request)
-    variables = {name: _read(request, name) for name in request.names}
+    files = files_of(request)
+    variables = {name: _read(request, name, files) for name in request.names}
     integers = []
     for name, tensor in variables.items():
         if not _require_grad(request, name, tensor):
@@ -159,22 +161,35 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     output.note(" ".join(str(message).split()), "warning")
 
 
-def read_value(text: str, option: str, dtype: Any = None) -> Any:
+def read_value(text: str, option: str, dtype: Any = None, files: Reader | None = None) -> Any:
     """The value of an option; what is wrong with it says which option's it is."""
     from gradcli import language
     from gradcli.language.errors import LanguageError
 
-    if text.strip() == "-" and sys.stdin is None:
-        raise usage(f"{option}: there is no standard input", kind="file")
     try:
-        return language.read_value(text, stdin=sys.stdin, dtype=dtype)
+        return language.read_value(text, stdin=sys.stdin, dtype=dtype, files=files)
     except LanguageError as error:
         error.message = f"{option}: {error.message}"
         raise
 
 
-def _read(request: Request, name: str) -> Any:
-    value = read_value(request.texts[name], request.options[name].rstrip("="))
+def files_of(request: Request) -> Reader | None:
+    """What reads the files that the command line names; None where it names none."""
+    from gradcli.language.values import file_reference
+
+    references = [file_reference(text) for text in request.texts.values()]
+    if not any(references):
+        return None
+    from gradcli.tables import Reader, TableError
+
+    try:
+        return Reader(sys.stdin, request.missing, [r for r in references if r])
+    except TableError:  # said again, better, where that option is read
+        return Reader(sys.stdin, request.missing)
+
+
+def _read(request: Request, name: str, files: Reader | None) -> Any:
+    value = read_value(request.texts[name], request.options[name].rstrip("="), files=files)
     if (
         value.grad_fn is not None
     ):  # `tensor([1.], requires_grad=True)*2`: the option's value is a leaf

@@ -38,6 +38,7 @@ Examples:
     "--retain",
     "retain_names",
     metavar="NAMES|all",
+    multiple=True,
     shell_complete=completers.assigned,
     help="Gradients of these names too.",
 )
@@ -69,7 +70,7 @@ def command(
     ctx: click.Context,
     request: Request,
     seed: str | None,
-    retain_names: str | None,
+    retain_names: tuple[str, ...],
     passes: int,
     order: int,
     retain_graph: bool,
@@ -90,7 +91,7 @@ def command(
     names, every = _names_to_retain(request, retain_names)
     hook_programs = split_hooks(request, hooks)
     tape = bool(hooks or detect_anomaly or show_trace or retain_graph or create_graph)
-    tape = tape or retain_names is not None or passes > 1
+    tape = tape or bool(retain_names) or passes > 1
     planned, values = None, None
     if detect_anomaly:
         evaluation, values = evaluate_watched(ctx, request, detect_anomaly)
@@ -166,10 +167,10 @@ def _grad_json(tensor: Any, precision: int | None) -> dict[str, Any]:
     return {"grad": None if grad is None else value, **found}
 
 
-def _names_to_retain(request: Request, text: str | None) -> tuple[list[str], bool]:
+def _names_to_retain(request: Request, texts: tuple[str, ...]) -> tuple[list[str], bool]:
     """The names in --retain, and whether it says `all`."""
-    if text is None or text.strip() == "all":
-        return [], text is not None
+    if any(text.strip() == "all" for text in texts):
+        return [], True
     known = [*assigned_names(request.program), *request.names]
     what = "a name that the expression assigns"
-    return name_list(text, "--retain", known, what=what) or [], False
+    return name_list(texts, "--retain", known, what=what) or [], False

@@ -7,7 +7,9 @@ import click
 INPUTS = "Variables and input"
 OUTPUTS = "Output"
 SECTIONS = {
-    **dict.fromkeys(("let", "wrt", "no_grad", "dtype", "manual_seed", "load", "file"), INPUTS),
+    **dict.fromkeys(
+        ("let", "wrt", "no_grad", "dtype", "missing", "manual_seed", "load", "file"), INPUTS
+    ),
     **dict.fromkeys(("as_json", "as_plain", "precision", "color"), OUTPUTS),
 }
 

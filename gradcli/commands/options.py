@@ -77,7 +77,7 @@ class Request:
     """
 
     __slots__ = (
-        *("dtype", "loaded", "manual_seed", "names", "no_grad", "options", "program"),
+        *("dtype", "loaded", "manual_seed", "missing", "names", "no_grad", "options", "program"),
         *("style", "texts", "wrt"),
     )
 
@@ -93,12 +93,13 @@ class Request:
         manual_seed: int | None,
         loaded: dict[str, Any],
         style: Style,
+        missing: str = "error",
     ) -> None:
         self.program, self.names = program, list(texts)
         self.texts, self.options = texts, options
         self.wrt, self.no_grad = wrt, no_grad
         self.dtype, self.manual_seed = dtype, manual_seed
-        self.loaded, self.style = loaded, style
+        self.loaded, self.style, self.missing = loaded, style, missing
 
     @property
     def source(self) -> str:
@@ -293,7 +294,9 @@ def read_text(path: str) -> str:
         return data.decode("utf-8-sig")
     except OSError as error:
         raise usage(f"cannot read {path}: {error.strerror}", kind="file") from None
-    except UnicodeDecodeError as error:
+    except ValueError as error:
+        if not isinstance(error, UnicodeDecodeError):  # a name with a null in it
+            raise usage(f"cannot read {path}: {error}", kind="file") from None
         raise usage(
             f"{'standard input' if path == '-' else path} is not UTF-8 text (byte {error.start})",
             kind="file",
@@ -481,6 +484,7 @@ def _request(
         manual_seed=params.pop("manual_seed"),
         loaded=loaded,
         style=Style.of(form, params.pop("precision", None), colour),
+        missing=params.pop("missing"),
     )
 
 
@@ -488,6 +492,8 @@ def _check_standard_input(
     found: Split, texts: dict[str, str], options: dict[str, str], operand: str
 ) -> None:
     readers = [options[name].rstrip("=") for name, text in texts.items() if text.strip() == "-"]
+    if columns := [n for n, text in texts.items() if text.strip().startswith(("-:", "@-:"))]:
+        readers.append(options[columns[0]].rstrip("="))  # of one table, read once for all of them
     if found.given.get("file") == "-":
         readers.insert(0, "-f")
     elif found.positionals[:1] == ["-"]:
@@ -534,21 +540,27 @@ def _is_called(program: Program | None, name: str) -> bool:
 
 
 def name_list(
-    text: str | None,
+    texts: Iterable[str] | None,
     option: str,
     known: list[str],
     *,
     every: bool = False,
     what: str = "a variable of the expression",
 ) -> list[str] | None:
-    """The names in `a,b`; with `every`, `all` means all that are known."""
-    if text is None:
+    """The names in `a,b`, of an option that may be given several times; None if it is not given.
+
+    With `every`, `all` means all that are known.
+    """
+    words = [word for text in texts or () for word in re.split(r"[,\s]+", text) if word]
+    if not texts:
         return None
-    if every and text.strip() == "all":
+    if not words:
+        raise usage(f"{option} needs a name", hint=f"as in {option} {(known or ['x'])[0]}")
+    if every and "all" in words:
         return list(known)
     from gradcli.language.errors import did_you_mean, suggest
 
-    names = [unicodedata.normalize("NFKC", word) for word in re.split(r"[,\s]+", text.strip())]
+    names = list(dict.fromkeys(unicodedata.normalize("NFKC", word) for word in words))
     for name in names:
         if name not in known:
             names_known = ", ".join(known) if known else "none"
@@ -572,12 +584,14 @@ _PROGRAM_OPTIONS = (
     click.option(
         "--wrt",
         metavar="NAMES",
+        multiple=True,
         shell_complete=completers.variables,
         help="Only these variables require grad.",
     ),
     click.option(
         "--no-grad",
         metavar="NAMES|all",
+        multiple=True,
         shell_complete=completers.variables_or_all,
         help="These variables require no grad.",
     ),
@@ -589,6 +603,13 @@ _PROGRAM_OPTIONS = (
         envvar="GRADCLI_DTYPE",
         show_envvar=True,
         help="float16, float32 or float64; also $GRADCLI_DTYPE.",
+    ),
+    click.option(
+        "--missing",
+        metavar="error|nan|skip",
+        type=click.Choice(["error", "nan", "skip"]),
+        default="error",
+        help="What an empty cell of a table does.",
     ),
     click.option("--manual-seed", metavar="N", type=int, help="Seed randn, rand and their like."),
     click.option(

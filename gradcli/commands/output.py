@@ -20,6 +20,7 @@ from gradcli.visible import visible
 SUMMARY_THRESHOLD = 1000  # elements; a larger array is summarised on a terminal
 SUMMARY_EDGE = 3  # what is shown at either end of a dimension
 ELLIPSIS = "…"
+STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 
 
 class Style:
@@ -302,6 +303,10 @@ def write(text: str, *, styled: bool = False) -> None:
 
     styled: the text has passed it before it was coloured.
     """
+    if sys.stdout is None:
+        from gradcli.language.errors import LanguageError
+
+        raise LanguageError("standard output is closed", kind="file", usage=False)
     click.echo(text if styled else visible(text), color=True)
 
 
@@ -350,7 +355,7 @@ def write_file(path: str, text: str | bytes) -> None:
     """Write a file whole or not at all; `-` is standard output. Text passes the gate."""
     if isinstance(text, str):
         text = visible(text)
-    if path == "-":
+    if path in STANDARD_OUTPUT:
         if isinstance(text, bytes):
             click.echo(text, nl=False)
         else:
@@ -364,6 +369,8 @@ def write_file(path: str, text: str | bytes) -> None:
         _replace_file(os.path.realpath(os.path.expanduser(path)), text)
     except OSError as error:
         raise usage(f"cannot write {path}: {error.strerror}", kind="file") from None
+    except ValueError as error:  # a name with a null in it
+        raise usage(f"cannot write {path}: {error}", kind="file") from None
 
 
 def _replace_file(path: str, text: str | bytes) -> None:
@@ -374,8 +381,7 @@ def _replace_file(path: str, text: str | bytes) -> None:
         return
     import tempfile
 
-    folder, name = os.path.split(path)
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".gradcli-")
     try:
         with open(handle, "wb") as stream:
             stream.write(content)

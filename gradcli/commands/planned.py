@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradcli.commands import output
 from gradcli.commands.evaluation import Evaluation, read_value, read_variables, run
 
 if TYPE_CHECKING:
     from gradcli.commands.options import Request
     from gradcli.commands.output import Style
 
+NO_PLAN = "no plan: "
 LARGE = 200_000  # elements of a variable from which on planning costs less than it saves
 
 plan_option = click.option(
@@ -56,7 +58,7 @@ def evaluate_planned(
                 raise Untraceable("what is asked for needs the graph")
             return _planned(request, variables, integers, gradients, seed)
         except Untraceable as reason:
-            lines = [f"no plan: {reason}"]
+            lines = [f"{NO_PLAN}{reason}"]
     return Planned(run(request, variables, integers), False, lines)
 
 
@@ -121,10 +123,14 @@ def _seed(result: Any, text: str) -> Any:
 
 
 def write_plan(lines: list[str] | None, style: Style) -> None:
-    """The plan, before the results; in text only, so that --plain stays readable by machines."""
-    if lines and style.form == "text":
-        for line in lines:
-            click.echo(line)
+    """The plan, before the results; in text only, so that --plain stays readable by machines.
+
+    That there is none is a remark.
+    """
+    if lines and lines[0].startswith(NO_PLAN):
+        output.note(lines[0])
+    elif lines and style.form == "text":
+        output.write("\n".join(lines))
 
 
 __all__ = ["Planned", "evaluate_planned", "plan_option", "write_plan"]

@@ -41,7 +41,10 @@ class Console:
 
     def report(self, error: LanguageError) -> None:
         """An error, to standard error, behind what was printed before it."""
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        if sys.stderr is None:
+            return
         text = to_text(as_report(error), self.colour)
         click.echo(text.replace("gradcli: ", "", 1), file=sys.stderr, color=True)
 

@@ -141,6 +141,8 @@ class Machine:
         text = (" " if sep is None else sep).join(map(str, values)) + ("\n" if end is None else end)
         if self.write is not None:
             self.write(text)
+        elif sys.stdout is None:
+            raise LanguageError("standard output is closed", kind="file", usage=False)
         else:
             sys.stdout.write(visible(text))
 

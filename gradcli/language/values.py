@@ -6,7 +6,6 @@ floating and complex tensors can require gradients; an explicit constructor says
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -14,41 +13,47 @@ from gradcli.language.errors import LanguageError, Span
 
 if TYPE_CHECKING:
     from gradcli.engine.tensor import Tensor
+    from gradcli.tables import Reader
 
 _PLAIN = "0123456789+-.eE, \t\r\ninfa"  # what lists of numbers are made of, inf and nan included
-_NUMBER = r"[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?|[-+]?(?:inf|nan)"
 _LONG = 2000  # characters from which NumPy's reader is worth its import
 _MAX_DIMENSIONS = 64
-_SUFFIXES = (".npy", ".npz", ".csv", ".tsv", ".txt", ".json")
 
 
-def read_value(text: str, *, stdin: TextIO | None = None, dtype: Any = None) -> Tensor:
+def read_value(
+    text: str,
+    *,
+    stdin: TextIO | None = None,
+    dtype: Any = None,
+    files: Reader | None = None,
+) -> Tensor:
     """The tensor that a value's text means.
 
-    `stdin` is read where the text is `-`. `dtype` takes the place of the default dtype. Raises
-    LanguageError, with the place in the text or in the file.
+    `stdin` is read where the text is `-`. `dtype` takes the place of the default dtype. `files` keeps what
+    was read, for several values of one file. Raises LanguageError, with the place in the text or in the
+    file.
     """
     bare = text.strip()
     if not bare:
         raise _error(
             "a value is missing here", text, (0, max(len(text), 1)), "write a number, or 1,2,3"
         )
-    if bare == "-":
-        if stdin is None:
-            import sys
+    reference = file_reference(bare)
+    if reference is not None:
+        if files is None:
+            from gradcli.tables import Reader
 
-            stdin = sys.stdin
-        try:
-            content = stdin.read()
-            content.encode()  # bytes that are no text come as surrogates in some locales
-        except UnicodeError as error:
-            raise _error("standard input is not a text in UTF-8", text, (0, len(text))) from error
-        except OSError as error:
-            raise _error(f"standard input: {error}", text, (0, len(text))) from error
-        return _from_text(content, "standard input", dtype)
-    if bare.startswith("@"):
-        return _from_file(bare[1:], text, dtype)
+            files = Reader(stdin)
+        return _from_file(reference, text, dtype, files)
     return _from_expression(text, dtype)
+
+
+def file_reference(text: str) -> str | None:
+    """`FILE:COLUMNS` where a value's text names a file (`@…`) or standard input (`-`, `-:x`)."""
+    bare = text.strip()
+    if bare[:1] == "@":
+        return bare[1:]
+    return bare if bare == "-" or bare[:2] == "-:" else None
 
 
 # -- numbers and expressions ----------------------------------------------------------------------
@@ -73,7 +78,9 @@ def _plain_numbers(text: str) -> Any:
     if text.strip(_PLAIN):
         return None
     if len(text) > _LONG:
-        return _numpy_numbers(text)
+        from gradcli.tables.reading import numpy_numbers
+
+        return numpy_numbers(text)
     parts = text.split(",")
     if len(parts) > 1 and not parts[-1].strip():
         parts.pop()
@@ -88,10 +95,12 @@ def _plain_numbers(text: str) -> Any:
 
 def _plain_table(text: str) -> Any:
     """A long matrix or bracketed list of nothing but numbers; None where it must be parsed."""
+    from gradcli.tables.reading import numpy_numbers
+
     if text[0] == "[" and not text.strip(_PLAIN + "[]"):
         inside = text[1:-1]
         if "[" not in inside and "]" not in inside and text[-1] == "]":
-            return _numpy_numbers(inside)
+            return numpy_numbers(inside)
         import json
 
         try:
@@ -104,7 +113,7 @@ def _plain_table(text: str) -> Any:
     columns = rows[0].count(",") + 1
     if any(row.count(",") != columns - 1 for row in rows):
         return None
-    found = _numpy_numbers(",".join(rows))
+    found = numpy_numbers(",".join(rows))
     return None if found is None else found.reshape(len(rows), columns)
 
 
@@ -112,23 +121,6 @@ def _is_literal(text: str) -> bool:
     """False for what float() takes and Python's syntax does not: 012."""
     digits = text.strip(" \t\r\n+-")
     return digits[:1] != "0" or not digits.isdigit() or not digits.strip("0")
-
-
-def _numpy_numbers(text: str) -> Any:
-    """A long list of numbers through NumPy's own reader, or None where that stops half-way."""
-    import warnings
-
-    import numpy as np
-
-    body = text.rstrip()
-    body = body.removesuffix(",")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)
-        try:
-            found = np.fromstring(body, dtype=np.float64, sep=",")
-        except (DeprecationWarning, ValueError):
-            return None
-    return found if found.size == body.count(",") + 1 else None
 
 
 def _cuts(text: str) -> list[tuple[int, str]]:
@@ -432,179 +424,49 @@ def _tensor(data: Any, dtype: Any) -> Tensor:
 
 
 # -- files and standard input ---------------------------------------------------------------------
-def _from_file(name: str, text: str, dtype: Any) -> Tensor:
-    from pathlib import Path
+def _from_file(reference: str, text: str, dtype: Any, files: Reader) -> Tensor:
+    """What `@FILE:COLUMNS` means; the errors of the file's with the line, or with the reference."""
+    from gradcli.tables import Expression, Json, TableError
 
-    path, key = name, None
-    for suffix in (".npz:", ".json:"):
-        cut = name.lower().rfind(suffix)
-        if cut >= 0:
-            path, key = name[: cut + len(suffix) - 1], name[cut + len(suffix) :]
-    file = Path(path).expanduser()
-    span = (text.find("@"), len(text.rstrip()))
-    suffix = file.suffix.lower()
+    span = (len(text) - len(text.lstrip()), max(len(text.rstrip()), 1))
     try:
-        if suffix in (".npy", ".npz"):
-            return _from_numpy(file, key, text, span, dtype)
-        if suffix in _SUFFIXES:
-            content = file.read_text(encoding="utf-8-sig")
-            return _from_text(content, str(path), dtype, suffix=suffix, key=key)
+        found = files.value(reference)
+    except TableError as error:
+        raise table_error(error, text, span) from None
     except OSError as error:
-        raise _error(f"{path}: {error.strerror or error}", text, span) from error
-    except UnicodeDecodeError as error:
-        raise _error(f"{path}: not a text in UTF-8", text, span) from error
-    if not path:
-        raise _error("a file's name is missing after `@`", text, span)
-    known = ", ".join(_SUFFIXES)
-    raise _error(
-        f"{path}: what kind of file is this?", text, span, f"its name should end in one of {known}"
-    )
+        path = error.filename if error.filename is not None else reference
+        raise _error(f"{path}: {error.strerror or error}", text, span) from None
+    if isinstance(found, Expression):
+        return _from_expression(found, dtype)
+    name = "standard input" if reference == "-" else reference
+    if isinstance(found, Json):
+        return _from_json(found.value, name, dtype)
+    if found.dtype.kind not in "biufc":
+        raise _error(f"{name}: holds {found.dtype}, not numbers", text, span)
+    return _tensor(found, dtype)
 
 
-def _from_numpy(file: Any, key: str | None, text: str, span: Span, dtype: Any) -> Tensor:
-    import zipfile
+def table_error(error: Any, text: str = "", span: Span | None = None) -> LanguageError:
+    """An error about a table, at its line of the file or else at the text that asked for the table."""
+    hint = error.hint
+    if error.wrong is not None and error.known:
+        from gradcli.language.errors import did_you_mean, suggest
 
-    import numpy as np
-
-    try:
-        found = np.load(file, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        why = "" if "pickle" in str(error) else f" ({error})"  # numpy's advice there is a bad one
-        raise _error(f"{file}: not a NumPy file of numbers{why}", text, span) from error
-    if isinstance(found, np.ndarray):
-        return _of_numbers(found, file, text, span, dtype)
-    with found:
-        names = list(found.files)
-        if key is None and len(names) == 1:
-            key = names[0]
-        if key not in names:
-            listed = ", ".join(names) or "none"
-            problem = "say which array" if key is None else f"there is no array {key!r}"
-            raise _error(
-                f"{file}: {problem}", text, span, f"`{file}:NAME`, with NAME one of {listed}"
-            )
-        try:
-            return _of_numbers(found[key], file, text, span, dtype)
-        except ValueError as error:
-            raise _error(f"{file}: {error}", text, span) from error
+        known = [name for name in error.known if name]
+        shown = ", ".join(known[:_LISTED]) + ", …" * (len(known) > _LISTED)
+        listed = hint or f"there are: {shown}"
+        close = did_you_mean(suggest(error.wrong, error.known))
+        hint = f"{close} ({listed})" if close else listed
+    if error.line is not None:
+        text, span = error.line, error.span or (0, max(len(error.line), 1))
+    return LanguageError(error.message, kind="value", source=text, span=span, hint=hint)
 
 
-def _of_numbers(array: Any, file: Any, text: str, span: Span, dtype: Any) -> Tensor:
-    if array.dtype.kind not in "biufc":
-        raise _error(f"{file}: holds {array.dtype}, not numbers", text, span)
-    return _tensor(array, dtype)
-
-
-def _from_text(
-    content: str, name: str, dtype: Any, *, suffix: str = "", key: str | None = None
-) -> Tensor:
-    content = content.removeprefix("\ufeff")
-    body = content.strip()
-    if not body:
-        raise LanguageError(f"{name} is empty", source="", span=None)
-    if suffix == ".json" or (not suffix and body[0] in "[{"):
-        return _from_json(body, name, key, dtype)
-    lines = content.splitlines()
-    if not suffix:
-        kept = [line for line in lines if line.strip()]
-        if len(kept) == 1:
-            return _from_expression(kept[0].strip(), dtype)
-    return _tensor(_table(lines, name, suffix), dtype)
-
-
-def _table(lines: list[str], name: str, suffix: str) -> Any:
-    """Rows of numbers: one column or one row is a vector, one number a number."""
-    import numpy as np
-
-    kept = []
-    for number, line in enumerate(lines, 1):
-        line = line.partition("#")[0].strip(" \r\n" if suffix == ".tsv" else None)
-        if line.strip():
-            kept.append((number, line))
-    if not kept:
-        raise LanguageError(f"{name} holds no numbers", source="", span=None)
-    separator = {".csv": ",", ".tsv": "\t"}.get(suffix) or ("," if "," in kept[0][1] else None)
-    if suffix in (".csv", ".tsv") and len(kept) > 1 and _is_header(kept[0][1], separator):
-        kept = kept[1:]
-    body = [line.rstrip(separator) if separator == "," else line for _, line in kept]
-    if separator is None:
-        body = [",".join(line.split()) for line in body]
-    elif separator != ",":
-        body = [line.replace(separator, ",") for line in body]
-    columns = body[0].count(",") + 1
-    if all(line.count(",") == columns - 1 for line in body):
-        found = _numpy_numbers(",".join(body))
-        if found is not None and found.size == columns * len(body):
-            if columns == 1 or len(body) == 1:
-                return found[0] if found.size == 1 else found
-            return found.reshape(len(body), columns)
-    return np.array(_slow_table(lines, kept, name, separator))
-
-
-def _is_header(line: str, separator: str | None) -> bool:
-    return not any(re.fullmatch(_NUMBER, part.strip()) for part in line.split(separator))
-
-
-def _slow_table(
-    lines: list[str], kept: list[tuple[int, str]], name: str, separator: str | None
-) -> Any:
-    """The same field by field, for complex numbers and to say where the error is."""
-    rows: list[list[complex]] = []
-    for number, line in kept:
-        source = lines[number - 1].rstrip("\r\n")
-        row: list[complex] = []
-        position = source.find(line)
-        fields = line.split(separator)
-        if len(fields) > 1 and not fields[-1].strip():
-            fields.pop()
-        for field in fields:
-            bare = field.strip()
-            position = source.find(field, position)
-            start = position + len(field) - len(field.lstrip())
-            span = (start, start + max(len(bare), 1))
-            try:
-                row.append(complex(bare.replace(" ", "")) if "j" in bare else float(bare))
-            except ValueError:
-                problem = f"`{bare}` is not a number" if bare else "a number is missing here"
-                raise _error(f"{name}, line {number}: {problem}", source, span) from None
-            position += len(field)
-        if rows and len(row) != len(rows[0]):
-            raise _error(
-                f"{name}, line {number}: {_count(len(row))}, and line {kept[0][0]} has {len(rows[0])}",
-                source,
-                (0, len(source)),
-                "all rows of a matrix are equally long",
-                kind="shape",
-            )
-        rows.append(row)
-    if len(rows) == 1:
-        return rows[0] if len(rows[0]) > 1 else rows[0][0]
-    return [row[0] for row in rows] if len(rows[0]) == 1 else rows
-
-
+_LISTED = 30  # names of columns in a hint
 _SPECIAL = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 
-def _from_json(body: str, name: str, key: str | None, dtype: Any) -> Tensor:
-    import json
-
-    try:
-        found = json.loads(body, parse_constant=lambda word: float(word.replace("Infinity", "inf")))
-    except json.JSONDecodeError as error:
-        line = body.splitlines()[error.lineno - 1] if body else ""
-        raise _error(
-            f"{name}, line {error.lineno}: {error.msg}", line, (error.colno - 1, error.colno)
-        ) from None
-    except RecursionError:
-        raise LanguageError(f"{name}: nested too deeply", source="", span=None) from None
-    if key:
-        for part in key.split("."):
-            if not isinstance(found, dict) or part not in found:
-                listed = ", ".join(found) if isinstance(found, dict) else "none"
-                raise LanguageError(
-                    f"{name}: there is no key {part!r}", hint=f"its keys are: {listed}"
-                )
-            found = found[part]
+def _from_json(found: Any, name: str, dtype: Any) -> Tensor:
     if isinstance(found, dict):
         if "value" not in found:
             raise LanguageError(
@@ -632,7 +494,7 @@ def _json_numbers(found: Any, name: str) -> Any:
             elif isinstance(item, str) and item in _SPECIAL:
                 items[i] = _SPECIAL[item]
             elif isinstance(item, bool) or not isinstance(item, (int, float)):
-                shown = "null" if item is None else repr(item)
+                shown = {type(None): "null", dict: "an object"}.get(type(item)) or repr(item)
                 if isinstance(item, bool):
                     continue
                 raise LanguageError(f"{name}: {shown} is not a number")

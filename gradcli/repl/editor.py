@@ -37,12 +37,21 @@ class Lines(Protocol):
     def cancel(self) -> None:
         """Forget what is pending."""
 
+    def refuse(self, message: str) -> None:
+        """Report what could not even be read, and forget what is pending."""
+
 
 def read_pipe(session: Lines, stream: IO[str]) -> None:
-    """Feed every line of a stream, without prompts."""
-    for line in stream:
-        session.feed(line.rstrip("\r\n"))
-        sys.stdout.flush()
+    """Feed every line of a stream, without prompts. A line that is no text is refused; the rest is read."""
+    for number, line in enumerate(getattr(stream, "buffer", stream), 1):
+        try:
+            text = line if isinstance(line, str) else line.decode()
+        except UnicodeDecodeError as error:
+            session.refuse(f"line {number} is not a text in UTF-8 (byte {error.start})")
+            continue
+        session.feed(text.rstrip("\r\n"))
+        if sys.stdout is not None:
+            sys.stdout.flush()
     session.finish()
 
 

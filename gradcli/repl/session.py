@@ -149,6 +149,11 @@ class Session:
         """Forget what is pending."""
         self.pending = []
 
+    def refuse(self, message: str) -> None:
+        """Report what could not even be read, and forget what is pending."""
+        self.cancel()
+        self.report(LanguageError(message, kind="value"))
+
     def _parsed(self) -> Program | None:
         from gradcli.language import parse
 

@@ -216,7 +216,7 @@ def test_any_locale_will_do():
     "words, code, out",
     [
         ("eval x --x - <&-", 2, ""),
-        ("eval 2 >&-", 0, ""),
+        ("eval 2 >&-", 1, ""),
         ("eval 2/ 2>&-", 2, ""),
         ("eval 2/ 2>&- >&-", 2, ""),
         ("diff 'dot(x, y)' 2>&-", 0, "x.grad = y\ny.grad = x\n"),  # has a note

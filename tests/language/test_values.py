@@ -92,7 +92,7 @@ REFUSED = {
     "'a'": "this is text", "10**400": "too large for a float", "[" * 90 + "1" + "]" * 90: "at most 64 dimensions", "['a']": "a tensor holds numbers", "0:": "a range is START:STOP", ":3": "a range is",
     "0:1:0": "this range never ends", "0:1:2:3": "a range is", "0:inf": "never ends", "1;;2": "a value is missing here",
     "012": "`012` is not a number", "1,012": "`012` is not a number", "2^3": "not a power", "@": "name is missing",
-    "@nowhere.npy": "No such file", "@data.xyz": "what kind of file", "1/0": "division by zero", "9**9**9": "more than",
+    "@nowhere.npy": "No such file", "@data.xyz": "No such file", "1/0": "division by zero", "9**9**9": "more than",
     "ones(-1)": "", "1,2;3,x": "name 'x' is not defined", "None": "this is nothing",
 }  # fmt: skip
 

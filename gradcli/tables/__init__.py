@@ -1,0 +1,12 @@
+"""Tables: files of rows and columns, whoever wrote them, as named columns of numbers.
+
+source.py opens and unpacks, and tells what a file is; delimited.py cuts text into cells; binary.py,
+records.py and arrow.py read the other formats; table.py chooses columns by name and sees to cells that are
+empty; reading.py puts it together as `FILE:COLUMNS`. This room stands on NumPy alone.
+"""
+
+from gradcli.tables.errors import TableError
+from gradcli.tables.reading import Expression, Json, Reader
+from gradcli.tables.table import POLICIES, Table
+
+__all__ = ["POLICIES", "Expression", "Json", "Reader", "Table", "TableError"]

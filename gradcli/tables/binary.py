@@ -1,0 +1,117 @@
+"""NumPy's files: arrays, structured arrays, archives of them. Nothing in them is ever unpickled."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from gradcli.tables.errors import TableError
+from gradcli.tables.source import Opened
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+_HEADER = 1 << 16  # no array of numbers has a longer one
+
+
+def read_array(file: Opened) -> Array:
+    """The array of a `.npy` file, which is read as far as its header promises."""
+    return array_in(file.stream, file.name, file.size)
+
+
+def array_in(stream: Any, name: str, size: int | None = None) -> Array:
+    """An array in NumPy's format. Raises TableError where it is none, is cut off, or holds objects."""
+    from math import prod
+
+    import numpy as np
+    from numpy.lib import format as numpy_format
+
+    try:
+        version = numpy_format.read_magic(stream)
+        read = {
+            (1, 0): numpy_format.read_array_header_1_0,
+            (2, 0): numpy_format.read_array_header_2_0,
+        }.get(version)
+        if read is None and version == (3, 0):  # the same with names in UTF-8
+            shape, fortran, dtype = numpy_format._read_array_header(  # type: ignore[attr-defined]
+                stream, version=version, max_header_size=_HEADER
+            )
+        elif read is None:
+            raise ValueError(f"version {version[0]}.{version[1]} of the format")
+        else:
+            shape, fortran, dtype = read(stream, max_header_size=_HEADER)
+    except Exception as error:  # a header is text that NumPy's parser may refuse in any way
+        if isinstance(error, (OSError, TableError, MemoryError)):
+            raise
+        raise TableError(f"{name}: not a NumPy file of numbers ({_short(error)})") from None
+    if dtype.hasobject:
+        raise TableError(f"{name}: not a NumPy file of numbers (it holds Python objects)")
+    if any(n < 0 or n >= 1 << 63 for n in shape) or len(shape) > 64:
+        raise TableError(f"{name}: not a NumPy file of numbers (shape {shape})")
+    wanted = prod(shape) * dtype.itemsize
+    if size is not None and wanted > size:
+        raise TableError(f"{name} is cut off: it should hold {wanted:,} bytes, and has less")
+    data = _exactly(stream, wanted, name)
+    try:
+        array = (
+            np.frombuffer(data, dtype=dtype, count=prod(shape)) if wanted else np.empty(0, dtype)
+        )
+        array = array.reshape(shape, order="F" if fortran else "C")
+    except (ValueError, OverflowError) as error:
+        raise TableError(f"{name}: not a NumPy file of numbers ({_short(error)})") from None
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _exactly(stream: Any, wanted: int, name: str) -> bytearray:
+    """So many bytes, in pieces: a header may promise more than there is."""
+    found = bytearray()
+    while len(found) < wanted:
+        piece = stream.read(min(wanted - len(found), 1 << 24))
+        if not piece:
+            raise TableError(
+                f"{name} is cut off: it should hold {wanted:,} bytes, and has {len(found):,}"
+            )
+        found += piece
+    return found
+
+
+class Archive:
+    """A `.npz` file: its members by name."""
+
+    __slots__ = ("file", "name", "names", "zip")
+
+    def __init__(self, file: Opened) -> None:
+        self.name = file.name
+        stream: Any = file.stream
+        if not (hasattr(stream, "seekable") and stream.seekable()):
+            stream = io.BytesIO(file.read())
+        self.file = stream
+        try:
+            self.zip = zipfile.ZipFile(stream)
+            found = [info.filename for info in self.zip.infolist()]
+        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+            raise TableError(
+                f"{self.name}: not a NumPy file of numbers ({_short(error)})"
+            ) from None
+        self.names = [name.removesuffix(".npy") for name in found]
+
+    def member(self, name: str) -> Array:
+        """One of its arrays."""
+        file = f"{name}.npy" if f"{name}.npy" in self.zip.namelist() else name
+        where = f"{self.name}:{name}"
+        try:
+            with self.zip.open(file) as stream:
+                return array_in(stream, where, self.zip.getinfo(file).file_size)
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError) as error:
+            raise TableError(f"{where}: cannot be read ({_short(error)})") from None
+        except (RuntimeError, ValueError) as error:  # encrypted, or a header that lies
+            raise TableError(f"{where}: cannot be read ({_short(error)})") from None
+
+
+def _short(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 100 else text[:99] + "…"

@@ -1,0 +1,33 @@
+"""What is wrong with a table: in which file, on which line, in which column."""
+
+from __future__ import annotations
+
+
+class TableError(Exception):
+    """message, and what shows it: a line of the file with the place in it.
+
+    wrong, known: a name that is not there, and those that are. input_missing: a cell is empty, which
+    --missing could allow.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        line: str | None = None,
+        span: tuple[int, int] | None = None,
+        hint: str | None = None,
+        wrong: str | None = None,
+        known: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message, self.line, self.span = message, line, span
+        self.hint, self.wrong, self.known = hint, wrong, known
+
+
+MISSING_HINT = "--missing nan reads it as nan, --missing skip leaves its row out"
+
+
+def counted(number: int, what: str = "value") -> str:
+    """`1 value`, `2 values`."""
+    return f"{number} {what}{'s' * (number != 1)}"

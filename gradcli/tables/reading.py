@@ -1,0 +1,361 @@
+"""`FILE:COLUMNS`: what a file holds, or columns of it by name; many files by a pattern as one table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING, Any
+
+from gradcli.tables import delimited
+from gradcli.tables.delimited import Dialect, Row
+from gradcli.tables.errors import TableError
+from gradcli.tables.source import ENDINGS, PACKED, STANDARD_INPUT, Opened, opened
+from gradcli.tables.table import ArrayTable, CellTable, Table, chosen, is_list, stacked, words
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+
+class Expression(str):
+    """A line of standard input that is to be read as a value of the language."""
+
+    __slots__ = ()
+
+
+class Json:
+    """A value of JSON that is no table."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class Text:
+    """Text that is not cut into cells yet: what is a header depends on what is asked for."""
+
+    __slots__ = ("kind", "lines", "name", "one")
+
+    def __init__(self, name: str, kind: str, lines: list[str], one: str | None) -> None:
+        self.name, self.kind, self.lines, self.one = name, kind, lines, one
+
+
+class Reader:
+    """The files of one command line, each read once.
+
+    stdin: what `-` reads. missing: error, nan or skip (see `tables.chosen`). references: every `FILE:COLUMNS`
+    that will be asked for, so that `skip` leaves the same rows out of all columns of a file.
+    """
+
+    def __init__(
+        self, stdin: IO[Any] | None = None, missing: str = "error", references: Sequence[str] = ()
+    ) -> None:
+        self.stdin, self.missing = stdin, missing
+        self.references = [split(reference) for reference in references]
+        self._contents: dict[str, Any] = {}
+        self._tables: dict[tuple[str, bool], Table] = {}
+
+    def value(self, reference: str) -> Any:
+        """An array, a nested list (Json) or an Expression. Raises TableError and OSError."""
+        pattern, wanted = split(reference)
+        paths = matching(pattern)
+        if wanted is None:
+            if len(paths) > 1:
+                return self._whole([self._table(path, None) for path in paths])
+            return self._everything(paths[0])
+        contents = [self._content(path) for path in paths]
+        if len(paths) == 1 and not _is_table(contents[0]):
+            return _member(contents[0], wanted, paths[0])
+        tables = [self._table(path, wanted) for path in paths]
+        columns = [table.find(wanted) for table in tables]
+        also: list[list[int]] = []
+        if self.missing == "skip":
+            others = [w for p, w in self.references if p == pattern and w is not None]
+            also = [[i for other in others for i in table.find(other)] for table in tables]
+        arrays = chosen(tables, columns, self.missing, also)
+        return stacked(arrays) if is_list(wanted) else arrays[0]
+
+    def tables(self, pattern: str, wanted: str = "*") -> list[Table]:
+        """The tables that a path or a pattern names, read for their columns' names."""
+        return [self._table(path, wanted) for path in matching(pattern)]
+
+    # -- one file --------------------------------------------------------------------------------
+    def _content(self, path: str) -> Any:
+        if path not in self._contents:
+            file = opened(path, self.stdin)
+            try:
+                self._contents[path] = _read(file)
+            finally:
+                if file.path is not None and file.kind != "npz":
+                    file.stream.close()
+        return self._contents[path]
+
+    def _table(self, path: str, wanted: str | None) -> Table:
+        """The file as a table; TableError where it is none."""
+        key = (path, wanted is not None)
+        if key not in self._tables:
+            content = self._content(path)
+            if isinstance(content, Text):
+                names = frozenset(words(wanted)) if wanted is not None else frozenset()
+                asked = None if wanted is None else lambda head: not names.isdisjoint(head)
+                self._tables[key] = text_table(content, asked)
+            elif isinstance(content, Table):
+                self._tables[key] = content
+            else:
+                raise TableError(f"{path}: this is not a table of rows")
+        return self._tables[key]
+
+    def _everything(self, path: str) -> Any:
+        from gradcli.tables.binary import Archive
+
+        content = self._content(path)
+        if isinstance(content, Text) and content.one is not None:
+            return Expression(content.one)
+        if isinstance(content, Archive):
+            if len(content.names) == 1:
+                return content.member(content.names[0])
+            listed = ", ".join(content.names) or "none"
+            raise TableError(
+                f"{content.name}: say which array", hint=f"`{path}:NAME`, with NAME one of {listed}"
+            )
+        if isinstance(content, (Text, Table)):
+            return self._whole([self._table(path, None)])
+        return content
+
+    def _whole(self, tables: list[Table]) -> Any:
+        """All columns: a matrix; one row or one column a vector, one number a number."""
+        for table in tables[1:]:
+            if table.width != tables[0].width:
+                raise TableError(
+                    f"{table.name} has {table.width} columns, and {tables[0].name} {tables[0].width}"
+                )
+        columns = [range(table.width) for table in tables]
+        arrays = chosen(tables, columns, self.missing)
+        if len(arrays) == 1:
+            return arrays[0] if len(arrays[0]) != 1 else arrays[0][0]
+        matrix = stacked(arrays)
+        return matrix if len(matrix) != 1 else matrix[0]
+
+
+def _is_table(content: Any) -> bool:
+    return isinstance(content, (Text, Table))
+
+
+def _read(file: Opened) -> Any:
+    """What a file holds: an array, an archive, a table, text or a value of JSON."""
+    if file.kind == "npy":
+        from gradcli.tables.binary import read_array
+
+        array = read_array(file)
+        if array.dtype.names is None:
+            return array
+        columns = [array[name].ravel() for name in array.dtype.names]
+        return ArrayTable(file.name, array.dtype.names, columns)
+    if file.kind == "npz":
+        from gradcli.tables.binary import Archive
+
+        return Archive(file)
+    if file.kind in ("parquet", "feather"):
+        from gradcli.tables.arrow import read_arrow
+
+        return read_arrow(file)
+    return _read_text(file)
+
+
+def _read_text(file: Opened) -> Any:
+    text = file.text()
+    body = text.strip()
+    if not body:
+        raise TableError(f"{file.name} is empty")
+    kind = file.kind
+    if not kind and body[0] in "[{":
+        from gradcli.tables.records import looks_like_lines
+
+        kind = "jsonl" if looks_like_lines(body) else "json"
+    if kind in ("json", "jsonl"):
+        return _read_json(text, file.name, kind)
+    lines = text.split("\n")
+    kept = [line for line in lines if line.strip()] if file.path is None and not kind else []
+    return Text(file.name, kind, lines, kept[0].strip() if len(kept) == 1 else None)
+
+
+def _read_json(text: str, name: str, kind: str) -> Any:
+    from gradcli.tables.records import from_records, is_records, json_lines, parse_json
+
+    if kind == "jsonl":
+        found, numbered = json_lines(text.split("\n"), name)
+        return from_records(found, name, numbered) if is_records(found) else Json(found)
+    value = parse_json(text, name)
+    return from_records(value, name) if is_records(value) else Json(value)
+
+
+def text_table(text: Text, asked: Any) -> Table:
+    """The cells of a text. `asked`: see delimited.sniff."""
+    dialect = delimited.sniff(text.lines, text.name, text.kind, asked)
+    if (found := _numbers_only(text, dialect)) is not None:
+        return found
+    rows = list(delimited.rows_of(text.lines, dialect, text.name))
+    return cell_table(rows, dialect, text.name, text.lines)
+
+
+def cell_table(
+    rows: list[Row],
+    dialect: Dialect,
+    name: str,
+    lines: Sequence[str],
+    first: int = 1,
+    headed: bool = True,
+) -> CellTable:
+    """A table of the fields of lines; the header is the first of them, if there is one and `headed`."""
+    begins = rows[0][0] if rows else first
+    if dialect.names is not None and headed:
+        rows = rows[1:]
+    fitted = [delimited.fitted(row, dialect, name, begins) for row in rows]
+    columns: list[Sequence[Any]] = list(zip(*fitted, strict=True)) if fitted else []
+    columns = columns or [[] for _ in range(dialect.width)]
+    numbered = [number for number, _ in rows]
+    return CellTable(
+        name,
+        dialect.names or [],
+        columns,
+        numbered=numbered,
+        source=lines,
+        first=first,
+        dialect=dialect,
+    )
+
+
+def _numbers_only(text: Text, dialect: Dialect) -> Table | None:
+    """A long table of nothing but numbers, through NumPy's reader; None where that stops half-way."""
+    import numpy as np
+
+    if dialect.quoted or dialect.remarks or len(text.lines) < 200 or dialect.trailing:
+        return None
+    lines = [line for line in text.lines if line and not line.isspace()]
+    if dialect.names is not None:
+        lines = lines[1:]
+    separator, width = dialect.separator, dialect.width
+    if separator is None:
+        lines = [",".join(line.split()) for line in lines]
+    elif separator != ",":
+        if any("," in line for line in lines):
+            return None
+        lines = [line.replace(separator, ",") for line in lines]
+    if not lines or any(line.count(",") != width - 1 for line in lines):
+        return None
+    found = numpy_numbers(",".join(lines))
+    if found is None or found.size != width * len(lines) or np.isnan(found).any():
+        return None
+    matrix = found.reshape(len(lines), width)
+    return ArrayTable(text.name, dialect.names or [], list(matrix.T))
+
+
+def numpy_numbers(text: str) -> Any:
+    """A long list of numbers through NumPy's own reader, or None where that stops half-way."""
+    import warnings
+
+    import numpy as np
+
+    body = text.rstrip()
+    body = body.removesuffix(",")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        try:
+            found = np.fromstring(body, dtype=np.float64, sep=",")
+        except (DeprecationWarning, ValueError):
+            return None
+    return found if found.size == body.count(",") + 1 else None
+
+
+def _member(content: Any, wanted: str, path: str) -> Any:
+    """A member of an archive or of a JSON text, or several of them side by side."""
+    from gradcli.tables.binary import Archive
+
+    if isinstance(content, Archive):
+        names = content.names
+        if wanted in names:
+            return content.member(wanted)
+        if is_list(wanted):
+            shell = ArrayTable(content.name, names, [])
+            return _side_by_side([(names[i], content.member(names[i])) for i in shell.find(wanted)])
+        listed = ", ".join(names) or "none"
+        raise TableError(
+            f"{content.name}: there is no array {wanted!r}",
+            hint=f"`{path}:NAME`, with NAME one of {listed}",
+            wrong=wanted,
+            known=tuple(names),
+        )
+    if isinstance(content, Json):
+        value = content.value
+        if is_list(wanted) and isinstance(value, dict):
+            return _side_by_side([(w, _key(value, w, path)) for w in words(wanted)])
+        return Json(_key(value, wanted, path))
+    raise TableError(f"{path} has no names of columns", hint=f"`{path}` alone is all that it holds")
+
+
+def _key(value: Any, wanted: str, name: str) -> Any:
+    for part in wanted.split("."):
+        if not isinstance(value, dict) or part not in value:
+            listed = ", ".join(value) if isinstance(value, dict) else "none"
+            raise TableError(f"{name}: there is no key {part!r}", hint=f"its keys are: {listed}")
+        value = value[part]
+    return value
+
+
+def _side_by_side(found: list[tuple[str, Any]]) -> Any:
+    import numpy as np
+
+    arrays = []
+    for name, value in found:
+        try:
+            array = np.asarray(value)
+        except (ValueError, OverflowError):
+            array = np.empty((0, 0), object)
+        if array.ndim != 1 or array.dtype.kind not in "biufc":
+            raise TableError(f"{name} is not a column of numbers")
+        arrays.append(array)
+        if len(array) != len(arrays[0]):
+            raise TableError(
+                f"{name} has {len(array)} values, and {found[0][0]} has {len(arrays[0])}"
+            )
+    return stacked(arrays)
+
+
+# -- FILE:COLUMNS ---------------------------------------------------------------------------------
+def split(reference: str) -> tuple[str, str | None]:
+    """The file's name, and what stands behind its colon: columns, a key, a member."""
+    if not reference:
+        raise TableError("a file's name is missing after `@`")
+    if ":" not in reference or _is_there(reference):
+        return reference, None
+    cuts = [i for i, letter in enumerate(reference) if letter == ":"]
+    for cut in cuts:
+        if cut and (_is_there(reference[:cut]) or _ends_like_a_file(reference[:cut])):
+            return reference[:cut], reference[cut + 1 :]
+    return reference[: cuts[0]], reference[cuts[0] + 1 :]
+
+
+def _is_there(path: str) -> bool:
+    try:
+        return path in STANDARD_INPUT or os.path.exists(os.path.expanduser(path))
+    except ValueError:
+        return False
+
+
+def _ends_like_a_file(path: str) -> bool:
+    ending = os.path.splitext(path.lower())[1]
+    return ending in PACKED or ending in ENDINGS
+
+
+def matching(pattern: str) -> list[str]:
+    """The files that a pattern means, in order; the path itself where it is none."""
+    if not any(mark in pattern for mark in "*?[") or _is_there(pattern):
+        return [pattern]
+    import glob
+
+    found = sorted(glob.glob(os.path.expanduser(pattern), recursive=True))
+    if not found:
+        raise TableError(f"{pattern}: there is no such file")
+    return found

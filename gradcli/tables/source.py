@@ -1,0 +1,230 @@
+"""Where a table comes from: a file, standard input or a pipe; what it is, by its first bytes and its name."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from typing import IO, Any, BinaryIO
+
+from gradcli.tables.errors import TableError
+
+STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
+ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".txt": "text",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".npy": "npy",
+    ".npz": "npz",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "feather",
+    ".arrow": "feather",
+    ".ipc": "feather",
+}
+PACKED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz"}
+_MAGIC = (
+    (b"\x93NUMPY", "npy"),
+    (b"PK\x03\x04", "npz"),
+    (b"PK\x05\x06", "npz"),
+    (b"PAR1", "parquet"),
+    (b"ARROW1", "feather"),
+    (b"FEA1", "feather"),
+)
+_PACKED_MAGIC = (
+    (b"\x1f\x8b", "gzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"BZh", "bz2"),
+    (b"\xfd7zXZ\x00", "xz"),
+)
+_BLOCK = 1 << 20
+_SHARE = 4  # of the memory that is free, what one text may take
+_AT_LEAST, _AT_MOST = 1 << 26, 1 << 30
+
+
+class Opened:
+    """A stream of bytes that has been looked at.
+
+    name: as the user wrote it. kind: csv, tsv, text, json, jsonl, npy, npz, parquet, feather, or "" where
+    neither the first bytes nor the ending say. path: None where it can be read but once.
+    """
+
+    __slots__ = ("kind", "name", "path", "size", "stream")
+
+    def __init__(
+        self, name: str, stream: BinaryIO, kind: str, path: str | None, size: int | None
+    ) -> None:
+        self.name, self.stream, self.kind, self.path, self.size = name, stream, kind, path, size
+
+    def blocks(self) -> Iterator[bytes]:
+        """All that is left in pieces, but no more than memory has room for."""
+        most, total = room(), 0
+        while piece := self.stream.read(_BLOCK):
+            total += len(piece)
+            if total > most:
+                raise TableError(
+                    f"{self.name} is too long: it has more than {most >> 20:,} MB, "
+                    "which is the room that there is",
+                    hint="take a part of it, as head -n does",
+                )
+            yield piece
+
+    def read(self) -> bytes:
+        """All that is left."""
+        return b"".join(self.blocks())
+
+    def text(self) -> str:
+        """All of it as text: UTF-8 with or without a mark, or UTF-16 with one; newlines as they should be."""
+        text = "".join(self.texts(self.blocks()))
+        return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+    def texts(self, blocks: Iterable[bytes]) -> Iterator[str]:
+        """The text of blocks of bytes. What is no text is refused where it begins."""
+        import codecs
+
+        decoder: codecs.IncrementalDecoder | None = None
+        before = 0
+        for block in itertools.chain(blocks, [b""]):
+            if decoder is None:
+                wide = block[:2] in (b"\xff\xfe", b"\xfe\xff")
+                decoder = codecs.getincrementaldecoder("utf-16" if wide else "utf-8-sig")()
+            try:
+                text = decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                raise TableError(
+                    f"{self.name}: not a text in UTF-8 (at byte {before + error.start})",
+                    hint="save it as UTF-8",
+                ) from None
+            if "\0" in text:
+                raise TableError(f"{self.name}: not a text (it has a 0 in it)")
+            before += len(block)
+            yield text
+
+
+def kind_of(path: str) -> tuple[str, bool]:
+    """The kind that a file's ending tells, and whether it tells of compression."""
+    stem, ending = os.path.splitext(path.lower())
+    if ending in PACKED:
+        return ENDINGS.get(os.path.splitext(stem)[1], ""), True
+    return ENDINGS.get(ending, ""), False
+
+
+def opened(path: str, stdin: IO[Any] | None = None) -> Opened:
+    """Open a file or standard input, unpack it, and look what it is. Raises TableError and OSError."""
+    if path in STANDARD_INPUT:
+        name = "standard input"
+        raw, size, again = _standard_input(stdin), None, None
+    else:
+        name = path
+        full = os.path.expanduser(path)
+        try:
+            raw = open(full, "rb")  # noqa: SIM115 (who reads it closes it)
+        except ValueError as error:  # a name with a null in it
+            raise TableError(f"{path}: {error}") from None
+        regular = os.path.isfile(full)
+        size, again = (os.path.getsize(full), full) if regular else (None, None)
+    stream: Any = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
+    head = _peek(stream)
+    for magic, packing in _PACKED_MAGIC:
+        if head.startswith(magic):
+            stream = io.BufferedReader(_unpacked(stream, packing, name))
+            size, again = None, None
+            head = _peek(stream)
+            break
+    kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
+    told = kind_of(path)[0]
+    if not kind and told in ("npy", "npz", "parquet", "feather"):
+        if not head:
+            raise TableError(f"{name} is empty")
+        what = {"npy": "a NumPy file", "npz": "a NumPy file"}.get(told, f"a {told} file")
+        raise TableError(f"{name}: not {what} (it does not begin as one)")
+    return Opened(name, stream, kind or told, again, size)
+
+
+def _standard_input(stdin: IO[Any] | None) -> BinaryIO:
+    stream = stdin if stdin is not None else sys.stdin
+    if stream is None:
+        raise TableError("there is no standard input")
+    buffer = getattr(stream, "buffer", None)
+    if buffer is not None:
+        return buffer  # type: ignore[no-any-return]
+    return io.BytesIO(stream.read().encode("utf-8", "surrogateescape"))
+
+
+def _peek(stream: Any) -> bytes:
+    head: bytes = stream.peek(8)[:8]
+    return head
+
+
+def _unpacked(stream: BinaryIO, packing: str, name: str) -> Any:
+    """A stream of what a compressed one holds."""
+    if packing == "gzip":
+        import gzip
+
+        return _Worded(gzip.GzipFile(fileobj=stream), name)
+    if packing == "bz2":
+        import bz2
+
+        return _Worded(bz2.BZ2File(stream), name)
+    if packing == "xz":
+        import lzma
+
+        return _Worded(lzma.LZMAFile(stream), name)
+    from gradcli.tables.arrow import pyarrow
+
+    arrow = pyarrow(f"{name} is packed with zstd")
+    return _Worded(arrow.CompressedInputStream(arrow.PythonFile(stream, "r"), "zstd"), name)
+
+
+class _Worded(io.RawIOBase):
+    """A stream whose errors are ours."""
+
+    def __init__(self, stream: Any, name: str) -> None:
+        super().__init__()
+        self.packed, self.name = stream, name
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer."""
+        import zlib
+
+        try:
+            data = self.packed.read(len(buffer))
+        except (OSError, EOFError, ValueError, zlib.error) as error:
+            raise TableError(f"{self.name}: cannot unpack it: {error}") from None
+        except Exception as error:
+            if type(error).__name__ != "LZMAError":
+                raise
+            raise TableError(f"{self.name}: cannot unpack it: {error}") from None
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def room() -> int:
+    """How many bytes of text may be read into memory: a share of what is free."""
+    free = None
+    try:
+        with open("/proc/meminfo", "rb") as stream:
+            for line in stream:
+                if line.startswith(b"MemAvailable:"):
+                    free = int(line.split()[1]) * 1024
+    except OSError:
+        free = None
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            free = limit if free is None else min(free, limit)
+    except ImportError:  # not on this system
+        pass
+    return min(max((free or 1 << 32) // _SHARE, _AT_LEAST), _AT_MOST)

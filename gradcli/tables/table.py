@@ -1,0 +1,278 @@
+"""A table: named columns of equal length, some of which are numbers.
+
+A whole file is one table; a stream is one table after another, of the same columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gradcli.tables.delimited import Dialect, is_missing, place
+from gradcli.tables.errors import MISSING_HINT, TableError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+POLICIES = ("error", "nan", "skip")
+
+
+class Table:
+    """Columns by name; `names` is empty where the file has no header. One subclass a way to keep cells."""
+
+    __slots__ = ("name", "names", "rows", "width")
+
+    def __init__(self, name: str, names: Sequence[str], rows: int, width: int) -> None:
+        self.name, self.names, self.rows, self.width = name, list(names), rows, width
+
+    def numbers(self, column: int) -> tuple[Array, Array | None]:
+        """The numbers of a column, and where there are none (None: everywhere is one).
+
+        Raises TableError for a cell that is no number.
+        """
+        raise NotImplementedError
+
+    def cells(self, column: int) -> list[Any]:
+        """The column as it is written."""
+        raise NotImplementedError
+
+    def where(self, row: int, column: int) -> dict[str, Any]:
+        """What shows a cell: the start of the message (`at`), `line` and `span` where there is a line."""
+        return {"at": f"{self.name}, row {row + 1}{self._of(column)}"}
+
+    def _of(self, column: int) -> str:
+        return f", column {self.names[column]}" if column < len(self.names) else ""
+
+    def wrong(self, row: int, column: int, problem: str, hint: str | None = None) -> TableError:
+        """The error about a cell."""
+        found = self.where(row, column)
+        return TableError(
+            f"{found.pop('at')}: {problem}",
+            line=found.get("line"),
+            span=found.get("span"),
+            hint=hint,
+        )
+
+    # -- columns by name -------------------------------------------------------------------------
+    def find(self, wanted: str) -> list[int]:
+        """The columns that a list of names and patterns means: `L`, `x1,x2`, `x*`."""
+        if not self.names:
+            raise TableError(
+                f"{self.name} has no names of columns",
+                hint="its first line must name them, if they are to be chosen by name",
+            )
+        return [index for word in words(wanted) for index in self._one(word)]
+
+    def _one(self, word: str) -> list[int]:
+        found = [i for i, name in enumerate(self.names) if name == word]
+        if len(found) == 1:
+            return found
+        if found:
+            raise TableError(f"{self.name}: {len(found)} columns are called {word!r}")
+        if is_pattern(word):
+            from fnmatch import fnmatchcase
+
+            found = [i for i, name in enumerate(self.names) if fnmatchcase(name, word)]
+            if found:
+                return found
+        raise TableError(
+            f"{self.name}: there is no column {word!r}", wrong=word, known=tuple(self.names)
+        )
+
+
+def words(wanted: str) -> list[str]:
+    """The names in `a,b`; a name with a comma in it stands in quotes."""
+    found = []
+    for quoted, bare in re.findall(r"\s*(?:\"([^\"]*)\"|([^,]*))\s*(?:,|$)", wanted):
+        if word := quoted or bare.strip():
+            found.append(word)
+    if not found:
+        raise TableError("the name of a column is missing behind `:`")
+    return found
+
+
+def is_pattern(word: str) -> bool:
+    """Whether a word stands for several names."""
+    return any(mark in word for mark in "*?[")
+
+
+def is_list(wanted: str) -> bool:
+    """Whether columns are asked for as a matrix: by several names or a pattern."""
+    found = words(wanted)
+    return len(found) > 1 or is_pattern(found[0])
+
+
+class CellTable(Table):
+    """Cells as they were read: text, or the values of JSON."""
+
+    __slots__ = ("columns", "dialect", "lines", "numbered", "source")
+
+    def __init__(
+        self,
+        name: str,
+        names: Sequence[str],
+        columns: list[Sequence[Any]],
+        *,
+        numbered: Sequence[int] = (),
+        source: Sequence[str] = (),
+        first: int = 1,
+        dialect: Dialect | None = None,
+    ) -> None:
+        super().__init__(name, names, len(columns[0]) if columns else 0, len(columns))
+        self.columns, self.numbered = columns, numbered
+        self.source, self.lines, self.dialect = source, first, dialect
+
+    def cells(self, column: int) -> list[Any]:
+        """The column as it is written."""
+        return list(self.columns[column])
+
+    def numbers(self, column: int) -> tuple[Array, Array | None]:
+        """The numbers of a column, and where there are none."""
+        import numpy as np
+
+        cells = self.columns[column]
+        try:
+            found = np.array(list(map(float, cells)))
+        except (ValueError, TypeError, OverflowError):
+            return self._slowly(column)
+        if np.isnan(found).any():
+            gone = np.fromiter((_is_gone(cell) for cell in cells), bool, len(cells))
+            return found, gone if gone.any() else None
+        return found, None
+
+    def _slowly(self, column: int) -> tuple[Array, Array | None]:
+        """Cell by cell: complex numbers, cells without a value, and what is no number."""
+        import numpy as np
+
+        cells = self.columns[column]
+        gone = np.zeros(len(cells), bool)
+        found: list[Any] = []
+        for row, cell in enumerate(cells):
+            if _is_gone(cell):
+                gone[row] = True
+                found.append(float("nan"))
+                continue
+            try:
+                found.append(_number(cell))
+            except (ValueError, TypeError):
+                shown = f"`{cell}`" if isinstance(cell, str) else _kind(cell)
+                raise self.wrong(row, column, f"{shown} is not a number", _advice(cell)) from None
+            except OverflowError:
+                raise self.wrong(row, column, "this integer is too large for a float") from None
+        return np.array(found), gone if gone.any() else None
+
+    def where(self, row: int, column: int) -> dict[str, Any]:
+        """The line of the file, and the field in it."""
+        if not self.numbered:
+            return super().where(row, column)
+        number = self.numbered[row]
+        index = number - self.lines
+        if not 0 <= index < len(self.source):
+            return {"at": f"{self.name}, line {number}{self._of(column)}"}
+        line = self.source[index]
+        if self.dialect is None:
+            return {
+                "at": f"{self.name}, line {number}{self._of(column)}",
+                "line": line,
+                "span": None,
+            }
+        span = place(line, self.dialect, column, str(self.columns[column][row]))
+        return {"at": f"{self.name}, line {number}{self._of(column)}", "line": line, "span": span}
+
+
+def _is_gone(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, str) and is_missing(cell))
+
+
+def _number(cell: Any) -> complex:
+    if isinstance(cell, str):
+        return complex(cell.replace(" ", "")) if cell[-1:] in "jJ" else float(cell)
+    if isinstance(cell, (list, dict)):
+        raise TypeError(cell)
+    return float(cell)
+
+
+def _kind(cell: Any) -> str:
+    if isinstance(cell, list):
+        return "a list"
+    return "an object" if isinstance(cell, dict) else repr(cell)
+
+
+def _advice(cell: Any) -> str | None:
+    if isinstance(cell, str) and re.fullmatch(r"[-+]?\d+,\d+", cell):
+        return "write decimals with a point, not a comma"
+    return None
+
+
+class ArrayTable(Table):
+    """Columns that are arrays already."""
+
+    __slots__ = ("arrays",)
+
+    def __init__(self, name: str, names: Sequence[str], arrays: list[Array]) -> None:
+        super().__init__(name, names, len(arrays[0]) if arrays else 0, len(arrays))
+        self.arrays = arrays
+
+    def cells(self, column: int) -> list[Any]:
+        """The column's values."""
+        found: list[Any] = self.arrays[column].tolist()
+        return found
+
+    def numbers(self, column: int) -> tuple[Array, Array | None]:
+        """The column, if it holds numbers."""
+        array = self.arrays[column]
+        if array.dtype.kind not in "biufc":
+            raise TableError(f"{self.name}{self._of(column)}: holds {array.dtype}, not numbers")
+        return array, None
+
+
+# -- what is chosen of it -------------------------------------------------------------------------
+def chosen(
+    tables: Sequence[Table],
+    wanted: Sequence[Sequence[int]],
+    missing: str,
+    also: Sequence[Sequence[int]] = (),
+) -> list[Array]:
+    """Columns of tables that follow each other, as arrays of equal length.
+
+    wanted: the columns of each table. missing: what a cell without a value does: `error` refuses it, `nan`
+    stands for it, `skip` leaves its row out, and rows that lack a value in the columns `also`.
+    """
+    import numpy as np
+
+    if missing not in POLICIES:
+        raise TableError(f"missing is one of {', '.join(POLICIES)}, not {missing!r}")
+    parts: list[list[Array]] = []
+    for number, (table, columns) in enumerate(zip(tables, wanted, strict=True)):
+        read = {
+            c: table.numbers(c) for c in dict.fromkeys([*columns, *(also[number] if also else ())])
+        }
+        lost = None
+        for column, (array, gone) in read.items():
+            if gone is None:
+                continue
+            if missing == "error":
+                row = int(np.argmax(gone))
+                raise table.wrong(row, column, "a number is missing here", MISSING_HINT)
+            if missing == "nan":
+                kind = array.dtype.kind if array.dtype.kind in "fc" else "f"
+                array = array.astype(array.dtype if kind == array.dtype.kind else np.float64)
+                array[gone] = np.nan
+                read[column] = (array, None)
+            lost = gone if lost is None else lost | gone
+        keep = None if lost is None or missing == "nan" else ~lost
+        parts.append([read[c][0] if keep is None else read[c][0][keep] for c in columns])
+    return [
+        np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
+        for pieces in zip(*parts, strict=True)
+    ]
+
+
+def stacked(arrays: Iterable[Array]) -> Array:
+    """Columns side by side, as a matrix."""
+    import numpy as np
+
+    return np.stack(list(arrays), axis=1)

@@ -1,0 +1,373 @@
+"""What enters: files of every format, columns by name, cells that are empty, and what is refused in words."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from gradcli.cli import main
+
+
+def run(*argv: str, stdin: bytes | str | None = None) -> tuple[int, str, str]:
+    found = CliRunner().invoke(main, list(argv), prog_name="gradcli", input=stdin)
+    assert "fault in gradcli" not in found.stderr, found.stderr
+    return found.exit_code, found.stdout, found.stderr
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# -- text: separators, headers, quotes (content, what follows the file's name, what is read) --------
+PENDULUM = "L,T\n0.994,2.003\n1,2\n"
+READ = [
+    ("1\n2\n3\n", "", "[1, 2, 3]"),
+    ("x\n1\n2\n", "", "[1, 2]"),
+    ("x,y\n1,2\n3,4\n", "", "[[1, 2], [3, 4]]"),
+    ('"1","2"\n"3","4"\n', "", "[[1, 2], [3, 4]]"),
+    ("1;2\n3;4\n", "", "[[1, 2], [3, 4]]"),
+    ("1\t2\n3\t4\n", "", "[[1, 2], [3, 4]]"),
+    ("1 2\n3   4\n", "", "[[1, 2], [3, 4]]"),
+    ("1, 2\n3, 4\n", "", "[[1, 2], [3, 4]]"),
+    ("1,2,\n3,4,\n", "", "[[1, 2], [3, 4]]"),
+    ("\ufeffx,y\r\n1,2\r\n3,4\r\n", ":y", "[2, 4]"),
+    ("1\r2\r3\r", "", "[1, 2, 3]"),
+    ("# note\n1,2 # here\n\n3,4\n", "", "[[1, 2], [3, 4]]"),
+    ("1,inf\n-inf,1e400\n", "", "[[1, inf], [-inf, inf]]"),
+    ("1+2j,1j\n", "", "[1+2j, 0+1j]"),
+    (PENDULUM, "", "[[0.994, 2.003], [1, 2]]"),
+    (PENDULUM, ":L", "[0.994, 1]"),
+    (PENDULUM, ":T,L", "[[2.003, 0.994], [2, 1]]"),
+    (PENDULUM, ":*", "[[0.994, 2.003], [1, 2]]"),
+    ('L (m),"T, s"\n1,2\n', ":L (m)", "[1]"),
+    ('L (m),"T, s"\n1,2\n', ':"T, s"', "[2]"),
+    ("name,x1,x2\nu,1,2\nv,3,4\n", ":x*", "[[1, 2], [3, 4]]"),
+    ('name,x1,x2\n"u, v",1,2\n"a\nb",3,4\n', ":x2", "[2, 4]"),
+    (",x1,x2\n0,1,2\n1,3,4\n", ":x1", "[1, 3]"),  # as pandas writes an index
+    ("2019,2020\n1,2\n", ":2020", "[2]"),  # named, so it is a name
+    ("L T\n1 2\n3 4\n", ":T", "[2, 4]"),
+    ("L;T\n1;2\n3;4\n", ":T", "[2, 4]"),
+    ("I1,O2,l\n1,2,3\n", ":O2", "[2]"),  # names that look like digits
+    ('{"x": 1, "y": 2}\n{"x": 3, "y": "4"}\n', ":y", "[2, 4]"),
+    ('[{"x": 1, "y": 2}, {"y": 5, "x": 3}]', ":y", "[2, 5]"),
+    ('{"x": [1, 2], "y": [3, 4]}', ":x", "[1, 2]"),
+    ('{"x": [1, 2], "y": [3, 4]}', ":x,y", "[[1, 3], [2, 4]]"),
+    ('{"grads": {"x": {"grad": [1, 2]}}}', ":grads.x.grad", "[1, 2]"),
+    ("[1,\n2]", "", "[1, 2]"),
+    ("[1, 2]\n[3, 4]\n", "", None),
+]
+
+
+@pytest.mark.parametrize("content, columns, expected", [row for row in READ if row[2]])
+@pytest.mark.parametrize("way", ["file", "no ending", "gz", "stdin", "at stdin"])
+def test_text_is_read_the_same_whatever_way_it_comes(content, columns, expected, way, folder):
+    data, stdin = content.encode(), None
+    if way == "file":
+        (folder / "t.txt").write_bytes(data)
+        reference = f"@t.txt{columns}"
+        if content.lstrip("\ufeff")[0] in "[{":
+            (folder / "t.json").write_bytes(data)
+            reference = f"@t.json{columns}"
+            if content.startswith("{") and "}\n{" in content:
+                (folder / "t.jsonl").write_bytes(data)
+                reference = f"@t.jsonl{columns}"
+    elif way == "no ending":
+        (folder / "table").write_bytes(data)
+        reference = f"@table{columns}"
+    elif way == "gz":
+        (folder / "t.gz").write_bytes(gzip.compress(data))
+        reference = f"@t.gz{columns}"
+    else:
+        stdin = data
+        reference = f"-{columns}" if way == "stdin" else f"@/dev/stdin{columns}"
+    assert run("eval", "x", "--x", reference, stdin=stdin) == (0, f"{expected}\n", "")
+
+
+def test_jsonl_of_lists(folder):
+    (folder / "t.jsonl").write_text("[1, 2]\n[3, 4]\n")
+    assert run("eval", "x", "--x", "@t.jsonl")[1] == "[[1, 2], [3, 4]]\n"
+
+
+REFUSED = [
+    ("1.O\n2\n3\n", "", "line 1: `1.O` is not a number\n    1.O\n    ^^^\n"),
+    ("O.5\n2\n", "", "line 1: `O.5` is not a number"),
+    ("NA\n2\n3\n", "", "line 1: a number is missing here"),
+    ("$1\n2\n", "", "line 1: `$1` is not a number"),
+    ("x\ny\nz\n", "", "line 1: `x` is not a number"),
+    ("1,2\n3,x\n", "", "line 2: `x` is not a number\n    3,x\n      ^\n"),
+    ("1,2\n\n3\n", "", "line 3: 1 value, and line 1 has 2"),
+    ("1,5;2,5\n3,5;4,5\n", "", "line 1"),
+    ("L,T\n1,2\n3,x\n", ":T", "line 3, column T: `x` is not a number"),
+    ("L,T\n1,2\n", ":M", "there is no column 'M'"),
+    ("L,T\n1,2\n", ":t", "did you mean `T`? (there are: L, T)"),
+    ("L,L\n1,2\n", ":L", "2 columns are called 'L'"),
+    ("1,2\n", ":L", "has no names of columns"),
+    ("L,T\n", "", "holds no numbers, only the names of columns"),
+    ("# only\n", "", "holds no numbers"),
+    ("", "", "is empty"),
+    ('"1\n', "", "line 1"),
+    ("a\0b", "", "not a text"),
+    ("L\n1,5\n", ":L", ""),
+]
+
+
+@pytest.mark.parametrize("content, columns, words", REFUSED)
+def test_what_is_no_table_is_refused_with_the_place(content, columns, words, folder):
+    (folder / "t.csv").write_text(content, encoding="utf-8")
+    code, out, err = run("eval", "x", "--x", f"@t.csv{columns}")
+    assert (code, out) == (2, "")
+    assert words in err
+    assert "t.csv" in err
+
+
+# -- cells without a value ---------------------------------------------------------------------------
+@pytest.mark.parametrize("cell", ["", "NA", "nan", "NaN", "null", "NULL", '""', "N/A", " "])
+def test_missing_cells(cell, folder):
+    (folder / "t.csv").write_text(f"a,b\n1,2\n{cell},4\n5,6\n")
+    argv = ["eval", "a + 10*b", "--a", "@t.csv:a", "--b", "@t.csv:b"]
+    code, out, err = run(*argv)
+    assert (code, out) == (2, "")
+    assert "t.csv, line 3, column a: a number is missing here" in err and "--missing nan" in err
+    assert run(*argv, "--missing", "nan")[1] == "[21, nan, 65]\n"
+    # The row is left out of every column that is read of the file.
+    assert run(*argv, "--missing", "skip")[1] == "[21, 65]\n"
+    assert run("eval", "b", "--b", "@t.csv:b")[1] == "[2, 4, 6]\n"
+
+
+@pytest.mark.parametrize("name, content", [
+    ("t.json", '[{"a": 1, "b": 2}, {"b": 4}, {"a": null, "b": 6}]'),
+    ("t.jsonl", '{"a": 1, "b": 2}\n{"b": 4}\n\n{"a": null, "b": 6}\n'),
+])  # fmt: skip
+def test_missing_in_records(name, content, folder):
+    (folder / name).write_text(content)
+    code, _, err = run("eval", "a", "--a", f"@{name}:a")
+    assert code == 2 and name in err and "a number is missing here" in err
+    assert run("eval", "a", "--a", f"@{name}:a", "--missing", "skip")[1] == "[1]\n"
+
+
+# -- the formats of others ---------------------------------------------------------------------------
+def frame():
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame({"L": [0.5, 1.5, 2.5], "n": [1, 2, 3], "name": ["u", "v", "w"]})
+
+
+WRITTEN_BY_OTHERS = {
+    "t.csv": lambda f, p: f.to_csv(p, index=False),
+    "index.csv": lambda f, p: f.to_csv(p),
+    "quoted.csv": lambda f, p: f.to_csv(p, index=False, quoting=1),
+    "semicolon.csv": lambda f, p: f.to_csv(p, index=False, sep=";"),
+    "t.tsv": lambda f, p: f.to_csv(p, index=False, sep="\t"),
+    "bom.csv": lambda f, p: f.to_csv(p, index=False, encoding="utf-8-sig", lineterminator="\r\n"),
+    "wide.csv": lambda f, p: f.to_csv(p, index=False, encoding="utf-16"),
+    "t.csv.gz": lambda f, p: f.to_csv(p, index=False),
+    "t.csv.bz2": lambda f, p: f.to_csv(p, index=False),
+    "t.csv.xz": lambda f, p: f.to_csv(p, index=False),
+    "t.json": lambda f, p: f.to_json(p, orient="records"),
+    "t.jsonl": lambda f, p: f.to_json(p, orient="records", lines=True),
+    "t.parquet": lambda f, p: f.to_parquet(p),
+    "plain": lambda f, p: f.to_parquet(p),
+    "t.feather": lambda f, p: f.to_feather(p),
+    "t.npy": lambda f, p: np.save(p, f[["L", "n"]].to_records(index=False)),
+    "t.npz": lambda f, p: np.savez(p, L=f["L"], n=f["n"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITTEN_BY_OTHERS)
+def test_files_that_others_wrote(name, folder):
+    pytest.importorskip("pyarrow")
+    WRITTEN_BY_OTHERS[name](frame(), str(folder / name))
+    assert run("eval", "x", "--x", f"@{name}:L") == (0, "[0.5, 1.5, 2.5]\n", "")
+    assert run("eval", "x", "--x", f"@{name}:n,L") == (0, "[[1, 0.5], [2, 1.5], [3, 2.5]]\n", "")
+    if not name.endswith(("npy", "npz")):
+        code, _, err = run("eval", "x", "--x", f"@{name}:name")
+        assert code == 2 and "number" in err
+    code, _, err = run("eval", "x", "--x", f"@{name}:l")
+    assert code == 2 and "L" in err
+
+
+def test_zstd(folder):
+    pyarrow = pytest.importorskip("pyarrow")
+    with pyarrow.output_stream(str(folder / "t.csv.zst"), compression="zstd") as stream:
+        stream.write(b"L,T\n1,2\n3,4\n")
+    assert run("eval", "x", "--x", "@t.csv.zst:L")[1] == "[1, 3]\n"
+
+
+def test_without_pyarrow_one_line_says_so(folder, monkeypatch):
+    import sys
+
+    (folder / "t.parquet").write_bytes(b"PAR1....PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    code, _, err = run("eval", "x", "--x", "@t.parquet:L")
+    assert code == 2
+    assert "t.parquet: this needs pyarrow" in err and 'pip install "gradcli[table]"' in err
+
+
+def test_several_files_by_a_pattern(folder):
+    (folder / "b.csv").write_text("y,x\n3,4\n")
+    (folder / "a.csv").write_text("x,y\n1,2\n")
+    assert run("eval", "x", "--x", "@*.csv:x")[1] == "[1, 4]\n"
+    assert run("eval", "x", "--x", "@*.csv:x,y")[1] == "[[1, 2], [4, 3]]\n"
+    assert "there is no such file" in run("eval", "x", "--x", "@q*.csv:x")[2]
+    (folder / "c.csv").write_text("x\n1\n")
+    assert "c.csv: there is no column 'y'" in run("eval", "x", "--x", "@*.csv:y")[2]
+
+
+def test_columns_of_standard_input_are_read_once():
+    argv = ["grad", "sum(L*T)", "--L", "-:L", "--T", "@-:T"]
+    assert run(*argv, stdin=PENDULUM)[1] == "L.grad = [2.003, 2]\nT.grad = [0.994, 1]\n"
+    code, _, err = run("eval", "L*T", "--L", "-:L", "--T", "-", stdin=PENDULUM)
+    assert code == 2 and "only one of" in err
+
+
+def test_names_with_colons(folder):
+    (folder / "a:b.csv").write_text("x\n1\n2\n")
+    assert run("eval", "x", "--x", "@a:b.csv")[1] == "[1, 2]\n"
+    assert run("eval", "x", "--x", "@a:b.csv:x")[1] == "[1, 2]\n"
+
+
+# -- lists of names ----------------------------------------------------------------------------------
+def test_options_with_names_add_up():
+    three = ["a*b*c", "--a", "1", "--b", "2", "--c", "3"]
+    assert run("grad", *three, "--wrt", "a", "--wrt", "b")[1] == "a.grad = 6\nb.grad = 3\n"
+    assert run("grad", *three, "--no-grad", "a", "--no-grad", "b")[1] == "c.grad = 2\n"
+    assert run("grad", *three, "--wrt", "a,")[1] == "a.grad = 6\n"
+    code, _, err = run("grad", *three, "--wrt", ",")
+    assert code == 2 and "--wrt needs a name" in err
+    product = ["y = a*b; z = 2*y; z", "--a", "1", "--b", "2", "--wrt", "a"]
+    grads = "a.grad = 4\ny.grad = 2\nz.grad = 1\n"
+    assert run("grad", *product, "--retain", "y", "--retain", "z,")[1] == grads
+
+
+# -- NumPy's files that lie --------------------------------------------------------------------------
+def npy(array=None) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, np.arange(3.0) if array is None else array)
+    return stream.getvalue()
+
+
+def archive(compression: int = zipfile.ZIP_STORED, **members: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", compression) as file:
+        for name, data in members.items():
+            file.writestr(f"{name}.npy", data)
+    return stream.getvalue()
+
+
+def changed(data: bytes, old: bytes, new: bytes) -> bytes:
+    assert old in data and len(old) == len(new)
+    return data.replace(old, new)
+
+
+LIARS = {
+    "cut.npy": npy()[:-5],
+    "header.npy": changed(npy(), b"'shape': (3,)", b"'shape': (((("),
+    "huge.npy": changed(npy(), b"(3,), }        ", b"(3000000000,), "),
+    "type.npy": changed(npy(), b"'<f8'", b"'<q9'"),
+    "negative.npy": changed(npy(), b"(3,), }  ", b"(-3,), } "),
+    "version.npy": b"\x93NUMPY\x09\x00" + npy()[8:],
+    "nothing.npy": b"",
+    "object.npy": npy(np.array(["a", "b"])),
+    "text.npz": archive(a=b"no array"),
+    "broken.npz": changed(archive(a=npy()), npy()[-8:], b"corrupt!"),
+    "cut.npz": archive(a=npy())[:-30],
+    "nothing.npz": b"PK\x05\x06" + bytes(18),
+    "method.npz": archive(a=npy()).replace(b"\x14\x00\x00\x00\x00\x00", b"\x14\x00\x00\x00\x63\x00"),
+    "locked.npz": archive(a=npy()).replace(b"\x14\x00\x00\x00\x00\x00", b"\x14\x00\x01\x00\x00\x00"),
+    "deflated.npz": archive(zipfile.ZIP_DEFLATED, a=npy(np.arange(400.0)))[:300] + bytes(900)
+    + archive(zipfile.ZIP_DEFLATED, a=npy(np.arange(400.0)))[1200:],
+    "t.parquet": b"PAR1 this is none PAR1",
+    "t.feather": b"ARROW1 this is none",
+    "t.gz": gzip.compress(b"1,2\n")[:-6],
+    "digits.json": b"[" + b"9" * 400_000 + b"]",
+    "deep.json": b"[" * 100_000,
+    "bytes.csv": b"1,\xff\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LIARS)
+def test_files_that_are_not_what_they_say(name, folder):
+    (folder / name).write_bytes(LIARS[name])
+    code, out, err = run("eval", "x", "--x", f"@{name}")
+    assert (code, out) == (2, "")
+    assert name in err
+
+
+def test_the_archive_of_one_that_is_fine(folder):
+    (folder / "a.npz").write_bytes(archive(a=npy()))
+    assert run("eval", "x", "--x", "@a.npz")[1] == "[0, 1, 2]\n"
+
+
+def test_names_that_no_file_can_have():
+    for name in ("~nosuchuser/x.csv", "nowhere.csv", "/", "a\0b"):
+        code, _, err = run("eval", "x", "--x", f"@{name}")
+        assert code == 2 and err.startswith("gradcli: error: --x: ")
+
+
+def test_endless_files_are_refused_early():
+    for name in ("/dev/zero", "/dev/urandom"):
+        if Path(name).exists():
+            code, _, err = run("eval", "x", "--x", f"@{name}")
+            assert code == 2 and "not a text" in err
+
+
+def test_an_endless_text_is_refused_at_the_room_that_there_is(monkeypatch):
+    monkeypatch.setattr("gradcli.tables.source.room", lambda: 1 << 21)
+    code, _, err = run("eval", "x", "--x", "-", stdin="1\n" * (1 << 21))
+    assert code == 2 and "standard input is too long: it has more than 2 MB" in err
+
+
+# -- files made of whatever ---------------------------------------------------------------------------
+def seeds() -> dict[str, bytes]:
+    found = {
+        "s.csv": b'x,y,name\n1,2,"a, b"\n3,4,c\n',
+        "s.tsv": b"x\ty\n1\t2\n3\t4\n",
+        "s.txt": b"1 2\n3 4\n",
+        "s.json": json.dumps([{"x": 1, "y": 2}, {"x": 3, "y": None}]).encode(),
+        "s.jsonl": b'{"x": 1}\n{"x": 2}\n',
+        "s.npy": npy(),
+        "s.npz": archive(zipfile.ZIP_DEFLATED, x=npy(), y=npy(np.ones((2, 2)))),
+        "s.csv.gz": gzip.compress(b"x,y\n1,2\n3,4\n"),
+    }
+    return found
+
+
+def mutated(data: bytes, rng: np.random.Generator) -> bytes:
+    found = bytearray(data)
+    kind = rng.integers(4)
+    if kind == 0:
+        return bytes(found[: rng.integers(len(found) + 1)])
+    for _ in range(int(rng.integers(1, 6))):
+        at = int(rng.integers(len(found)))
+        if kind == 1:
+            found[at] = int(rng.integers(256))
+        elif kind == 2:
+            found[at:at] = rng.bytes(int(rng.integers(1, 4)))
+        else:
+            del found[at]
+            if not found:
+                break
+    return bytes(found)
+
+
+@pytest.mark.parametrize("name", seeds())
+def test_mutated_files_are_read_or_refused_in_words(name, folder):
+    from gradcli.language import LanguageError, read_value
+
+    rng = np.random.default_rng(7)
+    for number in range(150):
+        data = mutated(seeds()[name], rng) if number else seeds()[name]
+        (folder / name).write_bytes(data)
+        for columns in ("", ":x", ":x,y"):
+            try:
+                read_value(f"@{name}{columns}")
+            except LanguageError as error:
+                assert error.message and str(error)
