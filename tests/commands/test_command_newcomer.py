@@ -109,7 +109,9 @@ def test_values_without_bounds():
     result = run("eval", deep, "--json")
     assert result.exit_code == 1
     assert "fault in gradcli" not in result.stderr
-    assert run("eval", "(x,), [x, 2], 'a'", "--x", "1,2").stdout == "(([1, 2],), [[1, 2], 2], 'a')\n"
+    assert (
+        run("eval", "(x,), [x, 2], 'a'", "--x", "1,2").stdout == "(([1, 2],), [[1, 2], 2], 'a')\n"
+    )
 
 
 def test_anomalies_of_a_value():
