@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.expressions import Expression, call, is_call
 from gradcli.calculus.numbers import ONE, Number
-from gradcli.calculus.simplify import full
 
 
 def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
@@ -19,39 +19,45 @@ def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:
 
 
 def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Expression:
-    """The sum over dimensions: constant factors come out, equal elements are counted."""
+    """The sum over dimensions of a value of this shape: constant factors come out, and elements that
+    are equal along a dimension (which the expression then lacks, or has with one element) are counted.
+    """
     axes = axes_of(dim, len(shape))
-    result = tuple(1 if i in axes else n for i, n in enumerate(shape) if keepdim or i not in axes)
+    if any(shape[i] == 0 for i in axes):
+        return alg.zero
     outer, own = alg.scalars_out(own)
     if outer:
         return alg.product([*outer, (total(own, shape, dim, keepdim), ONE)])
-    chosen_ = _selected(own) if len(shape) == 1 and own.shape == shape else None
+    chosen_ = _selected(own) if len(shape) == 1 and axes and own.shape == shape else None
     if chosen_ is not None:
         return chosen_
     lead = len(shape) - len(own.shape)
-    count = 1
-    rest = []
-    for i in axes:
-        if i < lead or own.shape[i - lead] == 1:
-            count *= shape[i]
-        elif shape[i] != 1:
-            rest.append(i)
-    if not rest:
-        if not own.shape or math.prod(own.shape) == 1 or set(axes).isdisjoint(range(lead, 99)):
-            made = own
-            if own.shape and not keepdim and any(i >= lead for i in axes):
-                made = reshaped(own, tuple(n for i, n in enumerate(shape) if i not in axes))
-            return alg.scale(Number.of(count), made)
-        own, count, rest = full(own, shape), 1, list(axes)
-    elif len(rest) != len(axes) and (lead or not keepdim):
-        own, count, rest = full(own, shape), 1, list(axes)
-    if len(rest) == len(own.shape) and not keepdim:
-        options: list[tuple[str, Any]] = []
+    count = math.prod(shape[i] for i in axes if i < lead or own.shape[i - lead] == 1)
+    within = [i - lead for i in axes if i >= lead]
+    if all(own.shape[i] == 1 for i in within):
+        kept = (
+            own.shape if keepdim else tuple(n for i, n in enumerate(own.shape) if i not in within)
+        )
+        return alg.scale(Number.of(count), reshaped(own, kept))
+    return alg.scale(Number.of(count), summed(own, within, keepdim))
+
+
+def summed(own: Expression, axes: Sequence[int], keepdim: bool) -> Expression:
+    """`sum(own, axes)`, which has its dimensions; one element that is left needs none."""
+    chosen = set(axes)
+    left = [n for i, n in enumerate(own.shape) if i not in chosen]
+    if all(n == 1 for n in left):
+        inner = own.args[0] if is_call(own, "reshape", "T", "permute") else own
+        found = call("sum", [inner], ())
+        return found if keepdim else reshaped(found, tuple(left))
+    if keepdim:
+        shape = tuple(1 if i in chosen else n for i, n in enumerate(own.shape))
     else:
-        options = [("", rest[0] if len(rest) == 1 else tuple(rest))]
-        if keepdim:
-            options.append(("", True))
-    return alg.scale(Number.of(count), call("sum", [own], result, options))
+        shape = tuple(n for i, n in enumerate(own.shape) if i not in chosen)
+    options: list[tuple[str, Any]] = [("", axes[0] if len(axes) == 1 else tuple(axes))]
+    if keepdim:
+        options.append(("", True))
+    return call("sum", [own], shape, options)
 
 
 def _selected(own: Expression) -> Expression | None:
@@ -86,6 +92,8 @@ def _vector(own: Expression) -> Expression | None:
 
 def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expression:
     """`a @ b`: plain factors come out, the identity vanishes."""
+    if a.shape[-1] == 0:
+        return alg.zero
     outer_a, a = alg.scalars_out(a)
     outer_b, b = alg.scalars_out(b)
     if outer_a or outer_b:
@@ -194,13 +202,13 @@ def reshaped(own: Expression, shape: tuple[int, ...]) -> Expression:
         return reshaped(own.args[0], shape)
     if is_call(own, "ones", "zeros"):
         return call(own.data[0], [], shape, [("", shape)])
-    if is_call(own, "sum") and own.data[1] and len(own.data[1]) == 1:
-        # sum(x, 1).reshape(n, 1) is sum(x, 1, keepdim=True)
-        axes = axes_of(own.data[1][0][1], len(own.args[0].shape))
-        kept = tuple(1 if i in axes else n for i, n in enumerate(own.args[0].shape))
-        if kept == shape:
-            options = [*own.data[1], ("", True)]
-            return call("sum", own.args, shape, options)
+    if is_call(own, "sum"):
+        # sum(x, 1).reshape(n, 1) is sum(x, 1, keepdim=True), and the other way round
+        axes = axes_of(own.data[1][0][1] if own.data[1] else None, len(own.args[0].shape))
+        for keepdim in (False, True):
+            found = summed(own.args[0], axes, keepdim)
+            if found.shape == shape:
+                return found
     return call("reshape", [own], shape, [("", shape)])
 
 

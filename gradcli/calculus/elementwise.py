@@ -79,12 +79,18 @@ _MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "
 def where(reader: Reader, made: Call, condition: Expression, a: Any, b: Any) -> Expression:
     """`where`; what a rule does only to keep a NaN out at one point is left out."""
     yes, no = as_number(a), as_number(b)
-    if id(made) not in reader.given and _single_points(condition):
+    if not _is_given(reader, made) and _single_points(condition):
         if is_number(yes, 0):
             return no
         if is_number(no, 0) and is_call(condition, "ne"):
             return yes
     return alg.where(condition, yes, no)
+
+
+def _is_given(reader: Reader, made: Call) -> bool:
+    """Whether a `where`, or the condition that it asks, is the program's own and not a rule's."""
+    asked = [a.call for a in made.args if isinstance(a, Traced) and a.value.dtype.kind == "b"]
+    return any(id(c) in reader.given for c in (made, *asked))
 
 
 def _single_points(condition: Expression) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.calculus.expressions import Expression, exponents_and, order
+from gradcli.calculus.expressions import Expression, exponents_and, is_call, order
 from gradcli.calculus.numbers import ONE, ZERO, Number
 from gradcli.calculus.simplify import HALF
 from gradcli.calculus.text import INFIX
@@ -41,7 +41,9 @@ def constants(roots: Iterable[Expression]) -> list[Expression]:
     nodes = order(roots)
     for node in nodes:
         parts = list(exponents_and(node))
-        if node.shape or (node.op == "name" and node.position != -1):
+        if node.shape or is_call(node, "[]", "()", ":", "float"):
+            continue
+        if node.op == "name" and node.position != -1:
             continue
         if node.op == "name" or (parts and all(p in fixed or p.op == "number" for p in parts)):
             fixed.add(node)
@@ -194,6 +196,7 @@ _FORMS: dict[str, Callable[[Expression, list[Any], Any], Any]] = {
     "zeros_like": _sized("zeros"),
     "ones_like": _sized("ones"),
     "reshape": lambda node, args, options: args[0].reshape(node.shape),
+    "float": lambda node, args, options: float(args[0]),
     "to": lambda node, args, options: args[0].to(options[0][1]),
     "index_put": lambda node, args, options: args[0].index_put(*args[1:], *(v for _, v in options)),
 }

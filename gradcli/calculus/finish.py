@@ -26,7 +26,7 @@ MOST_STACKED = 16  # elements of a vector that is written out one by one
 
 def finish(expression: Expression, variable: Expression) -> Expression:
     """The derivative as it is printed, in the shape of its variable."""
-    made = expression
+    made = alg.zero if 0 in variable.shape else expression
     for rule in RULES:
         made = rewrite(made, rule)
     return shaped(made, variable)
@@ -40,18 +40,11 @@ def shaped(expression: Expression, variable: Expression) -> Expression:
     n = value_of(expression)
     if n is not None and n in (ZERO, ONE):
         return call("zeros_like" if n == ZERO else "ones_like", [variable], shape)
-    if n is not None or all(_is_bare(node) for node in order([expression])):
+    if alg.is_bare(expression):
         return call("full_like", [variable, expression], shape)
     if not any(_is_variable(node) for node in order([expression])):
         return alg.multiply(expression, call("ones_like", [variable], shape))
     return call("expand_as", [expression, variable], shape)
-
-
-def _is_bare(node: Expression) -> bool:
-    """Whether it is a Python number where its text is run: a root or another function is a tensor."""
-    if node.op == "product":
-        return all(isinstance(e, Number) and e.integer is not None for e in node.data[1])
-    return node.op in ("number", "sum") or (node.op == "name" and not _is_variable(node))
 
 
 def _is_variable(node: Expression) -> bool:

@@ -77,6 +77,8 @@ def _matmul(reader: Reader, made: Call, args: list[Any]) -> Expression:
 
 def _dot(reader: Reader, made: Call, args: list[Any]) -> Expression:
     shape = shape_of(made.args[0])
+    if shape == (0,):
+        return alg.zero
     outer_a, a = alg.scalars_out(args[0])
     outer_b, b = alg.scalars_out(args[1])
     if a.shape != shape or b.shape != shape:
@@ -106,10 +108,18 @@ def _same(reader: Reader, made: Call, args: list[Any]) -> Any:
 
 
 def _reshape(reader: Reader, made: Call, args: list[Any]) -> Expression:
-    own, shape = args[0], shape_of(made.args[0])
+    own, shape, after = args[0], shape_of(made.args[0]), tuple(made.outputs[0].shape)
     if not own.shape or math.prod(own.shape) == 1:
-        return own if not own.shape else reshaped(own, (1,) * len(made.outputs[0].shape))
-    return reshaped(full(own, shape), made.outputs[0].shape)
+        return own if not own.shape else reshaped(own, (1,) * len(after))
+    core = _core(shape)
+    if core == _core(after):  # dimensions in front are broadcasting's
+        return reshaped(own, own.shape[max(len(own.shape) - len(core), 0) :])
+    return reshaped(full(own, shape), after)
+
+
+def _core(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape without the dimensions of one element in front."""
+    return shape[next((i for i, n in enumerate(shape) if n != 1), len(shape)) :]
 
 
 def _unsqueeze(reader: Reader, made: Call, args: list[Any]) -> Expression:

@@ -20,6 +20,7 @@ from gradcli.calculus.expressions import (
     is_number,
     make,
     number,
+    order,
     sort_key,
     value_of,
 )
@@ -56,7 +57,8 @@ def combine(terms: Iterable[tuple[Expression, Number]]) -> Expression:
     """The sum of terms with coefficients."""
     constant = ZERO
     found: dict[Expression, Number] = {}
-    for term, factor in terms:
+    for given, factor in terms:
+        term = counted(given)
         for rest, coefficient in _flat(term, factor):
             if rest is one:
                 constant = constant + coefficient
@@ -136,6 +138,7 @@ def product(
         base, exponent = waiting.pop()
         if isinstance(exponent, Number) and exponent == ZERO:
             continue
+        base = counted(base)
         exact = isinstance(exponent, Number) and exponent.integer is not None
         n = value_of(base)
         if n is not None and isinstance(exponent, Number):
@@ -445,17 +448,90 @@ def where(condition: Expression, a: Expression, b: Expression) -> Expression:
     return call("where", [condition, a, b], broadcast([condition.shape, a.shape, b.shape]))
 
 
+# -- truth values and integers ----------------------------------------------------------------------
+TRUTHS = frozenset(
+    "eq ne lt le gt ge bitwise_and bitwise_or bitwise_not bitwise_xor logical_and logical_or "
+    "logical_not logical_xor isnan isinf isfinite signbit isposinf isneginf isclose isin".split()
+)
+_MOVED = frozenset(
+    "expand expand_as reshape T permute select slice index flip roll diagonal tril triu".split()
+)
+_INTEGRAL = _MOVED | frozenset("[] stack cat sum cumsum trace prod diag_embed amax amin".split())
+
+
+def is_truth(expression: Expression) -> bool:
+    """Whether it is a condition, whose elements are True and False."""
+    if expression.op == "call" and expression.data[0] in _MOVED:
+        return is_truth(expression.args[0])
+    return expression.op == "call" and expression.data[0] in TRUTHS
+
+
+def counted(expression: Expression) -> Expression:
+    """The expression as a number: truth values, which have no sums and no sign, as 1 and 0."""
+    return where(expression, one, zero) if is_truth(expression) else expression
+
+
+def is_integral(expression: Expression) -> bool:
+    """Whether it is integers in the language, as `where(x > 0, 1, 0)` is."""
+    if expression.op == "number":
+        return expression.data.integer is not None
+    if expression.op == "sum":
+        numbers = (*expression.data[0], expression.data[1])
+        return all(n.integer is not None for n in numbers) and all(
+            map(is_integral, expression.args)
+        )
+    if expression.op == "product":
+        coefficient, exponents = expression.data
+        return (
+            coefficient.integer is not None
+            and all(isinstance(e, Number) and (e.integer or -1) > 0 for e in exponents)
+            and all(map(is_integral, expression.args))
+        )
+    if expression.op != "call":
+        return False
+    if expression.data[0] == "where":
+        return is_integral(expression.args[1]) and is_integral(expression.args[2])
+    return expression.data[0] in _INTEGRAL and all(map(is_integral, expression.args))
+
+
+def floating(expression: Expression) -> Expression:
+    """The expression with floating numbers where it would be integers or truth values."""
+    expression = counted(expression)
+    if not is_integral(expression) or value_of(expression) is not None:
+        return expression
+    args, shape = expression.args, expression.shape
+    if is_call(expression, "where"):
+        condition, a, b = args
+        made = floating(b) if value_of(b) is None else call("float", [b], ())
+        return call("where", [condition, a, made], shape)
+    if is_call(expression, *_INTEGRAL):
+        word, options = expression.data
+        return call(word, [floating(a) for a in args], shape, options)
+    return call("mul", [call("float", [one], ()), expression], shape)
+
+
 # -- shapes ---------------------------------------------------------------------------------------
 def full(expression: Expression, shape: Shape) -> Expression:
-    """The expression in its full shape, where a function wants that."""
+    """The expression in its full shape and of a floating type, where a function wants that."""
+    expression = floating(expression)
     if expression.shape == shape:
         return expression
-    n = value_of(expression)
-    if n is not None:
-        if n == ZERO:
-            return call("zeros", [], shape, [("", shape)])
-        return scale(n, call("ones", [], shape, [("", shape)]))
+    if is_number(expression, 0):
+        return call("zeros", [], shape, [("", shape)])
+    if is_bare(expression):
+        return multiply(expression, call("ones", [], shape, [("", shape)]))
     return call("expand", [expression], shape, [("", shape)])
+
+
+def is_bare(expression: Expression) -> bool:
+    """Whether its text is a number of Python's and no tensor: roots and functions are tensors."""
+    for node in order([expression]):
+        if node.op == "product":
+            if not all(isinstance(e, Number) and e.integer is not None for e in node.data[1]):
+                return False
+        elif node.op not in ("number", "sum") and not _is_pi(node):
+            return False
+    return True
 
 
 def scalars_out(expression: Expression) -> tuple[list[tuple[Expression, Exponent]], Expression]:

@@ -298,6 +298,11 @@ class Printer:
         more = "".join(f", {literal(v)}" for _, v in options)
         return f"{enclosed(args[0], ATOM)}.index_put({args[1][0]}, {args[2][0]}{more})", ATOM
 
+    def call_float(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        """An integer as a number of a floating type."""
+        text, precedence = args[0]
+        return (f"{text}.0" if text.lstrip("-").isdigit() else text), precedence
+
     def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         given = [f"{k}={literal(v.python() if isinstance(v, Number) else v)}" for k, v in options]
         return f"clamp({', '.join([args[0][0], *given])})", ATOM

@@ -226,3 +226,42 @@ def test_a_thousand_terms_and_levels() -> None:
     for _ in range(300):
         nested = f"sin({nested})"
     assert derivatives(nested, x=())["x"].startswith("cos(")
+
+
+# What random programs found: every text has to run, and to be the gradient.
+RUNS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
+    ("outer(x, x).sum()", {"x": (2,)}),
+    ("outer(x, y)", {"x": (1,), "y": (3,)}),
+    ("X*B", {"X": (2, 2), "B": (3, 1, 1)}),
+    ("mean(hypot(X, Y))", {"X": (1, 3), "Y": (0, 3)}),
+    ("mean(x)*y", {"x": (0,), "y": (2,)}),
+    ("sum(A@(X*(X > 0.9)))", {"A": (2, 3), "X": (3, 2)}),
+    ("1 - X*(X > 0.9)", {"X": (2, 2)}),
+    ("amax(A@x)", {"A": (3, 2), "x": (2,)}),
+    ("sum(relu(x - 1)@A)", {"x": (3,), "A": (3, 2)}),
+    ("sqrt(2)*sum(x)", {"x": (3,)}),
+    ("sinc(A@A.T)", {"A": (3, 2)}),
+    ("maximum(x, x)**2", {"x": (3,)}),
+    ("sort(x)[0][1]*x[0]", {"x": (3,)}),
+    ("x[1]", {"x": (3,)}),
+]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(("source", "shapes"), RUNS, ids=[r[0] for r in RUNS])
+def test_runs(source: str, shapes: dict[str, tuple[int, ...]], order: int) -> None:
+    arrays = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}
+    found = differentiate(language.parse(source), arrays, order=order, follow=True)
+    leaves = {n: gradcli.tensor(a, requires_grad=True) for n, a in arrays.items()}
+    for name in shapes:
+        value = language.run(language.parse(source), leaves).value
+        for _ in range(order):
+            slope = None
+            if value.requires_grad:
+                options = {"create_graph": True, "allow_unused": True}
+                (slope,) = gradcli.autograd.grad(value.sum(), [leaves[name]], **options)
+            value = gradcli.zeros_like(leaves[name]) if slope is None else slope
+        text = to_text(found.by[name])
+        plain = {n: t.detach() for n, t in leaves.items()}
+        again = np.asarray(language.run(language.parse(text), plain).value)
+        np.testing.assert_allclose(again, value.detach().numpy(), rtol=1e-9, atol=1e-12)

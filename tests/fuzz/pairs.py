@@ -1,0 +1,632 @@
+"""Random programs whose derivative is computed in every way there is; all ways must agree.
+
+Programs are made of the operator table's own samples and of arithmetic, over all shapes: 0-d, broadcast,
+of size one and zero, square and not. Each is differentiated by the tape, and everything else is compared
+with that: Jacobians times vectors in both modes, forward mode, Hessians, the compiled plan, and what
+`diff` prints, in every format and to the third order. A program that fails is made smaller for as long as
+it fails in the same way.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import gradcli
+from gradcli import language
+from gradcli.calculus import matrices
+from gradcli.calculus.code import to_code
+from gradcli.calculus.derivative import differentiate
+from gradcli.calculus.latex import to_latex
+from gradcli.calculus.sharing import shared_parts
+from gradcli.calculus.spelling import NoExpression
+from gradcli.calculus.text import Printer, to_text
+from tests.calculus import samples
+from tests.fuzz import cases
+
+Shape = tuple[int, ...]
+
+
+@dataclass
+class Case:
+    """A program, the values of its variables, and those to differentiate by."""
+
+    source: str
+    values: dict[str, Any]
+    wrt: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.program = language.parse(self.source)
+        free = set(self.program.free_variables())
+        self.values = {n: np.asarray(v) for n, v in self.values.items() if n in free}
+        self.wrt = [n for n, v in self.values.items() if v.dtype.kind == "f"]
+
+    def tensors(self, track: bool = False) -> dict[str, Any]:
+        return {
+            n: gradcli.tensor(v, requires_grad=track and n in self.wrt)
+            for n, v in self.values.items()
+        }
+
+    def run(self, tensors: dict[str, Any]) -> Any:
+        gradcli.manual_seed(7)
+        return language.run(self.program, tensors).value
+
+    def __str__(self) -> str:
+        shown = " ".join(
+            f"--{n} '{np.array2string(np.asarray(v), separator=',', precision=17)}'".replace(
+                "\n", ""
+            )
+            for n, v in self.values.items()
+        )
+        return f"{self.source!r} {shown}"
+
+
+# -- random programs ------------------------------------------------------------------------------
+UNARY = [
+    *("sin({})", "cos({})", "exp({})", "tanh({})", "sqrt({}**2 + 0.3)", "-{}", "log({}**2 + 0.5)"),
+    *("{}**2", "{}**3", "1/({}**2 + 0.7)", "sigmoid({})", "atan({})", "abs({})", "relu({})"),
+    *("erf({})", "F.softplus({})", "F.silu({})", "F.gelu({})", "F.elu({})", "expm1({})", "3*{}"),
+    *("{}/2", "square({})", "{}*0.5 - 1", "clamp({}, -0.9, 0.8)", "F.leaky_relu({})", "{} % 0.77"),
+    *("2**{}", "log1p({}**2)", "rsqrt({}**2 + 1)", "sinc({})", "sinh({})", "{}/3 + 2", "1 - {}"),
+]
+BINARY = [
+    *("{} + {}", "{} - {}", "{}*{}", "{}*{}", "{}/({}**2 + 0.8)", "maximum({}, {})"),
+    *("minimum({}, {})", "where({} > {}, {}, {})", "hypot({}, {})", "atan2({}, {}**2 + 0.4)"),
+    *("({}**2 + 0.6)**{}", "logaddexp({}, {})", "{} % ({}**2 + 0.9)", "addcmul({}, {}, {})"),
+    *("lerp({}, {}, {})", "{}*({} > 0.1)", "xlogy({}, {}**2 + 0.5)"),
+]
+
+
+class Maker:
+    """Makes random expressions of given shapes."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.shapes: dict[str, Shape] = {}
+
+    def variable(self, shape: Shape) -> str:
+        alike = [n for n, s in self.shapes.items() if s == shape]
+        if alike and (self.rng.random() < 0.65 or len(self.shapes) > 3):
+            return self.rng.choice(alike)
+        name = f"{'sxXBTUV'[len(shape)]}{len(self.shapes)}"
+        self.shapes[name] = shape
+        return name
+
+    def narrowed(self, shape: Shape) -> Shape:
+        """A shape that broadcasts to this one."""
+        if self.rng.random() < 0.6:
+            return shape
+        cut = shape[self.rng.randrange(len(shape) + 1) :]
+        return tuple(1 if self.rng.random() < 0.3 else n for n in cut)
+
+    def make(self, shape: Shape, depth: int) -> str:
+        """An expression of this shape, closed."""
+        rng = self.rng
+        if depth <= 0:
+            return self.variable(shape) if rng.random() < 0.85 or shape else rng.choice(_NUMBERS)
+        roll = rng.random()
+        if roll < 0.22:
+            return self.unary(shape, depth)
+        if roll < 0.5:
+            return self.binary(shape, depth)
+        found = list(self.shaped(shape))
+        template, parts = rng.choice(found)
+        return template.format(*(self.make(p, depth - 1) for p in parts))
+
+    def unary(self, shape: Shape, depth: int) -> str:
+        return f"({self.rng.choice(UNARY).replace('{}', self.make(shape, depth - 1))})"
+
+    def binary(self, shape: Shape, depth: int) -> str:
+        template = self.rng.choice(BINARY)
+        count = template.count("{}")
+        whole = self.rng.randrange(count)
+        parts = [
+            self.make(shape if i == whole else self.narrowed(shape), depth - 1)
+            for i in range(count)
+        ]
+        return f"({template.format(*parts)})"
+
+    def size(self) -> int:
+        return self.rng.choice([1, 2, 2, 3, 3, 3, 4])
+
+    def shaped(self, shape: Shape) -> Iterator[tuple[str, list[Shape]]]:
+        """(template, shapes of its operands) that give this shape."""
+        k, n = self.size(), self.size()
+        yield f"{{}}.reshape({', '.join(map(str, shape)) or '()'})", [_reshaped(shape, self.rng)]
+        yield "{}.clone()", [shape]
+        if not shape:
+            yield from (
+                (f"sum({{}}{'' if k > 1 else ', 0'})", [(n,)]),
+                ("mean({})", [(k, n)]),
+                ("dot({}, {})", [(n,), (n,)]),
+                ("norm({})", [(n,)]),
+                ("prod({})", [(n,)]),
+                (f"linalg.det({{}} + 3*eye({n}))", [(n, n)]),
+                ("trace({})", [(n, n)]),
+                ("logsumexp({}, 0)", [(n,)]),
+                (f"{{}}[{self.rng.randrange(n)}]", [(n,)]),
+                (f"{{}}[{-self.rng.randrange(k) - 1}, {self.rng.randrange(n)}]", [(k, n)]),
+                ("amax({})", [(k, n)]),
+                ("({}@{})", [(n,), (n,)]),
+                ("({}@{}@{})", [(n,), (n, k), (k,)]),
+                ("F.mse_loss({}, {})", [(k, n), (k, n)]),
+                ("var({})", [(n + 1,)]),
+                (f"logdet({{0}}@{{0}}.T + eye({k}))", [(k, n)]),
+                ("F.binary_cross_entropy_with_logits({}, sigmoid({}))", [(n,), (n,)]),
+                ("sum({0}.T@{0})", [(k, n)]),
+                ("std({}, correction=0)", [(n + 1,)]),
+            )
+        if len(shape) == 1:
+            (m,) = shape
+            yield from (
+                ("({}@{})", [(m, n), (n,)]),
+                ("({}@{})", [(n,), (n, m)]),
+                ("mv({}, {})", [(m, n), (n,)]),
+                ("sum({}, 0)", [(n, m)]),
+                ("sum({}, 1)", [(m, n)]),
+                ("mean({}, -1)", [(m, n)]),
+                ("softmax({}, 0)", [(m,)]),
+                ("log_softmax({}, 0)", [(m,)]),
+                ("cumsum({}, 0)", [(m,)]),
+                (f"{{}}[{self.rng.randrange(k)}]", [(k, m)]),
+                (f"{{}}[:, {self.rng.randrange(k)}]", [(m, k)]),
+                (f"{{}}[1:{m + 1}]", [(m + 2,)]),
+                ("flip({}, (0,))", [(m,)]),
+                ("diag({})", [(m, m)]),
+                ("logsumexp({}, 1)", [(m, n)]),
+                (f"linalg.solve({{}} + 3*eye({m}), {{}})", [(m, m), (m,)]),
+                ("roll({}, 1, 0)", [(m,)]),
+                ("({}.T@{})", [(n, m), (n,)]),
+                ("amax({}, 0)", [(n, m)]),
+                ("einsum('ij,j->i', {}, {})", [(m, n), (n,)]),
+                ("norm({}, dim=1)", [(m, n)]),
+                ("squeeze({}, 0)", [(1, m)]),
+            )
+            if m > 1:
+                yield "cat([{}, {}])", [(m - 1,), (1,)]
+                yield "cat([{}[:1], {}])", [(n,), (m - 1,)]
+            if m == 2:
+                yield "stack([{}, {}])", [(), ()]
+            if m:
+                yield "cumprod({}, 0)", [(m,)]
+                yield "sort({})[0]", [(m,)]
+        if len(shape) == 2:
+            m, p = shape
+            yield from (
+                ("({}@{})", [(m, n), (n, p)]),
+                ("({}@{}.T)", [(m, n), (p, n)]),
+                ("({}.T@{})", [(n, m), (n, p)]),
+                ("{}.T", [(p, m)]),
+                ("outer({}, {})", [(m,), (p,)]),
+                ("({}[:, None]*{})", [(m,), (p,)]),
+                ("softmax({}, 1)", [(m, p)]),
+                ("log_softmax({}, -1)", [(m, p)]),
+                ("cumsum({}, 1)", [(m, p)]),
+                ("sum({}, 0)", [(n, m, p)]),
+                ("tril({})", [(m, p)]),
+                ("({} - mean({}, 0))", [(m, p), (n, p)]),
+                ("({}/sum({}**2 + 0.1, 1, keepdim=True))", [(m, p), (m, n)]),
+                (f"{{}}.expand({m}, {p})", [(p,)]),
+                ("({}@{}@{})", [(m, n), (n, k), (k, p)]),
+                ("addmm({}, {}, {})", [(p,), (m, n), (n, p)]),
+                ("F.linear({}, {}, {})", [(m, n), (p, n), (p,)]),
+                (f"F.layer_norm({{}}, ({p},))", [(m, p)]),
+                ("transpose({}, 0, 1)", [(p, m)]),
+                ("kron({}, {})", [(m, 1), (1, p)]),
+                (f"stack([{', '.join(['{}'] * m)}])", [(p,)] * m) if m else ("{}", [shape]),
+            )
+            if m == p and m:
+                yield f"linalg.inv({{}} + 3*eye({m}))", [(m, m)]
+                yield "diag({})", [(m,)]
+                yield "matrix_exp({}*0.3)", [(m, m)]
+                yield "({0} + {0}.T)", [(m, m)]
+        if len(shape) == 3:
+            a, b, c = shape
+            yield "({}@{})", [(a, b, n), (a, n, c)]
+            yield "({}@{})", [(a, b, n), (n, c)]
+            yield "bmm({}, {})", [(a, b, n), (a, n, c)]
+            yield "{}.permute(1, 2, 0)", [(c, a, b)]
+            yield "({}[None]*{})", [(b, c), (a, 1, 1)]
+            yield "softmax({}, 1)", [(a, b, c)]
+            yield "einsum('ai,aj->aij', {}, {})", [(a, b), (a, c)]
+
+    def values(self, numbers: np.random.Generator) -> dict[str, Any]:
+        return {n: np.round(numbers.uniform(-1.4, 1.4, s), 2) for n, s in self.shapes.items()}
+
+
+_NUMBERS = ["(2)", "(0.5)", "(3)", "(1/3)", "pi", "(1)", "sqrt(3)", "(-1)", "(0.1)", "(1e-3)"]
+
+
+def _reshaped(shape: Shape, rng: random.Random) -> Shape:
+    """Another shape with as many elements."""
+    count = int(np.prod(shape))
+    choices: list[Shape] = [(count,), (1, *shape), (*shape, 1)]
+    if count and count % 2 == 0:
+        choices.append((2, count // 2))
+    return rng.choice([c for c in choices if len(c) < 4])
+
+
+def composed(rng: random.Random) -> Case:
+    """A program of arithmetic and functions over random shapes."""
+    maker = Maker(rng)
+    sizes = [maker.size() for _ in range(rng.choice([0, 0, 0, 1, 1, 2, 2, 3]))]
+    if sizes and rng.random() < 0.07:
+        sizes[rng.randrange(len(sizes))] = 0
+    shape = tuple(sizes)
+    text = maker.make(shape, rng.randint(1, 4))
+    if rng.random() < 0.3:
+        text = f"sum({text})" if rng.random() < 0.5 else f"({text}).mean()"
+    if rng.random() < 0.2:
+        word = maker.variable(maker.narrowed(shape))
+        text = f"h = {text}; h*{word} + h**2"
+    return Case(text, maker.values(np.random.default_rng(rng.getrandbits(32))))
+
+
+RANDOM = (
+    *("dropout", "bernoulli", "random", "normal", "uniform", "exponential", "cauchy", "rrelu"),
+    *("geometric", "gumbel", "multinomial", "poisson", "rand_like", "randn_like", "float()"),
+    *("half()", "float32", "hardsigmoid", "float16", "complex", "randint", "randperm", "empty"),
+)
+
+
+def sampled(rng: random.Random) -> Case:
+    """A sample of the operator table, its operands and its result put into arithmetic."""
+    texts = [t for t in samples.texts() if not any(w in t for w in RANDOM)]
+    while True:
+        try:
+            source, tensors = samples.program(rng.choice(texts))
+            outputs = samples.outputs(source, tensors)
+        except Exception:  # a sample that is no expression of variables
+            continue
+        reals = [k for k, o in enumerate(outputs) if o.dtype.is_floating_point]
+        values = {n: np.asarray(t.array) for n, t in tensors.items()}
+        if reals and any(v.dtype.kind == "f" for v in values.values()):
+            break
+    chosen = rng.choice(reals)
+    text = f"({source})[{chosen}]" if len(outputs) > 1 else f"({source})"
+    shape = tuple(outputs[chosen].shape)
+    numbers = np.random.default_rng(rng.getrandbits(32))
+    values["w"] = np.round(numbers.uniform(-1, 1, shape), 2)
+    values["s"] = np.round(numbers.uniform(0.8, 1.2), 2)
+    for name, value in list(values.items()):
+        if value.dtype.kind == "f" and name.startswith("x") and rng.random() < 0.4:
+            changed = rng.choice([f"({name}*s)", f"({name}*1)", f"({name} + 0*s)", f"(1*{name})"])
+            text = _replaced(text, name, changed)
+    text = rng.choice(
+        [f"sum({text}*w)", f"({text}*w*s)", f"tanh({text})*w", f"mean(w*{text}**2)", text]
+    )
+    return Case(text, values)
+
+
+def _replaced(text: str, name: str, by: str) -> str:
+    tree = ast.parse(text, mode="eval")
+
+    class Put(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            return ast.parse(by, mode="eval").body if node.id == name else node
+
+    return ast.unparse(Put().visit(tree))
+
+
+# -- the ways to differentiate ----------------------------------------------------------------------
+class Differ(Exception):
+    """Two ways that do not agree."""
+
+
+def tape(case: Case) -> dict[str, Any]:
+    """The gradients of the value, summed up, by the tape."""
+    leaves = case.tensors(track=True)
+    value = case.run(leaves)
+    found = {n: np.zeros(v.shape) for n, v in case.values.items() if n in case.wrt}
+    if value.requires_grad:
+        value.backward(gradcli.ones_like(value))
+        found |= {n: leaves[n].grad.numpy() for n in case.wrt if leaves[n].grad is not None}
+    return found
+
+
+def same(found: Any, expected: Any, what: str, rtol: float = 1e-7) -> None:
+    """Raise Differ unless two arrays agree, to the accuracy of their largest element."""
+    a, b = np.asarray(found, float), np.asarray(expected, float)
+    if a.shape != b.shape:
+        raise Differ(f"{what}: shape {a.shape}, not {b.shape}")
+    fine = np.isfinite(b)
+    size = np.abs(b[fine]).max(initial=1.0)
+    if not np.allclose(a[fine], b[fine], rtol=rtol, atol=rtol * size):
+        raise Differ(f"{what}: {np.round(a, 6).tolist()}, not {np.round(b, 6).tolist()}")
+
+
+def _vectors(case: Case) -> dict[str, Any]:
+    numbers = np.random.default_rng(5)
+    return {n: gradcli.tensor(numbers.uniform(-1, 1, case.values[n].shape)) for n in case.wrt}
+
+
+def _jacobian(mode: str) -> Callable[[Case, dict[str, Any]], None]:
+    def check(case: Case, expected: dict[str, Any]) -> None:
+        found = matrices.jacobian(case.program, case.tensors(), case.wrt, mode=mode)
+        vectors = _vectors(case)
+        _, tangent = matrices.jvp(case.program, case.tensors(), vectors)
+        total = np.zeros(found.shape)
+        for n in case.wrt:
+            own = np.asarray(found.by[n])
+            lead = len(found.shape)
+            same(own.sum(tuple(range(lead))), expected[n], f"ones @ jacobian by {n}")
+            total = total + np.tensordot(own, vectors[n].numpy(), axes=own.ndim - lead)
+        if tangent is not None:
+            same(total, tangent.numpy(), "jacobian @ v against jvp")
+
+    return check
+
+
+def _jvp(case: Case, expected: dict[str, Any]) -> None:
+    vectors = _vectors(case)
+    _, tangent = matrices.jvp(case.program, case.tensors(), vectors)
+    along = sum(float((expected[n] * vectors[n].numpy()).sum()) for n in case.wrt)
+    if tangent is not None:
+        same(tangent.numpy().sum(), along, "jvp against vjp")
+
+
+def _hessian(case: Case, expected: dict[str, Any]) -> None:
+    source = _summed(case)
+    found = matrices.hessian(source.program, source.tensors(), source.wrt)
+    vectors = _vectors(source)
+    hvp = matrices.hvp(source.program, source.tensors(), vectors)
+    for a in source.wrt:
+        total = np.zeros(source.values[a].shape)
+        for b in source.wrt:
+            block, other = np.asarray(found[a][b]), np.asarray(found[b][a])
+            k = source.values[a].ndim
+            turned = np.moveaxis(
+                other, range(source.values[b].ndim), range(-source.values[b].ndim, 0)
+            )
+            if source.values[b].ndim:
+                same(block, turned, f"hessian by {a}, {b} against {b}, {a}")
+            total = total + np.tensordot(block, vectors[b].numpy(), axes=block.ndim - k)
+        same(total, hvp[a].numpy(), f"hessian @ v against hvp by {a}")
+    pushed = _forward_over_reverse(source, vectors)
+    for a in source.wrt:
+        same(pushed[a], hvp[a].numpy(), f"forward over reverse against hvp by {a}")
+
+
+def _forward_over_reverse(case: Case, vectors: dict[str, Any]) -> dict[str, Any]:
+    wrt = case.wrt
+
+    def gradient(*given: Any) -> Any:
+        leaves = [g.requires_grad_() if not g.requires_grad else g for g in given]
+        value = case.run({**case.tensors(), **dict(zip(wrt, leaves, strict=True))})
+        if not value.requires_grad:
+            return tuple(g * 0 for g in given)
+        found = gradcli.autograd.grad(value, leaves, create_graph=True, allow_unused=True)
+        return tuple(
+            leaf * 0 if f is None else f + leaf * 0 for f, leaf in zip(found, leaves, strict=True)
+        )
+
+    tensors = case.tensors()
+    _, found = gradcli.func.jvp(
+        gradient, tuple(tensors[n] for n in wrt), tuple(vectors[n] for n in wrt)
+    )
+    return {n: f.detach().numpy() for n, f in zip(wrt, found, strict=True)}
+
+
+def _summed(case: Case) -> Case:
+    """The sum of the program's value, as a program."""
+    head, semicolon, last = case.source.rpartition(";")
+    return Case(f"{head}{semicolon} sum({last.strip()})".strip(), dict(case.values))
+
+
+def _compiled(case: Case, expected: dict[str, Any]) -> None:
+    source = _summed(case)
+    compiled = gradcli.compile(source.source, wrt=source.wrt)
+    _, grads = compiled.value_and_grad(**{n: gradcli.tensor(v) for n, v in case.values.items()})
+    for n in source.wrt:
+        found = np.zeros(case.values[n].shape) if grads[n] is None else np.asarray(grads[n])
+        same(found, expected[n], f"plan by {n}")
+
+
+def _derivatives(case: Case, order: int = 1) -> Any:
+    return differentiate(case.program, case.values, case.wrt, order=order, follow=True)
+
+
+def _evaluated(text: str, case: Case) -> Any:
+    value = language.run(language.parse(text), case.tensors()).value
+    return value.array if hasattr(value, "array") else value
+
+
+def _text(case: Case, expected: dict[str, Any]) -> None:
+    for n, expression in _derivatives(case).by.items():
+        text = to_text(expression)
+        same(_evaluated(text, case), expected[n], f"text by {n}: {text}")
+
+
+def _cse(case: Case, expected: dict[str, Any]) -> None:
+    found = _derivatives(case)
+    names: dict[int, str] = {}
+    lines = []
+    for word, part in shared_parts(list(found.by.values()), taken=found.variables):
+        lines.append(f"{word} = {Printer(names).text(part)}")
+        names[id(part)] = word
+    for n, e in found.by.items():
+        text = "\n".join([*lines, names.get(id(e)) or Printer(names).text(e)])
+        same(_evaluated(text, case), expected[n], f"--cse by {n}: {text}")
+
+
+def _repeated(case: Case, word: str, order: int) -> Any:
+    leaves = case.tensors(track=True)
+    found = case.run(leaves)
+    for _ in range(order):
+        slope = None
+        if found.requires_grad:
+            (slope,) = gradcli.autograd.grad(
+                found.sum(), [leaves[word]], create_graph=True, allow_unused=True
+            )
+        found = gradcli.zeros_like(leaves[word]) if slope is None else slope
+    return found.detach().numpy()
+
+
+def _order(order: int) -> Callable[[Case, dict[str, Any]], None]:
+    def check(case: Case, expected: dict[str, Any]) -> None:
+        for n, expression in _derivatives(case, order).by.items():
+            text = to_text(expression)
+            if len(text) < 20_000:
+                wanted = _repeated(case, n, order)
+                same(_evaluated(text, case), wanted, f"order {order} by {n}: {text}", 1e-6)
+
+    return check
+
+
+def _code(form: str) -> Callable[[Case, dict[str, Any]], None]:
+    def check(case: Case, expected: dict[str, Any]) -> None:
+        found = _derivatives(case)
+        code = to_code(found, form)
+        space: dict[str, Any] = {}
+        exec(code, space)
+        if form == "torch":
+            import torch
+
+            given = [torch.tensor(v) for v in case.values.values()]
+        else:
+            given = [v.item() if not v.ndim else v.copy() for v in case.values.values()]
+        with np.errstate(all="ignore"):
+            _, grads = space["value_and_gradient"](*given)
+        grads = grads if len(case.wrt) > 1 else (grads,)
+        for n, g in zip(case.wrt, grads, strict=True):
+            same(g, expected[n], f"--format {form} by {n}: {code}")
+
+    return check
+
+
+def _latex(case: Case, expected: dict[str, Any]) -> None:
+    for expression in _derivatives(case).by.values():
+        if not to_latex(expression):
+            raise Differ("empty LaTeX")
+
+
+PAIRS: dict[str, Callable[[Case, dict[str, Any]], None]] = {
+    "jacobian, reverse": _jacobian("reverse"),
+    "jacobian, forward": _jacobian("forward"),
+    "jvp": _jvp,
+    "hessian": _hessian,
+    "plan": _compiled,
+    "text": _text,
+    "--cse": _cse,
+    "--order 2": _order(2),
+    "--order 3": _order(3),
+    "--format python": _code("python"),
+    "--format numpy": _code("numpy"),
+    "--format latex": _latex,
+}
+try:
+    import torch  # noqa: F401
+except ImportError:
+    pass
+else:
+    PAIRS["--format torch"] = _code("torch")
+
+
+# -- failures ---------------------------------------------------------------------------------------
+def failures(case: Case, only: str | None = None) -> dict[str, str]:
+    """What goes wrong, by the pair of ways; a program that the tape refuses has no failures."""
+    try:
+        with np.errstate(all="ignore"):
+            finite = bool(np.isfinite(np.asarray(case.run(case.tensors()).array)).all())
+            expected = tape(case)
+    except Exception:
+        return {}
+    if not case.wrt or not finite or not all(np.isfinite(g).all() for g in expected.values()):
+        return {}
+    found = {}
+    for name, check in PAIRS.items():
+        if only is not None and name != only:
+            continue
+        try:
+            with np.errstate(all="ignore"):
+                check(case, expected)
+        except NoExpression:
+            continue
+        except language.LanguageError as error:
+            if isinstance(error.__cause__, NoExpression) or "has no derivative" in str(error):
+                continue
+            found[name] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        except Differ as error:
+            found[name] = str(error)
+        except Exception as error:
+            if not _is_refusal(error):
+                found[name] = f"{type(error).__name__}: {str(error).splitlines()[:1]}"
+    return found
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether what is said is a documented limit."""
+    return "is not implemented" in str(error) and "derivative" in str(error)
+
+
+def kind(message: str) -> str:
+    """What kind of failure it is, so that a smaller program is known to fail in the same way."""
+    return message.split(":")[0].split(" by ")[0]
+
+
+def smaller(case: Case, pair: str, message: str) -> tuple[Case, str]:
+    """The smallest program found that fails in the same way."""
+    budget = 300
+    changed = True
+    while changed and budget > 0:
+        changed = False
+        for source in _reductions(case.source):
+            budget -= 1
+            try:
+                trial = Case(source, dict(case.values))
+            except Exception:
+                continue
+            said = failures(trial, pair).get(pair) if trial.values else None
+            if said is not None and kind(said) == kind(message):
+                case, message, changed = trial, said, True
+                break
+            if budget <= 0:
+                break
+    return case, message
+
+
+def _reductions(source: str) -> Iterator[str]:
+    """Programs with a part replaced by something smaller: statements dropped, operands pulled up."""
+    tree = ast.parse(source)
+    for i in range(len(tree.body) - 1):
+        fewer = copy.deepcopy(tree)
+        del fewer.body[i]
+        yield "; ".join(map(ast.unparse, fewer.body))
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.expr)]
+    for at, node in enumerate(nodes):
+        if isinstance(node, (ast.Name, ast.Constant)):
+            continue
+        parts = [c for c in ast.walk(node) if isinstance(c, ast.expr) and c is not node]
+        for part in parts:
+            if isinstance(part, (ast.Constant, ast.Attribute)) and len(parts) > 1:
+                continue
+            fresh = copy.deepcopy(tree)
+            target = [n for n in ast.walk(fresh) if isinstance(n, ast.expr)][at]
+
+            class Put(ast.NodeTransformer):
+                def visit(self, n: ast.AST, target: Any = target, part: Any = part) -> Any:
+                    return copy.deepcopy(part) if n is target else super().visit(n)
+
+            yield "; ".join(map(ast.unparse, Put().visit(fresh).body))
+
+
+def run(seed: int, seconds: float) -> list[str]:
+    """Minimal reproducers of what fails in that time."""
+    before = gradcli.get_default_dtype()
+    gradcli.set_default_dtype(gradcli.float64)
+    found: dict[str, str] = {}
+    try:
+        for rng in cases(seed, seconds):
+            case = composed(rng) if rng.random() < 0.7 else sampled(rng)
+            for pair, message in failures(case).items():
+                small, said = smaller(case, pair, message)
+                found.setdefault(f"{pair} {small.source}", f"{pair}: {small}\n    {said}")
+    finally:
+        gradcli.set_default_dtype(before)
+    return list(found.values())
