@@ -98,6 +98,7 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
     outer_b, b = alg.scalars_out(b)
     if outer_a or outer_b:
         return alg.product([*outer_a, *outer_b, (matrix_product(a, b, shape), ONE)])
+    a, b = alg.floating(a), alg.floating(b)
     if len(a.shape) == 2 and a.shape[0] == 1 and _vector(a) is not None and len(b.shape) == 2:
         row = _vector(a)
         assert row is not None

@@ -265,7 +265,7 @@ def _constants(node: Expression) -> Expression:
             index = node.data[1][1][1] % node.shape[0]
             items = [alg.zero] * node.shape[0]
             items[index] = node.args[1]
-            return call("tensor", [call("[]", items, ())], node.shape)
+            return alg.floating(call("tensor", [call("[]", items, ())], node.shape))
     return node
 
 

@@ -84,7 +84,7 @@ def _dot(reader: Reader, made: Call, args: list[Any]) -> Expression:
     if a.shape != shape or b.shape != shape:
         found = total(alg.multiply(a, b), shape, None, False)
     else:
-        found = call("dot", [a, b], ())
+        found = call("dot", [alg.floating(a), alg.floating(b)], ())
     return alg.product([*outer_a, *outer_b, (found, ONE)])
 
 

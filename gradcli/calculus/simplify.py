@@ -456,7 +456,9 @@ TRUTHS = frozenset(
 _MOVED = frozenset(
     "expand expand_as reshape T permute select slice index flip roll diagonal tril triu".split()
 )
-_INTEGRAL = _MOVED | frozenset("[] stack cat sum cumsum trace prod diag_embed amax amin".split())
+_INTEGRAL = _MOVED | frozenset(
+    "tensor [] stack cat sum cumsum trace prod diag_embed amax amin".split()
+)
 
 
 def is_truth(expression: Expression) -> bool:
@@ -504,6 +506,9 @@ def floating(expression: Expression) -> Expression:
         condition, a, b = args
         made = floating(b) if value_of(b) is None else call("float", [b], ())
         return call("where", [condition, a, made], shape)
+    if is_call(expression, "tensor"):
+        items = [call("float", [i], ()) for i in args[0].args]
+        return call("tensor", [call("[]", items, ())], shape)
     if is_call(expression, *_INTEGRAL):
         word, options = expression.data
         return call(word, [floating(a) for a in args], shape, options)
