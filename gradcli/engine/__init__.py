@@ -1,8 +1,18 @@
-"""The engine: tensors, the backward graph that operations record, and the pass over it."""
+"""The engine: tensors, the backward graph that operations record, and the pass over it.
+
+Its files import downwards only, lazily too. What the lower ones need of the higher ones, the passes
+over tensors and nodes, is attached here.
+"""
+
+from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
+
+from gradcli.engine.node import AccumulateGrad, Node
+from gradcli.engine.tensor import Tensor
 
 # PyTorch is silent about log(0) and 0/0; NumPy's warnings about them would name our lines.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gradcli\.(engine|operators)")
@@ -10,3 +20,40 @@ warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"gradcli\.(en
 # glibc hands each freed array of 128 KiB or more back to the system, and then a tape's time is page
 # faults. Freeing a large one raises that threshold once for all (its most is 32 MiB); nothing is touched.
 np.empty(31 << 20, np.uint8)
+
+
+def _push(node: Any, grad: Any, retain: bool) -> None:
+    from gradcli.engine import compiled_rules
+
+    type(node).push = made = compiled_rules.push(node._row)
+    made(node, grad, retain)
+
+
+def _accumulate(node: Any, grad: Any, retain: bool) -> None:
+    from gradcli.engine.gradients import accumulate
+
+    type(node).push = accumulate
+    accumulate(node, grad, retain)
+
+
+def _call_node(node: Any, *grads: Any) -> Any:
+    from gradcli.engine.watched_pass import call_node
+
+    return call_node(node, grads)
+
+
+def _run_backward(tensor: Any, *args: Any, **options: Any) -> None:
+    from gradcli.engine import backward
+
+    backward.backward(tensor, *args, **options)
+
+
+def _regenerate(tensor: Any) -> Any:
+    from gradcli.engine import views
+
+    return views.regenerate(tensor)
+
+
+Node.push, AccumulateGrad.push = _push, _accumulate
+Node.__call__ = _call_node  # type: ignore[method-assign]
+Tensor.run_backward, Tensor.regenerate = _run_backward, _regenerate

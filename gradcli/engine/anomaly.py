@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-import traceback
+import threading
 import warnings
 from typing import Any
 
@@ -11,16 +11,24 @@ import numpy as np
 
 from gradcli.engine.node import Node
 from gradcli.engine.tensor import Tensor
-from gradcli.engine.watched_pass import current_node
+
+
+class _Running(threading.local):
+    node: Node | None = None  # the node that runs in this thread now
+
+
+running = _Running()
 
 
 def remember(node: Node) -> None:
     """Keep the traceback of the forward call on its node."""
+    import traceback
+
     frame = sys._getframe(1)
     while frame.f_back is not None and "gradcli" in frame.f_globals.get("__name__", ""):
         frame = frame.f_back
     node.metadata["traceback_"] = traceback.format_stack(frame)
-    parent = current_node()
+    parent = running.node
     if parent is not None:
         node.metadata["parent_"] = parent
 

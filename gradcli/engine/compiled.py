@@ -17,6 +17,7 @@ import numpy as np
 from gradcli.engine import modes, versions
 from gradcli.engine.memory import element_strides
 from gradcli.engine.node import Meta, meta, new
+from gradcli.engine.promotion import promote, shape_error
 from gradcli.engine.tensor import LAZY, Tensor, edge, lend, refuse_inference, scalar, track
 
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     Fast for rows of required tensors with one result; any other row gets `general` itself.
     fallback: what to call instead of `general` for unusual operands.
     """
-    from gradcli.engine.operator import promote
-
     general = fallback or row.general
     if not _straight(row):
         return lambda *args, **kwargs: general(args, kwargs)
@@ -305,12 +304,6 @@ def _measured(field: str, local: dict[str, str]) -> str:
     return text
 
 
-def _shape_error(error: ValueError, operands: list[Any]) -> Exception:
-    from gradcli.engine.operator import shape_error
-
-    return shape_error(error, operands)
-
-
 # The Meta of a result whose operands turned out to need no gradient: to be looked at.
 _NOTHING = Meta((), np.dtype(np.void))
 
@@ -335,6 +328,6 @@ _RUNTIME: dict[str, Any] = {
     "numbers": frozenset([int, float, complex, bool]),
     "strict_numbers": frozenset([int, float, complex]),
     "scalar": scalar,
-    "shape_error": _shape_error,
+    "shape_error": shape_error,
     "strides": element_strides,
 }

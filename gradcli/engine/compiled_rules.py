@@ -14,7 +14,10 @@ import numpy as np
 
 from gradcli.engine import versions
 from gradcli.engine.compiled import function
-from gradcli.engine.node import FREED, FREED_MESSAGE, OWNED
+from gradcli.engine.gradients import first, fit
+from gradcli.engine.node import FREED, FREED_MESSAGE, OWNED, AccumulateGrad
+from gradcli.engine.promotion import raw
+from gradcli.engine.stale import check_versions
 from gradcli.engine.tensor import Scalar
 
 if TYPE_CHECKING:
@@ -77,10 +80,6 @@ def backward(row: Row) -> Callable[..., Any]:
 
 def push(row: Row | None) -> Callable[..., Any]:
     """`push(node, grad, retain)`: see `Node.push`."""
-    from gradcli.engine.gradients import first, fit
-    from gradcli.engine.node import AccumulateGrad
-    from gradcli.engine.stale import check_versions
-
     made = None if row is None or not row.flat else gradients(row)
     if made is None:
         return _push_general
@@ -160,10 +159,6 @@ def keeps(row: Row, text: str) -> bool:
 
 
 def _push_general(n: Any, g: Any, retain: bool) -> None:
-    from gradcli.engine.gradients import first, fit
-    from gradcli.engine.node import AccumulateGrad
-    from gradcli.engine.stale import check_versions
-
     n._grad = None
     if n._saved and n._seq < versions.last:
         check_versions(n)
@@ -193,8 +188,6 @@ def _array(saved: Any) -> Any:
 
 
 def _backward_general(row: Row) -> Callable[..., Any]:
-    from gradcli.engine.operator import raw
-
     fields = {f: i for i, f in enumerate(row.saved_fields)}
     options = {f: i for i, f in enumerate(row.option_fields)}
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
+from gradcli.engine.hooks import RARE
 from gradcli.engine.memory import copied
-from gradcli.engine.node import FREED_MESSAGE, RARE, Meta, Node, Port, Wide, new
+from gradcli.engine.node import FREED_MESSAGE, Meta, Node, Port, Wide, new
 from gradcli.engine.tensor import Tensor, edge, track_view, wrap
 from gradcli.engine.views import check_writable, rebase
 

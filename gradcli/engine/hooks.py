@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
-from gradcli.engine.node import RARE
-
-if TYPE_CHECKING:
-    from gradcli.engine.node import Node
-
+RARE = "rare"  # the mark of a node that a plain pass may not meet (see engine.backward)
 Hooks = dict[int, Callable[..., Any]]
 _ids = count().__next__
 
@@ -57,7 +53,7 @@ class NodeHooks:
         self.packed = False  # saved tensors went through hooks
 
 
-def node_hooks(node: Node) -> NodeHooks:
+def node_hooks(node: Any) -> NodeHooks:
     """The hooks of a node, made on first use."""
     hooks = node._hooks
     if hooks is None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+
+from gradcli.engine import dtypes
+from gradcli.engine.hooks import RARE, add, node_hooks
 
 if TYPE_CHECKING:
     from gradcli.engine.operator import Row
@@ -49,8 +53,7 @@ def meta(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Meta:
     return found
 
 
-# Marks of nodes that a plain pass may not meet, or may add to (see engine.backward).
-RARE, OWNED = "rare", "owned"
+OWNED = "owned"  # the mark of a node to whose gradient a plain pass may add in place
 OWN: Any = object()  # a leaf's gradients have the leaf's own dtype
 
 
@@ -143,19 +146,13 @@ class Node:
 
         What it returns, unless None, replaces grad_inputs. Returns a handle with `remove()`.
         """
-        from gradcli.engine.hooks import add, node_hooks
-
         return add(node_hooks(self).post, hook)
 
     def register_prehook(self, hook: Any) -> Any:
         """Call `hook(grad_outputs)` before the node runs; what it returns replaces them."""
-        from gradcli.engine.hooks import add, node_hooks
-
         return add(node_hooks(self).pre, hook)
 
     def _register_hook_dict(self, tensor: Tensor) -> None:
-        from gradcli.engine.hooks import node_hooks
-
         node_hooks(self).tensor.setdefault(tensor.output_nr, {})
 
     # -- running ----------------------------------------------------------------------------------
@@ -169,27 +166,16 @@ class Node:
         type(self).apply = row.backward  # type: ignore[method-assign]
         return row.backward(self, grad)
 
-    def push(self, grad: Any, retain: bool) -> None:
-        """Run on arrays in the plain pass: take the gradient, add to those of the inputs.
-
-        retain: keep what was saved.
-        """
-        from gradcli.engine import compiled_rules
-
-        made = compiled_rules.push(self._row)
-        type(self).push = made  # type: ignore[method-assign]
-        made(self, grad, retain)
+    # `push(grad, retain)`, the plain pass's way (take the gradient, add to those of the inputs; retain:
+    # keep what was saved), and the call of a node are attached in engine/__init__.
+    push: Any
+    __call__: Any
 
     def apply_recorded(self, grad: Any) -> Any:
         """As `apply`, on tensors and recorded, for `create_graph`."""
         row = self._row
         assert row is not None
         return row.backward_recorded(self, grad)
-
-    def __call__(self, *grads: Any) -> Any:
-        from gradcli.engine.watched_pass import call_node
-
-        return call_node(self, grads)
 
     # -- what was saved ---------------------------------------------------------------------------
     def saved_items(self) -> Iterator[tuple[str, Any]]:
@@ -232,6 +218,11 @@ class Wide(Node):
         self._rest = edges
 
 
+def short_name(node: Node) -> str:
+    """A node's name in messages: without Backward and its number."""
+    return re.sub(r"Backward\d*$", "", node.name())
+
+
 def blank(kind: type[N]) -> N:
     """A node of a class, with nothing in it yet."""
     node = new(kind)
@@ -243,8 +234,6 @@ class InputMetadata:
     """Shape and dtype of one gradient that a node takes in."""
 
     def __init__(self, shape: tuple[int, ...], numpy_dtype: np.dtype[Any]) -> None:
-        from gradcli.engine import dtypes
-
         self.shape = list(shape)
         self.dtype = dtypes.of(numpy_dtype)
         self.device = "cpu"
@@ -281,12 +270,6 @@ class AccumulateGrad(Node):
 
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
-
-    def push(self, grad: Any, retain: bool) -> None:
-        from gradcli.engine.gradients import accumulate
-
-        type(self).push = accumulate  # type: ignore[assignment,method-assign]
-        accumulate(self, grad, retain)
 
     def __dir__(self) -> list[str]:
         return sorted([*super().__dir__(), "variable"])

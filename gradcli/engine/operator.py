@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import batch, dtypes, modes, versions
+from gradcli.engine import batch, compiled, compiled_rules, dtypes, modes, versions
+from gradcli.engine.anomaly import remember
 from gradcli.engine.batch import Batched, is_batched
 from gradcli.engine.memory import address, element_strides, memory_of
 from gradcli.engine.node import (
@@ -35,7 +36,10 @@ from gradcli.engine.node import (
     layout,
     node_class,
 )
+from gradcli.engine.out import into
+from gradcli.engine.promotion import HALF, SINGLE, promote, raw, shape_error
 from gradcli.engine.saved import Packed, Saved, pack
+from gradcli.engine.stale import check_versions
 from gradcli.engine.tensor import (
     LAZY,
     Scalar,
@@ -201,8 +205,6 @@ class Row:
             return self.__dict__[name]
         if name not in ("call", "backward", "node_type"):
             raise AttributeError(name)
-        from gradcli.engine import compiled, compiled_rules
-
         made: Any
         if name == "node_type":
             made = self._node_type()
@@ -252,8 +254,6 @@ class Row:
     def general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call in full: any operands, any state of the thread."""
         if "out" in kwargs and "out" not in self.position:
-            from gradcli.engine.out import into
-
             return into(self.title, kwargs.pop("out"), self.call, args, kwargs)
         values = self.bind(args, kwargs) if kwargs or len(args) != len(self.names) else list(args)
         for i in self.whole:
@@ -333,9 +333,9 @@ class Row:
             at = len(operands) - self.keyword_only
             options = dict(zip(self.names[at:], operands[at:], strict=True))
             found = self.kernel(*operands[:at], **options)
-        if self.wide and found.dtype is _SINGLE:
+        if self.wide and found.dtype is SINGLE:
             kinds = [getattr(o, "dtype", None) for o in operands[:2]]
-            return found.astype(_HALF) if _HALF in kinds else found
+            return found.astype(HALF) if HALF in kinds else found
         return found
 
     def type_error(self, i: int, value: Any, wanted: str) -> TypeError:
@@ -477,8 +477,6 @@ class Row:
             if state.pack:
                 pack(node, self, state.pack)
             if state.anomaly:
-                from gradcli.engine.anomaly import remember
-
                 remember(node)
 
     def _save(
@@ -529,8 +527,6 @@ class Row:
                 return None
             raise RuntimeError(FREED_MESSAGE)
         if node._seq < versions.last:
-            from gradcli.engine.stale import check_versions
-
             check_versions(node)
         value = self._present(node, field, node._saved[self.saved_fields.index(field)])
         if history is not None and field in self.outputs:
@@ -730,15 +726,6 @@ def shown_option(value: Any) -> Any:
     return value
 
 
-def raw(value: Any) -> Any:
-    """The array of a tensor, the arrays of a tuple of them, anything else itself."""
-    if isinstance(value, Tensor):
-        return value.array
-    if type(value) is tuple:
-        return tuple(raw(v) for v in value)
-    return value
-
-
 def _parameters(
     kernel: Callable[..., Any], rules: dict[str, Any], params: str | None
 ) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, Any], int]:
@@ -754,75 +741,6 @@ def _parameters(
     given = kernel.__defaults__ or ()
     defaults = dict(zip(positional[len(positional) - len(given) :], given, strict=True))
     return names, kinds, defaults | (kernel.__kwdefaults__ or {}), code.co_kwonlyargcount
-
-
-BOOL_OPERAND = (
-    "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert "
-    "a mask, use the `~` or `logical_not()` operator instead."
-)
-
-
-# -- promotion and errors of shape ----------------------------------------------------------------
-_HALF: np.dtype[Any] = np.dtype(np.float16)
-_SINGLE: np.dtype[Any] = np.dtype(np.float32)
-
-
-def promote(types: str, *operands: Any, wide: bool = False) -> list[Any]:
-    """The operands' arrays, cast to the dtype that PyTorch computes in.
-
-    `types` is "common" (their common dtype), "float" (integers become the default dtype) or "numbers"
-    (common, but bools are refused). wide: see `operator`.
-    """
-    ranks = [
-        (o.array.dtype, 0 if type(o) is Scalar or o.wrapped else 2 if o.array.ndim else 1)
-        for o in operands
-    ]
-    if types == "numbers":
-        bools = [
-            isinstance(o.value, bool) if type(o) is Scalar else o.array.dtype.kind == "b"
-            for o in operands
-        ]
-        if any(bools) and not all(bools):
-            raise RuntimeError(BOOL_OPERAND)
-    wanted = dtypes.result_type(ranks)
-    if types == "float" and wanted.kind in "biu":
-        wanted = dtypes.default.real
-    if wanted is _HALF and wide:  # numbers and 0-d tensors take part unrounded
-        return [o.array if o.array.dtype is _HALF else o.array.astype(_SINGLE) for o in operands]
-    # A Python number is cast once, from what it is: 300 / int8 is no quotient of 44.
-    return [
-        o.array
-        if o.array.dtype is wanted
-        else dtypes.constant(o.value, wanted)
-        if type(o) is Scalar
-        else o.array.astype(wanted, copy=False)
-        for o in operands
-    ]
-
-
-def shape_error(error: ValueError, operands: list[Any]) -> Exception:
-    """NumPy's refusal to broadcast in PyTorch's words, if that is what it was."""
-    shapes = [o.shape for o in operands if hasattr(o, "dtype")]
-    if "broadcast" not in str(error) or len(shapes) < 2:
-        return RuntimeError(*error.args)
-    return mismatch(shapes) or RuntimeError(*error.args)
-
-
-def mismatch(shapes: list[tuple[int, ...]]) -> RuntimeError | None:
-    """PyTorch's error for shapes that do not broadcast; None where they do."""
-    total = shapes[0]
-    for shape in shapes[1:]:
-        ndim = max(len(total), len(shape))
-        a = (1,) * (ndim - len(total)) + tuple(total)
-        b = (1,) * (ndim - len(shape)) + tuple(shape)
-        for i in reversed(range(ndim)):
-            if a[i] != b[i] and 1 not in (a[i], b[i]):
-                return RuntimeError(
-                    f"The size of tensor a ({a[i]}) must match the size of tensor b ({b[i]}) at "
-                    f"non-singleton dimension {i}"
-                )
-        total = tuple(y if x == 1 else x for x, y in zip(a, b, strict=True))
-    return None
 
 
 def operator(
@@ -857,4 +775,4 @@ def operator(
     return make
 
 
-__all__ = ["LAZY", "Array", "Arrays", "Row", "mismatch", "operator", "promote", "shape_error"]
+__all__ = ["LAZY", "Array", "Arrays", "Row", "operator"]

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.gradients import add_to_grad
-from gradcli.engine.node import RARE, AccumulateGrad, Edge, Node
+from gradcli.engine.hooks import RARE
+from gradcli.engine.node import AccumulateGrad, Edge, Node
 
 by_sequence = operator.attrgetter("_seq")
 

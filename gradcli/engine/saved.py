@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gradcli.engine import modes
+from gradcli.engine.hooks import node_hooks
 from gradcli.engine.node import FREED_MESSAGE, Node, Port
 from gradcli.engine.tensor import LAZY, Scalar, Tensor, edge, wrap
 
@@ -103,8 +104,6 @@ def pack_value(value: Any, hooks: tuple[Any, Any], history: Node | Port | None) 
 
 def pack(node: Node, row: Row, stack: tuple[Any, ...]) -> None:
     """Send what a node saved through the innermost pair of hooks."""
-    from gradcli.engine.hooks import node_hooks
-
     if not node._saved or stack[-1][0] is None:
         return
     node._saved = tuple(
@@ -138,8 +137,6 @@ class Saved:
 
         Raises RuntimeError where the tensor has been freed or has hooks already.
         """
-        from gradcli.engine.hooks import node_hooks
-
         check_hooks(self, hooks)
         pack_hook, unpack_hook = hooks
         node, row = self._node, self._node._row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcli.engine import dtypes, modes
-from gradcli.engine.node import Node
+from gradcli.engine.node import Node, short_name
 from gradcli.engine.tensor import Scalar, Tensor
 
 
@@ -47,8 +47,6 @@ def refuse_detached(saved: Tensor, tick: int) -> None:
 
 
 def stale_error(shape: Any, dtype: Any, origin: Any, counter: Any, tick: int) -> RuntimeError:
-    from gradcli.engine.views import short_name
-
     which = f", which is output {origin[1]} of {short_name(origin[0])}," if origin else ""
     hint = (
         "the backtrace further above shows the operation that failed to compute its gradient. The "

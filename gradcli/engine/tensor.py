@@ -18,10 +18,10 @@ import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
 from gradcli.engine.batch import Batched
+from gradcli.engine.hooks import RARE, add, node_hooks
 from gradcli.engine.memory import address, copied, element_strides, memory_of
 from gradcli.engine.node import (
     OWN,
-    RARE,
     AccumulateGrad,
     Meta,
     Node,
@@ -79,6 +79,9 @@ class Tensor:
     tangent: Any = None  # (level, tensor) in forward mode
     _grad_dtype: Any = OWN  # the dtype of `.grad`, where it is not the tensor's; None: any
     __array_priority__ = 1000
+    # Attached in engine/__init__: the backward pass from here, and the node of a stale view.
+    run_backward: Any
+    regenerate: Any
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         out = super().__new__(cls)
@@ -261,9 +264,7 @@ class Tensor:
         inputs: accumulate only into these.
         Raises RuntimeError, in PyTorch's words, where that is not possible.
         """
-        from gradcli.engine import backward
-
-        backward.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+        self.run_backward(gradient, retain_graph, create_graph, inputs=inputs)
 
     def retain_grad(self) -> None:
         """Keep the gradient of this non-leaf in `.grad` too."""
@@ -271,8 +272,6 @@ class Tensor:
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         if self.is_leaf or self.retained:
             return
-        from gradcli.engine.hooks import node_hooks
-
         node = self.grad_fn
         assert node is not None
         node_hooks(node).retain[self.output_nr] = ref(self)
@@ -288,8 +287,6 @@ class Tensor:
 
         What it returns, unless None, replaces the gradient. Returns a handle with `remove()`.
         """
-        from gradcli.engine.hooks import add, node_hooks
-
         if self.node is None:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self.is_leaf:
@@ -302,8 +299,6 @@ class Tensor:
 
     def register_post_accumulate_grad_hook(self, hook: Callable[..., Any]) -> Any:
         """Call `hook(tensor)` after a gradient has been added to this leaf's `.grad`."""
-        from gradcli.engine.hooks import add
-
         if self.node is None:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if not self.is_leaf:
@@ -738,9 +733,7 @@ def edge(tensor: Tensor | Scalar) -> Any:
         return node
     assert isinstance(tensor, Tensor)
     if tensor.stale:
-        from gradcli.engine.views import regenerate
-
-        return regenerate(tensor)
+        return tensor.regenerate()
     if tensor.lent:
         return None
     found = tensor.accumulates()

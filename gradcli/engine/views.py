@@ -7,7 +7,6 @@ asked.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -15,8 +14,11 @@ import numpy as np
 
 from gradcli.engine import batch, dtypes, modes, versions
 from gradcli.engine.batch import INPLACE, Batched
+from gradcli.engine.gradients import fit
+from gradcli.engine.hooks import node_hooks
 from gradcli.engine.memory import address, buffer_of, copied, laid_out
-from gradcli.engine.node import FREED_MESSAGE, Meta, Node, Port, Wide, blank
+from gradcli.engine.node import FREED_MESSAGE, Meta, Node, Port, Wide, blank, short_name
+from gradcli.engine.stale import check_versions
 from gradcli.engine.tensor import LAZY, Tensor, Views, edge, link_result, wrap
 
 _MANY = (
@@ -69,11 +71,6 @@ def _refuse_view(view: Tensor, happened: str) -> None:
     else:
         start = f"{output} and {happened}."
     raise RuntimeError(start + _REASONS[why])
-
-
-def short_name(node: Node) -> str:
-    """A node's name in messages: without Backward and its number."""
-    return re.sub(r"Backward\d*$", "", node.name())
 
 
 def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) -> None:
@@ -318,8 +315,6 @@ def rebase(tensor: Tensor, node: Node) -> None:
 def _move_retained(tensor: Tensor, node: Node) -> None:
     """A retained gradient belongs to the newest history: the old node no longer keeps it."""
     if tensor.retained:
-        from gradcli.engine.hooks import node_hooks
-
         for keepers in (node_hooks(n).retain for n in _inputs(node) if n._hooks is not None):
             for nr in [nr for nr, keeper in keepers.items() if keeper() is tensor]:
                 del keepers[nr]
@@ -444,9 +439,6 @@ class CopySlices(Wide):
         return (whole, *inner[1:])
 
     def _inner_gradients(self, grad: Any, recorded: bool) -> tuple[Any, ...]:
-        from gradcli.engine.gradients import fit
-        from gradcli.engine.stale import check_versions
-
         if self._saved is None:
             raise RuntimeError(FREED_MESSAGE)
         (inner,) = self._saved

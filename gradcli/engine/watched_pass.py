@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes, versions
+from gradcli.engine.anomaly import accuse, check, running
 from gradcli.engine.batch import is_batched
 from gradcli.engine.gradients import accumulating, add_to_grad, fit, owned, total
-from gradcli.engine.node import RARE, AccumulateGrad, Edge, Node, Port
+from gradcli.engine.hooks import RARE
+from gradcli.engine.node import AccumulateGrad, Edge, Node, Port
 from gradcli.engine.order import exact_order
 from gradcli.engine.stale import check_versions
 from gradcli.engine.tensor import Tensor, wrap
@@ -53,7 +55,6 @@ class Pass:
 class _Running(threading.local):
     callbacks: list[Callable[[], Any]] | None = None
     task: Pass | None = None
-    node: Node | None = None  # in anomaly mode, the node that runs now
     depth = 0  # how many passes run inside one another
 
 
@@ -65,11 +66,6 @@ def current_pass() -> Pass:
 
 
 _running = _Running()
-
-
-def current_node() -> Node | None:
-    """In anomaly mode, the node that runs in this thread now."""
-    return _running.node
 
 
 class Captured:
@@ -123,7 +119,7 @@ def run(
         if before.intercept is not None or on_tensors or is_batched(seeds):
             # tangents and batches travel with tensors, and what a recording keeps are calls on tensors
             create, seeds = True, [as_tensor(s) for s in seeds]
-    outer, waiting, node = _running.task, _running.callbacks, _running.node
+    outer, waiting, node = _running.task, _running.callbacks, running.node
     callbacks = _running.callbacks = []
     _running.depth += 1
     try:
@@ -132,20 +128,20 @@ def run(
         for callback in callbacks:  # the list grows while callbacks queue callbacks
             callback()
     finally:
-        _running.task, _running.callbacks, _running.node = outer, waiting, node
+        _running.task, _running.callbacks, running.node = outer, waiting, node
         _running.depth -= 1
         modes.restore(before)
 
 
 def _in_thread(call: Callable[..., None], roots: Sequence[Edge], seeds: Sequence[Any]) -> None:
     """Run a pass in another thread, in this one's state, and wait for it."""
-    state, task, node = modes.local.state, _running.task, _running.node
+    state, task, node = modes.local.state, _running.task, running.node
     errors: list[BaseException] = []
 
     def body() -> None:
         before = modes.local.state
         modes.restore(state)
-        _running.task, _running.node = task, node
+        _running.task, running.node = task, node
         try:
             call(roots, seeds)
         except BaseException as error:  # raised again where the pass was asked for
@@ -436,20 +432,16 @@ def _run_node(
         results = (None,) * len(node._edges)
     else:
         if state.anomaly:
-            _running.node = node
+            running.node = node
         try:
             if node._seq < versions.last and node._row is not None:
                 check_versions(node)
             results = _apply(node, grad, create)
         except BaseException:
             if state.anomaly:
-                from gradcli.engine.anomaly import accuse
-
                 accuse(node)
             raise
     if state.anomaly and state.check_nan:
-        from gradcli.engine.anomaly import check
-
         check(node, results)
     if hooks is not None and hooks.post:
         results = _call_posthooks(node, results, incoming, create)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes
-from gradcli.engine.operator import BOOL_OPERAND
+from gradcli.engine.promotion import BOOL_OPERAND
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.arguments import invalid
 from gradcli.operators.helpers import conj, dtype_of, is_complex, where, zeros_like

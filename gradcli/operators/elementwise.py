@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
-from gradcli.engine.operator import mismatch
+from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.arguments import invalid, real, tensor_argument
 from gradcli.operators.arithmetic import check_divisor

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes
-from gradcli.engine.operator import mismatch
+from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, edge, wrap
 from gradcli.engine.views import check_writable, inplace, overwrite, will_record
 from gradcli.operators import arithmetic, batches, indexing

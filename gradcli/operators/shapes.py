@@ -539,7 +539,7 @@ def sum_to_size(input: Array, size: Any, *more: int) -> Any:
 
 def broadcast_shape(shapes: Any) -> tuple[int, ...]:
     """The shape that shapes broadcast to; RuntimeError in PyTorch's words."""
-    from gradcli.engine.operator import mismatch
+    from gradcli.engine.promotion import mismatch
 
     shapes = [tuple(s) for s in shapes]
     if shapes and (error := mismatch(shapes)) is not None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.modes import no_grad
-from gradcli.engine.operator import mismatch
+from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import add_scalar, div_scalar, mul_scalar, sub, sub_scalar
