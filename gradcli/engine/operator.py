@@ -23,11 +23,11 @@ import numpy as np
 from gradcli.engine import batch, compiled, compiled_rules, dtypes, modes, versions
 from gradcli.engine.anomaly import remember
 from gradcli.engine.batch import Batched, is_batched
+from gradcli.engine.hooks import RARE
 from gradcli.engine.memory import address, element_strides, memory_of
 from gradcli.engine.node import (
     FREED,
     FREED_MESSAGE,
-    RARE,
     Meta,
     Node,
     Port,
