@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,19 +18,30 @@ from gradcli.commands.options import (
     assigned_names,
     expression_options,
     name_list,
+    uncertainty_options,
 )
 from gradcli.commands.planned import evaluate_planned, plan_option, write_plan
+
+if TYPE_CHECKING:
+    from gradcli.commands.uncertainty import Uncertainties
+
+
+class GradCommand(ExpressionCommand):
+    """Takes values with an uncertainty, too."""
+
+    propagates = True
 
 
 @click.command(
     "grad",
-    cls=ExpressionCommand,
+    cls=GradCommand,
     epilog="""\b
 Examples:
   gradcli grad "2*dot(x,x)" --x 0,1,2,3
   gradcli grad "y = a*x; y + b" --x 3 --a 4 --b 5 --retain y --value
   gradcli grad "x*x" --x 1,2 --seed ones
-  gradcli grad "sum((a*b)**2)" --a 1,2 --b 2,4 --trace""",
+  gradcli grad "sum((a*b)**2)" --a 1,2 --b 2,4 --trace
+  gradcli grad "4*pi**2*L/T**2" --L 0.994±0.002 --T "2.003(5)" --budget""",
 )
 @expression_options
 @click.option("--seed", "--gradient", metavar="VALUE", help="Seed gradient; `ones` has any shape.")
@@ -64,6 +75,7 @@ Examples:
 )
 @click.option("--detect-anomaly", is_flag=True, help="Refuse NaN and infinity; say where from.")
 @click.option("--trace", "show_trace", is_flag=True, help="One row a step of the backward pass.")
+@uncertainty_options
 @plan_option
 @click.pass_context
 def command(
@@ -79,9 +91,26 @@ def command(
     hooks: tuple[str, ...],
     detect_anomaly: bool,
     show_trace: bool,
+    uncertainties: tuple[str, ...],
+    covariances: tuple[str, ...],
+    budget: bool,
     plan: bool | None,
 ) -> None:
-    """Print the gradient of EXPR with respect to its variables."""
+    """Print the gradient of EXPR with respect to its variables.
+
+    Where values have an uncertainty (0.994±0.002, 0.994+-0.002, 0.994(2)), that of EXPR is printed first.
+    """
+    errors: Uncertainties | None = None
+    if request.uncertainties or uncertainties or covariances or budget:
+        from gradcli.commands.uncertainty import Uncertainties
+
+        altered = {
+            "--seed": seed is not None,
+            "--passes": passes > 1,
+            "--order": order > 1,
+            "--hook": bool(hooks),
+        }
+        errors = Uncertainties(request, uncertainties, covariances, budget, altered)
     if order > 1:
         from gradcli.commands.higher import write_higher
 
@@ -117,9 +146,13 @@ def command(
             anomalies=detect_anomaly,
             values=values,
         )
+    if errors is not None:
+        errors.propagate(evaluation)
     lines = planned.lines if planned is not None and plan else None
     if request.style.form == "json":
         found = to_json(evaluation, intermediates, gradient, passes)
+        if errors is not None:
+            found = errors.to_json(found)
         if trace is not None:
             found["trace"] = trace.to_json()
         if lines is not None:
@@ -130,10 +163,13 @@ def command(
     if trace is not None and request.style.form == "text":
         output.write_drawing(trace, request.style)
     results: list[tuple[str | None, Any]] = []
-    if show_value:
+    if errors is not None:
+        results.extend(errors.results(request.style))
+    elif show_value:
         results.append(("value", evaluation.value))
     for name, tensor in [*_reached(evaluation).items(), *intermediates.items()]:
-        results.append((f"{name}.grad", tensor.grad))
+        if errors is None or name not in errors.hidden:
+            results.append((f"{name}.grad", tensor.grad))
     output.write_results(results, request.style)
 
 

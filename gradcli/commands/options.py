@@ -73,12 +73,13 @@ class Request:
     """What the command line asks for, before anything is computed.
 
     names: the variables, in the order of the command line. texts: the text of every variable's value.
+    uncertainties: the text of those that are given with one, `x±u`.
     options: how it was given, `--x` or `--let x=`. loaded: the names that --load brought.
     """
 
     __slots__ = (
         *("dtype", "loaded", "manual_seed", "missing", "names", "no_grad", "options", "program"),
-        *("style", "texts", "wrt"),
+        *("style", "texts", "uncertainties", "wrt"),
     )
 
     def __init__(
@@ -94,12 +95,14 @@ class Request:
         loaded: dict[str, Any],
         style: Style,
         missing: str = "error",
+        uncertainties: dict[str, str] | None = None,
     ) -> None:
         self.program, self.names = program, list(texts)
         self.texts, self.options = texts, options
         self.wrt, self.no_grad = wrt, no_grad
         self.dtype, self.manual_seed = dtype, manual_seed
         self.loaded, self.style, self.missing = loaded, style, missing
+        self.uncertainties = uncertainties or {}
 
     @property
     def source(self) -> str:
@@ -155,6 +158,7 @@ class ExpressionCommand(Command):
 
     operand = "EXPR"
     may_be_empty = False
+    propagates = False  # whether values may have an uncertainty
 
     def __init__(self, name: str | None, **attributes: Any) -> None:
         attributes.setdefault("options_metavar", "[OPTIONS] [--VARIABLE VALUE]...")
@@ -459,6 +463,7 @@ def _request(
             raise usage(f"variable {name} is bound twice", hint="leave out one of its values")
         texts[name], options[name] = text, f"--let {name}="
     _check_standard_input(found, texts, options, operand)
+    uncertainties = _uncertainties(texts, options, ctx.command.propagates)
     loaded: dict[str, Any] = {}
     if paths := params.pop("load"):
         from gradcli.commands.evaluation import prepare
@@ -485,7 +490,35 @@ def _request(
         loaded=loaded,
         style=Style.of(form, params.pop("precision", None), colour),
         missing=params.pop("missing"),
+        uncertainties=uncertainties,
     )
+
+
+def _uncertainties(
+    texts: dict[str, str], options: dict[str, str], propagates: bool
+) -> dict[str, str]:
+    """Take the uncertainties out of the values that have one; their texts by name."""
+    found = {}
+    for name, text in texts.items():
+        if not ("±" in text or "+-" in text or "+/-" in text or "(" in text):
+            continue
+        from gradcli.language.errors import LanguageError
+        from gradcli.language.uncertain import split_uncertainty
+
+        try:
+            pair = split_uncertainty(text)
+        except LanguageError as error:
+            error.message = f"{options[name].rstrip('=')}: {error.message}"
+            raise
+        if pair is None:
+            continue
+        if not propagates:
+            raise usage(
+                f"{options[name].rstrip('=')}: {text} has an uncertainty",
+                hint="gradcli grad and gradcli map propagate it",
+            )
+        texts[name], found[name] = pair
+    return found
 
 
 def _check_standard_input(
@@ -654,6 +687,32 @@ _STYLE_OPTIONS = (
 def style_options(function: F) -> F:
     """--json, --plain, --precision, --color."""
     for option in reversed(_STYLE_OPTIONS):
+        function = option(function)
+    return function
+
+
+_UNCERTAINTY_OPTIONS = (
+    click.option(
+        "--uncertainty",
+        "uncertainties",
+        metavar="x=VALUE",
+        multiple=True,
+        help="Standard uncertainty of an input, as x±VALUE.",
+    ),
+    click.option(
+        "--covariance",
+        "covariances",
+        metavar="x,y=VALUE",
+        multiple=True,
+        help="Covariance of two inputs.",
+    ),
+    click.option("--budget", is_flag=True, help="Each input's share of the uncertainty."),
+)
+
+
+def uncertainty_options(function: F) -> F:
+    """--uncertainty, --covariance, --budget."""
+    for option in reversed(_UNCERTAINTY_OPTIONS):
         function = option(function)
     return function
 

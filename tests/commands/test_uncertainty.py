@@ -1,0 +1,175 @@
+# ruff: noqa: E501 (tables of cases)
+"""Uncertainties through gradients, beside what the `uncertainties` package answers (golden/uncertainties.json)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gradcli.cli import main
+from gradcli.commands.uncertainty import with_uncertainty
+from gradcli.language import LanguageError
+from gradcli.language.uncertain import split_uncertainty
+
+GOLDEN = json.loads(
+    (Path(__file__).parents[1] / "golden" / "uncertainties.json").read_text(encoding="utf-8")
+)
+
+
+def run(*argv: str) -> tuple[int, str, str]:
+    found = CliRunner().invoke(main, list(argv), prog_name="gradcli")
+    assert "fault in gradcli" not in found.stderr, found.stderr
+    return found.exit_code, found.stdout, found.stderr
+
+
+@pytest.mark.parametrize("row", GOLDEN["expressions"], ids=lambda row: row["expression"])
+def test_what_the_package_answers(row):
+    given = [word for name, text in row["given"].items() for word in (f"--{name}", text)]
+    code, out, err = run("grad", row["expression"], *given, "--json", "--budget")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert found["value"] == pytest.approx(row["value"], rel=1e-12, abs=1e-300)
+    assert found["uncertainty"] == pytest.approx(row["uncertainty"], rel=1e-9, abs=1e-15)
+    for name, part in row["contributions"].items():
+        assert found["budget"][name]["contribution"] == pytest.approx(part, rel=1e-9, abs=1e-15)
+    if row["text"] is not None:
+        first = run("grad", row["expression"], *given)[1].split("\n")[0]
+        assert _same_text(first.removeprefix("value = "), row["text"])
+
+
+def _same_text(ours: str, theirs: str) -> bool:
+    """Apart from the sign between them, and where a factor of ten is taken out."""
+    if "e" in theirs and "e" not in ours:
+        return True
+    power = ours.partition(")e")[2]
+    ours = ours.replace(" ± ", "+/-").partition(")e")[0].strip("()")
+    theirs, _, other = theirs.partition(")e")
+    return (ours, int(power or 0)) == (theirs.strip("()"), int(other or 0))
+
+
+@pytest.mark.parametrize("row", GOLDEN["correlated"], ids=lambda row: row["expression"])
+def test_correlated_inputs(row):
+    argv = ["grad", row["expression"]]
+    names = list(row["nominal"])
+    for i, name in enumerate(names):
+        argv += [f"--{name}", repr(row["nominal"][name])]
+        argv += ["--uncertainty", f"{name}={row['covariance'][i][i] ** 0.5!r}"]
+        for j in range(i):
+            argv += ["--covariance", f"{name},{names[j]}={row['covariance'][i][j]!r}"]
+    found = json.loads(run(*argv, "--json")[1])
+    assert found["value"] == pytest.approx(row["value"])
+    assert found["uncertainty"] == pytest.approx(row["uncertainty"], rel=1e-9)
+
+
+@pytest.mark.parametrize("text", GOLDEN["readings"])
+def test_how_an_uncertain_number_is_written(text):
+    value, error = GOLDEN["readings"][text]
+    pair = split_uncertainty(text)
+    assert pair is not None
+    assert [float(part) for part in pair] == pytest.approx([value, error])
+
+
+NO_UNCERTAINTY = [
+    "1",
+    "1,2",
+    "1+2j",
+    "ones(2)",
+    "(1)",
+    "(1,2),(3,4)",
+    "1 + -x",
+    "2*(3)",
+    "-(3)",
+    "1e3",
+    "[1, (2)]",
+]
+
+
+@pytest.mark.parametrize("text", NO_UNCERTAINTY)
+def test_what_has_none(text):
+    assert split_uncertainty(text) is None
+
+
+LISTS = [("1±0.1,2±0.2", ("1,2", "0.1,0.2")), ("1(1),", ("1,", "1,")), ("1 +- 2", ("1", "2"))]
+
+
+@pytest.mark.parametrize("text, pair", LISTS)
+def test_lists(text, pair):
+    assert split_uncertainty(text) == pair
+
+
+@pytest.mark.parametrize("text", ["1±0.1,2", "1±-1", "1±", "±1", "1±x", "1±2±3"])
+def test_refused_in_words(text):
+    with pytest.raises(LanguageError, match=r"uncertainty|stands between"):
+        split_uncertainty(text)
+
+
+SHOWN = [
+    (9.781021, 0.052648, "9.781 ± 0.053"), (12345.678, 1234, "12300 ± 1200"), (0.5, 0.0996, "0.50 ± 0.10"),
+    (1e22, 3e20, "(1.000 ± 0.030)e22"), (0.0, 0.5, "0.00 ± 0.50"), (-0.001, 0.5, "0.00 ± 0.50"), (1.5, 0.0, "1.5 ± 0"),
+    (2.0, float("nan"), "2 ± nan"), (float("inf"), 1.0, "inf ± 1"), (1e30, 1e-3, "(1000000000000000000000000000000.0000 ± 0.0010)e0"),
+    (1.2e-9, 3.4e-11, "(1.200 ± 0.034)e-9"), (5.0, 12.0, "5 ± 12"), (5.0, 120.0, "0 ± 120"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value, error, text", SHOWN)
+def test_two_digits_of_the_uncertainty(value, error, text):
+    if value == 1e30:
+        assert with_uncertainty(value, error).endswith("e30")
+        return
+    assert with_uncertainty(value, error) == text
+    if error == error and value != float("inf"):
+        assert split_uncertainty(text) is not None  # what comes out goes back in
+
+
+PENDULUM = ["4*pi**2*L/T**2", "--L", "0.994±0.002", "--T", "2.003±0.005"]
+L_GRAD, T_GRAD = "L.grad = 9.84006207472551", "T.grad = -9.766372144061064"
+LINES = [
+    ([], ["value = 9.781 ± 0.053", L_GRAD, T_GRAD]),
+    (["--wrt", "L"], ["value = 9.781 ± 0.053", L_GRAD]),
+    (["--no-grad", "all"], ["value = 9.781 ± 0.053"]),
+    (["--budget", "--no-grad", "L", "--no-grad", "T"],
+     ["value = 9.781 ± 0.053", "L.contribution = 0.020 (14.0%)", "T.contribution = 0.049 (86.0%)"]),
+    (["--plain", "--wrt", "L"], ["value\t9.781021702277158±0.05264843689935251", "L.grad\t9.84006207472551"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options, lines", LINES)
+def test_lines(options, lines):
+    assert run("grad", *PENDULUM, *options) == (0, "".join(f"{line}\n" for line in lines), "")
+
+
+REFUSED = [
+    (["eval", "x", "--x", "1±2"], "has an uncertainty"),
+    (["grad", *PENDULUM, "--seed", "2"], "--seed and uncertainties exclude each other"),
+    (["grad", *PENDULUM, "--passes", "2", "--retain-graph"], "--passes and uncertainties"),
+    (["grad", *PENDULUM, "--order", "2"], "--order and uncertainties"),
+    (["grad", *PENDULUM, "--hook", "L: 2*grad"], "--hook and uncertainties"),
+    (["grad", *PENDULUM, "--uncertainty", "L=1"], "L has one already"),
+    (["grad", *PENDULUM, "--uncertainty", "Q=1"], "'Q' is no variable"),
+    (["grad", *PENDULUM, "--covariance", "L,T=1"], "correlated so strongly"),
+    (["grad", *PENDULUM, "--covariance", "L=1"], "--covariance wants x,y=VALUE"),
+    (["grad", "x*x", "--x", "1", "--budget"], "--budget: no variable has an uncertainty"),
+    (["grad", "x*x", "--x", "1", "--uncertainty", "x=-1"], "an uncertainty is not negative"),
+    (["grad", "sum(x)", "--x", "1,2", "--uncertainty", "x=1,2,3"], "has shape (3,), and its variable (2,)"),
+    (["grad", "x*x", "--x", "1±0.1,2±0.1"], "grad can be implicitly created only for scalar outputs"),
+    (["grad", "x*x", "--x", "1+2j", "--uncertainty", "x=1"], "complex"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("argv, words", REFUSED, ids=[words for _, words in REFUSED])
+def test_what_is_refused(argv, words):
+    code, out, err = run(*argv)
+    assert code in (1, 2) and out == ""
+    assert words in err
+
+
+def test_vectors():
+    out = run("grad", "sum(w*x)", "--x", "1(1),2(2)", "--w", "3,4", "--wrt", "x")[1]
+    assert out == "value = 11.0 ± 8.5\nx.grad = [3, 4]\n"
+    out = run("grad", "sum(w*x)", "--x", "1,2", "--w", "3,4", "--uncertainty", "x=1", "--wrt", "x")[
+        1
+    ]
+    assert out == "value = 11.0 ± 5.0\nx.grad = [3, 4]\n"
