@@ -17,6 +17,7 @@ LEVELS = {
     "graphs": 1,
     "tables": 1,
     "language": 2,
+    "recording": 2,
     "calculus": 3,
     "plan": 4,
     "repl": 4,

@@ -1,7 +1,7 @@
 """The derivative of a program as an expression of its language.
 
-The program runs on traced variables, the rules of the table run on what it traced, and what they leave
-is read as expressions, simplified on the way. Higher orders differentiate these expressions.
+The program is recorded, the engine's backward pass over it as well, and what that leaves is read as
+expressions, simplified on the way. Higher orders differentiate these expressions.
 """
 
 from __future__ import annotations
@@ -17,10 +17,13 @@ from gradcli.calculus.expressions import Expression, call, name, number, value_o
 from gradcli.calculus.finish import finish
 from gradcli.calculus.numbers import ONE
 from gradcli.calculus.reading import Reader
-from gradcli.calculus.trace import Traced, calls, following, guarded, pullback
+from gradcli.calculus.trace import Traced, following, guarded
+from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language import run
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
+from gradcli.recording.graph import calls
+from gradcli.recording.recorder import Recording, record
 
 CONSTANTS = {"pi": np.pi}  # kept by name in what is printed
 
@@ -78,20 +81,29 @@ def again(
     expression: Expression, arrays: Mapping[str, Any], word: str, places: Mapping[str, int]
 ) -> Expression:
     """The derivative of an expression, summed up, by one of its variables."""
-    values = {n: np.float64(v) for n, v in CONSTANTS.items() if n not in arrays} | dict(arrays)
-    symbols = {n: name(n, tuple(np.shape(v)), places.get(n, -1)) for n, v in values.items()}
-    known = {symbols[n]: Traced(v, name=n) for n, v in values.items()}
+    own = {n: v for n, v in CONSTANTS.items() if n not in arrays}
+    symbols = {
+        n: name(n, tuple(np.shape(v)), places.get(n, -1)) for n, v in {**own, **arrays}.items()
+    }
+    fixed = constants([expression])
+    plain = evaluate(fixed, {symbols[n]: wrap(np.float64(v)) for n, v in own.items()})
+    kept = {f"#{k}": e for k, e in enumerate(fixed)}
+    numbers = {**own, **dict(zip(kept, map(_plain, plain), strict=True))}
+    symbols |= kept
     with np.errstate(all="ignore"):
-        fixed = constants([expression])
-        known |= {e: Traced(_plain(v)) for e, v in zip(fixed, evaluate(fixed, known), strict=True)}
-        (value,) = evaluate([expression], known)
-        if not isinstance(value, Traced):
-            return finish(alg.zero, symbols[word])
-        seed = Traced(np.ones_like(value.value))
-        (grad,) = pullback(value, seed, [known[symbols[word]]])
+        value, recording = record(
+            lambda **space: evaluate([expression], {symbols[n]: t for n, t in space.items()})[0],
+            arrays,
+            [word],
+            numbers=numbers,
+        )
+        grad = None
+        if isinstance(value, Tensor):
+            (grad,) = recording.gradients(value, [recording.variables[word]])
         if grad is None:
             return finish(alg.zero, symbols[word])
-        reader = Reader([(t, e) for e, t in known.items()], {id(c) for c in calls([value])})
+        given = {id(c) for c in calls([recording.value_of(value)])}
+        reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given)
         return finish(reader.read([grad])[0], symbols[word])
 
 
@@ -99,6 +111,30 @@ def _plain(value: Any) -> Any:
     """The array of a constant."""
     found = value.array if hasattr(value, "array") else np.asarray(value, np.float64)
     return np.asarray(found)[()]
+
+
+def recorded_run(
+    program: Program,
+    arrays: Mapping[str, Any],
+    wrt: Sequence[str],
+    follow: bool,
+    names: Mapping[str, Any],
+) -> tuple[Tensor, Recording]:
+    """A program's value and the recording of how it came about: see `gradcli.recording`.
+
+    wrt: the variables that require grad. follow: whether conditions may go by the values. Raises
+    LanguageError where the value is no tensor.
+    """
+    own = {n: v for n, v in names.items() if n not in arrays}
+    numbers = {n: v for n, v in CONSTANTS.items() if n not in arrays}
+    value, recording = record(
+        lambda **space: run(program, {**space, **own}).value, arrays, wrt, follow, numbers
+    )
+    if isinstance(value, (bool, int, float, complex)):
+        value = wrap(np.asarray(value, np.float64)[()])
+    if not isinstance(value, Tensor):
+        raise _no_tensor(program, value)
+    return value, recording
 
 
 def traced_run(
@@ -150,16 +186,16 @@ def _first_order(
     names: Mapping[str, Any],
 ) -> Derivatives:
     with np.errstate(all="ignore"):
-        value, variables, branched = traced_run(program, arrays, follow, names)
+        result, recording = recorded_run(program, arrays, wanted, follow, names)
+        value = recording.value_of(result)
         forward = calls([value])
         given = {id(c) for c in forward}
-        seed = Traced(np.ones_like(value.value))
-        grads = pullback(value, seed, [variables[n] for n in wanted])
+        grads = recording.gradients(result, [recording.variables[n] for n in wanted])
         places = positions(program)
         symbols = {
-            n: name(n, tuple(t.value.shape), places.get(n, -1)) for n, t in variables.items()
+            n: name(n, tuple(v.shape), places.get(n, -1)) for n, v in recording.inputs.items()
         }
-        reader = Reader([(t, symbols[n]) for n, t in variables.items()], given)
+        reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given)
         found = reader.read([g for g in grads if g is not None])
         read = iter(found)
         by = {
@@ -167,7 +203,7 @@ def _first_order(
             for n, g in zip(wanted, grads, strict=True)
         }
         (whole,) = reader.read([value])
-    return Derivatives(program, arrays, whole, by, tuple(value.value.shape), branched)
+    return Derivatives(program, arrays, whole, by, tuple(value.shape), recording.followed)
 
 
 def positions(program: Program) -> dict[str, int]:

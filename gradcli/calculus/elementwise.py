@@ -23,8 +23,8 @@ from gradcli.calculus.expressions import (
 from gradcli.calculus.numbers import MINUS_ONE, ONE, Number
 from gradcli.calculus.simplify import function
 from gradcli.calculus.spelling import NoExpression
-from gradcli.calculus.trace import Call, Traced
 from gradcli.engine.dtypes import dtype as Dtype
+from gradcli.recording.graph import Call, Value
 
 if TYPE_CHECKING:
     from gradcli.calculus.reading import Reader
@@ -184,7 +184,7 @@ def _cast(reader: Reader, made: Call, args: list[Any]) -> Expression:
     """Between floating types nothing is printed: derivatives are mathematics."""
     own: Expression = args[0]
     wanted = made.outputs[0].value.dtype
-    given = made.args[0].value.dtype if isinstance(made.args[0], Traced) else None
+    given = made.args[0].value.dtype if isinstance(made.args[0], Value) else None
     if wanted.kind in "fc" or (given is not None and given.kind == wanted.kind):
         return own
     return call("to", [own], own.shape, [("", _dtype(wanted))])
@@ -198,7 +198,7 @@ def _dtype(plain: Any) -> Any:
 
 def _conj(reader: Reader, made: Call, args: list[Any]) -> Expression:
     value = made.args[0]
-    if isinstance(value, Traced) and value.value.dtype.kind != "c":
+    if isinstance(value, Value) and value.value.dtype.kind != "c":
         return args[0]  # type: ignore[no-any-return]
     return function("conj", args[0])
 

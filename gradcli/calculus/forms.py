@@ -23,7 +23,7 @@ from gradcli.calculus.expressions import Expression, call, is_call, is_number
 from gradcli.calculus.numbers import MINUS_ONE, ONE, Number
 from gradcli.calculus.simplify import full, function
 from gradcli.calculus.spelling import NoExpression, chosen, shape_of
-from gradcli.calculus.trace import Call
+from gradcli.recording.graph import Call
 
 if TYPE_CHECKING:
     from gradcli.calculus.reading import Reader
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 def _sum(reader: Reader, made: Call, args: list[Any]) -> Expression:
     shape = shape_of(made.args[0])
+    picked = getattr(made.args[0], "call", None)
+    if picked is not None and picked.row.name == "masked_select":  # with zeros for what is left out
+        own, mask = (reader.operand(a) for a in picked.args)
+        shape = np.broadcast_shapes(*map(shape_of, picked.args))
+        return total(alg.where(mask, own, alg.zero), shape, None, False)
     dim, keepdim = (args[1], args[2]) if made.row.name == "sum_dim" else (None, False)
     return total(args[0], shape, dim, keepdim)
 
@@ -316,7 +321,7 @@ def _index_fill(reader: Reader, made: Call, args: list[Any]) -> Any:
     spots = made.args[2]
     n = math.isqrt(shape[0]) if len(shape) == 1 else 0
     square = n and n * n == shape[0] and is_number(own, 0)
-    if square and np.array_equal(getattr(spots, "array", ()), np.arange(0, n * n, n + 1)):
+    if square and np.array_equal(getattr(spots, "value", ()), np.arange(0, n * n, n + 1)):
         eye = call("reshape", [call("eye", [], (n, n))], shape, [("", shape)])
         return alg.multiply(as_number(value), eye)  # the gradient of a trace
     return reader.general("index_fill", made, args)

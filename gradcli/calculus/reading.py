@@ -26,8 +26,9 @@ from gradcli.calculus.spelling import (
     public_name,
     shape_of,
 )
-from gradcli.calculus.trace import Arraylike, Call, Traced, calls
 from gradcli.engine.tensor import Scalar, Tensor
+from gradcli.recording.graph import Call, Value, calls
+from gradcli.recording.recorder import expanded
 
 
 class Reader:
@@ -37,13 +38,13 @@ class Reader:
     """
 
     def __init__(
-        self, variables: Iterable[tuple[Traced, Expression]], given: Collection[int] = ()
+        self, variables: Iterable[tuple[Value, Expression]], given: Collection[int] = ()
     ) -> None:
         self.made: dict[int, Expression] = {id(t): e for t, e in variables}
-        self.kept: list[Traced] = [t for t, _ in variables]  # so that no id is used again
+        self.kept: list[Value] = [t for t, _ in variables]  # so that no id is used again
         self.given = frozenset(given)
 
-    def read(self, outputs: Sequence[Traced]) -> list[Expression]:
+    def read(self, outputs: Sequence[Value]) -> list[Expression]:
         """The expressions of these values."""
         for made in calls(outputs):
             if all(id(o) in self.made for o in made.outputs):
@@ -57,7 +58,7 @@ class Reader:
 
     def operand(self, value: Any) -> Any:
         """An operand as an expression; options stay what they are."""
-        if isinstance(value, Traced):
+        if isinstance(value, Value):
             found = self.made.get(id(value))
             return constant(value.value) if found is None else found
         if isinstance(value, (Tensor, Scalar)):
@@ -137,7 +138,7 @@ class Reader:
     def whole(self, value: Any, given: Any) -> Expression:
         """An operand in its full shape; integers and truth values as they are."""
         own = value if isinstance(value, Expression) else self.operand(given)
-        plain = given.value if isinstance(given, Traced) else getattr(given, "array", None)
+        plain = given.value if isinstance(given, Value) else getattr(given, "array", None)
         if own.op == "number" and plain is not None and np.asarray(plain).dtype.kind in "biu":
             return array(np.asarray(plain))
         if own.op == "number" and not shape_of(given):  # a tensor, as functions want one
@@ -147,27 +148,12 @@ class Reader:
     def expand(self, made: Call) -> Any:
         """The formula that an internal row stands for, by tracing its kernel."""
         try:
-            found = made.row.run([_arraylike(a, self) for a in made.args])
+            results = expanded(made)
         except Exception as error:
             raise NoExpression(no_expression(made)) from error
-        results = list(found) if isinstance(found, (tuple, list)) else [found]
-        if not all(isinstance(r, Traced) for r in results):
-            raise NoExpression(no_expression(made))
         self.kept += results
         read = self.read(results)
         return read if len(made.outputs) > 1 else read[0]
-
-
-def _arraylike(value: Any, reader: Reader) -> Any:
-    """An operand as a kernel wants it: with the attributes of an array."""
-    if isinstance(value, (Tensor, Scalar)):
-        return Arraylike(value.array)
-    if isinstance(value, Traced):
-        made = Arraylike(value.value, value.name)
-        reader.made[id(made)] = reader.operand(value)
-        reader.kept.append(made)
-        return made
-    return value
 
 
 __all__ = ["NoExpression", "Reader"]

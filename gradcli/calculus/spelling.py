@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus.expressions import Expression
-from gradcli.calculus.trace import Call, Traced
 from gradcli.engine.tensor import Scalar, Tensor
+from gradcli.recording.graph import Call, Value
 
 
 class NoExpression(NotImplementedError):
@@ -17,7 +17,7 @@ class NoExpression(NotImplementedError):
 
 
 def is_tensor(value: Any) -> bool:
-    return isinstance(value, (Traced, Tensor, Scalar, np.ndarray))
+    return isinstance(value, (Value, Tensor, Scalar, np.ndarray))
 
 
 def no_expression(made: Call) -> str:

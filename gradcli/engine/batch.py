@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from gradcli.engine import modes
-from gradcli.engine.memory import buffer_of
+from gradcli.engine.memory import buffer_of, laid_out
 
 if TYPE_CHECKING:
     from gradcli.engine.operator import Row
@@ -308,7 +308,7 @@ def anywhere(mask: Any) -> bool:
     """Whether a mask is true somewhere, in whatever entry."""
     while isinstance(mask, Batched):
         mask = mask.every
-    return bool(mask.any())
+    return bool(laid_out(mask).any())
 
 
 def broadcast_to(array: Any, shape: Sequence[int]) -> Any:

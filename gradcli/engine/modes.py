@@ -33,6 +33,15 @@ class Recorder(Protocol):
     def memory(self, array: Any) -> Any:
         """The array as memory that tensors may share and write."""
 
+    def draw(self) -> None:
+        """Random numbers are about to be drawn: raises where that may not be."""
+
+    def arrived(self, had: Any, new: Any, node: Any) -> Any:
+        """What has come to a node or is None, with a gradient that another node brings."""
+
+    def total(self, arrived: Any) -> Any:
+        """The gradient that it comes to."""
+
 
 class State:
     """What is unusual about recording in this thread; immutable, replaced as a whole."""

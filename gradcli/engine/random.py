@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gradcli.engine import dtypes
+from gradcli.engine import dtypes, modes
 from gradcli.engine.device import device as Device
 from gradcli.engine.fma import fma32, fma64
 from gradcli.engine.tensor import Tensor, wrap
@@ -139,6 +139,8 @@ class Generator:
         source = self._twister()
         if count:
             self._fresh = False
+            if modes.unusual and (recorder := modes.current().recorder) is not None:
+                recorder.draw()
         if count < 1000:
             # Of the two ways to the same draws, the quick one for a few.
             few: NDArray[np.uint32] = self._raw(count).astype(np.uint32)

@@ -214,17 +214,22 @@ def _run_watched(
 ) -> None:
     """The pass in full."""
     state = modes.current()
+    recorder = None if state.recorder is None or not state.recorder.tensors else state.recorder
     take = grads.pop
     if observer is not None:
         first = next(iter(grads))
         observer(("begin", first.node if type(first) is Port else first, grads[first]))
     for node in nodes:
         g = take(node, None)
+        if recorder is not None:
+            g = recorder.total(g)
         if node in ports:
             parts = [None] * len(node.output_meta())
             parts[0] = g
             for port in ports[node]:
                 part = take(port, None)
+                if recorder is not None:
+                    part = recorder.total(part)
                 if part is not None:
                     had = parts[port.nr]
                     parts[port.nr] = part if had is None else had + part
@@ -247,7 +252,10 @@ def _run_watched(
                 continue
             d = fit(d, e, node, i)
             old = grads.get(e)
-            grads[e] = d if old is None else old + d
+            if recorder is not None:
+                grads[e] = recorder.arrived(old, d, node)
+            else:
+                grads[e] = d if old is None else old + d
         if not retain and node._saved:
             node._saved = None
             if observer is not None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.memory import laid_out
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import batches, lapack
 from gradcli.operators.helpers import conj, is_complex
@@ -75,7 +76,7 @@ def _narrow(x: Any, dim: int, start: int, length: int) -> Any:
 
 def _values(x: Any) -> Any:
     """The numbers of an array or tensor, for decisions."""
-    return x if is_array(x) else x.array
+    return x if is_array(x) else laid_out(x.array)
 
 
 # -- checks, in PyTorch's words -------------------------------------------------------------------
@@ -115,6 +116,7 @@ def refuse_failed(
     name: str, info: Any, reason: str, kind: type[RuntimeError] = lapack.LinAlgError
 ) -> None:
     """Raises an error where LAPACK reports a failure; `{}` in the reason is its number."""
+    info = laid_out(info)
     flat = np.ravel(info)
     if not flat.any():
         return

@@ -13,6 +13,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.batch import Batched, anywhere
+from gradcli.engine.memory import laid_out
 from gradcli.engine.tensor import wrap_dim
 from gradcli.operators.table import is_array
 
@@ -168,6 +169,14 @@ def data(value: Any) -> Any:
     return getattr(value, "array", value)
 
 
+def numbers(value: Any) -> Any:
+    """The numbers of an array or tensor, for a rule's own decisions and checks.
+
+    Of what is recorded, those of a run of its own: what follows from them is no part of a program.
+    """
+    return laid_out(data(value))
+
+
 def numpy_dtype(dtype: Any) -> Any:
     """The NumPy dtype of an option `dtype`; None for None."""
     return None if dtype is None else np.dtype(getattr(dtype, "dtype", dtype))
@@ -229,11 +238,11 @@ def _count_true(mask: Any, dim: tuple[int, ...]) -> Any:
 
 
 def zeros_in(value: Any) -> int:
-    """How many elements are zero; traced values count as having none, batches as having one at most."""
-    numbers = data(value)
-    if isinstance(numbers, Batched):
-        return int(anywhere(numbers == 0))
-    return int(numbers.size - np.count_nonzero(numbers)) if is_array(numbers) else 0
+    """How many elements are zero; batches count as having one at most."""
+    if isinstance(data(value), Batched):
+        return int(anywhere(data(value) == 0))
+    found = numbers(value)
+    return int(found.size - np.count_nonzero(found)) if is_array(found) else 0
 
 
 def not_differentiable(name: str) -> Any:

@@ -19,6 +19,7 @@ from gradcli.operators.dimensions import (
     given_keepdim,
     maximum_reduce,
     minimum_reduce,
+    numbers,
     reshape,
     scalar_name,
     scale_by_count,
@@ -126,7 +127,7 @@ amin = _amaxmin(
 
 
 def _equal_or_nan(self: Any, result: Any) -> Any:
-    return np.isnan(self) if np.isnan(data(result)) else self == result
+    return np.isnan(self) if np.isnan(numbers(result)) else self == result
 
 
 def shared_evenly(g: Any, self: Any, result: Any) -> Any:

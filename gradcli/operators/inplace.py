@@ -174,7 +174,8 @@ def fill_diagonal_(input: Array, fill_value: Any, wrap: bool = False) -> Any:
 )
 def index_put_(input: Array, indices: Any, values: Array, accumulate: bool = False) -> Any:
     """Write `values` at the given positions of each dim; accumulate adds them."""
-    if will_record(input, (values,)) or modes.current().intercept is not None:
+    state = modes.current()
+    if will_record(input, (values,)) or state.intercept is not None or state.recorder is not None:
         return inplace(indexing.index_put, input, list(indices), values, accumulate)
     check_writable(input, recorded=False)
     arrays = [None if i is None else i.array for i in indices]

@@ -19,6 +19,7 @@ from gradcli.operators.dimensions import (
     data,
     given_dims,
     not_differentiable,
+    numbers,
     numpy_dtype,
     scalar_name,
 )
@@ -81,16 +82,16 @@ def nansum(input: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any =
 @function(rows=[nansum_row, div_true], samples=named("nanmean", *_NAN))
 def nanmean(input: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The mean of the numbers, without NaN."""
-    numbers = data(input)
-    if numbers.dtype.kind not in "fc":
+    given = data(input)
+    if given.dtype.kind not in "fc":
         raise RuntimeError(
             "nanmean(): expected input to have floating point or complex dtype but got "
-            f"{scalar_name(numbers.dtype)}"
+            f"{scalar_name(given.dtype)}"
         )
     dims = given_dims("nanmean", dim)
     total = nansum_row(input, dims, bool(keepdim), dtype=dtype)
     some = add_reduce(
-        ~np.isnan(numbers), axis=axes(dims, numbers.ndim), dtype=np.int64, keepdims=bool(keepdim)
+        ~np.isnan(given), axis=axes(dims, given.ndim), dtype=np.int64, keepdims=bool(keepdim)
     )
     with np.errstate(all="ignore"):
         return div_true(total, wrap(some))
@@ -281,7 +282,7 @@ def cov(
         _weights("aweights", aweights, True, observations)
         weights = aweights if weights is None else weights * aweights
     total: Any = wrap(np.int64(observations)) if weights is None else sum_(weights)
-    if weights is not None and not data(total).item():
+    if weights is not None and not numbers(total).item():
         raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     with np.errstate(all="ignore"):
         average = sum_(inside if weights is None else inside * weights, 1) / total
@@ -291,7 +292,7 @@ def cov(
         factor = total - mul_scalar(sum_(weights * aweights), correction) / total
     else:
         factor = total - correction
-    if data(factor).item() <= 0:
+    if numbers(factor).item() <= 0:
         warnings.warn(
             "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number "
             "of observations.",

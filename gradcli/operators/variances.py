@@ -19,6 +19,7 @@ from gradcli.operators.dimensions import (
     describe,
     given_dims,
     given_keepdim,
+    numbers,
     signed,
     unsqueeze_dims,
 )
@@ -117,7 +118,7 @@ def _middle(self: Any, dim: Any) -> Any:
 
 def _degenerate(self: Any, middle: Any) -> Any:
     """The slope of a variance without degrees of freedom: NaN at the mean, else infinite."""
-    found = np.where(data(self) == data(middle), np.nan, inf).astype(data(self).dtype)[()]
+    found = np.where(numbers(self) == numbers(middle), np.nan, inf).astype(data(self).dtype)[()]
     if is_array(self):
         return found
     return wrap(found)

@@ -158,6 +158,17 @@ class _Kernels:
         """The array itself, as the engine has it."""
         return np.asarray(array) if isinstance(array, np.generic) else array
 
+    def draw(self) -> None:
+        """What is drawn is found out in the end."""
+
+    def arrived(self, had: Any, new: Any, node: Any) -> Any:
+        """The sum, as the engine makes it."""
+        return new if had is None else had + new
+
+    def total(self, arrived: Any) -> Any:
+        """The same."""
+        return arrived
+
 
 def _abstract(operands: list[Any]) -> list[Abstract]:
     found = [a for a in operands if type(a) is Abstract]

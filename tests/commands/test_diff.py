@@ -98,7 +98,6 @@ def test_notes_go_to_standard_error() -> None:
         (["x*2", "--x", "tensor([1,2])", "--no-grad", "x"], 2, "nothing to differentiate"),
         (["x*y", "--x", "tensor([1,2])", "--wrt", "y", "--no-grad", "y"], 2, "nothing to diff"),
         (["2*3"], 2, "nothing to differentiate"),
-        (["masked_fill(x, x > 1, a)"], 1, "taken as a number here"),
         (["nn.functional.max_pool1d(x, 2)", "--x", "[[1,2,3,4]]"], 1, "no form as an expression"),
     ],
 )

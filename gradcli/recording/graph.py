@@ -1,0 +1,93 @@
+"""A recording as data: the calls of rows that were made, and the values between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gradcli.engine.operator import Row
+
+
+class Call:
+    """One application of a row: its operands in the order of the row's parameters.
+
+    args: Values for tensors, Python numbers where the program had them, options as they were.
+    """
+
+    __slots__ = ("args", "outputs", "row")
+
+    def __init__(self, row: Row, args: tuple[Any, ...]) -> None:
+        self.row, self.args = row, args
+        self.outputs: tuple[Any, ...] = ()
+
+
+class Value:
+    """What a call made (`index` says which of its results); a variable, or a constant.
+
+    value: an array of its shape and dtype; the numbers count only for a constant, which has neither a
+    call nor a name. known: whether it is the same whatever the variables are.
+    """
+
+    __slots__ = ("call", "index", "known", "name", "value")
+
+    def __init__(
+        self,
+        value: Any,
+        name: str | None = None,
+        call: Call | None = None,
+        index: int = 0,
+        known: bool = False,
+    ) -> None:
+        self.value, self.name, self.call, self.index, self.known = value, name, call, index, known
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The size of each dimension."""
+        return self.value.shape  # type: ignore[no-any-return]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return int(self.value.ndim)
+
+    @property
+    def constant(self) -> bool:
+        """Whether it is an array of numbers, with nothing behind it."""
+        return self.call is None and self.name is None
+
+
+def calls(outputs: Iterable[Value]) -> list[Call]:
+    """Every call that the outputs depend on, operands before their uses."""
+    order: list[Call] = []
+    seen: set[int] = set()
+    stack: list[tuple[Call, bool]] = [(o.call, False) for o in outputs if o.call is not None]
+    while stack:
+        call, ready = stack.pop()
+        if ready:
+            order.append(call)
+            continue
+        if id(call) in seen:
+            continue
+        seen.add(id(call))
+        stack.append((call, True))
+        stack += [
+            (v.call, False)
+            for v in operands_of(call)
+            if v.call is not None and id(v.call) not in seen
+        ]
+    return order
+
+
+def operands_of(call: Call) -> list[Value]:
+    """The values among the operands of a call, in order."""
+    found: list[Value] = []
+    for a in call.args:
+        if isinstance(a, Value):
+            found.append(a)
+        elif isinstance(a, (list, tuple)):
+            found += [v for v in a if isinstance(v, Value)]
+    return found
+
+
+__all__ = ["Call", "Value", "calls", "operands_of"]

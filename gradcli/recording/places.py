@@ -1,0 +1,187 @@
+"""Parts of memory as expressions: where an array lies in another, read and written by rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.engine import dtypes, modes
+from gradcli.engine.memory import address
+from gradcli.engine.tensor import Tensor, wrap
+from gradcli.recording.arrays import Cell, Recorded
+from gradcli.recording.graph import Value
+
+if TYPE_CHECKING:
+    from gradcli.recording.recorder import Recording
+
+Step = tuple[str, tuple[Any, ...]]
+
+
+def steps(root: Any, part: Any) -> list[Step]:
+    """How to come from an array to a part of its memory: names of functions, and what follows the tensor.
+
+    Selects and slices of the array's dimensions, in another order and with dimensions of size 1 put in;
+    else of all its elements in a row; else an index of positions. Raises NotImplementedError where the
+    elements themselves are read another way (the real part of a complex number).
+    """
+    if root.dtype != part.dtype:
+        raise NotImplementedError(
+            "what is written through a view of another dtype has no form as an expression"
+        )
+    if not part.size:
+        return [("reshape", ((-1,),)), ("slice", (0, 0, 0, 1)), ("reshape", (part.shape,))]
+    item = root.itemsize
+    offset = (address(part) - address(root)) // item
+    shape, strides = part.shape, tuple(s // item for s in part.strides)
+    own = tuple(s // item for s in root.strides)
+    found = _cut(root.shape, own, offset, shape, strides)
+    if found is not None:
+        return found
+    if root.flags.c_contiguous:
+        found = _cut((root.size,), (1,), offset, shape, strides)
+        if found is not None:
+            return [("reshape", ((-1,),)), *found]
+    where = {int(p): i for i, p in enumerate(_positions(root.shape, own, 0).reshape(-1))}
+    wanted = _positions(shape, strides, offset)
+    if not all(int(p) in where for p in wanted.reshape(-1)):
+        raise NotImplementedError("a view of memory beyond its base has no form as an expression")
+    at = np.array([where[int(p)] for p in wanted.reshape(-1)], np.int64).reshape(shape)
+    return [("reshape", ((-1,),)), ("index", ([wrap(at)],))]
+
+
+def _positions(shape: Any, strides: Any, offset: int) -> Any:
+    found = np.full((), offset, np.int64)
+    for n, s in zip(shape, strides, strict=True):
+        found = np.add.outer(found, np.arange(n) * s)
+    return found
+
+
+def _cut(
+    sizes: tuple[int, ...],
+    own: tuple[int, ...],
+    offset: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+) -> list[Step] | None:
+    """Selects, slices, an order and dimensions of size 1; None where those do not do."""
+    starts = [0] * len(sizes)
+    for d in sorted(range(len(sizes)), key=lambda d: -own[d]):
+        if sizes[d] > 1 and own[d] > 0:
+            starts[d], offset = divmod(offset, own[d])
+            if starts[d] >= sizes[d]:
+                return None
+    if offset:
+        return None
+    taken: dict[int, tuple[int, int, int]] = {}  # dimension of the array: (place, size, step)
+    for place, (n, s) in enumerate(zip(shape, strides, strict=True)):
+        if n == 1:
+            continue
+        fits = [
+            d
+            for d in range(len(sizes))
+            if d not in taken
+            and own[d] > 0
+            and s > 0
+            and s % own[d] == 0
+            and starts[d] + (n - 1) * (s // own[d]) < sizes[d]
+        ]
+        if not fits:
+            return None
+        d = max(fits, key=lambda d: own[d])
+        taken[d] = place, n, s // own[d]
+    found: list[Step] = []
+    at = 0
+    for d, size in enumerate(sizes):
+        if d not in taken:
+            found.append(("select", (at, starts[d])))
+            continue
+        _, n, step = taken[d]
+        if (starts[d], n, step) != (0, size, 1):
+            found.append(("slice", (at, starts[d], starts[d] + (n - 1) * step + 1, step)))
+        at += 1
+    order = [taken[d][0] for d in sorted(taken)]
+    if order != sorted(order):
+        found.append(("permute", (tuple(int(i) for i in np.argsort(order)),)))
+    found += [("unsqueeze", (i,)) for i, n in enumerate(shape) if n == 1]
+    return found
+
+
+def _function(name: str) -> Any:
+    from gradcli.operators import indexing, shapes, table
+
+    rows = {"slice": shapes.slice_, "index": indexing.index}
+    return rows.get(name) or table.resolve(name)
+
+
+def _taken(tensor: Tensor, step: Step) -> Tensor:
+    name, args = step
+    return _function(name)(tensor, *args)  # type: ignore[no-any-return]
+
+
+def _put(before: Tensor, part: Tensor, step: Step) -> Tensor:
+    """`before` with the part that a step takes of it replaced."""
+    name, args = step
+    if name == "select":
+        out = _function("select_scatter")(before, part, *args)
+    elif name == "slice":
+        out = _function("slice_scatter")(before, part, *args)
+    elif name == "permute":
+        out = _function("permute")(part, tuple(int(i) for i in np.argsort(args[0])))
+    elif name == "index":
+        out = _function("index_put")(before, tuple(args[0]), part)
+    else:
+        out = _function("reshape")(part, tuple(before.shape))
+    return out  # type: ignore[no-any-return]
+
+
+def _alike(root: Any, part: Any) -> bool:
+    """Whether an array shows all of another one, as that does."""
+    same = (part.shape, part.strides, part.dtype) == (root.shape, root.strides, root.dtype)
+    return same and address(part) == address(root)
+
+
+def read(recording: Recording, cell: Cell, part: Any) -> Value:
+    """What a part of memory holds now."""
+    if _alike(cell.layout, part):
+        return cell.value
+    if cell.value.constant:
+        return Value(np.array(part), known=True)
+    before = modes.change(recorder=recording, enabled=False, rules=False, inference=False)
+    try:
+        tensor = recording.tensor(cell.value)
+        for step in steps(cell.layout, part):
+            tensor = _taken(tensor, step)
+        return recording.value_of(tensor)
+    finally:
+        modes.restore(before)
+
+
+def write(target: Recorded, given: Any) -> None:
+    """Write values of the target's own shape over it."""
+    recording, cell, layout = target.recording, target.cell, target.layout
+    before = modes.change(recorder=recording, enabled=False, rules=False, inference=False)
+    try:
+        value = recording.value_of(given)
+        if value.value.dtype != layout.dtype:
+            tensor = recording.tensor(value).to(dtypes.of(layout.dtype))
+            value = recording.value_of(tensor)
+        whole = value
+        if not _alike(cell.layout, layout) and not (cell.value.constant and value.constant):
+            path = steps(cell.layout, layout)
+            parts = [recording.tensor(cell.value)]
+            for step in path[:-1]:
+                parts.append(_taken(parts[-1], step))
+            out = recording.tensor(value)
+            for part, step in zip(reversed(parts), reversed(path), strict=True):
+                out = _put(part, out, step)
+            whole = recording.value_of(out)
+    finally:
+        modes.restore(before)
+    layout[...] = given.layout if type(given) is Recorded else given
+    constant = cell.value.constant and value.constant
+    cell.value = Value(np.array(cell.layout), known=True) if constant else whole
+    target.written(Value(np.array(layout), known=True) if constant else value)
+
+
+__all__ = ["read", "steps", "write"]

@@ -1,0 +1,325 @@
+"""The recorder: rows run on the arrays that lie in place of recorded ones, and what ran is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import add, itemgetter
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import modes
+from gradcli.engine.backward import grad
+from gradcli.engine.tensor import Scalar, Tensor, wrap
+from gradcli.recording.arrays import NUMBERS, Recorded
+from gradcli.recording.graph import Call, Value
+
+DECIDES = (
+    "which way the program goes depends on the variables' values: give each of them one, or write "
+    "where(condition, a, b)"
+)
+DRAWS = "the program draws random numbers, which no expression can hold: bind them to a variable instead"
+
+
+class _Arrived(list[tuple[int, Any]]):
+    """Gradients that have come to a node, and where each stands in their sum."""
+
+
+class Recording:
+    """A recorder of rows, as the engine's state knows it (see `gradcli.engine.modes.Recorder`).
+
+    follow: whether a condition may go by the numbers. followed: whether one did. variables: the
+    tensors by name; inputs: what they held at first.
+    """
+
+    tensors = True
+
+    def __init__(self, follow: bool = False) -> None:
+        self.follow, self.followed = follow, False
+        self.variables: dict[str, Tensor] = {}
+        self.inputs: dict[str, Value] = {}
+        self.refused: Exception | None = None
+        self._computing = False  # a kernel runs, on arrays
+        self._places: dict[int, int] = {}  # of nodes: where a sum has what they add
+
+    # -- what the engine asks ----------------------------------------------------------------------
+    def call(self, row: Any, values: list[Any]) -> Any:
+        """A row on tensors: its arrays, recorded where an operand is."""
+        if self._computing:
+            return row.compute(row._arrays(values))
+        if row.view:
+            values[0].memory()  # shared from now on
+        given: list[Recorded] = []
+        args, plain = [], []
+        for value, kind in zip(values, row.kinds, strict=True):
+            if kind == "option":
+                self._check_option(row, value)
+            arg, operand = self._operand(value, row.view, given)
+            args.append(arg)
+            plain.append(operand)
+        if not given:
+            return self._compute(row, plain)
+        found = self._compute(row, plain)
+        results = (found,) if row.single else tuple(found)
+        self._check_rule(row, values, results)
+        held = [r.value for r in given]
+        if all(v.constant for v in held):
+            if not row.view:
+                return found
+            call = None
+        else:
+            call = Call(row, tuple(args))
+        known = all(v.known for v in held)
+        made = [self._made(row, r, call, i, known, given) for i, r in enumerate(results)]
+        if call is not None:
+            call.outputs = tuple([m._value for m in made])
+        return made[0] if row.single else tuple(made)
+
+    def run(self, row: Any, operands: list[Any]) -> Any:
+        """A row on arrays and options."""
+        if self._computing or not any(
+            type(v) is Recorded for o in operands for v in (o if type(o) in (list, tuple) else (o,))
+        ):
+            return row.compute(operands)
+        return self.call(
+            row, [self._as_operand(o, k) for o, k in zip(operands, row.kinds, strict=True)]
+        )
+
+    def memory(self, array: Any) -> Any:
+        """The array as memory that is kept account of, since tensors may share it."""
+        if self._computing:
+            return np.asarray(array)
+        if type(array) is Recorded:
+            return array
+        layout = np.asarray(array)
+        return Recorded(self, layout, Value(np.array(layout), known=True))
+
+    def draw(self) -> None:
+        """Random numbers are about to be drawn."""
+        raise self.refuse(DRAWS)
+
+    def arrived(self, had: Any, new: Any, node: Any) -> Any:
+        """A gradient beside those that came before it, each with its place in their sum."""
+        place = self._places.get(id(node), 0)
+        if type(had) is not _Arrived:
+            had = _Arrived([] if had is None else [(0, had)])
+        had.append((place, new))
+        return had
+
+    def total(self, arrived: Any) -> Any:
+        """The sum, as a person would write it: the pass goes back over the program, and its sums too."""
+        if type(arrived) is not _Arrived:
+            return arrived
+        arrived.sort(key=itemgetter(0))
+        return reduce(add, [g for _, g in arrived])
+
+    def decided(self, array: Recorded) -> bool:
+        """The truth of an array, where the program may go by it."""
+        if not array.known:
+            if not self.follow:
+                raise self.refuse(DECIDES)
+            self.followed = True
+        return bool(array.layout)
+
+    def refuse(self, message: str) -> RuntimeError:
+        """The error for what cannot be recorded; a program that catches it is refused all the same."""
+        self.refused = RuntimeError(message)
+        return self.refused
+
+    # -- operands and results ----------------------------------------------------------------------
+    def _operand(self, value: Any, view: bool, given: list[Recorded]) -> tuple[Any, Any]:
+        """(as the recording keeps it, as the kernel gets it); `given` collects the recorded arrays."""
+        if isinstance(value, Tensor):
+            array = value.array
+            if type(array) is Recorded:
+                given.append(array)
+                layout = array.layout
+                out = wrap(layout if view or layout.ndim else layout[()])
+                out.wrapped = value.wrapped
+                return array.value, out
+            return Value(np.array(array), known=True), value
+        if type(value) is Scalar:
+            return value.value, value
+        if type(value) is list or type(value) is tuple:
+            pairs = [self._operand(v, view, given) for v in value]
+            kind = type(value)
+            return kind([a for a, _ in pairs]), kind([o for _, o in pairs])
+        return value, value
+
+    def _as_operand(self, value: Any, kind: str) -> Any:
+        if kind == "option" or value is None:
+            return value
+        if kind == "list":
+            return [v if v is None else wrap(v) for v in value]
+        if isinstance(value, (bool, int, float, complex)):
+            return Scalar(np.asarray(value)[()], value)
+        return wrap(value)
+
+    def _compute(self, row: Any, values: list[Any]) -> Any:
+        self._computing = True
+        try:
+            with np.errstate(all="ignore"):
+                return row.compute(row._arrays(values))
+        finally:
+            self._computing = False
+
+    def _made(
+        self,
+        row: Any,
+        result: Any,
+        call: Call | None,
+        index: int,
+        known: bool,
+        given: list[Recorded],
+    ) -> Recorded:
+        if row.view:
+            value = Value(np.array(result) if call is None else result, None, call, index, known)
+            out = Recorded(self, result, value, given[0].cell)
+            if "stride" in row.names and call is not None:  # says where it lies, and no more
+                out._version = -1
+            return out
+        layout = np.asarray(result)
+        if any(np.may_share_memory(layout, g.layout) for g in given):
+            layout = np.array(layout)
+        return Recorded(self, layout, Value(layout, None, call, index, known))
+
+    def _check_option(self, row: Any, value: Any) -> None:
+        for v in value if type(value) in (list, tuple) else [value]:
+            if isinstance(v, Tensor) and v.requires_grad and type(v.array) is Recorded:
+                raise NotImplementedError(
+                    f"{row.title}: a variable is taken as a number here, so that there is no "
+                    "derivative by it"
+                )
+
+    def _check_rule(self, row: Any, values: list[Any], results: tuple[Any, ...]) -> None:
+        """Refuse what would be constant only because nobody has written its derivative."""
+        if row.rules or row.node is not None or not modes.is_grad_enabled():
+            return
+        if not any(r.dtype.kind in "fc" for r in results):
+            return
+        if any(isinstance(v, Tensor) and v.requires_grad for v in values):
+            raise NotImplementedError(
+                f"the derivative of {row.title} is not known: hold it constant with detach(), or "
+                "write it another way"
+            )
+
+    # -- programs ----------------------------------------------------------------------------------
+    def variable(self, name: str, array: Any, requires_grad: bool = False) -> Tensor:
+        """A tensor for a variable of this name."""
+        layout = np.array(array)
+        self.inputs[name] = Value(layout, name)
+        out = self.variables[name] = wrap(Recorded(self, layout, self.inputs[name]), requires_grad)
+        out.label = name
+        return out
+
+    def number(self, name: str, value: Any) -> Tensor:
+        """A number that is known, and yet kept by its name."""
+        layout = np.asarray(value)
+        self.inputs[name] = Value(layout, name, known=True)
+        out = wrap(Recorded(self, layout, self.inputs[name]))
+        out.wrapped = True
+        return out
+
+    def value_of(self, value: Any) -> Value:
+        """What a tensor or an array holds, in the recording."""
+        array = value.array if isinstance(value, (Tensor, Scalar)) else value
+        return array.value if type(array) is Recorded else Value(np.array(array), known=True)
+
+    def tensor(self, value: Value) -> Tensor:
+        """A tensor that holds a value of the recording."""
+        return wrap(Recorded(self, np.array(value.value), value))
+
+    def running(self, function: Callable[[], Any]) -> Any:
+        """What a function returns, everything it does recorded; the thread's modes are its own affair.
+
+        Raises RuntimeError where it asks for numbers, or draws them.
+        """
+        state = modes.change(recorder=self)
+        try:
+            result = function()
+        finally:
+            modes.restore(state)
+        if self.refused is not None:
+            raise self.refused
+        return result
+
+    def gradients(self, output: Tensor, inputs: Sequence[Tensor]) -> list[Value | None]:
+        """The gradients of the sum of a tensor, by the engine's own backward pass; recorded.
+
+        None for what the output does not depend on.
+        """
+        if not output.requires_grad:
+            return [None] * len(inputs)
+        # Known, and yet no constant: what is done with it is recorded.
+        ones = np.ones(output.array.shape, output.array.dtype)
+        seed = wrap(Recorded(self, ones, Value(ones, "", known=True)))
+
+        self._places = places_of(output)
+
+        def run() -> Any:
+            return grad(output, list(inputs), seed, create_graph=True, allow_unused=True)
+
+        found = self.running(run)
+        return [None if g is None else self.value_of(g) for g in found]
+
+
+def places_of(output: Tensor) -> dict[int, int]:
+    """The nodes of a graph in order: a node before its operands', the first operand's before the next's."""
+    found: dict[int, int] = {}
+    stack: list[tuple[Any, bool]] = [(output.grad_fn, output.grad_fn is None)]
+    done = 0
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            done -= 1
+            found[id(node)] = done
+        elif id(node) not in found:
+            found[id(node)] = 0
+            stack.append((node, True))
+            stack += [(n, False) for n, _ in node.next_functions if n is not None]
+    return found
+
+
+def record(
+    function: Callable[..., Any],
+    arrays: Mapping[str, Any],
+    wrt: Sequence[str] = (),
+    follow: bool = False,
+    numbers: Mapping[str, Any] | None = None,
+) -> tuple[Any, Recording]:
+    """Run a function of tensors by name, recorded: (what it returns, the recording).
+
+    arrays: by name of a variable; wrt: those that require grad. follow: whether conditions may go by
+    the numbers. numbers: known numbers that are kept by name.
+    """
+    found = Recording(follow)
+    space = {n: found.number(n, v) for n, v in (numbers or {}).items()}
+    for name, array in arrays.items():
+        space[name] = found.variable(name, array, name in wrt)
+    return found.running(lambda: function(**space)), found
+
+
+def expanded(call: Call) -> list[Value]:
+    """The formula that a row stands for: what its kernel does, recorded. Raises what the kernel does."""
+    found = Recording()
+
+    def operand(value: Any) -> Any:
+        if isinstance(value, Value):
+            return Recorded(found, np.array(value.value), value)
+        if type(value) in (list, tuple):
+            return type(value)([operand(v) for v in value])
+        return value
+
+    args = [operand(a) for a in call.args]
+    before = modes.change(recorder=found, enabled=False, rules=False)
+    try:
+        with np.errstate(all="ignore"):
+            result = call.row.compute(args)
+    finally:
+        modes.restore(before)
+    results = result if isinstance(result, (tuple, list)) else [result]
+    return [found.value_of(r) for r in results]
+
+
+__all__ = ["DECIDES", "DRAWS", "NUMBERS", "Recording", "expanded", "record"]
