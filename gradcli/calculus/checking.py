@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus.compare import allowed
-from gradcli.calculus.derivative import traced_run
-from gradcli.calculus.trace import calls
+from gradcli.calculus.derivative import recorded_run
 from gradcli.engine import modes
 from gradcli.engine.backward import grad
 from gradcli.engine.node import Node, Port
@@ -23,6 +22,7 @@ from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.operators import table
+from gradcli.recording.graph import calls
 
 Function = Callable[..., Any]
 
@@ -144,11 +144,11 @@ def is_analytic(
     with warnings.catch_warnings():
         warnings.simplefilter("error", np.exceptions.ComplexWarning)  # imaginary parts got lost
         try:  # on complex numbers, for some functions do something else with them
-            value, _, branched = traced_run(program, _lifted(arrays), True, names or {})
+            value, recording = recorded_run(program, _lifted(arrays), (), True, names or {})
         except (LanguageError, np.exceptions.ComplexWarning):
             return False
-    made = calls([value])
-    return not branched and bool(made) and all(table.is_analytic(c.row) for c in made)
+    made = calls([recording.value_of(value)])
+    return not recording.followed and bool(made) and all(table.is_analytic(c.row) for c in made)
 
 
 def _lifted(arrays: Mapping[str, Any]) -> dict[str, Any]:

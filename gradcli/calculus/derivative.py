@@ -6,7 +6,8 @@ expressions, simplified on the way. Higher orders differentiate these expression
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from gradcli.calculus.expressions import Expression, call, name, number, value_o
 from gradcli.calculus.finish import finish
 from gradcli.calculus.numbers import ONE
 from gradcli.calculus.reading import Reader
-from gradcli.calculus.trace import Traced, following, guarded
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language import run
 from gradcli.language.errors import LanguageError
@@ -127,9 +127,10 @@ def recorded_run(
     """
     own = {n: v for n, v in names.items() if n not in arrays}
     numbers = {n: v for n, v in CONSTANTS.items() if n not in arrays}
-    value, recording = record(
-        lambda **space: run(program, {**space, **own}).value, arrays, wrt, follow, numbers
-    )
+    with _worded(program):
+        value, recording = record(
+            lambda **space: run(program, {**space, **own}).value, arrays, wrt, follow, numbers
+        )
     if isinstance(value, (bool, int, float, complex)):
         value = wrap(np.asarray(value, np.float64)[()])
     if not isinstance(value, Tensor):
@@ -137,31 +138,13 @@ def recorded_run(
     return value, recording
 
 
-def traced_run(
-    program: Program,
-    arrays: Mapping[str, Any],
-    follow: bool,
-    names: Mapping[str, Any],
-) -> tuple[Traced, dict[str, Traced], bool]:
-    """(value, variables, whether it branched) of a program on traced variables."""
-    variables = {n: Traced(a, name=n) for n, a in arrays.items()}
-    known = {n: Traced(np.float64(v), name=n) for n, v in CONSTANTS.items() if n not in arrays}
-    space = {**known, **names, **variables}
-    with guarded():
-        if not follow:
-            result, asked = run(program, space), []
-        else:
-            with following() as asked:
-                result = run(program, space)
-    value = result.value
-    if isinstance(value, (bool, int, float, complex)):
-        value = Traced(np.asarray(value, np.float64)[()])
-    elif not isinstance(value, Traced):
-        found = getattr(value, "array", None)
-        if found is None:
-            raise _no_tensor(program, value)
-        value = Traced(found)
-    return value, {**known, **variables}, bool(asked)
+@contextmanager
+def _worded(program: Program) -> Iterator[None]:
+    """Refusals that stand nowhere in the program, as errors of the program."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise LanguageError(str(error), kind="value", source=program.source, usage=False) from error
 
 
 def _no_tensor(program: Program, value: Any) -> LanguageError:
@@ -190,7 +173,8 @@ def _first_order(
         value = recording.value_of(result)
         forward = calls([value])
         given = {id(c) for c in forward}
-        grads = recording.gradients(result, [recording.variables[n] for n in wanted])
+        with _worded(program):
+            grads = recording.gradients(result, [recording.variables[n] for n in wanted])
         places = positions(program)
         symbols = {
             n: name(n, tuple(v.shape), places.get(n, -1)) for n, v in recording.inputs.items()

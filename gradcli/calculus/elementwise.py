@@ -89,7 +89,7 @@ def where(reader: Reader, made: Call, condition: Expression, a: Any, b: Any) -> 
 
 def _is_given(reader: Reader, made: Call) -> bool:
     """Whether a `where`, or the condition that it asks, is the program's own and not a rule's."""
-    asked = [a.call for a in made.args if isinstance(a, Traced) and a.value.dtype.kind == "b"]
+    asked = [a.call for a in made.args if isinstance(a, Value) and a.value.dtype.kind == "b"]
     return any(id(c) in reader.given for c in (made, *asked))
 
 

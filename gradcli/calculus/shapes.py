@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.calculus.derivative import traced_run
+from gradcli.calculus.derivative import recorded_run
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
 
@@ -50,10 +50,10 @@ def guess_shapes(
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                value, _, _ = traced_run(program, {**arrays, **made}, True, names)
+                value, _ = recorded_run(program, {**arrays, **made}, (), True, names)
         except LanguageError:
             return None
-        return tuple(value.value.shape)
+        return tuple(value.shape)
 
     def runs(shapes: Mapping[str, Shape]) -> bool:
         return outcome(shapes) is not None

@@ -548,7 +548,8 @@ class Tensor:
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."
             )
-        return self.memory()
+        array = self.memory()  # numbers, which a recorded array may have to refuse
+        return array if isinstance(array, np.ndarray) else np.asarray(array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         array = self.numpy()

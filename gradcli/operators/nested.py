@@ -26,6 +26,8 @@ def array_of(data: Any, kind: np.dtype[Any] | None) -> Array:
     if isinstance(data, (np.ndarray, np.generic)):
         return of_array(np.asarray(data), kind, copy=True)
     if isinstance(data, Tensor):
+        if not isinstance(data.array, (np.ndarray, np.generic)):  # recorded, or a batch
+            return data.detach().clone().to(dtypes.of(kind or data.array.dtype)).array
         return cast(np.asarray(data.array), kind or data.array.dtype, copy=True)
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
+from gradcli.engine import dtypes, memory
 from gradcli.engine.gradients import sum_to
 from gradcli.engine.memory import strided_view as strided
 from gradcli.engine.size import Size
@@ -143,7 +143,7 @@ def reshape(input: Array, shape: Any, *more: int) -> Any:
         return input.reshape(shape)
     if not isinstance(input, Tensor) or input.is_contiguous():
         return view_size(input, shape)
-    array = input.array
+    array = memory.laid_out(input.array)
     shape = infer_shape(shape, array.size)
     if shares(array.reshape(shape), array):
         return reshape_alias(input, shape)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine import memory
 from gradcli.engine.tensor import wrap_dim
 
 
@@ -137,6 +138,7 @@ _CHANNELS_LAST = {"channels_last": (1, 3, 2, 0), "channels_last_3d": (1, 4, 3, 2
 
 def follows(array: Any, memory_format: str) -> bool:
     """True where the elements lie in memory as the format says."""
+    array = memory.laid_out(array)
     order = _CHANNELS_LAST.get(memory_format)
     if order is None:
         return bool(array.flags.c_contiguous)

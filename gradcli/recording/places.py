@@ -40,6 +40,9 @@ def steps(root: Any, part: Any) -> list[Step]:
         return found
     if root.flags.c_contiguous:
         found = _cut((root.size,), (1,), offset, shape, strides)
+        if found is None and part.flags.c_contiguous:
+            row = ("slice", (0, offset, offset + part.size, 1))
+            found = [*([row] if part.size < root.size else []), ("reshape", (tuple(shape),))]
         if found is not None:
             return [("reshape", ((-1,),)), *found]
     where = {int(p): i for i, p in enumerate(_positions(root.shape, own, 0).reshape(-1))}
