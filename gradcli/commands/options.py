@@ -326,18 +326,21 @@ def _variables(text: str | None, lenient: bool) -> tuple[Program | None, list[st
 
 
 def _is_known(program: Program | None, name: str) -> bool:
-    """Whether the language gives the name a meaning of its own."""
-    from gradcli.language.names import is_known
+    """Whether the language gives the name a meaning of its own, as the program uses it."""
+    from gradcli.language.checks import is_variable
 
-    return is_known(name)
+    return program is None or not is_variable(program, name)
 
 
 def _looks_known(program: Program | None, name: str) -> bool:
     """The same without the operator table, which would import numpy: what is called is a function."""
-    from gradcli.language.names import NAMESPACES, SHORT, builtins
+    from gradcli.language.checks import is_bare
+    from gradcli.language.names import builtins, is_namespace
 
-    if name in _CONSTANTS or name in NAMESPACES or name in SHORT or name in builtins():
+    if name in _CONSTANTS or name in builtins():
         return True
+    if is_namespace(name):
+        return program is None or not is_bare(program, name)
     return _is_called(program, name)
 
 
@@ -561,15 +564,7 @@ def _unbound(program: Program, name: str, declared: dict[str, click.Option]) -> 
 
 def _is_called(program: Program | None, name: str) -> bool:
     """Whether the program calls the name."""
-    if program is None:
-        return False
-    entries = list(program.walk())
-    for row, (kind, _, _, _) in enumerate(entries):
-        if kind in ("call", "call_keywords"):
-            called = entries[program.children(row)[0]]
-            if called[:2] == ("name", name):
-                return True
-    return False
+    return program is not None and program.uses.get(name, (0, 0, 0))[1] > 0
 
 
 def name_list(

@@ -19,6 +19,7 @@ _WRITABLE = frozenset(_K[name] for name in ("name", "attribute", "subscript"))
 _PLACED = frozenset(_K[name] for name in ("return", "return_nothing", "break", "continue"))
 _LOOPS = frozenset(_K[name] for name in ("while", "for"))
 _CALLS = frozenset(_K[name] for name in ("call", "call_keywords"))
+_ATTRIBUTES = frozenset(_K[name] for name in ("attribute", "target_attribute"))
 _FUNCTIONS = frozenset(_K[name] for name in ("function", "function_annotated", "lambda"))
 _SILENT = frozenset(_K[name] for name in ("annotated", "annotated_default", "function_annotated"))
 
@@ -133,7 +134,7 @@ def free_names(program: Program) -> list[str]:
     """The names that are read before the program binds them, in order of first appearance."""
     words, rows, kinds = program.words, program.rows, program.kinds
     name = tree.NAME
-    if not any(kind in kinds for kind in _BINDERS):
+    if not any(kind in kinds for kind in (*_BINDERS, *_FUNCTIONS)):
         reads = (
             operand for kind, operand in zip(kinds, program.operands, strict=True) if kind == name
         )
@@ -234,6 +235,8 @@ def local_names(program: Program, row: int) -> frozenset[int]:
             skip.update(range(program.subtree(i), i))
         elif kinds[i] == _K["target"] and i not in skip:
             names.add(rows[4 * i + 1])
+        elif kinds[i] == _K["import_module"] and i not in skip:
+            names.add(rows[4 * program.subtree(i) + 1])
         elif kinds[i] in _AUGMENTED and i not in skip:
             target = program.children(i)[0]
             if kinds[target] == tree.NAME:
@@ -243,14 +246,40 @@ def local_names(program: Program, row: int) -> frozenset[int]:
 
 def is_only_called(program: Program, name: str) -> bool:
     """True if every use of a name is `name(...)`."""
-    word = program.words.index(name)
-    rows = program.rows
-    uses = {
-        row
-        for row, kind in enumerate(program.kinds)
-        if kind == tree.NAME and rows[4 * row + 1] == word
-    }
+    reads, called, _ = program.uses[name]
+    return reads == called
+
+
+def is_variable(program: Program, name: str) -> bool:
+    """Whether a name that is read before it is bound stands for a value that somebody must give.
+
+    It does if it has no meaning; if it is a letter that is not only called; and if it is a namespace
+    (`F`, `nn`, `special`) that is never called and of which no attribute is taken.
+    """
+    from gradcli.language import names
+
+    if not names.is_known(name):
+        return True
+    if name in names.LETTERS:
+        return not is_only_called(program, name)
+    return names.is_namespace(name) and is_bare(program, name)
+
+
+def is_bare(program: Program, name: str) -> bool:
+    """True if a name is never called and no attribute of it is taken."""
+    _, called, held = program.uses[name]
+    return not called and not held
+
+
+def uses(program: Program) -> dict[str, tuple[int, int, int]]:
+    """How often each name is read, is called, has an attribute taken."""
+    found = {word: [0, 0, 0] for word in program.words}
+    rows, words = program.rows, program.words
     for row, kind in enumerate(program.kinds):
-        if kind in _CALLS:
-            uses.discard(program.children(row)[0])
-    return not uses
+        if kind == tree.NAME:
+            found[words[rows[4 * row + 1]]][0] += 1
+        elif kind in _CALLS or kind in _ATTRIBUTES:
+            first = program.children(row)[0]
+            if program.kinds[first] == tree.NAME:
+                found[words[rows[4 * first + 1]]][1 if kind in _CALLS else 2] += 1
+    return {word: (reads, called, held) for word, (reads, called, held) in found.items()}

@@ -199,7 +199,9 @@ def _grouped(row: list[int], common: int) -> list[str]:
 def token_pattern(patterns: dict[str, str], words: list[str], *, plain: bool) -> str:
     """One expression that findall cuts a text with: blanks before a token belong to it.
 
-    The plain one is for a text without quotes, comments and backslashes.
+    The plain one is for a text without quotes, comments and backslashes. Whatever the text, there is a
+    match where the last one ended, and none is looked for twice: blanks with nothing behind them are
+    one, and so is a string that is never closed, with all that it swallows.
     """
     name, name_eq = patterns["NAME"], patterns["NAME_EQ"]
     walrus = patterns["NAME_WALRUS"]
@@ -226,11 +228,12 @@ def token_pattern(patterns: dict[str, str], words: list[str], *, plain: bool) ->
         patterns["NEWLINE"],
         r"[^ \t\f\r\n]",
     ]
-    blanks = r"[ \t\f]*"
+    blanks, rest = r"[ \t\f]*+", r"[ \t\f]++"
     if not plain:
-        blanks = r"(?:[ \t\f]|\\\r?\n)*"
-        choices = [patterns["STRING"], *choices[:-1], r"#[^\r\n]*", choices[-1]]
-    pattern = f"{blanks}(?:{'|'.join(choices)})"
+        blanks, rest = r"(?:[ \t\f]|\\\r?\n)*+", r"(?:[ \t\f]|\\\r?\n)++"
+        string = re.sub(r"""\*\+('+|"+)""", r"*+(?:\1)?", patterns["STRING"])
+        choices = [string, *choices[:-1], r"#[^\r\n]*", choices[-1]]
+    pattern = f"{blanks}(?:{'|'.join(choices)})|{rest}"
     return pattern.replace("\t", r"\t").replace("\f", r"\f")
 
 

@@ -43,6 +43,7 @@ _AFTER_VALUE = frozenset(
     ("*", "/", "//", "%", "@", "**", "<", "<=", ">", ">=", "==", "!=", "&", "|", ")", "]", ",")
 )
 _MORE_AFTER_LAMBDA = frozenset(("+", "-", "[", ";"))
+_NESTED_STRINGS = 5  # f-strings in f-strings, each in other quotes than those around it
 _SHIFTS = {"<": "bitwise_left_shift", ">": "bitwise_right_shift"}
 
 
@@ -131,8 +132,9 @@ def _block_missing(source: str, previous: list[tuple[str, int]]) -> tuple[str, s
 
 
 def _begins_line(source: str, where: int) -> bool:
-    line = max(source.rfind("\n", 0, where), source.rfind("\r", 0, where)) + 1
-    return not source[line:where].strip()
+    while where and source[where - 1] in " \t\f":
+        where -= 1
+    return not where or source[where - 1] in "\r\n"
 
 
 def _line_end(source: str, where: int) -> int:
@@ -217,11 +219,23 @@ def _tokens_before(source: str, position: int) -> list[tuple[str, int]]:
     """(token, where it begins) of all tokens before a position."""
     from gradcli.language.parser import compiled, tables
 
-    found = []
-    for match in compiled(tables().full).finditer(source, 0, position):
-        text = match[0].lstrip(BLANKS)
-        if text and text[0] != "#":
-            found.append((text, match.end() - len(text)))
+    pattern = compiled(tables().full)
+    found: list[tuple[str, int]] = []
+    start = 0
+    for _ in range(_NESTED_STRINGS):
+        inside = start
+        for match in pattern.finditer(source, start, position):
+            text = match[0].lstrip(BLANKS)
+            if not text or text[0] == "#":
+                continue
+            where = match.end() - len(text)
+            if ("'" in text or '"' in text) and not tk.is_closed(text):
+                inside = where + tk.first_quote(text) + 1
+                text = source[inside - 1]
+            found.append((text, where))
+        if inside == start:
+            break
+        start = inside  # the position is in a field of an f-string
     return found
 
 
@@ -238,14 +252,16 @@ def _open_bracket(tokens: list[tuple[str, int]]) -> tuple[str, int] | None:
 
 def _unknown(source: str, text: str, start: int) -> LanguageError:
     character = text[:1]
-    if character in ("'", '"'):
+    if "'" in text or '"' in text:
+        quote = tk.first_quote(text)
+        character, start = text[quote], start + quote
         error = _error(
             source,
             (start, start + 1),
             "this string is never closed",
             f"add {character} at its end",
         )
-        error.incomplete = source.startswith(character * 3, start - 2)
+        error.incomplete = source.startswith(character * 3, start)
         return error
     if character in _UNKNOWN:
         message, hint = _UNKNOWN[character]

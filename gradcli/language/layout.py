@@ -30,6 +30,30 @@ from gradcli.language.tokens import (
 _MARKS = frozenset("()[] \t\f\r\n'\"")
 
 
+# A backslash that continues a line whose indentation has only begun.
+_CONTINUED = re.compile(r"\\\r?\n(?:[ \t\f]|\\\r?\n)*+")
+
+
+def _columns(blanks: str) -> tuple[int, int]:
+    """The column behind blanks that begin a line, and the same with a tab counted as one.
+
+    As CPython counts: where backslashes continue the line, the first that is not at the margin decides.
+    """
+    column = alternative = 0
+    for blank in blanks:
+        if blank == "\f":
+            column = alternative = 0
+        elif blank == "\t":
+            column = (column // 8 + 1) * 8
+            alternative += 1
+        elif blank == " ":
+            column += 1
+            alternative += 1
+        elif blank == "\\" and column:
+            return column, column
+    return column, alternative
+
+
 class Layout:
     """Turns the tokens of a text, piece by piece, into those the grammar reads."""
 
@@ -40,6 +64,7 @@ class Layout:
         self.depth = 0
         self.indents = [0]
         self.alternatives = [0]  # the same columns with a tab counted as one: they must agree
+        self.margin = 0  # where the line of the first token begins
         self.end = 0  # of the last token that was passed on
         self.begun = False
         self.line_open = False
@@ -79,7 +104,7 @@ class Layout:
                     self.depth -= self.depth > 0
                     continue
                 if mark in "'\"" and len(stripped) > 1 and "f" in stripped[:2].lower():
-                    if stripped[0] in "'\"":
+                    if stripped[0] in "'\"" or not tk.is_closed(stripped):
                         continue
                     self._pass(found, ends, done, i, out, out_ends)
                     self._format_string(stripped, ends[i], out, out_ends)
@@ -122,10 +147,9 @@ class Layout:
         """The first token: blanks before it are forgiven on a program of one line only."""
         self.begun = True
         start = end - len(text.lstrip(BLANKS))
-        line = self.source[:start]
-        line = line[max(line.rfind("\n"), line.rfind("\r")) + 1 :]
+        line = self.source[self.margin : start]
         rest = self.source[start:].rstrip()
-        if line and ("\n" in rest or "\r" in rest):
+        if _columns(line)[0] and ("\n" in rest or "\r" in rest or "\\" in line):
             raise LanguageError(
                 "unexpected indentation",
                 source=self.source,
@@ -134,19 +158,16 @@ class Layout:
             )
 
     def _newline(self, text: str, end: int, out: list[str], out_ends: list[int]) -> None:
-        if not self.begun:
-            return
         blanks = text[max(text.rfind("\n"), text.rfind("\r")) + 1 :]
-        column = alternative = 0
-        for blank in blanks:
-            if blank == "\f":
-                column = alternative = 0
-            elif blank == "\t":
-                column = (column // 8 + 1) * 8
-                alternative += 1
-            else:
-                column += 1
-                alternative += 1
+        if not self.begun:
+            self.margin = end - len(blanks)
+            return
+        continued = _CONTINUED.match(self.source, end)
+        if continued is not None:
+            blanks += continued[0]
+            if self.source[continued.end() : continued.end() + 1] in ("\n", "\r", "#"):
+                return  # nothing but blanks and backslashes: the newline behind them is the one
+        column, alternative = _columns(blanks)
         out.append(NEWLINE)
         out_ends.append(self.end)
         self.line_open = False
@@ -223,10 +244,12 @@ class Layout:
         """Text and fields from `start` on; a format specification stops at its closing brace."""
         source = self.source
         i = text_start = start
+        last_brace = source.rfind("}", start, stop)
         while i < stop:
             character = source[i]
             if character == "\\" and not raw:
-                if source.startswith("N{", i + 1) and (close := source.find("}", i, stop)) > 0:
+                if source.startswith("N{", i + 1) and i < last_brace:
+                    close = source.find("}", i, stop)
                     # The name stays whole, so it may not be taken for doubled braces.
                     self._text(text_start, i, raw, out, out_ends)
                     self._text(i, close + 1, raw, out, out_ends)
@@ -291,6 +314,7 @@ class Layout:
                 and len(text) > 1
                 and "f" in text[:2].lower()
                 and text[0] not in "'\""
+                and tk.is_closed(text)
             ):
                 self._format_string(text, i, out, out_ends)
             else:

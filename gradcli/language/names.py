@@ -195,6 +195,11 @@ def is_known(name: str) -> bool:
     return table.knows(name)
 
 
+def is_namespace(name: str) -> bool:
+    """Whether all that a name is good for is the names in it."""
+    return (name in SHORT or name in NAMESPACES) and name not in _registered
+
+
 def all_names() -> list[str]:
     """Every name that means something, for suggestions and completion."""
     from gradcli.operators import table

@@ -156,7 +156,17 @@ def _pieces(source: str, pattern: re.Pattern[str]) -> Iterator[tuple[list[str], 
         yield found, base, False
         base += sum(map(len, found))
         size = _CHUNK
-    yield pattern.findall(source, base), base, True
+    yield _last(pattern.findall(source, base)), base, True
+
+
+def _last(found: list[str]) -> list[str]:
+    """The tokens that end a text, without the blanks behind them; a backslash there is a token."""
+    if found and not (text := found[-1]).strip(tk.BLANKS):
+        if "\\" in text and not text.replace("\\\r\n", "").replace("\\\n", "").strip(" \t\f"):
+            found[-1] = text[: text.rfind("\\") + 1]
+        elif not ("\n" in text or "\r" in text):
+            found.pop()
+    return found
 
 
 def parse(source: str) -> Program:
@@ -168,7 +178,9 @@ def parse(source: str) -> Program:
         source_rows = array("i", (tree.KIND["block"], 0, 0, 0))
         return Program(source, source_rows, [""], [None], [])
     if full:
-        pieces: Iterator[tuple[list[str], int, bool]] = iter(((pattern.findall(source), 0, True),))
+        pieces: Iterator[tuple[list[str], int, bool]] = iter(
+            ((_last(pattern.findall(source)), 0, True),)
+        )
     else:
         pieces = _pieces(source, pattern)
     layout = None
@@ -214,8 +226,8 @@ def _drive(
         if code is None:
             first = bare[0]
             if first.isidentifier() or first in "'\"":
-                if bare[-1] in "'\"":
-                    if len(bare) == 1:
+                if "'" in bare or '"' in bare:
+                    if not tk.is_closed(bare):
                         raise tk.TokenError("")
                     constants.append(tk.string(bare))
                     return (len(constants) - 1) << 8 | token_number["STRING"]

@@ -26,7 +26,10 @@ class Program:
     need no jumps, so that they can be run from front to back.
     """
 
-    __slots__ = ("_code", "_firsts", "_kinds", "constants", "rows", "source", "straight", "words")
+    __slots__ = (
+        *("_code", "_firsts", "_kinds", "_uses"),
+        *("constants", "rows", "source", "straight", "words"),
+    )
 
     def __init__(
         self,
@@ -42,6 +45,7 @@ class Program:
         self.constants = constants
         self._code: Any = None
         self._firsts: array[int] | None = None
+        self._uses: dict[str, tuple[int, int, int]] | None = None
         for row in targets:
             self._bind(row)
         self._kinds = bytes(rows[0::4].tolist())
@@ -110,16 +114,20 @@ class Program:
         """Whether the last statement is an expression, which a notebook would display."""
         return len(self) > 1 and self.rows[-8] == tree.KIND["expression"]
 
-    def free_variables(self) -> list[str]:
-        """Names that are read before they are assigned and that the table does not know."""
-        from gradcli.language.checks import free_names, is_only_called
-        from gradcli.language.names import LETTERS, is_known
+    @property
+    def uses(self) -> dict[str, tuple[int, int, int]]:
+        """How often each name is read, is called, has an attribute taken."""
+        if self._uses is None:
+            from gradcli.language.checks import uses
 
-        return [
-            name
-            for name in free_names(self)
-            if not is_known(name) or (name in LETTERS and not is_only_called(self, name))
-        ]
+            self._uses = uses(self)
+        return self._uses
+
+    def free_variables(self) -> list[str]:
+        """Names that are read before they are assigned and that stand for values."""
+        from gradcli.language.checks import free_names, is_variable
+
+        return [name for name in free_names(self) if is_variable(self, name)]
 
     def nested(self) -> Nested:
         """The tree as nested tuples: (kind, operand's meaning, *children). For reading and for tests."""

@@ -21,6 +21,10 @@ CLOSE = "\0c"
 BLANKS = " \t\f\\\r\n"
 
 _MAX_DIGITS = 4300  # Python's own limit for int(text)
+_MAX_BASED = (
+    1 << 18
+)  # of hexadecimal digits and their like, which are read in a time linear in them
+_LONGEST = 60  # characters of a token that a message quotes
 
 
 class TokenError(Exception):
@@ -36,6 +40,11 @@ class TokenError(Exception):
         self.length = length
 
 
+def shortened(text: str) -> str:
+    """A token as a message quotes it."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}…{text[-_LONGEST // 2 :]}"
+
+
 def number(text: str) -> int | float | complex:
     """The value of a numeric literal, as Python reads it."""
     if text.isdigit() and text.isascii() and (text[0] != "0" or len(text) == 1):
@@ -45,6 +54,11 @@ def number(text: str) -> int | float | complex:
                 "write it with an exponent, such as 1e300",
             )
         return int(text)
+    based = text[:1] == "0" and text[1:2] in "xXoObB"
+    whole = text.isascii() and (based or not (set(text) - set("0123456789_")))
+    digits = len(text) - text.count("_")
+    if whole and digits > (_MAX_BASED if based else _MAX_DIGITS):
+        raise TokenError(f"an integer of {digits} digits is too long")
     try:
         if not text.isascii():
             raise ValueError(text)
@@ -60,13 +74,17 @@ def number(text: str) -> int | float | complex:
 
 
 def _number_error(text: str) -> TokenError:
-    what = f"`{text}` is not a number"
+    what = f"`{shortened(text)}` is not a number"
     if not (text[0] == "0" and text[1] in "xXoObB") and (
-        match := re.fullmatch(r"([0-9][0-9_]*\.?[0-9_]*(?:[eE][+-]?[0-9]+)?)([A-Za-z]\w*)", text)
+        match := re.fullmatch(
+            r"([0-9][0-9_]*+(?:\.[0-9_]*+)?(?:[eE][+-]?[0-9]++)?)([A-Za-z]\w*)", text
+        )
     ):
-        return TokenError(what, f"to multiply, write `{match[1]}*{match[2]}`")
+        return TokenError(what, f"to multiply, write `{shortened(match[1])}*{shortened(match[2])}`")
     if re.fullmatch(r"0[0-9_]+", text):
-        return TokenError(what, f"without the leading zero it is `{text.lstrip('0_') or '0'}`")
+        return TokenError(
+            what, f"without the leading zero it is `{shortened(text.lstrip('0_')) or '0'}`"
+        )
     if text.count(".") > 1:
         return TokenError(what, "a number has at most one decimal point")
     return TokenError(what)
@@ -79,7 +97,7 @@ def name(text: str) -> str:
 
         normal = unicodedata.normalize("NFKC", text)
         if not text.isidentifier() or not normal.isidentifier():
-            raise TokenError(f"`{text}` is not a name")
+            raise TokenError(f"`{shortened(text)}` is not a name")
         text = normal
     if text in KEYWORDS:
         raise TokenError(*reserved(text))
@@ -151,9 +169,23 @@ def unescape(text: str) -> str:
     return re.sub(_ESCAPE, _escape, text) if "\\" in text else text
 
 
+def is_closed(text: str) -> bool:
+    """Whether a string literal's last characters are its closing quotes."""
+    rest = text[first_quote(text) :]
+    quotes = rest[:3] if rest[:3] in ("'''", '"""') else rest[:1]
+    inside = rest[len(quotes) : -len(quotes)]
+    escaped = (len(inside) - len(inside.rstrip("\\"))) % 2
+    return len(rest) >= 2 * len(quotes) and rest.endswith(quotes) and not escaped
+
+
+def first_quote(text: str) -> int:
+    """Where the first quotation mark of a literal is."""
+    return min(i for i in (text.find("'"), text.find('"')) if i >= 0)
+
+
 def split_literal(text: str) -> tuple[str, str, str]:
     """(prefix in lower case, quotes, inside) of a string literal."""
-    quote_at = min(i for i in (text.find("'"), text.find('"')) if i >= 0)
+    quote_at = first_quote(text)
     prefix = text[:quote_at].lower()
     rest = text[quote_at:]
     size = 3 if rest[:3] in ("'''", '"""') and len(rest) >= 6 else 1
