@@ -228,12 +228,12 @@ def token_pattern(patterns: dict[str, str], words: list[str], *, plain: bool) ->
         patterns["NEWLINE"],
         r"[^ \t\f\r\n]",
     ]
-    blanks, rest = r"[ \t\f]*+", r"[ \t\f]++"
+    blanks, behind = r"[ \t\f]*+", r"[ \t\f]++"
     if not plain:
-        blanks, rest = r"(?:[ \t\f]|\\\r?\n)*+", r"(?:[ \t\f]|\\\r?\n)++"
+        blanks, behind = r"(?:[ \t\f]|\\\r?\n)*+", r"(?:[ \t\f]|\\\r?\n)++"
         string = re.sub(r"""\*\+('+|"+)""", r"*+(?:\1)?", patterns["STRING"])
         choices = [string, *choices[:-1], r"#[^\r\n]*", choices[-1]]
-    pattern = f"{blanks}(?:{'|'.join(choices)})|{rest}"
+    pattern = f"{blanks}(?:{'|'.join(choices)})|{behind}"
     return pattern.replace("\t", r"\t").replace("\f", r"\f")
 
 

@@ -134,20 +134,9 @@ def call(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
     wanted = _wanted.get(function)
     if wanted is None:
         wanted = _wanted[function] = function.tensor_args
-    if wanted and _all_numbers(args, keywords, wanted):
-        args, keywords = _lifted(args, keywords, wanted)
-        return function(*args, **keywords)
-    try:
-        return function(*args, **keywords)
-    except TypeError:
-        lifted, lifted_keywords = _lifted(args, keywords, wanted)
-        if lifted == args and lifted_keywords == keywords:
-            raise
-        try:
-            return function(*lifted, **lifted_keywords)
-        except TypeError:
-            pass
-        raise
+    if wanted:
+        args, keywords = _lifted(function, args, keywords, wanted)
+    return function(*args, **keywords)
 
 
 _NUMBERS = (bool, int, float, complex)
@@ -170,10 +159,34 @@ def _all_numbers(args: list[Any], keywords: dict[str, Any], wanted: frozenset[in
 
 
 def _lifted(
-    args: list[Any], keywords: dict[str, Any], wanted: frozenset[int | str]
+    function: Any, args: list[Any], keywords: dict[str, Any], wanted: frozenset[int | str]
 ) -> tuple[list[Any], dict[str, Any]]:
-    out = [lift(value) if position in wanted else value for position, value in enumerate(args)]
-    return out, {name: lift(value) if name in wanted else value for name, value in keywords.items()}
+    """The arguments with what should be a tensor made one: numbers, and lists of numbers.
+
+    Beside a tensor a number does not raise the result's dtype, unless it is of a higher kind. A row
+    takes it as it is; a function gets a tensor of the dtype that both have together.
+    """
+    from gradcli.operators import table
+
+    kinds: tuple[type, ...] = (*_NUMBERS, list)
+    beside = None
+    if not _all_numbers(args, keywords, wanted):
+        if hasattr(function.target, "kind"):
+            kinds = (list,)
+        else:
+            given = (*args, *keywords.values())
+            beside = next((a.dtype for a in given if hasattr(a, "dtype")), None)
+
+    def lifted(place: int | str, value: Any) -> Any:
+        if type(value) not in kinds or place not in wanted:
+            return value
+        if beside is not None and type(value) is not list:
+            return table.lift_beside(value, beside)
+        return lift(value)
+
+    if any(type(value) in kinds for value in args):
+        args = [lifted(place, value) for place, value in enumerate(args)]
+    return args, {name: lifted(name, value) for name, value in keywords.items()}
 
 
 def lift(value: Any) -> Any:

@@ -526,6 +526,18 @@ def lift(number: Any) -> Tensor:
     return wrap(kind.type(number))
 
 
+def lift_beside(number: Any, dtype: Any) -> Tensor:
+    """A 0-d tensor of the dtype that a number and a tensor of this dtype have together."""
+    beside = np.dtype(getattr(dtype, "dtype", dtype))
+    kinds = "biufc"
+    own = "b" if isinstance(number, bool) else np.asarray(number).dtype.kind
+    if own == "c" and beside.kind == "f":
+        beside = np.result_type(beside, np.complex64)
+    elif kinds.index(own) > kinds.index(beside.kind):
+        beside = np.dtype(np.int64) if own == "i" else lift(number).array.dtype
+    return wrap(beside.type(number))
+
+
 def is_analytic(row: Row) -> bool:
     """Whether a row is complex-differentiable: a complex step along it gives its derivative."""
     return getattr(row, "analytic", False)  # a custom Function's is no row of the table
