@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import click
 
+from gradcli.budget import bound_memory
 from gradcli.commands import COMMANDS, COMPLETION_VARIABLE
 from gradcli.version import __version__
 
@@ -106,6 +107,7 @@ class Program(click.Group):
         for name in ("COLUMNS", "LINES"):  # `²` is a digit to Python, and no number
             if not _WHOLE.fullmatch(os.environ.get(name, "")):
                 os.environ.pop(name, None)
+        bound_memory()
         codecs.register_error("gradcli", _spelt_out)
         for stream in (sys.stdout, sys.stderr):
             if stream is not None and hasattr(stream, "reconfigure"):

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from gradcli.budget import TooMany, out_of_memory
 from gradcli.language.errors import LanguageError, did_you_mean, suggest
 from gradcli.visible import visible
 
@@ -156,7 +157,9 @@ def as_report(error: Exception) -> LanguageError:
             "the value is nested too deeply to be written", kind="value", usage=False
         )
     if isinstance(error, MemoryError):
-        return LanguageError("out of memory", kind="memory", usage=False)
+        return LanguageError(out_of_memory(error), kind="memory", usage=False)
+    if isinstance(error, TooMany):
+        return LanguageError(str(error), kind="value", usage=False)
     if isinstance(error, OSError):
         where = f" {error.filename!r}" if error.filename is not None else ""
         full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+import gradcli.budget as budget
 from gradcli.commands.terminal import colour_wanted, is_terminal
 from gradcli.visible import visible
 
@@ -152,13 +153,20 @@ class Written(str):
 
 def _sequence_text(value: Any, style: Style) -> str:
     """Lists and tuples within each other as Python writes them, however deep they are."""
+    budget.nested(value)
     pieces: list[str] = []
+    around: dict[int, None] = {}
     rest: list[Any] = [value]
     while rest:
         item = rest.pop()
         if isinstance(item, Written):
             pieces.append(item)
+            if item[-1] in "])":
+                around.popitem()
+        elif isinstance(item, tuple | list) and id(item) in around:
+            pieces.append("[...]")
         elif isinstance(item, tuple | list) and type(item).__name__ != "Size":
+            around[id(item)] = None
             start, end = "[]" if isinstance(item, list) else "()"
             pieces.append(start)
             rest.append(Written(f",{end}" if start == "(" and len(item) == 1 else end))
@@ -175,12 +183,22 @@ def _other_text(value: Any) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
+def _check_written(value: Any) -> None:
+    """Refuse lists of which there is no end."""
+    budget.nested(value)
+    if budget.is_cyclic(value):
+        from gradcli.language.errors import LanguageError
+
+        raise LanguageError("a list that holds itself has no end", kind="value", usage=False)
+
+
 # -- plain ----------------------------------------------------------------------------------------
 def to_plain(value: Any, precision: int | None = None) -> str:
     """The value as the language reads it after `--x`."""
     array = as_array(value)
     if array is None:
         if isinstance(value, tuple | list):
+            _check_written(value)
             items = [repr(v) if isinstance(v, str) else to_plain(v, precision) for v in value]
             return f"[{', '.join(items)}]"
         return _other_text(value)
@@ -226,6 +244,7 @@ def to_json(value: Any, precision: int | None = None) -> Any:
         if isinstance(value, Mapping):
             return {str(key): to_json(item, precision) for key, item in value.items()}
         if isinstance(value, tuple | list):
+            _check_written(value)
             return [to_json(item, precision) for item in value]
         return repr(value)
     items = parts(array, precision)

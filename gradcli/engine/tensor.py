@@ -16,6 +16,7 @@ from weakref import ref
 
 import numpy as np
 
+import gradcli.budget as budget
 from gradcli.engine import dtypes, modes, versions
 from gradcli.engine.batch import Batched
 from gradcli.engine.hooks import RARE, add, node_hooks
@@ -539,6 +540,7 @@ class Tensor:
 
     def tolist(self) -> Any:
         """The elements as nested lists of Python numbers."""
+        budget.items(self.array.size)
         return self.array.tolist()
 
     def numpy(self, *, force: bool = False) -> Any:

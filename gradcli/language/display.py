@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import gradcli.budget as budget
+
 if TYPE_CHECKING:
     from gradcli.language.program import Program
 
@@ -22,6 +24,10 @@ def pretty(value: Any, indent: int = 0) -> str:
     """The text that a notebook shows for a value; its first line begins at column `indent`."""
     kind = type(value)
     if kind is tuple or kind is list:
+        if not indent:
+            budget.nested(value)
+            if budget.is_cyclic(value):
+                return repr(value)
         return _sequence(value, indent)
     if kind is str:
         return repr(value)

@@ -394,7 +394,7 @@ def _rare(machine: Machine, frame: Frame, operation: int, argument: Any) -> int 
     elif operation == low.GET_ITERATOR:
         stack[-1] = iterator(stack[-1])
     elif operation == low.ASSERT_FAILED:
-        raise AssertionError(str(stack.pop()) if argument else "assertion failed")
+        raise AssertionError(known.shown(stack.pop()) if argument else "assertion failed")
     elif operation == low.WITH_ENTER:
         manager = stack[-1]
         _check_manager(manager)

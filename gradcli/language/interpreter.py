@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import gradcli.budget as budget
 from gradcli.language import names as known
 from gradcli.language import operations as ops
 from gradcli.language import tree
@@ -126,9 +127,9 @@ class Machine:
         if word in self.names:
             return self.names[word]
         if word == "print":
-            return self.print
+            return known.Builtin(word, self.print)
         if word == "display":
-            return self.display
+            return known.Builtin(word, self.display)
         found = known.meaning(word)
         if found is None:
             raise UnknownName(word)
@@ -138,7 +139,9 @@ class Machine:
         self, *values: Any, sep: str | None = " ", end: str | None = "\n", flush: bool = False
     ) -> None:
         """Python's print, to where the run's output goes."""
-        text = (" " if sep is None else sep).join(map(str, values)) + ("\n" if end is None else end)
+        text = (" " if sep is None else sep).join(map(known.shown, values)) + (
+            "\n" if end is None else end
+        )
         if self.write is not None:
             self.write(text)
         elif sys.stdout is None:
@@ -364,7 +367,9 @@ def simple(
             value, conversion = value.value, value.conversion
         stack[-1] = known.formatted(value, conversion, specification)
     elif kind == _JOINED:
-        stack.append("".join(pop_many(stack, operand)))
+        pieces = pop_many(stack, operand)
+        budget.items(sum(map(len, pieces)), "a string")
+        stack.append("".join(pieces))
     elif kind == _MODULE:
         stack.append(known.ModulePath(words[operand]))
     elif kind == _IMPORT_MODULE_AS:

@@ -7,9 +7,12 @@ Attributes are looked up by the type of the value. No name that begins with two 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
+
+import gradcli.budget as budget
 
 
 def words(*lines: str) -> frozenset[str]:
@@ -72,24 +75,75 @@ def builtins() -> dict[str, Any]:
     return _BUILTINS
 
 
-def _checked_list(values: Iterable[Any] = ()) -> list[Any]:
-    _check_length(values)
+class Builtin:
+    """A function of the language's own: it shows its public name, and none of what it is made of."""
+
+    __slots__ = ("__name__", "function")
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.__name__ = name
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    @property
+    def target(self) -> Any:
+        """The class that a function stands for, as `list` does in `isinstance(x, list)`."""
+        return {"list": list, "tuple": tuple}.get(self.__name__, self)
+
+    def __repr__(self) -> str:
+        return f"<built-in function {self.__name__}>"
+
+
+def _list(values: Iterable[Any] = (), /) -> list[Any]:
+    budget.items(budget.size_of(values))
     return list(values)
 
 
-def _checked_tuple(values: Iterable[Any] = ()) -> tuple[Any, ...]:
-    _check_length(values)
+def _tuple(values: Iterable[Any] = (), /) -> tuple[Any, ...]:
+    budget.items(budget.size_of(values), "a tuple")
     return tuple(values)
 
 
-def _sorted(values: Iterable[Any], reverse: bool = False) -> list[Any]:
-    _check_length(values)
-    return sorted(values, reverse=reverse)
+def _sorted(values: Iterable[Any], /, *, key: Any = None, reverse: bool = False) -> list[Any]:
+    budget.items(budget.size_of(values))
+    return sorted(values, key=key, reverse=reverse)
 
 
-def _check_length(values: Any) -> None:
-    if isinstance(values, range) and len(values) > MAX_ITEMS:
-        raise ValueError(f"a list of {len(values)} items is too long (at most {MAX_ITEMS})")
+class _Zip(zip):  # type: ignore[type-arg]
+    """`zip`, which knows how many items it will yield."""
+
+    def __init__(self, *values: Any, strict: bool = False) -> None:
+        self.size = min(map(budget.size_of, values), default=0)
+
+    def __length_hint__(self) -> int:
+        return min(self.size, sys.maxsize)
+
+
+class _Enumerate(enumerate):  # type: ignore[type-arg]
+    """`enumerate`, which knows how many items it will yield."""
+
+    def __init__(self, iterable: Any, start: int = 0) -> None:
+        self.size = budget.size_of(iterable)
+
+    def __length_hint__(self) -> int:
+        return min(self.size, sys.maxsize)
+
+
+for _kind, _word in ((_Zip, "zip"), (_Enumerate, "enumerate")):
+    _kind.__name__ = _kind.__qualname__ = _word
+    _kind.__module__ = "builtins"
+
+# What yields items that are nowhere yet.
+LAZY = (range, zip, enumerate, reversed)
+
+
+def check_lazy(values: Iterable[Any]) -> None:
+    """Refuse, among the arguments of what makes something of all their items, those with too many."""
+    for value in values:
+        if isinstance(value, LAZY):
+            budget.items(budget.size_of(value), f"a {type(value).__name__}")
 
 
 def _is_instance(value: Any, kinds: Any) -> bool:
@@ -110,6 +164,8 @@ class TypeOf:
         self.kind = type(value)
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, Builtin):
+            other = other.target
         return self.kind is (other.kind if isinstance(other, TypeOf) else other)
 
     def __hash__(self) -> int:
@@ -121,12 +177,11 @@ class TypeOf:
         return repr(self.kind)
 
 
-MAX_ITEMS = 10_000_000
-MAX_BITS = 1 << 20
 _BUILTINS: dict[str, Any] = {
-    "len": len, "range": range, "enumerate": enumerate, "zip": zip, "reversed": reversed,
-    "sorted": _sorted, "list": _checked_list, "tuple": _checked_tuple, "repr": repr, "id": id,
-    "type": TypeOf, "isinstance": _is_instance, "callable": callable,
+    "len": len, "range": range, "enumerate": _Enumerate, "zip": _Zip, "reversed": reversed,
+    "sorted": Builtin("sorted", _sorted), "list": Builtin("list", _list),
+    "tuple": Builtin("tuple", _tuple), "repr": Builtin("repr", lambda value, /: text_of(value)), "id": id,
+    "type": TypeOf, "isinstance": Builtin("isinstance", _is_instance), "callable": callable,
     "float": float, "int": int, "bool": bool, "str": str, "complex": complex,
     **{
         error.__name__: error
@@ -264,6 +319,8 @@ def attribute(value: Any, name: str) -> Any:
     if _allowed(value, kind, name):
         if kind is str:
             return _string_method(value, name)
+        if kind is list:
+            return _list_method(value, name)
         return getattr(value, name)
     if kind is ModulePath:
         return ModulePath(f"{value}.{name}")
@@ -366,6 +423,18 @@ def _constant(value: Constants, name: str) -> Any:
     )
 
 
+def text_of(value: Any, /) -> str:
+    """Python's `repr`, where it is not too long to be made."""
+    budget.nested(value)
+    return repr(value)
+
+
+def shown(value: Any, /) -> str:
+    """Python's `str`, where it is not too long to be made."""
+    budget.nested(value)
+    return str(value)
+
+
 # -- strings --------------------------------------------------------------------------------------
 _STRINGS = words(
     "format join upper lower strip lstrip rstrip split replace startswith endswith ljust rjust center ",
@@ -381,20 +450,34 @@ def check_specification(text: str) -> str:
     return text
 
 
-def _string_method(value: str, name: str) -> Callable[..., Any]:
+def _string_method(value: str, name: str) -> Builtin:
     if name == "format":
-        return lambda *args, **kwargs: _format(value, args, kwargs)
+        return Builtin(name, lambda *args, **kwargs: _format(value, args, kwargs))
     method = getattr(value, name)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        numbers = [a for a in args if isinstance(a, int)]
-        grown = len(value) * max((len(a) for a in args if isinstance(a, str)), default=1)
-        if any(n > MAX_ITEMS for n in numbers) or grown > MAX_ITEMS:
-            raise ValueError("the resulting string is too long")
+        check_lazy(args)
+        texts = [a for a in args if isinstance(a, str)]
+        size = len(value) * max(map(len, texts), default=1)
+        if name == "join" and len(args) == 1 and isinstance(args[0], (list, tuple)):
+            parts = args[0]
+            size = len(value) * len(parts) + sum(len(p) for p in parts if isinstance(p, str))
+        budget.items(max([size, *(a for a in args if isinstance(a, int))]), "a string")
         return method(*args, **kwargs)
 
-    call.__name__ = name
-    return call
+    return Builtin(name, call)
+
+
+def _list_method(values: list[Any], name: str) -> Any:
+    method = getattr(values, name)
+    if name != "extend":
+        return method
+
+    def extend(more: Iterable[Any], /) -> None:
+        budget.items(len(values) + budget.size_of(more))
+        method(more)
+
+    return Builtin(name, extend)
 
 
 def _format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -402,6 +485,7 @@ def _format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str
     from _string import formatter_parser  # type: ignore[import-not-found]  # as string.Formatter
 
     automatic = iter(range(len(args) + 1))
+    made = 0
 
     def field_value(field: str) -> Any:
         name = field or str(next(automatic))
@@ -415,6 +499,7 @@ def _format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str
         return kwargs[name]
 
     def filled(text: str, depth: int) -> str:
+        nonlocal made
         out: list[str] = []
         for literal, field, specification, conversion in formatter_parser(text):
             out.append(literal)
@@ -423,6 +508,8 @@ def _format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str
                 if "{" in (specification or "") and depth == 0:
                     specification = filled(specification, 1)
                 out.append(formatted(value, conversion, specification or ""))
+                made += len(out[-1])
+                budget.items(made, "a string")
         return "".join(out)
 
     return filled(template, 0)
@@ -431,9 +518,9 @@ def _format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str
 def formatted(value: Any, conversion: str | None, specification: str) -> str:
     """`{value!conversion:specification}`."""
     if conversion == "r":
-        value = repr(value)
-    elif conversion == "s":
-        value = str(value)
+        value = text_of(value)
+    elif conversion == "s" or type(value) in (list, tuple):
+        value = shown(value)
     elif conversion == "a":
-        value = ascii(value)
+        value = text_of(value).encode("ascii", "backslashreplace").decode()
     return format(value, check_specification(specification))

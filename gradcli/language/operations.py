@@ -6,18 +6,26 @@ import operator
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import MethodType
 from typing import Any
 
+import gradcli.budget as budget
 from gradcli.language import names, tree
 from gradcli.language.tree import KIND
 
 
 def _contains(item: Any, values: Any) -> bool:
+    if isinstance(values, names.LAZY):
+        if isinstance(values, range) and isinstance(item, (float, complex)):
+            item = item.real if not item.imag else 0.5
+            return item.is_integer() and int(item) in values
+        if not isinstance(values, range) or not isinstance(item, int):
+            names.check_lazy((values,))
     return item in values
 
 
 def _lacks(item: Any, values: Any) -> bool:
-    return item not in values
+    return not _contains(item, values)
 
 
 _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -84,40 +92,31 @@ def guard(kind: int, a: Any, b: Any) -> None:
     """Refuse what would take all memory or hours: 9**9**9, 'a'*10**10."""
     if kind == _POW:
         if isinstance(a, int) and isinstance(b, int) and b > 1 and abs(a) > 1:
-            bits = a.bit_length() * b if b < names.MAX_BITS else names.MAX_BITS + 1
-            if bits > names.MAX_BITS:
-                raise OverflowError(_too_large(f"{_short(a)}**{_short(b)}"))
+            bits = a.bit_length() * b if b < budget.MAX_BITS else budget.MAX_BITS + 1
+            if bits > budget.MAX_BITS:
+                raise OverflowError(_too_large(f"{budget.spelt(a)}**{budget.spelt(b)}"))
     elif kind == _MUL:
         if isinstance(a, int) and isinstance(b, int):
-            if a.bit_length() + b.bit_length() > names.MAX_BITS:
+            if a.bit_length() + b.bit_length() > budget.MAX_BITS:
                 raise OverflowError(_too_large("the product"))
         elif isinstance(a, _SEQUENCES) and isinstance(b, int):
-            _check_size(len(a), b)
+            budget.items(len(a) * max(b, 0), "a sequence")
         elif isinstance(b, _SEQUENCES) and isinstance(a, int):
-            _check_size(len(b), a)
+            budget.items(len(b) * max(a, 0), "a sequence")
     elif kind == _ADD:
-        if isinstance(a, _SEQUENCES) and isinstance(b, _SEQUENCES):
-            _check_size(len(a) + len(b), 1)
+        if isinstance(a, _SEQUENCES):
+            budget.items(len(a) + budget.size_of(b), "a sequence")
     elif isinstance(a, str):
         names.check_specification(a)
         values = b if isinstance(b, tuple) else (b,)
         if "*" in a and any(isinstance(v, int) and abs(v) > 10_000 for v in values):
             raise ValueError("the width in the format is too large")
-
-
-def _check_size(length: int, times: int) -> None:
-    if times > 0 and length * times > names.MAX_ITEMS:
-        raise ValueError(
-            f"a sequence of {_short(length * times)} items is too long (at most {names.MAX_ITEMS})"
-        )
-
-
-def _short(number: int) -> str:
-    return str(number) if abs(number) < 10**12 else f"about 2**{number.bit_length() - 1}"
+        budget.nested(b)
+        budget.items(len(a) + sum(len(v) for v in values if isinstance(v, str)), "a string")
 
 
 def _too_large(what: str) -> str:
-    return f"{what} is an integer of more than {names.MAX_BITS} bits; write a decimal point for a float"
+    return f"{what} is an integer of more than {budget.MAX_BITS} bits; write a decimal point for a float"
 
 
 _wanted: dict[Any, frozenset[int | str]] = {}
@@ -130,13 +129,29 @@ def call(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
     if type(function) is not Function:
         if not callable(function):
             raise TypeError(f"{type(function).__name__!r} object is not callable")
+        if function is str:
+            args = [names.shown(value) for value in args[:1]] + args[1:]
+        elif type(function) is MethodType:  # of a tensor
+            _check_arguments(args)
         return function(*args, **keywords)
+    _check_arguments(args)
     wanted = _wanted.get(function)
     if wanted is None:
         wanted = _wanted[function] = function.tensor_args
     if wanted:
         args, keywords = _lifted(function, args, keywords, wanted)
     return function(*args, **keywords)
+
+
+def _check_arguments(args: list[Any]) -> None:
+    """What is made into tensors: no endless ranges, no lists that hold themselves or too much."""
+    for value in args:
+        if type(value) is list or type(value) is tuple:
+            if budget.is_cyclic(value):
+                raise ValueError("a list that holds itself is no tensor")
+            budget.nested(value)
+        elif isinstance(value, names.LAZY):
+            names.check_lazy((value,))
 
 
 _NUMBERS = (bool, int, float, complex)

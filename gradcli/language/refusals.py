@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import gradcli.budget as budget
 from gradcli.language import names as known
 from gradcli.language import tree
 from gradcli.language.errors import Call, LanguageError, did_you_mean, suggest
@@ -81,7 +82,7 @@ def refusal(
     visible: Mapping[str, Any],
 ) -> LanguageError:
     """The LanguageError for an exception that a row raised."""
-    message = _message(program, row, error)
+    message = _message(program, row, error, operands[1])
     kind, usage = _kind(error, message), False
     hint: str | None = None
     span = program.span(row) if row >= 0 else None
@@ -122,15 +123,23 @@ def called_from(
     return error
 
 
-def _message(program: Program, row: int, error: Exception) -> str:
+# What Python says of arguments that do not fit a function.
+_BINDING = re.compile(
+    r"^[\w.<>]+\(\) (?=takes |got an unexpected|got multiple|got some|missing \d)"
+)
+
+
+def _message(program: Program, row: int, error: Exception, callee: object) -> str:
     if isinstance(error, KeyError) and error.args:
         return f"there is no key {error.args[0]!r}"
     if isinstance(error, RecursionError):
         return "maximum recursion depth exceeded"
+    if isinstance(error, MemoryError):
+        return budget.out_of_memory(error)
     text = str(error)
     name = (_callee(program, row) or "").rpartition(".")[2]
-    if name and isinstance(error, TypeError) and text.startswith(f"{name}_()"):
-        text = text.replace("_()", "()", 1)  # the Python function under a name that Python uses
+    if name and isinstance(error, TypeError) and not hasattr(callee, "spec"):
+        text = _BINDING.sub(f"{name}() ", text)  # the Python function has a name of its own
     return text if text else type(error).__name__
 
 
@@ -149,6 +158,8 @@ def _kind(error: Exception, message: str) -> str:
         return "assertion"
     if isinstance(error, OverflowError):
         return "overflow"
+    if isinstance(error, MemoryError):
+        return "memory"
     return "runtime"
 
 

@@ -7,12 +7,14 @@ that a write through a view reaches its base. Dims are saved as they were given.
 from __future__ import annotations
 
 import warnings
+from itertools import accumulate
 from math import prod
 from operator import index as to_int
 from typing import Any
 
 import numpy as np
 
+import gradcli.budget as budget
 from gradcli.engine import dtypes, memory
 from gradcli.engine.gradients import sum_to
 from gradcli.engine.memory import strided_view as strided
@@ -489,6 +491,7 @@ def _expand(self: Array, size: Any) -> Array:
         elif n == 1:
             strides[i] = step
         step = strides[i] * made[i]
+    budget.items(prod(made), "a tensor", budget.MAX_ELEMENTS)
     return strided(self, made, strides)
 
 
@@ -823,6 +826,7 @@ def _split(self: Array, split_size: int, dim: int = 0) -> Any:
             )
         return [self[...]]
     starts = range(0, max(n, 1), split_size)
+    budget.items(len(starts), "a tuple of tensors", budget.MAX_TENSORS)
     return [self[_at(at, slice(s, s + split_size))] for s in starts]
 
 
@@ -965,6 +969,7 @@ def chunk(input: Array, chunks: int, dim: int = 0) -> Any:
     n = input.shape[wrap_dim(dim, input.ndim)]
     length = -(-n // chunks)
     if not length:
+        budget.items(chunks, "a tuple of tensors", budget.MAX_TENSORS)
         return split_by_sizes(input, (0,) * chunks, dim)
     return split_size(input, length, dim)
 
@@ -1004,9 +1009,9 @@ def tensor_split(input: Array, indices_or_sections: Any, dim: int = 0) -> Any:
         if sections <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
         small, larger = divmod(n, sections)
-        lengths = [small + (i < larger) for i in range(sections)]
-        starts = [sum(lengths[:i]) for i in range(sections)]
-        ends = [s + length for s, length in zip(starts, lengths, strict=True)]
+        budget.items(sections, "a tuple of tensors", budget.MAX_TENSORS)
+        ends = list(accumulate(small + (i < larger) for i in range(sections)))
+        starts = [0, *ends[:-1]]
     return tuple(slice_(input, at, s, e, 1) for s, e in zip(starts, ends, strict=True))
 
 
@@ -1046,6 +1051,7 @@ def _unbind(self: Array, dim: int = 0) -> Any:
     if not self.ndim:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     at = wrap_dim(dim, self.ndim)
+    budget.items(self.shape[at], "a tuple of tensors", budget.MAX_TENSORS)
     return [self[_at(at, i)] for i in range(self.shape[at])]
 
 

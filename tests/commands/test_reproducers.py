@@ -72,10 +72,73 @@ TEXTS = [
     (["eval", "f'{x " + "if x else x " * 9_000 + "'"], 2, "", "error"),
 ]
 
+CYCLE, DOUBLED = "a=[]; a.append(a); ", "a=[1]; " + "a=[a,a]; " * 60
+TOO_LONG, BILLIONS = "items is too long (at most 10000000)", "10000000000 items is too long"
+BOUNDED = [
+    ([f"{CYCLE}a"], "[[...]]", ""),
+    ([f"{CYCLE}str(a)"], "[[...]]", ""),
+    ([f"{CYCLE}display(a)"], "[[...]]", ""),
+    ([f"{CYCLE}a", "--plain"], "", "a list that holds itself has no end"),
+    ([f"{CYCLE}a", "--json"], "", "a list that holds itself has no end"),
+    ([f"{CYCLE}sin(a)"], "", "a list that holds itself is no tensor"),
+    ([f"{CYCLE}tensor(a)"], "", "a list that holds itself is no tensor"),
+    ([f"{CYCLE}sum(a)"], "", "a list that holds itself is no tensor"),
+    ([f"{DOUBLED}a"], "", TOO_LONG),
+    ([f"{DOUBLED}len(a)"], "2", ""),
+    ([f"{DOUBLED}sin(a)"], "", TOO_LONG),
+    ([f"{DOUBLED}tensor(a)"], "", TOO_LONG),
+    ([f"{DOUBLED}str(a)"], "", TOO_LONG),
+    ([f"{DOUBLED}print(a)"], "", TOO_LONG),
+    ([f"{DOUBLED}f'{{a}}'"], "", TOO_LONG),
+    ([f"{DOUBLED}'{{}}'.format(a)"], "", TOO_LONG),
+    ([f"{DOUBLED}'%s' % a"], "", TOO_LONG),
+    ([f"{DOUBLED}assert False, a"], "", TOO_LONG),
+    (["list(zip(range(10**10)))"], "", BILLIONS),
+    (["list(enumerate(range(10**10)))"], "", BILLIONS),
+    (["list(reversed(range(10**10)))"], "", BILLIONS),
+    (["sorted(range(10**10))"], "", BILLIONS),
+    (["tensor(range(10**10))"], "", BILLIONS),
+    (["a = []; a.extend(range(10**10))"], "", BILLIONS),
+    (["a = []\na += range(10**10)"], "", BILLIONS),
+    (["a = [1]\nfor i in range(40): a.extend(a)"], "", TOO_LONG),
+    (["','.join(range(10**10))"], "", BILLIONS),
+    (["('a'*10**7).join(['b']*10**6)"], "", TOO_LONG),
+    (["('{0}'*10**6).format('a'*10**6)"], "", TOO_LONG),
+    (["('%s'*10**6) % (('a'*10**6,)*10**6)"], "", TOO_LONG),
+    (["'a'*10**10"], "", BILLIONS),
+    (["2**10**10"], "", "an integer of more than 1048576 bits"),
+    (["1.5 in range(10**12)"], "False", ""),
+    (["2. in range(10**12)"], "True", ""),
+    (["tensor_split(ones(3), 10**8)"], "", "100000000 items is too long (at most 1000000)"),
+    (["split(ones(10**7), 1)"], "", "10000000 items is too long (at most 1000000)"),
+    (["list(ones(10**7))"], "", "10000000 items is too long (at most 1000000)"),
+    (["ones(3).expand(10**12, 3).sum()"], "", "3000000000000 items is too long"),
+    (["ones(1).expand(10**10).tolist()"], "", BILLIONS),
+    (["ones(10**6, 10**6)"], "", "out of memory: an array of shape (1000000, 1000000) takes 7.28 TiB"),
+    (["ones(3).repeat(10**10)"], "", "out of memory: an array of shape"),
+    (["tile(ones(3), (10**10,))"], "", "out of memory: an array of shape"),
+    (["randperm(10**9)"], "", "out of memory"),
+    (["x", "--x", "0:1e9"], "", "out of memory: an array of shape (1000000000,) takes 7.45 GiB"),
+]  # fmt: skip
+WORDS = [
+    (["sorted([1], foo=1)"], "", "sorted() got an unexpected keyword argument 'foo'"),
+    (["print(1, foo=1)"], "", "print() got an unexpected keyword argument 'foo'"),
+    (["F.dropout(ones(2), 1, 2, 3, 4, 5)"], "", "error: dropout() takes"),
+    (["print"], "<built-in function print>", ""),
+    (["[sorted, 'a'.upper]"], "[<built-in function sorted>, <built-in function upper>]", ""),
+    (["['a', [1, 'b']]"], "['a', [1, 'b']]", ""),
+    (["isinstance([], list), type(()) == tuple"], "(True, True)", ""),
+]
+
+
+def one_way(rows: list[tuple[list[str], str, str]]) -> list[tuple[list[str], int, str, str]]:
+    """Rows of `eval` whose exit code is 0 where nothing is said, and else 1."""
+    return [(["eval", *argv], int(bool(said)), shown, said) for argv, shown, said in rows]
+
 
 @pytest.mark.parametrize(
     ("argv", "code", "shown", "said"),
-    [*NAMES, *TEXTS],
+    [*NAMES, *TEXTS, *one_way(BOUNDED), *one_way(WORDS)],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
 )
 def test_what_once_went_wrong(argv: list[str], code: int, shown: str, said: str) -> None:

@@ -255,10 +255,10 @@ HUGE = [
 
 @pytest.mark.parametrize("source", HUGE)
 def test_huge_results_are_refused_at_once(source: str) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(LanguageError):
         run(parse(source), {})
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
 
 
 # -- errors ----------------------------------------------------------------------------------------
