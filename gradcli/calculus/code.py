@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import math
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -267,6 +268,28 @@ def to_code(found: Derivatives, form: str) -> str:
     text = "\n\n\n".join([*helpers, "\n".join(body)])
     imports = [i for i in header if f"{i.split()[-1]}." in text]
     return "\n".join(imports) + "\n\n\n" + text if imports else text
+
+
+def modules(form: str, code: str) -> dict[str, Any]:
+    """What a printed program imports and defines before its last function, by name."""
+    if form == "torch":
+        import gradcli
+
+        return {"math": math, "torch": gradcli, "F": gradcli.nn.functional}
+    found: dict[str, Any] = {"np": np, "math": math}
+    for word, text in HELPERS.items():
+        if text in code:
+            found |= _defined(word)
+    return found
+
+
+@cache
+def _defined(word: str) -> dict[str, Any]:
+    """The function of a helper's text, which is a constant of this module."""
+    space: dict[str, Any] = {"np": np, "math": math}
+    exec(HELPERS[word], space)
+    name = word.rpartition(".")[2]
+    return {name: space[name]}
 
 
 def _parameter(name: str) -> str:

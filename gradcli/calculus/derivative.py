@@ -33,9 +33,10 @@ class Derivatives:
 
     variables: name -> value. value: the program's value as an expression. by: name -> its derivative.
     branched: whether the program asked for the truth of a value, so that all holds on its path alone.
+    lower: the derivatives of the orders before, from the first on.
     """
 
-    __slots__ = ("branched", "by", "program", "shape", "value", "variables")
+    __slots__ = ("branched", "by", "lower", "program", "shape", "value", "variables")
 
     def __init__(
         self,
@@ -45,9 +46,10 @@ class Derivatives:
         by: dict[str, Expression],
         shape: tuple[int, ...],
         branched: bool,
+        lower: Sequence[dict[str, Expression]] = (),
     ) -> None:
         self.program, self.variables, self.value = program, variables, value
-        self.by, self.shape, self.branched = by, shape, branched
+        self.by, self.shape, self.branched, self.lower = by, shape, branched, lower
 
 
 def differentiate(
@@ -58,27 +60,34 @@ def differentiate(
     order: int = 1,
     follow: bool = False,
     names: Mapping[str, Any] | None = None,
+    guards: bool = False,
 ) -> Derivatives:
     """The derivatives of a program's value with respect to its variables.
 
     variables: name -> array, which gives the shapes and dtypes; only with `follow` do the values decide
     which way the program goes. A value that is no scalar is summed up first. names: what else the
-    program may read.
+    program may read. guards: whether to keep what the rules do to keep a NaN out at single points.
     """
     arrays = {
         n: np.asarray(v)[()] if np.ndim(v) == 0 else np.asarray(v) for n, v in variables.items()
     }
     wanted = list(arrays) if wrt is None else list(wrt)
-    first = _first_order(program, arrays, wanted, follow, names or {})
+    first = _first_order(program, arrays, wanted, follow, names or {}, guards)
     by = first.by
     places = positions(program)
+    lower = []
     for _ in range(1, order):
-        by = {n: again(e, arrays, n, places) for n, e in by.items()}
-    return Derivatives(program, arrays, first.value, by, first.shape, first.branched)
+        lower.append(by)
+        by = {n: again(e, arrays, n, places, guards) for n, e in by.items()}
+    return Derivatives(program, arrays, first.value, by, first.shape, first.branched, lower)
 
 
 def again(
-    expression: Expression, arrays: Mapping[str, Any], word: str, places: Mapping[str, int]
+    expression: Expression,
+    arrays: Mapping[str, Any],
+    word: str,
+    places: Mapping[str, int],
+    guards: bool = False,
 ) -> Expression:
     """The derivative of an expression, summed up, by one of its variables."""
     own = {n: v for n, v in CONSTANTS.items() if n not in arrays}
@@ -103,7 +112,7 @@ def again(
         if grad is None:
             return finish(alg.zero, symbols[word])
         given = {id(c) for c in calls([recording.value_of(value)])}
-        reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given)
+        reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given, guards)
         return finish(reader.read([grad])[0], symbols[word])
 
 
@@ -167,6 +176,7 @@ def _first_order(
     wanted: Sequence[str],
     follow: bool,
     names: Mapping[str, Any],
+    guards: bool,
 ) -> Derivatives:
     with np.errstate(all="ignore"):
         result, recording = recorded_run(program, arrays, wanted, follow, names)
@@ -179,7 +189,7 @@ def _first_order(
         symbols = {
             n: name(n, tuple(v.shape), places.get(n, -1)) for n, v in recording.inputs.items()
         }
-        reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given)
+        reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given, guards)
         found = reader.read([g for g in grads if g is not None])
         read = iter(found)
         by = {

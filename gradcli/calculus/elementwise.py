@@ -89,6 +89,8 @@ def where(reader: Reader, made: Call, condition: Expression, a: Any, b: Any) -> 
 
 def _is_given(reader: Reader, made: Call) -> bool:
     """Whether a `where`, or the condition that it asks, is the program's own and not a rule's."""
+    if reader.guards:
+        return True
     asked = [a.call for a in made.args if isinstance(a, Value) and a.value.dtype.kind == "b"]
     return any(id(c) in reader.given for c in (made, *asked))
 
@@ -110,7 +112,7 @@ def _where_of(reader: Reader, made: Call, args: list[Any]) -> Expression:
 
 def _masked_fill(reader: Reader, made: Call, args: list[Any]) -> Expression:
     own, mask, value = args
-    if is_number(own, 0) and id(made) not in reader.given and is_call(mask, "eq"):
+    if is_number(own, 0) and not _is_given(reader, made) and is_call(mask, "eq"):
         # how a rule shares a gradient between equal elements
         return alg.multiply(as_number(value), mask)
     return where(reader, made, mask, as_number(value), own)

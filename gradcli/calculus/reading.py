@@ -34,12 +34,17 @@ from gradcli.recording.recorder import expanded
 class Reader:
     """Reads traced values as expressions.
 
-    given: the calls that the user's own program made, whose conditions are all kept.
+    given: the calls that the user's own program made, whose conditions are all kept. guards: whether
+    those are kept too by which rules keep a NaN out at single points.
     """
 
     def __init__(
-        self, variables: Iterable[tuple[Value, Expression]], given: Collection[int] = ()
+        self,
+        variables: Iterable[tuple[Value, Expression]],
+        given: Collection[int] = (),
+        guards: bool = False,
     ) -> None:
+        self.guards = guards
         self.made: dict[int, Expression] = {id(t): e for t, e in variables}
         self.kept: list[Value] = [t for t, _ in variables]  # so that no id is used again
         self.given = frozenset(given)

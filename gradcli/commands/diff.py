@@ -20,9 +20,11 @@ from gradcli.commands.points import (
 
 if TYPE_CHECKING:
     from gradcli.calculus.derivative import Derivatives
+    from gradcli.calculus.printed import Printed
+    from gradcli.calculus.proof import Difference
 
 FORMATS = ("text", "latex", "python", "numpy", "torch", "json")
-LONGEST = 20_000  # characters of a derivative that is printed without names for its shared parts
+CODE = ("python", "numpy", "torch")  # formats that are programs
 
 
 @click.command("diff", cls=OpenCommand, epilog='Example: gradcli diff "sin(x)*y" --wrt x')
@@ -41,6 +43,9 @@ LONGEST = 20_000  # characters of a derivative that is printed without names for
     default="text",
     help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
 )
+@click.option(
+    "--verify/--no-verify", default=True, help="Prove what is printed against grad (the default)."
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -50,13 +55,13 @@ def command(
     show_value: bool,
     cse: bool,
     form: str,
+    verify: bool,
 ) -> None:
     """Print the derivative of EXPR as an expression of the same language.
 
     A variable x of EXPR is a scalar, unless --x VALUE or --shape x=3,4 says otherwise. With several
     variables each has its line, `x.grad = …`.
     """
-    from gradcli.calculus.derivative import differentiate
     from gradcli.calculus.reading import NoExpression
 
     if request.style.form == "json":
@@ -66,35 +71,98 @@ def command(
     if show_value and (missing := [n for n in where.arrays if n not in where.given]):
         raise usage(f"--at: no value for {missing[0]}", hint=f"add --{missing[0]} VALUE")
     try:
+        found, made = _proved(request, where, wanted, order, form, cse or None, verify)
+    except NoExpression as error:
+        hint = "gradcli grad has its value, without an expression"
+        raise refused(error, source=request.source, hint=None if form in CODE else hint) from error
+    _notes(found, where)
+    if made.shared and not cse:
+        output.note("this is long: what occurs more than once has a name, as with --cse")
+    values = _values(request, where, made) if show_value and form in ("text", "json") else {}
+    if form == "json":
+        _write_json(request, made, where, values)
+    elif made.code:
+        output.write(made.code)
+    else:
+        _write_text(request, made, values)
+
+
+def _proved(
+    request: Request,
+    where: Point,
+    wanted: list[str],
+    order: int,
+    form: str,
+    cse: bool | None,
+    verify: bool,
+) -> tuple[Derivatives, Printed]:
+    """The derivatives, and what is printed of them, which has been proved.
+
+    Where it does not hold at the given point, what the rules do there for it is printed too.
+    """
+    from gradcli.calculus.derivative import differentiate
+    from gradcli.calculus.printed import printed
+    from gradcli.engine import random
+
+    given = not set(where.arrays) - set(where.given)
+    state = random.snapshot()
+    kept: tuple[Derivatives, Printed] | None = None
+    said: Exception | None = None
+    for guards in (False, True):
+        random.rewind(state)
         found = differentiate(
             request.program,
             where.arrays,
             wanted,
             order=order,
-            follow=not set(where.arrays) - set(where.given),
+            follow=given,
             names=request.loaded,
+            guards=guards,
         )
-    except NoExpression as error:
-        raise refused(
-            error, source=request.source, hint="gradcli grad has its value, without an expression"
-        ) from error
-    _notes(found, where)
-    values = _values(request, where, found) if show_value else {}
-    if form == "json":
-        _write_json(request, found, where, values)
-    elif form == "text":
-        _write_text(request, found, values, cse)
-    elif form == "latex":
-        from gradcli.calculus.latex import to_latex
-
-        _write_lines(request, {n: to_latex(e) for n, e in found.by.items()}, {})
-    else:
-        from gradcli.calculus.code import to_code
-
+        made = printed(found, form, cse)
+        if not verify:
+            return found, made
         try:
-            output.write(to_code(found, form))
-        except NoExpression as error:
-            raise refused(error, source=request.source) from error
+            singular = _prove(request, where, found, made, given, state)
+        except Exception as error:
+            said = said or error
+            continue
+        if singular is None:
+            return found, made
+        kept, said = kept or (found, made), singular
+    if kept is None:
+        raise _unproved(request, said)
+    output.note(
+        "at this point the expression does not give what grad gives: "
+        f"{_shown(said.found)} instead of {_shown(said.expected)}"  # type: ignore[union-attr]
+    )
+    return kept
+
+
+def _prove(
+    request: Request, where: Point, found: Derivatives, made: Printed, given: bool, state: Any
+) -> Difference | None:
+    from gradcli.calculus.proof import Claim, prove
+
+    return prove(Claim(found, made, request.loaded, state), where.arrays, given=given)
+
+
+def _unproved(request: Request, error: Exception | None) -> Exception:
+    """What is said of a derivative that is not printed, because it is not proved."""
+    why = str(error).splitlines()[0] if error is not None else ""
+    return refused(
+        RuntimeError(f"the derivative that was found is not what grad gives ({why})"),
+        source=request.source,
+        hint="this is a fault in gradcli: please report this expression. gradcli grad has the "
+        "derivative's value; --no-verify prints what was found",
+    )
+
+
+def _shown(value: Any) -> str:
+    import numpy as np
+
+    text = np.array2string(np.asarray(value), separator=", ", threshold=6).replace("\n", "")
+    return text
 
 
 def _notes(found: Derivatives, where: Point) -> None:
@@ -111,37 +179,21 @@ def _notes(found: Derivatives, where: Point) -> None:
         output.note("the value is no scalar: this is the derivative of its sum")
 
 
-def _values(request: Request, where: Point, found: Derivatives) -> dict[str, Any]:
+def _values(request: Request, where: Point, made: Printed) -> dict[str, Any]:
     """The derivatives at the given point, by running what is printed."""
     from gradcli import language
-    from gradcli.calculus.text import to_text
 
+    names = {**request.loaded, **where.tensors}
     return {
-        n: language.run(language.parse(to_text(e)), {**request.loaded, **where.tensors}).value
-        for n, e in found.by.items()
+        n: language.run(language.parse("\n".join([*made.lines, text])), names).value
+        for n, text in made.by.items()
     }
 
 
-def _write_text(request: Request, found: Derivatives, values: dict[str, Any], cse: bool) -> None:
-    from gradcli.calculus.sharing import shared_parts, size_of
-    from gradcli.calculus.text import Printer
-
-    roots = list(found.by.values())
-    if not cse and max(map(size_of, roots)) > LONGEST:
-        output.note("this is long: what occurs more than once has a name, as with --cse")
-        cse = True
-    names: dict[int, str] = {}
-    lines = []
-    if cse:
-        parts = shared_parts(roots, taken=found.variables)
-        for word, part in parts:
-            lines.append(f"{word} = {Printer(names).text(part)}")
-            names[id(part)] = word
-    if lines:
-        output.write("\n".join(lines))
-    printer = Printer(names)
-    texts = {n: names.get(id(e)) or printer.text(e) for n, e in found.by.items()}
-    _write_lines(request, texts, values)
+def _write_text(request: Request, made: Printed, values: dict[str, Any]) -> None:
+    if made.lines:
+        output.write("\n".join(made.lines))
+    _write_lines(request, made.by, values)
 
 
 def _write_lines(request: Request, texts: dict[str, str], values: dict[str, Any]) -> None:
@@ -161,15 +213,13 @@ def _write_lines(request: Request, texts: dict[str, str], values: dict[str, Any]
     output.write("\n".join(lines), styled=style.form != "plain")
 
 
-def _write_json(request: Request, found: Derivatives, where: Point, values: dict[str, Any]) -> None:
-    from gradcli.calculus.text import to_text
-
-    made: dict[str, Any] = {
+def _write_json(request: Request, made: Printed, where: Point, values: dict[str, Any]) -> None:
+    report: dict[str, Any] = {
         "expression": request.source,
-        "derivatives": {n: to_text(e) for n, e in found.by.items()},
+        "derivatives": made.by,
         "shapes": {n: list(a.shape) for n, a in where.arrays.items()},
     }
     if values:
         precision = request.style.precision
-        made["values"] = {n: output.to_json(v, precision) for n, v in values.items()}
-    output.write_json(made)
+        report["values"] = {n: output.to_json(v, precision) for n, v in values.items()}
+    output.write_json(report)

@@ -1,0 +1,236 @@
+"""The proof of a printed derivative: its characters are read back, run, and compared with the tape.
+
+At a few points of the variables' shapes, and of other sizes where nobody has fixed them. Orders above the
+first are proved one by one: each is what the tape makes of the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gradcli.calculus.derivative import CONSTANTS, Derivatives
+from gradcli.calculus.evaluation import evaluate
+from gradcli.calculus.expressions import Expression, name, order
+from gradcli.calculus.printed import Printed
+from gradcli.calculus.printed import printed as write
+from gradcli.engine import random
+from gradcli.engine.backward import grad
+from gradcli.engine.tensor import Tensor, wrap
+from gradcli.language import parse, run
+
+Arrays = Mapping[str, Any]
+MOST = 100_000  # elements of all variables for which points besides the given one are tried
+
+
+class Difference(Exception):
+    """A printed derivative that is not what the tape gives: the variable, and both values."""
+
+    def __init__(self, variable: str, found: Any, expected: Any) -> None:
+        super().__init__(f"{variable}: {found} is not {expected}")
+        self.variable, self.found, self.expected = variable, found, expected
+
+
+class Claim:
+    """What is to be proved: `printed` says the derivatives of the program that `found` is about.
+
+    names: what else the program may read. state: that of the random numbers when it was recorded.
+    """
+
+    __slots__ = ("found", "names", "parsed", "printed", "state", "wrt")
+
+    def __init__(
+        self, found: Derivatives, printed: Printed, names: Arrays, state: Any = None
+    ) -> None:
+        self.found, self.printed, self.names, self.state = found, printed, names, state
+        self.wrt = list(found.by)
+        shown = printed if printed.form in ("text", "json") else write(found)
+        self.parsed = {n: parse("\n".join([*shown.lines, t])) for n, t in shown.by.items()}
+
+    def holds(self, arrays: Arrays) -> bool:
+        """Whether it holds at a point; False where nothing is finite there, so that it says nothing.
+
+        Raises Difference where it does not hold, and whatever the printed text raises.
+        """
+        with np.errstate(all="ignore"):
+            expected = self.of_program(arrays)
+            for stage in self.found.lower:
+                found = _values(stage, arrays)
+                for n in self.wrt:
+                    agree(n, found[n], expected[n])
+                expected = _slopes(stage, arrays)
+            found = self.run(arrays)
+            return sum(agree(n, found[n], expected[n]) for n in self.wrt) > 0
+
+    def of_program(self, arrays: Arrays) -> dict[str, Any]:
+        """The gradients of the program's value."""
+        leaves = _leaves(arrays, self.wrt)
+        if self.state is not None:
+            random.rewind(self.state)
+        value = run(self.found.program, {**self.names, **leaves}, write=lambda text: None).value
+        return _gradients(value, {n: leaves[n] for n in self.wrt})
+
+    def run(self, arrays: Arrays) -> dict[str, Any]:
+        """The printed derivatives at a point."""
+        if self.printed.code:
+            return self._run_code(arrays)
+        tensors = {n: wrap(np.asarray(v)) for n, v in arrays.items()}
+        return {n: _array(run(p, tensors).value) for n, p in self.parsed.items()}
+
+    def _run_code(self, arrays: Arrays) -> dict[str, Any]:
+        from gradcli.calculus.code import modules
+        from gradcli.calculus.running import run_code
+
+        known, given = modules(self.printed.form, self.printed.code), arrays.values()
+        plain: list[Any]
+        if self.printed.form == "torch":
+            plain = [wrap(np.asarray(v)) for v in given]
+        else:
+            plain = [np.asarray(v)[()] if np.ndim(v) else np.asarray(v).item() for v in given]
+        _, grads = run_code(self.printed.code, plain, known)
+        listed = grads if len(self.wrt) > 1 else (grads,)
+        return {n: _array(g) for n, g in zip(self.wrt, listed, strict=True)}
+
+
+# -- the verdict ------------------------------------------------------------------------------------
+def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Difference | None:
+    """Prove a claim; given: whether the point is the user's own, and no made-up one.
+
+    Returns the difference at the given point if there is one although the claim holds all around it:
+    the point is singular. Raises Difference, or what the text raises, if the claim does not hold.
+    """
+    singular: Difference | None = None
+    fixed = claim.found.branched or sum(np.size(v) for v in arrays.values()) > MOST
+    if given or fixed:
+        try:
+            claim.holds(arrays)
+        except Difference as error:
+            if fixed:
+                raise
+            singular = error
+    if fixed:
+        return None
+    if given:
+        try:
+            if _around(claim, _near(arrays, seed)):
+                return singular
+        except Difference as error:  # the numbers are beyond the expression's: as x**2 for 1e200
+            singular = singular or error
+    if not _around(claim, points(arrays, seed)) and singular is not None:
+        raise singular
+    return singular
+
+
+def _around(claim: Claim, where: Iterator[dict[str, Any]]) -> int:
+    """At how many points the claim holds: two are enough."""
+    proved = 0
+    for point in where:
+        proved += claim.holds(point)
+        if proved == 2:
+            break
+    return proved
+
+
+# -- points -----------------------------------------------------------------------------------------
+def points(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
+    """Points of the same shapes: near the given one, positive, and of both signs."""
+    numbers = np.random.default_rng(seed)
+    for low, high in ((0.5, 1.5), (-1.5, 1.5), (0.1, 0.9), (1.1, 4.0), (-0.9, -0.1), (-4.0, -1.1)):
+        yield {
+            n: _drawn(numbers, np.asarray(v), low, high) if np.asarray(v).dtype.kind in "fc" else v
+            for n, v in arrays.items()
+        }
+
+
+def _drawn(numbers: Any, like: Any, low: float, high: float) -> Any:
+    values = numbers.uniform(low, high, like.shape)
+    if like.dtype.kind == "c":
+        values = values + 1j * numbers.uniform(low, high, like.shape)
+    return np.asarray(values).astype(like.dtype)
+
+
+def _near(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
+    """Points close to the given one, in no special position."""
+    numbers = np.random.default_rng(seed)
+    for _ in range(3):
+        made = {}
+        for n, v in arrays.items():
+            own = np.asarray(v)
+            if own.dtype.kind in "fc":
+                moved = own * numbers.uniform(1.01, 1.05, own.shape)
+                own = (moved + numbers.uniform(0.001, 0.01, own.shape)).astype(own.dtype)
+            made[n] = own
+        yield made
+
+
+# -- the tape ---------------------------------------------------------------------------------------
+def _leaves(arrays: Arrays, wrt: Iterable[str]) -> dict[str, Tensor]:
+    return {n: wrap(np.array(v), requires_grad=n in wrt) for n, v in arrays.items()}
+
+
+def _gradients(value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:
+    found: tuple[Any, ...] = (None,) * len(leaves)
+    if isinstance(value, Tensor) and value.requires_grad:
+        seed = wrap(np.ones_like(value.array))
+        found = grad([value], list(leaves.values()), [seed], allow_unused=True)
+    return {
+        n: np.zeros_like(leaf.array) if g is None else np.asarray(g.array)
+        for (n, leaf), g in zip(leaves.items(), found, strict=True)
+    }
+
+
+def _slopes(by: Mapping[str, Expression], arrays: Arrays) -> dict[str, Any]:
+    """The derivative of each expression, summed up, by its own variable."""
+    made: dict[str, Any] = {}
+    for n, expression in by.items():
+        leaves = _leaves(arrays, [n])
+        made |= _gradients(_evaluated([expression], leaves)[0], {n: leaves[n]})
+    return made
+
+
+def _values(by: Mapping[str, Expression], arrays: Arrays) -> dict[str, Any]:
+    values = _evaluated(list(by.values()), _leaves(arrays, ()))
+    return {n: _array(v) for n, v in zip(by, values, strict=True)}
+
+
+def _evaluated(roots: list[Expression], tensors: Mapping[str, Tensor]) -> list[Any]:
+    known: dict[Expression, Any] = {}
+    for root in roots:
+        known |= {node: tensors[node.data] for node in variables_of(root) if node.data in tensors}
+    known |= {name(n, (), -1): v for n, v in CONSTANTS.items()}
+    return evaluate(roots, known)
+
+
+def variables_of(root: Expression) -> list[Expression]:
+    """The variables that an expression reads."""
+    return [node for node in order([root]) if node.op == "name"]
+
+
+# -- agreement --------------------------------------------------------------------------------------
+def agree(variable: str, found: Any, expected: Any) -> bool:
+    """Whether two values agree to the accuracy of the arithmetic, where the tape's is finite.
+
+    False if it is finite nowhere. Raises Difference.
+    """
+    if np.shape(found) != np.shape(expected):
+        raise Difference(variable, found, expected)
+    fine = np.isfinite(expected)
+    if not fine.any():
+        return np.size(expected) == 0
+    kind = np.result_type(np.asarray(expected).dtype, np.float32)
+    eps = float(np.finfo(kind).eps)
+    a, b = np.asarray(found)[fine], np.asarray(expected)[fine]
+    size = float(np.max(np.abs(b), initial=0))
+    close = np.abs(a - b) <= eps**0.45 * np.maximum(np.abs(b), size * 1e-3) + 1e4 * eps
+    if not bool(np.all(close)):
+        raise Difference(variable, found, expected)
+    return True
+
+
+def _array(value: Any) -> Any:
+    return np.asarray(value.array if hasattr(value, "array") else value)
+
+
+__all__ = ["Claim", "Difference", "prove"]

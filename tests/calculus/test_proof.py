@@ -1,0 +1,108 @@
+"""What `diff` prints is proved first: a wrong text is found, in every format that can be run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from gradcli import language
+from gradcli.calculus import printed as printing
+from gradcli.calculus.derivative import differentiate
+from gradcli.calculus.printed import Printed, printed
+from gradcli.calculus.proof import Claim, Difference, prove
+from gradcli.calculus.shapes import sample
+from gradcli.cli import main
+
+
+def claim(source: str, order: int = 1, form: str = "text", **shapes: tuple[int, ...]) -> Any:
+    """(the claim, a point) of a program of variables of these shapes."""
+    arrays = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}
+    found = differentiate(language.parse(source), arrays, order=order)
+    return Claim(found, printed(found, form), {}), arrays
+
+
+@pytest.mark.parametrize("form", ["text", "latex", "python", "numpy", "torch"])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_right_ones_are_proved(form: str, order: int) -> None:
+    source = "sum(tanh(A@x)*y) + sum(x**3)*exp(-s)"
+    made, arrays = claim(source, order, form, A=(3, 2), x=(2,), y=(3,), s=())
+    assert prove(made, arrays, given=False) is None
+    assert prove(made, arrays, given=True) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "wrong"),
+    [
+        ("sum(y*(A@x))", "A.T*y"),
+        ("sum(y*(A@x))", "A@y"),
+        ("sum(y*(A@x))", "1.000001*A.T@y"),
+        ("sum(x**2)", "2*x + where(x < 0, 1e-5, 0)"),
+        ("sum(x**2)", "2*sum(x)"),
+        ("sum(log(x))", "1/x + 0*log(x - 1)"),
+    ],
+)
+def test_wrong_ones_are_found(source: str, wrong: str) -> None:
+    made, arrays = claim(source, A=(2, 2), x=(2,), y=(2,))
+    made.wrt = ["x"]
+    made.parsed = {"x": language.parse(wrong)}
+    with pytest.raises((Difference, language.LanguageError)):
+        prove(made, arrays, given=False)
+
+
+def run(*argv: str) -> Any:
+    return CliRunner().invoke(main, ["diff", *argv], prog_name="gradcli")
+
+
+def test_what_fails_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(printing, "printed", lambda *_: Printed("text", {"x": "3*x"}))
+    result = run("x**2", "--x", "2")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "is not what grad gives" in result.stderr and "report" in result.stderr
+    assert run("x**2", "--x", "2", "--no-verify").stdout == "3*x\n"
+    error = json.loads(run("x**2", "--x", "2", "--json").stderr)["error"]
+    assert "is not what grad gives" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "shown"),
+    [
+        (["norm(x)", "--x", "0,0"], "where(norm(x) == 0, 0, x/norm(x)) = [0, 0]"),
+        (["norm(x)", "--x", "3,4"], "x/norm(x) = [0.6, 0.8]"),
+        (["sinc(x)", "--x", "0"], " = 0"),
+        (["prod(x)", "--x", "0,2,3"], " = [6, 0, 0]"),
+        (["cumprod(x, 0).sum()", "--x", "0,2,3"], " = [9, 0, 0]"),
+    ],
+)
+def test_singular_points_keep_what_the_rules_do_there(argv: list[str], shown: str) -> None:
+    result = run(*argv, "--at")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.strip().endswith(shown) and result.stderr == ""
+
+
+def test_a_point_beyond_the_expressions_numbers_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "2*x + 0*exp(x/100)"
+    monkeypatch.setattr(printing, "printed", lambda *_: Printed("text", {"x": text}))
+    result = run("x**2", "--x", "1e6")
+    assert (result.exit_code, result.stdout) == (0, text + "\n")
+    assert "does not give what grad gives: nan instead of 2000000." in result.stderr
+    assert run("x**2", "--x", "3").stderr == ""
+
+
+def test_random_numbers_are_those_of_the_recording() -> None:
+    assert run("sum(x*rand(3))", "--x", "1,2,3").exit_code == 0
+
+
+def test_nothing_is_finite_nothing_is_said() -> None:
+    assert run("log(-x**2)").stdout == "2/x\n"
+
+
+def test_values_are_those_of_large_arrays() -> None:
+    made, arrays = claim("sum(x**2)", x=(200_001,))
+    assert prove(made, arrays, given=True) is None
+    made.parsed = {"x": language.parse("2.001*x")}
+    with pytest.raises(Difference):
+        prove(made, {"x": np.ones(200_001)}, given=True)
