@@ -16,7 +16,6 @@ from gradcli.calculus.evaluation import evaluate
 from gradcli.calculus.expressions import Expression, name, order
 from gradcli.calculus.printed import Printed
 from gradcli.calculus.printed import printed as write
-from gradcli.engine import random
 from gradcli.engine.backward import grad
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language import parse, run
@@ -36,15 +35,13 @@ class Difference(Exception):
 class Claim:
     """What is to be proved: `printed` says the derivatives of the program that `found` is about.
 
-    names: what else the program may read. state: that of the random numbers when it was recorded.
+    names: what else the program may read.
     """
 
-    __slots__ = ("found", "names", "parsed", "printed", "state", "wrt")
+    __slots__ = ("found", "names", "parsed", "printed", "wrt")
 
-    def __init__(
-        self, found: Derivatives, printed: Printed, names: Arrays, state: Any = None
-    ) -> None:
-        self.found, self.printed, self.names, self.state = found, printed, names, state
+    def __init__(self, found: Derivatives, printed: Printed, names: Arrays) -> None:
+        self.found, self.printed, self.names = found, printed, names
         self.wrt = list(found.by)
         shown = printed if printed.form in ("text", "json") else write(found)
         self.parsed = {n: parse("\n".join([*shown.lines, t])) for n, t in shown.by.items()}
@@ -67,8 +64,6 @@ class Claim:
     def of_program(self, arrays: Arrays) -> dict[str, Any]:
         """The gradients of the program's value."""
         leaves = _leaves(arrays, self.wrt)
-        if self.state is not None:
-            random.rewind(self.state)
         value = run(self.found.program, {**self.names, **leaves}, write=lambda text: None).value
         return _gradients(value, {n: leaves[n] for n in self.wrt})
 

@@ -102,14 +102,11 @@ def _proved(
     """
     from gradcli.calculus.derivative import differentiate
     from gradcli.calculus.printed import printed
-    from gradcli.engine import random
 
     given = not set(where.arrays) - set(where.given)
-    state = random.snapshot()
     kept: tuple[Derivatives, Printed] | None = None
     said: Exception | None = None
     for guards in (False, True):
-        random.rewind(state)
         found = differentiate(
             request.program,
             where.arrays,
@@ -123,7 +120,7 @@ def _proved(
         if not verify:
             return found, made
         try:
-            singular = _prove(request, where, found, made, given, state)
+            singular = _prove(request, where, found, made, given)
         except Exception as error:
             said = said or error
             continue
@@ -140,11 +137,11 @@ def _proved(
 
 
 def _prove(
-    request: Request, where: Point, found: Derivatives, made: Printed, given: bool, state: Any
+    request: Request, where: Point, found: Derivatives, made: Printed, given: bool
 ) -> Difference | None:
     from gradcli.calculus.proof import Claim, prove
 
-    return prove(Claim(found, made, request.loaded, state), where.arrays, given=given)
+    return prove(Claim(found, made, request.loaded), where.arrays, given=given)
 
 
 def _unproved(request: Request, error: Exception | None) -> Exception:

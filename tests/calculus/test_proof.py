@@ -92,10 +92,6 @@ def test_a_point_beyond_the_expressions_numbers_is_said(monkeypatch: pytest.Monk
     assert run("x**2", "--x", "3").stderr == ""
 
 
-def test_random_numbers_are_those_of_the_recording() -> None:
-    assert run("sum(x*rand(3))", "--x", "1,2,3").exit_code == 0
-
-
 def test_nothing_is_finite_nothing_is_said() -> None:
     assert run("log(-x**2)").stdout == "2/x\n"
 
