@@ -301,7 +301,12 @@ def _softplus_backward(grad_output: Array, self: Array, beta: Any, threshold: An
 
 
 @_unary(
-    _softplus, "SoftplusBackward0", name="nn.functional.softplus", aliases="softplus", method=False
+    _softplus,
+    "SoftplusBackward0",
+    name="nn.functional.softplus",
+    aliases="softplus",
+    method=False,
+    refuses={"biuc": "softplus_cpu"},
 )
 class softplus:
     """log(1 + exp(beta * input)) / beta; linear above the threshold."""
@@ -331,7 +336,7 @@ def _silu_backward(g: Any, self: Any) -> Any:
     return g * s * (1 + self * (1 - s))
 
 
-@_unary(_silu, "SiluBackward0", name="silu", method=False)
+@_unary(_silu, "SiluBackward0", name="silu", method=False, refuses={"biu": "silu_cpu"})
 class silu:
     """input * sigmoid(input)."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine import dtypes
 from gradcli.engine.batch import anywhere, zeros_of
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.table import is_array
@@ -75,3 +76,13 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 def logical_not(mask: Any) -> Any:
     """The opposite of a mask."""
     return ~mask
+
+
+def implemented(name: str, array: Any, chars: str) -> None:
+    """NotImplementedError, in PyTorch's words, for an array whose dtype a kernel does not take.
+
+    chars: NumPy's characters of the dtypes that it takes, as "efd" for floats and "l" for int64.
+    """
+    if array.dtype.char not in chars:
+        kind = dtypes.SCALAR_NAMES[dtypes.of(array.dtype).name]
+        raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")

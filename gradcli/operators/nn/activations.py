@@ -22,9 +22,16 @@ Call = Callable[..., Any]
 _ANY = ("(randn(2,3))", "(randn(()))", "(randn(0))")
 
 
-def activation(kernel: Any, node: str) -> Any:
-    """A row of one tensor and options, behind a function of `nn.functional`."""
-    return operator(kernel, node, kind="elementwise", types="own", public=False)
+NUMBERS = "biuc"  # the kinds of dtypes that kernels of floats refuse
+
+
+def activation(kernel: Any, node: str, refuses: str = "", kinds: str = NUMBERS) -> Any:
+    """A row of one tensor and options, behind a function of `nn.functional`.
+
+    refuses: the name of PyTorch's kernel, which is not implemented for these kinds of dtypes.
+    """
+    names = {kinds: refuses} if refuses else None
+    return operator(kernel, node, kind="elementwise", types="own", public=False, refuses=names)
 
 
 def rectifier(
@@ -90,18 +97,11 @@ def backward_row(kernel: Any, node: str, **facts: Any) -> Any:
     return operator(kernel, node, public=False, types="own", **facts)
 
 
-def floating(name: str, array: Any) -> None:
-    """Refuses integers, as PyTorch's kernels do."""
-    if array.dtype.kind not in "fc":
-        from gradcli.engine import dtypes
-
-        kind = dtypes.SCALAR_NAMES[dtypes.of(array.dtype).name]
-        raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
-
-
 # -- clipped lines --------------------------------------------------------------------------------
 def _hardtanh(self: Array, min_val: Any = -1.0, max_val: Any = 1.0) -> Array:
     kind = self.dtype.type
+    if self.dtype.kind == "u" and (min_val < 0 or max_val < 0):
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     return np.minimum(np.maximum(self, kind(min_val)), kind(max_val))
 
 
@@ -115,7 +115,17 @@ class hardtanh_backward:
     self = lambda g: zeros_like(g)
 
 
-@operator(_hardtanh, "HardtanhBackward0", kind="elementwise", types="own", public=False)
+@operator(
+    _hardtanh,
+    "HardtanhBackward0",
+    kind="elementwise",
+    types="own",
+    public=False,
+    refuses={
+        "b": (RuntimeError, "Bool inputs not supported for hardtanh"),
+        "c": "clamp is not supported for complex types",
+    },
+)
 class hardtanh_row:
     self = lambda g, self, min_val, max_val: hardtanh_backward(g, self, min_val, max_val)
 
@@ -162,12 +172,12 @@ class leaky_relu_backward:
     self = lambda g: zeros_like(g)
 
 
-@activation(_leaky_relu, "LeakyReluBackward0")
+@activation(_leaky_relu, "LeakyReluBackward0", "leaky_relu_cpu")
 class leaky_relu_row:
     self = lambda g, self, negative_slope: leaky_relu_backward(g, self, negative_slope)
 
 
-@activation(_leaky_relu, "LeakyReluBackward1")
+@activation(_leaky_relu, "LeakyReluBackward1", "leaky_relu_cpu")
 class leaky_relu_written:
     self = lambda g, result, negative_slope: leaky_relu_backward(g, result, negative_slope)
 
@@ -186,12 +196,12 @@ def _threshold(self: Array, threshold: Any, value: Any) -> Array:
     return where(self <= threshold, self.dtype.type(value), self)
 
 
-@activation(_threshold, "ThresholdBackward0")
+@activation(_threshold, "ThresholdBackward0", "threshold_cpu", "bc")
 class threshold_row:
     self = lambda g, self, threshold: threshold_backward(g, self, threshold)
 
 
-@activation(_threshold, "ThresholdBackward1")
+@activation(_threshold, "ThresholdBackward1", "threshold_cpu", "bc")
 class threshold_written:
     self = lambda g, self, threshold: threshold_backward(g, self, threshold)
 
@@ -234,6 +244,7 @@ class hardshrink_backward:
     "HardshrinkBackward0",
     kind="elementwise",
     types="own",
+    refuses={NUMBERS: "hardshrink_cpu"},
     signature="hardshrink(Tensor input, Scalar lambd=0.5, *, Tensor? out=None)",
     name="nn.functional.hardshrink",
     aliases="hardshrink",
@@ -268,6 +279,7 @@ class softshrink_backward:
     "SoftshrinkBackward0",
     kind="elementwise",
     types="own",
+    refuses={NUMBERS: "softshrink_check"},
     signature="softshrink(Tensor input, Scalar lambd=0.5, *, Tensor? out=None)",
     name="nn.functional.softshrink",
     method=False,
@@ -281,7 +293,6 @@ class softshrink:
 
 # -- exponential rectifiers -----------------------------------------------------------------------
 def _elu(self: Array, alpha: Any = 1.0, scale: Any = 1, input_scale: Any = 1) -> Array:
-    floating("elu_cpu", self)
     low = np.expm1(np.minimum(self, 0) * input_scale) * (alpha * scale)
     return where(self > 0, self * scale, low)
 
@@ -290,14 +301,7 @@ def _elu_backward(
     grad_output: Array, alpha: Any, scale: Any, input_scale: Any, self_or_result: Array
 ) -> Array:
     slope = np.exp(np.minimum(self_or_result, 0) * input_scale) * (alpha * scale * input_scale)
-    return where(self_or_result > 0, grad_output * scale, grad_output * slope)
-
-
-def _elu_double_backward(
-    g: Any, grad_output: Any, alpha: Any, scale: Any, input_scale: Any, self_or_result: Any
-) -> Any:
-    bend = np.exp(self_or_result * input_scale) * (alpha * scale * input_scale * input_scale)
-    return where(self_or_result > 0, 0.0, g * grad_output * bend)
+    return where(self_or_result <= 0, grad_output * slope, grad_output * scale)  # nan: as above 0
 
 
 @backward_row(_elu_backward, "EluBackwardBackward0")
@@ -305,12 +309,14 @@ class elu_backward:
     grad_output = lambda g, alpha, scale, input_scale, self_or_result: elu_backward(
         g, alpha, scale, input_scale, self_or_result
     )
-    self_or_result = lambda g, grad_output, alpha, scale, input_scale, self_or_result: (
-        _elu_double_backward(g, grad_output, alpha, scale, input_scale, self_or_result)
+    self_or_result = lambda g, grad_output, alpha, scale, input_scale, self_or_result: where(
+        self_or_result < 0,
+        elu_backward(g * grad_output * input_scale, alpha, scale, input_scale, self_or_result),
+        0.0,
     )
 
 
-@operator(_elu, "EluBackward0", kind="elementwise", types="own", public=False)
+@activation(_elu, "EluBackward0", "elu_cpu")
 class elu_row:
     self = lambda g, self, alpha, scale, input_scale: elu_backward(
         g, alpha, scale, input_scale, self
@@ -321,13 +327,7 @@ def _elu_result_backward(
     grad_output: Array, alpha: Any, scale: Any, input_scale: Any, self_or_result: Array
 ) -> Array:
     slope = (self_or_result + alpha * scale) * input_scale
-    return where(self_or_result > 0, grad_output * scale, grad_output * slope)
-
-
-def _elu_result_double(
-    g: Any, grad_output: Any, scale: Any, input_scale: Any, self_or_result: Any
-) -> Any:
-    return where(self_or_result > 0, 0.0, g * grad_output * input_scale)
+    return where(self_or_result <= 0, grad_output * slope, grad_output * scale)
 
 
 @backward_row(_elu_result_backward, "EluBackwardBackward0")
@@ -335,12 +335,12 @@ class elu_result_backward:
     grad_output = lambda g, alpha, scale, input_scale, self_or_result: elu_result_backward(
         g, alpha, scale, input_scale, self_or_result
     )
-    self_or_result = lambda g, grad_output, scale, input_scale, self_or_result: _elu_result_double(
-        g, grad_output, scale, input_scale, self_or_result
+    self_or_result = lambda g, grad_output, input_scale, self_or_result: where(
+        self_or_result < 0, g * grad_output * input_scale, 0.0
     )
 
 
-@operator(_elu, "EluBackward1", kind="elementwise", types="own", public=False)
+@activation(_elu, "EluBackward1", "elu_cpu")
 class elu_written:
     self = lambda g, result, alpha, scale, input_scale: elu_result_backward(
         g, alpha, scale, input_scale, result
@@ -376,12 +376,12 @@ def _celu(self: Array, alpha: Any = 1.0) -> Array:
     return _elu(self, alpha, 1, 1 / alpha)
 
 
-@activation(_celu, "CeluBackward0")
+@activation(_celu, "CeluBackward0", "elu_cpu")
 class celu_row:
     self = lambda g, self, alpha: elu_backward(g, alpha, 1, 1.0 / alpha, self)
 
 
-@activation(_celu, "CeluBackward1")
+@activation(_celu, "CeluBackward1", "elu_cpu")
 class celu_written:
     self = lambda g, result, alpha: elu_result_backward(g, alpha, 1, 1.0 / alpha, result)
 
@@ -403,11 +403,10 @@ def _erf(x: Any) -> Any:
         from scipy.special import erf
     except ImportError:
         return np.vectorize(_erf_number, otypes=[x.dtype])(x)
-    return erf(x)
+    return erf(x).astype(x.dtype, copy=False)
 
 
 def _gelu(self: Array, approximate: str = "none") -> Array:
-    floating("GeluKernelImpl", self)
     if approximate == "tanh":
         inner = sqrt(2 / pi) * (self + 0.044715 * self * self * self)
         return 0.5 * self * (1 + np.tanh(inner))
@@ -454,6 +453,7 @@ class gelu_backward:
     "GeluBackward0",
     kind="elementwise",
     types="own",
+    refuses={NUMBERS: "GeluKernelImpl"},
     signature="gelu(Tensor input, *, str approximate='none', Tensor? out=None)",
     name="nn.functional.gelu",
     method=False,
@@ -479,7 +479,7 @@ def _mish_backward(g: Any, self: Any) -> Any:
     return g * (t + self * s * (1 - t * t))
 
 
-@activation(_mish, "MishBackward0")
+@activation(_mish, "MishBackward0", "mish_cpu")
 class mish_row:
     self = lambda g, self: _mish_backward(g, self)
 
@@ -489,7 +489,6 @@ rectifier("mish(Tensor input)", mish_row, "input * tanh(softplus(input)).")
 
 
 def _log_sigmoid(self: Array) -> tuple[Array, Array]:
-    floating("log_sigmoid_cpu", self)
     buffer = np.exp(-np.abs(self))
     return np.minimum(self, 0) - np.log1p(buffer), buffer
 
@@ -512,6 +511,7 @@ class log_sigmoid_backward:
     _log_sigmoid,
     "LogSigmoidBackward0",
     types="own",
+    refuses={NUMBERS: "log_sigmoid_cpu"},
     outputs="output buffer",
     differentiable=1,
     public=False,
@@ -535,7 +535,6 @@ def logsigmoid(input: Array) -> Any:
 
 # -- piecewise sigmoids ---------------------------------------------------------------------------
 def _hardsigmoid(self: Array) -> Array:
-    floating("hardsigmoid", self)
     return np.minimum(np.maximum(self + 3, 0), 6) / 6
 
 
@@ -552,7 +551,7 @@ class hardsigmoid_backward:
     self = lambda g: zeros_like(g)
 
 
-@activation(_hardsigmoid, "HardsigmoidBackward0")
+@activation(_hardsigmoid, "HardsigmoidBackward0", "hardsigmoid_cpu")
 class hardsigmoid_row:
     self = lambda g, self: hardsigmoid_backward(g, self)
 
@@ -561,7 +560,6 @@ rectifier("hardsigmoid(Tensor input)", hardsigmoid_row, "A straight line from 0 
 
 
 def _hardswish(self: Array) -> Array:
-    floating("hardswish", self)
     return self * np.minimum(np.maximum(self + 3, 0), 6) / 6
 
 
@@ -578,7 +576,7 @@ class hardswish_backward:
     )
 
 
-@activation(_hardswish, "HardswishBackward0")
+@activation(_hardswish, "HardswishBackward0", "hardswish_cpu")
 class hardswish_row:
     self = lambda g, self: hardswish_backward(g, self)
 
@@ -669,6 +667,7 @@ class glu_backward:
 @operator(
     _glu,
     "GluBackward0",
+    refuses={NUMBERS: "glu_cpu"},
     signature="glu(Tensor input, int dim=-1)",
     name="nn.functional.glu",
     method=False,
@@ -711,7 +710,14 @@ def _prelu_double(grads: Any, self: Any, weight: Any) -> Any:
     return total
 
 
-@operator(_prelu_kernel, "PreluKernelBackward0", types="own", public=False, batch="elementwise")
+@operator(
+    _prelu_kernel,
+    "PreluKernelBackward0",
+    types="own",
+    public=False,
+    refuses={NUMBERS: "prelu_cpu"},
+    batch="elementwise",
+)
 class prelu_kernel:
     self__weight = lambda g, self, weight, mask: prelu_backward(g, self, weight)
 
@@ -768,14 +774,28 @@ def _rrelu_backward(g: Any, self: Any, noise: Any, lower: Any, upper: Any, train
     return leaky_relu_backward(g, self, (lower + upper) / 2)
 
 
-@operator(_rrelu, "RreluWithNoiseBackward0", types="own", public=False, batch="elementwise")
+@operator(
+    _rrelu,
+    "RreluWithNoiseBackward0",
+    types="own",
+    public=False,
+    refuses={NUMBERS: "leaky_relu_cpu"},
+    batch="elementwise",
+)
 class rrelu_row:
     self = lambda g, self, noise, lower, upper, training: _rrelu_backward(
         g, self, noise, lower, upper, training
     )
 
 
-@operator(_rrelu, "RreluWithNoiseBackward1", types="own", public=False, batch="elementwise")
+@operator(
+    _rrelu,
+    "RreluWithNoiseBackward1",
+    types="own",
+    public=False,
+    refuses={NUMBERS: "leaky_relu_cpu"},
+    batch="elementwise",
+)
 class rrelu_written:
     self = lambda g, result, noise, lower, upper, training: _rrelu_backward(
         g, result, noise, lower, upper, training

@@ -15,8 +15,8 @@ from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import add_scalar, div_scalar, mul_scalar, sub, sub_scalar
 from gradcli.operators.elementwise import clamp_min, minimum, sigmoid, xlogy
-from gradcli.operators.helpers import where, zeros_like
-from gradcli.operators.nn.activations import log_sigmoid_row, logsigmoid
+from gradcli.operators.helpers import implemented, where, zeros_like
+from gradcli.operators.nn.activations import NUMBERS, log_sigmoid_row, logsigmoid
 from gradcli.operators.table import Array, function, is_array, operator, resolve
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
@@ -54,6 +54,11 @@ def _spread(g: Any, reduction: int, like: Any) -> Any:
     return g / int(like.size if is_array(like) else like.numel())
 
 
+def _scalar(numpy_dtype: Any) -> str:
+    """PyTorch's name of a dtype in messages."""
+    return dtypes.SCALAR_NAMES[dtypes.of(numpy_dtype).name]
+
+
 def _number(value: float, like: Any) -> Tensor:
     """A number as a 0-d constant: the other operand of a recorded difference."""
     return wrap(like.array.dtype.type(value))
@@ -68,7 +73,7 @@ def _same(a: Any, b: Any) -> tuple[Any, Any]:
     if refusal is not None:
         raise refusal
     shape = np.broadcast_shapes(shape, tuple(b.shape))
-    return a.expand(*shape), b.expand(*shape)
+    return a.expand(shape), b.expand(shape)
 
 
 _BROADCAST = (
@@ -105,7 +110,7 @@ def _mse(self: Array, target: Array, reduction: int = 1) -> Array:
 
 
 def _mse_backward(grad_output: Array, self: Array, target: Array, reduction: int) -> Array:
-    scale = 2.0 / self.size if reduction == MEAN else 2.0
+    scale = 2.0 / max(self.size, 1) if reduction == MEAN else 2.0
     return scale * (self - target) * grad_output
 
 
@@ -128,7 +133,14 @@ class mse_loss_backward:
     )
 
 
-@operator(_mse, "MseLossBackward0", public=False, types="common", batch=batches.loss)
+@operator(
+    _mse,
+    "MseLossBackward0",
+    public=False,
+    types="common",
+    refuses={NUMBERS: "mse_cpu"},
+    batch=batches.loss,
+)
 class mse_loss_row:
     self = lambda g, self, target, reduction: mse_loss_backward(g, self, target, reduction)
     target = lambda g, self, target, reduction: mse_loss_backward(g, target, self, reduction)
@@ -221,7 +233,14 @@ class smooth_l1_loss_backward:
     )
 
 
-@operator(_smooth_l1, "SmoothL1LossBackward0", public=False, types="common", batch=batches.loss)
+@operator(
+    _smooth_l1,
+    "SmoothL1LossBackward0",
+    public=False,
+    types="common",
+    refuses={NUMBERS: "smooth_l1_cpu"},
+    batch=batches.loss,
+)
 class smooth_l1_loss_row:
     self = lambda g, self, target, reduction, beta: smooth_l1_loss_backward(
         g, self, target, reduction, beta
@@ -297,7 +316,14 @@ class huber_loss_backward:
     )
 
 
-@operator(_huber, "HuberLossBackward0", public=False, types="common", batch=batches.loss)
+@operator(
+    _huber,
+    "HuberLossBackward0",
+    public=False,
+    types="common",
+    refuses={NUMBERS: "huber_cpu"},
+    batch=batches.loss,
+)
 class huber_loss_row:
     self = lambda g, self, target, reduction, delta: huber_loss_backward(
         g, self, target, reduction, delta
@@ -342,11 +368,11 @@ def _checked_targets(self: Any, target: Any, ignore_index: int) -> tuple[Any, An
     wrong = counts & ((target < 0) | (target >= classes))
     if wrong.any():
         raise IndexError(f"Target {int(np.asarray(target)[wrong].flat[0])} is out of bounds.")
-    return np.where(counts, target, 0), counts
+    return np.where(counts, target, 0).astype(np.int64, copy=False), counts
 
 
 def _check_nll(self: Any, target: Any, weight: Any) -> None:
-    if target.dtype != np.int64:
+    if target.dtype not in (np.int64, np.uint8):
         raise RuntimeError(
             "expected target dtype to be Long or Byte, but got "
             f"{dtypes.SCALAR_NAMES[dtypes.of(target.dtype).name]}"
@@ -364,10 +390,11 @@ def _check_nll(self: Any, target: Any, weight: Any) -> None:
         )
 
 
-def _nll_weights(self: Any, target: Any, weight: Any, ignore_index: int) -> tuple[Any, Any]:
+def _nll_weights(self: Any, target: Any, weight: Any, ignore_index: int) -> tuple[Any, Any, Any]:
+    """(valid targets, their weights, where they count)."""
     valid, counts = _checked_targets(self, target, ignore_index)
     ones = np.ones(target.shape, self.dtype) if weight is None else weight[valid]
-    return valid, np.where(counts, ones, 0).astype(self.dtype)
+    return valid, np.where(counts, ones, 0).astype(self.dtype), counts
 
 
 def _picked(self: Any, valid: Any) -> Any:
@@ -380,8 +407,9 @@ def _nll(
     self: Array, target: Array, weight: Array | None, reduction: int = 1, ignore_index: int = -100
 ) -> tuple[Array, Array]:
     _check_nll(self, target, weight)
-    valid, weights = _nll_weights(self, target, weight, ignore_index)
-    losses = -weights * _picked(self, valid)
+    implemented("nll_loss_out_frame", self, "efd")
+    valid, weights, counts = _nll_weights(self, target, weight, ignore_index)
+    losses = where(counts, -weights * _picked(self, valid), self.dtype.type(0))
     if reduction == NONE:
         return losses, self.dtype.type(0)
     total = weights.sum()
@@ -399,11 +427,11 @@ def _nll_backward(
     ignore_index: int,
     total_weight: Array,
 ) -> Array:
-    valid, weights = _nll_weights(self, target, weight, ignore_index)
+    valid, weights, counts = _nll_weights(self, target, weight, ignore_index)
     with np.errstate(all="ignore"):
         g = grad_output / total_weight if reduction == MEAN else grad_output
+        values = np.where(counts, -weights * g, 0).astype(self.dtype)
     out = np.zeros_like(self)
-    values = np.where(weights == 0, 0, -weights * g).astype(self.dtype)
     if self.ndim == 1:
         out[int(valid.reshape(()))] = values.reshape(())
     else:
@@ -445,6 +473,7 @@ def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: 
     ndim = input.ndim
     if ndim < 1:
         raise ValueError(f"Expected 1 or more dimensions (got {ndim})")
+    _refuse_grad("nll_loss_forward", weight=weight)
     if ndim != 1 and input.shape[0] != target.shape[0]:
         raise ValueError(
             f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
@@ -492,7 +521,7 @@ def _class_probabilities(
 ) -> Any:
     dim = 0 if input.ndim == 1 else 1
     classes = input.shape[dim]
-    if target.array.dtype.kind not in "fc":
+    if target.array.dtype.kind != "f":
         raise RuntimeError(
             "Expected floating point type for target with class probabilities, got "
             f"{dtypes.SCALAR_NAMES[target.dtype.name]}"
@@ -590,13 +619,36 @@ def _bce(self: Array, target: Array, weight: Array | None = None, reduction: int
     return reduced(values if weight is None else values * weight, reduction)
 
 
-def _bce_slope(g: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
-    spread = (
-        resolve("clamp_min")((1 - self) * self, 1e-12)
-        if not is_array(self)
-        else np.maximum((1 - self) * self, 1e-12)
-    )
-    return _weighted(g * (self - target) / spread, weight, reduction, self)
+_EPSILON = 1e-12
+
+
+def _bce_backward(
+    grad_output: Array, self: Array, target: Array, weight: Array | None, reduction: int
+) -> Array:
+    least = self.dtype.type(np.float32(_EPSILON))  # PyTorch's constant is of single precision
+    spread = np.maximum((1 - self) * self, least)
+    with np.errstate(all="ignore"):
+        slope = _weighted(grad_output * (self - target) / spread, weight, reduction, self)
+    return slope.astype(self.dtype, copy=False)
+
+
+def _bce_double(
+    g: Any, grad_output: Any, self: Any, target: Any, weight: Any, reduction: int
+) -> Any:
+    near, far = self + _EPSILON, 1 - self + _EPSILON
+    bend = (self * self - 2 * self * target + target) / (near * near * (far * far))
+    return _weighted(bend * (g * grad_output), weight, reduction, self)
+
+
+def _bce_double_gate(g: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+    slope = (self - target) / ((self + _EPSILON) * (1 - self + _EPSILON)) * g
+    slope = _weighted(slope, weight, reduction, self)
+    return slope if reduction == NONE else slope.sum()
+
+
+def _bce_double_target(g: Any, grad_output: Any, self: Any, weight: Any, reduction: int) -> Any:
+    slope = -g * grad_output / ((self + _EPSILON) * (1 - self + _EPSILON))
+    return _weighted(slope, weight, reduction, self)
 
 
 def _bce_target_slope(g: Any, self: Any, weight: Any, reduction: int) -> Any:
@@ -604,9 +656,37 @@ def _bce_target_slope(g: Any, self: Any, weight: Any, reduction: int) -> Any:
         return _weighted(g * (np.log1p(-self) - np.log(self)), weight, reduction, self)
 
 
-@operator(_bce, "BinaryCrossEntropyBackward0", public=False, types="own", batch=batches.loss)
+@operator(
+    _bce_backward,
+    "BinaryCrossEntropyBackwardBackward0",
+    public=False,
+    types="own",
+    batch=batches.loss_backward,
+)
+class binary_cross_entropy_backward:
+    grad_output = lambda g, self, target, weight, reduction: _bce_double_gate(
+        g, self, target, weight, reduction
+    )
+    self = lambda g, grad_output, self, target, weight, reduction: _bce_double(
+        g, grad_output, self, target, weight, reduction
+    )
+    target = lambda g, grad_output, self, weight, reduction: _bce_double_target(
+        g, grad_output, self, weight, reduction
+    )
+
+
+@operator(
+    _bce,
+    "BinaryCrossEntropyBackward0",
+    public=False,
+    types="own",
+    refuses={NUMBERS: "binary_cross_entropy"},
+    batch=batches.loss,
+)
 class binary_cross_entropy_row:
-    self = lambda g, self, target, weight, reduction: _bce_slope(g, self, target, weight, reduction)
+    self = lambda g, self, target, weight, reduction: binary_cross_entropy_backward(
+        g, self, target, weight, reduction
+    )
     target = lambda g, self, target, weight, reduction: _bce_target_slope(
         g, self, weight, reduction
     )
@@ -639,7 +719,7 @@ def binary_cross_entropy(
         )
     if weight is not None:
         shape = np.broadcast_shapes(tuple(target.shape), tuple(weight.shape))
-        weight = weight.expand(*shape)
+        weight = weight.expand(shape)
         _refuse_grad("binary_cross_entropy", weight=weight)
     return binary_cross_entropy_row(input, target, weight, number)
 
@@ -688,6 +768,7 @@ def _bce_logits_target_slope(
     public=False,
     types="common",
     batch=batches.loss,
+    refuses={NUMBERS: "log_sigmoid_cpu"},
 )
 class binary_cross_entropy_with_logits_row:
     self = lambda g, self, target, weight, pos_weight, reduction: _bce_logits_slope(
@@ -729,7 +810,8 @@ def binary_cross_entropy_with_logits(
 
 
 def _soft_margin(self: Array, target: Array, reduction: int = 1) -> Array:
-    return reduced(np.logaddexp(0, -target * self), reduction)
+    with np.errstate(over="ignore"):
+        return reduced(np.log(np.exp(-target * self) + 1), reduction)
 
 
 def _soft_margin_slope(g: Any, self: Any, target: Any, reduction: int) -> Any:
@@ -758,6 +840,12 @@ def soft_margin_loss(
     """log(1 + exp(-target * input))."""
     _refuse_grad("soft_margin_loss", target=target)
     number = reduction_number(reduction, size_average, reduce)
+    negated = -target
+    if input.array.dtype.kind in "biu":
+        raise RuntimeError(
+            f"result type {_scalar(negated.array.dtype)} can't be cast to the desired output type "
+            f"{_scalar(input.array.dtype)}"
+        )
     return soft_margin_loss_row(input, target, number)
 
 
@@ -771,7 +859,7 @@ def _margin_parts(self: Any, target: Any, margin: float) -> tuple[Any, Any, Any]
     rows = np.arange(x.shape[0])
     z = margin - x[rows, y][:, None] + x
     z[rows, y] = 0
-    return x, y, z
+    return x, y, np.where(z > 0, z, 0)  # nan is no violation
 
 
 def _multi_margin(
@@ -784,8 +872,9 @@ def _multi_margin(
 ) -> Array:
     if p not in (1, 2):
         raise RuntimeError("only p == 1 and p == 2 supported")
+    implemented("multi_margin_loss_cpu_kernel", self, "fd")
     x, y, z = _margin_parts(self, target, margin)
-    values = np.maximum(z, 0) ** p
+    values = z**p
     if weight is not None:
         values = values * weight[y][:, None]
     losses = values.sum(1) / x.shape[1]
@@ -821,7 +910,12 @@ class multi_margin_loss_backward:
     self = lambda g: g
 
 
-@operator(_multi_margin, "MultiMarginLossBackward0", public=False, types="own")
+@operator(
+    _multi_margin,
+    "MultiMarginLossBackward0",
+    public=False,
+    types="own",
+)
 class multi_margin_loss_row:
     self = lambda g, self, target, p, margin, weight, reduction: multi_margin_loss_backward(
         g, self, target, p, margin, weight, reduction
@@ -873,9 +967,10 @@ def _multilabel_margins(x: Any, y: Any, is_target: Any) -> Any:
 
 
 def _multilabel_margin(self: Array, target: Array, reduction: int = 1) -> tuple[Array, Array]:
+    implemented("multilabel_margin_loss_forward_out_frame", self, "fd")
     x, y, is_target = _multilabel_parts(self, target)
     z = _multilabel_margins(x, y, is_target)
-    losses = np.maximum(z, 0).sum((1, 2)) / x.shape[1]
+    losses = np.where(z > 0, z, 0).sum((1, 2)) / x.shape[1]
     if reduction == NONE:
         out = losses.reshape(self.shape[:-1])
         out = out[()] if not out.ndim else out
@@ -1007,7 +1102,7 @@ def margin_ranking_loss(
             f"input1: torch.Size({list(input1.shape)}), input2: torch.Size({list(input2.shape)}), "
             f"target: torch.Size({list(target.shape)}) "
         )
-    lacking = add_scalar(-target * (input1 - input2), margin)
+    lacking = add_scalar(-target * (input1 - input2), float(margin))
     return reduced(lacking.clamp_min_(0), number)
 
 
@@ -1142,6 +1237,9 @@ def kl_div(
     """The Kullback-Leibler divergence of log-probabilities from a target distribution."""
     if reduction == "mean" and size_average is None and reduce is None:
         warnings.warn(_KL_MEAN, UserWarning, stacklevel=2)
+    for kinds, name in (("biu", "Integral"), ("c", "Complex")):
+        if input.array.dtype.kind in kinds and target.array.dtype.kind in kinds:
+            raise RuntimeError(f"kl_div: {name} inputs not supported.")
     batch = reduction == "batchmean"
     number = reduction_number("sum" if batch else reduction, size_average, reduce)
     if log_target:

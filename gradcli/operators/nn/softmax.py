@@ -81,8 +81,9 @@ def logsumexp(input: Array, dim: Any, keepdim: bool = False) -> Any:
 
 def _check_softmax(name: str, self: Any, dim: int) -> int:
     at = wrap_dim(dim, self.ndim)
-    if self.dtype.kind != "f":
-        kernel = f"{name}_lastdim_kernel_impl" if at == self.ndim - 1 else f"{name}_kernel_impl"
+    if self.dtype.kind != "f" and self.size:
+        last = at == self.ndim - 1 or not self.ndim
+        kernel = f"{name}_lastdim_kernel_impl" if last else f"{name}_kernel_impl"
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(self.dtype)}'")
     return at
 
