@@ -23,7 +23,8 @@ except ImportError:
     torch = None  # type: ignore[assignment]
 
 # A call and its operands: `x` any shape, all x alike; `m`, `t`: rows of classes and targets;
-# `p` in 0..1; `s` signs; `g` finite (PyTorch itself crashes where a grid has nan); `2,3,4` that shape; `i5` integers below 5 of any shape.
+# `p` in 0..1; `s` signs; `g` finite (PyTorch itself crashes where a grid has nan); `2,3,4` that
+# shape; `i5` integers below 5 of any shape.
 CALLS: list[tuple[str, str]] = [
     *(
         (f"F.{name}(a)", "x")
