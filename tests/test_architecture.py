@@ -163,3 +163,20 @@ def test_commands_import_nothing_heavy_for_help() -> None:
         a.name.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names
     }
     assert not named & heavy
+
+
+def test_nothing_but_the_gate_calls_lapack() -> None:
+    """Given infinities or NaN, LAPACK may not return, or print: operators/lapack.py stands before it."""
+    lapack = ("svd", "svdvals", "eig", "eigvals", "eigh", "eigvalsh", "qr", "inv", "solve", "det")
+    more = ("slogdet", "cholesky", "pinv", "lstsq", "matrix_rank", "cond", "matrix_norm")
+    calls = [
+        f"{path.name}:{node.lineno}"
+        for path in modules()
+        if path.name != "lapack.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in (*lapack, *more)
+        and ast.unparse(node.func.value) in ("np.linalg", "scipy.linalg")
+    ]
+    assert calls == []

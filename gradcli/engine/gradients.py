@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
+from gradcli.engine import dtypes, forks
 from gradcli.engine.memory import copied
 from gradcli.engine.node import OWNED, AccumulateGrad, Edge, Node
 from gradcli.engine.tensor import Tensor, wrap
 
-accumulating = threading.RLock()
+accumulating = forks.reentrant_lock()
 
 
 def _is_fresh(array: Any, node: Node) -> bool:

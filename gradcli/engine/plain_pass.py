@@ -7,19 +7,19 @@ watched pass, which keeps its own.
 from __future__ import annotations
 
 import operator
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from gradcli.engine import forks
 from gradcli.engine.gradients import add_to_grad
 from gradcli.engine.hooks import RARE
 from gradcli.engine.node import AccumulateGrad, Edge, Node
 
 by_sequence = operator.attrgetter("_seq")
 
-_marking = threading.Lock()
+_marking = forks.lock()
 
 
 def _reach(roots: Sequence[Edge]) -> list[Node] | None:

@@ -13,13 +13,14 @@ import operator
 import os
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gradcli.engine import dtypes, modes
+from gradcli.engine import dtypes, forks, modes
 from gradcli.engine.device import device as Device
 from gradcli.engine.fma import fma32, fma64
 from gradcli.engine.tensor import Tensor, wrap
@@ -48,6 +49,22 @@ _STATE: Any = np.dtype(
 )
 
 
+# All that there are: a forked child frees their locks, and NumPy's, of threads that it does not have.
+_GENERATORS: weakref.WeakSet[Generator] = weakref.WeakSet()
+
+
+def _in_child() -> None:
+    for generator in list(_GENERATORS):
+        forks.release(generator.lock)
+        source: Any = generator._source
+        if source is not None:
+            forks.release(source._bit_generator.lock)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_in_child)
+
+
 class Generator:
     """A source of random numbers with a state of its own (`torch.Generator`, on the CPU)."""
 
@@ -58,6 +75,7 @@ class Generator:
         self._seed = 67280421310721
         # The second value of the last pair of normal values.
         self._normal: float | None = None
+        _GENERATORS.add(self)
 
     @property
     def device(self) -> Device:
@@ -99,20 +117,33 @@ class Generator:
 
     def set_state(self, state: Any) -> Generator:
         """Take a state that `get_state` returned."""
-        if not isinstance(state, Tensor) or state.array.dtype != np.uint8:
+        if not isinstance(state, Tensor):
             raise TypeError(f"expected a torch.ByteTensor, but got {type(state).__name__}")
         data = state.memory()
+        if data.dtype != np.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        if not data.flags.c_contiguous:
+            raise RuntimeError("RNG state must be contiguous")
         if data.size != _STATE.itemsize:
-            raise RuntimeError("RNG state is wrong size")
-        fields = np.frombuffer(np.ascontiguousarray(data).tobytes(), _STATE)[0]
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {_STATE.itemsize} but found the input RNG "
+                f"state size to be {data.size}"
+            )
+        fields = np.frombuffer(data.tobytes(), _STATE)[0]
+        left, index = int(fields["left"]), int(fields["next"])
+        # Of the words that are left, the next one has to lie where they begin. (PyTorch takes states
+        # where it does not, and reads past the words' end.)
+        fresh = left == 1 and index == 0
+        if not (fields["seeded"] and 0 < left <= _STATE_WORDS and (fresh or left + index == 625)):
+            raise RuntimeError("Invalid mt19937 state")
         words = fields["words"].astype(np.uint32)
-        position = _STATE_WORDS + 1 - int(fields["left"])
+        position = _STATE_WORDS + 1 - left
         with self.lock:
             self._seed = int(fields["seed"])
             source = np.random.RandomState(0)
             source.set_state(("MT19937", words, position, 0, 0.0))
             self._start(source)
-            self._fresh = position == _STATE_WORDS and int(fields["next"]) == 0
+            self._fresh = fresh
             self._normal = float(fields["normal"]) if fields["has_normal"] else None
         return self
 

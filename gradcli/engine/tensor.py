@@ -10,14 +10,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from math import prod
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 import numpy as np
 
 import gradcli.budget as budget
-from gradcli.engine import dtypes, modes, versions
+from gradcli.engine import dtypes, forks, modes, versions
 from gradcli.engine.batch import Batched
 from gradcli.engine.hooks import RARE, add, node_hooks
 from gradcli.engine.memory import address, copied, element_strides, memory_of
@@ -768,7 +767,7 @@ def link_result(node: Node | Port, versions: Versions) -> None:
         node._written[nr] = versions
 
 
-_pruning = Lock()
+_pruning = forks.lock()
 
 
 class Views:

@@ -7,14 +7,15 @@ made, so nothing has to be stored when a tensor is saved.
 from __future__ import annotations
 
 from itertools import count
-from threading import Lock
 from typing import Any
+
+from gradcli.engine import forks
 
 clock = count(1)
 tick = clock.__next__
 
 _KEPT = 4096
-_writing = Lock()  # ticks of writes, and `last`, only grow
+_writing = forks.lock()  # ticks of writes, and `last`, only grow
 
 
 class Versions:

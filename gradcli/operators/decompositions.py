@@ -11,6 +11,7 @@ from gradcli.engine.memory import laid_out
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import batches, lapack
 from gradcli.operators.helpers import conj, is_complex
+from gradcli.operators.lapack import refuse_failed
 from gradcli.operators.products import matmul
 from gradcli.operators.table import Array, is_array, operator
 
@@ -112,19 +113,6 @@ def _inputs(name: str, a: Any) -> None:
     check_floating(name, a)
 
 
-def refuse_failed(
-    name: str, info: Any, reason: str, kind: type[RuntimeError] = lapack.LinAlgError
-) -> None:
-    """Raises an error where LAPACK reports a failure; `{}` in the reason is its number."""
-    info = laid_out(info)
-    flat = np.ravel(info)
-    if not flat.any():
-        return
-    at = int(flat.nonzero()[0][0])
-    place = f"(Batch element {at}): " if np.ndim(info) else ""
-    raise kind(f"{name}: {place}{reason.format(int(flat[at]))}")
-
-
 def _real(a: Any) -> Any:
     return a.real.dtype
 
@@ -133,16 +121,10 @@ def _real(a: Any) -> Any:
 def _inv_ex(A: Array, *, check_errors: bool = False) -> tuple[Array, Array]:
     name = "linalg.inv_ex" if check_errors else "linalg.inv"
     _inputs(name, A)
-    info = np.zeros(A.shape[:-2], np.int32)
-    try:
-        inverse = np.linalg.inv(A)
-    except np.linalg.LinAlgError:
-        lu, pivots = lapack.lu_factor(A)
-        info = lapack.first_zero(lu)
-        inverse = lapack.solve_lu(lu, pivots, np.eye(A.shape[-1], dtype=A.dtype))
+    inverse, info = lapack.inverse(A)
     if check_errors:
         refuse_failed(name, info, INVERSE_FAILED)
-    return lapack.by_columns(inverse), info
+    return inverse, info
 
 
 INVERSE_FAILED = (
@@ -215,9 +197,9 @@ def _solve_ex(
     if info.any():
         result = lapack.solve_lu(lu, pivots, rhs, left=left)
     elif left:
-        result = lapack.by_columns(np.linalg.solve(A, rhs))
+        result = lapack.by_columns(lapack.solve(A, rhs))
     else:
-        result = lapack.by_columns(np.linalg.solve(A.mT, rhs.mT)).mT
+        result = lapack.by_columns(lapack.solve(A.mT, rhs.mT)).mT
     if check_errors:
         refuse_failed("linalg.solve_ex", info, SOLVE_FAILED)
     return (result[..., 0] if vector else result), lu, pivots, info
@@ -430,6 +412,13 @@ class det_row:
     A = lambda g, A, LU, pivots, result: _det_backward(g, A, LU, pivots, result)
 
 
+def _units(values: Any, size: Any) -> Any:
+    """The numbers' signs; of NaN, as PyTorch, 0."""
+    if values.dtype.kind == "c":
+        return np.where(size == 0, 0, values / np.where(size == 0, 1, size))
+    return np.where(np.isnan(values), values.dtype.type(0), np.sign(values))
+
+
 def _slogdet(A: Array) -> tuple[Array, Array, Array, Array]:
     _inputs("linalg.slogdet", A)
     lu, pivots = _factored(A)
@@ -437,7 +426,7 @@ def _slogdet(A: Array) -> tuple[Array, Array, Array, Array]:
     size = np.abs(diagonal)
     with np.errstate(all="ignore"):
         logabsdet = np.log(size).sum(-1)
-        unit = np.where(size == 0, 0, diagonal / np.where(size == 0, 1, size))
+        unit = _units(diagonal, size)
     sign = (unit.prod(-1) * _sign_of(pivots)).astype(A.dtype)
     return sign[()], logabsdet, lu, pivots
 
@@ -596,10 +585,7 @@ def _qr(A: Array, mode: str = "reduced") -> tuple[Array, Array]:
         )
     check_matrix("linalg.qr", A)
     check_floating("linalg.qr", A)
-    if mode == "r":
-        return np.zeros(0, A.dtype), lapack.by_columns(np.linalg.qr(A, "r"))
-    q, r = np.linalg.qr(A, mode)
-    return lapack.by_columns(q), lapack.by_columns(r)
+    return lapack.qr(A, mode)
 
 
 def _halve_diagonal(x: Any) -> Any:
@@ -655,8 +641,8 @@ def _eigh(A: Array, UPLO: str = "L", compute_v: bool = True) -> tuple[Array, Arr
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     if not compute_v:
-        return np.linalg.eigvalsh(A, UPLO.upper()), np.zeros(0, A.dtype)
-    values, vectors = np.linalg.eigh(A, UPLO.upper())
+        return lapack.eigh(A, UPLO.upper())[0], np.zeros(0, A.dtype)
+    values, vectors = lapack.eigh(A, UPLO.upper())
     return values, lapack.by_columns(vectors)
 
 
@@ -724,10 +710,8 @@ class eigh_row:
 def _eig(self: Array) -> tuple[Array, Array]:
     check_square("linalg.eig", self)
     check_floating("linalg.eig", self)
-    if not np.isfinite(self).all():
-        raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
     kind = np.result_type(self.dtype, np.complex64)
-    values, vectors = np.linalg.eig(self)
+    values, vectors = lapack.eig(self)
     return values.astype(kind), lapack.by_columns(vectors.astype(kind))
 
 
@@ -752,14 +736,8 @@ def _svd(
     check_floating("linalg.svd", A)
     if not compute_uv:
         empty = np.zeros(0, A.dtype)
-        return empty, np.linalg.svd(A, compute_uv=False), empty
-    try:
-        u, s, vh = np.linalg.svd(A, full_matrices=full_matrices)
-    except np.linalg.LinAlgError:
-        raise lapack.LinAlgError(
-            "linalg.svd: The algorithm failed to converge because the input matrix contained "
-            "non-finite values."
-        ) from None
+        return empty, lapack.svdvals(A), empty
+    u, s, vh = lapack.svd(A, full_matrices)
     return lapack.by_columns(u), s, lapack.by_columns(vh)
 
 
@@ -842,12 +820,12 @@ def pseudo_inverse(a: Any, atol: Any = None, rtol: Any = None, hermitian: bool =
     if a.size == 0:
         return np.zeros((*a.shape[:-2], n, m), a.dtype)
     if hermitian:
-        values, vectors = np.linalg.eigh(a)
+        values, vectors = lapack.eigh(a)
         size = np.abs(values)
         keep = size > _cutoff(size, m, n, atol, rtol)
         inverse = np.where(keep, 1 / np.where(keep, values, 1), 0).astype(values.dtype)
         return (vectors * inverse[..., None, :]) @ lapack.adjoint(vectors)
-    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    u, s, vh = lapack.svd(a, False)
     keep = s > _cutoff(s, m, n, atol, rtol)
     inverse = np.where(keep, 1 / np.where(keep, s, 1), 0).astype(s.dtype)
     return lapack.adjoint(vh) @ (inverse[..., None] * lapack.adjoint(u))
@@ -917,11 +895,15 @@ def _lstsq(
         raise RuntimeError(f"{name}: input.size(-2) should match other.size(-{1 if vector else 2})")
     driver = driver or "gelsy"
     rtol = np.finfo(self.dtype).eps * max(m, n) if rcond is None else rcond
-    u, s, vh = np.linalg.svd(self, full_matrices=False)
+    if np.isnan(self).any() or np.isnan(b).any():
+        raise lapack.LinAlgError(f"{name}: The input or other contains NaN, which has no solution.")
+    u, s, vh = lapack.svd(self, False)
     limit = 0.0 if driver == "gels" else rtol * s.max(-1, keepdims=True, initial=0)
     keep = s > limit
     inverse = np.where(keep, 1 / np.where(keep, s, 1), 0).astype(s.dtype)
     x = lapack.adjoint(vh) @ (inverse[..., None] * (lapack.adjoint(u) @ rhs))
+    if not lapack.is_finite(rhs):
+        x = np.full_like(x, np.nan)
     empty = np.zeros(0, s.dtype)
     rank = keep.sum(-1)
     residuals = empty

@@ -1,14 +1,20 @@
-"""What NumPy's linear algebra lacks: LU with its pivots, triangular solves, reflectors, exponentials.
+"""LAPACK's gate, and what NumPy's linear algebra lacks: LU with its pivots, reflectors, exponentials.
 
 Plain functions on (batches of) arrays, in LAPACK's conventions. Matrices that LAPACK returns lie column
 by column in memory, as PyTorch's do.
+
+Nothing else calls LAPACK: given infinities or NaN it may not return, or write on standard output. Here
+such matrices get PyTorch's answer (or refusal) without a call.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
+
+from gradcli.engine.memory import laid_out
 
 Array = Any
 _BLOCK = 48
@@ -32,6 +38,136 @@ def adjoint(a: Array) -> Array:
     return a.mT.conj() if a.dtype.kind == "c" else a.mT
 
 
+def refuse_failed(
+    name: str, info: Any, reason: str, kind: type[RuntimeError] = LinAlgError
+) -> None:
+    """Raises an error where LAPACK reports a failure; `{}` in the reason is its number."""
+    info = laid_out(info)
+    flat = np.ravel(info)
+    if not flat.any():
+        return
+    at = int(flat.nonzero()[0][0])
+    place = f"(Batch element {at}): " if np.ndim(info) else ""
+    raise kind(f"{name}: {place}{reason.format(int(flat[at]))}")
+
+
+# -- what is not finite ---------------------------------------------------------------------------
+def is_finite(*arrays: Array) -> bool:
+    """Whether LAPACK may see the arrays."""
+    return all(bool(np.isfinite(a).all()) for a in arrays)
+
+
+def _stray(a: Array) -> Array:
+    """Which matrices of a batch have an element that is not finite."""
+    return ~np.isfinite(a).all((-2, -1))
+
+
+def _spoilt(found: Array, stray: Array) -> Array:
+    """The results of a batch, NaN where the matrix was not finite."""
+    by = stray.reshape(stray.shape + (1,) * (found.ndim - stray.ndim))
+    return np.where(by, np.asarray(np.nan, found.dtype), found)
+
+
+def svd(a: Array, full_matrices: bool = True) -> tuple[Array, Array, Array]:
+    """(U, S, Vh); NaN for infinite matrices, LinAlgError for those with NaN."""
+    if is_finite(a):
+        return np.linalg.svd(a, full_matrices=full_matrices)
+    refuse_failed("linalg.svd", np.isnan(a).any((-2, -1)), _SVD_FAILED)
+    stray = _stray(a)
+    u, s, vh = np.linalg.svd(np.where(stray[..., None, None], 0, a), full_matrices=full_matrices)
+    return _spoilt(u, stray), _spoilt(s, stray), _spoilt(vh, stray)
+
+
+def svdvals(a: Array) -> Array:
+    """The singular values, as `svd`."""
+    return np.linalg.svd(a, compute_uv=False) if is_finite(a) else svd(a, False)[1]
+
+
+_SVD_FAILED = (
+    "The algorithm failed to converge because the input matrix contained non-finite values."
+)
+
+
+def eigh(a: Array, uplo: str = "L") -> tuple[Array, Array]:
+    """(eigenvalues, eigenvectors) of symmetric matrices; LinAlgError where they are not finite."""
+    triangle = np.tril(a) if uplo == "L" else np.triu(a)
+    if is_finite(triangle):
+        found = np.linalg.eigh(a if is_finite(a) else triangle, uplo)
+        return found[0], found[1]
+    if a.shape[-1] == 1:
+        return a[..., 0].real, np.ones_like(a)
+    refuse_failed("linalg.eigh", _stray(triangle), _EIGH_FAILED)
+    raise AssertionError("a matrix that is not finite")
+
+
+_EIGH_FAILED = (
+    "The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
+    "repeated eigenvalues (error code: {})."
+)
+
+
+def eig(a: Array) -> tuple[Array, Array]:
+    """(eigenvalues, eigenvectors) of square matrices; RuntimeError where they are not finite."""
+    if not is_finite(a):
+        raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
+    found = np.linalg.eig(a)
+    return found[0], found[1]
+
+
+def qr(a: Array, mode: str) -> tuple[Array, Array]:
+    """(Q, R), or (nothing, R) for mode "r"."""
+    if not is_finite(a):
+        q, r = _qr_by_reflectors(a, mode)
+    elif mode == "r":
+        q, r = np.zeros(0, a.dtype), np.linalg.qr(a, "r")
+    else:
+        q, r = np.linalg.qr(a, mode)
+    return (q if mode == "r" else by_columns(q)), by_columns(r)
+
+
+def _qr_by_reflectors(a: Array, mode: str) -> tuple[Array, Array]:
+    """As LAPACK's GEQRF and ORGQR, column by column."""
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    r = a.reshape(-1, m, n).copy()
+    tau = np.zeros((r.shape[0], k), a.dtype)
+    with np.errstate(all="ignore"):
+        for j in range(k):
+            head, tail = r[:, j, j].copy(), r[:, j + 1 :, j]
+            rest = np.sqrt((np.abs(tail) ** 2).sum(-1))
+            beta = -np.copysign(np.sqrt(np.abs(head) ** 2 + rest**2), head.real)
+            beta = np.where(np.isinf(head), np.nan, beta)
+            still = (rest == 0) & (head.imag == 0)
+            tau[:, j] = np.where(still, 0, (beta - head) / beta)
+            v = np.where(still[:, None], tail, tail / (head - beta)[:, None])
+            r[:, j, j] = np.where(still, head, beta)
+            r[:, j + 1 :, j] = v
+            column = np.concatenate([np.ones((len(r), 1), a.dtype), v], 1)[..., None]
+            right = r[:, j:, j + 1 :]
+            right -= np.conj(tau[:, j, None, None]) * column @ (adjoint(column) @ right)
+    shape = a.shape[:-2]
+    width = m if mode == "complete" else k
+    upper = np.triu(r[:, :width]).reshape(*shape, width, n)
+    if mode == "r":
+        return np.zeros(0, a.dtype), upper
+    packed = np.zeros((len(r), m, width), a.dtype)
+    packed[..., :k] = r[..., :k]
+    q = householder_product(packed.reshape(*shape, m, width), tau.reshape(*shape, k))
+    return q, upper
+
+
+def inverse(a: Array) -> tuple[Array, Array]:
+    """(inverse, info): info is the first pivot that is zero, counted from 1, or 0."""
+    if is_finite(a):
+        try:
+            return by_columns(np.linalg.inv(a)), np.zeros(a.shape[:-2], np.int32)
+        except np.linalg.LinAlgError:
+            pass  # which matrix it was, elimination finds
+    lu, pivots = lu_factor(a)
+    eye = np.eye(a.shape[-1], dtype=a.dtype)
+    return by_columns(solve_lu(lu, pivots, eye)), first_zero(lu)
+
+
 # -- LU -------------------------------------------------------------------------------------------
 def _size(a: Array) -> Array:
     """LAPACK's cheap measure of a number's size."""
@@ -42,7 +178,8 @@ def _panel(lu: Array, pivots: Array, start: int, stop: int) -> None:
     """Eliminate the columns start..stop of a batch, rows swapped over the whole width."""
     batch = np.arange(lu.shape[0])
     for j in range(start, stop):
-        p = _size(lu[:, j:, j]).argmax(1) + j
+        size = _size(lu[:, j:, j])
+        p = np.where(np.isnan(size) & ~np.isnan(size[:, :1]), -1, size).argmax(1) + j
         pivots[:, j] = p + 1
         top = lu[:, j].copy()
         lu[:, j] = lu[batch, p]
@@ -65,7 +202,7 @@ def lu_factor(a: Array) -> tuple[Array, Array]:
             if stop < n:
                 right = lu[:, start:stop, stop:]
                 lower = np.tril(lu[:, start:stop, start:stop], -1)
-                right[...] = np.linalg.solve(lower + np.eye(stop - start, dtype=a.dtype), right)
+                right[...] = solve_triangular(lower, right, upper=False, unit=True)
                 if stop < m:
                     lu[:, stop:, stop:] -= lu[:, stop:, start:stop] @ right
     return by_columns(lu.reshape(a.shape)), pivots.reshape(*batch, k)
@@ -89,7 +226,8 @@ def unpack(lu: Array, pivots: Array) -> tuple[Array, Array, Array]:
     """(P, L, U) with A = P @ L @ U."""
     *batch, m, n = lu.shape
     k = min(m, n)
-    lower = np.tril(lu[..., :k], -1) + np.eye(m, k, dtype=lu.dtype)
+    lower = np.tril(lu[..., :k], -1)
+    lower[..., np.arange(k), np.arange(k)] = 1
     upper = np.triu(lu[..., :k, :])
     order = permutation(pivots, m)
     p = np.zeros((*batch, m, m), lu.dtype)
@@ -141,10 +279,12 @@ def solve_triangular(
     if 0 in a.shape or 0 in b.shape:
         batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
         return np.zeros((*batch, *b.shape[-2:]), b.dtype)
-    try:
-        return by_columns(np.linalg.solve(triangle, b))
-    except np.linalg.LinAlgError:
-        return _substitute(triangle, b, upper)
+    if is_finite(triangle, b):
+        try:
+            return by_columns(np.linalg.solve(triangle, b))
+        except np.linalg.LinAlgError:
+            pass  # a zero on the diagonal, which gives infinities
+    return _substitute(triangle, b, upper)
 
 
 def _substitute(a: Array, b: Array, upper: bool) -> Array:
@@ -161,20 +301,23 @@ def _substitute(a: Array, b: Array, upper: bool) -> Array:
 
 def solve(a: Array, b: Array) -> Array:
     """Solve A X = B; infinities where A is singular."""
-    try:
-        return np.linalg.solve(a, b)
-    except np.linalg.LinAlgError:
-        return solve_lu(*lu_factor(a), b)
+    if is_finite(a, b):
+        try:
+            return np.linalg.solve(a, b)
+        except np.linalg.LinAlgError:
+            pass
+    return solve_lu(*lu_factor(a), b)
 
 
 # -- Cholesky -------------------------------------------------------------------------------------
 def cholesky(a: Array, upper: bool) -> tuple[Array, Array]:
     """(factor, info): info is the order of the first leading minor that is not positive, or 0."""
     lower_of = adjoint(a) if upper else a
-    try:
-        factor = np.linalg.cholesky(lower_of)
-        info = np.zeros(a.shape[:-2], np.int32)
-    except np.linalg.LinAlgError:
+    factor, info = None, np.zeros(a.shape[:-2], np.int32)
+    if is_finite(a):
+        with suppress(np.linalg.LinAlgError):
+            factor = np.linalg.cholesky(lower_of)
+    if factor is None:
         factor, info = _cholesky_by_columns(lower_of)
     factor = adjoint(factor) if upper else factor
     return by_columns(factor), info
@@ -189,7 +332,7 @@ def _cholesky_by_columns(a: Array) -> tuple[Array, Array]:
             row = matrix[j, :j]
             d = (matrix[j, j] - (row * row.conj()).sum()).real
             if not d > 0:
-                info[k] = j + 1
+                info[k], matrix[j, j] = j + 1, d
                 break
             matrix[j, j] = np.sqrt(d)
             rest = matrix[j + 1 :, j] - matrix[j + 1 :, :j] @ row.conj()
@@ -210,8 +353,8 @@ def householder_product(a: Array, tau: Array) -> Array:
     v = reflectors(a)
     q = np.broadcast_to(np.eye(m, n, dtype=a.dtype), (*a.shape[:-2], m, n)).copy()
     for i in reversed(range(tau.shape[-1])):
-        column = v[..., i, None]
-        q -= tau[..., i, None, None] * column @ (adjoint(column) @ q)
+        column, part = v[..., i:, i, None], q[..., i:, i:]
+        part -= tau[..., i, None, None] * column @ (adjoint(column) @ part)
     return by_columns(q)
 
 
@@ -231,6 +374,9 @@ def expm(a: Array) -> Array:
         return a.copy()
     if n == 1:
         return np.exp(a)
+    if not is_finite(a):
+        stray = _stray(a)
+        return _spoilt(expm(np.where(stray[..., None, None], 0, a)), stray)
     norm = np.abs(a).sum(-2).max(-1)
     with np.errstate(all="ignore"):
         steps = np.ceil(np.log2(np.maximum(norm, 1e-300) / _LIMIT))

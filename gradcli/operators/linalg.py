@@ -98,7 +98,7 @@ def logdet(input: Array) -> Any:
 # -- inverses and solves --------------------------------------------------------------------------
 def _inverse(A: Any, name: str) -> Any:
     inverse, info = rows.inv_ex(A)
-    rows.refuse_failed(name, _values(info), rows.INVERSE_FAILED)
+    lapack.refuse_failed(name, _values(info), rows.INVERSE_FAILED)
     return inverse
 
 
@@ -141,7 +141,7 @@ def linalg_inv_ex(A: Array, *, check_errors: bool = False) -> Any:
 def linalg_solve(A: Array, B: Array, *, left: bool = True) -> Any:
     """X with A X = B (or X A = B)."""
     result, _, _, info = rows.solve_ex(A, B, left=left)
-    rows.refuse_failed("torch.linalg.solve", _values(info), rows.SOLVE_FAILED)
+    lapack.refuse_failed("torch.linalg.solve", _values(info), rows.SOLVE_FAILED)
     return result
 
 
@@ -190,7 +190,7 @@ def linalg_tensorinv(A: Array, ind: int = 2) -> Any:
             f"prod(self.shape[:ind]), but got {columns} != {rows_count}"
         )
     inverse, info = rows.inv_ex(A.reshape(rows_count, columns))
-    rows.refuse_failed("linalg.inv", _values(info), rows.INVERSE_FAILED)
+    lapack.refuse_failed("linalg.inv", _values(info), rows.INVERSE_FAILED)
     return inverse.reshape(*rest, *first)
 
 
@@ -226,7 +226,7 @@ def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None = None) ->
 def linalg_cholesky(A: Array, *, upper: bool = False) -> Any:
     """L with A = L @ L.mH, or its adjoint."""
     factor, info = rows.cholesky_ex_row(A, upper=upper)
-    rows.refuse_failed("linalg.cholesky", _values(info), rows.CHOLESKY_FAILED)
+    lapack.refuse_failed("linalg.cholesky", _values(info), rows.CHOLESKY_FAILED)
     return factor
 
 
@@ -395,7 +395,7 @@ def linalg_matrix_rank(
     rows.check_matrix("linalg.matrix_rank", a)
     atol = tol if atol is None else atol
     limits = [x.array if isinstance(x, Tensor) else x for x in (atol, rtol)]
-    s = np.abs(np.linalg.eigvalsh(a)) if hermitian else np.linalg.svd(a, compute_uv=False)
+    s = np.abs(lapack.eigh(a)[0]) if hermitian else lapack.svdvals(a)
     cutoff = rows._cutoff(s, a.shape[-2], a.shape[-1], *limits)
     return wrap(np.asarray((s > cutoff).sum(-1), np.int64))
 
@@ -646,7 +646,7 @@ def linalg_lu(A: Array, *, pivot: bool = True) -> Any:
 def linalg_lu_factor(A: Array, *, pivot: bool = True) -> Any:
     """(LU, pivots): both factors in one matrix."""
     lu, pivots, info = rows.lu_factor_ex_row(A, pivot=pivot)
-    rows.refuse_failed("torch.linalg.lu_factor", _values(info), rows.LU_FAILED, RuntimeError)
+    lapack.refuse_failed("torch.linalg.lu_factor", _values(info), rows.LU_FAILED, RuntimeError)
     return _LU_FACTOR((lu, pivots))
 
 
@@ -667,7 +667,7 @@ def lu(A: Array, pivot: bool = True, get_infos: bool = False) -> Any:
     packed, pivots, info = rows.lu_factor_ex_row(A, pivot=pivot)
     if get_infos:
         return packed, pivots, info
-    rows.refuse_failed("torch.lu", _values(info), rows.LU_FAILED, RuntimeError)
+    lapack.refuse_failed("torch.lu", _values(info), rows.LU_FAILED, RuntimeError)
     return packed, pivots
 
 

@@ -58,8 +58,15 @@ def test_a_generator_has_its_own_state():
 
 def test_bad_states_and_seeds_are_refused():
     generator = random.Generator()
-    with pytest.raises(RuntimeError, match="RNG state is wrong size"):
+    with pytest.raises(
+        RuntimeError, match="of size 5056 but found the input RNG state size to be 3"
+    ):
         generator.set_state(wrap(np.zeros(3, np.uint8)))
+    state = generator.get_state().array
+    with pytest.raises(TypeError, match=r"RNG state must be a torch.ByteTensor"):
+        generator.set_state(wrap(state.astype(np.float32)))
+    with pytest.raises(RuntimeError, match="RNG state must be contiguous"):
+        generator.set_state(wrap(np.repeat(state, 2)[::2]))
     with pytest.raises(TypeError, match=r"expected a torch.ByteTensor"):
         generator.set_state(3)
     for seed in (2**64, -(2**63) - 1):
@@ -67,6 +74,22 @@ def test_bad_states_and_seeds_are_refused():
             random.manual_seed(seed)
     with pytest.raises(RuntimeError, match="CPU only"):
         random.Generator("cuda")
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [(8, 0), (8, 625), (8, 2**32 - 1), (8, 500), (12, 0), (16, 625), (16, 700), (16, 3)],
+)
+def test_a_state_that_reads_past_its_words_is_refused(at, value):
+    """The count of words that are left, the index of the next, and whether it was seeded."""
+    generator = random.Generator().manual_seed(3)
+    generator.words(5)
+    state = generator.get_state().array
+    state[at : at + 4] = np.frombuffer(np.uint32(value).tobytes(), np.uint8)
+    with pytest.raises(RuntimeError, match="Invalid mt19937 state"):
+        generator.set_state(wrap(state))
+    with pytest.raises(RuntimeError, match="Invalid mt19937 state"):
+        generator.set_state(wrap(np.full_like(state, 7)))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 
 import gradcli as torch
+from gradcli.engine import forks
 
 THREADS, PASSES = 8, 25
 
@@ -193,3 +196,33 @@ def test_a_write_in_another_thread_is_noticed():
     in_threads(lambda i: w.mul_(2), count=1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.backward()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_finds_every_lock_free() -> None:
+    """Whatever another thread holds at the time of the fork, the child draws and goes backward."""
+    torch.rand(1)  # what is imported on first use has been
+    generator = torch.default_generator
+    held = [generator.lock, generator._source._bit_generator.lock, *forks._LOCKS]
+    taken, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        for lock in held:
+            lock.acquire()
+        taken.set()
+        done.wait()
+        for lock in reversed(held):
+            lock.release()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    taken.wait()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        x = torch.rand(3).requires_grad_()
+        (x * x).sum().backward()
+        os._exit(0 if x.grad is not None else 1)
+    done.set()
+    holder.join()
+    assert os.waitpid(child, 0)[1] == 0
