@@ -112,7 +112,6 @@ CIRCLES: set[frozenset[str]] = {
     circle("operators", "batches copies indexing joining products reductions shapes"),
     circle("operators", "make_index table"),
     circle("plan", "abstract functions"),
-    circle("recording", "arrays places"),
     circle("tables", "arrow source"),
 }
 

@@ -204,10 +204,14 @@ def _index(reader: Reader, made: Call, args: list[Any]) -> Expression:
 def _index_put(reader: Reader, made: Call, args: list[Any]) -> Expression:
     own, indices, values, accumulate = args
     shape = shape_of(made.args[0])
+    mask = made.args[1][0]
+    chosen_ = len(indices) == 1 and indices[0] is not None and mask.value.dtype.kind == "b"
+    if chosen_ and not accumulate and not shape_of(made.args[2]) and shape_of(mask) == shape:
+        return alg.where(indices[0], values, own)
     if any(i is None for i in indices):
         raise NoExpression("the derivative of an index with `:` in it has no form as an expression")
     tuple_ = call("()", indices, ())
-    operands = [full(own, shape), tuple_, full(values, shape_of(made.args[2]))]
+    operands = [full(own, shape), tuple_, reader.whole(values, made.args[2])]
     options = [("", True)] if accumulate else []
     return call("index_put", operands, shape, options)
 
@@ -434,4 +438,6 @@ FORMS: dict[str, Handler] = {
     "tril": _triangle,
     "triu": _triangle,
     "scatter_src": _named("scatter"),
+    **dict.fromkeys(["fill_tensor", "fill_tensor_"], lambda reader, made, args: args[1]),
+    **dict.fromkeys(["fill_number", "fill_number_"], lambda reader, made, args: as_number(args[1])),
 }

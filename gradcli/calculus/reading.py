@@ -16,6 +16,7 @@ from gradcli.calculus import simplify as alg
 from gradcli.calculus.constants import constant, known_number
 from gradcli.calculus.expressions import Expression, array, broadcast, call
 from gradcli.calculus.forms import FORMS
+from gradcli.calculus.numbers import ZERO
 from gradcli.calculus.simplify import full, function
 from gradcli.calculus.spelling import (
     ELEMENTWISE,
@@ -111,8 +112,7 @@ class Reader:
         plain = row.kinds[: last + 1].count("option") == 0
         for i, (value, given, kind) in enumerate(zip(args, made.args, row.kinds, strict=True)):
             if kind == "list":
-                shapes = [shape_of(g) for g in given]
-                parts = [full(v, s) for v, s in zip(value, shapes, strict=True)]
+                parts = [self.whole(v, g) for v, g in zip(value, given, strict=True)]
                 operands.append(call("[]", parts, ()))
             elif given is not None and (kind != "option" or is_tensor(given)):
                 operands.append(self.whole(value, given))
@@ -147,6 +147,8 @@ class Reader:
         if own.op == "number" and plain is not None and np.asarray(plain).dtype.kind in "biu":
             return array(np.asarray(plain))
         if own.op == "number" and not shape_of(given):  # a tensor, as functions want one
+            if own.data == ZERO:
+                return call("zeros", [], (), [("", ())])
             return alg.scale(own.data, call("ones", [], ()))
         return full(own, shape_of(given))
 

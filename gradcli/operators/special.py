@@ -346,27 +346,118 @@ class i1e:
     self = lambda g, self, result: _i1e_backward(g, self, result)
 
 
-def _without_rule(scipy_name: str, name: str, doc: str) -> Any:
-    """A function that PyTorch does not differentiate either."""
-    body = type(name, (), {"__doc__": doc, "__module__": __name__})
-    return operator(
-        _kernel(scipy_name, f"special.{name}"),
-        batch="elementwise",
-        types="float",
-        name=f"special.{name}",
-        method=False,
-        samples=(f"special.{name}(rand(3) + 0.5)",),
-    )(body)
+# PyTorch has these without derivatives, as constants; a derivative that is known is given here.
+_SHIFTED = ("{0}(rand(3) + 0.5)",)
 
 
-bessel_j0 = _without_rule("j0", "bessel_j0", "The Bessel function of the first kind, order 0.")
-bessel_j1 = _without_rule("j1", "bessel_j1", "The Bessel function of the first kind, order 1.")
-bessel_y0 = _without_rule("y0", "bessel_y0", "The Bessel function of the second kind, order 0.")
-bessel_y1 = _without_rule("y1", "bessel_y1", "The Bessel function of the second kind, order 1.")
-modified_bessel_i0 = _without_rule("i0", "modified_bessel_i0", "As `i0`, without a derivative.")
-modified_bessel_i1 = _without_rule("i1", "modified_bessel_i1", "As `special.i1`.")
-modified_bessel_k0 = _without_rule("k0", "modified_bessel_k0", "The second kind, order 0.")
-modified_bessel_k1 = _without_rule("k1", "modified_bessel_k1", "The second kind, order 1.")
+def _of_order_1(order_0: Any, self: Any, result: Any) -> Any:
+    """The slope of a function of order 1 of the first kind: that of order 0 less result / input."""
+    at_zero = self == 0
+    return where(at_zero, 0.5, order_0 - result / where(at_zero, 1.0, self))
+
+
+@_unary(
+    _kernel("j0", "special.bessel_j0"),
+    "SpecialBesselJ0Backward0",
+    _SHIFTED,
+    name="special.bessel_j0",
+    method=False,
+)
+class bessel_j0:
+    """The Bessel function of the first kind, order 0; PyTorch has no derivative of it."""
+
+    self = lambda g, self: g * -bessel_j1(self)
+
+
+@_unary(
+    _kernel("j1", "special.bessel_j1"),
+    "SpecialBesselJ1Backward0",
+    _SHIFTED,
+    name="special.bessel_j1",
+    method=False,
+)
+class bessel_j1:
+    """The Bessel function of the first kind, order 1; PyTorch has no derivative of it."""
+
+    self = lambda g, self, result: g * _of_order_1(bessel_j0(self), self, result)
+
+
+@_unary(
+    _kernel("y0", "special.bessel_y0"),
+    "SpecialBesselY0Backward0",
+    _SHIFTED,
+    name="special.bessel_y0",
+    method=False,
+)
+class bessel_y0:
+    """The Bessel function of the second kind, order 0; PyTorch has no derivative of it."""
+
+    self = lambda g, self: g * -bessel_y1(self)
+
+
+@_unary(
+    _kernel("y1", "special.bessel_y1"),
+    "SpecialBesselY1Backward0",
+    _SHIFTED,
+    name="special.bessel_y1",
+    method=False,
+)
+class bessel_y1:
+    """The Bessel function of the second kind, order 1; PyTorch has no derivative of it."""
+
+    self = lambda g, self, result: g * (bessel_y0(self) - result / self)
+
+
+@_unary(
+    _kernel("i0", "special.modified_bessel_i0"),
+    "SpecialModifiedBesselI0Backward0",
+    _SHIFTED,
+    name="special.modified_bessel_i0",
+    method=False,
+)
+class modified_bessel_i0:
+    """The modified Bessel function of the first kind, order 0; PyTorch has no derivative of it."""
+
+    self = lambda g, self: g * modified_bessel_i1(self)
+
+
+@_unary(
+    _kernel("i1", "special.modified_bessel_i1"),
+    "SpecialModifiedBesselI1Backward0",
+    _SHIFTED,
+    name="special.modified_bessel_i1",
+    method=False,
+)
+class modified_bessel_i1:
+    """The modified Bessel function of the first kind, order 1; PyTorch has no derivative of it."""
+
+    self = lambda g, self, result: g * _of_order_1(modified_bessel_i0(self), self, result)
+
+
+@_unary(
+    _kernel("k0", "special.modified_bessel_k0"),
+    "SpecialModifiedBesselK0Backward0",
+    _SHIFTED,
+    name="special.modified_bessel_k0",
+    method=False,
+)
+class modified_bessel_k0:
+    """The modified Bessel function of the second kind, order 0; PyTorch has no derivative of it."""
+
+    self = lambda g, self: g * -modified_bessel_k1(self)
+
+
+@_unary(
+    _kernel("k1", "special.modified_bessel_k1"),
+    "SpecialModifiedBesselK1Backward0",
+    _SHIFTED,
+    name="special.modified_bessel_k1",
+    method=False,
+)
+class modified_bessel_k1:
+    """The modified Bessel function of the second kind, order 1; PyTorch has no derivative of it."""
+
+    self = lambda g, self, result: g * -(modified_bessel_k0(self) + result / self)
 
 
 # -- entropy and logits ---------------------------------------------------------------------------

@@ -160,7 +160,7 @@ def _basic(input: Any, keys: tuple[Any, ...]) -> tuple[Any, list[Any]]:
             dim = _put(indices, dim - inside, _flag(key)) + inside
         elif isinstance(key, Tensor):
             array = key.array
-            if array.ndim == 0 and array.dtype.kind in "iub":
+            if array.ndim == 0 and array.dtype.kind in "iub" and getattr(array, "known", True):
                 if array.dtype.kind == "b" or array.dtype == np.uint8:
                     out = shapes.unsqueeze(out, dim)
                     dim = _put(indices, dim - inside, _flag(bool(array))) + inside

@@ -61,9 +61,7 @@ class Recorded(NDArrayOperatorsMixin):
         """What the array holds now."""
         cell = self.cell
         if self._version != cell.version or self._value is None:
-            from gradcli.recording.places import read
-
-            self._value = read(self.recording, cell, self.layout)
+            self._value = self.recording.read(cell, self.layout)
             self._version = cell.version
         return self._value
 
@@ -149,9 +147,7 @@ class Recorded(NDArrayOperatorsMixin):
     def __setitem__(self, index: Any, given: Any) -> None:
         if index is not Ellipsis:
             raise self.recording.refuse("a write that has no form as an expression")
-        from gradcli.recording.places import write
-
-        write(self, given)
+        self.recording.write(self, given)
 
     def written(self, value: Value) -> None:
         """Know what was written just now."""

@@ -160,9 +160,9 @@ def read(recording: Recording, cell: Cell, part: Any) -> Value:
         modes.restore(before)
 
 
-def write(target: Recorded, given: Any) -> None:
+def write(recording: Recording, target: Recorded, given: Any) -> None:
     """Write values of the target's own shape over it."""
-    recording, cell, layout = target.recording, target.cell, target.layout
+    cell, layout = target.cell, target.layout
     before = modes.change(recorder=recording, enabled=False, rules=False, inference=False)
     try:
         value = recording.value_of(given)

@@ -12,7 +12,8 @@ import numpy as np
 from gradcli.engine import modes
 from gradcli.engine.backward import grad
 from gradcli.engine.tensor import Scalar, Tensor, wrap
-from gradcli.recording.arrays import NUMBERS, Recorded
+from gradcli.recording import places
+from gradcli.recording.arrays import NUMBERS, Cell, Recorded
 from gradcli.recording.graph import Call, Value
 
 DECIDES = (
@@ -225,6 +226,14 @@ class Recording:
         """What a tensor or an array holds, in the recording."""
         array = value.array if isinstance(value, (Tensor, Scalar)) else value
         return array.value if type(array) is Recorded else Value(np.array(array), known=True)
+
+    def read(self, cell: Cell, part: Any) -> Value:
+        """What a part of memory holds now."""
+        return places.read(self, cell, part)
+
+    def write(self, target: Recorded, given: Any) -> None:
+        """Write values of the target's own shape over it."""
+        places.write(self, target, given)
 
     def tensor(self, value: Value) -> Tensor:
         """A tensor that holds a value of the recording."""
