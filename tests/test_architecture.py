@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -10,31 +11,26 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "gradcli"
 
-# From the ground up; a room may import rooms of a lower number, and its own.
-LEVELS = {
-    "engine": 0,
-    "operators": 1,
-    "graphs": 1,
-    "tables": 1,
-    "language": 2,
-    "recording": 2,
-    "calculus": 3,
-    "plan": 4,
-    "repl": 4,
-    "commands": 5,
-    "cli": 6,
-}
+
+def floor_plan() -> dict[str, int]:
+    """The floor of every room, as docs/architecture.md has it."""
+    text = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d) \| (.+?) \|", text, re.M)
+    return {room: int(floor) for floor, rooms in rows for room in re.findall(r"`([^`]+)`", rooms)}
 
 
-def room_of(module: str) -> str | None:
-    """The room of `gradcli.ROOM...`; None for the namespaces beside the rooms."""
+LEVELS = floor_plan()
+
+
+def room_of(module: str) -> str:
+    """The room of `gradcli.ROOM...`; (root) for the package itself."""
     parts = module.split(".")
-    return parts[1] if len(parts) > 1 and parts[0] == "gradcli" and parts[1] in LEVELS else None
+    return parts[1] if len(parts) > 1 else "(root)"
 
 
 def modules() -> list[Path]:
     """Every module of the rooms."""
-    return [p for p in sorted(PACKAGE.rglob("*.py")) if room_of(name_of(p)) is not None]
+    return sorted(PACKAGE.rglob("*.py"))
 
 
 def name_of(path: Path) -> str:
@@ -58,7 +54,8 @@ def imports(path: Path) -> frozenset[str]:
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gradcli"):
             for a in node.names:
                 whole = f"{node.module}.{a.name}"
-                is_module = (PACKAGE.parent / (whole.replace(".", "/") + ".py")).exists()
+                file = PACKAGE.parent / whole.replace(".", "/")
+                is_module = file.with_suffix(".py").exists() or file.is_dir()
                 found.add(whole if is_module else str(node.module))
     return frozenset(found)
 
@@ -66,33 +63,14 @@ def imports(path: Path) -> frozenset[str]:
 @pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_imports_point_down(path: Path) -> None:
     room = room_of(name_of(path))
-    assert room is not None
     for target in imports(path):
         other = room_of(target)
-        if other is None or other == room:
-            continue
-        assert LEVELS[other] < LEVELS[room], f"{name_of(path)} imports {target}"
+        if other != room and target != "gradcli.version":
+            assert LEVELS[other] < LEVELS[room], f"{name_of(path)} imports {target}"
 
 
-def test_operators_stand_without_nn() -> None:
-    """The neural networks' part imports operators; no other operator imports it."""
-    nn = "gradcli.operators.nn"
-    found = [
-        f"{name_of(path)} imports {target}"
-        for path in sorted((PACKAGE / "operators").glob("*.py"))
-        for target in imports(path)
-        if target == nn or target.startswith(f"{nn}.")
-    ]
-    assert found == []
-
-
-def test_nn_needs_operators_only() -> None:
-    rooms = {
-        room_of(target)
-        for path in (PACKAGE / "operators" / "nn").glob("*.py")
-        for target in imports(path)
-    }
-    assert rooms == {"operators", "engine"}
+def test_the_floor_plan_has_every_room_and_no_other() -> None:
+    assert set(LEVELS) == {room_of(name_of(p)) for p in modules()}
 
 
 def circle(room: str, files: str) -> frozenset[str]:
