@@ -60,12 +60,16 @@ def imports(path: Path) -> frozenset[str]:
     return frozenset(found)
 
 
+# The proof of a derivative written for torch runs it on the API under torch's names, which is the root.
+UPWARDS = {("gradcli.calculus.code", "gradcli")}
+
+
 @pytest.mark.parametrize("path", modules(), ids=name_of)
 def test_imports_point_down(path: Path) -> None:
     room = room_of(name_of(path))
     for target in imports(path):
         other = room_of(target)
-        if other != room and target != "gradcli.version":
+        if other != room and (name_of(path), target) not in UPWARDS:
             assert LEVELS[other] < LEVELS[room], f"{name_of(path)} imports {target}"
 
 
