@@ -21,7 +21,6 @@ from gradcli.commands.points import (
 if TYPE_CHECKING:
     from gradcli.calculus.derivative import Derivatives
     from gradcli.calculus.printed import Printed
-    from gradcli.calculus.proof import Difference
 
 FORMATS = ("text", "latex", "python", "numpy", "torch", "json")
 CODE = ("python", "numpy", "torch")  # formats that are programs
@@ -71,7 +70,7 @@ def command(
     if show_value and (missing := [n for n in where.arrays if n not in where.given]):
         raise usage(f"--at: no value for {missing[0]}", hint=f"add --{missing[0]} VALUE")
     try:
-        found, made = _proved(request, where, wanted, order, form, cse or None, verify)
+        found, made = _printed(request, where, wanted, order, form, cse or None, verify)
     except NoExpression as error:
         hint = "gradcli grad has its value, without an expression"
         raise refused(error, source=request.source, hint=None if form in CODE else hint) from error
@@ -87,7 +86,7 @@ def command(
         _write_text(request, made, values)
 
 
-def _proved(
+def _printed(
     request: Request,
     where: Point,
     wanted: list[str],
@@ -96,70 +95,47 @@ def _proved(
     cse: bool | None,
     verify: bool,
 ) -> tuple[Derivatives, Printed]:
-    """The derivatives, and what is printed of them, which has been proved.
-
-    Where it does not hold at the given point, what the rules do there for it is printed too.
-    """
-    from gradcli.calculus.derivative import differentiate
-    from gradcli.calculus.printed import printed
-
+    """The derivatives, and what is printed of them; proved, unless the user wants no proof."""
     given = not set(where.arrays) - set(where.given)
-    kept: tuple[Derivatives, Printed] | None = None
-    said: Exception | None = None
-    for guards in (False, True):
+    names = request.loaded
+    if not verify:
+        from gradcli.calculus.derivative import differentiate
+        from gradcli.calculus.printed import printed
+
         found = differentiate(
+            request.program, where.arrays, wanted, order=order, follow=given, names=names
+        )
+        return found, printed(found, form, cse)
+    from gradcli.calculus.proof import Unproved, proved
+
+    try:
+        found, made, singular = proved(
             request.program,
             where.arrays,
             wanted,
+            given=given,
             order=order,
-            follow=given,
-            names=request.loaded,
-            guards=guards,
+            form=form,
+            cse=cse,
+            names=names,
         )
-        made = printed(found, form, cse)
-        if not verify:
-            return found, made
-        try:
-            singular = _prove(request, where, found, made, given)
-        except Exception as error:
-            said = said or error
-            continue
-        if singular is None:
-            return found, made
-        kept, said = kept or (found, made), singular
-    if kept is None:
-        raise _unproved(request, said)
-    output.note(
-        "at this point the expression does not give what grad gives: "
-        f"{_shown(said.found)} instead of {_shown(said.expected)}"  # type: ignore[union-attr]
-    )
-    return kept
-
-
-def _prove(
-    request: Request, where: Point, found: Derivatives, made: Printed, given: bool
-) -> Difference | None:
-    from gradcli.calculus.proof import Claim, prove
-
-    return prove(Claim(found, made, request.loaded), where.arrays, given=given)
-
-
-def _unproved(request: Request, error: Exception | None) -> Exception:
-    """What is said of a derivative that is not printed, because it is not proved."""
-    why = str(error).splitlines()[0] if error is not None else ""
-    return refused(
-        RuntimeError(f"the derivative that was found is not what grad gives ({why})"),
-        source=request.source,
-        hint="this is a fault in gradcli: please report this expression. gradcli grad has the "
-        "derivative's value; --no-verify prints what was found",
-    )
+    except Unproved as error:
+        raise refused(
+            RuntimeError(f"the derivative that was found is not what grad gives ({error})"),
+            source=request.source,
+            hint="this is a fault in gradcli: please report this expression; gradcli grad has the "
+            "derivative's value, and --no-verify prints what was found",
+        ) from error
+    if singular is not None:
+        shown = f"{_shown(singular.found)} instead of {_shown(singular.expected)}"
+        output.note(f"at this point the expression does not give what grad gives: {shown}")
+    return found, made
 
 
 def _shown(value: Any) -> str:
     import numpy as np
 
-    text = np.array2string(np.asarray(value), separator=", ", threshold=6).replace("\n", "")
-    return text
+    return np.array2string(np.asarray(value), separator=", ", threshold=6).replace("\n", "")
 
 
 def _notes(found: Derivatives, where: Point) -> None:
