@@ -13,7 +13,13 @@ from gradcli.commands.backward import explained, seed_of
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, Evaluation
 from gradcli.commands.inspection import evaluate_watched, graph_of
-from gradcli.commands.options import ExpressionCommand, Request, Whole, expression_options
+from gradcli.commands.options import (
+    ExpressionCommand,
+    Request,
+    Whole,
+    expression_options,
+    split,
+)
 from gradcli.commands.terminal import is_terminal, speaks_unicode
 from gradcli.language.errors import did_you_mean, suggest
 
@@ -58,16 +64,45 @@ REASONS = {
 }
 
 
+class GraphCommand(ExpressionCommand):
+    """The command, which has a program of PyTorch's instead of EXPR where --torch says so."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """With --torch what follows `--` belongs to the program."""
+        if not any(word == "--torch" or word.startswith("--torch=") for word in args):
+            return super().parse_args(ctx, args)
+        own, rest = args, []
+        if "--" in args:
+            at = args.index("--")
+            own, rest = args[:at], args[at + 1 :]
+        declared = {
+            name: option
+            for option in self.params
+            if isinstance(option, click.Option)
+            for name in (*option.opts, *option.secondary_opts)
+        }
+        found = split(own, declared)
+        if "torch_file" in found.given and (found.positionals or found.bindings):
+            extra = [*found.positionals, *(f"--{name}" for name, _ in found.bindings)][0]
+            raise usage(
+                f"unexpected argument {extra!r}: --torch has its graph from a program",
+                hint="the program's own arguments follow `--`",
+            )
+        ctx.meta["gradcli.arguments"] = rest
+        return super().parse_args(ctx, [*own, "--", "0"] if "torch_file" in found.given else args)
+
+
 @click.command(
     "graph",
-    cls=ExpressionCommand,
+    cls=GraphCommand,
     short_help=COMMANDS["graph"],
     epilog="""\b
 Examples:
   gradcli graph "y = a*x; y + b" --x 3 --a 4 --b 5 --saved
   gradcli graph "sum(tanh(x)**2)" --x 1,2 --grads --values
   gradcli graph "2*dot(x,x)" --x 0,1,2,3 -o graph.html
-  gradcli graph "sum(tanh(x)**2)" --x 1,2 --forward --values -o graph.png""",
+  gradcli graph "sum(tanh(x)**2)" --x 1,2 --forward --values -o graph.png
+  gradcli graph --torch train.py:loss --by module --grads -- --epochs 1""",
 )
 @expression_options
 @click.option("--saved", is_flag=True, help="Show what every node saves.")
@@ -85,6 +120,18 @@ Examples:
 @click.option("--forward", is_flag=True, help="Read it from the inputs to the result.")
 @click.option(
     "--wide", is_flag=True, help="Arrays and sources at length, lines as long as need be."
+)
+@click.option(
+    "--torch",
+    "torch_file",
+    metavar="FILE.py[:NAME]",
+    shell_complete=completers.files,
+    help="Run a PyTorch program (its arguments after --); the graph of NAME, or of its loss.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(("module",)),
+    help="Fold the graph to modules; --depth unfolds (--torch).",
 )
 @click.option("--legend", is_flag=True, help="Say what the signs mean.")
 @click.option(
@@ -121,14 +168,55 @@ def command(
     path: str | None,
     folder: str | None,
     seed: str | None,
+    torch_file: str | None,
     **shown: Any,
 ) -> None:
     """Show the backward graph of EXPR: its nodes, what made them, what they save and lead to."""
     chosen = _format(form, path, folder, request)
     _check_options(shown, chosen)
     shown["grads"] = shown["grads"] or seed is not None or folder is not None
+    if torch_file is not None:
+        graph = _torch_graph(ctx, torch_file, shown, seed)
+        write_graph(graph, shown, chosen, path, folder, request.style)
+        return
+    if shown["by"] is not None:
+        raise usage("--by module is for programs of PyTorch's", hint="see --torch FILE.py")
     graph = _graph(ctx, request, shown["values"] or chosen == "html", shown["grads"], seed)
     write_graph(graph, shown, chosen, path, folder, request.style)
+
+
+def _torch_graph(ctx: click.Context, target: str, shown: dict[str, Any], seed: str | None) -> Graph:
+    from gradcli.commands.torch_program import run_torch
+
+    if seed is not None:
+        raise usage("--seed is a value of gradcli's language; --torch takes none")
+    values = shown["values"]
+    ran, wanted = run_torch(
+        target, ctx.meta["gradcli.arguments"], values=values, gradients=shown["grads"]
+    )
+    if ran.error is not None:
+        output.note(ran.error, "warning")
+    graph = ran.graph(wanted)
+    if shown["grads"]:
+        try:
+            graph.backpropagate()
+        except RuntimeError as error:
+            raise _not_backward(error) from error
+    return graph
+
+
+def _not_backward(error: RuntimeError) -> LanguageError:
+    from gradcli.language.errors import LanguageError
+
+    words = str(error)
+    hint = None
+    if words.startswith("grad can be implicitly created"):
+        hint = "name a scalar: --torch FILE.py:NAME"
+    elif "a second time" in words:
+        hint = "the graph was freed: backward(retain_graph=True) in the program"
+    elif "inplace operation" in words:
+        hint = "something was written in place since the forward pass: name a tensor that is fresh"
+    return LanguageError(words, kind="runtime", hint=hint, usage=False)
 
 
 def write_graph(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from gradcli.graphs import saved
@@ -32,12 +32,22 @@ def known_values(skeleton: Walk, watched: Mapping[Any, Any] | None = None) -> di
     return found
 
 
-@contextmanager
-def watching() -> Iterator[dict[Any, Any]]:
+def watching(*models: Any) -> AbstractContextManager[Any]:
     """Inside, the result of every recorded operation is kept, in order: a mapping node -> Tensor.
 
-    Keeping them costs memory; `inspect(..., values=...)` and `find_anomaly` read them.
+    Keeping them costs memory; `inspect(..., values=...)` and `find_anomaly` read them. With modules of
+    PyTorch's it watches PyTorch: the user's line, the module and the counted up result of every node,
+    which `inspect(loss)` then knows. Raises ImportError for them where PyTorch is not installed.
     """
+    if models:
+        from gradcli.graphs.torch_watch import Watch
+
+        return Watch(*models)
+    return _watching()
+
+
+@contextmanager
+def _watching() -> Iterator[dict[Any, Any]]:
     from gradcli.engine import modes
 
     kept: dict[Any, Any] = {}

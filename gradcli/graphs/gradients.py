@@ -7,7 +7,11 @@ from typing import Any
 from gradcli.graphs.records import Walk
 
 
-def capture(tensors: tuple[Any, ...], seeds: tuple[Any, ...] | None, skeleton: Walk) -> Any:
+def capture(
+    tensors: tuple[Any, ...],
+    seeds: tuple[Any, ...] | None,
+    skeleton: Walk,
+) -> Any:
     """Backpropagate with the graph retained; return the events, as the trace reads them.
 
     Hooks run as in any backward pass. What would be added to a leaf's `.grad` is not added.

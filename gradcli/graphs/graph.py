@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from gradcli.graphs.probes import OWN, Probe
 from gradcli.graphs.records import Describer, Record, Totals, records, totals, walk
-from gradcli.graphs.values import default_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gradcli.graphs.modules import Modules
     from gradcli.graphs.pictures import Picture
     from gradcli.graphs.tree import Tree
 
@@ -25,16 +26,21 @@ class Graph:
         source: str | None = None,
         names: Mapping[str, Any] | None = None,
         values: Mapping[Any, Any] | None = None,
+        probe: Probe = OWN,
+        calls: Any = None,
     ) -> None:
+        """calls: the modules' calls that made the nodes (`gradcli.graphs.calls.Calls`)."""
+        self.probe, self.calls = probe, calls
         self.tensors, self.source = tensors, source
         self.names = {id(tensor): name for name, tensor in (names or {}).items()}
         self._kept = names  # the ids above are only good while the tensors live
-        self.skeleton = walk(root for root in map(root_of, tensors) if root is not None)
-        self.describer = Describer(self.skeleton, source, self.names)
+        roots = [root for root in map(probe.root_of, tensors) if root is not None]
+        self.skeleton = walk(dict.fromkeys(roots))
+        self.describer = Describer(self.skeleton, source, self.names, probe=probe)
         self._watched = values
         self.recorder: Any = None
-        self.calls: Any = None  # of modules, where they are known
         self._records: list[Record] | None = None
+        self._modules: Modules | None = None
 
     @property
     def records(self) -> list[Record]:
@@ -53,7 +59,20 @@ class Graph:
         """The values of the nodes' results by id, as far as they are known."""
         from gradcli.graphs.forward import known_values
 
+        if self.probe.foreign:
+            foreign: Any = self.probe
+            found: dict[int, Any] = foreign.known_values(self.skeleton, self._watched)
+            return found
         return known_values(self.skeleton, self._watched)
+
+    @property
+    def modules(self) -> Modules | None:
+        """The modules of PyTorch's that made the nodes, where the forward pass was watched."""
+        if self._modules is None and self.calls is not None:
+            from gradcli.graphs.modules import Modules
+
+            self._modules = Modules(self.calls, self.describer)
+        return self._modules
 
     def backpropagate(self, seed: Any = None) -> Graph:
         """Find the gradient that reaches each node; the graph is retained, no `.grad` changes.
@@ -65,8 +84,11 @@ class Graph:
         several = seed is None or isinstance(seed, tuple | list)
         seeds = seed if several else (seed,)
         if len(self.skeleton):
-            live = tuple(t for t in self.tensors if root_of(t) is not None)
-            self.recorder = capture(live, None if seeds is None else tuple(seeds), self.skeleton)
+            live = tuple(t for t in self.tensors if self.probe.root_of(t) is not None)
+            chosen = None if seeds is None else tuple(seeds)
+            foreign: Any = self.probe
+            run = foreign.capture if foreign.foreign else capture
+            self.recorder = run(live, chosen, self.skeleton)
             self.describer.grads = self.recorder.reached
         self._records = None
         return self
@@ -80,10 +102,10 @@ class Graph:
         from gradcli.graphs.tree import Tree
         from gradcli.graphs.tree_lines import Options
 
-        options.setdefault("default_dtype", default_dtype())
+        options.setdefault("default_dtype", self.probe.default_dtype())
         options.setdefault("grads", self.describer.grads is not None)
         chosen = Options(**options)
-        return Tree(self.describer, self.forward if chosen.values else {}, chosen)
+        return Tree(self.describer, self.forward if chosen.values else {}, chosen, self.modules)
 
     def picture(self, **options: Any) -> Picture:
         """Return what every picture shows, before any format.
@@ -94,11 +116,11 @@ class Graph:
         """
         from gradcli.graphs.pictures import Options, Picture
 
-        options.setdefault("default_dtype", default_dtype())
+        options.setdefault("default_dtype", self.probe.default_dtype())
         options.setdefault("grads", self.describer.grads is not None)
         options.setdefault("title", self.source)
         chosen = Options(**options)
-        return Picture(self.describer, self.forward if chosen.values else {}, chosen, self.calls)
+        return Picture(self.describer, self.forward if chosen.values else {}, chosen, self.modules)
 
     def to_json(
         self,
@@ -113,8 +135,14 @@ class Graph:
         from gradcli.graphs.view import Selection, View
 
         labels = self.describer.labels() if only is not None else None
-        view = View(self.skeleton, Selection(only, depth, False, forward), labels)
-        return view_to_json(view, self.describer, self.forward if values else None)
+        members = None if self.modules is None else self.modules.members
+        view = View(self.skeleton, Selection(only, depth, False, forward), labels, None, members)
+        found = view_to_json(view, self.describer, self.forward if values else None)
+        if self.modules is not None:
+            from gradcli.graphs import outline
+
+            found["modules"] = outline.to_json(self.modules, grads=self.describer.grads is not None)
+        return found
 
     def to_dot(self, **options: Any) -> str:
         """Return the graph in Graphviz's language; for the options see `picture`."""
@@ -163,6 +191,14 @@ class Graph:
             self.backpropagate()
         return frames(self.picture(**options), self)
 
+    def trace(self) -> Any:
+        """Return the backward pass as a table, a row a step; backpropagates if that is to be done."""
+        from gradcli.graphs.trace import Trace
+
+        if self.recorder is None and len(self.skeleton):
+            self.backpropagate()
+        return Trace(self.recorder, self.source, self.describer)
+
     def to_html(self, *, title: str | None = None, **options: Any) -> str:
         """Return one self-contained page that shows the graph and plays the backward pass."""
         from gradcli.graphs.html import graph_to_html
@@ -182,24 +218,37 @@ class Graph:
         return f"<Graph of {found.nodes} nodes, {found.edges} edges, {found.leaves} leaves>"
 
 
+def _is_torch(tensor: Any) -> bool:
+    return type(tensor).__module__.partition(".")[0] == "torch" or any(
+        base.__module__ == "torch" for base in type(tensor).__mro__
+    )
+
+
 def inspect(
     tensor: Any,
     *,
     source: str | None = None,
     names: Mapping[str, Any] | None = None,
-    values: Mapping[Any, Any] | None = None,
+    values: Any = None,
     grads: bool = False,
     seed: Any = None,
+    model: Any = None,
 ) -> Graph:
-    """Look at the backward graph of a tensor (or of several).
+    """Look at the backward graph of a tensor (or of several), gradcli's own or PyTorch's.
 
     source: the text that the nodes' spans refer to. names: what to call tensors without a label.
-    values: results by node, from `watching()`. grads, seed: backpropagate at once.
+    values: results by node, from `watching()`. grads, seed: backpropagate at once. model: a module of
+    PyTorch's (or several), whose parameters have names. Raises TypeError for what is no tensor.
     """
     tensors = tuple(tensor) if isinstance(tensor, tuple | list) else (tensor,)
     for one in tensors:
         if not hasattr(one, "grad_fn"):
             raise TypeError(f"inspect() wants a Tensor, not {type(one).__name__}")
+    if any(map(_is_torch, tensors)):
+        from gradcli.graphs.torch_graph import torch_graph
+
+        graph = torch_graph(tensors, names=names, model=model)
+        return graph.backpropagate(seed) if grads or seed is not None else graph
     graph = Graph(tensors, source=source, names=names, values=values)
     return graph.backpropagate(seed) if grads or seed is not None else graph
 
@@ -208,14 +257,3 @@ def _still(options: dict[str, Any]) -> dict[str, Any]:
     """Options for a format that cannot ask its reader: `auto` is light."""
     light = options.get("theme", "auto") == "auto"
     return {**options, "theme": "light"} if light else options
-
-
-def root_of(tensor: Any) -> Any:
-    """Return the node that a tensor's gradient goes to: its grad_fn, or a leaf's AccumulateGrad."""
-    if tensor.grad_fn is not None:
-        return tensor.grad_fn
-    if not tensor.requires_grad:
-        return None
-    from gradcli.engine.edges import get_gradient_edge
-
-    return get_gradient_edge(tensor).node

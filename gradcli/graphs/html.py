@@ -48,7 +48,9 @@ class Graph(Protocol):
 def graph_to_html(graph: Graph, *, title: str | None = None, **options: Any) -> str:
     """Return the page; backpropagates first where that has no side effect and needs no seed."""
     _try_gradients(graph)
-    data = page_data(graph, Options(**{"default_dtype": values.default_dtype(), **options}))
+    data = page_data(
+        graph, Options(**{"default_dtype": graph.describer.probe.default_dtype(), **options})
+    )
     name = title or (shorten(graph.source, 80) if graph.source else "Backward graph")
     parts = {
         "title": escape(f"{name} · gradcli"),
@@ -81,6 +83,8 @@ def _asset(name: str) -> str:
 
 
 def _try_gradients(graph: Graph) -> None:
+    if graph.describer.probe.foreign:
+        return  # whose hooks cannot be seen: `--grads` asks for them
     if graph.describer.grads is not None or len(graph.tensors) != 1 or graph.totals.freed:
         return
     hooked = any(getattr(node, "_hooks", None) is not None for node in graph.skeleton.nodes)
@@ -207,9 +211,7 @@ def _steps(graph: Graph, numbers: Mapping[int, int]) -> list[dict[str, Any]]:
     ids = {node: numbers[i] for node, i in graph.skeleton.ids.items() if i in numbers}
     recorder = graph.recorder
     if recorder is None:
-        from gradcli.engine.order import exact_order
-
-        order = exact_order([graph.skeleton.nodes[i] for i in graph.skeleton.roots])
+        order = _order(graph)
         return [{"node": ids[node], "in": None, "out": None} for node in order if node in ids]
     return [
         {
@@ -220,6 +222,16 @@ def _steps(graph: Graph, numbers: Mapping[int, int]) -> list[dict[str, Any]]:
         for step in recorder.steps
         if step.node in ids
     ]
+
+
+def _order(graph: Graph) -> list[Any]:
+    probe: Any = graph.describer.probe
+    if probe.foreign:
+        found: list[Any] = probe.order(graph.skeleton)
+        return found
+    from gradcli.engine.order import exact_order
+
+    return list(exact_order([graph.skeleton.nodes[i] for i in graph.skeleton.roots]))
 
 
 def _flow(grad: Any) -> str | None:

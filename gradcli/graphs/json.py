@@ -32,7 +32,7 @@ def view_to_json(
     for i in reversed(ids) if view.selection.forward else ids:
         node = node_to_json(describer.record(i))
         if forward is not None:
-            node["value"] = values.to_json(forward[i]) if i in forward else None
+            node |= _array("value", forward.get(i))
         if view.cut(i):
             node["cut"] = True
         if view.selection.forward:
@@ -62,7 +62,7 @@ def node_to_json(record: Record) -> dict[str, Any]:
     if record.device not in (None, "cpu"):
         node["device"] = record.device
     if record.has_grad:
-        node["grad"] = None if record.grad is None else values.to_json(record.grad)
+        node |= _array("grad", record.grad)
     if len(record.outputs) > 1:
         node["outputs"] = [
             {"shape": None if out.shape is None else list(out.shape), "dtype": out.dtype}
@@ -72,3 +72,17 @@ def node_to_json(record: Record) -> dict[str, Any]:
         None if edge is None else {"node": edge[0], "output": edge[1]} for edge in record.next
     ]
     return node
+
+
+def _array(key: str, value: Any) -> dict[str, Any]:
+    """An array; of a tensor of PyTorch's that is not small only what was counted up."""
+    if value is None:
+        return {key: None}
+    counted = isinstance(value, values.Stats)
+    whole = value.whole if counted else value
+    if hasattr(whole, "untyped_storage") and whole.numel() > saved.MOST_IN_JSON:
+        counted, whole = True, None
+    found: dict[str, Any] = {key: None if whole is None else values.to_json(whole)}
+    if counted:
+        found[f"{key}_stats"] = values.stats_to_json(value)
+    return found

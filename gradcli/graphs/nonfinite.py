@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,8 @@ PRECISION = 6
 
 def wrong(value: Any) -> str | None:
     """Say "nan" or "inf" for what is not finite."""
+    if isinstance(value, values.Stats) and value.whole is None:
+        return None if not value.bad else "nan" if math.isnan(value.norm) else "inf"
     import numpy as np
 
     array = np.asarray(values.as_array(value))
@@ -22,6 +25,8 @@ def wrong(value: Any) -> str | None:
 
 def place_of(value: Any) -> tuple[int, ...]:
     """Return the index of the first element that is NaN, or else of the first infinite one."""
+    if isinstance(value, values.Stats) and value.whole is None:
+        return value.place
     import numpy as np
 
     array = np.asarray(values.as_array(value))

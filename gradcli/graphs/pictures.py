@@ -96,14 +96,16 @@ class Picture:
         options: Options,
         groups: Any = None,
     ) -> None:
-        """groups: the modules' calls, for `--by module` (`gradcli.graphs.calls.Calls`)."""
-        self.describer, self.forward, self.options, self.calls = describer, forward, options, groups
+        """groups: the modules, for `--by module` (`gradcli.graphs.modules.Modules`)."""
+        self.describer, self.forward, self.options = describer, forward, options
+        self.modules = groups
         labels = describer.labels() if options.only is not None else None
         folded = None if groups is None or options.by is None else groups.folded(options.depth)
         selection = options.selection
         if folded is not None:
             selection.depth = None  # the depth counts modules
-        self.view = View(describer.skeleton, selection, labels, folded)
+        members = None if groups is None else groups.members
+        self.view = View(describer.skeleton, selection, labels, folded, members)
         self.cards: list[Card] = []
         self.wires: list[Wire] = []
         self._place: dict[int, int] = {}
@@ -187,8 +189,8 @@ class Picture:
             if names:
                 card.lines.append(("detail", shorten(f"with {', '.join(names)}", WIDEST_LINE)))
         else:
-            card = Card(fold.key, "fold", *self.calls.title(fold.call))
-            lines = self.calls.lines(fold, self)
+            card = Card(fold.key, "fold", *self.modules.title(fold.call))
+            lines = self.modules.lines(fold, self.options.grads)
             card.lines += [("detail", shorten(line, WIDEST_LINE)) for line in lines]
         card.hidden = tuple(fold.hidden)
         return card

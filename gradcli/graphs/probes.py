@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gradcli.graphs import saved
-from gradcli.graphs.values import dtype_name
+from gradcli.graphs.values import default_dtype, dtype_name
 
 
 class Output(NamedTuple):
@@ -62,6 +62,26 @@ class Probe:
     def identity(self, held: Any) -> Any:
         """What tells two things that are kept alive apart."""
         return id(held)
+
+    def nbytes(self, held: Any) -> int:
+        """How many bytes of memory something takes that is kept alive."""
+        return int(held.nbytes)
+
+    def is_parameter(self, held: Any) -> bool:
+        """Tell whether what is kept alive would be anyway, being a module's parameter."""
+        return False
+
+    def root_of(self, tensor: Any) -> Any:
+        """The node that a tensor's gradient goes to: its grad_fn, or a leaf's AccumulateGrad."""
+        if tensor.grad_fn is not None or not tensor.requires_grad:
+            return tensor.grad_fn
+        from gradcli.engine.edges import get_gradient_edge
+
+        return get_gradient_edge(tensor).node
+
+    def default_dtype(self) -> str:
+        """The name of the dtype that goes without saying."""
+        return default_dtype()
 
 
 OWN = Probe()

@@ -261,6 +261,8 @@ class Totals:
     saved: int = 0
     nbytes: int = 0
     freed: int = 0
+    parameters: int = 0  # bytes of what is saved that are a module's parameters
+    modules: int = 0
 
 
 def totals(skeleton: Walk, probe: Probe = OWN) -> Totals:
@@ -282,7 +284,8 @@ def totals(skeleton: Walk, probe: Probe = OWN) -> Totals:
         # Keeping the array itself in the table keeps its id from being used again.
         alone = {probe.identity(array): array for array in held}
     found.saved = len(alone)
-    found.nbytes = sum(int(array.nbytes) for array in alone.values())
+    found.nbytes = sum(map(probe.nbytes, alone.values()))
+    found.parameters = sum(probe.nbytes(one) for one in alone.values() if probe.is_parameter(one))
     return found
 
 

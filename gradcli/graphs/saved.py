@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,8 @@ from gradcli.engine import dtypes
 from gradcli.engine.node import FREED
 from gradcli.engine.tensor import Tensor
 from gradcli.graphs import values
+
+MOST_IN_JSON = 64  # elements of a tensor of PyTorch's that are written out
 
 
 @dataclass(slots=True)
@@ -112,8 +115,14 @@ def to_json(saved: Entry) -> Any:
     if isinstance(saved, list):
         return [to_json(one) for one in saved]
     if isinstance(saved, SavedTensor):
+        large = hasattr(saved.tensor, "untyped_storage") and math.prod(saved.shape) > MOST_IN_JSON
         return {
-            "value": values.to_json(saved.tensor),
+            "value": None if large else values.to_json(saved.tensor),
+            **(
+                {"stats": values.stats_to_json(saved.tensor), "bytes": saved.nbytes}
+                if large
+                else {}
+            ),
             "shape": list(saved.shape),
             "dtype": saved.dtype,
             "variable": saved.variable,

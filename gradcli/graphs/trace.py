@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gradcli.graphs.recorder import Pass, Recorder
+from gradcli.graphs.records import Describer
 from gradcli.graphs.styles import segments
 from gradcli.graphs.trace_table import pass_to_json, table
 
@@ -30,25 +31,35 @@ def tracing(source: str | None = None, *, check: bool = False) -> Iterator[Trace
 class Trace:
     """The steps of the backward passes; `lines()` and rich's `console.print` make the table."""
 
-    def __init__(self, recorder: Recorder, source: str | None = None) -> None:
-        self.recorder, self.source = recorder, source
+    def __init__(
+        self, recorder: Any, source: str | None = None, describer: Describer | None = None
+    ) -> None:
+        """describer: of the graph that the passes ran over, if it is at hand."""
+        self.recorder, self.source, self.describer = recorder, source, describer
 
     @property
     def passes(self) -> list[Pass]:
         """The passes in the order in which they ran."""
-        return self.recorder.passes
+        found: list[Pass] = self.recorder.passes
+        return found
 
     def __str__(self) -> str:
         return self.plain()
 
     def plain(self, *, ascii: bool = False, width: int | None = None) -> str:
         """Return the table as text."""
-        lines = table(self.passes, self.source, ascii=ascii, width=width)
+        lines = table(self.passes, self.source, self.describer, ascii=ascii, width=width)
         return "\n".join("".join(text for text, _ in line).rstrip() for line in lines)
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         yield from segments(
-            table(self.passes, self.source, ascii=options.ascii_only, width=options.max_width)
+            table(
+                self.passes,
+                self.source,
+                self.describer,
+                ascii=options.ascii_only,
+                width=options.max_width,
+            )
         )
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -56,5 +67,5 @@ class Trace:
         return [
             step
             for number, one in enumerate(self.passes, 1)
-            for step in pass_to_json(one, number, self.source)
+            for step in pass_to_json(one, number, self.source, self.describer)
         ]

@@ -40,13 +40,18 @@ class _Entry(NamedTuple):
 
 
 def table(
-    passes: list[Pass], source: str | None, *, ascii: bool = False, width: int | None = None
+    passes: list[Pass],
+    source: str | None,
+    known: Describer | None = None,
+    *,
+    ascii: bool = False,
+    width: int | None = None,
 ) -> list[Line]:
     """Return the lines of the table, or of the blocks where it does not fit into the width."""
     signs = ASCII if ascii else UNICODE
     told = [
         [_entry(step, describer, signs) for step in one.steps]
-        for one, describer in ((one, _describer(one, source)) for one in passes)
+        for one, describer in ((one, known or _describer(one, source)) for one in passes)
     ]
     rows = [[row for entry in entries for row in _rows(entry, signs)] for entries in told]
     if not any(rows):
@@ -164,7 +169,7 @@ def _hanging(name: tuple[str, str], column: int, value: Line, width: int) -> lis
 def _entry(step: Step, describer: Describer, signs: Signs) -> _Entry:
     node = step.node
     name = class_name(node)
-    label = describer.variable(node) if name == LEAF else getattr(node, "label", None)
+    label = _label(node, describer)
     title: Line = [(name, "leaf" if name == LEAF else "function")]
     if label:
         title += [(" ", "guide"), (label, "variable" if name == LEAF else "label")]
@@ -189,10 +194,18 @@ def _entry(step: Step, describer: Describer, signs: Signs) -> _Entry:
     return _Entry(str(step.number), title, _source(step, describer), incoming, sent)
 
 
+def _label(node: Any, describer: Describer) -> str | None:
+    i = describer.id_of(node)
+    return getattr(node, "label", None) if i is None else describer.label(i)
+
+
 def _source(step: Step, describer: Describer) -> str:
     i = describer.id_of(step.node)
     if i is None or class_name(step.node) == LEAF:
         return ""
+    place = describer.probe.place(step.node)
+    if place is not None:
+        return f"{place}  {place.code}"
     return describer.piece(describer.span(i)) or ""
 
 
@@ -208,7 +221,7 @@ def _grad(grad: Any, signs: Signs) -> Line:
 def _where(edge: tuple[Any, int], signs: Signs, describer: Describer) -> Line:
     node, number = edge
     name = class_name(node)
-    label = describer.variable(node) if name == LEAF else getattr(node, "label", None)
+    label = _label(node, describer)
     line: Line = [(f" {signs.to} ", "guide")]
     if label:
         line.append((label, "variable" if name == LEAF else "label"))
@@ -239,9 +252,11 @@ def _freed(node: Any) -> str:
     return ", ".join(names)
 
 
-def pass_to_json(one: Pass, number: int, source: str | None) -> list[dict[str, Any]]:
+def pass_to_json(
+    one: Pass, number: int, source: str | None, known: Describer | None = None
+) -> list[dict[str, Any]]:
     """Return the steps of a pass as JSON objects."""
-    describer = _describer(one, source)
+    describer = known or _describer(one, source)
     return [_step_to_json(step, number, describer) for step in one.steps]
 
 

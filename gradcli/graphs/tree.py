@@ -21,6 +21,7 @@ class Tree:
     describer: Describer
     forward: Mapping[int, Any]
     options: Options = field(default_factory=Options)
+    modules: Any = None  # gradcli.graphs.modules.Modules
 
     def __str__(self) -> str:
         return self.plain()
@@ -38,7 +39,13 @@ class Tree:
         width = self.options.width if width is None else width
         signs = ASCII if ascii else UNICODE
         return Drawing(
-            self.describer, self.forward, self.options, signs, width, coloured=coloured
+            self.describer,
+            self.forward,
+            self.options,
+            signs,
+            width,
+            coloured=coloured,
+            modules=self.modules,
         ).lines()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

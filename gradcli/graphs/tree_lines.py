@@ -40,6 +40,7 @@ class Options:
     depth: int | None = None
     only: str | None = None
     forward: bool = False
+    by: str | None = None  # "module"
     wide: bool = False  # arrays and sources at length
     width: int | None = None  # None: as wide as it comes (a pipe)
     precision: int | None = 6
@@ -87,15 +88,20 @@ class Drawing:
         width: int | None,
         *,
         coloured: bool = True,
+        modules: Any = None,
     ) -> None:
         self.describer, self.forward, self.options = describer, forward, options
+        self.modules: Any = modules if options.by is not None else None
         self.signs, self.skeleton = signs, describer.skeleton
         self.width = None if options.wide else width
         self.coloured = coloured
         self.drawn = 0
+        members = None if modules is None else modules.members
         selection = Selection(options.only, options.depth, options.collapse, options.forward)
+        if self.modules is not None:
+            selection = Selection()  # the outline has its own
         labels = describer.labels() if options.only is not None else None
-        self.view = View(self.skeleton, selection, labels)
+        self.view = View(self.skeleton, selection, labels, None, members)
         levels = 20 if width is None else max(4, min(20, (width - 24) // 3))
         nothings = options.edges and not options.forward
         self.rows: Iterable[Row] = rows(self.view, nothings=nothings, levels=levels)
@@ -104,6 +110,8 @@ class Drawing:
         """Return the lines, each a list of (text, role)."""
         if not len(self.skeleton):
             return [[("no graph: nothing requires grad", "note")]]
+        if self.modules is not None:
+            return self.outline()
         self.rows = list(self.rows)
         roomy = ROOMY_LEVELS if self.width is None or self.width >= 100 else ROOMY_LEVELS // 3
         if max((len(row.guides) for row in self.rows), default=0) > roomy:
@@ -117,6 +125,26 @@ class Drawing:
             aligned = [crop(line, self.width, self.signs.ellipsis) for line in aligned]
             tail = [crop(line, self.width, self.signs.ellipsis) for line in tail]
         return aligned + tail
+
+    def outline(self) -> list[Line]:
+        """Return the lines of `--by module`."""
+        from gradcli.graphs.outline import outline
+
+        options = self.options
+        if options.only is not None and options.only not in self.modules.parts:
+            known = ", ".join(list(self.modules.parts)[:12])
+            raise ValueError(f"no module is called {options.only!r} (modules: {known} …)")
+        found = outline(
+            self.modules,
+            totals(self.skeleton, self.describer.probe),
+            self.signs,
+            depth=options.depth,
+            only=options.only,
+            grads=options.grads and self.describer.grads is not None,
+        )
+        if self.width is None:
+            return found
+        return [crop(line, self.width, self.signs.ellipsis) for line in found]
 
     # -- what a line says --------------------------------------------------------------------------
 
@@ -168,14 +196,22 @@ class Drawing:
         """The piece of the program that made the node, where the line above does not have it."""
         if record.is_leaf or (record.span is None and record.place is None):
             return ""
-        if record.place is not None:
-            return f"{record.place}  {record.source}"
         # A node in the middle of a composite repeats its consumer's source; once is enough.
         parent = self.skeleton.parents[record.id]
         shown = parent >= 0 and not row.block and self.view.shown(parent)
-        if shown and not self.options.forward and self.describer.span(parent) == record.span:
-            return ""
-        return record.source or ""
+        shown = shown and not self.options.forward
+        if record.place is not None:
+            above = self.where(self.skeleton.nodes[parent]) if shown else None
+            if above == (record.place, record.module):
+                return ""
+            module = f"{record.module}  " if record.module else ""
+            return f"{record.place}  {module}{record.source}"
+        return "" if shown and self.describer.span(parent) == record.span else record.source or ""
+
+    def where(self, node: Any) -> tuple[Any, Any]:
+        """The line and the module that made a node."""
+        probe = self.describer.probe
+        return probe.place(node), probe.module(node)
 
     def output(self, number: int) -> Line:
         return [(f" output {number}", "note")] if number else []
@@ -361,6 +397,8 @@ class Drawing:
             return source
         if room < NARROWEST_SOURCE:
             return ""
+        if self.describer.probe.foreign:  # the line and the module come first
+            return source[: room - len(self.signs.ellipsis)] + self.signs.ellipsis
         half = (room - len(self.signs.ellipsis)) // 2
         return f"{source[:half]}{self.signs.ellipsis}{source[len(source) - half :]}"
 
@@ -375,6 +413,8 @@ class Drawing:
         held = plural(found.saved, "saved tensor")
         if found.saved:
             held += f", {values.bytes_text(found.nbytes)}"
+        if found.parameters:
+            held += f" ({values.bytes_text(found.parameters)} of it parameters)"
         parts.append(held)
         if found.freed:
             parts.append(f"{plural(found.freed, 'node')} freed")

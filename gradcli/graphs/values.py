@@ -100,6 +100,8 @@ def text(value: Any, precision: int | None = None, summarise: int | None = 6) ->
     """Write an array on one line; axes longer than `summarise` keep their two ends."""
     import numpy as np
 
+    if isinstance(value, Stats) and value.whole is None:
+        return brief(value, precision)
     array = np.asarray(as_array(value))
     if array.ndim == 0:
         return number(array[()], precision)
@@ -143,6 +145,9 @@ class Stats:
     bad: int
     some: list[Any]
     whole: Any = None
+    place: tuple[
+        int, ...
+    ] = ()  # of the first NaN, or else the first infinity, where it is not whole
 
 
 def stats_of(value: Any) -> Stats:
@@ -217,7 +222,11 @@ def _torch_stats(tensor: Any) -> Stats:
     elif not math.isfinite(norm):
         norm = real.double().norm().item()
     zeros = size - int(flat.count_nonzero())
-    return Stats(shape, dtype, size, norm, low, high, zeros, bad, some)
+    place: tuple[int, ...] = ()
+    if bad:
+        odd = plain.isnan() if math.isnan(norm) else plain.isinf()
+        place = tuple(odd.nonzero()[0].tolist())
+    return Stats(shape, dtype, size, norm, low, high, zeros, bad, some, place=place)
 
 
 def brief(value: Any, precision: int | None = None, room: int | None = None) -> str:
@@ -284,6 +293,19 @@ def share(count: int, of: int) -> str:
     if 99.9 < part < 100:
         return ">99.9%"
     return f"{part:.3g}%"
+
+
+def stats_to_json(value: Any) -> dict[str, Any]:
+    """Turn an array into its numbers: norm, min and max of what is finite, zeros, not_finite."""
+    known = stats_of(value)
+    return {
+        "norm": scalar_to_json(float(known.norm)),
+        "min": None if known.low is None else scalar_to_json(float(known.low)),
+        "max": None if known.high is None else scalar_to_json(float(known.high)),
+        "zeros": known.zeros,
+        "not_finite": known.bad,
+        "size": known.size,
+    }
 
 
 def shape_text(shape: Iterable[int] | None) -> str:

@@ -58,9 +58,14 @@ class View:
         selection: Selection,
         labels: Mapping[int, str] | None = None,
         groups: Mapping[int, int] | None = None,
+        members: Mapping[str, list[int]] | None = None,
     ) -> None:
-        """labels: the program's names by id, where `only` may be one. groups: node -> call to fold."""
+        """labels: the program's names by id, where `only` may be one. groups: node -> call to fold.
+
+        members: the nodes of modules by path, where `only` may be one too.
+        """
         self.skeleton, self.selection = skeleton, selection
+        self._inside = (members or {}).get(selection.only or "")
         self.depth = selection.depth
         self.roots = self._roots(labels or {})
         self.levels: dict[int, int] | None = None
@@ -78,6 +83,8 @@ class View:
         wanted = self.selection.only
         if wanted is None:
             return self._sources() if self.selection.forward else self.skeleton.roots
+        if self._inside is not None:
+            return self._tops(set(self._inside))
         found = matching(self.skeleton, wanted, labels)
         if not found:
             known = ", ".join(dict.fromkeys(labels.values())) or "none has a name"
@@ -86,12 +93,18 @@ class View:
             self.depth = 1
         return found
 
+    def _tops(self, inside: set[int]) -> list[int]:
+        """The nodes of a module that nothing in it leads to, the way that the view is read."""
+        led = {edge[0] for i in inside for edge in self._beyond(i) if edge is not None}
+        return sorted(inside - led)
+
     def _sources(self) -> list[int]:
         """Where the forward reading begins: nodes without inputs in the graph, in order of id."""
         return [i for i in range(len(self.skeleton)) if not any(self.skeleton.edges[i])]
 
     def _levels(self) -> dict[int, int]:
         """How many edges every shown node is from the nearest root: no further than the depth."""
+        inside = None if self._inside is None else set(self._inside)
         levels = dict.fromkeys(self.roots, 0)
         queue = list(levels)
         for i in queue:
@@ -99,7 +112,9 @@ class View:
             if self.depth is not None and level > self.depth:
                 break
             for edge in self._beyond(i):
-                if edge is not None and edge[0] not in levels:
+                if edge is None or (inside is not None and edge[0] not in inside):
+                    continue
+                if edge[0] not in levels:
                     levels[edge[0]] = level
                     queue.append(edge[0])
         return levels

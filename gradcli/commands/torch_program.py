@@ -1,0 +1,174 @@
+"""`--torch FILE.py[:NAME]`: a program of PyTorch's is run as Python runs it, and its graph inspected.
+
+PyTorch is imported here alone, from the environment of who calls. What the program prints goes to
+standard error: standard output has the graph.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from gradcli.commands.errors import usage
+from gradcli.language.errors import LanguageError, did_you_mean, suggest
+
+if TYPE_CHECKING:
+    from gradcli.graphs.graph import Graph
+    from gradcli.graphs.torch_watch import Watch
+
+FREED = (
+    "the program ran backward itself before it was watched: backward(retain_graph=True), or inspect "
+    "before backward"
+)
+FRAMES_SHOWN = 6
+
+
+class Ran:
+    """A program that has run: its names, and what watching it has brought."""
+
+    def __init__(self, path: str, names: dict[str, Any], watch: Watch, error: str | None) -> None:
+        self.path, self.names, self.watch, self.error = path, names, watch, error
+
+    def graph(self, wanted: str | None) -> Graph:
+        """The graph of NAME, or of NAME,NAME; of `loss`, or else of what was made last."""
+        from gradcli.graphs.torch_graph import torch_graph
+
+        found = self._tensors(wanted)
+        names = {n: v for n, v in self.names.items() if not n.startswith("__")}
+        return torch_graph(
+            tuple(found), names={**self.watch.roots, **names}, calls=self.watch.calls
+        )
+
+    def _tensors(self, wanted: str | None) -> list[Any]:
+        if wanted:
+            return [self._named(name.strip()) for name in wanted.split(",")]
+        known = {**self.watch.roots, **self.names}
+        if _requires_grad(known.get("loss")):
+            return [known["loss"]]
+        if self.watch.last is not None:
+            return [self.watch.last]
+        made = [value for value in self.names.values() if _has_graph(value)]
+        if not made:
+            raise self._nothing()
+        return [made[-1]]
+
+    def _named(self, name: str) -> Any:
+        value: Any = self.names.get(name, self.watch.roots.get(name))
+        for part in name.split(".")[1:] if value is None else ():
+            value = getattr(self.names.get(name.partition(".")[0]), part, None)
+        if value is None and name not in self.names:
+            known = [n for n, v in {**self.watch.roots, **self.names}.items() if _has_graph(v)]
+            hint = did_you_mean(suggest(name, known))
+            hint = hint or f"tensors with a graph: {', '.join(known) or 'none'}"
+            raise usage(f"--torch: {self.path} has no {name!r}", kind="name", hint=hint)
+        if not hasattr(value, "grad_fn"):
+            raise usage(f"--torch: {name} is a {type(value).__name__}, not a tensor", kind="name")
+        if not _requires_grad(value):
+            raise LanguageError(
+                "element 0 of tensors does not require grad and does not have a grad_fn",
+                kind="runtime",
+                hint=f"{name} depends on nothing that requires grad: made under no_grad, or detached?",
+                usage=False,
+            )
+        return value
+
+    def _nothing(self) -> LanguageError:
+        return LanguageError(
+            f"{self.path} has made no tensor with a graph",
+            kind="runtime",
+            hint="name the tensor: --torch FILE.py:NAME; a function's own is found if it runs backward",
+            usage=False,
+        )
+
+
+def _requires_grad(value: Any) -> bool:
+    return getattr(value, "requires_grad", False) is True and hasattr(value, "grad_fn")
+
+
+def _has_graph(value: Any) -> bool:
+    return getattr(value, "grad_fn", None) is not None and hasattr(value, "requires_grad")
+
+
+def run_torch(
+    target: str, arguments: list[str], *, values: bool, gradients: bool
+) -> tuple[Ran, str | None]:
+    """Run FILE.py[:NAME], watched; the program and NAME.
+
+    values: count up every result. gradients: count up those of its backward passes.
+    """
+    path, wanted = _split(target)
+    full = os.path.abspath(os.path.expanduser(path))
+    try:
+        with open(full, "rb") as stream:
+            source = stream.read()
+    except OSError as error:
+        raise usage(f"--torch: cannot read {path}: {error.strerror}", kind="file") from None
+    # What is compiled away has no nodes; this is how PyTorch is told before it is imported.
+    os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
+    try:
+        import_module("torch")
+    except ImportError as error:
+        raise usage(
+            f"--torch needs PyTorch in the environment of gradcli: {error}",
+            kind="missing",
+            hint="install gradcli where the program's PyTorch is: pip install gradcli",
+        ) from error
+    from gradcli.graphs.torch_watch import Watch
+
+    watch = Watch(values=values, program=True, gradients=gradients)
+    module = ModuleType("__main__")
+    module.__dict__.update(__file__=full, __builtins__=__builtins__)
+    with _as_main(module, full, arguments), redirect_stdout(sys.stderr):
+        error_text = _run(source, full, path, module, watch)
+    return Ran(path, dict(module.__dict__), watch, error_text), wanted
+
+
+def _split(target: str) -> tuple[str, str | None]:
+    path, colon, name = target.rpartition(":")
+    # C:\net.py has a colon that is no name's
+    if colon and all(part.strip().replace(".", "_").isidentifier() for part in name.split(",")):
+        return path, name
+    return target, None
+
+
+@contextmanager
+def _as_main(module: ModuleType, full: str, arguments: list[str]) -> Iterator[None]:
+    before, argv = sys.modules.get("__main__"), sys.argv
+    sys.modules["__main__"], sys.argv = module, [full, *arguments]
+    sys.path.insert(0, os.path.dirname(full))
+    try:
+        yield
+    finally:
+        sys.argv = argv
+        if before is not None:
+            sys.modules["__main__"] = before
+
+
+def _run(source: bytes, full: str, path: str, module: ModuleType, watch: Watch) -> str | None:
+    """Run the program; the words of the error that ended it, where a graph is left all the same."""
+    try:
+        code = compile(source, full, "exec", dont_inherit=True)
+        with watch:
+            exec(code, module.__dict__)
+    except SystemExit as error:
+        if error.code not in (None, 0):
+            return f"{path} ended with exit code {error.code}"
+    except Exception as error:
+        return _words(error, full, path)
+    return None
+
+
+def _words(error: Exception, full: str, path: str) -> str:
+    import traceback
+
+    line = error.lineno if isinstance(error, SyntaxError) else None
+    for entry in traceback.extract_tb(error.__traceback__):
+        if os.path.realpath(entry.filename) == os.path.realpath(full):
+            line = entry.lineno
+    at = f"{path}:{line}" if line else path
+    return f"{at}: {type(error).__name__}: {error}"

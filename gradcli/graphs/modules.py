@@ -1,0 +1,128 @@
+"""A graph by the modules that made it: which nodes belong to which, what they keep, what flows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradcli.graphs import values
+from gradcli.graphs.calls import Calls
+from gradcli.graphs.records import Describer
+from gradcli.graphs.text import plural
+from gradcli.graphs.view import Fold
+
+
+@dataclass(slots=True)
+class Part:
+    """A module: its nodes and leaves (those of its parts among them), and the calls it has had."""
+
+    path: str
+    kind: str
+    parent: str | None
+    depth: int
+    calls: set[int] = field(default_factory=set)
+    nodes: list[int] = field(default_factory=list)
+    leaves: dict[int, None] = field(default_factory=dict)
+
+
+class Modules:
+    """The modules of a graph, by path, in order of the forward pass."""
+
+    def __init__(self, calls: Calls, describer: Describer) -> None:
+        self.calls, self.describer = calls, describer
+        self.skeleton = describer.skeleton
+        self.of: dict[int, int] = {}  # node -> call
+        probe: Any = describer.probe
+        for i, node in enumerate(self.skeleton.nodes):
+            call = -1 if hasattr(node, "variable") else probe.call(node)
+            if call >= 0:
+                self.of[i] = call
+        self.parts = self._parts()
+
+    def _parts(self) -> dict[str, Part]:
+        found: dict[str, Part] = {}
+        for i, call in sorted(self.of.items(), key=lambda item: (item[1], item[0])):
+            above: str | None = None
+            for depth, one in enumerate(self.calls.above(call)):
+                path = self.calls.path(one)
+                part = found.get(path)
+                if part is None:
+                    part = found[path] = Part(path, self.calls.kinds[one], above, depth)
+                part.calls.add(one)
+                part.nodes.append(i)
+                for edge in self.skeleton.edges[i]:
+                    if edge is not None and not self.skeleton.edges[edge[0]]:
+                        part.leaves.setdefault(edge[0])
+                above = path
+        return found
+
+    @property
+    def members(self) -> dict[str, list[int]]:
+        """The nodes of every module, with the leaves that they lead to, by path."""
+        return {path: sorted({*part.nodes, *part.leaves}) for path, part in self.parts.items()}
+
+    def folded(self, depth: int | None) -> dict[int, int]:
+        """Node -> the call that it is folded into, `depth` modules deep (1: the outermost).
+
+        By default one level deep, or two where one module has all the others in it.
+        """
+        above_all = (self.calls.above(call) for call in self.of.values())
+        nested = {above[0] for above in above_all if len(above) > 1}
+        level = (2 if len(nested) == 1 else 1) if depth is None else depth
+        if level == 0:
+            return {}
+        found = {}
+        for i, call in self.of.items():
+            above = self.calls.above(call)
+            if len(above) >= level or depth is not None:
+                found[i] = above[min(level, len(above)) - 1]
+        return found
+
+    def title(self, call: int) -> tuple[str, str]:
+        """The class and the path of the module that was called."""
+        return self.calls.kinds[call], self.calls.path(call)
+
+    def lines(self, fold: Fold, grads: bool) -> list[str]:
+        """What a fold's box says below its title."""
+        found = [plural(len(fold.hidden), "node")]
+        size = self.parameters(fold.leaves)
+        if size:
+            found[0] += f", {size:,} parameters"
+        kept = self.kept(fold.hidden)
+        if kept:
+            found.append(f"keeps {values.bytes_text(kept)}")
+        if grads and self.describer.grads is not None:
+            came = self.describer.grads.get(self.skeleton.nodes[fold.hidden[0]])
+            if came is not None:
+                found.append(f"grad {values.range_text(came)}")
+        return found
+
+    def parameters(self, leaves: Iterable[int]) -> int:
+        """How many numbers the leaves have."""
+        nodes = self.skeleton.nodes
+        return sum(math.prod(nodes[i].variable.shape) for i in leaves)
+
+    def kept(self, nodes: Iterable[int]) -> int:
+        """The bytes that nodes keep alive, without those of parameters."""
+        probe = self.describer.probe
+        held: dict[Any, int] = {}
+        for i in nodes:
+            for one in probe.kept(self.skeleton.nodes[i])[0]:
+                if not probe.is_parameter(one):
+                    held[probe.identity(one)] = probe.nbytes(one)
+        return sum(held.values())
+
+    def reached(self, part: Part) -> Any:
+        """The gradient that comes into a module: of its node that is nearest to the result."""
+        grads = self.describer.grads or {}
+        nodes = self.skeleton.nodes
+        return next((g for i in sorted(part.nodes) if (g := grads.get(nodes[i])) is not None), None)
+
+    def leaf_norm(self, part: Part) -> float | None:
+        """The norm of the gradients of a module's parameters together."""
+        grads = self.describer.grads or {}
+        found = [grads.get(self.skeleton.nodes[i]) for i in part.leaves]
+        norms = [values.stats_of(g).norm for g in found if g is not None]
+        return math.hypot(*norms) if norms else None

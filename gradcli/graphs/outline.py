@@ -1,0 +1,137 @@
+"""`--by module` as text: one line a module, nested as the calls were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gradcli.graphs import values
+from gradcli.graphs.modules import Modules, Part
+from gradcli.graphs.records import Totals
+from gradcli.graphs.styles import Line, Signs, length
+from gradcli.graphs.text import plural
+
+Row = tuple[Line, list[Line]]
+HEADINGS = ("module", "class", "nodes", "parameters", "keeps", "grad in", "grad of parameters")
+
+
+def outline(
+    modules: Modules,
+    found: Totals,
+    signs: Signs,
+    *,
+    depth: int | None = None,
+    only: str | None = None,
+    grads: bool = False,
+) -> list[Line]:
+    """Return the lines: modules to a depth (1: the outermost), then what is outside of all."""
+    rows = list(_rows(modules, signs, depth, only, grads))
+    columns = 4 + 2 * grads
+    table: list[Row] = [
+        ([(HEADINGS[0], "field")], [[(h, "field")] for h in HEADINGS[1 : columns + 1]])
+    ]
+    table += rows
+    widths = [max(length(row[1][k]) for row in table) for k in range(columns)]
+    head = max(length(row[0]) for row in table)
+    lines = []
+    for first, cells in table:
+        line = [*first, (" " * (head - length(first)), "guide")]
+        for k, cell in enumerate(cells):
+            gap = " " * (widths[k] - length(cell))
+            right = k in (1, 2, 3)
+            line += [
+                ("  ", "guide"),
+                *([(gap, "guide"), *cell] if right else [*cell, (gap, "guide")]),
+            ]
+        lines.append(_stripped(line))
+    outside = found.nodes - found.leaves - len(modules.of)
+    words = [plural(found.nodes, "node"), plural(len(modules.parts), "module")]
+    if outside:
+        words.append(f"{plural(outside, 'node')} outside of modules")
+    words.append(f"{values.bytes_text(found.nbytes - found.parameters)} kept besides parameters")
+    return [*lines, [], [(f" {signs.dot} ".join(words), "note")]]
+
+
+def _stripped(line: Line) -> Line:
+    while line and not line[-1][0].strip():
+        line = line[:-1]
+    return line
+
+
+def _rows(
+    modules: Modules, signs: Signs, depth: int | None, only: str | None, grads: bool
+) -> Iterator[Row]:
+    below: dict[str | None, list[Part]] = {}
+    for part in modules.parts.values():
+        below.setdefault(part.parent, []).append(part)
+    starts = below.get(None, []) if only is None else [modules.parts[only]]
+    stack: list[tuple[Part, tuple[bool, ...]]] = [(part, ()) for part in reversed(starts)]
+    base = starts[0].depth if starts else 0
+    while stack:
+        part, guides = stack.pop()
+        inner = below.get(part.path, [])
+        cut = depth is not None and part.depth - base + 1 >= depth and bool(inner)
+        yield _row(modules, part, guides, signs, cut, grads)
+        if not cut:
+            last = len(inner) - 1
+            stack += [(one, (*guides, k < last)) for k, one in reversed(list(enumerate(inner)))]
+
+
+def _row(
+    modules: Modules, part: Part, guides: tuple[bool, ...], signs: Signs, cut: bool, grads: bool
+) -> Row:
+    text = "".join(signs.pipe if more else signs.blank for more in guides[:-1])
+    if guides:
+        text += signs.tee if guides[-1] else signs.elbow
+    above = part.parent or ""
+    name = part.path.removeprefix(f"{above}.") if guides else part.path
+    head: Line = [(text, "guide"), (name, "label")]
+    if len(part.calls) > 1:
+        head.append((f" {signs.times}{len(part.calls)}", "shared"))
+    if cut:
+        head.append((f" {signs.ellipsis}", "note"))
+    size, kept = modules.parameters(part.leaves), modules.kept(part.nodes)
+    cells: list[Line] = [
+        [(part.kind, "function")],
+        [(f"{len(part.nodes):,}", "value")],
+        [(f"{size:,}" if size else "", "variable")],
+        [(values.bytes_text(kept) if kept else "", "saved")],
+    ]
+    if grads:
+        cells += [_grad(modules.reached(part), signs), _norm(modules.leaf_norm(part))]
+    return head, cells
+
+
+def _grad(grad: Any, signs: Signs) -> Line:
+    if grad is None:
+        return [("None", "note")]
+    known = values.stats_of(grad)
+    return [(values.range_text(known), "bad" if known.bad else "grad")]
+
+
+def _norm(norm: float | None) -> Line:
+    if norm is None:
+        return []
+    return [(f"norm {values.number(norm, 3)}", "grad" if norm - norm == 0 else "bad")]
+
+
+def to_json(modules: Modules, *, grads: bool = False) -> list[dict[str, Any]]:
+    """Return one object a module."""
+    found = []
+    for part in modules.parts.values():
+        entry: dict[str, Any] = {
+            "path": part.path,
+            "class": part.kind,
+            "parent": part.parent,
+            "calls": len(part.calls),
+            "nodes": part.nodes,
+            "parameters": modules.parameters(part.leaves),
+            "kept_bytes": modules.kept(part.nodes),
+        }
+        if grads:
+            came = modules.reached(part)
+            entry["grad_stats"] = None if came is None else values.stats_to_json(came)
+            norm = modules.leaf_norm(part)
+            entry["parameter_grad_norm"] = None if norm is None else values.scalar_to_json(norm)
+        found.append(entry)
+    return found

@@ -1,0 +1,241 @@
+"""Watching a program of PyTorch's: which line and which module made every node, and with what values.
+
+PyTorch is the user's; it is imported when watching begins. What is learnt of a node is kept on the node
+itself (`node.metadata`), so that watching keeps no graph alive.
+"""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import os
+import sys
+import sysconfig
+from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
+from types import FrameType, TracebackType
+from typing import Any
+
+from gradcli.graphs import values
+from gradcli.graphs.calls import Calls
+from gradcli.graphs.probes import Place
+
+KEY = "gradcli"
+_LIBRARIES = tuple(
+    dict.fromkeys(
+        os.path.realpath(path) + os.sep
+        for key in ("stdlib", "platstdlib", "purelib", "platlib")
+        if (path := sysconfig.get_paths().get(key))
+    )
+)
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class Note:
+    """What is known of a node from the time when it was made, and from the backward pass."""
+
+    __slots__ = ("call", "calls", "file", "grads", "line", "order", "sent", "turn", "value")
+
+    def __init__(
+        self, order: int, file: str | None, line: int, call: int, calls: Calls | None
+    ) -> None:
+        self.order, self.file, self.line = order, file, line
+        self.call, self.calls = call, calls  # which call, of those of this watch
+        self.value: Any = None  # Stats of the result
+        self.grads: Any = None  # Stats of the gradients that came, by output
+        self.sent: Any = None  # and of those that went out, by input
+        self.turn = 0
+
+    @property
+    def place(self) -> Place | None:
+        """The user's line."""
+        if self.file is None:
+            return None
+        return Place(self.file, self.line, linecache.getline(self.file, self.line).strip())
+
+
+def note_of(node: Any) -> Note | None:
+    """What was learnt of a node; None if nobody watched."""
+    found = node.metadata.get(KEY)
+    return found if isinstance(found, Note) else None
+
+
+class Watch:
+    """A watched stretch of a program; `with Watch(...)` around the forward pass.
+
+    models: their parts are named by paths below them. values: count up the result of every operation.
+    program: backward passes that run meanwhile keep their graphs, and where they began is remembered.
+    gradients: what reaches the nodes in them is counted up.
+    """
+
+    def __init__(
+        self,
+        *models: Any,
+        values: bool = True,
+        program: bool = False,
+        gradients: bool = False,
+    ) -> None:
+        self.torch: Any = import_module("torch")
+        self.calls = Calls()
+        for model in models:
+            self.calls.add_root(model, "" if len(models) == 1 else None)
+        self.values, self.program, self.gradients = values, program, gradients
+        self.last: Any = None  # the tensor that a backward pass began at last
+        self.roots: dict[str, Any] = {}  # such tensors by the name that their function had for them
+        self._order = 0
+        self._in_pass = 0
+        self._undo: list[Any] = []
+        self._user: dict[str, bool] = {}
+
+    # -- beginning and end -----------------------------------------------------------------------
+    def __enter__(self) -> Watch:
+        hooks = import_module("torch.nn.modules.module")
+        self._undo = [
+            hooks.register_module_forward_pre_hook(self._module_begins).remove,
+            hooks.register_module_forward_hook(self._module_ends, always_call=True).remove,
+        ]
+        mode = _mode(self)
+        mode.__enter__()
+        self._undo.append(lambda: mode.__exit__(None, None, None))
+        function = self.torch.autograd.Function
+        apply = function.__dict__["apply"].__func__
+        self._patch(function, "apply", classmethod(self._custom(apply)), function.__dict__["apply"])
+        if self.program:
+            for name in ("backward", "grad"):
+                before = getattr(self.torch.autograd, name)
+                self._patch(self.torch.autograd, name, self._passing(before), before)
+        return self
+
+    def _patch(self, owner: Any, name: str, new: Any, old: Any) -> None:
+        setattr(owner, name, new)
+        self._undo.append(lambda: setattr(owner, name, old))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for undo in reversed(self._undo):
+            undo()
+        self._undo = []
+
+    # -- modules ---------------------------------------------------------------------------------
+    def _module_begins(self, module: Any, inputs: Any) -> None:
+        if not self._in_pass:
+            self.calls.enter(module)
+
+    def _module_ends(self, module: Any, inputs: Any, output: Any) -> None:
+        if not self._in_pass:
+            self.calls.leave()
+
+    # -- operations ------------------------------------------------------------------------------
+    def _custom(self, apply: Any) -> Any:
+        @functools.wraps(apply)
+        def watched(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            out = apply(cls, *args, **kwargs)
+            self.made(out, sys._getframe(1))
+            return out
+
+        return watched
+
+    def made(self, out: Any, frame: FrameType | None) -> None:
+        """Make notes for the nodes that a call has made."""
+        tensor = self.torch.Tensor
+        if isinstance(out, tensor):
+            self._note(out, frame)
+        elif isinstance(out, tuple | list):
+            for one in out:
+                if isinstance(one, tensor):
+                    self._note(one, frame)
+
+    def _note(self, tensor: Any, frame: FrameType | None) -> None:
+        node = tensor.grad_fn
+        if node is None:
+            return
+        notes = node.metadata
+        if KEY not in notes:
+            file, line = self._where(frame)
+            stack, call = [node], self.calls.current
+            while stack:  # composite functions make several: all that is new belongs to this call
+                new = stack.pop()
+                if new is None or hasattr(new, "variable"):
+                    continue
+                kept = new.metadata
+                if KEY not in kept:
+                    self._order += 1
+                    kept[KEY] = Note(self._order, file, line, call, self.calls)
+                    stack += [child for child, _ in new.next_functions]
+        if self.values and tensor.output_nr == 0 and notes[KEY].value is None:
+            notes[KEY].value = values.stats_of(tensor)
+
+    def _where(self, frame: FrameType | None) -> tuple[str | None, int]:
+        """The innermost line that is the user's; else the innermost outside of PyTorch."""
+        other: tuple[str | None, int] = (None, 0)
+        while frame is not None:
+            file = frame.f_code.co_filename
+            if self._is_users(file):
+                return file, frame.f_lineno
+            frame = frame.f_back
+        return other
+
+    def _is_users(self, file: str) -> bool:
+        found = self._user.get(file)
+        if found is None:
+            real = os.path.realpath(file)
+            library = real.startswith((*_LIBRARIES, _OURS)) or "site-packages" in real
+            found = self._user[file] = not library and not file.startswith("<frozen")
+        return found
+
+    # -- backward passes of the program's own -----------------------------------------------------
+    def _passing(self, run: Any) -> Any:
+        """The function with its graph kept, and its gradients counted up on the way."""
+
+        @functools.wraps(run)
+        def watched(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+            roots = [tensors] if isinstance(tensors, self.torch.Tensor) else list(tensors)
+            self._remember(roots, sys._getframe(1))
+            place = 2 if run.__name__ == "grad" else 1  # of retain_graph among the rest
+            if len(args) > place:
+                args = (*args[:place], True, *args[place + 1 :])
+            else:
+                kwargs["retain_graph"] = True
+            self._in_pass += 1
+            try:
+                with self._listening(roots):
+                    return run(tensors, *args, **kwargs)
+            finally:
+                self._in_pass -= 1
+
+        return watched
+
+    def _listening(self, roots: list[Any]) -> AbstractContextManager[Any]:
+        if not self.gradients:
+            return nullcontext()
+        from gradcli.graphs.torch_nodes import TorchRecorder
+
+        return TorchRecorder(roots).listening()
+
+    def _remember(self, roots: list[Any], frame: FrameType | None) -> None:
+        self.last = roots[-1] if roots else None
+        while frame is not None and not self._is_users(frame.f_code.co_filename):
+            frame = frame.f_back
+        for name, value in {} if frame is None else frame.f_locals.items():
+            if any(value is root for root in roots):
+                self.roots[name] = value
+
+
+def _mode(watch: Watch) -> Any:
+    """PyTorch's own means of seeing every call of its functions."""
+    overrides: Any = import_module("torch.overrides")
+
+    class Mode(overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(
+            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            out = function(*args, **(kwargs or {}))
+            # An assignment to a part returns nothing, and gives its tensor a new node.
+            watch.made(args[0] if out is None and args else out, sys._getframe(1))
+            return out
+
+    return Mode()

@@ -1,0 +1,432 @@
+"""PyTorch's own graphs: lines, modules, names, values and gradients, from Python and from the shell."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from gradcli.cli import main
+
+torch: Any = pytest.importorskip("torch", reason="PyTorch is not installed: the extra of the tests")
+
+from torch import nn  # noqa: E402
+
+from gradcli import graphs  # noqa: E402
+
+PROGRAM = """\
+import sys
+
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x):
+        y = torch.relu(self.fc(x))
+        return x + self.norm(y)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.Sequential(Block(8), Block(8))
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(self.blocks(x))
+
+
+def train(steps):
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        inner = model(torch.randn(4, 8)).pow(2).mean()
+        inner.backward()
+        optimizer.step()
+    return model
+
+
+torch.manual_seed(0)
+print("steps:", sys.argv[1:])
+net = train(2)
+x = torch.randn(4, 8)
+y = net(x)
+loss = y.pow(2).mean()
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "net.py"
+    path.write_text(PROGRAM, encoding="utf-8")
+    return path
+
+
+def gradcli(*argv: str) -> Any:
+    """The command, in this process: PyTorch takes long to import."""
+    done = CliRunner().invoke(main, list(argv), prog_name="gradcli")
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    return done
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x):
+        y = torch.relu(self.fc(x))
+        return x + self.norm(y)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.Sequential(Block(8), Block(8))
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(self.blocks(x))
+
+
+def train(steps):
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        inner = model(torch.randn(4, 8)).pow(2).mean()
+        inner.backward()
+        optimizer.step()
+    return model
+
+
+torch.manual_seed(0)
+print("steps:", sys.argv[1:])
+net = train(2)
+x = torch.randn(4, 8)
+y = net(x)
+loss = y.pow(2).mean()
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "net.py"
+    path.write_text(PROGRAM, encoding="utf-8")
+    return path
+
+
+def gradcli(*argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gradcli", *argv], capture_output=True, text=True, timeout=300
+    )
+
+
+class Block(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.fc, self.norm = nn.Linear(width, width), nn.LayerNorm(width)
+
+    def forward(self, x: Any) -> Any:
+        return x + self.norm(torch.relu(self.fc(x)))
+
+
+def line_of(text: str) -> int:
+    return 1 + next(k for k, line in enumerate(PROGRAM.splitlines()) if text in line)
+
+
+def test_from_the_shell_every_node_has_its_line_and_its_module(program: Path) -> None:
+    done = gradcli("graph", "--torch", str(program), "--json", "--grads", "--values", "--", "2")
+    assert done.exit_code == 0, done.stderr
+    assert "steps: ['2']" in done.stderr
+    found = json.loads(done.stdout)
+    nodes = {node["id"]: node for node in found["nodes"]}
+    assert nodes[0]["label"] == "loss" and nodes[0]["line"] == line_of("loss = ")
+    relu = next(node for node in nodes.values() if node["name"] == "ReluBackward0")
+    assert relu["line"] == line_of("torch.relu") and relu["file"].endswith("net.py")
+    assert relu["module"] == "blocks.0" and relu["shape"] == [4, 8] and relu["dtype"] == "float32"
+    assert relu["grad_stats"]["norm"] > 0 and relu["value_stats"]["zeros"] > 0
+    leaves = {n["variable"] for n in nodes.values() if n["name"] == "AccumulateGrad"}
+    assert {"head.weight", "blocks.0.fc.bias", "blocks.1.norm.weight"} <= leaves
+    fused = next(n for n in nodes.values() if n.get("module") == "blocks.0.fc")
+    assert fused["line"] == line_of("torch.relu")  # where the user's code called the library
+    paths = [part["path"] for part in found["modules"]]
+    assert paths[:4] == ["Net", "blocks", "blocks.0", "blocks.0.fc"]
+
+
+@pytest.mark.parametrize(
+    "name, first",
+    [("inner", "MeanBackward0 inner"), ("y", "AddmmBackward0 y"), (None, "MeanBackward0 loss")],
+)
+def test_a_name_of_the_program_or_of_a_function_that_ran_backward(
+    program: Path, name: str | None, first: str
+) -> None:
+    target = str(program) if name is None else f"{program}:{name}"
+    done = gradcli("graph", "--torch", target, "--grads" if name != "y" else "--saved")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.startswith(first)
+
+
+def test_what_is_not_there_is_said(program: Path, tmp_path: Path) -> None:
+    done = gradcli("graph", "--torch", f"{program}:los")
+    assert done.exit_code == 2 and "did you mean `loss`?" in done.stderr
+    done = gradcli("graph", "--torch", f"{program}:x")
+    assert done.exit_code == 1 and "does not require grad" in done.stderr
+    done = gradcli("graph", "--torch", str(tmp_path / "nothing.py"))
+    assert done.exit_code == 2 and "No such file" in done.stderr
+    done = gradcli("graph", "x*x", "--torch", str(program))
+    assert done.exit_code == 2 and "follow `--`" in done.stderr
+    done = gradcli("graph", "x*x", "--x", "1", "--by", "module")
+    assert done.exit_code == 2 and "--torch" in done.stderr
+    done = gradcli("graph", "--torch", f"{program}:y", "--grads")
+    assert done.exit_code == 1 and "name a scalar" in done.stderr
+
+
+def test_a_program_that_fails_shows_what_it_had(tmp_path: Path) -> None:
+    path = tmp_path / "fails.py"
+    path.write_text(
+        "import torch\nx = torch.ones(2, requires_grad=True)\nloss = (x*x).sum()\n1/0\n"
+    )
+    done = gradcli("graph", "--torch", str(path))
+    assert done.exit_code == 0 and done.stdout.startswith("SumBackward0 loss")
+    assert "fails.py:4: ZeroDivisionError" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("form", ["dot", "mermaid", "svg", "tikz", "html", "json"])
+def test_every_format(program: Path, form: str) -> None:
+    done = gradcli("graph", "--torch", str(program), "--format", form, "--saved", "--values")
+    assert done.exit_code == 0, done.stderr
+    assert "blocks.1" in done.stdout.replace("#46;", ".")
+
+
+def test_by_module_is_a_line_a_module_that_unfolds(program: Path) -> None:
+    done = gradcli("graph", "--torch", str(program), "--by", "module", "--grads")
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines[:2]] == ["module", "Net"]
+    assert sum("Linear" in line for line in lines) == 3
+    assert len(gradcli("graph", "--torch", str(program), "--by", "module", "--depth", "1")
+               .stdout.splitlines()) == 4  # fmt: skip
+    part = gradcli("graph", "--torch", str(program), "--only", "blocks.0.fc").stdout
+    assert "AccumulateGrad blocks.0.fc.weight" in part and "blocks.1" not in part
+    drawn = gradcli("graph", "--torch", str(program), "--by", "module", "--format", "dot").stdout
+    assert "Sequential blocks" in drawn and "Linear head" in drawn and "ReluBackward0" not in drawn
+
+
+def test_in_python_and_in_a_notebook() -> None:
+    torch.manual_seed(0)
+    model = Block(6)
+    with graphs.watching(model):
+        loss = model(torch.randn(3, 6)).pow(2).mean()
+    graph = graphs.inspect(loss, model=model)
+    text = str(graph.tree(saved=True, values=True))
+    assert "AccumulateGrad fc.weight" in text and "test_torch_inspect.py:" in text
+    assert "fc.weight = " in text or "norm.weight = " in text
+    assert graph._repr_html_().startswith("<iframe")
+    assert "LayerNorm" in graph.to_svg()
+    assert "fc.weight" in str(graph.trace())
+    assert all(p.grad is None for p in model.parameters())
+    loss.backward()  # and the graph is still there
+    assert model.fc.weight.grad is not None
+
+
+def test_unwatched_graphs_have_names_and_shapes_all_the_same() -> None:
+    model = Block(6)
+    loss = model(torch.randn(3, 6)).pow(2).mean()
+    text = str(graphs.inspect(loss, model=model))
+    assert "AccumulateGrad norm.bias" in text and "(3, 6)" in text
+    assert "AccumulateGrad" in str(graphs.inspect(loss))
+
+
+def test_gradients_are_torchs() -> None:
+    torch.manual_seed(0)
+    model = Block(6)
+    loss = model(torch.randn(3, 6)).pow(2).mean()
+    graph = graphs.inspect(loss, model=model, grads=True)
+    loss.backward(retain_graph=True)
+    for record in graph.records:
+        if record.is_leaf:
+            assert record.grad.norm == pytest.approx(float(record.node.variable.grad.norm()))
+
+
+def test_a_freed_graph_says_so() -> None:
+    x = torch.ones(3, requires_grad=True)
+    loss = (x * x).sum()
+    loss.backward()
+    graph = graphs.inspect(loss)
+    assert "(freed)" in str(graph.tree(saved=True)) and "1 node freed" in str(graph)
+    with pytest.raises(RuntimeError, match="a second time"):
+        graph.backpropagate()
+
+
+class Double(torch.autograd.Function):  # type: ignore[misc, name-defined]
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return 2 * grad
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_checkpointing_is_not_run_by_looking(reentrant: bool) -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    ran: list[int] = []
+    fc = nn.Linear(4, 4)
+
+    def part(x: Any) -> Any:
+        ran.append(1)
+        return torch.relu(fc(x))
+
+    x = torch.randn(2, 4, requires_grad=True)
+    with graphs.watching(fc):
+        loss = checkpoint(part, x, use_reentrant=reentrant).sum()
+    graph = graphs.inspect(loss, model=fc)
+    text = str(graph.tree(saved=True))
+    assert len(ran) == 1
+    assert "CheckpointFunctionBackward" in text if reentrant else "packed by a hook" in text
+    graph.backpropagate()
+    assert len(ran) == 2 and fc.weight.grad is None and x.grad is None
+
+
+def test_functions_hooks_views_several_losses_and_odd_dtypes() -> None:
+    x = torch.ones(3, requires_grad=True)
+    seen: list[Any] = []
+    with graphs.watching(nn.Linear(1, 1)):
+        y = Double.apply(x)
+        y.register_hook(seen.append)
+        z = y.clone()
+        z[0] = 5.0
+        a, b = z.sum(), (y.bfloat16() * 2).float().sum()
+    graph = graphs.inspect((a, b), grads=True)
+    assert len(seen) == 1
+    text = str(graph.tree(saved=True, values=True, grads=True))
+    assert "DoubleBackward" in text and "saved_tensors[0] " in text
+    assert "CopySlices" in text and "bfloat16" in text
+    place = next(r.place for r in graph.records if r.name == "DoubleBackward")
+    assert place is not None and place.code == "y = Double.apply(x)"
+    graph.to_json(values=True)
+    graph.to_html()
+
+
+def test_a_module_called_in_a_loop_is_one_line() -> None:
+    cell = nn.RNNCell(3, 5)
+    with graphs.watching(cell):
+        h = torch.zeros(2, 5)
+        for _ in range(30):
+            h = cell(torch.randn(2, 3), h)
+        loss = h.sum()
+    graph = graphs.inspect(loss, model=cell)
+    assert "RNNCell ×30" in str(graph.tree(by="module"))
+    assert (
+        len(graph.picture(by="module", depth=1).cards) == 35
+    )  # 30 calls, 4 shared parameters, the sum
+
+
+def resnet() -> Any:
+    """A network of ResNet-50's shape: 16 bottlenecks, narrow."""
+
+    class Bottleneck(nn.Module):
+        def __init__(self, inside: int, out: int) -> None:
+            super().__init__()
+            self.conv1, self.bn1 = nn.Conv2d(inside, out // 4, 1), nn.BatchNorm2d(out // 4)
+            self.conv2, self.bn2 = (
+                nn.Conv2d(out // 4, out // 4, 3, padding=1),
+                nn.BatchNorm2d(out // 4),
+            )
+            self.conv3, self.bn3 = nn.Conv2d(out // 4, out, 1), nn.BatchNorm2d(out)
+            self.down = nn.Conv2d(inside, out, 1) if inside != out else nn.Identity()
+
+        def forward(self, x: Any) -> Any:
+            y = torch.relu(self.bn1(self.conv1(x)))
+            y = torch.relu(self.bn2(self.conv2(y)))
+            return torch.relu(self.bn3(self.conv3(y)) + self.down(x))
+
+    layers, inside = [], 16
+    for count, out in ((3, 16), (4, 32), (6, 64), (3, 128)):
+        for _ in range(count):
+            layers.append(Bottleneck(inside, out))
+            inside = out
+    stem, head = nn.Conv2d(3, 16, 7, stride=2), nn.Linear(128, 10)
+    return nn.Sequential(stem, *layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), head)
+
+
+def gpt() -> Any:
+    """A network of GPT-2's shape: 12 blocks of attention and two layers, narrow."""
+
+    class Attention(nn.Module):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+        def forward(self, x: Any) -> Any:
+            heads = [t.unflatten(-1, (4, -1)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1)]
+            q, k, v = heads
+            scores = (q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5).softmax(-1)
+            return self.out((scores @ v).transpose(1, 2).flatten(2))
+
+    class Layer(nn.Module):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.ln1, self.attn, self.ln2 = (
+                nn.LayerNorm(width),
+                Attention(width),
+                nn.LayerNorm(width),
+            )
+            self.mlp = nn.Sequential(
+                nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+            )
+
+        def forward(self, x: Any) -> Any:
+            x = x + self.attn(self.ln1(x))
+            return x + self.mlp(self.ln2(x))
+
+    return nn.Sequential(*(Layer(32) for _ in range(12)))
+
+
+@pytest.mark.parametrize("make, shape", [(resnet, (2, 3, 32, 32)), (gpt, (2, 24, 32))])
+def test_networks_as_people_have_them(make: Any, shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    model = make()
+    x = torch.randn(shape)
+    with graphs.watching(model):
+        loss = model(x).pow(2).mean()
+    start = time.perf_counter()
+    graph = graphs.inspect(loss, model=model)
+    assert len(graph.skeleton) > 300
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(150)  # nothing over a graph recurses
+    try:
+        text = str(graph.tree(by="module"))
+    finally:
+        sys.setrecursionlimit(before)
+    assert "nodes" in text
+    assert len(graph.picture(by="module").cards) < 40
+    graph.to_svg(by="module")
+    str(graph.tree())
+    # Much less than a second on an idle machine.
+    assert time.perf_counter() - start < 6
+
+
+def test_torch_is_not_imported_unless_it_is_the_users() -> None:
+    code = (
+        "import sys; from gradcli.graphs import inspect; import gradcli as t;"
+        "x = t.ones(2, requires_grad=True); str(inspect((x*x).sum())); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
