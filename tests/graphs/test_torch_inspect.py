@@ -83,60 +83,6 @@ def gradcli(*argv: str) -> Any:
 
 
 class Block(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.fc = nn.Linear(width, width)
-        self.norm = nn.LayerNorm(width)
-
-    def forward(self, x):
-        y = torch.relu(self.fc(x))
-        return x + self.norm(y)
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.blocks = nn.Sequential(Block(8), Block(8))
-        self.head = nn.Linear(8, 2)
-
-    def forward(self, x):
-        return self.head(self.blocks(x))
-
-
-def train(steps):
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(steps):
-        optimizer.zero_grad()
-        inner = model(torch.randn(4, 8)).pow(2).mean()
-        inner.backward()
-        optimizer.step()
-    return model
-
-
-torch.manual_seed(0)
-print("steps:", sys.argv[1:])
-net = train(2)
-x = torch.randn(4, 8)
-y = net(x)
-loss = y.pow(2).mean()
-"""
-
-
-@pytest.fixture
-def program(tmp_path: Path) -> Path:
-    path = tmp_path / "net.py"
-    path.write_text(PROGRAM, encoding="utf-8")
-    return path
-
-
-def gradcli(*argv: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gradcli", *argv], capture_output=True, text=True, timeout=300
-    )
-
-
-class Block(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.fc, self.norm = nn.Linear(width, width), nn.LayerNorm(width)
