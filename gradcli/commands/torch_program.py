@@ -36,7 +36,7 @@ class Ran:
 
     def graph(self, wanted: str | None) -> Graph:
         """The graph of NAME, or of NAME,NAME; of `loss`, or else of what was made last."""
-        from gradcli.graphs.torch_graph import torch_graph
+        from gradcli.graphs.graph import torch_graph
 
         found = self._tensors(wanted)
         names = {n: v for n, v in self.names.items() if not n.startswith("__")}

@@ -224,6 +224,24 @@ def _is_torch(tensor: Any) -> bool:
     )
 
 
+def torch_graph(
+    tensors: tuple[Any, ...],
+    *,
+    names: Mapping[str, Any] | None = None,
+    model: Any = None,
+    calls: Any = None,
+) -> Graph:
+    """The graph of tensors of PyTorch's; for the arguments see `torch_parts`."""
+    from gradcli.graphs.torch_graph import torch_parts
+
+    probe, known, calls = torch_parts(tensors, names, model, calls)
+    graph = Graph(tensors, names=known, probe=probe, calls=calls)
+    for name, tensor in known.items():
+        if tensor.grad_fn is not None and tensor.output_nr == 0:
+            graph.names.setdefault(id(tensor.grad_fn), name)
+    return graph
+
+
 def inspect(
     tensor: Any,
     *,
@@ -245,8 +263,6 @@ def inspect(
         if not hasattr(one, "grad_fn"):
             raise TypeError(f"inspect() wants a Tensor, not {type(one).__name__}")
     if any(map(_is_torch, tensors)):
-        from gradcli.graphs.torch_graph import torch_graph
-
         graph = torch_graph(tensors, names=names, model=model)
         return graph.backpropagate(seed) if grads or seed is not None else graph
     graph = Graph(tensors, source=source, names=names, values=values)

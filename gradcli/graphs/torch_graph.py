@@ -1,4 +1,4 @@
-"""`inspect` for tensors of PyTorch's: names of parameters, lines and modules, values and gradients."""
+"""What `inspect` knows of tensors of PyTorch's: their names, the modules, and who asks the nodes."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gradcli.graphs.calls import Calls
-from gradcli.graphs.graph import Graph
 from gradcli.graphs.torch_nodes import TorchProbe
-from gradcli.graphs.torch_watch import note_of
+from gradcli.graphs.torch_notes import note_of
 
 
-def torch_graph(
+def torch_parts(
     tensors: tuple[Any, ...],
-    *,
     names: Mapping[str, Any] | None = None,
     model: Any = None,
     calls: Calls | None = None,
-) -> Graph:
-    """The graph of tensors of PyTorch's.
+) -> tuple[TorchProbe, dict[str, Any], Calls | None]:
+    """The probe, the named tensors, and the calls of modules (None where nobody watched).
 
     names: what the program calls tensors and modules. model: a module, or several, with parameters to
     name. calls: of the program's modules, if its forward pass was watched; found on the nodes otherwise.
@@ -35,12 +33,7 @@ def torch_graph(
             if not any(one is root for root in calls.roots):
                 calls.add_root(one, "" if one is model else None)
     calls.name_roots(modules)
-    probe = TorchProbe(calls, known)
-    graph = Graph(tensors, names=known, probe=probe, calls=calls if len(calls) else None)
-    for name, tensor in known.items():
-        if tensor.grad_fn is not None and tensor.output_nr == 0:
-            graph.names.setdefault(id(tensor.grad_fn), name)
-    return graph
+    return TorchProbe(calls, known), known, calls if len(calls) else None
 
 
 def _calls_of(tensors: tuple[Any, ...]) -> Calls:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gradcli.engine.node import FREED
-from gradcli.graphs import nonfinite, values
+from gradcli.graphs import values
 from gradcli.graphs.calls import Calls
 from gradcli.graphs.probes import Output, Place, Probe
-from gradcli.graphs.recorder import Pass, Step
-from gradcli.graphs.records import LAST, Walk, walk
-from gradcli.graphs.torch_watch import KEY, Note, note_of
+from gradcli.graphs.recorder import Step
+from gradcli.graphs.records import LAST, Walk
+from gradcli.graphs.torch_notes import note_of
+from gradcli.graphs.torch_pass import TorchRecorder
 
 AGAIN = "Trying to backward through the graph a second time"
 
@@ -248,89 +248,3 @@ def _recorded(skeleton: Walk) -> TorchRecorder | None:
         recorder.reached[node] = next((g for g in one.grads if g is not None), None)
     recorder.look()
     return recorder
-
-
-class TorchRecorder:
-    """What a backward pass of PyTorch's does, step by step; gradients are counted up, not kept."""
-
-    _turn = 0
-
-    def __init__(
-        self, tensors: Iterable[Any], *, check: bool = False, skeleton: Walk | None = None
-    ) -> None:
-        roots = [t.grad_fn for t in tensors if getattr(t, "grad_fn", None) is not None]
-        self.skeleton = walk(dict.fromkeys(roots)) if skeleton is None else skeleton
-        self.passes = [Pass(roots[0] if roots else None, None)]
-        self.reached: dict[Any, Any] = {}
-        self.anomaly: tuple[Step, dict[str, str]] | None = None
-        self._open: dict[Any, Step] = {}
-
-    @property
-    def steps(self) -> list[Step]:
-        """The steps of the pass."""
-        return self.passes[0].steps
-
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Hear of every node that runs inside."""
-        handles = []
-        for node in self.skeleton.nodes:
-            handles.append(node.register_prehook(self._before(node)))
-            if not hasattr(node, "variable"):
-                handles.append(node.register_hook(self._after(node)))
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
-
-    def _before(self, node: Any) -> Any:
-        def hook(grads: tuple[Any, ...]) -> None:
-            self._start(node, tuple(map(_counted, grads)))
-
-        return hook
-
-    def _start(self, node: Any, grads: tuple[Any, ...]) -> None:
-        steps = self.steps
-        step = Step(len(steps) + 1, node, grads)
-        steps.append(step)
-        self._open[node] = step
-        self.reached[node] = next((grad for grad in grads if grad is not None), None)
-        note = note_of(node)
-        if note is None:
-            note = node.metadata[KEY] = Note(0, None, 0, -1, None)
-        TorchRecorder._turn += 1
-        note.grads, note.turn = grads, TorchRecorder._turn
-
-    def _after(self, node: Any) -> Any:
-        def hook(outgoing: tuple[Any, ...], incoming: tuple[Any, ...]) -> None:
-            step = self._open.get(node)
-            if step is None:
-                return
-            step.outgoing = tuple(map(_counted, outgoing))
-            note = note_of(node)
-            if note is not None:
-                note.sent = step.outgoing
-
-        return hook
-
-    def arrived(self, leaves: list[Any], grads: Iterable[Any]) -> None:
-        """The leaves' gradients, where the pass did not run their own nodes."""
-        known = {id(n.variable): n for n in self.skeleton.nodes if hasattr(n, "variable")}
-        for leaf, grad in zip(leaves, grads, strict=True):
-            node = known[id(leaf)]
-            if grad is not None and node not in self.reached:
-                self._start(node, (_counted(grad),))
-        self.look()
-
-    def look(self) -> None:
-        """Find the first step that sends NaN or infinity."""
-        for step in self.steps:
-            place = nonfinite.first_place(step.outgoing)
-            if place is not None:
-                self.anomaly = step, {}
-                return
-
-
-def _counted(grad: Any) -> Any:
-    return None if grad is None else values.stats_of(grad)

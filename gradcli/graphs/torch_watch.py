@@ -7,7 +7,6 @@ itself (`node.metadata`), so that watching keeps no graph alive.
 from __future__ import annotations
 
 import functools
-import linecache
 import os
 import sys
 import sysconfig
@@ -18,9 +17,9 @@ from typing import Any
 
 from gradcli.graphs import values
 from gradcli.graphs.calls import Calls
-from gradcli.graphs.probes import Place
+from gradcli.graphs.torch_notes import KEY, Note
+from gradcli.graphs.torch_pass import TorchRecorder
 
-KEY = "gradcli"
 _LIBRARIES = tuple(
     dict.fromkeys(
         os.path.realpath(path) + os.sep
@@ -29,35 +28,6 @@ _LIBRARIES = tuple(
     )
 )
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-
-
-class Note:
-    """What is known of a node from the time when it was made, and from the backward pass."""
-
-    __slots__ = ("call", "calls", "file", "grads", "line", "order", "sent", "turn", "value")
-
-    def __init__(
-        self, order: int, file: str | None, line: int, call: int, calls: Calls | None
-    ) -> None:
-        self.order, self.file, self.line = order, file, line
-        self.call, self.calls = call, calls  # which call, of those of this watch
-        self.value: Any = None  # Stats of the result
-        self.grads: Any = None  # Stats of the gradients that came, by output
-        self.sent: Any = None  # and of those that went out, by input
-        self.turn = 0
-
-    @property
-    def place(self) -> Place | None:
-        """The user's line."""
-        if self.file is None:
-            return None
-        return Place(self.file, self.line, linecache.getline(self.file, self.line).strip())
-
-
-def note_of(node: Any) -> Note | None:
-    """What was learnt of a node; None if nobody watched."""
-    found = node.metadata.get(KEY)
-    return found if isinstance(found, Note) else None
 
 
 class Watch:
@@ -212,8 +182,6 @@ class Watch:
     def _listening(self, roots: list[Any]) -> AbstractContextManager[Any]:
         if not self.gradients:
             return nullcontext()
-        from gradcli.graphs.torch_nodes import TorchRecorder
-
         return TorchRecorder(roots).listening()
 
     def _remember(self, roots: list[Any], frame: FrameType | None) -> None:

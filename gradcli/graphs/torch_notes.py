@@ -1,0 +1,40 @@
+"""What is learnt of a node of PyTorch's, kept on the node itself so that nothing keeps its graph alive."""
+
+from __future__ import annotations
+
+import linecache
+from typing import Any
+
+from gradcli.graphs.calls import Calls
+from gradcli.graphs.probes import Place
+
+KEY = "gradcli"  # in `node.metadata`
+
+
+class Note:
+    """What is known of a node from the time when it was made, and from the backward pass."""
+
+    __slots__ = ("call", "calls", "file", "grads", "line", "order", "sent", "turn", "value")
+
+    def __init__(
+        self, order: int, file: str | None, line: int, call: int, calls: Calls | None
+    ) -> None:
+        self.order, self.file, self.line = order, file, line
+        self.call, self.calls = call, calls  # which call, of those of this watch
+        self.value: Any = None  # Stats of the result
+        self.grads: Any = None  # Stats of the gradients that came, by output
+        self.sent: Any = None  # and of those that went out, by input
+        self.turn = 0
+
+    @property
+    def place(self) -> Place | None:
+        """The user's line."""
+        if self.file is None:
+            return None
+        return Place(self.file, self.line, linecache.getline(self.file, self.line).strip())
+
+
+def note_of(node: Any) -> Note | None:
+    """What was learnt of a node; None if nobody watched."""
+    found = node.metadata.get(KEY)
+    return found if isinstance(found, Note) else None
