@@ -92,7 +92,7 @@ def read_variables(ctx: click.Context, request: Request) -> tuple[dict[str, Any]
     """The variables of the command line, and which of them cannot require grad but should."""
     set_up(ctx, request)
     files = files_of(request)
-    variables = {name: _read(request, name, files) for name in request.names}
+    variables = {name: read_variable(request, name, files) for name in request.names}
     integers = []
     for name, tensor in variables.items():
         if not _require_grad(request, name, tensor):
@@ -188,7 +188,8 @@ def files_of(request: Request) -> Reader | None:
         return Reader(sys.stdin, request.missing)
 
 
-def _read(request: Request, name: str, files: Reader | None) -> Any:
+def read_variable(request: Request, name: str, files: Reader | None) -> Any:
+    """The tensor that the command line gives a variable, without a graph of its own."""
     value = read_value(request.texts[name], request.options[name].rstrip("="), files=files)
     if (
         value.grad_fn is not None

@@ -157,6 +157,7 @@ class ExpressionCommand(Command):
     """A command whose options include one for each variable of its EXPR."""
 
     operand = "EXPR"
+    operands = 1  # words that are no options: EXPR, and what stands behind it
     may_be_empty = False
     propagates = False  # whether values may have an uncertainty
 
@@ -170,7 +171,7 @@ class ExpressionCommand(Command):
 
     def source_text(self, found: Split, lenient: bool) -> str | None:
         """The text of the expression; None if there is none."""
-        return _expression(found, lenient)
+        return _expression(found, lenient, self.operands)
 
     def is_variable(self, program: Program | None, name: str) -> bool:
         """Whether a name that the language knows is a variable all the same."""
@@ -244,7 +245,7 @@ class ExpressionCommand(Command):
             ]
             return super().parse_args(ctx, [*found.options, *known, "--", *found.positionals])
         _check_spelling(found, {f"--{name}" for name in shown} | set(declared))
-        _check_positionals(found, declared)
+        _check_positionals(found, declared, self.operands)
         if program is None:
             raise usage("no expression", hint=f"see {ctx.command_path} --help")
         if not (program.source.strip() or self.may_be_empty):
@@ -253,14 +254,15 @@ class ExpressionCommand(Command):
             if name not in names:
                 known = [*(f"--{n}" for n in shown), *declared]
                 raise _no_variable(shown, known, f"--{name}", self.operand)
-        positionals = found.positionals or [""]  # the expression came from -f
+        from_file = ["file" in found.given and self.operand == "EXPR"]
+        positionals = [""] * sum(from_file) + found.positionals
         out = super().parse_args(ctx, [*found.options, "--", *positionals])
         ctx.params["request"] = _request(ctx, found, program, names, shown, declared)
         return out
 
 
 # -- the expression and its variables -------------------------------------------------------------
-def _expression(found: Split, lenient: bool) -> str | None:
+def _expression(found: Split, lenient: bool, operands: int = 1) -> str | None:
     """The text of EXPR: a positional, a file (-f FILE) or standard input (`-`)."""
     path = found.given.get("file")
     if path is None:
@@ -270,7 +272,7 @@ def _expression(found: Split, lenient: bool) -> str | None:
         if text != "-":
             return text
         path = "-"
-    elif found.positionals and not lenient:
+    elif len(found.positionals) >= operands and not lenient:
         raise usage(
             f"the expression is given twice: in {path} and as {found.positionals[0]!r}",
             hint="leave out one of them",
@@ -389,9 +391,9 @@ def _check_spelling(found: Split, options: set[str]) -> None:
             )
 
 
-def _check_positionals(found: Split, declared: dict[str, click.Option]) -> None:
+def _check_positionals(found: Split, declared: dict[str, click.Option], operands: int) -> None:
     """Refuse words that are left over; those that look like options are most likely misspelt."""
-    allowed = 0 if "file" in found.given else 1
+    allowed = operands - ("file" in found.given)
     if len(found.positionals) <= allowed:
         return
     from gradcli.language.errors import did_you_mean, suggest
@@ -534,6 +536,8 @@ def _check_standard_input(
         readers.insert(0, "-f")
     elif found.positionals[:1] == ["-"]:
         readers.insert(0, operand)
+    if found.positionals[1:] == ["-"] or ("file" in found.given and found.positionals == ["-"]):
+        readers.append("TABLE")
     if found.given.get("seed", "").strip() == "-":
         readers.append("--seed")
     if len(readers) > 1:

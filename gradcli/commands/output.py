@@ -81,6 +81,11 @@ def parts(array: Any, precision: int | None = None) -> list[Any]:
     return found
 
 
+def numerals(array: Any, precision: int | None = None) -> list[str]:
+    """The elements in order as text: the shortest digits that round-trip in the dtype."""
+    return _numerals(parts(array, precision), array.dtype.kind)
+
+
 def _numerals(numbers: list[Any], kind: str) -> list[str]:
     if kind == "f":
         return [text[:-2] if text[-2:] == ".0" else text for text in map(repr, numbers)]
@@ -390,6 +395,49 @@ def write_file(path: str, text: str | bytes) -> None:
         raise usage(f"cannot write {path}: {error.strerror}", kind="file") from None
     except ValueError as error:  # a name with a null in it
         raise usage(f"cannot write {path}: {error}", kind="file") from None
+
+
+class Replacement:
+    """A file that is written in place of another, and takes its name once it is complete."""
+
+    def __init__(self, path: str) -> None:
+        from gradcli.commands.errors import usage
+
+        if not path:
+            raise usage("cannot write a file without a name", kind="file")
+        import tempfile
+
+        try:
+            self.path = os.path.realpath(os.path.expanduser(path))
+            self.temporary: str | None = None
+            if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe
+                self.stream: Any = open(path, "wb")  # noqa: SIM115 (closed by `close`)
+                return
+            handle, self.temporary = tempfile.mkstemp(
+                dir=os.path.dirname(self.path), prefix=".gradcli-"
+            )
+            self.stream = open(handle, "wb")  # noqa: SIM115
+        except OSError as error:
+            raise usage(f"cannot write {path}: {error.strerror}", kind="file") from None
+        except ValueError as error:  # a name with a null in it
+            raise usage(f"cannot write {path}: {error}", kind="file") from None
+
+    def close(self, *, keep: bool) -> None:
+        """Give the file its name, or remove it."""
+        try:
+            self.stream.close()
+        except OSError:
+            if keep:
+                self.close(keep=False)
+                raise
+        if self.temporary is None:
+            return
+        if keep:
+            os.chmod(self.temporary, _mode(self.path))
+            os.replace(self.temporary, self.path)
+        else:
+            os.unlink(self.temporary)
+        self.temporary = None
 
 
 def _replace_file(path: str, text: str | bytes) -> None:

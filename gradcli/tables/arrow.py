@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from gradcli.tables.errors import TableError
@@ -28,23 +29,37 @@ def pyarrow(what: str) -> Any:
 class ArrowTable(Table):
     """Columns of Arrow's."""
 
-    __slots__ = ("data",)
+    __slots__ = ("batch",)
 
-    def __init__(self, name: str, data: Any) -> None:
-        super().__init__(name, data.schema.names, data.num_rows, data.num_columns)
-        self.data = data
+    def __init__(self, name: str, data: Any, start: int = 0) -> None:
+        super().__init__(name, data.schema.names, data.num_rows, data.num_columns, start)
+        self.batch = data
 
     def cells(self, column: int) -> list[Any]:
         """The column's values."""
-        found: list[Any] = self.data.column(column).to_pylist()
+        found: list[Any] = self.batch.column(column).to_pylist()
         return found
+
+    def data(self, column: int) -> Any:
+        """The column as an array if it holds numbers and none is missing, else as a list of its cells."""
+        arrow = pyarrow(self.name)
+        kind = self.data_type(column)
+        if arrow.types.is_integer(kind) or arrow.types.is_floating(kind):
+            found, gone = self.numbers(column)
+            if gone is None:
+                return found
+        return self.cells(column)
+
+    def data_type(self, column: int) -> Any:
+        """What Arrow says that a column holds."""
+        return self.batch.schema.field(column).type
 
     def numbers(self, column: int) -> tuple[Array, Array | None]:
         """The column, if it holds numbers; where it holds null."""
         import numpy as np
 
         arrow = pyarrow(self.name)
-        data, kinds = self.data.column(column), arrow.types
+        data, kinds = self.batch.column(column), arrow.types
         kind = data.type
         if kinds.is_dictionary(kind):
             data, kind = data.cast(kind.value_type), kind.value_type
@@ -93,3 +108,31 @@ def _seekable(file: Opened, arrow: Any) -> Any:
     if file.path is not None:
         return file.path
     return arrow.BufferReader(file.read())
+
+
+def arrow_batches(file: Opened, rows: int) -> Iterator[ArrowTable]:
+    """The batches of a Parquet or Feather file, one after the other."""
+    arrow = pyarrow(file.name)
+    start = 0
+    try:
+        for batch in _batches(file, arrow, rows):
+            yield ArrowTable(file.name, batch, start)
+            start += batch.num_rows
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        words = " ".join(str(error).split())
+        raise TableError(f"{file.name}: not a {file.kind.title()} file ({words[:100]})") from None
+
+
+def _batches(file: Opened, arrow: Any, rows: int) -> Iterator[Any]:
+    if file.kind == "parquet":
+        import pyarrow.parquet as parquet
+
+        reader = parquet.ParquetFile(_seekable(file, arrow))
+        if not reader.metadata.num_rows:
+            yield reader.schema_arrow.empty_table()
+        yield from reader.iter_batches(rows)
+        return
+    import pyarrow.feather as feather
+
+    table = feather.read_table(_seekable(file, arrow), memory_map=file.path is not None)
+    yield from table.to_batches(rows) or [table]

@@ -115,6 +115,10 @@ def sniff(
                 break
     if not sample:
         raise TableError(f"{name} holds no numbers")
+    whole = len(sample)
+    while whole > 1 and "".join(sample[:whole]).count('"') % 2:  # a quote is open at its end
+        whole -= 1
+    sample = sample[:whole]
     quoted = any('"' in line for line in lines)
     remarks = any("#" in line for line in lines)
     kept = [(_REMARK.sub("", line) if remarks and '"' not in line else line) for line in sample]

@@ -207,16 +207,31 @@ def cell_table(
     lines: Sequence[str],
     first: int = 1,
     headed: bool = True,
+    lenient: bool = False,
 ) -> CellTable:
-    """A table of the fields of lines; the header is the first of them, if there is one and `headed`."""
+    """A table of the fields of lines; the header is the first of them, if there is one and `headed`.
+
+    lenient: rows of another length are in the table's `bad`, instead of an error.
+    """
     begins = rows[0][0] if rows else first
     if dialect.names is not None and headed:
         rows = rows[1:]
-    fitted = [delimited.fitted(row, dialect, name, begins) for row in rows]
+    bad: dict[int, TableError] = {}
+    fitted: list[list[str]] = []
+    for index, row in enumerate(rows):
+        try:
+            fitted.append(delimited.fitted(row, dialect, name, begins))
+        except TableError as error:
+            if 0 <= row[0] - first < len(lines):
+                error.line = lines[row[0] - first]
+            if not lenient:
+                raise
+            bad[index] = error
+            fitted.append([*row[1], *[""] * dialect.width][: dialect.width])
     columns: list[Sequence[Any]] = list(zip(*fitted, strict=True)) if fitted else []
     columns = columns or [[] for _ in range(dialect.width)]
     numbered = [number for number, _ in rows]
-    return CellTable(
+    made = CellTable(
         name,
         dialect.names or [],
         columns,
@@ -225,6 +240,8 @@ def cell_table(
         first=first,
         dialect=dialect,
     )
+    made.bad = bad
+    return made
 
 
 def _numbers_only(text: Text, dialect: Dialect) -> Table | None:

@@ -49,13 +49,25 @@ def is_records(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
-def from_records(records: Sequence[Any], name: str, numbered: Sequence[int] = ()) -> CellTable:
-    """A table of objects: the columns in the order in which their names first appear."""
-    names: dict[str, None] = {}
+def from_records(
+    records: Sequence[Any],
+    name: str,
+    numbered: Sequence[int] = (),
+    known: Sequence[str] | None = None,
+) -> CellTable:
+    """A table of objects: the columns in the order in which their names first appear.
+
+    known: the names of the objects before these, which are all that there are.
+    """
+    names: dict[str, None] = dict.fromkeys(known or ())
     for number, record in enumerate(records):
         if not isinstance(record, dict):
             at = f"line {numbered[number]}" if numbered else f"record {number + 1}"
             raise TableError(f"{name}, {at}: not an object, as the first one is")
+        if known is not None and not record.keys() <= names.keys():
+            new = next(key for key in record if key not in names)
+            at = f"line {numbered[number]}" if numbered else f"record {number + 1}"
+            raise TableError(f"{name}, {at}: {new!r} is in no object before this one")
         names.update(dict.fromkeys(record))
     columns: list[Sequence[Any]] = [[record.get(key) for record in records] for key in names]
     return CellTable(name, list(names), columns, numbered=numbered)

@@ -23,10 +23,14 @@ POLICIES = ("error", "nan", "skip")
 class Table:
     """Columns by name; `names` is empty where the file has no header. One subclass a way to keep cells."""
 
-    __slots__ = ("name", "names", "rows", "width")
+    __slots__ = ("bad", "name", "names", "rows", "start", "width")
 
-    def __init__(self, name: str, names: Sequence[str], rows: int, width: int) -> None:
+    def __init__(
+        self, name: str, names: Sequence[str], rows: int, width: int, start: int = 0
+    ) -> None:
         self.name, self.names, self.rows, self.width = name, list(names), rows, width
+        self.start = start  # rows before these, in the file
+        self.bad: dict[int, TableError] = {}  # rows that could not even be cut into cells
 
     def numbers(self, column: int) -> tuple[Array, Array | None]:
         """The numbers of a column, and where there are none (None: everywhere is one).
@@ -35,16 +39,24 @@ class Table:
         """
         raise NotImplementedError
 
+    def readable(self, column: int) -> tuple[Array, Array | None, dict[int, TableError]]:
+        """The same; and what is wrong in which rows, instead of an error about the first."""
+        return (*self.numbers(column), {})
+
     def cells(self, column: int) -> list[Any]:
         """The column as it is written."""
         raise NotImplementedError
 
+    def data(self, column: int) -> Any:
+        """The column as an array if it holds numbers and none is missing, else as a list of its cells."""
+        return self.cells(column)
+
     def where(self, row: int, column: int) -> dict[str, Any]:
         """What shows a cell: the start of the message (`at`), `line` and `span` where there is a line."""
-        return {"at": f"{self.name}, row {row + 1}{self._of(column)}"}
+        return {"at": f"{self.name}, row {self.start + row + 1}{self._of(column)}"}
 
     def _of(self, column: int) -> str:
-        return f", column {self.names[column]}" if column < len(self.names) else ""
+        return f", column {self.names[column]}" if 0 <= column < len(self.names) else ""
 
     def wrong(self, row: int, column: int, problem: str, hint: str | None = None) -> TableError:
         """The error about a cell."""
@@ -137,13 +149,25 @@ class CellTable(Table):
         try:
             found = np.array(list(map(float, cells)))
         except (ValueError, TypeError, OverflowError):
-            return self._slowly(column)
+            problems: dict[int, TableError] = {}
+            array, gone = self._slowly(column, problems)
+            if problems:
+                raise problems[min(problems)] from None
+            return array, gone
         if np.isnan(found).any():
             gone = np.fromiter((_is_gone(cell) for cell in cells), bool, len(cells))
             return found, gone if gone.any() else None
         return found, None
 
-    def _slowly(self, column: int) -> tuple[Array, Array | None]:
+    def readable(self, column: int) -> tuple[Array, Array | None, dict[int, TableError]]:
+        """The same; and what is wrong in which rows, instead of an error about the first."""
+        try:
+            return (*self.numbers(column), {})
+        except TableError:
+            problems: dict[int, TableError] = {}
+            return (*self._slowly(column, problems), problems)
+
+    def _slowly(self, column: int, problems: dict[int, TableError]) -> tuple[Array, Array | None]:
         """Cell by cell: complex numbers, cells without a value, and what is no number."""
         import numpy as np
 
@@ -157,11 +181,14 @@ class CellTable(Table):
                 continue
             try:
                 found.append(_number(cell))
+                continue
             except (ValueError, TypeError):
                 shown = f"`{cell}`" if isinstance(cell, str) else _kind(cell)
-                raise self.wrong(row, column, f"{shown} is not a number", _advice(cell)) from None
+                problem = self.wrong(row, column, f"{shown} is not a number", _advice(cell))
             except OverflowError:
-                raise self.wrong(row, column, "this integer is too large for a float") from None
+                problem = self.wrong(row, column, "this integer is too large for a float")
+            problems[row] = problem
+            found.append(float("nan"))
         return np.array(found), gone if gone.any() else None
 
     def where(self, row: int, column: int) -> dict[str, Any]:
@@ -173,7 +200,7 @@ class CellTable(Table):
         if not 0 <= index < len(self.source):
             return {"at": f"{self.name}, line {number}{self._of(column)}"}
         line = self.source[index]
-        if self.dialect is None:
+        if self.dialect is None or column < 0:
             return {
                 "at": f"{self.name}, line {number}{self._of(column)}",
                 "line": line,
@@ -212,14 +239,21 @@ class ArrayTable(Table):
 
     __slots__ = ("arrays",)
 
-    def __init__(self, name: str, names: Sequence[str], arrays: list[Array]) -> None:
-        super().__init__(name, names, len(arrays[0]) if arrays else 0, len(arrays))
+    def __init__(
+        self, name: str, names: Sequence[str], arrays: list[Array], start: int = 0
+    ) -> None:
+        super().__init__(name, names, len(arrays[0]) if arrays else 0, len(arrays), start)
         self.arrays = arrays
 
     def cells(self, column: int) -> list[Any]:
         """The column's values."""
         found: list[Any] = self.arrays[column].tolist()
         return found
+
+    def data(self, column: int) -> Any:
+        """The column as an array if it holds numbers, else as a list of its cells."""
+        array = self.arrays[column]
+        return array if array.dtype.kind in "biufc" else self.cells(column)
 
     def numbers(self, column: int) -> tuple[Array, Array | None]:
         """The column, if it holds numbers."""

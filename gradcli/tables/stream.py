@@ -1,0 +1,186 @@
+"""A table of any length, batch by batch: the first rows are there before the last are read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import IO, Any
+
+from gradcli.tables import delimited
+from gradcli.tables.delimited import Dialect
+from gradcli.tables.errors import TableError
+from gradcli.tables.reading import Json, _read, cell_table, matching
+from gradcli.tables.source import Opened, opened
+from gradcli.tables.table import ArrayTable, Table
+
+BLOCK = 1 << 20  # bytes of text in a batch
+ROWS = 1 << 16  # rows of the other formats in one
+
+
+class Stream:
+    """The batches of one or more files of the same columns. names: of the columns.
+
+    done, size: bytes read and bytes in all, as far as they are known. Rows of another length than the others
+    are in the tables' `bad`.
+    """
+
+    def __init__(self, pattern: str, stdin: IO[Any] | None = None) -> None:
+        self.paths = matching(pattern)
+        self.stdin, self.done = stdin, 0
+        self.size = sum(map(_size, self.paths)) if all(map(_size, self.paths)) else None
+        self._batches = self._all()
+        self._first = next(self._batches, None)
+        if self._first is None or not self._first.names:
+            raise TableError(
+                f"{pattern} has no names of columns",
+                hint="its first line must name them: the expression's variables are columns",
+            )
+        self.name, self.names = self._first.name, self._first.names
+
+    def __iter__(self) -> Iterator[Table]:
+        if self._first is not None:
+            first, self._first = self._first, None
+            yield first
+        yield from self._batches
+
+    def _all(self) -> Iterator[Table]:
+        for path in self.paths:
+            file = opened(path, self.stdin)
+            before = self.done
+            try:
+                yield from self._of(file)
+            finally:
+                if file.path is not None:
+                    file.stream.close()
+            self.done = max(self.done, before + (file.size or 0))
+
+    def _of(self, file: Opened) -> Iterator[Table]:
+        if file.kind in ("parquet", "feather"):
+            from gradcli.tables.arrow import arrow_batches
+
+            yield from arrow_batches(file, ROWS)
+            return
+        if file.kind in ("npy", "npz"):
+            yield from _sliced(_array_table(file), ROWS)
+            return
+        head = _first_letter(file)
+        if file.kind == "json" or (file.kind not in ("csv", "tsv", "jsonl") and head == "["):
+            found = _read(file)
+            if isinstance(found, Json):
+                raise TableError(f"{file.name}: this is not a table of rows")
+            yield from _sliced(found, ROWS)
+        elif file.kind == "jsonl" or (not file.kind and head == "{"):
+            yield from self._records(file)
+        else:
+            yield from self._delimited(file)
+
+    def _lines(self, file: Opened) -> Iterator[tuple[int, list[str]]]:
+        """Blocks of whole lines, each with the number of its first; fields in quotes are not cut."""
+        rest, number = "", 1
+        for text in file.texts(self._blocks(file)):
+            text = rest + text
+            if text.endswith("\r"):  # the newline of which may be in the next block
+                rest = text
+                continue
+            text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+            end = text.rfind("\n") + 1
+            while end and text.count('"', 0, end) % 2:
+                end = text.rfind("\n", 0, end - 1) + 1
+            text, rest = text[:end], text[end:]
+            if len(rest) > 64 * BLOCK:
+                raise TableError(f"{file.name}, line {number}: this line does not end")
+            if text:
+                lines = text.split("\n")[:-1]
+                yield number, lines
+                number += len(lines)
+        if rest := rest.rstrip("\r"):
+            yield number, rest.split("\n")
+
+    def _blocks(self, file: Opened) -> Iterator[bytes]:
+        read = getattr(
+            file.stream, "read1", file.stream.read
+        )  # what is there, without waiting for more
+        while block := read(BLOCK):
+            self.done += len(block)
+            yield block
+
+    def _records(self, file: Opened) -> Iterator[Table]:
+        from gradcli.tables.records import from_records, json_lines
+
+        names: list[str] | None = None
+        for number, lines in self._lines(file):
+            records, numbered = json_lines(lines, file.name, number)
+            if records:
+                table = from_records(records, file.name, numbered, names)
+                names = table.names
+                yield table
+
+    def _delimited(self, file: Opened) -> Iterator[Table]:
+        dialect: Dialect | None = None
+        waiting: list[str] = []
+        start = 1
+        for number, lines in self._lines(file):
+            if dialect is None:
+                start = start if waiting else number
+                waiting += lines
+                if sum(1 for line in waiting[: delimited.SAMPLE] if line.strip()) < 2:
+                    continue
+                number, lines, waiting = start, waiting, []
+                dialect = delimited.sniff(lines, file.name, file.kind, lambda head: False)
+                yield self._cut(lines, dialect, file.name, number, headed=True)
+                continue
+            yield self._cut(lines, dialect, file.name, number, headed=False)
+        if waiting:
+            dialect = delimited.sniff(waiting, file.name, file.kind, lambda head: False)
+            yield self._cut(waiting, dialect, file.name, start, headed=True)
+        elif dialect is None:
+            raise TableError(f"{file.name} is empty")
+
+    def _cut(
+        self, lines: list[str], dialect: Dialect, name: str, first: int, *, headed: bool
+    ) -> Table:
+        dialect.quoted = any('"' in line for line in lines)
+        dialect.remarks = any("#" in line for line in lines)
+        rows = list(delimited.rows_of(lines, dialect, name, first))
+        return cell_table(rows, dialect, name, lines, first, headed, lenient=True)
+
+
+def _size(path: str) -> int:
+    full = os.path.expanduser(path)
+    return os.path.getsize(full) if os.path.isfile(full) else 0
+
+
+def _first_letter(file: Opened) -> str:
+    peek: bytes = file.stream.peek(64)[:64]  # type: ignore[attr-defined]
+    return peek.decode("utf-8", "ignore").lstrip("\ufeff \t\r\n")[:1]
+
+
+def _array_table(file: Opened) -> Table:
+    from gradcli.tables.binary import Archive
+
+    found = _read(file)
+    if isinstance(found, Archive):
+        arrays = [found.member(name) for name in found.names]
+        if any(a.ndim != 1 or len(a) != len(arrays[0]) for a in arrays):
+            raise TableError(f"{file.name}: its arrays are not columns of equal length")
+        return ArrayTable(file.name, found.names, arrays)
+    if not isinstance(found, Table):
+        raise TableError(
+            f"{file.name} has no names of columns",
+            hint="a structured array has them, or an archive",
+        )
+    return found
+
+
+def _sliced(table: Table, rows: int) -> Iterator[Table]:
+    """A table that is in memory already, in batches."""
+    from gradcli.tables.table import CellTable
+
+    if isinstance(table, CellTable) or table.rows <= rows:
+        yield table
+        return
+    assert isinstance(table, ArrayTable)
+    for start in range(0, table.rows, rows):
+        yield ArrayTable(
+            table.name, table.names, [a[start : start + rows] for a in table.arrays], start
+        )

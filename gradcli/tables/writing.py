@@ -1,0 +1,217 @@
+"""Tables out: columns, batch by batch, as CSV, TSV, JSON lines, Parquet, Feather or NumPy's format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from gradcli.tables.errors import TableError
+from gradcli.visible import visible
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "feather", "npy")
+_ENDINGS = {
+    **{f".{name}": name for name in FORMATS},
+    ".tab": "tsv",
+    ".ndjson": "jsonl",
+    ".pq": "parquet",
+    ".arrow": "feather",
+    ".ipc": "feather",
+}
+Column = tuple[str, Any]  # a name, and an array of numbers or a list of cells
+
+
+def format_of(path: str) -> str | None:
+    """The format that a file's ending asks for."""
+    return _ENDINGS.get(os.path.splitext(path.lower())[1])
+
+
+class Sink:
+    """Takes columns of equal length, batch after batch; the names of the first batch are those of all."""
+
+    def __init__(self, stream: BinaryIO, numerals: Callable[[Any], list[str]]) -> None:
+        self.stream, self.numerals = stream, numerals
+
+    def write(self, columns: Sequence[Column]) -> None:
+        """Add rows."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Write what is still to be written; the stream stays open."""
+        self.stream.flush()
+
+    def texts(self, data: Any) -> list[str]:
+        """The cells of a column as text."""
+        if isinstance(data, list):
+            return ["" if cell is None else str(cell) for cell in data]
+        return self.numerals(data)
+
+
+class Delimited(Sink):
+    """CSV and TSV: a header, then a line a row; quotes only where a cell needs them."""
+
+    def __init__(self, stream: BinaryIO, numerals: Any, separator: str) -> None:
+        super().__init__(stream, numerals)
+        self.separator, self.begun = separator, False
+
+    def write(self, columns: Sequence[Column]) -> None:
+        """Add rows."""
+        lines = []
+        if not self.begun:
+            self.begun = True
+            lines.append(self.separator.join(self._quoted([name for name, _ in columns])))
+        cells = [
+            self._quoted(self.texts(data)) if isinstance(data, list) else self.texts(data)
+            for _, data in columns
+        ]
+        lines.extend(map(self.separator.join, zip(*cells, strict=True)))
+        if lines:
+            self.stream.write((visible("\n".join(lines)) + "\n").encode())
+            self.stream.flush()
+
+    def _quoted(self, cells: list[str]) -> list[str]:
+        needs = (self.separator, '"', "\n")
+        if not any(mark in cell for mark in needs for cell in cells):
+            return cells
+        return [
+            '"' + cell.replace('"', '""') + '"' if any(mark in cell for mark in needs) else cell
+            for cell in cells
+        ]
+
+
+class JsonLines(Sink):
+    """An object a line; numbers that JSON has no numerals for are strings, as everywhere."""
+
+    def write(self, columns: Sequence[Column]) -> None:
+        """Add rows."""
+        import json
+
+        names = [json.dumps(name, ensure_ascii=False) for name, _ in columns]
+        cells = [
+            [json.dumps(cell, ensure_ascii=False) for cell in data]
+            if isinstance(data, list)
+            else self._numbers(data)
+            for _, data in columns
+        ]
+        lines = [
+            "{" + ", ".join([f"{n}: {c}" for n, c in zip(names, row, strict=True)]) + "}"
+            for row in zip(*cells, strict=True)
+        ]
+        if lines:
+            self.stream.write((visible("\n".join(lines)) + "\n").encode())
+            self.stream.flush()
+
+    def _numbers(self, data: Any) -> list[str]:
+        kind = data.dtype.kind
+        if kind == "b":
+            return ["true" if value else "false" for value in data.tolist()]
+        if kind == "c":
+            pairs = zip(self._numbers(data.real), self._numbers(data.imag), strict=True)
+            return [f"[{a}, {b}]" for a, b in pairs]
+        found = self.numerals(data)
+        if kind != "f":
+            return found
+        whole = [t + ".0" if t.lstrip("-").isdigit() else t for t in found]
+        return [f'"{t}"' if t[-1:] in "nf" else t for t in whole]
+
+
+class Arrow(Sink):
+    """Parquet and Feather, by pyarrow. What a column holds is decided by its first batch."""
+
+    def __init__(self, stream: BinaryIO, numerals: Any, kind: str) -> None:
+        super().__init__(stream, numerals)
+        from gradcli.tables.arrow import pyarrow
+
+        self.arrow, self.kind = pyarrow(f"to write {kind.title()}"), kind
+        self.schema: Any = None
+        self.writer: Any = None
+
+    def write(self, columns: Sequence[Column]) -> None:
+        """Add rows."""
+        arrow = self.arrow
+        names = [name for name, _ in columns]
+        try:
+            if self.schema is None:
+                arrays = [self._array(data) for _, data in columns]
+                self.schema = arrow.schema(
+                    [arrow.field(n, a.type) for n, a in zip(names, arrays, strict=True)]
+                )
+                self._open()
+            else:
+                arrays = [
+                    self._array(data, self.schema.field(k).type)
+                    for k, (_, data) in enumerate(columns)
+                ]
+            self.writer.write_table(arrow.Table.from_arrays(arrays, schema=self.schema))
+        except arrow.ArrowException as error:
+            words = " ".join(str(error).split())
+            raise TableError(f"cannot be written as {self.kind.title()}: {words[:200]}") from None
+
+    def _array(self, data: Any, kind: Any = None) -> Any:
+        if not isinstance(data, list):
+            if data.dtype.kind == "c":
+                raise TableError(f"{self.kind.title()} has no complex numbers")
+            return self.arrow.array(data, type=kind)
+        return self.arrow.array(data, type=kind)
+
+    def _open(self) -> None:
+        if self.kind == "parquet":
+            import pyarrow.parquet as parquet
+
+            self.writer = parquet.ParquetWriter(self.stream, self.schema)
+        else:
+            self.writer = self.arrow.ipc.new_file(self.stream, self.schema)
+
+    def close(self) -> None:
+        """Write the footer."""
+        if self.writer is not None:
+            self.writer.close()
+        super().close()
+
+
+class NumPy(Sink):
+    """A structured array: all rows are held until the last is there."""
+
+    def __init__(self, stream: BinaryIO, numerals: Any) -> None:
+        super().__init__(stream, numerals)
+        self.names: list[str] = []
+        self.pieces: list[list[Any]] = []
+
+    def write(self, columns: Sequence[Column]) -> None:
+        """Add rows."""
+        import numpy as np
+
+        self.names = [name for name, _ in columns]
+        self.pieces.append(
+            [np.array(self.texts(d), dtype=str) if isinstance(d, list) else d for _, d in columns]
+        )
+
+    def close(self) -> None:
+        """Write the array."""
+        import numpy as np
+
+        arrays = [np.concatenate(parts) for parts in zip(*self.pieces, strict=True)]
+        made = np.empty(
+            len(arrays[0]) if arrays else 0,
+            [(name, array.dtype) for name, array in zip(self.names, arrays, strict=True)],
+        )
+        for name, array in zip(self.names, arrays, strict=True):
+            made[name] = array
+        np.save(self.stream, made, allow_pickle=False)
+        super().close()
+
+
+def sink(form: str, stream: BinaryIO, numerals: Callable[[Any], list[str]]) -> Sink:
+    """What writes this format."""
+    if form in ("csv", "tsv"):
+        return Delimited(stream, numerals, "," if form == "csv" else "\t")
+    if form == "jsonl":
+        return JsonLines(stream, numerals)
+    if form == "npy":
+        return NumPy(stream, numerals)
+    return Arrow(stream, numerals, form)

@@ -1,0 +1,363 @@
+# ruff: noqa: E501 (tables of cases)
+"""`gradcli map EXPR TABLE`: one answer a row."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from gradcli.cli import main
+from tests.commands.terminal import GRADCLI, environment, in_terminal
+
+PENDULUM = 'name,L,T,sT\n"a, b",0.994,2.003,0.005\nc,1,2,0.01\n'
+BAD = PENDULUM + "d,x,2,1\ne,1,,1\nf,3\ng,4,2,1\n"
+G = "4*pi**2*L/T**2"
+
+
+def run(*argv: str, stdin: bytes | str | None = None) -> tuple[int, str, str]:
+    found = CliRunner().invoke(main, list(argv), prog_name="gradcli", input=stdin)
+    assert "fault in gradcli" not in found.stderr, found.stderr
+    return found.exit_code, found.stdout, found.stderr
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.csv").write_text(PENDULUM)
+    (tmp_path / "bad.csv").write_text(BAD)
+    return tmp_path
+
+
+# -- columns out: (arguments, the header and the lines below) ----------------------------------------
+OUT = [
+    ([G, "p.csv", "--keep-columns", "L,T"],
+     ["L,T,value,L.grad,T.grad", "0.994,2.003,9.781021702277158,9.84006207472551,-9.766372144061064",
+      "1,2,9.869604401089358,9.869604401089358,-9.869604401089358"]),
+    ([G, "p.csv", "--no-grad", "all"],
+     ["name,L,T,sT,value", '"a, b",0.994,2.003,0.005,9.781021702277158', "c,1,2,0.01,9.869604401089358"]),
+    ([G, "p.csv", "--keep-columns", "none", "--wrt", "T"],
+     ["value,T.grad", "9.781021702277158,-9.766372144061064", "9.869604401089358,-9.869604401089358"]),
+    (["T*L", "p.csv", "--keep-columns", "none"],  # in the order in which EXPR reads them
+     ["value,T.grad,L.grad", "1.990982,0.994,2.003", "2,1,2"]),
+    (["dot(w,x)**2", "p.csv", "--columns", "x=L,T", "--w", "1,2", "--keep-columns", "name"],
+     ["name,value,x.grad[0],x.grad[1]", '"a, b",25,10,20', "c,25,10,20"]),
+    (["dot(w,x)**2", "p.csv", "--columns", "x=[LT]", "--w", "1,2", "--keep-columns", "none", "--wrt", "w"],
+     ["value,w.grad[0],w.grad[1]", "25,9.94,20.03", "25,10,20"]),
+    (["2*x", "p.csv", "--columns", "x=L", "--keep-columns", "none"], ["value,x.grad", "1.988,2", "2,2"]),
+    (["2*x", "p.csv", "--columns", "x=L,T", "--keep-columns", "none", "--no-grad", "all"],
+     ["value[0],value[1]", "1.988,4.006", "2,4"]),
+    (["(L, 2*x)", "p.csv", "--columns", "x=L,T", "--keep-columns", "none", "--no-grad", "all"],
+     ["value_0,value_1[0],value_1[1]", "0.994,1.988,4.006", "1,2,4"]),
+    (["L > 0.995", "p.csv", "--keep-columns", "none", "--no-grad", "all"], ["value", "False", "True"]),
+    (["a*L", "p.csv", "--a", "3", "--keep-columns", "none", "--wrt", "a,L"],
+     ["value,a.grad,L.grad", "2.982,0.994,3", "3,1,3"]),
+    (["L if L < 1 else T*L", "p.csv", "--keep-columns", "none"],
+     ["value,L.grad,T.grad", "0.994,1,0", "2,2,1"]),
+    (["sum(outer(x, x))", "p.csv", "--columns", "x=L,T", "--keep-columns", "none", "--precision", "4"],
+     ["value,x.grad[0],x.grad[1]", "8.982,5.994,5.994", "9,6,6"]),
+    (["3", "p.csv", "--keep-columns", "L"], ["L,value", "0.994,3", "1,3"]),
+    (["F*L", "p.csv", "--F", "2", "--keep-columns", "none"], ["value,L.grad", "1.988,2", "2,2"]),
+    ([G, "p.csv", "--uncertainty", "L=0.002", "--uncertainty", "T=sT", "--keep-columns", "none", "--budget",
+      "--no-grad", "all", "--precision", "3"],
+     ["value,value.uncertainty,L.share,T.share", "9.78,0.0526,0.14,0.86", "9.87,0.101,0.0385,0.962"]),
+    (["a*L", "p.csv", "--a", "3±0.1", "--keep-columns", "none"],
+     ["value,value.uncertainty,L.grad", "2.982,0.0994,3", "3,0.1,3"]),
+    (["L - T", "p.csv", "--uncertainty", "L=sT", "--uncertainty", "T=sT", "--covariance", "L,T=0.000025",
+      "--keep-columns", "none", "--no-grad", "all", "--precision", "2"],
+     ["value,value.uncertainty", "-1,0", "-1,0.012"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("argv, lines", OUT, ids=[" ".join(argv[:1] + argv[2:]) for argv, _ in OUT])
+def test_columns(argv, lines):
+    code, out, err = run("map", *argv)
+    assert (code, out.splitlines()) == (0, lines)
+    assert "error" not in err
+
+
+def test_it_agrees_with_grad_row_by_row(folder):
+    rng = np.random.default_rng(0)
+    data = rng.uniform(0.5, 2, (7, 3))
+    np.savetxt(folder / "r.csv", data, delimiter=",", header="a,b,c", comments="", fmt="%.17g")
+    for source in (
+        "sin(a)*b/c",
+        "a**b + log(c)",
+        "where(a > 1, b, c)*a",
+        "sum(softmax(x, dim=0)*x)",
+    ):
+        bound = ["--columns", "x=a,b,c"] if "x" in source.replace("max", "") else []
+        argv = ["map", source, "r.csv", *bound, "--keep-columns", "none", "--json"]
+        rows = [json.loads(line) for line in run(*argv)[1].splitlines()]
+        for row, values in zip(rows, data.tolist(), strict=True):
+            text = dict(zip("abc", map(repr, values), strict=True))
+            given = {"x": ",".join(text.values())} if bound else text
+            options = [word for n, t in given.items() for word in (f"--{n}", t)]
+            found = json.loads(run("grad", source, *options, "--json")[1])
+            assert row["value"] == pytest.approx(found["value"], rel=1e-14)
+            for name, grad in found["grads"].items():
+                parts = grad["grad"] if bound else [grad["grad"]]
+                for k, part in enumerate(parts):
+                    key = f"{name}.grad[{k}]" if bound else f"{name}.grad"
+                    assert row[key] == pytest.approx(part, rel=1e-12, abs=1e-15)
+
+
+# -- formats -------------------------------------------------------------------------------------------
+FORMATS = ["csv", "tsv", "jsonl", "parquet", "feather", "npy"]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("by", ["ending", "option"])
+def test_what_comes_out_goes_back_in(form, by, folder):
+    if form in ("parquet", "feather"):
+        pytest.importorskip("pyarrow")
+    path = f"o.{form}" if by == "ending" else "out"
+    argv = ["map", G, "p.csv", "-o", path, *(["--format", form] if by == "option" else [])]
+    assert run(*argv) == (0, "", "")
+    assert sorted(os.listdir(folder)) == sorted(["p.csv", "bad.csv", path])
+    assert (
+        run("eval", "x", "--x", f"@{path}:value")[1] == "[9.781021702277158, 9.869604401089358]\n"
+    )
+    code, out, err = run("map", "L*T", path, "--keep-columns", "name,value", "--no-grad", "all")
+    assert code == 2 and "two columns would be called 'value'" in err
+    out = run("map", "L*T", path, "--keep-columns", "name", "--no-grad", "all")[1]
+    assert out == 'name,value\n"a, b",1.990982\nc,2\n'
+
+
+def test_json_lines_hold_numbers_and_text(folder):
+    (folder / "t.csv").write_text("n,k,x\nu,1,0\n")
+    row = json.loads(run("map", "1/x", "t.csv", "--format", "jsonl")[1])
+    assert row == {"n": "u", "k": 1.0, "x": 0.0, "value": "inf", "x.grad": "-inf"}
+
+
+def test_several_files_with_columns_in_another_order(folder):
+    (folder / "a1.csv").write_text("x,y\n1,2\n")
+    (folder / "a2.csv").write_text("y,x\n4,3\n")
+    assert (
+        run("map", "x - y", "a*.csv", "--no-grad", "all", "--keep-columns", "x")[1]
+        == "x,value\n1,-1\n3,-1\n"
+    )
+    (folder / "a3.csv").write_text("y\n4\n")
+    assert "other columns" in run("map", "x - y", "a*.csv")[2]
+
+
+def test_an_empty_table_has_a_header(folder):
+    (folder / "t.csv").write_text("x,y\n")
+    assert run("map", "x*y", "t.csv") == (0, "x,y,value,x.grad,y.grad\n", "")
+
+
+def test_a_missing_cell_of_a_column_that_is_not_used_does_not_matter(folder):
+    (folder / "t.csv").write_text("x,y\n1,\n2,NA\n")
+    assert run("map", "x*2", "t.csv") == (0, "x,y,value,x.grad\n1,,2,2\n2,NA,4,2\n", "")
+
+
+# -- bad rows ------------------------------------------------------------------------------------------
+BAD_ROWS = [
+    ([], 1, [], "bad.csv, line 4, column L: `x` is not a number\n    d,x,2,1\n      ^\n"),
+    (["--bad-rows", "skip"], 0, ["0.994,9.781", "1,9.87", "4,39.48"],
+     "note: 3 bad rows left out; the first: bad.csv, line 4, column L: `x` is not a number\n"),
+    (["--bad-rows", "nan"], 0, ["0.994,9.781", "1,9.87", "x,nan", "1,nan", "3,nan", "4,39.48"],
+     "note: 3 bad rows nan; the first: bad.csv, line 4"),
+    (["--bad-rows", "skip", "--missing", "skip"], 0, ["0.994,9.781", "1,9.87", "4,39.48"],
+     "note: 1 row left out for a number that is missing\n"),
+    (["--bad-rows", "skip", "--missing", "nan"], 0, ["0.994,9.781", "1,9.87", "1,nan", "4,39.48"],
+     "note: 2 bad rows left out"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options, code, rows, words", BAD_ROWS)
+def test_bad_rows(options, code, rows, words):
+    argv = [
+        "map",
+        G,
+        "bad.csv",
+        "--keep-columns",
+        "L",
+        "--no-grad",
+        "all",
+        "--precision",
+        "4",
+        *options,
+    ]
+    found = run(*argv)
+    assert found[0] == code
+    assert found[1].splitlines() == (["L,value", *rows] if rows else [])
+    assert words in found[2]
+
+
+def test_a_row_that_is_refused_says_pytorchs_words_and_where(folder):
+    (folder / "t.csv").write_text("a,b\n1,1\n0,0\n2,1\n")
+    argv = ["map", "linalg.inv(diag(x)).sum()", "t.csv", "--columns", "x=a,b"]
+    code, out, err = run(*argv)
+    assert (code, out) == (1, "")
+    assert "linalg.inv: The diagonal element 1 is zero" in err
+    assert "t.csv, line 3" in err and "--bad-rows" in err
+    code, out, err = run(*argv, "--bad-rows", "skip", "--keep-columns", "none", "--no-grad", "all")
+    assert (code, out) == (0, "value\n2\n1.5\n")
+    assert "1 bad row left out; the first: t.csv, line 3: linalg.inv" in err
+    out = run(*argv, "--bad-rows", "nan", "--keep-columns", "a")[1]
+    assert out.splitlines()[2] == "0,nan,nan,nan"
+
+
+def test_anomalies_are_bad_rows(folder):
+    (folder / "t.csv").write_text("x\n1\n0\n")
+    assert run("map", "log(x)", "t.csv")[1] == "x,value,x.grad\n1,0,1\n0,-inf,inf\n"
+    code, _, err = run("map", "log(x)", "t.csv", "--detect-anomaly")
+    assert code == 1 and "value is -inf" in err and "t.csv, line 3" in err
+    out = run("map", "log(x)", "t.csv", "--detect-anomaly", "--bad-rows", "skip")[1]
+    assert out == "x,value,x.grad\n1,0,1\n"
+
+
+@pytest.mark.parametrize("path", ["o.csv", "o.npy"])
+def test_nothing_half_written(path, folder):
+    before = sorted(os.listdir(folder))
+    assert run("map", G, "bad.csv", "-o", path)[0] == 1
+    assert sorted(os.listdir(folder)) == before
+
+
+REFUSED = [
+    ([G], "no table"),
+    ([G, "nowhere.csv"], "cannot read nowhere.csv: No such file"),
+    (["Q*L", "p.csv"], "Q is no column of p.csv, and has no value"),
+    (["t*L", "p.csv"], "did you mean `T`"),
+    (["L*T", "p.csv", "--columns", "L"], "--columns wants NAME=COLUMNS"),
+    (["L*T", "p.csv", "--columns", "x=Q"], "there is no column 'Q'"),
+    (["L*T", "p.csv", "--columns", "x=L"], "'x' is no open variable"),
+    (["x*2", "p.csv", "--columns", "x=L,T"], "grad can be implicitly created only for scalar outputs"),
+    (["(L, T)", "p.csv"], "there is no gradient"),
+    (["L > 1", "p.csv"], "does not require grad"),
+    (["L*T", "p.csv", "--uncertainty", "L=Q"], "name 'Q' is not defined"),
+    (["L*T", "p.csv", "--uncertainty", "L=-1"], "an uncertainty is a real number that is not negative"),
+    (["L*T", "p.csv", "--covariance", "L,T=1"], "L has no uncertainty"),
+    (["L*T", "p.csv", "--budget"], "--budget: no variable has an uncertainty"),
+    (["L*T", "p.csv", "-o", "o.xyz"], "no format has the ending"),
+    (["L*T", "p.csv", "more"], "unexpected argument 'more'"),
+    (["x*L", "-", "--x", "-"], "only one of"),
+    (["name*2", "p.csv"], "`a, b` is not a number"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("argv, words", REFUSED, ids=[words for _, words in REFUSED])
+def test_refused(argv, words):
+    code, out, err = run("map", *argv)
+    assert code in (1, 2) and out == ""
+    assert words in err
+
+
+def test_an_expression_from_a_file(folder):
+    (folder / "e.txt").write_text("L*2")
+    assert (
+        run("map", "-f", "e.txt", "p.csv", "--keep-columns", "none")[1]
+        == "value,L.grad\n1.988,2\n2,2\n"
+    )
+
+
+def test_what_a_program_prints_goes_elsewhere():
+    code, out, err = run(
+        "map", "print(L.item()); L", "p.csv", "--keep-columns", "none", "--no-grad", "all"
+    )
+    assert (code, out) == (0, "value\n0.994\n1\n")
+    assert "0.994\n" in err and "the rows ran one by one" in err
+
+
+# -- streams -------------------------------------------------------------------------------------------
+def test_the_first_lines_are_out_before_the_last_are_read():
+    process = subprocess.Popen(
+        [*GRADCLI, "map", "x*x", "-", "--no-grad", "all"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(), text=True, bufsize=0,
+    )  # fmt: skip
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write("x\n1\n")
+    process.stdin.flush()
+    assert [process.stdout.readline() for _ in range(2)] == ["x,value\n", "1,1\n"]
+    process.stdin.write("2\n3\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "2,4\n"
+    process.stdin.close()
+    assert process.stdout.read() == "3,9\n"
+    assert process.wait(timeout=30) == 0
+
+
+def test_many_batches_are_as_one(folder, monkeypatch):
+    lines = "".join(f'{k},"a{k}\nb",{k % 7}\n' for k in range(3000))
+    (folder / "t.csv").write_text("x,n,y\n" + lines)
+    whole = run("map", "x*y", "t.csv")[1]
+    monkeypatch.setattr("gradcli.tables.stream.BLOCK", 97)
+    assert run("map", "x*y", "t.csv")[1] == whole
+    assert whole.count("\n") == 6001
+
+
+def test_a_closed_pipe_ends_it_quietly(folder):
+    (folder / "t.csv").write_text("x\n" + "1\n" * 500_000)
+    command = f"{' '.join(GRADCLI)} map 'x*x' t.csv | head -1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "x,value,x.grad\n", "")
+
+
+def test_ctrl_c_leaves_no_file(folder):
+    process = subprocess.Popen(
+        [*GRADCLI, "map", "x*x", "-", "-o", "o.csv"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
+    )  # fmt: skip
+    assert process.stdin is not None
+    process.stdin.write(b"x\n" + b"1\n" * 1000)
+    process.stdin.flush()
+    deadline = time.monotonic() + 20
+    while (
+        not any(n.startswith(".gradcli-") for n in os.listdir(folder))
+        and time.monotonic() < deadline
+    ):
+        time.sleep(0.02)
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == 130
+    assert sorted(os.listdir(folder)) == ["bad.csv", "p.csv"]
+    process.stdin.close()
+
+
+def test_a_table_on_a_terminal(folder):
+    code, screen = in_terminal("map", "L*T", str(folder / "p.csv"), "--no-grad", "all")
+    assert code == 0
+    assert screen.splitlines() == [
+        "name      L      T     sT     value",
+        "a, b  0.994  2.003  0.005  1.990982",
+        "c         1      2   0.01         2",
+    ]
+    (folder / "long.csv").write_text("x\n" + "".join(f"{k}\n" for k in range(1000)))
+    screen = in_terminal("map", "x*x", str(folder / "long.csv"), "--no-grad", "all")[1]
+    lines = screen.splitlines()
+    assert len(lines) == 43 and lines[21] == "… 960 rows …" and lines[-1] == "1,000 rows"
+    assert lines[-2].split() == ["999", "998001"]
+
+
+def test_memory_does_not_grow_with_the_table(folder):
+    """The peak for ten times the rows is no more than a few batches above."""
+    peaks = []
+    for rows in (200_000, 2_000_000):
+        code = (
+            "import resource, sys; from gradcli.cli import main; sys.stdout = open('/dev/null', 'w')\n"
+            "try: main(['map', 'x*x', '-'])\n"
+            "except SystemExit: pass\n"
+            "sys.stderr.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))"
+        )
+        done = subprocess.run(
+            [GRADCLI[0], "-c", code], input="x\n" + "1.5\n" * rows, env=environment(), capture_output=True, text=True,
+            check=True,
+        )  # fmt: skip
+        peaks.append(int(done.stderr))
+    assert peaks[1] < peaks[0] * 1.5
+    assert math.isfinite(peaks[0])
