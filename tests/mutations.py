@@ -1,0 +1,153 @@
+"""Whether the tests notice: a rule, a shape or a guard is broken, one at a time, and the tests must fail.
+
+    python -m tests.mutations                 50 places, the same every time; exit code 1 under 48 caught
+    python -m tests.mutations --seed 7 --count 20
+
+The sources are copied first; nothing in the checkout is touched. A place that stays unnoticed is printed
+with its change: either a test is missing, or the code there does nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SHARE_CAUGHT = 48 / 50
+SAMPLES = ["tests/operators", "tests/calculus/test_forward_reverse.py", "tests/test_torch_says.py"]
+ENGINE = [
+    "tests/engine",
+    "tests/test_torch_says.py",
+    "tests/operators/test_inplace.py",
+    *SAMPLES[:2],
+]
+TESTS = {
+    "operators": SAMPLES,
+    "engine": ENGINE,
+    "language": ["tests/language", "tests/commands"],
+    "graphs": ["tests/graphs", "tests/commands/test_command_graph.py"],
+    "recording": ["tests/calculus", "tests/plan"],
+    "calculus": ["tests/calculus", "tests/commands/test_diff.py", "tests/commands/test_check.py"],
+    "plan": ["tests/plan"],
+}
+FLIPS: dict[type[ast.operator], str] = {ast.Mult: "/", ast.Add: "-", ast.Sub: "+", ast.Div: "*"}
+
+
+@dataclass(frozen=True)
+class Change:
+    """One broken place: the text at [start, end) of a file becomes another."""
+
+    kind: str
+    path: str
+    line: int
+    start: int
+    end: int
+    before: str
+    after: str
+
+
+def _offsets(source: str) -> list[int]:
+    found = [0]
+    for line in source.splitlines(keepends=True):
+        found.append(found[-1] + len(line.encode()))
+    return found
+
+
+def _changes(path: Path) -> Iterator[Change]:
+    """What can be broken in a file: the arithmetic of rules, sizes and axes, guards that refuse."""
+    source = path.read_text(encoding="utf-8")
+    data, starts = source.encode(), _offsets(source)
+
+    def change(kind: str, node: ast.expr, after: str) -> Change:
+        assert node.end_lineno is not None and node.end_col_offset is not None
+        start = starts[node.lineno - 1] + node.col_offset
+        end = starts[node.end_lineno - 1] + node.end_col_offset
+        name = str(path.relative_to(ROOT))
+        return Change(kind, name, node.lineno, start, end, data[start:end].decode(), after)
+
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.decorator_list:
+            for statement in node.body:
+                if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Lambda):
+                    yield from (change("rule", n, a) for n, a in _arithmetic(statement.value.body))
+        elif isinstance(node, ast.keyword) and node.arg in ("keepdims", "keepdim"):
+            if isinstance(node.value, ast.Constant) and isinstance(node.value.value, bool):
+                yield change("shape", node.value, str(not node.value.value))
+        elif isinstance(node, ast.If) and isinstance(node.body[0], ast.Raise):
+            yield change("guard", node.test, f"not ({ast.unparse(node.test)})")
+
+
+def _arithmetic(body: ast.expr) -> Iterator[tuple[ast.expr, str]]:
+    for node in ast.walk(body):
+        if isinstance(node, ast.BinOp) and type(node.op) in FLIPS:
+            left, right = ast.unparse(node.left), ast.unparse(node.right)
+            yield node, f"(({left}) {FLIPS[type(node.op)]} ({right}))"
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            yield node, f"({ast.unparse(node.operand)})"
+
+
+def chosen(seed: int, count: int) -> list[Change]:
+    """So many places of all kinds: half of them rules, the others shapes and guards."""
+    by_kind: dict[str, list[Change]] = {"rule": [], "shape": [], "guard": []}
+    for room in TESTS:
+        for path in sorted((ROOT / "gradcli" / room).rglob("*.py")):
+            if path.name not in ("tables.py", "index.py", "make_index.py", "compile_grammar.py"):
+                for found in _changes(path):
+                    by_kind[found.kind].append(found)
+    rnd = random.Random(seed)
+    sizes = {"rule": count // 2, "shape": count // 10, "guard": count - count // 2 - count // 10}
+    return [c for kind, n in sizes.items() for c in rnd.sample(by_kind[kind], n)]
+
+
+def is_caught(change: Change, copy: Path) -> bool:
+    """Whether the tests of the room fail on the broken sources."""
+    path = copy / change.path
+    whole = path.read_bytes()
+    path.write_bytes(whole[: change.start] + change.after.encode() + whole[change.end :])
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
+             *TESTS[change.path.split("/")[1]]],
+            cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, check=False,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=900,
+        )  # fmt: skip
+        return done.returncode != 0
+    finally:
+        path.write_bytes(whole)
+
+
+def main() -> None:
+    """Break, test, mend, place by place."""
+    parser = argparse.ArgumentParser(description="Do the tests notice what is broken?")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=50)
+    options = parser.parse_args()
+    changes = chosen(options.seed, options.count)
+    missed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy"
+        skipped = shutil.ignore_patterns(".git", "__pycache__", ".*_cache", "*.egg-info")
+        shutil.copytree(ROOT, copy, ignore=skipped)
+        for number, change in enumerate(changes, 1):
+            caught = is_caught(change, copy)
+            missed += not caught
+            word = "caught" if caught else "MISSED"
+            print(f"{number:3} {word}  {change.kind:5}  {change.path}:{change.line}", flush=True)
+            if not caught:
+                print(f"      {change.before}\n      {change.after}", flush=True)
+    print(f"{len(changes) - missed} of {len(changes)} caught")
+    sys.exit(missed > len(changes) * (1 - SHARE_CAUGHT))
+
+
+if __name__ == "__main__":
+    main()
