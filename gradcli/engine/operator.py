@@ -106,6 +106,7 @@ class Row:
         batch: Any = None,
         axes: str = "",
         sizes: str = "",
+        dynamic: str = "",
         doc: str = "",
     ) -> None:
         self.name, self.node, self.kind, self.view, self.doc = name, node, kind, view, doc
@@ -119,6 +120,7 @@ class Row:
         elif batch is None and (kind == "elementwise" or self.numpy is not None):
             batch = "elementwise"
         self.batch, self.axes, self.sizes = batch, axes, sizes
+        self.dynamic = dynamic or ("always" if batch == "dynamic" else "")
         self.rare = batch == "level"  # a way into a batch or out of it: no node of a plain pass
         # PyTorch's generated code goes through the rules in the order of their names.
         self.rules = dict(sorted(rules.items()))
@@ -760,9 +762,10 @@ def operator(
     plain backward pass runs this expression in place of a call. view: the results alias the first argument.
     discrete: a call is recorded where its result is of integers too. wide: of float16, PyTorch takes
     numbers and 0-d tensors of other dtypes as they are, and rounds the result.
-    batch: how the kernel takes one more dimension in front (a name of `engine.batch`, or a function of
-    the row, its operands and the level that gives the results with the batch in front); axes: the
-    options that are dimensions; sizes: the option that is a shape.
+    dynamic: whether the result's shape depends on the operands' numbers: "always", or "masks", where a
+    mask is among them. batch: how the kernel takes one more dimension in front (a name of
+    `engine.batch`, or a function of the row, its operands and the level that gives the results with
+    the batch in front); axes: the options that are dimensions; sizes: the option that is a shape.
     """
 
     def make(body: type) -> Row:

@@ -146,6 +146,7 @@ def _index_back(g: Any, sizes: tuple[int, ...], indices: Any) -> Any:
     _index,
     "IndexBackward0",
     kind="linear",
+    dynamic="masks",
     public=False,
     samples=("randn(3)[[0,2]]",),
     batch=batches.indexed,
@@ -402,6 +403,7 @@ def _masked_select_back(g: Any, self: Any, mask: Any) -> Any:
     _masked_select,
     "MaskedSelectBackward0",
     kind="linear",
+    dynamic="always",
     samples=("masked_select(randn(3), tensor([True, False, True]))",),
     batch=batches.masked,
 )

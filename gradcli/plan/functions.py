@@ -565,10 +565,6 @@ def pick(values: Any, index: int) -> Any:
     return values[index]
 
 
-# Rows whose results' shapes depend on the numbers.
-_UNSTEADY = ("nonzero", "masked_select", "unique", "bincount", "repeat_interleave", "argwhere")
-
-
 def row_called(graph: Graph, row: Any, operands_: list[Any]) -> Any:
     """A row's kernel as one call on whole arrays; None where its results' shapes are not known."""
     args = tuple(operands_)
@@ -577,7 +573,7 @@ def row_called(graph: Graph, row: Any, operands_: list[Any]) -> Any:
         if -1 not in args[1] and shape == tuple(args[1]):
             return _broadcast_to(graph, args[0], shape)
     given = list(operands(args))
-    if row.name.startswith(_UNSTEADY) or sum(o.size for o in given) > _TRIAL:
+    if row.dynamic == "always" or sum(o.size for o in given) > _TRIAL:
         return None
     if any(o.dtype.kind == "b" and o.kind != "constant" for o in given):
         return None

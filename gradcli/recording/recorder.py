@@ -20,6 +20,10 @@ DECIDES = (
     "which way the program goes depends on the variables' values: give each of them one, or write "
     "where(condition, a, b)"
 )
+COUNTS = (
+    "how many elements there are depends on the variables' values: give each of them one, or write "
+    "where(condition, a, 0)"
+)
 DRAWS = "the program draws random numbers, which no expression can hold: bind them to a variable instead"
 
 
@@ -65,6 +69,7 @@ class Recording:
         results = (found,) if row.single else tuple(found)
         self._check_rule(row, values, results)
         held = [r.value for r in given]
+        self._check_shape(row, held)
         if all(v.constant for v in held):
             if not row.view:
                 return found
@@ -192,6 +197,17 @@ class Recording:
                     f"{row.title}: a variable is taken as a number here, so that there is no "
                     "derivative by it"
                 )
+
+    def _check_shape(self, row: Any, held: list[Value]) -> None:
+        """How many elements there are may only follow from the numbers where the program goes by them."""
+        if not row.dynamic or modes.current().rules:
+            return
+        if any(
+            not v.known and (row.dynamic == "always" or v.value.dtype.kind == "b") for v in held
+        ):
+            if not self.follow:
+                raise self.refuse(COUNTS)
+            self.followed = True
 
     def _check_rule(self, row: Any, values: list[Any], results: tuple[Any, ...]) -> None:
         """Refuse what would be constant only because nobody has written its derivative."""

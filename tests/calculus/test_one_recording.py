@@ -75,6 +75,8 @@ PROGRAMS: list[tuple[str, Any, Any]] = [
     # paths
     ("y = x**2\nif y.sum() > 3:\n    y = y*2\nsum(y)", VECTOR, [12, 16]),
     ("s = 0\nfor v in x:\n    s = s + v**2 if v > 3.5 else s + v\ns", VECTOR, [1, 8]),
+    ("sum(x[x > 1]**2)", THREE, [0, 3, 4]),
+    ("sum(masked_fill(x, x > 1, x[0])*x)", THREE, None),
     # the rest of the language
     ("sum(x[[1, 0]]*x)", VECTOR, [8, 6]),
     ("sum(sort(x, descending=True)[0]*x)", VECTOR, None),
@@ -161,6 +163,14 @@ REFUSED = [
     *("x if x.item() > 0 else -x", "try:\n    c = x.item()\nexcept RuntimeError:\n    c = 1\nc*x"),
     *("histc(x, 3)*x", "x*randperm(2)", "x.equal(x)*x", "math.sin(x)*x"),
 ]
+
+
+@pytest.mark.parametrize(
+    "program", ["x[x > 1].sum()", "masked_select(x, x > 1).sum()", "unique(x)"]
+)
+def test_how_many_there_are_needs_values(program: str) -> None:
+    with pytest.raises(language.LanguageError, match="how many elements there are"):
+        differentiate(language.parse(program), {"x": THREE})
 
 
 @pytest.mark.parametrize("program", REFUSED)
