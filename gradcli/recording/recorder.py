@@ -283,7 +283,7 @@ class Recording:
         self._places = places_of(output)
 
         def run() -> Any:
-            return grad(output, list(inputs), seed, create_graph=True, allow_unused=True)
+            return grad(output, list(inputs), seed, allow_unused=True)
 
         found = self.running(run)
         return [None if g is None else self.value_of(g) for g in found]
