@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import click
 
+import gradcli.interrupts as interrupts
 from gradcli.budget import bound_memory
 from gradcli.commands import COMMANDS, COMPLETION_VARIABLE
 from gradcli.version import __version__
@@ -107,6 +108,7 @@ class Program(click.Group):
         for name in ("COLUMNS", "LINES"):  # `²` is a digit to Python, and no number
             if not _WHOLE.fullmatch(os.environ.get(name, "")):
                 os.environ.pop(name, None)
+        interrupts.watch()
         bound_memory()
         codecs.register_error("gradcli", _spelt_out)
         for stream in (sys.stdout, sys.stderr):
@@ -134,7 +136,7 @@ class Program(click.Group):
                 code = _show(error, arguments, {})
         except KeyboardInterrupt:
             _interrupted()
-            code = 130
+            code = interrupts.CODE
         except BrokenPipeError:  # standard error is closed too: nobody is left to tell
             code = 1
         return code
@@ -206,7 +208,8 @@ def _abandon_stdout() -> None:
 def _interrupted() -> None:
     """End the terminal's line that shows ^C."""
     try:
-        click.echo(file=sys.stderr)
+        if sys.stderr is not None and sys.stderr.isatty():
+            click.echo(file=sys.stderr)
     except OSError:
         return
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from gradcli.engine import dtypes, modes
+
+
+# The same examples in every run; `--hypothesis-profile fresh` looks for others.
+settings.register_profile("same", derandomize=True, database=None)
+settings.register_profile("fresh", derandomize=False)
+settings.load_profile("same")
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ import click
 
 import gradcli.budget as budget
 from gradcli.commands.terminal import colour_wanted, is_terminal
+from gradcli.interrupts import held
 from gradcli.visible import visible
 
 SUMMARY_THRESHOLD = 1000  # elements; a larger array is summarised on a terminal
@@ -390,7 +391,8 @@ def write_file(path: str, text: str | bytes) -> None:
     if not path:
         raise usage("cannot write a file without a name", kind="file")
     try:
-        _replace_file(os.path.realpath(os.path.expanduser(path)), text)
+        with held():
+            _replace_file(os.path.realpath(os.path.expanduser(path)), text)
     except OSError as error:
         raise usage(f"cannot write {path}: {error.strerror}", kind="file") from None
     except ValueError as error:  # a name with a null in it

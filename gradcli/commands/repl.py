@@ -132,6 +132,7 @@ def command(
     prompts; the exit code is 1 or 2 if a line was refused.
     """
     from gradcli.commands.evaluation import prepare
+    from gradcli.interrupts import as_python
     from gradcli.repl import editor
     from gradcli.repl.session import Leave, Session
 
@@ -144,6 +145,7 @@ def command(
     stdin = sys.stdin if sys.stdin is not None else open(os.devnull)  # noqa: SIM115
     interactive = is_terminal(stdin) and is_terminal(sys.stdout)
     session = Session(Console(color, interactive), loaded, max_steps=max_steps)
+    as_python()
     try:
         if interactive:
             click.echo(BANNER)

@@ -162,7 +162,7 @@ def test_ctrl_c():
         result = run("eval", "1")
     assert result.exit_code == 130
     assert result.stdout == ""
-    assert result.stderr == "\n"
+    assert result.stderr == ""
 
 
 @pytest.mark.long

@@ -1,0 +1,90 @@
+"""Ctrl-C ends the process that is gradcli's own: exit code 130, and nothing else said.
+
+From the first line of ours on, and not by an exception: one that is raised while modules are imported or
+objects are taken apart is lost, or printed. What has been printed is written out first, a file that is
+being written is finished, and a computation that gives Python no turn (a product of large matrices) is
+ended by a thread that waits for the signal. Where programs may answer it themselves, it is Python's
+KeyboardInterrupt: in a session, and while there is code of `--load`.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # signal's enumerations take a millisecond
+import _thread
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+CODE = 130
+_PATIENCE = 0.5  # seconds that Python has for its turn
+_ours = _held = _asked = False
+
+
+def at_once() -> None:
+    """From now on the signal ends the process; unless it is ignored, as in the background of a shell."""
+    global _ours
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _end)
+        _ours = True
+
+
+def watch() -> None:
+    """End the process also where Python has no turn to do so."""
+    if not _ours:
+        return
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    _signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    _thread.start_new_thread(_wait, (read,))
+
+
+def as_python() -> None:
+    """Leave the signal to who catches KeyboardInterrupt."""
+    global _ours
+    if _ours:
+        _ours = False
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+        _signal.set_wakeup_fd(-1)
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """What is begun here is finished before the signal ends the process."""
+    global _held
+    _held = True
+    try:
+        yield
+    finally:
+        _held = False
+        if _asked:
+            _end()
+
+
+def _end(*_: object) -> None:
+    global _asked
+    again, _asked = _asked, True
+    if _held and _ours:
+        return
+    if not again:
+        try:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            if sys.stderr is not None and sys.stderr.isatty():
+                sys.stderr.write("\n")  # ends the terminal's line that shows ^C
+                sys.stderr.flush()
+        except Exception:  # a stream that was closed, or was being written to
+            pass
+    os._exit(CODE)
+
+
+def _wait(read: int) -> None:
+    while True:
+        signals = os.read(read, 1)
+        if signals and signals[0] == _signal.SIGINT:
+            time.sleep(_PATIENCE)
+            while _held:
+                time.sleep(_PATIENCE)
+            if _ours:
+                os._exit(CODE)

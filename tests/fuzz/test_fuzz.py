@@ -1,0 +1,29 @@
+"""A little of every generator in the default run, with a seed that stays; what a fresh one finds becomes
+a row of a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import fuzz
+from tests.fuzz import text_growth
+
+
+def test_every_generator_can_be_run() -> None:
+    assert "text_growth" in fuzz.generators()
+    assert all(callable(module.run) for module in fuzz.generators().values())
+
+
+def test_the_same_seed_tries_the_same_cases() -> None:
+    def drawn() -> list[float]:
+        return [r.random() for r, _ in zip(fuzz.cases(5, 60), range(4), strict=False)]
+
+    assert drawn() == drawn()
+
+
+@pytest.mark.parametrize(
+    "first", [" ", "\t", "\\\n", "\n", "#", "'\\", '"""', "1_", "f'{x}'", "x ="]
+)
+@pytest.mark.parametrize("read", [text_growth.program, text_growth.value])
+def test_reading_is_linear(read, first) -> None:
+    assert text_growth.growth(read, first, "") is None
