@@ -9,9 +9,8 @@ from hypothesis import settings
 
 from gradcli.engine import dtypes, modes
 
-
 # The same examples in every run; `--hypothesis-profile fresh` looks for others.
-settings.register_profile("same", derandomize=True, database=None)
+settings.register_profile("same", derandomize=True, database=None, deadline=None)
 settings.register_profile("fresh", derandomize=False)
 settings.load_profile("same")
 
