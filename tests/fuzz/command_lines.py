@@ -22,6 +22,7 @@ import click
 
 from gradcli.cli import main
 from gradcli.commands import COMMANDS
+from gradcli.language import LanguageError, parse
 from gradcli.language import names as known
 from gradcli.language.compile_grammar import load_lark
 from gradcli.operators import table
@@ -65,6 +66,16 @@ VALUES = (
 )  # fmt: skip
 JUNK = ("\0", "\x1b", "\n", "\t", "\\", "'", '"', "(", ")", "[", "]", "{", "é", "²", "\ud800",
         " ", "-", "--", "=", "#", ";", ":", ",", "%", "@", "1", "_")  # fmt: skip
+EXPRESSIONS = ("eval", "grad", "graph", "diff", "jacobian", "hessian", "jvp", "check")
+_LIKELY = {
+    "NAMES|all": ("x", "y", "x,y", "all"),
+    "NAMES": ("x", "y", "x,y"),
+    "NAME=VALUE": ("x=2", "y=1,2"),
+    "x=3,4": ("x=3,4", "y=()"),
+    "FILE": ("out.txt", "out.svg", "-"),
+    "A,B": ("-1,1", "0,0"),
+    "VALUE": ("1,2,3", "ones", "1"),
+}
 LEFT_OUT = {
     "load",
     "open",
@@ -150,7 +161,8 @@ def derived(random: random.Random, name: str = "program", depth: int = 14) -> st
             chosen = random.choice(fitting or [productions[least.index(min(least))]])
             waiting += [(s, left - 1) for s in reversed(chosen)]
         elif symbol in fixed():
-            pieces.append(f" {fixed()[symbol]} ")
+            starts = not pieces or pieces[-1].isspace()
+            pieces.append(f"{'' if starts else ' '}{fixed()[symbol]} ")
         elif symbol in ("NAME", "NAME_EQ", "NAME_WALRUS"):
             word = random.choice(NAMES if symbol != "NAME" or random.random() < 0.6 else functions)
             pieces.append(word + {"NAME": "", "NAME_EQ": "=", "NAME_WALRUS": ":="}[symbol])
@@ -164,13 +176,14 @@ def derived(random: random.Random, name: str = "program", depth: int = 14) -> st
                 {"NEWLINE": "\n" + " " * indent}.get(symbol)
                 or random.choice(NUMBERS if symbol == "NUMBER" else STRINGS)
             )
-    return "".join(pieces)
+    return "".join(pieces).strip()
 
 
 def mutated(random: random.Random, text: str) -> str:
     """The text with a few characters or tokens doubled, dropped, swapped or replaced."""
-    for _ in range(random.choice((0, 0, 1, 1, 2, 4))):
-        pieces = list(text) if random.random() < 0.5 else text.replace("(", " ( ").split(" ")
+    for _ in range(random.choice((0, 0, 0, 1, 1, 2))):
+        separator = random.choice(("", " "))
+        pieces = text.replace("(", " ( ").split(" ") if separator else list(text)
         if not pieces:
             return text
         i, j = random.randrange(len(pieces)), random.randrange(len(pieces))
@@ -185,7 +198,7 @@ def mutated(random: random.Random, text: str) -> str:
             pieces.insert(i, pieces[j])
         else:
             pieces[i] = random.choice((*NUMBERS, *NAMES, *STRINGS))
-        text = ("" if all(len(p) <= 1 for p in pieces) else " ").join(pieces)
+        text = separator.join(pieces)
     return text
 
 
@@ -198,33 +211,51 @@ def options(command: str) -> list[click.Option]:
     return [p for p in found.params if isinstance(p, click.Option) and p.name not in LEFT_OUT]
 
 
+def wanted(text: str, random: random.Random) -> list[str]:
+    """The variables that a text needs values for, mostly."""
+    try:
+        found = parse(text).free_variables()
+    except LanguageError:
+        found = ["x"]
+    if random.random() < 0.05:
+        found.append(random.choice(NAMES))
+    return [name for name in found if random.random() < 0.97]
+
+
 def command_line(random: random.Random) -> tuple[list[str], str]:
     """The words, and what standard input holds."""
-    command = random.choice([c for c in COMMANDS if c != "completion"])
+    command = random.choice([*(c for c in COMMANDS if c != "completion"), *EXPRESSIONS * 3])
     samples = words()[2]
-    text = random.choice((derived, lambda r: r.choice(PROGRAMS), lambda r: r.choice(samples)))(
-        random
-    )
-    text = mutated(random, text)
+    text = random.choice(
+        (
+            lambda r: derived(r, "program"),
+            lambda r: derived(r, "exprs", 12),
+            lambda r: (
+                "; ".join(f"{r.choice('xyz')} = {derived(r, 'expr', 9)}" for _ in "12") + "; z"
+            ),
+            lambda r: r.choice(PROGRAMS),
+            lambda r: r.choice(samples).replace("randn(2,3)", "x").replace("randn(3,3)", "x"),
+            lambda r: f"{r.choice(words()[0])}({derived(r, 'arguments', 10)})",
+            lambda r: r.choice(PROGRAMS),
+            lambda r: r.choice(samples).replace("randn(2,3)", "x").replace("randn(3)", "y"),
+        )
+    )(random)
+    if random.random() < 0.4:
+        text = mutated(random, text)
     argv = [command] if command == "repl" else [command, text]
-    for name in dict.fromkeys((*random.sample(NAMES, 3), "x")):
-        if random.random() < 0.5:
-            argv += [f"--{name}", mutated(random, random.choice(VALUES))]
-    for option in random.sample(
-        options(command), min(len(options(command)), random.choice((0, 0, 1, 2, 3)))
-    ):
+    if command not in ("repl", "ops", "run"):
+        for name in wanted(text, random):
+            value = random.choice(VALUES[:6] if random.random() < 0.7 else VALUES)
+            argv += [f"--{name}", mutated(random, value) if random.random() < 0.05 else value]
+    many = random.choice((0, 0, 0, 1, 1, 2))
+    for option in random.sample(options(command), min(len(options(command)), many)):
         argv.append(random.choice(option.opts))
         if not (option.is_flag or option.count):
-            choices = getattr(option.type, "choices", None) or [
-                *VALUES,
-                "3",
-                "x",
-                "x=2",
-                "text",
-                "all",
-            ]
-            argv.append(mutated(random, str(random.choice(list(choices)))))
-    if random.random() < 0.1:
+            choices = list(getattr(option.type, "choices", None) or ())
+            likely = [*choices, *choices] or [*_LIKELY.get(str(option.metavar), "123")]
+            value = str(random.choice(likely if random.random() < 0.9 else VALUES))
+            argv.append(mutated(random, value) if random.random() < 0.2 else value)
+    if random.random() < 0.03:
         random.shuffle(argv)
     argv = [word.replace("\0", "") for word in argv]  # which no process can be given
     return argv, text if command == "repl" else random.choice(("1,2,3", "1\n2\n3\n", "", text))
