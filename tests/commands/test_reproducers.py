@@ -145,3 +145,22 @@ def test_what_once_went_wrong(argv: list[str], code: int, shown: str, said: str)
     found, out, err = bounded(*argv)
     assert (found, shown in out, said in err) == (code, True, True), f"{found}\n{out}\n{err}"
     assert bool(err) == bool(said), err
+
+
+def test_memory_is_asked_for() -> None:
+    """Where the machine has but a gigabyte left, no more is taken, whatever overcommits."""
+    code = (
+        "import numpy\nfrom gradcli import cli\nimport gradcli.budget as budget\n"
+        "budget._free_on_machine = lambda: 1 << 30\n"
+        "import sys\nsys.argv = ['gradcli', 'eval', 'x', '--x', '0:1e9']\ncli.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(OPENBLAS_NUM_THREADS="1"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "out of memory: an array of shape (1000000000,) takes 7.45 GiB" in done.stderr

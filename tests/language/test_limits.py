@@ -1,0 +1,86 @@
+"""What docs/limits.md promises of the language, and that its tests exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gradcli.language import LanguageError, parse, run
+from gradcli.operators.table import Function
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_every_promise_names_a_test_that_there_is() -> None:
+    text = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
+    lines = re.split(r"(?m)^- ", text)[1:]
+    assert len(lines) > 10
+    for line in lines:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", line)
+        assert named, line
+        for file, name in named:
+            assert re.search(rf"(?m)^def {name}\(", (ROOT / file).read_text()), f"{file}::{name}"
+
+
+@pytest.mark.parametrize("digits", ["9" * 4301, "1" + "_1" * 4300, "0x" + "f" * 262_145])
+def test_digits(digits: str) -> None:
+    with pytest.raises(LanguageError, match="digits is too long"):
+        parse(digits)
+
+
+def test_depths() -> None:
+    count = "def f(n):\n  if n == 0:\n    return 0\n  return 1 + f(n - 1)\n"
+    assert run(parse(f"{count}f(990)")).value == 990
+    with pytest.raises(LanguageError, match="maximum recursion depth exceeded"):
+        run(parse(f"{count}f(1000)"))
+    parse("lambda: " * 100 + "1")
+    with pytest.raises(LanguageError, match="nested more than 100 deep"):
+        parse("lambda: " * 101 + "1")
+
+
+@pytest.mark.parametrize("args", ["2, x", "[1, 2], x", "x, [3]", "x, x"])
+def test_a_call_is_run_once(args: str) -> None:
+    calls = []
+
+    def refusing(input: Array, other: Array) -> None:  # noqa: F821
+        calls.append(input)
+        raise TypeError("no")
+
+    x = run(parse("ones(2)")).value
+    with pytest.raises(LanguageError, match="no"):
+        run(
+            parse(f"refusing({args})"),
+            {"refusing": Function("refusing", refusing, family="x"), "x": x},
+        )
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x.__class__",
+        "(lambda: 1).__globals__",
+        "print.function",
+        "print.__self__",
+        "import os",
+        "from sys import path",
+        "open('a')",
+        "eval('1')",
+        "exec('1')",
+        "'{0.__class__}'.format(x)",
+        "f'{x.__class__}'",
+        "str.mro()",
+        "x.array",
+        "type(x).kind",
+        "ValueError.__base__",
+        "sin.target",
+        "[].__class__",
+        "x.grad_fn.__class__",
+        "(x for x in [1])",
+    ],
+)
+def test_there_is_no_way_out(text: str) -> None:
+    with pytest.raises(LanguageError):
+        run(parse(f"x = ones(2); {text}"))
