@@ -95,8 +95,15 @@ def _neg(self: Array) -> Array:
     return -self
 
 
+def _beside(x: Array, other: Any) -> Array:
+    """An operand of integers beside a fraction: in the default dtype, as PyTorch computes."""
+    if type(other) is float and x.dtype.kind in "biu":
+        return x.astype(dtypes.default.real)
+    return x
+
+
 def _mul_scalar(self: Array, other: Any) -> Array:
-    return self * other
+    return _beside(self, other) * other
 
 
 def _div_scalar(self: Array, other: Any) -> Array:
@@ -104,11 +111,11 @@ def _div_scalar(self: Array, other: Any) -> Array:
 
 
 def _add_scalar(self: Array, other: Any, *, alpha: Any = 1) -> Array:
-    return self + other * alpha
+    return _beside(self, other) + other * alpha
 
 
 def _sub_scalar(self: Array, other: Any, *, alpha: Any = 1) -> Array:
-    return self - other * alpha
+    return _beside(self, other) - other * alpha
 
 
 def _scaled(g: Any, alpha: Any) -> Any:

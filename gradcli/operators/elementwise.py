@@ -306,6 +306,7 @@ def _softplus_backward(grad_output: Array, self: Array, beta: Any, threshold: An
     name="nn.functional.softplus",
     aliases="softplus",
     method=False,
+    types="own",
     refuses={"biuc": "softplus_cpu"},
 )
 class softplus:
@@ -336,7 +337,7 @@ def _silu_backward(g: Any, self: Any) -> Any:
     return g * s * (1 + self * (1 - s))
 
 
-@_unary(_silu, "SiluBackward0", name="silu", method=False, refuses={"biu": "silu_cpu"})
+@_unary(_silu, "SiluBackward0", name="silu", method=False, types="own", refuses={"biu": "silu_cpu"})
 class silu:
     """input * sigmoid(input)."""
 

@@ -22,15 +22,15 @@ try:
 except ImportError:
     torch = None  # type: ignore[assignment]
 
-# A call and its operands: `x` any shape, all x alike; `m`, `t`: rows of classes and targets;
-# `p` in 0..1; `s` signs; `g` finite (PyTorch itself crashes where a grid has nan); `2,3,4` that
-# shape; `i5` integers below 5 of any shape.
+# A call and its operands: `x` any shape, all x alike; `y` as x without nan (PyTorch's kernels differ
+# among themselves there); `m`, `t`: rows of classes and targets; `p` in 0..1; `s` signs; `g` finite
+# (PyTorch itself crashes where a grid has nan); `2,3,4` that shape; `i5` integers below 5.
 CALLS: list[tuple[str, str]] = [
     *(
         (f"F.{name}(a)", "x")
         for name in (
-            "relu relu6 elu selu celu leaky_relu gelu silu mish softplus logsigmoid hardsigmoid "
-            "hardswish hardtanh hardshrink softshrink softsign tanhshrink sigmoid tanh"
+            "relu elu selu celu leaky_relu silu mish softplus logsigmoid hardsigmoid "
+            "hardswish softsign tanhshrink sigmoid tanh"
         ).split()
     ),
     ("F.elu(a, 0.5)", "x"),
@@ -38,16 +38,21 @@ CALLS: list[tuple[str, str]] = [
     ("F.celu(a, 0.5)", "x"),
     ("F.leaky_relu(a, 0.2)", "x"),
     ("F.leaky_relu(a, -0.2)", "x"),
-    ("F.gelu(a, approximate='tanh')", "x"),
+    ("F.gelu(a, approximate='tanh')", "g"),
     ("F.softplus(a, 2.0, 1.0)", "x"),
-    ("F.hardtanh(a, -0.5, 0.7)", "x"),
-    ("F.hardtanh(a, 0, 2)", "x"),
+    ("F.hardtanh(a, -0.5, 0.7)", "y"),
+    ("F.hardtanh(a, 0, 2)", "y"),
     ("F.threshold(a, 0.5, 2.0)", "x"),
     ("F.threshold(a, 1, 2)", "x"),
-    ("F.hardshrink(a, 0.3)", "x"),
-    ("F.hardshrink(a, 0.0)", "x"),
-    ("F.softshrink(a, 0.2)", "x"),
-    ("F.softshrink(a, 0.0)", "x"),
+    ("F.relu6(a)", "y"),
+    ("F.hardtanh(a)", "y"),
+    ("F.gelu(a)", "g"),
+    ("F.hardshrink(a)", "y"),
+    ("F.softshrink(a)", "y"),
+    ("F.hardshrink(a, 0.3)", "y"),
+    ("F.hardshrink(a, 0.0)", "y"),
+    ("F.softshrink(a, 0.2)", "y"),
+    ("F.softshrink(a, 0.0)", "y"),
     ("F.rrelu(a)", "x"),
     ("F.glu(a)", "2,4"),
     ("F.glu(a, 0)", "4,3"),
@@ -80,7 +85,7 @@ CALLS: list[tuple[str, str]] = [
             ("hinge_embedding_loss", "x s"),
             ("nll_loss", "m t"),
             ("cross_entropy", "m t"),
-            ("multi_margin_loss", "m t"),
+            ("multi_margin_loss", "2,3 i3:2"),
             ("multilabel_soft_margin_loss", "2,3 2,3"),
         )
         for reduction in ("none", "mean", "sum")
@@ -126,14 +131,14 @@ CALLS: list[tuple[str, str]] = [
     ("F.normalize(a)", "2,3"),
     ("F.normalize(a, p=1.0, dim=0)", "x"),
     ("F.layer_norm(a, (3,))", "2,3"),
-    ("F.layer_norm(a, (3,), b, c)", "2,3 3 3"),
+    ("F.layer_norm(a, (3,), b, c)", "2,3 g:3 g:3"),
     ("F.rms_norm(a, (3,))", "2,3"),
     ("F.rms_norm(a, (3,), b)", "2,3 3"),
     ("F.group_norm(a, 2)", "2,4,3"),
-    ("F.group_norm(a, 2, b, c)", "2,4,3 4 4"),
+    ("F.group_norm(a, 2, b, c)", "2,4,3 g:4 g:4"),
     ("F.batch_norm(a, None, None, training=True)", "3,2"),
     ("F.batch_norm(a, b, c)", "3,2 2 p:2"),
-    ("F.batch_norm(a, None, None, b, c, True)", "2,3,2 3 3"),
+    ("F.batch_norm(a, None, None, b, c, True)", "2,3,2 g:3 g:3"),
     ("F.instance_norm(a)", "2,3,4"),
     ("F.local_response_norm(a, 2)", "2,3,4"),
     ("F.max_pool1d(a, 2)", "2,3,4"),
@@ -194,14 +199,14 @@ CALLS: list[tuple[str, str]] = [
     ("F.linear(a, b)", "2,3 4,3"),
     ("F.linear(a, b, c)", "2,3 4,3 4"),
     ("F.linear(a, b)", "3 3"),
-    ("F.bilinear(a, b, c)", "2,3 2,2 4,3,2"),
+    ("F.bilinear(a, b, c)", "g:2,3 g:2,2 g:4,3,2"),
     ("F.embedding(a, b)", "i4:2 4,3"),
     ("F.embedding(a, b, padding_idx=1)", "i4:3 4,3"),
     ("F.one_hot(a, 4)", "i4"),
     ("F.embedding_bag(a, b)", "i4:2,2 4,3"),
     ("F.embedding_bag(a, b, mode='max')", "i4:2,2 4,3"),
-    ("F.scaled_dot_product_attention(a, b, c)", "2,3,4 2,5,4 2,5,4"),
-    ("F.scaled_dot_product_attention(a, b, c, is_causal=True)", "1,3,4 1,3,4 1,3,2"),
+    ("F.scaled_dot_product_attention(a, b, c)", "g:2,3,4 g:2,5,4 g:2,5,4"),
+    ("F.scaled_dot_product_attention(a, b, c, is_causal=True)", "g:1,3,4 g:1,3,4 g:1,3,2"),
     ("F.dropout(a, 0.5, False)", "x"),
     ("F.dropout(a, 0.0)", "x"),
     ("F.dropout(a, 1.0)", "x"),
@@ -210,6 +215,8 @@ CALLS: list[tuple[str, str]] = [
     ("F.dropout1d(a, 0.0)", "2,3,4"),
 ]
 
+# Linear functions that PyTorch has for real numbers only; `check` takes complex steps through ours.
+STEPPED = ("interpolate", "avg_pool", "adaptive_avg_pool", "local_response_norm", "lp_pool")
 FLOATS = ("float64", "float32")
 DTYPES = ("float16", "bool", "uint8", "int8", "int32", "int64", "complex64", "complex128")
 SHAPES = ((), (0,), (1,), (3,), (2, 3), (0, 3), (2, 0), (2, 3, 2))
@@ -222,8 +229,8 @@ def _numbers(draw: random.Random, spec: str, shared: dict[str, Any]) -> tuple[np
     """(numbers, dtype) of an operand."""
     letter, _, rest = spec.partition(":")
     shape: tuple[int, ...]
-    if letter in ("x", "p", "s", "m", "t") and not rest and spec[-1] != ":":
-        shape = shared["shape"] if letter in "xps" else (shared["rows"], 3)
+    if letter in ("x", "y", "g", "p", "s", "m", "t") and not rest and spec[-1] != ":":
+        shape = shared["shape"] if letter in "xygps" else (shared["rows"], 3)
         if letter == "t":
             shape = (shared["rows"],)
     elif letter[0] == "i":
@@ -247,7 +254,9 @@ def _numbers(draw: random.Random, spec: str, shared: dict[str, Any]) -> tuple[np
             numbers = [round(draw.gauss(0, 2), 3) for _ in range(count)]
         for i in range(count):
             if letter[0] not in "sg" and draw.random() < shared["special"]:
-                numbers[i] = draw.choice(SPECIAL)
+                numbers[i] = draw.choice(
+                    SPECIAL[letter == "y" :] if letter != "p" else (0.0, 1.0, math.nan)
+                )
         found = numbers
         kind = shared["dtype"] if draw.random() < 0.93 else draw.choice(DTYPES + FLOATS)
     array = np.array(found, np.float64).reshape(shape)
@@ -256,6 +265,8 @@ def _numbers(draw: random.Random, spec: str, shared: dict[str, Any]) -> tuple[np
         if kind[0] in "biu":
             low = 0 if kind[0] in "bu" else -REACH.get(kind, 2**62)
             array = np.clip(np.abs(finite) if kind[0] == "u" else finite, low, 100)
+        elif kind[0] == "c":  # libraries differ in products of infinities
+            array = np.nan_to_num(array, nan=0.0, posinf=7.0, neginf=-7.0)
         elif kind == "float16":
             array = np.where(np.abs(array) < 5e4, array, 7.0)
     return np.asarray(array.astype(kind)), kind
@@ -347,11 +358,18 @@ def _differs(theirs: Any, ours: Any, tolerance: float) -> str:
         if theirs == ours:
             return ""
         if not isinstance(ours, tuple):
+            if theirs[1].startswith("Found dtype"):
+                return ""  # PyTorch's backward wants one dtype of operands that its forward mixed
             return f"torch refuses ({theirs[0]}: {theirs[1].splitlines()[0]})"
         if not isinstance(theirs, tuple):
             return f"refused ({ours[0]}: {ours[1].splitlines()[0] if ours[1] else ''})"
         return f"torch says {theirs[0]}: {theirs[1]!r}, not {ours[0]}: {ours[1]!r}"
+    if theirs is None and ours is None:
+        return ""
     if theirs is None or ours is None:
+        there = [a for kind, a in theirs or ours if kind != "None"]
+        if not any(a.any() for a in there):
+            return ""  # zeros, or not recorded at all
         return "torch has none" if theirs is None else "only torch has one"
     if [t[0] for t in theirs] != [o[0] for o in ours]:
         return f"dtype {[t[0] for t in theirs]} not {[o[0] for o in ours]}"
@@ -374,9 +392,13 @@ def compare(text: str, arrays: list[np.ndarray], grads: list[bool], seed: int = 
         warnings.simplefilter("ignore")
         theirs = _run(torch, text, arrays, grads, seed)
         ours = _run(gradcli, text, arrays, grads, seed)
-    kinds = text + str([a.dtype.name for a in arrays])
+    names = {a.dtype.name for a in arrays}
+    kinds = f"{text} {names} {theirs.get('result')}"
     tolerance = next((t for name, t in TOLERANCES if name in kinds), 1e-9)
-    for stage in ("result", "gradient", "second"):
+    mixed = len({a.dtype for a in arrays if a.dtype.kind in "fc"}) > 1
+    if any(a.dtype.kind == "c" for a in arrays) and text[2:].startswith(STEPPED):
+        return []
+    for stage in ("result",) if mixed else ("result", "gradient", "second"):
         what = _differs(theirs.get(stage), ours.get(stage), tolerance)
         if (stage in theirs or stage in ours) and what:
             return [f"{stage}: {what}"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import random
+from gradcli.engine import dtypes, random
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import inplace as overwritten
 from gradcli.operators.elementwise import relu as relu_row
@@ -100,7 +100,7 @@ def backward_row(kernel: Any, node: str, **facts: Any) -> Any:
 # -- clipped lines --------------------------------------------------------------------------------
 def _hardtanh(self: Array, min_val: Any = -1.0, max_val: Any = 1.0) -> Array:
     kind = self.dtype.type
-    if self.dtype.kind == "u" and (min_val < 0 or max_val < 0):
+    if self.dtype.kind == "u" and (int(min_val) < 0 or int(max_val) < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     return np.minimum(np.maximum(self, kind(min_val)), kind(max_val))
 
@@ -736,7 +736,8 @@ def prelu(input: Array, weight: Array) -> Any:
     """The elements, negative ones scaled by a learnt weight."""
     if input.dtype != weight.dtype:
         raise RuntimeError(
-            f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}"
+            "prelu: Type promoting not supported. Got "
+            f"{dtypes.SCALAR_NAMES[input.dtype.name]} and {dtypes.SCALAR_NAMES[weight.dtype.name]}"
         )
     ndim, count = input.ndim, weight.numel() if isinstance(weight, Tensor) else weight.size
     if count != 1:

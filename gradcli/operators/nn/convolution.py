@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.operators.helpers import implemented
 from gradcli.operators.table import Array, function, is_array, operator
 
 
@@ -161,11 +162,13 @@ def _convolution(
     groups: int,
 ) -> Array:
     if transposed:
+        implemented("slow_conv_transpose2d_out_cpu", input, "efdlFD")
         size = _transposed_size(
             input.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding
         )
         out = _input_gradient(input, weight, size, stride, padding, dilation, groups)
     else:
+        implemented("slow_conv2d_cpu", input, "efdFDbBhHiIlL")
         out = _forward(input, weight, stride, padding, dilation, groups)
     if bias is not None:
         out += bias.reshape(-1, *[1] * len(stride))
@@ -543,6 +546,7 @@ def _blocks(size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) ->
 
 
 def _im2col(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+    implemented("im2col_out_cpu", self, "efdFD?")
     if self.ndim == 3:
         return _columns_of(self[None], kernel_size, dilation, padding, stride)[0]
     return _columns_of(self, kernel_size, dilation, padding, stride)
@@ -551,6 +555,7 @@ def _im2col(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: 
 def _col2im(
     self: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any
 ) -> Array:
+    implemented("col2im_out_cpu", self, "efdFD?")
     if self.ndim == 2:
         return _image_of(self[None], output_size, kernel_size, dilation, padding, stride)[0]
     return _image_of(self, output_size, kernel_size, dilation, padding, stride)

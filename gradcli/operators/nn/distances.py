@@ -18,13 +18,13 @@ from gradcli.operators.dimensions import (
     add_reduce,
     cast,
     data,
-    maximum_reduce,
     not_differentiable,
     scalar_name,
     unsqueeze,
 )
 from gradcli.operators.helpers import (
     conj,
+    implemented,
     is_complex,
     masked_fill,
     where,
@@ -50,6 +50,16 @@ from gradcli.operators.table import (
 
 # -- distances ------------------------------------------------------------------------------------
 def _dist(self: Array, other: Array, p: Any = 2) -> Array:
+    if self.dtype.kind == "b":
+        raise RuntimeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead."
+        )
+    if self.dtype.kind in "iu":
+        raise RuntimeError(
+            "norm(): input dtype should be either floating point or complex. Got "
+            f"{scalar_name(self.dtype)} instead."
+        )
     return norm_of(self - other, p, None, False)
 
 
@@ -87,6 +97,11 @@ def _renorm(self: Array, p: Any, dim: int, maxnorm: Any) -> Array:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     if self.ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
+    if self.dtype.kind in "biu":
+        raise RuntimeError(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+            f"{scalar_name(self.dtype)}"
+        )
     norm = norm_of(self, p, _others(self.ndim, dim), True)
     factor = np.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1).astype(norm.dtype)
     return self * factor
@@ -137,7 +152,7 @@ def _distances(difference: Any, p: float) -> Any:
     if p == 0:
         return add_reduce(size != 0, axis=-1, dtype=size.dtype)
     if p == inf:
-        return maximum_reduce(size, axis=-1, initial=0)
+        return np.fmax.reduce(size, axis=-1, initial=0)  # nan is no distance
     if p == 2:
         return np.sqrt(add_reduce(size * size, axis=-1))
     if p == 1:
@@ -146,6 +161,7 @@ def _distances(difference: Any, p: float) -> Any:
 
 
 def _cdist(x1: Array, x2: Array, p: float = 2.0) -> Array:
+    implemented("cdist", x1, "fd")
     return _distances(_differences(x1, x2), p)
 
 
@@ -158,7 +174,8 @@ def _distance_slopes(difference: Any, g: Any, p: float, distance: Any) -> Any:
         if p == 1:
             return np.sign(difference) * g
         if p == inf:
-            return np.sign(difference) * (np.abs(difference) == distance) * g
+            away = np.ceil(np.abs(np.abs(difference) - distance))
+            return np.sign(difference) * (1 - np.minimum(away, 1)) * g
         if p == 2:
             found = difference / distance * g
         elif p < 2:
@@ -263,6 +280,7 @@ def _matrix_distances(x1: Any, x2: Any) -> Any:
 
 
 def _pdist(self: Array, p: float = 2.0) -> Array:
+    implemented("pdist", self, "fd")
     i, j = np.triu_indices(len(self), 1)
     return _distances(self[i] - self[j], p)
 
@@ -298,6 +316,8 @@ def pdist(input: Array, p: float = 2.0) -> Any:
     """The p-norm distances between all pairs of rows."""
     if input.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    if data(input).dtype.kind != "f":
+        raise RuntimeError("pdist only supports floating-point dtypes")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
     return _pdist_forward(input, float(p))
@@ -320,13 +340,12 @@ def _at_least(norm: Any, eps: float) -> Any:
 def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) -> Any:
     """The cosine of the angle between vectors along a dimension; norms below `eps` count as it."""
     kinds = [data(x).dtype for x in (x1, x2)]
-    if all(k.kind not in "fc" for k in kinds):
+    common = np.result_type(*[k for k in kinds if k.kind in "fc"] or kinds)
+    if common.kind != "f":
         raise RuntimeError(
-            "expected common dtype to be floating point, yet common dtype is "
-            f"{scalar_name(np.result_type(*kinds))}"
+            f"expected common dtype to be floating point, yet common dtype is {scalar_name(common)}"
         )
-    floating = next(k for k in kinds if k.kind in "fc")
-    sides = [cast(x, floating) if data(x).dtype.kind not in "fc" else x for x in (x1, x2)]
+    sides = [x if data(x).dtype == common else cast(x, common) for x in (x1, x2)]
     shape = np.broadcast_shapes(tuple(x1.shape), tuple(x2.shape))
     if x1.shape != x2.shape:
         sides = [x.expand(shape) for x in sides]

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine import dtypes
 from gradcli.engine.tensor import wrap
+from gradcli.operators.helpers import implemented
 from gradcli.operators.nn.resampling import cubic_weights
 from gradcli.operators.products import bmm
 from gradcli.operators.table import Array, Row, function, operator
@@ -110,10 +112,19 @@ def _corner(taps: list[Taps], choice: tuple[int, ...], sizes: tuple[int, ...]) -
     return index, inside
 
 
+def _pixels(flat: Any, index: Any, inside: Any) -> Any:
+    """The pixels at places of the image, 0 outside."""
+    return np.where(inside[:, None], np.take_along_axis(flat, index[:, None], 2), 0)
+
+
 # -- rows -----------------------------------------------------------------------------------------
 def _grid_sampler(
     input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Array:
+    if input.dtype != grid.dtype:
+        kinds = [dtypes.SCALAR_NAMES[dtypes.of(x.dtype).name] for x in (input, grid)]
+        raise RuntimeError(f"expected scalar type {kinds[0]} but found {kinds[1]}")
+    implemented(f"grid_sampler_{input.ndim - 2}d_cpu_kernel_impl", input, "efd")
     taps = _all_taps(input, grid, interpolation_mode, padding_mode, align_corners)
     sizes = input.shape[2:]
     flat = input.reshape(*input.shape[:2], prod(sizes))
@@ -121,7 +132,7 @@ def _grid_sampler(
     for choice in product(*(range(len(t)) for t in taps)):
         index, inside = _corner(taps, choice, sizes)
         weight = np.where(inside, prod(taps[d][k][1] for d, k in enumerate(choice)), 0)
-        out += weight[:, None] * np.take_along_axis(flat, index[:, None], 2)
+        out += weight[:, None] * _pixels(flat, index, inside)
     return out.reshape(*input.shape[:2], *grid.shape[1:-1])
 
 
@@ -145,7 +156,9 @@ def _grid_sampler_backward(
         index, inside = _corner(taps, choice, sizes)
         weight = np.where(inside, prod(taps[d][k][1] for d, k in enumerate(choice)), 0)
         np.add.at(g_input, (rows, channels, index[:, None]), weight[:, None] * g)
-        pixel = (g * np.take_along_axis(flat, index[:, None], 2)).sum(1)
+        if interpolation_mode == 1:
+            continue  # the nearest pixel stays the nearest
+        pixel = (g * _pixels(flat, index, inside)).sum(1)
         for d in range(dims):
             slope = prod(taps[e][k][2 if e == d else 1] for e, k in enumerate(choice))
             g_grid[..., dims - 1 - d] += np.where(inside, slope, 0) * pixel
@@ -279,6 +292,8 @@ class affine_grid_generator:
 )
 def affine_grid(theta: Array, size: Any, align_corners: bool | None = None) -> Any:
     """The grid that an affine map makes of the places of an image of a size."""
+    if theta.array.dtype.kind != "f":
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     sizes = tuple(int(n) for n in size)
     n = len(sizes) - 2
     if n not in (2, 3):

@@ -351,7 +351,8 @@ def huber_loss(
     a, b = _same(input, target)
     number = reduction_number(reduction)
     if weight is None:
-        return huber_loss_row(a, b, number, delta)
+        out = huber_loss_row(a, b, number, delta)
+        return out if out.dtype == input.dtype else out.to(input.dtype)
     if tuple(weight.shape) != tuple(input.shape):
         raise ValueError("Weights and input must have the same size.")
     weighted = huber_loss_row(a, b, NONE, delta) * weight
@@ -719,7 +720,7 @@ def binary_cross_entropy(
         )
     if weight is not None:
         shape = np.broadcast_shapes(tuple(target.shape), tuple(weight.shape))
-        weight = weight.expand(shape)
+        weight = weight.expand(shape).to(input.dtype)
         _refuse_grad("binary_cross_entropy", weight=weight)
     return binary_cross_entropy_row(input, target, weight, number)
 
@@ -806,7 +807,10 @@ def binary_cross_entropy_with_logits(
             f"(torch.Size({list(input.shape)}))"
         )
     _refuse_grad("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
-    return binary_cross_entropy_with_logits_row(input, target, weight, pos_weight, number)
+    out = binary_cross_entropy_with_logits_row(input, target, weight, pos_weight, number)
+    return (
+        out if input.dtype == target.dtype else out.to(target.dtype)
+    )  # it is written over 1 - target
 
 
 def _soft_margin(self: Array, target: Array, reduction: int = 1) -> Array:
@@ -815,8 +819,8 @@ def _soft_margin(self: Array, target: Array, reduction: int = 1) -> Array:
 
 
 def _soft_margin_slope(g: Any, self: Any, target: Any, reduction: int) -> Any:
-    slope = -target * sigmoid(-target * self) * g
-    return _spread(slope, reduction, self)
+    power = np.exp(-target * self)  # overflows where PyTorch's does
+    return _spread(-target * power * g / (1 + power), reduction, self)
 
 
 @operator(_soft_margin, "SoftMarginLossBackward0", public=False, types="common", batch=batches.loss)
@@ -840,11 +844,12 @@ def soft_margin_loss(
     """log(1 + exp(-target * input))."""
     _refuse_grad("soft_margin_loss", target=target)
     number = reduction_number(reduction, size_average, reduce)
-    negated = -target
-    if input.array.dtype.kind in "biu":
+    kind = input.array.dtype
+    if kind.kind in "biu":
+        found = (-target).array.dtype
+        wide = found if found.kind in "fc" else dtypes.default.real
         raise RuntimeError(
-            f"result type {_scalar(negated.array.dtype)} can't be cast to the desired output type "
-            f"{_scalar(input.array.dtype)}"
+            f"result type {_scalar(wide)} can't be cast to the desired output type {_scalar(kind)}"
         )
     return soft_margin_loss_row(input, target, number)
 

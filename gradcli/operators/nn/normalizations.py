@@ -10,6 +10,7 @@ import numpy as np
 from gradcli.engine.tensor import wrap
 from gradcli.operators.arithmetic import add_scalar
 from gradcli.operators.elementwise import clamp_min
+from gradcli.operators.helpers import implemented
 from gradcli.operators.table import Array, Row, function, is_array, operator, resolve
 
 
@@ -57,9 +58,10 @@ def _layer_norm(
     bias: Array | None = None,
     eps: float = 1e-5,
 ) -> tuple[Array, Array, Array]:
+    implemented("LayerNormKernelImpl", input, "efd")
     dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     mean, rstd = _moments(input, dims, eps)
-    out = (input - mean) * rstd
+    out = input * rstd - mean * rstd
     if weight is not None:
         out = out * weight
     if bias is not None:
@@ -168,12 +170,13 @@ def rms_norm(
     """The input over its root mean square in the last dimensions."""
     shape = [int(n) for n in normalized_shape]
     _check_layer(input, shape, weight, None)
+    implemented("rms_norm", input.array, "efdFD")
     if eps is None:
         eps = float(np.finfo(input.array.dtype).eps)
     dims = tuple(range(input.ndim - len(shape), input.ndim))
     scale = add_scalar(input.pow(2).mean(dims, True), eps).rsqrt()
     out = input * scale
-    return out if weight is None else out * weight
+    return out if weight is None else (out * weight).to(input.dtype)
 
 
 # -- groups ---------------------------------------------------------------------------------------
@@ -187,6 +190,7 @@ def _group_norm(
     group: int,
     eps: float,
 ) -> tuple[Array, Array, Array]:
+    implemented("GroupNormKernelImpl", input, "efd")
     grouped = input.reshape(N, group, C * HxW // group)
     mean, rstd = _moments(grouped, (2,), eps)
     out = ((grouped - mean) * rstd).reshape(N, C, HxW)
@@ -310,6 +314,7 @@ def _batch_norm(
     momentum: float,
     eps: float,
 ) -> tuple[Array, Array, Array]:
+    implemented("batch_norm", input, "efd")
     dims = (0, *range(2, input.ndim))
     if training:
         mean, rstd = _moments(input, dims, eps)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.operators.helpers import zeros_like
+from gradcli.operators.helpers import implemented, zeros_like
 from gradcli.operators.joining import constant_pad_nd
 from gradcli.operators.table import Array, Row, function, operator
 
@@ -45,6 +45,7 @@ def _border_rows(kind: str, positions: Any, n: int) -> Row:
     """The row of one kind of padding of n dimensions, and that of its derivative."""
 
     def kernel(self: Array, padding: Any) -> Array:
+        implemented(f"{kind.lower()}_pad{n}d", self, "efdFDbBhHiIlL")
         _check_border(kind, self, padding, n)
         return np.ascontiguousarray(_gathered(self, padding, positions))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.operators.helpers import zeros_like
+from gradcli.operators.helpers import implemented, zeros_like
 from gradcli.operators.nn.convolution import several, windows
 from gradcli.operators.table import Array, Row, function, operator
 
@@ -92,7 +92,20 @@ def _windows(x: Array, out: Sizes, kernel: Sizes, stride: Sizes, dilation: Sizes
     return view[(slice(None),) * lead + tuple(slice(0, o) for o in out)]
 
 
+_ORDERED = "efdbBhHiIlL"  # NumPy's characters of the dtypes that have a largest element
+
+
 # -- maxima ---------------------------------------------------------------------------------------
+def _largest(flat: Array) -> Array:
+    """Where the largest elements are: the first of them, but the last nan, as PyTorch looks."""
+    best = flat.argmax(-1)
+    if flat.dtype.kind == "f" and np.isnan(flat).any():
+        undefined = np.isnan(flat)
+        last = flat.shape[-1] - 1 - undefined[..., ::-1].argmax(-1)
+        best = np.where(undefined.any(-1), last, best)
+    return best
+
+
 def _max_pool(
     self: Array,
     kernel_size: Any,
@@ -102,6 +115,7 @@ def _max_pool(
     ceil_mode: bool = False,
 ) -> tuple[Array, Array]:
     n = len(kernel_size)
+    implemented(f"max_pool{n}d", self, _ORDERED)
     steps = stride or kernel_size
     shape = self.shape[-n:]
     out = _sizes(self, kernel_size, steps, padding, dilation, ceil_mode)
@@ -109,8 +123,12 @@ def _max_pool(
     x = _widened(self, out, kernel_size, steps, padding, dilation, lowest)
     view = _windows(x, out, kernel_size, steps, dilation)
     flat = view.reshape(*view.shape[:-n], -1)
-    best = flat.argmax(-1)
+    best = _largest(flat)
     values = np.take_along_axis(flat, best[..., None], -1)[..., 0]
+    if x is not self and (values == lowest).any():  # no padding, but the first of the elements
+        here = _widened(np.ones(shape, np.bool_), out, kernel_size, steps, padding, dilation, False)
+        inside = _windows(here, out, kernel_size, steps, dilation).reshape(*out, -1)
+        best = np.where(values == lowest, inside.argmax(-1), best)
     offsets = np.unravel_index(best, kernel_size)
     index = np.zeros(best.shape, np.int64)
     for i, (offset, size) in enumerate(zip(offsets, shape, strict=True)):
@@ -224,6 +242,7 @@ def _enter_max(n: int) -> None:
             v if v is None else several(v, 1)[0] for v in (kernel_size, stride, padding, dilation)
         )
         _check_pool("max_pool1d", 1, input, (k,), (s or k,), (p,))
+        implemented("max_pool1d_impl", input.array, "efdFD")
         out, index = _MAX[2](
             input.unsqueeze(-2), (1, k), (1, s or k), (0, p), (1, d), bool(ceil_mode)
         )
@@ -304,6 +323,10 @@ def _avg_pool(
     divisor_override: Any = None,
 ) -> Array:
     n = len(kernel_size)
+    if n == 2:
+        implemented("avg_pool2d", self, "efdlFD")  # complex for the complex steps of `check`
+    else:
+        implemented("avg_pool3d_out_frame", self, "fdlFD")
     steps, ones = stride or kernel_size, (1,) * n
     shape = self.shape[-n:]
     out = _sizes(self, kernel_size, steps, padding, ones, ceil_mode)
@@ -496,23 +519,14 @@ def _bounds(size: int, count: int) -> list[tuple[int, int]]:
     return [(i * size // count, -((i + 1) * size // -count)) for i in range(count)]
 
 
-def _sharing(size: int, count: int, kind: Any) -> Any:
-    """The matrix that averages each of `count` stretches of a dimension."""
-    out = np.zeros((count, size), kind)
-    for i, (start, end) in enumerate(_bounds(size, count)):
-        out[i, start:end] = 1.0 / (end - start)
-    return out
-
-
-def _along(x: Array, matrix: Array, dim: int) -> Array:
-    return np.moveaxis(np.tensordot(x, matrix, ([dim], [1])), -1, dim)
-
-
 def _adaptive_avg(self: Array, output_size: Any) -> Array:
+    implemented(f"adaptive_avg_pool{len(output_size)}d", self, "efdFD")
     x = self
     for i, count in enumerate(output_size):
         dim = x.ndim - len(output_size) + i
-        x = _along(x, _sharing(x.shape[dim], count, self.dtype), dim)
+        x = np.moveaxis(x, dim, 0)
+        parts = [x[start:end].mean(0) for start, end in _bounds(len(x), count)]
+        x = np.moveaxis(np.stack(parts), 0, dim) if parts else np.moveaxis(x[:0], 0, dim)
     return np.ascontiguousarray(x)
 
 
@@ -520,7 +534,11 @@ def _adaptive_avg_back(grad_output: Array, self: Array, n: int) -> Array:
     g = grad_output
     for i in range(n):
         dim = g.ndim - n + i
-        g = _along(g, _sharing(self.shape[dim], g.shape[dim], g.dtype).T, dim)
+        g = np.moveaxis(g, dim, 0)
+        out = np.zeros((self.shape[dim - g.ndim], *g.shape[1:]), g.dtype)
+        for part, (start, end) in zip(g, _bounds(len(out), len(g)), strict=True):
+            out[start:end] += part / (end - start)
+        g = np.moveaxis(out, 0, dim)
     return np.ascontiguousarray(g)
 
 
@@ -580,6 +598,7 @@ def _places(start: Sizes, offsets: Any, shape: Sizes) -> Any:
 
 def _adaptive_max(self: Array, output_size: Any) -> tuple[Array, Array]:
     n = len(output_size)
+    implemented(f"adaptive_max_pool{n}d", self, "efd")
     shape = self.shape[-n:]
     lead = self.shape[:-n]
     values = np.empty((*lead, *output_size), self.dtype)
@@ -590,7 +609,7 @@ def _adaptive_max(self: Array, output_size: Any) -> tuple[Array, Array]:
         part = self[(..., *(slice(a, b) for a, b in ranges))]
         sizes = part.shape[-n:]
         flat = part.reshape(*lead, -1)
-        best = flat.argmax(-1)
+        best = _largest(flat)
         values[(..., *at)] = np.take_along_axis(flat, best[..., None], -1)[..., 0]
         offsets = np.unravel_index(best, sizes)
         index[(..., *at)] = _places(tuple(a for a, _ in ranges), offsets, shape)

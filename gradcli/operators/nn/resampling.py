@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.operators.helpers import implemented
 from gradcli.operators.table import Array, Row, function, operator, resolve
 
 Sizes = tuple[int, ...]
@@ -48,35 +49,36 @@ def cubic_weights(t: Any, a: float = -0.75) -> list[Any]:
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
-def _matrix(mode: str, size: int, wanted: int, align: bool, scale: float | None) -> Any:
-    """The linear map of one dimension, (wanted, size)."""
-    out = np.zeros((wanted, size))
-    rows = np.arange(wanted)
+Taps = tuple[Any, Any]  # by output and tap: places in the input, and their weights
+
+
+def _taps(mode: str, size: int, wanted: int, align: bool, scale: float | None) -> Taps:
+    """What the outputs of one dimension are sums of: (places, weights), (wanted, number of taps)."""
     if mode in ("nearest", "nearest-exact"):
-        out[rows, _nearest(size, wanted, scale, mode == "nearest-exact")] = 1
-    elif mode == "linear":
+        at = _nearest(size, wanted, scale, mode == "nearest-exact")[:, None]
+        return at, np.ones(at.shape)
+    if mode == "linear":
+        if size == wanted:  # one element each, as PyTorch
+            at = np.arange(size)
+            return np.stack([at, at], 1), np.stack([np.ones(size), np.zeros(size)], 1)
         at = _positions(size, wanted, align, scale, False)
         first = np.minimum(at.astype(np.int64), size - 1)
-        second = np.minimum(first + 1, size - 1)
         weight = np.clip(at - first, 0, 1)
-        np.add.at(out, (rows, first), 1 - weight)
-        np.add.at(out, (rows, second), weight)
-    elif mode == "cubic":
+        places = [first, np.minimum(first + 1, size - 1)]
+        return np.stack(places, 1), np.stack([1 - weight, weight], 1)
+    if mode == "cubic":
         at = _positions(size, wanted, align, scale, True)
-        first = np.floor(at)
-        for k, weight in enumerate(cubic_weights(at - first)):
-            place = np.clip(first.astype(np.int64) + k - 1, 0, size - 1)
-            np.add.at(out, (rows, place), weight)
-    else:
-        _smooth(out, mode, _step(size, wanted, align, scale))
-    return out
+        floor_ = np.floor(at)
+        places = [np.clip(floor_.astype(np.int64) + k, 0, size - 1) for k in (-1, 0, 1, 2)]
+        return np.stack(places, 1), np.stack(cubic_weights(at - floor_), 1)
+    return _smooth(mode, size, wanted, _step(size, wanted, align, scale))
 
 
-def _smooth(out: Any, mode: str, step: float) -> None:
+def _smooth(mode: str, size: int, wanted: int, step: float) -> Taps:
     """Weights of a filter as wide as the distance of outputs: antialiasing."""
-    wanted, size = out.shape
     reach = 1.0 if mode == "linear-aa" else 2.0
     support, shrink = (reach * step, 1 / step) if step >= 1 else (reach, 1.0)
+    parts = []
     for i in range(wanted):
         center = step * (i + 0.5)
         start = max(int(center - support + 0.5), 0)
@@ -89,20 +91,66 @@ def _smooth(out: Any, mode: str, step: float) -> None:
             near = ((a + 2) * x - (a + 3)) * x * x + 1
             far = (((x - 5) * x + 8) * x - 4) * a
             weights = np.where(x < 1, near, np.where(x < 2, far, 0))
-        out[i, start:stop] = weights / weights.sum()
+        parts.append((start, weights / weights.sum()))
+    most = max(len(w) for _, w in parts)
+    places = np.array(
+        [np.minimum(start + np.arange(most), start + len(w) - 1) for start, w in parts]
+    )
+    return places, np.array([np.pad(w, (0, most - len(w))) for _, w in parts])
 
 
-def _apply(x: Array, matrices: list[Any]) -> Array:
-    n = len(matrices)
-    kind = x.dtype
-    for i, matrix in enumerate(matrices):
-        dim = x.ndim - n + i
-        x = np.moveaxis(np.tensordot(x, matrix.astype(kind), ([dim], [1])), -1, dim)
+def _weighed(x: Array, taps: list[Taps]) -> Array:
+    """The last dimensions resized: sums of few elements each, so that an infinity stays local."""
+    for i, (places, weights) in enumerate(taps):
+        dim = x.ndim - len(taps) + i
+        shape = [-1 if d == dim else 1 for d in range(x.ndim)]
+        weights = weights.astype(x.dtype)
+        parts = [
+            x.take(places[:, k], dim) * weights[:, k].reshape(shape)
+            for k in range(weights.shape[1])
+        ]
+        x = sum(parts[1:], parts[0])
     return np.ascontiguousarray(x)
 
 
-def _maps(mode: str, sizes: Sizes, wanted: Sizes, align: bool, scales: Any) -> list[Any]:
-    return [_matrix(mode, m, n, align, s) for m, n, s in zip(sizes, wanted, scales, strict=True)]
+def _bytes(x: Array, taps: list[Taps]) -> Array:
+    """As `_weighed`, rounded after each dimension, the last one first."""
+    whole = x.astype(np.float64)
+    for i in reversed(range(len(taps))):
+        moved = np.moveaxis(whole, x.ndim - len(taps) + i, -1)
+        moved = np.clip(np.floor(_weighed(moved, [taps[i]]) + 0.5), 0, 255)
+        whole = np.moveaxis(moved, -1, x.ndim - len(taps) + i)
+    return np.ascontiguousarray(whole.astype(x.dtype))
+
+
+def _spread(g: Array, taps: list[Taps], sizes: Sizes) -> Array:
+    """The transpose of `_weighed`."""
+    for i, ((places, weights), size) in enumerate(zip(taps, sizes, strict=True)):
+        dim = g.ndim - len(taps) + i
+        moved = np.moveaxis(g, dim, 0)
+        out = np.zeros((size, *moved.shape[1:]), g.dtype)
+        weights = weights.astype(g.dtype)
+        for k in range(weights.shape[1]):
+            shape = (-1, *[1] * (moved.ndim - 1))
+            np.add.at(out, places[:, k], moved * weights[:, k].reshape(shape))
+        g = np.moveaxis(out, 0, dim)
+    return np.ascontiguousarray(g)
+
+
+def _all_taps(mode: str, sizes: Sizes, wanted: Sizes, align: bool, scales: Any) -> list[Taps]:
+    return [_taps(mode, m, n, align, s) for m, n, s in zip(sizes, wanted, scales, strict=True)]
+
+
+# PyTorch's kernels by mode, and NumPy's characters of the dtypes that they take; complex ones, which
+# PyTorch's do not, for the complex steps of `check`.
+_KERNELS = {
+    "nearest": ("compute_indices_weights_nearest", "efdBFD"),
+    "nearest-exact": ("compute_indices_weights_nearest", "efdBFD"),
+    "linear": ("compute_indices_weights_linear", "efdBFD"),
+    "cubic": ("compute_indices_weights_cubic", "efdBFD"),
+    "linear-aa": ("compute_index_ranges_weights", "fdBFD"),
+    "cubic-aa": ("compute_index_ranges_weights", "fdBFD"),
+}
 
 
 # -- rows -----------------------------------------------------------------------------------------
@@ -113,7 +161,12 @@ def _resized(self: Any, mode: str, wanted: Sizes, align: bool, scales: Any) -> A
             f"Input and output sizes should be greater than 0, but got input ({_times(sizes)}) "
             f"output ({_times(wanted)})"
         )
-    return _apply(self, _maps(mode, sizes, wanted, align, scales))
+    name, chars = _KERNELS[mode]
+    implemented(name, self, chars if len(wanted) == 2 or mode[:7] == "nearest" else "efdFD")
+    taps = _all_taps(mode, sizes, wanted, align, scales)
+    if self.dtype.kind == "u" and mode[:7] != "nearest":
+        return _bytes(self, taps)
+    return _weighed(self, taps)
 
 
 def _times(sizes: Any) -> str:
@@ -122,8 +175,8 @@ def _times(sizes: Any) -> str:
 
 
 def _returned(g: Any, mode: str, shape: Sizes, wanted: Sizes, align: bool, scales: Any) -> Any:
-    maps = _maps(mode, shape[-len(wanted) :], wanted, align, scales)
-    return _apply(g, [m.T for m in maps])
+    sizes = shape[-len(wanted) :]
+    return _spread(g, _all_taps(mode, sizes, wanted, align, scales), sizes)
 
 
 def _plain_rows(mode: str, node: str, n: int) -> Row:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.nn.losses import MEAN, SUM, reduction_number
 from gradcli.operators.table import Array, function, operator, resolve
@@ -318,6 +319,14 @@ def embedding_bag(
     padding_idx: int | None = None,
 ) -> Any:
     """Sums, means or maxima of the rows of a table that bags of indices name."""
+    if weight.array.dtype.kind != "f":
+        kind = dtypes.SCALAR_NAMES[weight.dtype.name]
+        shown = f"CPU{kind}Type" if weight.array.dtype.kind in "bc" else f"torch.{kind}Tensor"
+        raise RuntimeError(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, "
+            f"BFloat16, Float, Double; but got {shown} instead (while checking arguments for "
+            "embedding_bag)"
+        )
     if mode not in _BAG_MODES:
         raise ValueError("mode has to be one of sum, mean or max")
     if per_sample_weights is not None and mode != "sum":
