@@ -42,6 +42,7 @@ _HOME = {
     **dict.fromkeys(["evaluate", "parse"], "gradcli.language"),
     "inspect": "gradcli.graphs",
     "compile": "gradcli.plan",
+    "vmap": "gradcli.func",
 }
 _NAMESPACES = frozenset(
     [

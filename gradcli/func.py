@@ -1,94 +1,164 @@
-"""torch.func: derivatives of functions, as functions. Thin wrappers over `autograd`."""
+"""torch.func: derivatives of functions, as functions, and functions mapped over a dimension.
+
+They nest with each other. Gradients run on the engine's tape, tangents in forward mode; all rows or
+columns of a Jacobian, and all entries of `vmap`, run at once on batched arrays (gradcli.engine.batch).
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
+from gradcli.calculus import batched, trees
+from gradcli.calculus.vmap import lift_to_open, vmap
 from gradcli.engine import modes
 from gradcli.engine.backward import grad as pull
-from gradcli.engine.tensor import Tensor
-from gradcli.operators.table import resolve
+from gradcli.engine.backward import tell
+from gradcli.engine.batch import Level, opened
+from gradcli.engine.batching import add_batch_dim, remove_batch_dim
+from gradcli.engine.tensor import Tensor, wrap
 
 Argnums = int | tuple[int, ...]
 
-_depth = 0  # how many transformed functions are running: all but the outermost keep their graphs
+# How many differentiating functions run inside one another: all but the outermost keep their graphs.
+_depth: ContextVar[int] = ContextVar("depth", default=0)
 
-_nested = 0  # how many transformed functions have run inside others
 
-
-def _stack(tensors: Sequence[Any], dim: int = 0) -> Any:
-    return resolve("stack")(list(tensors), dim)
+def _tensors(value: Any) -> list[Tensor]:
+    """Every tensor of nested tuples, lists and dicts."""
+    return [v for v in trees.flatten(value)[0] if isinstance(v, Tensor)]
 
 
 def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
     """The function on every tensor of nested tuples, lists and dicts."""
-    if isinstance(value, dict):
-        return {k: _mapped(function, v) for k, v in value.items()}
-    if isinstance(value, (tuple, list)):
-        made = [_mapped(function, v) for v in value]
-        return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
-    return function(value) if isinstance(value, Tensor) else value
-
-
-def _tensors(value: Any) -> list[Tensor]:
-    found: list[Tensor] = []
-    _mapped(lambda t: found.append(t), value)
-    return found
+    leaves, spec = trees.flatten(value)
+    return trees.unflatten([function(v) if isinstance(v, Tensor) else v for v in leaves], spec)
 
 
 class _Level:
-    """One transformed function at work."""
+    """One differentiating function at work."""
 
-    def __enter__(self) -> int:
-        global _depth, _nested
-        _depth += 1
-        _nested += _depth > 1
+    def __enter__(self) -> None:
+        self.token = _depth.set(_depth.get() + 1)
+        self.outer = modes.transforms.set(modes.transforms.get() + 1)
         self.mode = modes.enable_grad()
         self.mode.__enter__()
-        return _depth
 
     def __exit__(self, *error: object) -> None:
-        global _depth
         self.mode.__exit__(*error)
-        _depth -= 1
+        modes.transforms.reset(self.outer)
+        _depth.reset(self.token)
 
 
-def _variable(tensor: Tensor) -> Tensor:
-    return tensor.view_as(tensor) if tensor.requires_grad else tensor.detach().requires_grad_()
-
-
-def _chosen(args: tuple[Any, ...], argnums: Argnums) -> tuple[list[Any], tuple[int, ...]]:
-    """(arguments with the chosen ones as variables, which those are)."""
-    wanted = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    for i in wanted:
-        if not -len(args) <= i < len(args):
-            raise RuntimeError(
-                f"Got argnum={i}, but only {len(args)} positional inputs were received"
-            )
-    given = list(args)
-    for i in wanted:
-        given[i] = _mapped(_variable, args[i])
-    return given, wanted
+def _keeps(*values: Any) -> bool:
+    """Whether the derivative must be differentiable itself: for an outer function, or for the caller."""
+    return _depth.get() > 1 or any(t.requires_grad for t in _tensors(values))
 
 
 def _settled(value: Any, *inputs: Any) -> Any:
     """The result: part of a graph only where an outer function or the caller asked for one."""
-    if _depth > 1 or any(t.requires_grad for t in _tensors(inputs)):
-        return value
-    return _mapped(lambda t: t.detach(), value)
+    return value if _keeps(*inputs) else _mapped(lambda t: t.detach(), value)
 
 
-def _gradients(output: Any, given: Sequence[Any], keep: bool) -> Any:
-    leaves = _tensors(list(given))
-    if not output.requires_grad:
-        found = [resolve("zeros_like")(t) for t in leaves]
-    else:
-        found = list(
-            pull(output, leaves, create_graph=keep, allow_unused=True, materialize_grads=True)
+def _variable(tensor: Any) -> Any:
+    """A tensor to differentiate by: connected to the given one where that requires grad."""
+    if not isinstance(tensor, Tensor):
+        raise ValueError(f"Thing passed to transform API must be Tensor, got {type(tensor)}")
+    tensor = lift_to_open(tensor)
+    if tensor.requires_grad:
+        return tensor.view_as(tensor)
+    out = tensor.detach()
+    out._set_requires_grad(True, "only Tensors of floating point dtype can require gradients")
+    out.tangent = tensor.tangent
+    return out
+
+
+def _point(tensor: Any) -> Any:
+    """A tensor to push from: an object of its own, even where one is given twice."""
+    if not isinstance(tensor, Tensor):
+        raise ValueError(f"Thing passed to transform API must be Tensor, got {type(tensor)}")
+    tensor = lift_to_open(tensor)
+    return tensor.view_as(tensor) if tensor.requires_grad else tensor.detach()
+
+
+def _wanted(argnums: Any, count: int) -> tuple[int, ...]:
+    """The positions of the arguments to differentiate by; RuntimeError in PyTorch's words."""
+    if not isinstance(argnums, (int, tuple)):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    if isinstance(argnums, tuple) and not argnums:
+        raise RuntimeError("argnums must be non-empty")
+    if isinstance(argnums, tuple) and len(set(argnums)) != len(argnums):
+        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+    found = []
+    for i in argnums if isinstance(argnums, tuple) else (argnums,):
+        if not isinstance(i, int):
+            raise RuntimeError(f"argnum must be int, got: {type(i)}")
+        if not -count <= i < count:
+            raise RuntimeError(f"Got argnum={i}, but only {count} positional inputs")
+        found.append(i % count)
+    return tuple(found)
+
+
+def _chosen(
+    args: tuple[Any, ...], argnums: Argnums, make: Callable[[Any], Any] = _variable
+) -> tuple[list[Any], Any]:
+    """(arguments with the chosen ones as variables, the chosen: one or a tuple)."""
+    given = list(args)
+    for i in (wanted := _wanted(argnums, len(args))):
+        leaves, spec = trees.flatten(args[i])
+        given[i] = trees.unflatten(map(make, leaves), spec)
+    chosen = tuple(given[i] for i in wanted)
+    return given, chosen if isinstance(argnums, tuple) else chosen[0]
+
+
+def _split_aux(result: Any, has_aux: bool, call: str) -> tuple[Any, Any]:
+    if not has_aux:
+        return result, None
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise RuntimeError(
+            f"{call}: output of function f should be a tuple: (output, aux) if has_aux is True"
         )
-    each = iter(found)
-    return _mapped(lambda _: next(each), list(given))
+    return result
+
+
+def _outputs(result: Any, call: str) -> list[Tensor]:
+    """The tensors of a function's result; RuntimeError in PyTorch's words for anything else."""
+    leaves, _ = trees.flatten(result)
+    if result is None or not leaves:
+        raise RuntimeError(
+            f"{call}: Expected f to be a function that has non-empty output (got output = {leaves})"
+        )
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(
+                f"{call}: expected f(*primals) to return only tensors, got unsupported type "
+                f"{type(leaf)}"
+            )
+    return leaves
+
+
+def _gradients(outputs: Sequence[Tensor], chosen: Any, seeds: Any, keep: bool, retain: Any) -> Any:
+    """The gradients of outputs, in the structure of what they were chosen by; zeros where none come."""
+    leaves, spec = trees.flatten(chosen)
+    pairs = [(o, s) for o, s in zip(outputs, seeds, strict=True) if o.requires_grad]
+    found: Sequence[Any] = [None] * len(leaves)
+    if pairs:
+        found = pull(
+            [o for o, _ in pairs],
+            leaves,
+            [s for _, s in pairs],
+            retain_graph=retain,
+            create_graph=keep,
+            allow_unused=True,
+        )
+    made = [
+        wrap(np.zeros_like(v.array)) if g is None else g for g, v in zip(found, leaves, strict=True)
+    ]
+    return trees.unflatten(made, spec)
 
 
 def grad_and_value(
@@ -96,32 +166,23 @@ def grad_and_value(
 ) -> Callable[..., Any]:
     """A function that returns the gradient of `func`, a scalar, and its value."""
 
+    @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        call = "grad_and_value(f)(*args)"
         with _Level():
-            given, wanted = _chosen(args, argnums)
-            result = func(*given, **kwargs)
-            aux = None
-            if has_aux:
-                if not (isinstance(result, tuple) and len(result) == 2):
-                    raise RuntimeError(
-                        "grad_and_value(f)(*args): output of function f should be a tuple: "
-                        "(output, aux) if has_aux is True"
-                    )
-                result, aux = result
+            given, chosen = _chosen(args, argnums)
+            result, aux = _split_aux(func(*given, **kwargs), has_aux, call)
             if not isinstance(result, Tensor):
                 raise RuntimeError(
-                    "grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got "
-                    f"{type(result)}"
+                    f"{call}: Expected f(*args) to return a Tensor, got {type(result)}"
                 )
             if result.ndim:
                 raise RuntimeError(
-                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got "
-                    f"tensor with {result.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs "
-                    "instead?"
+                    f"{call}: Expected f(*args) to return a scalar Tensor, got tensor with "
+                    f"{result.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
-            keep = _depth > 1 or any(t.requires_grad for t in _tensors(args))
-            found = _gradients(result, [given[i] for i in wanted], keep)
-            grads = found[0] if isinstance(argnums, int) else tuple(found)
+            keep = _keeps(args)
+            grads = _gradients([result], chosen, [None], keep, keep)
             grads, result, aux = (_settled(v, args) for v in (grads, result, aux))
         return (grads, (result, aux)) if has_aux else (grads, result)
 
@@ -134,6 +195,7 @@ def value_and_grad(
     """A function that returns the value of `func`, a scalar, and its gradient (JAX's order)."""
     both = grad_and_value(func, argnums, has_aux)
 
+    @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         grads, value = both(*args, **kwargs)
         return value, grads
@@ -147,6 +209,7 @@ def grad(
     """A function that returns the gradient of `func`, a scalar."""
     both = grad_and_value(func, argnums, has_aux)
 
+    @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         grads, value = both(*args, **kwargs)
         return (grads, value[1]) if has_aux else grads
@@ -156,98 +219,118 @@ def grad(
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """(value, function of a cotangent that gives a tuple of gradients)."""
+    call = "vjp(f, *primals)"
     with _Level():
-        given, _ = _chosen(primals, tuple(range(len(primals))))
-        result = func(*given)
-        result, aux = result if has_aux else (result, None)
+        given = tuple(_chosen(primals, tuple(range(len(primals))))[0])
+        result, aux = _split_aux(func(*given), has_aux, call)
+        outputs = _outputs(result, call)
+        for out in outputs:
+            if not (out.is_floating_point() or out.is_complex()):
+                raise RuntimeError(
+                    "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got "
+                    f"Tensor with dtype {out.dtype}"
+                )
 
     def pullback(
         cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None
     ) -> Any:
-        with _Level():
-            outputs, seeds = _tensors(result), _tensors(cotangents)
-            pairs = [(o, s) for o, s in zip(outputs, seeds, strict=True) if o.requires_grad]
-            leaves = _tensors(given)
-            keep = _depth > 1 or any(t.requires_grad for t in [*_tensors(primals), *seeds])
-            found = iter(
-                pull(
-                    [o for o, _ in pairs],
-                    leaves,
-                    [s for _, s in pairs],
-                    retain_graph=retain_graph,
-                    create_graph=keep if create_graph is None else create_graph,
-                    allow_unused=True,
-                    materialize_grads=True,
-                )
+        leaves, spec = trees.flatten(cotangents)
+        own = trees.flatten(result)[1]
+        if str(spec) != str(own):
+            raise RuntimeError(
+                "Expected pytree structure of cotangents to be the same as pytree structure of "
+                f"outputs to the function. cotangents: {_brief(spec)}, primal output: {_brief(own)}"
             )
-            grads = tuple(_mapped(lambda _: next(found), g) for g in given)
-            return _settled(grads, primals, seeds)
+        with _Level():
+            keep = _keeps(primals, cotangents) if create_graph is None else create_graph
+            grads = _gradients(outputs, given, leaves, keep, retain_graph)
+            return grads if len(primals) == 1 and keep else _settled(grads, primals, cotangents)
 
-    shown = _settled(result, primals) if _depth else _mapped(_outside(primals), result)
+    keep = _depth.get() > 0 or any(t.requires_grad for t in _tensors(primals))
+    shown = result if keep else _mapped(lambda t: t.detach(), result)
     return (shown, pullback, aux) if has_aux else (shown, pullback)
 
 
-def _outside(primals: Any) -> Callable[[Tensor], Tensor]:
-    keep = any(t.requires_grad for t in _tensors(primals))
-    return lambda t: t if keep else t.detach()
+def _brief(spec: trees.Spec) -> str:
+    """A structure as a message shows it: `(*, *)`."""
+    if spec.kind is None:
+        return "*"
+    return str(trees.unflatten(["*"] * spec.leaves, spec)).replace("'*'", "*")
 
 
 def jvp(
-    func: Callable[..., Any], primals: Any, tangents: Any, *, has_aux: bool = False
+    func: Callable[..., Any],
+    primals: Any,
+    tangents: Any,
+    *,
+    strict: bool = False,
+    has_aux: bool = False,
 ) -> tuple[Any, ...]:
-    """(value, its derivative along the tangents)."""
-    from gradcli.calculus import functional
-
-    aux: list[Any] = []
-
-    def plain(*args: Any) -> Any:
-        result = func(*args)
-        if has_aux:
-            result, extra = result
-            aux.append(extra)
-        return result
-
+    """(value, its derivative along the tangents), in forward mode; primals and tangents are tuples."""
+    call = "jvp(f, primals, tangents)"
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            f"{call}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
+        )
+    points, spec = trees.flatten(primals)
+    directions, other = trees.flatten(tangents)
+    if str(spec) != str(other):
+        raise RuntimeError(
+            f"{call}: Expected primals and tangents to have the same python structure. For example, "
+            "if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure "
+            f"{spec} and tangents with structure {other}"
+        )
     with _Level():
-        keep = _depth > 1 or any(t.requires_grad for t in [*_tensors(primals), *_tensors(tangents)])
-        value, pushed = functional.jvp(plain, tuple(primals), tuple(tangents), create_graph=keep)
-    return (value, pushed, aux[0]) if has_aux else (value, pushed)
+        result, pushed, aux = _pushed(func, points, directions, spec, has_aux, call)
+        leaves, out_spec = trees.flatten(result)
+        if strict and any(t is None for t in pushed):
+            raise RuntimeError(
+                "jvp(f, primals, tangents, strict=True): The output of f is independent of the "
+                "inputs. This is not allowed with strict=True."
+            )
+        filled = [
+            wrap(np.zeros_like(o.array)) if t is None else t
+            for o, t in zip(leaves, pushed, strict=True)
+        ]
+        found = trees.unflatten(filled, out_spec)
+        result, found, aux = (_settled(v, primals, tangents) for v in (result, found, aux))
+    return (result, found, aux) if has_aux else (result, found)
 
 
-def _jacobian(func: Callable[..., Any], argnums: Argnums, has_aux: bool, strategy: str) -> Any:
-    from gradcli.calculus import functional
+def _pushed(
+    func: Any,
+    points: list[Any],
+    directions: list[Any],
+    spec: trees.Spec,
+    has_aux: bool,
+    call: str,
+) -> tuple[Any, list[Any], Any]:
+    """(the function's result, the tangent of each of its tensors or None, what it returns besides)."""
+    from gradcli.calculus import forward_ad
 
-    def wrapper(*args: Any) -> Any:
-        wanted = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-        aux: list[Any] = []
+    if (
+        forward_ad.current_level() >= 0
+    ):  # an outer one's tangents travel: differentiate backward twice
+        leaves = [_variable(p) for p in points]
+        result, aux = _split_aux(func(*trees.unflatten(leaves, spec)), has_aux, call)
+        return result, batched.pushed(_outputs(result, call), leaves, directions), aux
+    with forward_ad.dual_level():
+        duals = [forward_ad.make_dual(p, t) for p, t in zip(points, directions, strict=True)]
+        result, aux = _split_aux(func(*trees.unflatten(duals, spec)), has_aux, call)
+        pairs = [forward_ad.unpack_dual(o) for o in _outputs(result, call)]
+        primal = trees.unflatten([p.primal for p in pairs], trees.flatten(result)[1])
+        if has_aux:
+            aux = _mapped(lambda t: forward_ad.unpack_dual(t).primal, aux)
+        return primal, [p.tangent for p in pairs], aux
 
-        def plain(*given: Any) -> Any:
-            full = list(args)
-            for i, value in zip(wanted, given, strict=True):
-                full[i] = value
-            result = func(*full)
-            if has_aux:
-                result, extra = result
-                aux.append(extra)
-            return result
 
-        inputs = tuple(args[i] for i in wanted)
-        with _Level():
-            keep = _depth > 1 or any(t.requires_grad for t in inputs)
-            before = _nested
-            found = None
-            if strategy == "forward-mode" and not keep:
-                found = functional.jacobian(plain, inputs, vectorize=True, strategy=strategy)
-            if (
-                found is None or _nested != before
-            ):  # tangents do not reach into a transformed function
-                aux.clear()
-                found = functional.jacobian(plain, inputs, create_graph=keep)
-        if isinstance(argnums, int):
-            many = isinstance(found[0], tuple)
-            found = tuple(f[0] for f in found) if many else found[0]
-        return (found, aux[0]) if has_aux else found
-
-    return wrapper
+def _refuse_complex(name: str, values: Any) -> None:
+    for i, value in enumerate(trees.flatten(values)[0]):
+        if isinstance(value, Tensor) and value.is_complex():
+            raise RuntimeError(
+                f"{name}: Expected all inputs to be real but received complex tensor at flattened "
+                f"input idx: {i}"
+            )
 
 
 def jacrev(
@@ -257,8 +340,33 @@ def jacrev(
     has_aux: bool = False,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """A function that returns the Jacobian of `func`, by reverse mode."""
-    return _jacobian(func, argnums, has_aux, "reverse-mode")  # type: ignore[no-any-return]
+    """A function that returns the Jacobian of `func`: all rows in one backward pass.
+
+    chunk_size: how many rows at once.
+    """
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
+    @functools.wraps(func)
+    def wrapper(*args: Any) -> Any:
+        _refuse_complex("jacrev", args)
+        with _Level():
+            given, chosen = _chosen(args, argnums)
+            result, aux = _split_aux(func(*given), has_aux, "vjp(f, *primals)")
+            outputs = _outputs(result, "vjp(f, *primals)")
+            leaves, spec = trees.flatten(chosen)
+            keep = _keeps(args)
+            rows = []
+            for out in outputs:
+                level = Level(out.numel(), linear=True)
+                found = batched.reverse(out, leaves, level, keep, chunk_size)
+                tell(level)
+                rows.append(trees.unflatten(found, spec))
+            made = trees.unflatten(rows, trees.flatten(result)[1])
+            made, aux = _settled(made, args), _settled(aux, args)
+        return (made, aux) if has_aux else made
+
+    return wrapper
 
 
 def jacfwd(
@@ -266,50 +374,61 @@ def jacfwd(
     argnums: Argnums = 0,
     has_aux: bool = False,
     *,
+    chunk_size: int | None = None,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """A function that returns the Jacobian of `func`, by forward mode."""
-    return _jacobian(func, argnums, has_aux, "forward-mode")  # type: ignore[no-any-return]
+    """A function that returns the Jacobian of `func`: all columns in one run of forward mode."""
+    from gradcli.calculus import forward_ad
+
+    backward = jacrev(func, argnums, has_aux=has_aux, chunk_size=chunk_size)
+
+    @functools.wraps(func)
+    def wrapper(*args: Any) -> Any:
+        _refuse_complex("jacfwd", args)
+        if forward_ad.current_level() >= 0:  # tangents of one level travel at a time
+            return backward(*args)
+        call = "jvp(f, primals, tangents)"
+        with _Level():
+            given, chosen = _chosen(args, argnums, _point)
+            points, spec = trees.flatten(chosen)
+            level = Level(sum(p.numel() for p in points), randomness, linear=True)
+            with forward_ad.dual_level(), opened(level):
+                units = batched.units(points, level.size)
+                duals = [
+                    forward_ad.make_dual(p, add_batch_dim(u, 0, level))
+                    for p, u in zip(points, units, strict=True)
+                ]
+                swapped = dict(zip(map(id, points), duals, strict=True))
+                given = [_mapped(lambda t: swapped.get(id(t), t), g) for g in given]
+                result, aux = _split_aux(func(*given), has_aux, call)
+                columns = []
+                for out in _outputs(result, call):
+                    pushed = forward_ad.unpack_dual(out).tangent
+                    pushed = wrap(np.zeros_like(out.array)) if pushed is None else pushed
+                    every = remove_batch_dim(pushed, out.ndim, level)
+                    columns.append(_blocks(every, out, points, spec))
+                if has_aux:
+                    aux = _mapped(lambda t: forward_ad.unpack_dual(t).primal, aux)
+            tell(level)
+            made = trees.unflatten(columns, trees.flatten(result)[1])
+            made, aux = _settled(made, args), _settled(aux, args)
+        return (made, aux) if has_aux else made
+
+    return wrapper
+
+
+def _blocks(every: Tensor, out: Tensor, points: list[Any], spec: trees.Spec) -> Any:
+    """The columns of each variable, in its shape."""
+    if len(points) == 1:
+        return trees.unflatten([every.reshape((*out.shape, *points[0].shape))], spec)
+    parts = every.split([p.numel() for p in points], -1)
+    shaped = [part.reshape((*out.shape, *p.shape)) for part, p in zip(parts, points, strict=True)]
+    return trees.unflatten(shaped, spec)
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that returns the Hessian of `func`."""
-    return jacrev(jacrev(func, argnums), argnums)
-
-
-def vmap(
-    func: Callable[..., Any],
-    in_dims: Any = 0,
-    out_dims: Any = 0,
-    randomness: str = "error",
-    *,
-    chunk_size: int | None = None,
-) -> Callable[..., Any]:
-    """A function that maps `func` over a dimension of its arguments: entry by entry."""
-
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        dims = in_dims if isinstance(in_dims, (tuple, list)) else (in_dims,) * len(args)
-        sizes = {a.shape[d] for a, d in zip(args, dims, strict=True) if d is not None}
-        if len(sizes) != 1:
-            raise ValueError(
-                "vmap: Expected all tensors to have the same size in the mapped dimension, got "
-                f"sizes {sorted(sizes)} for the mapped dimension"
-            )
-        results = [
-            func(
-                *(a if d is None else a.select(d, k) for a, d in zip(args, dims, strict=True)),
-                **kwargs,
-            )
-            for k in range(sizes.pop())
-        ]
-        if isinstance(results[0], tuple):
-            out = out_dims if isinstance(out_dims, (tuple, list)) else (out_dims,) * len(results[0])
-            return tuple(
-                _stack(column, d) for column, d in zip(zip(*results, strict=True), out, strict=True)
-            )
-        return _stack(results, out_dims)
-
-    return wrapper
+    """A function that returns the Hessian of `func`: the backward pass in forward mode."""
+    return jacfwd(jacrev(func, argnums), argnums)
 
 
 __all__ = [

@@ -14,20 +14,39 @@ from gradcli.engine.function import BackwardCFunction
 from gradcli.engine.operator import NotImplementedNode
 from gradcli.engine.tensor import Tensor, edge, wrap
 from gradcli.engine.watched_pass import discover
+from gradcli.operators.table import resolve
 
 
 def reverse(
-    output: Tensor, wrt: Sequence[Tensor], level: Level, create_graph: bool = False
+    output: Tensor,
+    wrt: Sequence[Tensor],
+    level: Level,
+    create_graph: bool = False,
+    chunk: int | None = None,
 ) -> list[Tensor]:
     """The Jacobians of a tensor, all rows in one backward pass: output.shape + input.shape.
 
-    level: a batch of output.numel() entries. The graph is kept. Zeros where there is no dependence.
+    level: a batch of output.numel() entries. chunk: how many rows at once. The graph is kept. Zeros
+    where there is no dependence.
     """
     shape, count = tuple(output.shape), output.numel()
     if count == 0 or not output.requires_grad:
         return [_zeros(output, w) for w in wrt]
-    seed = wrap(np.eye(count, dtype=output.array.dtype).reshape(count, *shape))
-    found = pulled([output], wrt, [seed], level, create_graph)
+    eye = np.eye(count, dtype=output.array.dtype).reshape(count, *shape)
+    if chunk is None or chunk >= count:
+        found = pulled([output], wrt, [wrap(eye)], level, create_graph)
+    else:
+        parts = []
+        for k in range(0, count, chunk):
+            part = Level(min(chunk, count - k), linear=True)
+            seed = wrap(eye[k : k + chunk])
+            parts.append(pulled([output], wrt, [seed], part, create_graph))
+            level.slow.update(part.slow)
+        join = resolve("cat")
+        found = [
+            None if any(p is None for p in column) else join(list(column))
+            for column in zip(*parts, strict=True)
+        ]
     return [
         _zeros(output, w) if g is None else g.reshape((*shape, *w.shape))
         for g, w in zip(found, wrt, strict=True)
@@ -99,12 +118,11 @@ def forward(output: Tensor, wrt: Sequence[Tensor], level: Level) -> list[Tensor]
     back = Transposed(output, wrt)
     if back.refused():
         return None
-    used = back.used(wrt)
+    used = back.used(units(wrt, level.size))
     every: Any = None
     if used and level.size:
-        units = _units([w for _, w in used], wrt, level.size)
         try:
-            (every,) = pulled([g for g, _ in used], [back.seed], units, level)
+            (every,) = pulled([g for g, _ in used], [back.seed], [u for _, u in used], level)
         except NotImplementedError:  # a rule that says so itself
             return None
     if every is None:
@@ -117,17 +135,36 @@ def forward(output: Tensor, wrt: Sequence[Tensor], level: Level) -> list[Tensor]
     return blocks
 
 
-def _units(used: Sequence[Tensor], wrt: Sequence[Tensor], count: int) -> list[Tensor]:
-    """The unit vectors of the space of all of wrt, cut into the parts of those that are used."""
+def pushed(
+    outputs: Sequence[Tensor], wrt: Sequence[Tensor], vectors: Sequence[Tensor]
+) -> list[Any]:
+    """The products of outputs' Jacobians with vectors, recorded; None where there is no dependence."""
+    recorded = [o for o in outputs if o.requires_grad]
+    if not recorded:
+        return [None] * len(outputs)
+    seeds = [wrap(np.ones_like(o.array), requires_grad=True) for o in recorded]
+    slopes = grad(recorded, wrt, seeds, create_graph=True, allow_unused=True)
+    used = [
+        (s, v) for s, v in zip(slopes, vectors, strict=True) if s is not None and s.requires_grad
+    ]
+    found: Sequence[Any] = [None] * len(seeds)
+    if used:
+        parts, along = zip(*used, strict=True)
+        found = grad(parts, seeds, along, create_graph=True, allow_unused=True)
+    each = iter(found)
+    return [next(each) if o.requires_grad else None for o in outputs]
+
+
+def units(wrt: Sequence[Tensor], count: int) -> list[Tensor]:
+    """The unit vectors of the space of all of wrt, `count` of them, cut into a part for each."""
     found, at = [], 0
     for w in wrt:
         n = w.numel()
-        if any(w is u for u in used):
-            unit = np.zeros((count, n), w.array.dtype)
-            unit[at : at + n] = np.eye(n)
-            found.append(wrap(unit.reshape((count, *w.shape))))
+        unit = np.zeros((count, n), w.array.dtype)
+        unit[at : at + n] = np.eye(n)
+        found.append(wrap(unit.reshape((count, *w.shape))))
         at += n
     return found
 
 
-__all__ = ["Transposed", "forward", "pulled", "reverse"]
+__all__ = ["Transposed", "forward", "pulled", "pushed", "reverse", "units"]

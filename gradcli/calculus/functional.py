@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from gradcli.calculus import batched
 from gradcli.engine import modes
-from gradcli.engine.backward import grad
+from gradcli.engine.backward import grad, tell
+from gradcli.engine.batch import Level, opened
+from gradcli.engine.batching import add_batch_dim, remove_batch_dim
 from gradcli.engine.tensor import Tensor, wrap
 
 Tensors = tuple[Tensor, ...]
@@ -82,17 +85,25 @@ def _pulled(
             retain_graph=True,
             allow_unused=True,
         )
-    filled = []
-    for i, (g, t) in enumerate(zip(grads, inputs, strict=True)):
-        if g is None and strict:
+    _check_slopes(grads, strict, create_graph, message, constant)
+    return tuple(
+        wrap(np.zeros(t.shape, t.array.dtype)) if g is None else g
+        for g, t in zip(grads, inputs, strict=True)
+    )
+
+
+def _check_slopes(
+    grads: Sequence[Any], strict: bool, create_graph: bool, message: str, constant: str = "jacobian"
+) -> None:
+    """In strict mode, refuse gradients that are missing or, to be differentiated again, constant."""
+    for i, g in enumerate(grads if strict else ()):
+        if g is None:
             raise RuntimeError(message.format(i))
-        if g is not None and strict and create_graph and not g.requires_grad:
+        if create_graph and not g.requires_grad:
             raise RuntimeError(
                 f"The {constant} of the user-provided function is independent of input {i}. This is "
                 "not allowed in strict mode when create_graph=True."
             )
-        filled.append(wrap(np.zeros(t.shape, t.array.dtype)) if g is None else g)
-    return tuple(filled)
 
 
 _INDEPENDENT = "The output of the user-provided function is independent of input {}. " + _STRICT
@@ -245,8 +256,8 @@ def jacobian(
 ) -> Any:
     """The Jacobian of every output by every input: shape output.shape + input.shape.
 
-    strategy: "reverse-mode" (a pass per output element) or "forward-mode" (a pass per input element,
-    only with vectorize=True, as in PyTorch).
+    strategy: "reverse-mode" (all rows of an output in one backward pass) or "forward-mode" (all columns
+    in one run; only with vectorize=True, as in PyTorch). Otherwise vectorize changes nothing.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
@@ -274,37 +285,30 @@ def jacobian(
                 "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not "
                 "supported together. Please either set `strict=False` or `vectorize=False`."
             )
-        blocks: list[Any] = []
-        for i, output in enumerate(outputs):
-            rows: list[Tensors] = []
-            for k in range(output.numel()):
-                unit = np.zeros(output.numel(), output.array.dtype)
-                unit[k] = 1
-                message = (
-                    f"Output {i} of the user-provided function is independent of input {{}}. "
-                    + _STRICT
-                )
-                seed = (wrap(unit.reshape(output.shape)),)
-                rows.append(_pulled((output,), variables, seed, create_graph, strict, message))
-            blocks.append(
-                tuple(
-                    _stacked([row[j] for row in rows], output, variable)
-                    for j, variable in enumerate(variables)
-                )
-            )
+        blocks = [
+            _rows(i, output, variables, create_graph, strict) for i, output in enumerate(outputs)
+        ]
     result = tuple(_unwrapped(block, many) for block in blocks)
     return _released(_unwrapped(result, many_out), create_graph)
 
 
-def _stacked(rows: list[Tensor], output: Tensor, variable: Tensor) -> Tensor:
-    shape = (*output.shape, *variable.shape)
-    if not rows:
-        return wrap(np.zeros(shape, variable.array.dtype))
-    if any(r.requires_grad for r in rows):
-        from gradcli.operators import table
-
-        return table.resolve("stack")(rows).reshape(shape)  # type: ignore[no-any-return]
-    return wrap(np.stack([r.array for r in rows]).reshape(shape))
+def _rows(i: int, output: Tensor, variables: Tensors, create_graph: bool, strict: bool) -> Tensors:
+    """The Jacobians of one output, all rows in one backward pass."""
+    shape, count = tuple(output.shape), output.numel()
+    level = Level(count, linear=True)
+    found: Sequence[Any] = [None] * len(variables)
+    if count and output.requires_grad:
+        unit = wrap(np.eye(count, dtype=output.array.dtype).reshape(count, *shape))
+        found = batched.pulled([output], variables, [unit], level, create_graph)
+        tell(level)
+    message = f"Output {i} of the user-provided function is independent of input {{}}. " + _STRICT
+    _check_slopes(found if count else (), strict, create_graph, message)
+    return tuple(
+        wrap(np.zeros((*shape, *v.shape), v.array.dtype))
+        if g is None
+        else g.reshape((*shape, *v.shape))
+        for g, v in zip(found, variables, strict=True)
+    )
 
 
 def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool, vectorize: bool) -> Any:
@@ -322,39 +326,29 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool, vecto
             "for `vectorize=True`."
         )
     many, given = _as_tuple(inputs, "inputs", "jacobian")
-    columns: list[list[list[Any]]] = []
-    many_out = False
-    shapes: list[Any] = []
-    for j, variable in enumerate(given):
-        columns.append([])
-        for k in range(variable.numel()):
-            unit = np.zeros(variable.numel(), variable.array.dtype)
-            unit[k] = 1
-            with forward_ad.dual_level():
-                duals = list(given)
-                duals[j] = forward_ad.make_dual(variable, wrap(unit.reshape(variable.shape)))
-                many_out, outputs = _as_tuple(
-                    func(*duals), "outputs of the user-provided function", "jacobian"
-                )
-                tangents = [forward_ad.unpack_dual(o).tangent for o in outputs]
-            shapes = [o.shape for o in outputs]
-            columns[j].append(
-                [
-                    np.zeros(o.shape, o.array.dtype) if t is None else t.array
-                    for o, t in zip(outputs, tangents, strict=True)
-                ]
-            )
-    result: Any = [
-        [
-            wrap(
-                np.stack([np.asarray(c[i]) for c in columns[j]], -1).reshape(
-                    (*shape, *variable.shape)
-                )
-            )
-            for j, variable in enumerate(given)
+    level = Level(sum(v.numel() for v in given), linear=True)
+    with forward_ad.dual_level(), opened(level):
+        duals = [
+            forward_ad.make_dual(v, add_batch_dim(u, 0, level))
+            for v, u in zip(given, batched.units(given, level.size), strict=True)
         ]
-        for i, shape in enumerate(shapes)
-    ]
+        many_out, outputs = _as_tuple(
+            func(*duals), "outputs of the user-provided function", "jacobian"
+        )
+        tangents = [forward_ad.unpack_dual(o).tangent for o in outputs]
+        every = [None if t is None else remove_batch_dim(t, t.ndim, level).array for t in tangents]
+    tell(level)
+    result: Any = []
+    for output, columns in zip(outputs, every, strict=True):
+        row, at = [], 0
+        for v in given:
+            shape = (*output.shape, *v.shape)
+            part = np.zeros(shape, output.array.dtype)
+            if columns is not None:
+                part = columns[..., at : at + v.numel()].reshape(shape)
+            row.append(wrap(np.ascontiguousarray(part)))
+            at += v.numel()
+        result.append(row)
     if not many:
         result = tuple(row[0] for row in result)
     return result if many_out else result[0]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import modes, plain_pass, watched_pass
-from gradcli.engine.batch import Level, opened
+from gradcli.engine.batch import Batched, Level, opened
 from gradcli.engine.node import AccumulateGrad, Edge, Node, Port
 from gradcli.engine.plain_pass import by_sequence
 from gradcli.engine.tensor import Tensor, edge, wrap
@@ -67,6 +67,12 @@ def backward(
     grad_tensors: a seed per tensor; may be None for tensors of one element. Raises RuntimeError, in
     PyTorch's words, for bad seeds, for tensors without a graph, and where the graph was freed.
     """
+    if modes.transforms.get():
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use "
+            "functorch.grad or functorch.vjp instead or call backward() outside of functorch "
+            "transforms."
+        )
     roots = _as_tuple(tensors)
     if grad_variables is not None:
         warnings.warn(
@@ -318,6 +324,8 @@ def _implicit_seed(root: Tensor) -> Tensor:
             raise RuntimeError(
                 f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"
             )
+    if root.array.__class__ is Batched:
+        return wrap(np.ones_like(root.array))
     if root.array.ndim == 0:
         return wrap(root.array.dtype.type(1))
     return wrap(np.ones(root.array.shape, root.array.dtype))

@@ -9,11 +9,13 @@ entry, and the level remembers it.
 
 from __future__ import annotations
 
+import functools
 import itertools
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -24,6 +26,7 @@ from gradcli.engine.memory import buffer_of, laid_out
 if TYPE_CHECKING:
     from gradcli.engine.operator import Row
 
+F = TypeVar("F", bound=Callable[..., Any])
 _numbers = itertools.count(1).__next__
 
 
@@ -55,7 +58,7 @@ _CONTROL_FLOW = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
     "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues ."
 )
-_NO_STORAGE = "Cannot access data pointer of Tensor that doesn't have storage"
+NO_STORAGE = "Cannot access data pointer of Tensor that doesn't have storage"
 INPLACE = (
     "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` "
     "in extra_args that has more elements than `self`. This happened due to `other` being vmapped over "
@@ -180,12 +183,9 @@ class Batched(NDArrayOperatorsMixin):
         """Every entry with its dimensions reversed."""
         return self.transpose()
 
-    def sum(self, axis: Any = None) -> Batched:
-        """Every entry summed over one axis, or all."""
-        axes = range(self.ndim) if axis is None else (axis,)
-        return Batched(
-            total(self.every, tuple(a % max(self.ndim, 1) + 1 for a in axes)), self.level
-        )
+    def sum(self, *args: Any, **options: Any) -> Any:
+        """Entry by entry."""
+        return np.sum(self, *args, **options)
 
     def any(self, *args: Any, **options: Any) -> Any:
         """Entry by entry."""
@@ -224,12 +224,12 @@ class Batched(NDArrayOperatorsMixin):
 
     def tolist(self) -> Any:
         """Refused: there are numbers for each entry."""
-        raise RuntimeError(_NO_STORAGE)
+        raise RuntimeError(NO_STORAGE)
 
     tobytes = tolist
 
     def __array__(self, *args: Any, **options: Any) -> Any:
-        raise RuntimeError(_NO_STORAGE)
+        raise RuntimeError(NO_STORAGE)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -239,6 +239,13 @@ class Batched(NDArrayOperatorsMixin):
 
     def __hash__(self) -> int:
         return id(self)
+
+    def show(self, value: Callable[[Any], str]) -> str:
+        """As PyTorch prints it; value: how the array of all entries is printed."""
+        text = self.every.show(value) if isinstance(self.every, Batched) else value(self.every)
+        open_now = [level for level in levels() if not level.linear or level is self.level]
+        number = 1 + (open_now.index(self.level) if self.level in open_now else len(open_now))
+        return f"BatchedTensor(lvl={number}, bdim=0, value=\n{textwrap.indent(text, '    ')}\n)"
 
 
 _FACTS: dict[Any, Callable[..., Any]] = {
@@ -346,6 +353,13 @@ def aligned(values: Sequence[Any], level: Level) -> list[Any]:
                 e if ndim == rank else e.reshape((e.shape[0], *(1,) * (rank - ndim), *v.shape))
             )
     return found
+
+
+def numbers(array: Any) -> Any:
+    """The plain array of all entries."""
+    while isinstance(array, Batched):
+        array = array.every
+    return array
 
 
 def full(value: Any, level: Level) -> Any:
@@ -540,7 +554,8 @@ def _leading(row: Row, operands: list[Any], level: Level) -> Any:
 def _along(row: Row, operands: list[Any], level: Level) -> Any:
     """Options that are dimensions (`axes`) move by one, sizes (`sizes`) get the batch in front.
 
-    A name in `axes` with a plus counts dimensions of the result, which has one more.
+    A name in `axes` with a plus counts dimensions of the result, which has one more; None stands for all
+    dimensions, in one where there is no star.
     """
     ready = filled(row, operands, level)
     if ready is None:
@@ -562,10 +577,12 @@ def _along(row: Row, operands: list[Any], level: Level) -> Any:
                 ready[i] = ready[i].reshape((level.size, 1))
         flat = True
     for word in names:
-        name = word.lstrip("+")
+        name = word.strip("+*")
         at, n = row.position[name], max(ndim + word.startswith("+"), 1)
         dims = operands[at]
-        if dims is None:
+        if dims is None and word.endswith("*"):
+            ready[at] = tuple(range(1, max(ndim, 1) + 1))
+        elif dims is None:
             ready[0] = ready[0].reshape((level.size, source.size))
             ready[at], flat = 1, True
         elif isinstance(dims, (tuple, list)):
@@ -638,6 +655,7 @@ _WAYS: dict[str, Callable[[Row, list[Any], Level], Any]] = {
     "folded": _folded,
     "expanded": _same,
     "dynamic": _dynamic,
+    "random": lambda row, operands, level: drawn(row, operands, level),
     "entries": lambda row, operands, level: None,
 }
 
@@ -656,6 +674,49 @@ def opened(level: Level) -> Iterator[Level]:
         yield level
     finally:
         modes.restore(before)
+
+
+# -- random numbers -----------------------------------------------------------------------------------
+_RANDOM = (
+    "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
+    "'different' randomness flags on vmap or perform the randomness operation out of vmap"
+)
+
+
+def drawing(draw: F) -> F:
+    """A function that draws random numbers of a shape, as it is inside a `vmap`: for every entry."""
+
+    @functools.wraps(draw)
+    def call(shape: Any, *args: Any, **named: Any) -> Any:
+        inside = [level for level in levels() if not level.linear] if modes.unusual else []
+        if not inside:
+            return draw(shape, *args, **named)
+        if any(level.randomness == "error" for level in inside):
+            raise RuntimeError(_RANDOM)
+        own = [level for level in inside if level.randomness == "different"]
+        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        before = modes.change(levels=())  # what draws is made of draws that are not batched
+        try:
+            made = draw((*(level.size for level in own), *sizes), *args, **named)
+        finally:
+            modes.restore(before)
+        for level in own:
+            made = Batched(made, level)
+        return made
+
+    return call  # type: ignore[return-value]
+
+
+def drawn(row: Row, operands: list[Any], level: Level) -> Any:
+    """A row that draws random numbers: for every entry by itself, where that is allowed."""
+    if level.randomness == "error":
+        raise RuntimeError(_RANDOM)
+    before, slow = modes.change(levels=()), dict(level.slow)
+    try:
+        return by_entry(row, operands, level)
+    finally:
+        modes.restore(before)
+        level.slow = slow
 
 
 # -- memory -------------------------------------------------------------------------------------------

@@ -11,9 +11,13 @@ import inspect
 import threading
 import warnings
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+# How many functions that `func` has made (grad, vjp, jvp, vmap, ...) run inside one another.
+transforms: ContextVar[int] = ContextVar("transforms", default=0)
 
 
 class Recorder(Protocol):

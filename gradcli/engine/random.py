@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gradcli.engine import dtypes, forks, modes
+from gradcli.engine.batch import drawing
 from gradcli.engine.device import device as Device
 from gradcli.engine.fma import fma32, fma64
 from gradcli.engine.tensor import Tensor, wrap
@@ -260,11 +261,13 @@ def rewind(state: Any) -> bool:
 
 
 # -- uniform --------------------------------------------------------------------------------------
+@drawing
 def rand(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = None) -> Array:
     """Values uniform in [0, 1)."""
     return uniform(shape, dtype, 0.0, 1.0, generator)
 
 
+@drawing
 def uniform(
     shape: Shape,
     dtype: np.dtype[Any],
@@ -297,6 +300,7 @@ def uniform(
     return result.reshape(shape)
 
 
+@drawing
 def bernoulli(
     shape: Shape, dtype: np.dtype[Any], p: Any, generator: Generator | None = None
 ) -> Array:
@@ -319,6 +323,7 @@ def bernoulli(
     return np.asarray(ones).astype(dtype)
 
 
+@drawing
 def dropout_mask(
     shape: Shape, dtype: np.dtype[Any], p: float, generator: Generator | None = None
 ) -> Array:
@@ -331,11 +336,13 @@ def dropout_mask(
 
 
 # -- normal ---------------------------------------------------------------------------------------
+@drawing
 def randn(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = None) -> Array:
     """Standard normal values."""
     return normal(shape, dtype, 0.0, 1.0, generator)
 
 
+@drawing
 def normal(
     shape: Shape,
     dtype: np.dtype[Any],
@@ -464,6 +471,7 @@ def _horner(x: Array, coefficients: Sequence[float]) -> Array:
 
 
 # -- integers -------------------------------------------------------------------------------------
+@drawing
 def randint(
     shape: Shape,
     dtype: np.dtype[Any],
@@ -496,6 +504,7 @@ def randint(
     return values.astype(dtype).reshape(shape)
 
 
+@drawing
 def random(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = None) -> Array:
     """Integers over all of the dtype's range (not negative), what `random_()` fills with."""
     source = generator or default_generator
@@ -533,6 +542,7 @@ def randperm(n: int, dtype: np.dtype[Any], generator: Generator | None = None) -
 
 
 # -- other distributions --------------------------------------------------------------------------
+@drawing
 def exponential(
     shape: Shape, dtype: np.dtype[Any], rate: float = 1.0, generator: Generator | None = None
 ) -> Array:
@@ -548,6 +558,7 @@ def exponential(
     return _mapped(shape, dtype, lambda u: scale * math.log1p(-u), generator)
 
 
+@drawing
 def cauchy(
     shape: Shape,
     dtype: np.dtype[Any],
@@ -569,6 +580,7 @@ def cauchy(
     return _cast(fma64(tangents, float(sigma), float(median)), dtype)
 
 
+@drawing
 def geometric(
     shape: Shape, dtype: np.dtype[Any], p: float, generator: Generator | None = None
 ) -> Array:
@@ -579,6 +591,7 @@ def geometric(
     return _mapped(shape, dtype, lambda u: math.ceil(math.log(u) / scale) if u else 0, generator)
 
 
+@drawing
 def log_normal(
     shape: Shape,
     dtype: np.dtype[Any],

@@ -17,7 +17,7 @@ import numpy as np
 
 import gradcli.budget as budget
 from gradcli.engine import dtypes, forks, modes, versions
-from gradcli.engine.batch import Batched
+from gradcli.engine.batch import NO_STORAGE, Batched
 from gradcli.engine.hooks import RARE, add, node_hooks
 from gradcli.engine.memory import address, copied, element_strides, memory_of
 from gradcli.engine.node import (
@@ -123,6 +123,8 @@ class Tensor:
                 "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not "
                 f"{type(requires_grad).__name__}"
             )
+        if modes.transforms.get():
+            raise RuntimeError(_IN_TRANSFORM)
         self._set_requires_grad(
             requires_grad, "only Tensors of floating point dtype can require gradients"
         )
@@ -393,6 +395,8 @@ class Tensor:
     @property
     def data(self) -> Tensor:
         """The same memory, out of the graph, with a version counter of its own."""
+        if self.array.__class__ is Batched:
+            raise RuntimeError("accessing `data` under vmap transform is not allowed")
         return wrap(self.memory())
 
     @data.deleter
@@ -417,12 +421,14 @@ class Tensor:
 
     def data_ptr(self) -> int:
         """The address of the first element."""
+        if self.array.__class__ is Batched:
+            raise RuntimeError(NO_STORAGE)
         return address(self.memory())
 
     def storage_offset(self) -> int:
         """Elements between the start of the memory and the first element."""
         start = address(memory_of(self.memory()))
-        return (self.data_ptr() - start) // int(self.array.dtype.itemsize)
+        return (address(self.memory()) - start) // int(self.array.dtype.itemsize)
 
     # -- shape and dtype --------------------------------------------------------------------------
     @property
@@ -549,6 +555,8 @@ class Tensor:
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."
             )
+        if self.array.__class__ is Batched:
+            raise RuntimeError(NO_STORAGE)
         array = self.memory()  # numbers, which a recorded array may have to refuse
         return array if isinstance(array, np.ndarray) else np.asarray(array)
 
@@ -632,6 +640,8 @@ class Tensor:
             suffixes.append("requires_grad=True")
         if self.tangent is not None and modes.current().intercept is not None:
             suffixes.append(f"tangent={self.tangent[1]}")
+        if self.array.__class__ is Batched:
+            return self.array.show(lambda array: repr(wrap(array)))
         prefix = "tensor" if type(self) is Tensor else type(self).__name__
         return tensor_text(
             self.array, prefix=prefix, default_dtype=dtypes.default.real, suffixes=suffixes
@@ -702,6 +712,12 @@ _NOT_A_LEAF = (
     "be populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access "
     "the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. See "
     "github.com/pytorch/pytorch/pull/30531 for more information."
+)
+_IN_TRANSFORM = (
+    "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* "
+    "APIs) inside of a function being transformed by a functorch transform. This is unsupported, "
+    "please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
+    "requires_grad_() outside of a function being transformed instead."
 )
 _VOLATILE = "volatile was removed (Variable.volatile is always False)"
 _TO_SCALAR = (

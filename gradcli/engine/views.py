@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import batch, dtypes, modes, versions
-from gradcli.engine.batch import INPLACE, Batched
 from gradcli.engine.gradients import fit
 from gradcli.engine.hooks import node_hooks
 from gradcli.engine.memory import address, buffer_of, copied, laid_out
@@ -169,8 +168,12 @@ def store(tensor: Tensor, values: Any) -> None:
             f"output with shape {list(array.shape)} doesn't match the broadcast shape "
             f"{list(values.shape)}"
         )
-    if isinstance(values, Batched) and not isinstance(array, Batched):
-        raise RuntimeError(INPLACE)
+    if more := batch.batch_of(values) - batch.batch_of(array):
+        lead = [level.size for level in sorted(more, key=lambda each: each.number)]
+        raise RuntimeError(
+            f"output with shape {list(array.shape)} doesn't match the broadcast shape "
+            f"{[*lead, *values.shape]}"
+        )
     if modes.current().recorder is not None:  # which keeps account of all that is written
         array = tensor.memory()
     if isinstance(array, np.generic):

@@ -116,7 +116,8 @@ def run(
     if before is not None and not create:
         recorder = before.recorder
         on_tensors = recorder is not None and recorder.tensors
-        if before.intercept is not None or on_tensors or is_batched(seeds):
+        in_batch = bool(before.levels) or is_batched(seeds)
+        if before.intercept is not None or on_tensors or in_batch:
             # tangents and batches travel with tensors, and what a recording keeps are calls on tensors
             create, seeds = True, [as_tensor(s) for s in seeds]
     outer, waiting, node = _running.task, _running.callbacks, running.node

@@ -88,8 +88,7 @@ def squeezed(row: Row, operands: list[Any], level: Level) -> Any:
 
 def strided(row: Row, operands: list[Any], level: Level) -> Any:
     """The memory of every entry, read with strides."""
-    made = row.kernel(*operands)
-    return made.every
+    return row.kernel(*operands).every if row.view else None
 
 
 def repeated(row: Row, operands: list[Any], level: Level) -> Any:
@@ -115,6 +114,25 @@ def traced(row: Row, operands: list[Any], level: Level) -> Any:
 
     found = batch.run(diagonal, [full(operands[0], level), 0, 1, 2])
     return batch.run(sum_dim, [found, (1,), False, None])
+
+
+def copied(row: Row, operands: list[Any], level: Level) -> Any:
+    """One operand over the other, which must have all of its batches."""
+    to, source = operands
+    if not _in(to, level):
+        raise RuntimeError(batch.INPLACE)
+    return batch.run(row, batch.aligned([to, source], level))
+
+
+def layer_normed(row: Row, operands: list[Any], level: Level) -> Any:
+    """Layers of the last dimensions, with weights that are the same for all entries or not."""
+    x, shape, weight, bias, eps = operands
+    lead = (1,) * (x.ndim - len(shape))
+    own = [
+        full(w, level).reshape((level.size, *lead, *w.shape)) if is_batched(w) else w
+        for w in (weight, bias)
+    ]
+    return batch.run(row, [full(x, level), shape, *own, eps])
 
 
 # -- products -----------------------------------------------------------------------------------------
@@ -325,7 +343,11 @@ def masked(row: Row, operands: list[Any], level: Level) -> Any:
 
     x, mask = operands
     if is_batched(mask):
-        raise RuntimeError(batch.DYNAMIC.format(row.title))
+        raise RuntimeError(
+            "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support "
+            "this because for each batch this would return a differently shaped Tensor. Please file "
+            "an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
+        )
     shape = np.broadcast_shapes(x.shape, mask.shape)
     spread = Batched(full(x, level), level) if _in(x, level) else x
     places = np.flatnonzero(np.broadcast_to(mask, shape))

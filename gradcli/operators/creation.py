@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.batch import is_batched, zeros_of
 from gradcli.engine.fma import fma32, fma64
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import legacy, nested, sampling
@@ -317,9 +318,15 @@ def _filled_like(
 ) -> Tensor:
     source = tensor_argument(name, like).array
     kind = kind_of(name, dtype, source.dtype)
-    array = empty_as(source, kind)
+    array = zeros_of(source, source.shape, kind) if is_batched(source) else empty_as(source, kind)
     array[...] = dtypes.checked(value, kind)
     return finish(name, array, requires_grad, device, layout, pin_memory)
+
+
+def _zeros(like: Any, shape: Any, kind: Any) -> Any:
+    """Zeros of a shape; of their own for every entry, where there are entries."""
+    array = getattr(like, "array", like)
+    return zeros_of(array, tuple(shape), kind) if is_batched(array) else np.zeros(shape, kind)
 
 
 # -- as methods -----------------------------------------------------------------------------------
@@ -337,7 +344,8 @@ def new_zeros(
 ) -> Tensor:
     """Zeros of another size, of this tensor's dtype unless given."""
     shape = sizes("new_zeros", size, named)
-    array = np.zeros(shape, kind_of("new_zeros", dtype, _dtype(input)))
+    kind = kind_of("new_zeros", dtype, _dtype(input))
+    array = _zeros(input, shape, kind)
     return finish("new_zeros", array, requires_grad, device, layout, pin_memory)
 
 
@@ -355,7 +363,8 @@ def new_ones(
 ) -> Tensor:
     """Ones of another size, of this tensor's dtype unless given."""
     shape = sizes("new_ones", size, named)
-    array = np.ones(shape, kind_of("new_ones", dtype, _dtype(input)))
+    kind = kind_of("new_ones", dtype, _dtype(input))
+    array = _zeros(input, shape, kind) + kind.type(1)
     return finish("new_ones", array, requires_grad, device, layout, pin_memory)
 
 
@@ -373,7 +382,8 @@ def new_empty(
 ) -> Tensor:
     """A tensor to be filled, of this tensor's dtype unless given; it starts with zeros."""
     shape = sizes("new_empty", size, named)
-    array = np.zeros(shape, kind_of("new_empty", dtype, _dtype(input)))
+    kind = kind_of("new_empty", dtype, _dtype(input))
+    array = _zeros(input, shape, kind)
     return finish("new_empty", array, requires_grad, device, layout, pin_memory)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.batch import Batched, anywhere
 from gradcli.engine.memory import laid_out
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import batches, lapack
@@ -77,7 +78,9 @@ def _narrow(x: Any, dim: int, start: int, length: int) -> Any:
 
 def _values(x: Any) -> Any:
     """The numbers of an array or tensor, for decisions."""
-    return x if is_array(x) else laid_out(x.array)
+    if is_array(x) or isinstance(x.array, Batched):
+        return x if is_array(x) else x.array
+    return laid_out(x.array)
 
 
 # -- checks, in PyTorch's words -------------------------------------------------------------------
@@ -368,10 +371,10 @@ def _det_backward(g: Any, A: Any, LU: Any, pivots: Any, result: Any) -> Any:
         return lapack.solve_lu(LU, pivots, d, adjoint_=not turned(A))
     d = _scaled_identity(g * conj(result), pivots)
     small = np.abs(_values(result)) < 100 * np.finfo(_real(_values(A))).eps
-    if not np.any(small):
+    if not anywhere(small):
         return solve_ex(mH(A), d)[0]
     singular = _det_backward_singular(g, A)
-    if np.all(small):
+    if not anywhere(~small):
         return singular
     from gradcli.operators.helpers import where
 

@@ -174,7 +174,8 @@ def numbers(value: Any) -> Any:
 
     Of what is recorded, those of a run of its own: what follows from them is no part of a program.
     """
-    return laid_out(data(value))
+    array = data(value)
+    return array if isinstance(array, Batched) else laid_out(array)
 
 
 def numpy_dtype(dtype: Any) -> Any:

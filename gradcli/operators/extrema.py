@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.batch import Batched
 from gradcli.engine.tensor import wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
@@ -127,7 +128,10 @@ amin = _amaxmin(
 
 
 def _equal_or_nan(self: Any, result: Any) -> Any:
-    return np.isnan(self) if np.isnan(numbers(result)) else self == result
+    missing = np.isnan(numbers(result))
+    if isinstance(missing, Batched):  # in some entries, perhaps
+        return (self == result) | (np.isnan(self) & wrap(missing))
+    return np.isnan(self) if missing else self == result
 
 
 def shared_evenly(g: Any, self: Any, result: Any) -> Any:

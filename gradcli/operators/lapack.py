@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.batch import numbers
 from gradcli.engine.memory import laid_out
 
 Array = Any
@@ -42,7 +43,7 @@ def refuse_failed(
     name: str, info: Any, reason: str, kind: type[RuntimeError] = LinAlgError
 ) -> None:
     """Raises an error where LAPACK reports a failure; `{}` in the reason is its number."""
-    info = laid_out(info)
+    info = laid_out(numbers(info))
     flat = np.ravel(info)
     if not flat.any():
         return

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
-from gradcli.engine.memory import laid_out
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import decompositions as rows
 from gradcli.operators import lapack
@@ -622,8 +621,8 @@ def linalg_cond(A: Array, p: Any = None) -> Any:
         return s.sum(-1) * s.reciprocal().sum(-1)
     rows.check_square("linalg.cond", _values(A))
     inverse, info = rows.inv_ex(A)
-    failed = laid_out(_values(info)) != 0
-    inverse = inverse.masked_fill(wrap(np.asarray(failed)[..., None, None]), inf)
+    failed = wrap(_values(info) != 0)
+    inverse = inverse.masked_fill(failed[..., None, None], inf)
     first = _matrix_norm(A, p, (-2, -1), False)
     out = first * _matrix_norm(inverse, p, (-2, -1), False)
     return out.nan_to_num(inf, inf, -inf)

@@ -297,7 +297,7 @@ def _logic(name: str, ufunc: Any, doc: str) -> Any:
         return found.astype(np.uint8) if self.dtype == np.uint8 else found
 
     body = type(name, (), {"__doc__": doc, "__module__": __name__})
-    row = operator(kernel, public=False, axes="dim")(body)
+    row = operator(kernel, public=False, axes="dim*")(body)
 
     def call(input: Array, dim: Any = None, keepdim: bool = False) -> Any:
         return row(input, given_dims(name, dim), given_keepdim(name, keepdim))

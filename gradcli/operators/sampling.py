@@ -303,23 +303,23 @@ def _bernoulli(input: Array, *, generator: Any = None) -> Array:
     return random.bernoulli(np.shape(input), input.dtype, np.asarray(input), generator)
 
 
-@operator(_normal_mean, "NormalBackward1", public=False)
+@operator(_normal_mean, "NormalBackward1", public=False, batch="random")
 class normal_mean:
     mean = lambda g, mean_sym_sizes: zeros_like(g)
 
 
-@operator(_normal_std, "NormalBackward2", public=False)
+@operator(_normal_std, "NormalBackward2", public=False, batch="random")
 class normal_std:
     std = lambda g, std_sym_sizes: zeros_like(g)
 
 
-@operator(_normal_both, "NormalBackward3", public=False)
+@operator(_normal_both, "NormalBackward3", public=False, batch="random")
 class normal_both:
     mean = lambda g, mean_sym_sizes: zeros_like(g)
     std = lambda g, std_sym_sizes: zeros_like(g)
 
 
-@operator(_bernoulli, "BernoulliBackward0", public=False)
+@operator(_bernoulli, "BernoulliBackward0", public=False, batch="random")
 class bernoulli_row:
     input = lambda g: zeros_like(g)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.batch import is_batched
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches, selection
 from gradcli.operators.arithmetic import (
@@ -197,6 +198,8 @@ def sort(input: Array, dim: int = -1, descending: bool = False, *, stable: Any =
 @function(samples=named("argsort", "{0}(randn(2,3))", "{0}(randn(4), descending=True)"))
 def argsort(input: Array, dim: int = -1, descending: bool = False, *, stable: Any = False) -> Any:
     """The indices that sort the elements along a dimension."""
+    if is_batched(input):
+        return sort_row(input, given_dim("argsort", dim), bool(descending))[1]
     return _indices_only(_sorted(data(input), given_dim("argsort", dim), descending, stable)[1])
 
 
@@ -567,7 +570,7 @@ def _quantile_points(name: str, input: Any, q: Any) -> Any:
     points = data(q)
     if points.dtype != numbers.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
-    if not ((points >= 0) & (points <= 1)).all():
+    if not numbers((points >= 0) & (points <= 1)).all():
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     return q
 

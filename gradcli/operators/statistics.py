@@ -65,7 +65,7 @@ def _nansum_backward(g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
     return sum_backward(g, tuple(self.shape), dim, keepdim) * ~np.isnan(self)
 
 
-@operator(_nansum, "NansumBackward0", public=False, axes="dim")
+@operator(_nansum, "NansumBackward0", public=False, axes="dim*")
 class nansum_row:
     self = lambda g, self, dim, keepdim: _nansum_backward(g, self, dim, keepdim)
 
@@ -102,7 +102,7 @@ def _count_nonzero(self: Array, dim: Any = None) -> Array:
     return add_reduce(self != 0, axis=axes(dim, self.ndim), dtype=np.int64)
 
 
-count_row = operator(_count_nonzero, public=False, axes="dim")(type("count_nonzero", (), {}))
+count_row = operator(_count_nonzero, public=False, axes="dim*")(type("count_nonzero", (), {}))
 
 
 @function(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.batch import Batched
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import shapes
 
@@ -160,7 +161,8 @@ def _basic(input: Any, keys: tuple[Any, ...]) -> tuple[Any, list[Any]]:
             dim = _put(indices, dim - inside, _flag(key)) + inside
         elif isinstance(key, Tensor):
             array = key.array
-            if array.ndim == 0 and array.dtype.kind in "iub" and getattr(array, "known", True):
+            known = getattr(array, "known", True) and not isinstance(array, Batched)
+            if array.ndim == 0 and array.dtype.kind in "iub" and known:
                 if array.dtype.kind == "b" or array.dtype == np.uint8:
                     out = shapes.unsqueeze(out, dim)
                     dim = _put(indices, dim - inside, _flag(bool(array))) + inside

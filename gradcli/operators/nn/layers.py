@@ -178,7 +178,7 @@ def _embedding_double(g: Any, indices: Any, padding_idx: int) -> Any:
     out = g.index_select(0, indices.reshape(-1)).view(*indices.shape, g.shape[1])
     if padding_idx < 0:
         return out
-    return out.masked_fill(wrap(np.asarray(indices.array == padding_idx)[..., None]), 0)
+    return out.masked_fill(wrap(indices.array == padding_idx)[..., None], 0)
 
 
 @operator(_embedding_backward, "EmbeddingDenseBackwardBackward0", public=False)

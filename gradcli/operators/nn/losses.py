@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.batch import anywhere
 from gradcli.engine.modes import no_grad
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap
@@ -1079,8 +1080,8 @@ def hinge_embedding_loss(
     zeros = _number(0, input)
     margin_clamp = sub(_number(margin, input), input).clamp_min_(0)
     select = resolve("where")
-    first = select(wrap(np.asarray(target.array != 1)), margin_clamp, zeros)
-    second = select(wrap(np.asarray(target.array != -1)), input, zeros)
+    first = select(wrap(target.array != 1), margin_clamp, zeros)
+    second = select(wrap(target.array != -1), input, zeros)
     return reduced(first + second, number)
 
 
@@ -1148,8 +1149,8 @@ def cosine_embedding_loss(
     select = resolve("where")
     together = sub(_number(1, cosine), cosine)
     apart = sub_scalar(cosine, margin).clamp_min_(0)
-    first = select(wrap(np.asarray(target.array == 1)), together, zeros)
-    second = select(wrap(np.asarray(target.array == -1)), apart, zeros)
+    first = select(wrap(target.array == 1), together, zeros)
+    second = select(wrap(target.array == -1), apart, zeros)
     return reduced(first + second, number)
 
 
@@ -1273,7 +1274,7 @@ def gaussian_nll_loss(
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = var * resolve("ones_like")(input)
-    elif (var.array < 0).any():
+    elif anywhere(var.array < 0):
         raise ValueError("var has negative entry/entries")
     if tuple(var.shape) != tuple(input.shape):
         if tuple(var.shape) == tuple(input.shape[:-1]):
@@ -1318,7 +1319,7 @@ def poisson_nll_loss(
     if full:
         half = mul_scalar(mul_scalar(target, 2 * pi).log(), 0.5)
         stirling = target * target.log() - target + half
-        loss = loss + stirling.masked_fill(wrap(np.asarray(target.array <= 1)), 0)
+        loss = loss + stirling.masked_fill(wrap(target.array <= 1), 0)
     return reduced(loss, number)
 
 

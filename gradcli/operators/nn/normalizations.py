@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.tensor import wrap
+from gradcli.operators import batches
 from gradcli.operators.arithmetic import add_scalar
 from gradcli.operators.elementwise import clamp_min
 from gradcli.operators.helpers import implemented
@@ -92,7 +93,7 @@ def _layer_norm_backward(
     outputs="result0 result1 result2",
     differentiable=1,
     public=False,
-    batch="leading",
+    batch=batches.layer_normed,
 )
 class native_layer_norm_row:
     input__weight__bias = lambda g, input, normalized_shape, result1, result2, weight, bias, mask: (

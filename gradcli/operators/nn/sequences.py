@@ -176,7 +176,7 @@ def ctc_loss(
             )
     out = ctc_loss_row(lp, targets, steps, counts, blank, zero_infinity)[0]
     if zero_infinity:
-        out = resolve("where")(wrap(np.asarray(np.isinf(out.array))), 0.0, out)
+        out = resolve("where")(wrap(np.isinf(out.array)), 0.0, out)
     if number == MEAN:
         kind = out.array.dtype
         return (out / wrap(np.maximum(np.asarray(counts), 1).astype(kind))).mean()

@@ -1,0 +1,91 @@
+"""Nested tuples, lists and dictionaries as flat lists of leaves, described as PyTorch describes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+
+class Spec:
+    """The structure of a nested value: its type, its keys, and the structures of its items."""
+
+    __slots__ = ("children", "context", "kind")
+
+    def __init__(self, kind: type | None, context: Any, children: list[Spec]) -> None:
+        self.kind, self.context, self.children = kind, context, children
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves there are."""
+        return 1 if self.kind is None else sum(c.leaves for c in self.children)
+
+    def show(self, indent: int = 0) -> str:
+        """As PyTorch prints it."""
+        if self.kind is None:
+            return "*"
+        indent += 2
+        shown = [c.show(indent) for c in self.children]
+        rest = ",".join("\n" + " " * indent + s for s in shown[1:])
+        items = (shown[0] + ("," if len(shown) > 1 else "") + rest) if shown else ""
+        return f"TreeSpec({self.kind.__name__}, {self.context}, [{items}])"
+
+    __repr__ = __str__ = show
+
+    def fill(self, leaves: Iterator[Any]) -> Any:
+        """A value of this structure with other leaves."""
+        if self.kind is None:
+            return next(leaves)
+        items = [c.fill(leaves) for c in self.children]
+        if isinstance(self.context, list):
+            return self.kind(zip(self.context, items, strict=True))
+        return self.kind(*items) if hasattr(self.kind, "_fields") else self.kind(items)
+
+
+def _items(value: Any) -> tuple[Any, list[Any]] | None:
+    if isinstance(value, dict):
+        return list(value), list(value.values())
+    if isinstance(value, (tuple, list)):
+        return (type(value) if hasattr(value, "_fields") else None), list(value)
+    return None
+
+
+def flatten(value: Any) -> tuple[list[Any], Spec]:
+    """(the leaves, the structure) of nested tuples, lists and dictionaries."""
+    found = _items(value)
+    if found is None:
+        return [value], Spec(None, None, [])
+    context, items = found
+    leaves: list[Any] = []
+    children = []
+    for item in items:
+        more, spec = flatten(item)
+        leaves += more
+        children.append(spec)
+    return leaves, Spec(type(value), context, children)
+
+
+def unflatten(leaves: Iterable[Any], spec: Spec) -> Any:
+    """The value of that structure with those leaves."""
+    return spec.fill(iter(leaves))
+
+
+def broadcast(value: Any, spec: Spec) -> list[Any] | None:
+    """The leaves of `value`, a leaf of which may stand for a whole part of `spec`; None: it does not fit."""
+    found = _items(value)
+    if found is None:
+        return [value] * spec.leaves
+    context, items = found
+    if spec.kind is not type(value) or spec.context != context:
+        return None
+    if len(items) != len(spec.children):
+        return None
+    leaves: list[Any] = []
+    for item, child in zip(items, spec.children, strict=True):
+        part = broadcast(item, child)
+        if part is None:
+            return None
+        leaves += part
+    return leaves
+
+
+__all__ = ["Spec", "broadcast", "flatten", "unflatten"]

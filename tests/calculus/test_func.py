@@ -1,0 +1,65 @@
+"""torch.func: what it gives and refuses, as PyTorch recorded it; operators run once for all entries."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli
+from gradcli import func
+from tests.calculus.func_programs import CALLS, PROGRAMS, answer, call_space, plain, space
+
+ANSWERS = json.loads((Path(__file__).parent / "func.json").read_text())
+
+
+def same(found: Any, expected: Any) -> None:
+    if isinstance(expected, dict):
+        assert isinstance(found, dict) and found.keys() == expected.keys()
+        for key, value in expected.items():
+            same(found[key], value)
+    elif isinstance(expected, list) and expected and isinstance(expected[0], (list, dict)):
+        assert len(found) == len(expected)
+        for f, e in zip(found, expected, strict=True):
+            same(f, e)
+    elif isinstance(expected, (list, float)):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_values(name: str) -> None:
+    with warnings.catch_warnings():
+        if "cross" not in PROGRAMS[name] and "conv" not in PROGRAMS[name]:
+            warnings.simplefilter("error")  # one would say that an operator ran entry by entry
+        else:
+            warnings.simplefilter("ignore")
+        found = plain(eval(PROGRAMS[name], space(gradcli, func)))
+    same(found, ANSWERS["values"][name])
+
+
+def test_calls() -> None:
+    """In their order: random numbers are those of one seed."""
+    gradcli.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = {name: answer(s, call_space(gradcli, func)) for name, s in CALLS.items()}
+    for name, expected in ANSWERS["calls"].items():
+        if isinstance(expected, dict) and "words" in expected:
+            words = expected["words"].replace("torch.", "gradcli.")
+            assert found[name]["error"] == expected["error"], (name, found[name])
+            assert found[name]["words"].replace("torch.", "gradcli.") == words, name
+        else:
+            same(found[name], expected)
+
+
+def test_an_operator_that_does_not_know_says_so() -> None:
+    x = gradcli.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    with pytest.warns(UserWarning, match="batching rule for aten::renorm"):
+        found = func.vmap(lambda a: gradcli.renorm(a[None], 2, 0, 1.0))(x)
+    np.testing.assert_allclose(found[1].numpy(), gradcli.renorm(x[1:], 2, 0, 1.0).numpy())
