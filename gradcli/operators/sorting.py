@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.batch import is_batched
+from gradcli.engine.batch import anywhere, is_batched
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches, selection
 from gradcli.operators.arithmetic import (
@@ -570,7 +570,7 @@ def _quantile_points(name: str, input: Any, q: Any) -> Any:
     points = data(q)
     if points.dtype != numbers.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
-    if not numbers((points >= 0) & (points <= 1)).all():
+    if anywhere(~((points >= 0) & (points <= 1))):
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     return q
 
