@@ -7,6 +7,8 @@
         assert_gradients("a*sin(w*t)", expected={"t": "a*w*cos(w*t)"}, a=2.0, w=3.0, t=0.1)
         assert_gradients(my_function, x=np.ones(3), expected=my_gradient(np.ones(3)))
 
+    assert_no_vanishing(loss, model)  # and assert_no_exploding, assert_finite_gradients
+
 With pytest, the installed package offers the same function as the fixture `assert_gradients`.
 """
 
@@ -184,4 +186,73 @@ def _expected(value: Any, arrays: Mapping[str, Any]) -> Any:
     return np.asarray(found.array if isinstance(found, Tensor) else found)
 
 
-__all__ = ["GradientMismatch", "assert_gradients"]
+# -- gradients that vanish, explode or are not finite ----------------------------------------------
+class GradientTrouble(AssertionError):
+    """Gradients that no training gets far with: `places` says where, in the order of the pass."""
+
+    def __init__(self, message: str, places: list[str]) -> None:
+        super().__init__(message)
+        self.places = places
+
+
+def assert_no_vanishing(loss: Any, model: Any = None, *, least: float = 1e-10) -> None:
+    """Assert that gradients reach the leaves of a loss, gradcli's or PyTorch's.
+
+    loss: a tensor whose graph is still there; nothing is added to any `.grad`. model: PyTorch's module,
+    whose parameters have names. Raises GradientTrouble where a leaf's gradient is None or its norm below
+    `least`, or where the norm falls by more than 1000 within one node or one module.
+    """
+    norms = _norms(loss, model)
+    places = [mark.text() for mark in norms.marks if mark.vanishes]
+    for row in norms.rows:
+        if row.grad is None or row.grad < least:
+            how = "None" if row.grad is None else f"{row.grad:.3g}"
+            places.append(f"{row.name}: |grad| is {how}")
+    _no_trouble("gradients vanish", places, norms)
+
+
+def assert_no_exploding(loss: Any, model: Any = None, *, most: float = 1e6) -> None:
+    """Assert that no gradient of a loss has a norm above `most`, nor grows by 1000 at one place.
+
+    For the arguments see assert_no_vanishing. Raises GradientTrouble.
+    """
+    norms = _norms(loss, model)
+    places = [mark.text() for mark in norms.marks if not mark.vanishes]
+    large = (row for row in norms.rows if row.grad is not None and not row.grad <= most)
+    places += [f"{row.name}: |grad| is {row.grad:.3g}" for row in large]
+    _no_trouble("gradients explode", places, norms)
+
+
+def assert_finite_gradients(loss: Any, model: Any = None) -> None:
+    """Assert that neither the loss nor any of its gradients has NaN or infinity.
+
+    For the arguments see assert_no_vanishing. Raises GradientTrouble.
+    """
+    norms = _norms(loss, model)
+    bad = [f"{row.name}: {row.bad:,} elements of the gradient" for row in norms.rows if row.bad]
+    _no_trouble("gradients are not finite", bad, norms)
+
+
+def _norms(loss: Any, model: Any) -> Any:
+    from gradcli.graphs import inspect
+
+    if not getattr(loss, "requires_grad", False):
+        raise TypeError("a loss is wanted that requires grad: nothing leads to a parameter")
+    return inspect(loss, model=model).norms()
+
+
+def _no_trouble(what: str, places: list[str], norms: Any) -> None:
+    if not places:
+        return
+    remedies = dict.fromkeys(mark.remedy for mark in norms.marks)
+    lines = [what, *(f"  {place}" for place in places[:12])]
+    if len(places) > 12:
+        lines.append(f"  and {len(places) - 12} more")
+    lines += [f"hint: {remedy}" for remedy in remedies]
+    raise GradientTrouble("\n".join(lines), places)
+
+
+__all__ = [
+    *("GradientMismatch", "GradientTrouble", "assert_finite_gradients", "assert_gradients"),
+    *("assert_no_exploding", "assert_no_vanishing"),
+]

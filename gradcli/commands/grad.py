@@ -149,6 +149,8 @@ def command(
     if errors is not None:
         errors.propagate(evaluation)
     lines = planned.lines if planned is not None and plan else None
+    if not detect_anomaly:
+        _note_what_is_not_finite(evaluation, intermediates)
     if request.style.form == "json":
         found = to_json(evaluation, intermediates, gradient, passes)
         if errors is not None:
@@ -171,6 +173,23 @@ def command(
         if errors is None or name not in errors.hidden:
             results.append((f"{name}.grad", tensor.grad))
     output.write_results(results, request.style)
+
+
+def _note_what_is_not_finite(evaluation: Evaluation, intermediates: dict[str, Any]) -> None:
+    """Say once, besides the results, that a gradient is not finite, and what finds out why."""
+    found = {**_reached(evaluation), **intermediates}
+    wrong = [name for name, t in found.items() if t.grad is not None and not _is_finite(t.grad)]
+    if wrong:
+        shown = ", ".join(wrong[:3]) + (", …" if len(wrong) > 3 else "")
+        what = "gradient is" if len(wrong) == 1 else "gradients are"
+        output.note(f"the {what} not finite ({shown}): --detect-anomaly says where it came from")
+
+
+def _is_finite(grad: Any) -> bool:
+    import numpy as np
+
+    array = grad.array
+    return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
 
 
 def to_json(

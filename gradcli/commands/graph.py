@@ -12,7 +12,7 @@ from gradcli.commands import COMMANDS, completers, output
 from gradcli.commands.backward import explained, seed_of
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, Evaluation
-from gradcli.commands.inspection import evaluate_watched, graph_of
+from gradcli.commands.inspection import evaluate_watched, graph_of, raise_anomaly, refuse_anomalies
 from gradcli.commands.options import (
     ExpressionCommand,
     Request,
@@ -133,6 +133,13 @@ Examples:
     type=click.Choice(("module",)),
     help="Fold the graph to modules; --depth unfolds (--torch).",
 )
+@click.option(
+    "--norms", is_flag=True, help="How large gradients are, and where they vanish or explode."
+)
+@click.option(
+    "--sort", type=click.Choice(("depth", "grad", "ratio")), help="How --norms is sorted."
+)
+@click.option("--detect-anomaly", is_flag=True, help="Refuse NaN and infinity; say where from.")
 @click.option("--legend", is_flag=True, help="Say what the signs mean.")
 @click.option(
     "--format",
@@ -169,33 +176,82 @@ def command(
     folder: str | None,
     seed: str | None,
     torch_file: str | None,
+    norms: bool,
+    sort: str | None,
+    detect_anomaly: bool,
     **shown: Any,
 ) -> None:
     """Show the backward graph of EXPR: its nodes, what made them, what they save and lead to."""
     chosen = _format(form, path, folder, request)
     _check_options(shown, chosen)
-    shown["grads"] = shown["grads"] or seed is not None or folder is not None
+    shown["grads"] = shown["grads"] or seed is not None or folder is not None or norms
+    if norms or sort is not None:
+        _check_norms(norms, chosen, folder)
     if torch_file is not None:
-        graph = _torch_graph(ctx, torch_file, shown, seed)
-        write_graph(graph, shown, chosen, path, folder, request.style)
+        graph = _torch_graph(ctx, torch_file, shown, seed, norms, detect_anomaly)
+        if norms:
+            _write_norms(graph, sort or "depth", chosen, path, request.style)
+        else:
+            write_graph(graph, shown, chosen, path, folder, request.style)
         return
     if shown["by"] is not None:
         raise usage("--by module is for programs of PyTorch's", hint="see --torch FILE.py")
-    graph = _graph(ctx, request, shown["values"] or chosen == "html", shown["grads"], seed)
+    values = shown["values"] or chosen == "html" or norms or detect_anomaly
+    graph = _graph(ctx, request, values, shown["grads"], seed, detect_anomaly)
+    if norms:
+        _write_norms(graph, sort or "depth", chosen, path, request.style)
+        return
     write_graph(graph, shown, chosen, path, folder, request.style)
 
 
-def _torch_graph(ctx: click.Context, target: str, shown: dict[str, Any], seed: str | None) -> Graph:
+def _check_norms(norms: bool, form: str, folder: str | None) -> None:
+    if not norms:
+        raise usage("--sort is for --norms")
+    if form not in ("tree", "json") or folder is not None:
+        raise usage("--norms is a table: text or JSON", hint="leave out the format, or --json")
+
+
+def _write_norms(graph: Graph, by: str, form: str, path: str | None, style: Style) -> None:
+    found = graph.norms()
+    if form == "json":
+        import json
+
+        text = json.dumps(found.to_json(by), ensure_ascii=False, allow_nan=False)
+        output.write_file(path or "-", f"{text}\n")
+        return
+    from gradcli.graphs.norms import Table
+
+    to_file = path not in (None, "-")
+    table = Table(found, by, ascii=not (to_file or speaks_unicode(sys.stdout)))
+    if to_file:
+        output.write_file(str(path), f"{table.plain()}\n")
+    else:
+        output.write_drawing(table, style)
+
+
+def _torch_graph(
+    ctx: click.Context,
+    target: str,
+    shown: dict[str, Any],
+    seed: str | None,
+    norms: bool,
+    anomalies: bool,
+) -> Graph:
     from gradcli.commands.torch_program import run_torch
 
     if seed is not None:
         raise usage("--seed is a value of gradcli's language; --torch takes none")
-    values = shown["values"]
     ran, wanted = run_torch(
-        target, ctx.meta["gradcli.arguments"], values=values, gradients=shown["grads"]
+        target,
+        ctx.meta["gradcli.arguments"],
+        values=shown["values"] or norms or anomalies,
+        gradients=shown["grads"] or anomalies,
+        anomalies=anomalies,
     )
     if ran.error is not None:
         output.note(ran.error, "warning")
+    if anomalies and (found := ran.anomaly()) is not None:
+        raise found
     graph = ran.graph(wanted)
     if shown["grads"]:
         try:
@@ -328,15 +384,24 @@ def _format(form: str | None, path: str | None, folder: str | None, request: Req
 
 
 def _graph(
-    ctx: click.Context, request: Request, values: bool, grads: bool, seed: str | None
+    ctx: click.Context,
+    request: Request,
+    values: bool,
+    grads: bool,
+    seed: str | None,
+    anomalies: bool = False,
 ) -> Graph:
     evaluation, watched = evaluate_watched(ctx, request, values)
+    if anomalies:
+        refuse_anomalies(evaluation, watched)
     graph = graph_of(evaluation, _tensors(evaluation), watched)
-    if grads:
+    if anomalies or grads:
         try:
             graph.backpropagate(seed_of(evaluation, seed))
         except ENGINE_ERRORS as error:
             raise explained(evaluation, error) from error
+    if anomalies:
+        raise_anomaly(evaluation, graph, watched, graph.recorder)
     return graph
 
 

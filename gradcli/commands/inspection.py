@@ -52,10 +52,12 @@ def observed(
     from gradcli.graphs import tracing
 
     graph = graph_of(evaluation, evaluation.value, values) if anomalies else None
+    if graph is not None:  # before the pass frees what would tell why
+        raise_anomaly(evaluation, graph, values)
     with tracing(evaluation.request.source, check=anomalies) as found:
         run()
     if graph is not None:
-        _raise_anomaly(evaluation, graph, values, found)
+        raise_anomaly(evaluation, graph, values, found.recorder)
     return found if trace else None
 
 
@@ -67,19 +69,19 @@ def refuse_anomalies(evaluation: Evaluation, values: Values | None) -> None:
     tensors = [
         t for t in (value if isinstance(value, tuple) else (value,)) if hasattr(t, "grad_fn")
     ]
-    _raise_anomaly(evaluation, graph_of(evaluation, tuple(tensors), values), values)
+    raise_anomaly(evaluation, graph_of(evaluation, tuple(tensors), values), values)
     wrong = next(filter(None, map(nonfinite.wrong, tensors)), None)
     if wrong:
         raise evaluation.refused(RuntimeError(f"the value has {wrong} elements"))
 
 
-def _raise_anomaly(
-    evaluation: Evaluation, graph: Graph, values: Values | None, trace: Trace | None = None
+def raise_anomaly(
+    evaluation: Evaluation, graph: Graph, values: Values | None, recorder: Any = None
 ) -> None:
+    """Raise the first anomaly of the forward pass, or of the backward pass that a recorder has heard."""
     from gradcli.graphs import find_anomaly
     from gradcli.language.errors import LanguageError
 
-    recorder = None if trace is None else trace.recorder
     found = find_anomaly(graph, values=values, recorder=recorder)
     if found is not None:
         raise LanguageError(

@@ -44,6 +44,34 @@ class Ran:
             tuple(found), names={**self.watch.roots, **names}, calls=self.watch.calls
         )
 
+    def anomaly(self) -> LanguageError | None:
+        """The first NaN, or the infinity that the loss came to, at its line and with its cause."""
+        watch = self.watch
+        watch.calls.name_roots({})
+        found = watch.first
+        if found is None and watch.first_inf is not None:
+            last = watch.last if watch.last is not None else self.names.get("loss")
+            ends = last is not None and not bool(last.detach().isfinite().all())
+            found = watch.first_inf if ends else None
+        if found is None:
+            return None
+        notes = [f"{name} = {text}" for name, text in found.inputs.items()]
+        if found.module >= 0:
+            kind = watch.calls.kinds[found.module]
+            notes.insert(0, f"in {watch.calls.path(found.module)} ({kind})")
+        code = "" if found.place is None else found.place.code
+        if found.place is not None:
+            notes.insert(0, f"{found.place.file}:{found.place.line}")
+        return LanguageError(
+            found.message,
+            kind="anomaly",
+            source=code,
+            span=(0, len(code)) if code else None,
+            hint=found.remedy,
+            notes=tuple(notes),
+            usage=False,
+        )
+
     def _tensors(self, wanted: str | None) -> list[Any]:
         if wanted:
             return [self._named(name.strip()) for name in wanted.split(",")]
@@ -95,11 +123,12 @@ def _has_graph(value: Any) -> bool:
 
 
 def run_torch(
-    target: str, arguments: list[str], *, values: bool, gradients: bool
+    target: str, arguments: list[str], *, values: bool, gradients: bool, anomalies: bool = False
 ) -> tuple[Ran, str | None]:
     """Run FILE.py[:NAME], watched; the program and NAME.
 
-    values: count up every result. gradients: count up those of its backward passes.
+    values: count up every result. gradients: count up those of its backward passes. anomalies: find the
+    first NaN.
     """
     path, wanted = _split(target)
     full = os.path.abspath(os.path.expanduser(path))
@@ -120,7 +149,7 @@ def run_torch(
         ) from error
     from gradcli.graphs.torch_watch import Watch
 
-    watch = Watch(values=values, program=True, gradients=gradients)
+    watch = Watch(values=values, program=True, gradients=gradients, anomalies=anomalies)
     module = ModuleType("__main__")
     module.__dict__.update(__file__=full, __builtins__=__builtins__)
     with _as_main(module, full, arguments), redirect_stdout(sys.stderr):

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradcli.graphs import nonfinite, saved
+from gradcli.graphs import nonfinite, saved, values
 from gradcli.graphs.recorder import Recorder, Step
 from gradcli.graphs.records import class_name
-from gradcli.graphs.remedies import remedy
+from gradcli.graphs.remedies import input_remedy, remedy
 
 
 @dataclass(slots=True)
@@ -54,11 +54,15 @@ def _forward(graph: Any, watched: Mapping[Any, Any]) -> Anomaly | None:
         i = graph.describer.id_of(node)
         if wrong and i is not None:
             name = class_name(node)
-            message = f"Function '{name}' computed {wrong} values in the forward pass."
             at = nonfinite.place_of(tensor)
+            given = _given(graph, node, at)
+            if given is not None:
+                return given
+            message = f"Function '{name}' computed {wrong} values in the forward pass."
             inputs = _operands(graph, node, watched, at)
             span = graph.describer.span(i)
-            return Anomaly(message, name, node, span, False, inputs, remedy(name))
+            helps = remedy(name, _dtype(tensor))
+            return Anomaly(message, name, node, span, False, inputs, helps)
     return None
 
 
@@ -77,7 +81,37 @@ def _backward(graph: Any, watched: Mapping[Any, Any], recorder: Recorder) -> Ano
     inputs = _operands(graph, step.node, watched, at) | saved_before
     i = graph.describer.id_of(step.node)
     span = None if i is None else graph.describer.span(i)
-    return Anomaly(message, name, step.node, span, True, inputs, remedy(help_for))
+    helps = remedy(help_for, _dtype(step.outgoing[output]))
+    return Anomaly(message, name, step.node, span, True, inputs, helps)
+
+
+def _dtype(value: Any) -> str | None:
+    return values.dtype_name(getattr(value, "dtype", None))
+
+
+def _given(graph: Any, node: Any, at: tuple[int, ...]) -> Anomaly | None:
+    """The input that has NaN (or infinity) itself, so that the operation is not to blame."""
+    found: dict[str, Any] = {}
+    for child, _ in node.next_functions:
+        tensor = getattr(child, "variable", None)
+        if tensor is not None:
+            found[saved.name_of(tensor, graph.names) or "an input"] = tensor
+    for name, value in saved.fields(node):
+        if values.is_tensor(value) and getattr(value, "grad_fn", None) is None:
+            found.setdefault(saved.name_of(value, graph.names) or f"an input ({name})", value)
+    for name, tensor in found.items():
+        wrong = nonfinite.wrong(tensor)
+        if wrong:
+            place = nonfinite.place_of(tensor)
+            message = f"the input {name} has {wrong} values"
+            message = message.replace("the input an input", "an input")
+            i = graph.describer.id_of(node)
+            span = None if i is None else graph.describer.span(i)
+            inputs = {name: nonfinite.element(tensor, place)}
+            return Anomaly(
+                message, class_name(node), node, span, False, inputs, input_remedy(wrong)
+            )
+    return None
 
 
 def _operands(

@@ -21,7 +21,7 @@ def capture(
     from gradcli.graphs.recorder import Recorder
 
     leaves = [node.variable for node in skeleton.nodes if hasattr(node, "variable")]
-    recorder = Recorder()
+    recorder = Recorder(check=True)
     with observing(recorder):
         backward.grad(tensors, leaves, seeds, retain_graph=True, allow_unused=True)
     return recorder

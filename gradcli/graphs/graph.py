@@ -199,6 +199,14 @@ class Graph:
             self.backpropagate()
         return Trace(self.recorder, self.source, self.describer)
 
+    def norms(self) -> Any:
+        """Return the table of gradients' norms; backpropagates if that is to be done."""
+        from gradcli.graphs.norms import Norms
+
+        if self.recorder is None and len(self.skeleton):
+            self.backpropagate()
+        return Norms(self)
+
     def to_html(self, *, title: str | None = None, **options: Any) -> str:
         """Return one self-contained page that shows the graph and plays the backward pass."""
         from gradcli.graphs.html import graph_to_html

@@ -15,7 +15,7 @@ REMEDIES = {
     "Log1p": "log1p is -inf at -1 and NaN below: clamp its input above -1",
     "Exp": "exp overflows above 709 (float32: 88): subtract the maximum first, or use "
     "log_softmax, softmax, logsumexp, sigmoid, softplus",
-    "Exp2": "exp2 overflows above 1023 (float32: 127): scale its input down",
+    "Exp2": "exp2 overflows above 1023 (float32: 127; float16: 15): scale its input down",
     "Expm1": "expm1 overflows above 709 (float32: 88): scale its input down",
     "Sinh": "it overflows for large inputs: scale them down",
     "Div": "a denominator of 0: choose a safe one before dividing, x / where(d == 0, 1, d), or "
@@ -72,7 +72,85 @@ _ALIKE = {
 OTHERWISE = "look at the values and gradients: gradcli graph EXPR --values --grads"
 
 
-def remedy(name: str) -> str:
-    """Return what usually helps for a node of this name."""
-    stem = re.sub(r"Backward\d*$", "", name).lstrip("_")
-    return REMEDIES.get(_ALIKE.get(stem, stem), OTHERWISE)
+# The largest number of a dtype, where exp overflows, and what is small and safe to add in it.
+RANGES = {
+    "float16": ("65504", "11", "1e-4"),
+    "bfloat16": ("3.4e38", "88", "1e-12"),
+    "float32": ("3.4e38", "88", "1e-12"),
+    "float64": ("1.8e308", "709", "1e-12"),
+}
+_OVERFLOWING = frozenset(("Mul", "Sum", "Sinh", "Expm1", "Exp", "Exp2"))
+
+
+def remedy(name: str, dtype: str | None = None) -> str:
+    """Return what usually helps for a node of this name, in the numbers of a dtype if it is known."""
+    stem = _stem(name)
+    kind = _ALIKE.get(stem, stem)
+    text = REMEDIES.get(kind, OTHERWISE)
+    if dtype not in RANGES:
+        return text
+    largest, exponent, small = RANGES[dtype]
+    text = text.replace(_SMALL, small).replace("709 (float32: 88)", f"{exponent} in {dtype}")
+    if dtype == "float16" and kind in _OVERFLOWING:
+        text += f"; {dtype} ends at {largest}: compute this in float32"
+    return text
+
+
+def input_remedy(wrong: str) -> str:
+    """Return what usually helps where a value that comes from outside is not finite."""
+    return (
+        f"the computation did not make this {wrong}: look at where the data comes from, or clean it "
+        "first, where(isfinite(x), x, 0) or nan_to_num(x)"
+    )
+
+
+def _stem(name: str) -> str:
+    return re.sub(r"Backward\d*$", "", name).lstrip("_")
+
+
+_SATURATED = (
+    "its input is so large that it is flat there: smaller initial weights, a normalisation before it, or "
+    "another activation (relu, gelu)"
+)
+_DEAD = (
+    "all of its inputs are where its slope is 0: a smaller learning rate, another initialisation, "
+    "leaky_relu or gelu"
+)
+_WEIGHTS = (
+    "the weights are that small: initialise them for the activation (kaiming_normal_, "
+    "xavier_normal_), normalise, or add a residual connection"
+)
+VANISHING = {
+    **dict.fromkeys(
+        ("Sigmoid", "Tanh", "Erf", "LogSigmoid", "Hardtanh", "Hardsigmoid"), _SATURATED
+    ),
+    **dict.fromkeys(("Relu", "Threshold", "Gelu", "Silu", "Elu", "Hardswish"), _DEAD),
+    **dict.fromkeys(
+        ("Mm", "Addmm", "Bmm", "Mv", "Dot", "Convolution", "Linear", "Conv2d"), _WEIGHTS
+    ),
+    "Softmax": "one score is far above the others: divide scores by sqrt(d), or a temperature",
+    "LogSoftmax": "the prediction is certain already: label smoothing, or nothing is wrong",
+    "Clamp": "outside of its bounds the slope is 0: widen them, or use a soft bound (tanh)",
+    "Mul": "a factor is that small: look at its value (--values)",
+    "Div": "the denominator is that large: look at its value (--values)",
+    "Pow": "a power above 1 is flat near 0: look at the value (--values)",
+}
+EXPLODING = {
+    **dict.fromkeys(("Div", "Reciprocal", "Log", "Sqrt", "Rsqrt", "Norm"), "the value is near 0: "
+                    f"add a small number first ({_SMALL}), or clamp it from below"),
+    **dict.fromkeys(("Mm", "Addmm", "Bmm", "Mv", "Convolution", "Linear", "Conv2d"), "the weights "
+                    "are that large: smaller initial ones, a normalisation, clip_grad_norm_"),
+    "Exp": "the value is that large: subtract the maximum first, or work with logarithms",
+    "Mul": "a factor is that large: scale it down, or look at its value (--values)",
+}  # fmt: skip
+IN_GENERAL = {
+    True: "initialise for the activation, normalise (LayerNorm, BatchNorm), or add residual connections",
+    False: "clip_grad_norm_, a smaller learning rate, smaller initial weights, or a normalisation",
+}
+
+
+def change_remedy(name: str, *, vanishes: bool) -> str:
+    """Return what usually helps where a node (or a module) makes gradients vanish or explode."""
+    stem = _stem(name)
+    kind = stem if stem in VANISHING or stem in EXPLODING else _ALIKE.get(stem, stem)
+    return (VANISHING if vanishes else EXPLODING).get(kind, IN_GENERAL[vanishes])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,8 +18,15 @@ class TorchRecorder:
     _turn = 0
 
     def __init__(
-        self, tensors: Iterable[Any], *, check: bool = False, skeleton: Walk | None = None
+        self,
+        tensors: Iterable[Any],
+        *,
+        check: bool = False,
+        skeleton: Walk | None = None,
+        heard: Callable[[Step], None] | None = None,
     ) -> None:
+        """heard: is called with every step that has run."""
+        self.heard = heard
         roots = [t.grad_fn for t in tensors if getattr(t, "grad_fn", None) is not None]
         self.skeleton = walk(dict.fromkeys(roots)) if skeleton is None else skeleton
         self.passes = [Pass(roots[0] if roots else None, None)]
@@ -73,6 +80,8 @@ class TorchRecorder:
             note = note_of(node)
             if note is not None:
                 note.sent = step.outgoing
+            if self.heard is not None:
+                self.heard(step)
 
         return hook
 

@@ -10,13 +10,16 @@ import functools
 import os
 import sys
 import sysconfig
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from types import FrameType, TracebackType
 from typing import Any
 
-from gradcli.graphs import values
+from gradcli.graphs import nonfinite, values
 from gradcli.graphs.calls import Calls
+from gradcli.graphs.records import class_name
+from gradcli.graphs.torch_anomaly import Found, in_backward, in_forward
 from gradcli.graphs.torch_notes import KEY, Note
 from gradcli.graphs.torch_pass import TorchRecorder
 
@@ -35,7 +38,8 @@ class Watch:
 
     models: their parts are named by paths below them. values: count up the result of every operation.
     program: backward passes that run meanwhile keep their graphs, and where they began is remembered.
-    gradients: what reaches the nodes in them is counted up.
+    gradients: what reaches the nodes in them is counted up. anomalies: the first NaN is found, and kept
+    as `first` (`first_inf` for an infinity, which may be meant).
     """
 
     def __init__(
@@ -44,12 +48,16 @@ class Watch:
         values: bool = True,
         program: bool = False,
         gradients: bool = False,
+        anomalies: bool = False,
     ) -> None:
         self.torch: Any = import_module("torch")
         self.calls = Calls()
         for model in models:
             self.calls.add_root(model, "" if len(models) == 1 else None)
         self.values, self.program, self.gradients = values, program, gradients
+        self.anomalies = anomalies
+        self.first: Found | None = None
+        self.first_inf: Found | None = None
         self.last: Any = None  # the tensor that a backward pass began at last
         self.roots: dict[str, Any] = {}  # such tensors by the name that their function had for them
         self._order = 0
@@ -104,22 +112,22 @@ class Watch:
         @functools.wraps(apply)
         def watched(cls: Any, *args: Any, **kwargs: Any) -> Any:
             out = apply(cls, *args, **kwargs)
-            self.made(out, sys._getframe(1))
+            self.made(out, sys._getframe(1), args)
             return out
 
         return watched
 
-    def made(self, out: Any, frame: FrameType | None) -> None:
+    def made(self, out: Any, frame: FrameType | None, operands: tuple[Any, ...] = ()) -> None:
         """Make notes for the nodes that a call has made."""
         tensor = self.torch.Tensor
         if isinstance(out, tensor):
-            self._note(out, frame)
+            self._note(out, frame, operands)
         elif isinstance(out, tuple | list):
             for one in out:
                 if isinstance(one, tensor):
-                    self._note(one, frame)
+                    self._note(one, frame, operands)
 
-    def _note(self, tensor: Any, frame: FrameType | None) -> None:
+    def _note(self, tensor: Any, frame: FrameType | None, operands: tuple[Any, ...]) -> None:
         node = tensor.grad_fn
         if node is None:
             return
@@ -137,7 +145,56 @@ class Watch:
                     kept[KEY] = Note(self._order, file, line, call, self.calls)
                     stack += [child for child, _ in new.next_functions]
         if self.values and tensor.output_nr == 0 and notes[KEY].value is None:
-            notes[KEY].value = values.stats_of(tensor)
+            notes[KEY].value = found = values.stats_of(tensor)
+            if self.anomalies and found.bad and self.first is None:
+                self._odd(node, found, operands)
+
+    def _odd(self, node: Any, result: Any, operands: tuple[Any, ...]) -> None:
+        """Keep the first result that is not finite."""
+        nan = nonfinite.wrong(result) == "nan"
+        if not nan and self.first_inf is not None:
+            return
+        note = node.metadata[KEY]
+        given = [(f"operand {k + 1}", t) for k, t in enumerate(self._tensors(operands))]
+        named = [(self._called(t) or label, t) for label, t in given]
+        found = in_forward(class_name(node), result, named, note.place, note.call)
+        if nan:
+            self.first = found
+        else:
+            self.first_inf = found
+
+    def _tensors(self, operands: Iterable[Any]) -> Iterator[Any]:
+        for one in operands:
+            if isinstance(one, self.torch.Tensor):
+                yield one
+            elif isinstance(one, tuple | list):
+                yield from self._tensors(one)
+
+    def _called(self, tensor: Any) -> str | None:
+        """The name of a parameter, or of a variable of the user's function."""
+        for number, module in enumerate(self.calls.roots):
+            for name, parameter in module.named_parameters():
+                if parameter is tensor:
+                    return ".".join(part for part in (self.calls.prefix(number), name) if part)
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if self._is_users(frame.f_code.co_filename):
+                for name, value in frame.f_locals.items():
+                    if value is tensor:
+                        return name
+            frame = frame.f_back
+        return None
+
+    def heard(self, step: Any) -> None:
+        """A step of a backward pass has run: keep the first that sends what is not finite."""
+        if not self.anomalies or self.first is not None:
+            return
+        came = any(grad is not None and grad.bad for grad in step.incoming)
+        sent = any(grad is not None and grad.bad for grad in step.outgoing)
+        if sent and not came:
+            note = step.node.metadata.get(KEY)
+            place, call = (None, -1) if note is None else (note.place, note.call)
+            self.first = in_backward(step.node, class_name(step.node), step.outgoing, place, call)
 
     def _where(self, frame: FrameType | None) -> tuple[str | None, int]:
         """The innermost line that is the user's; else the innermost outside of PyTorch."""
@@ -182,7 +239,7 @@ class Watch:
     def _listening(self, roots: list[Any]) -> AbstractContextManager[Any]:
         if not self.gradients:
             return nullcontext()
-        return TorchRecorder(roots).listening()
+        return TorchRecorder(roots, heard=self.heard).listening()
 
     def _remember(self, roots: list[Any], frame: FrameType | None) -> None:
         self.last = roots[-1] if roots else None
@@ -203,7 +260,8 @@ def _mode(watch: Watch) -> Any:
         ) -> Any:
             out = function(*args, **(kwargs or {}))
             # An assignment to a part returns nothing, and gives its tensor a new node.
-            watch.made(args[0] if out is None and args else out, sys._getframe(1))
+            given = (*args, *kwargs.values()) if kwargs else args
+            watch.made(args[0] if out is None and args else out, sys._getframe(1), given)
             return out
 
     return Mode()

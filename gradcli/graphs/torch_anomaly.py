@@ -1,0 +1,67 @@
+"""The first NaN of a program of PyTorch's: which operation made it, where, and from what.
+
+PyTorch's own anomaly mode says where the forward operation stood; what is told here is the cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradcli.graphs import nonfinite, values
+from gradcli.graphs.probes import Place
+from gradcli.graphs.remedies import input_remedy, remedy
+
+
+@dataclass(slots=True)
+class Found:
+    """An operation whose result, or whose gradient, is not finite where what it had was."""
+
+    message: str
+    place: Place | None
+    module: int  # the call; -1 outside of modules
+    inputs: dict[str, str] = field(default_factory=dict)
+    remedy: str = ""
+
+
+def in_forward(
+    name: str, result: Any, operands: Iterable[tuple[str, Any]], place: Place | None, call: int
+) -> Found:
+    """An operation made NaN or infinity; operands: what it was called with, by name."""
+    wrong = nonfinite.wrong(result) or "nan"
+    told: dict[str, str] = {}
+    for label, tensor in operands:
+        known = values.stats_of(tensor)
+        told[label] = _range(known)
+        if known.bad and tensor.grad_fn is None:
+            bad = nonfinite.wrong(known) or wrong
+            share = values.share(known.bad, known.size)
+            message = (
+                f"the input {label} has {bad} values ({known.bad:,} of {known.size:,}, {share})"
+            )
+            return Found(message, place, call, told, input_remedy(bad))
+    message = f"Function '{name}' computed {wrong} values in the forward pass."
+    return Found(message, place, call, told, remedy(name, result.dtype))
+
+
+def in_backward(node: Any, name: str, sent: Any, place: Place | None, call: int) -> Found:
+    """A step of the backward pass sent NaN or infinity."""
+    output = next(k for k, grad in enumerate(sent) if grad is not None and grad.bad)
+    wrong = nonfinite.wrong(sent[output]) or "nan"
+    message = f"Function '{name}' returned {wrong} values in its {output}th output."
+    told = {}
+    for field_name in dir(type(node)):
+        if not field_name.startswith("_saved_"):
+            continue
+        raw = getattr(node, f"_raw{field_name}", None)
+        data = getattr(raw, "data", None)
+        if getattr(raw, "unpack_hook", None) is None and hasattr(data, "untyped_storage"):
+            told[field_name.removeprefix("_saved_")] = _range(values.stats_of(data))
+    return Found(message, place, call, told, remedy(name, sent[output].dtype))
+
+
+def _range(known: values.Stats) -> str:
+    if known.size == 1:
+        return f"{values.brief(known, 6)}  {known.dtype}"
+    return f"{values.shape_text(known.shape)} {known.dtype}, {values.range_text(known, 4)}"
