@@ -8,9 +8,12 @@ loaded when it is first asked for.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
 
 from gradcli.version import __version__
+
+TYPE_CHECKING = False  # typing takes milliseconds, in which Ctrl-C would not be ours yet
+if TYPE_CHECKING:
+    from typing import Any
 
 # Where the names that are not in the operator table live.
 _HOME = {

@@ -4,7 +4,8 @@ From the first line of ours on, and not by an exception: one that is raised whil
 objects are taken apart is lost, or printed. What has been printed is written out first, a file that is
 being written is finished, and a computation that gives Python no turn (a product of large matrices) is
 ended by a thread that waits for the signal. Where programs may answer it themselves, it is Python's
-KeyboardInterrupt: in a session, and while there is code of `--load`.
+KeyboardInterrupt: in a session, and while there is code of `--load`. Nothing is imported here that the
+interpreter has not loaded by itself, so that there is no long while before the first line.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ import _thread
 import os
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 CODE = 130
 _PATIENCE = 0.5  # seconds that Python has for its turn
@@ -49,14 +48,15 @@ def as_python() -> None:
         _signal.set_wakeup_fd(-1)
 
 
-@contextmanager
-def held() -> Iterator[None]:
-    """What is begun here is finished before the signal ends the process."""
-    global _held
-    _held = True
-    try:
-        yield
-    finally:
+class held:
+    """`with held():` what is begun here is finished before the signal ends the process."""
+
+    def __enter__(self) -> None:
+        global _held
+        _held = True
+
+    def __exit__(self, *error: object) -> None:
+        global _held
         _held = False
         if _asked:
             _end()

@@ -186,7 +186,11 @@ def _sequence_text(value: Any, style: Style) -> str:
 
 
 def _other_text(value: Any) -> str:
-    return value if isinstance(value, str) else repr(value)
+    if isinstance(value, str):
+        return value
+    from gradcli.language.names import text_of
+
+    return text_of(value)
 
 
 def _check_written(value: Any) -> None:

@@ -172,9 +172,14 @@ class TypeOf:
         return hash(self.kind)
 
     def __repr__(self) -> str:
-        if self.kind.__module__.startswith("gradcli."):
-            return f"<class 'torch.{self.kind.__name__}'>"
-        return repr(self.kind)
+        return class_text(self.kind)
+
+
+def class_text(kind: type) -> str:
+    """What a class prints: those of the engine's as torch's."""
+    if kind.__module__.startswith("gradcli."):
+        return f"<class 'torch.{kind.__name__}'>"
+    return repr(kind)
 
 
 _BUILTINS: dict[str, Any] = {
@@ -426,13 +431,13 @@ def _constant(value: Constants, name: str) -> Any:
 def text_of(value: Any, /) -> str:
     """Python's `repr`, where it is not too long to be made."""
     budget.nested(value)
-    return repr(value)
+    return class_text(value) if isinstance(value, type) else repr(value)
 
 
 def shown(value: Any, /) -> str:
     """Python's `str`, where it is not too long to be made."""
     budget.nested(value)
-    return str(value)
+    return class_text(value) if isinstance(value, type) else str(value)
 
 
 # -- strings --------------------------------------------------------------------------------------
