@@ -171,7 +171,7 @@ def _points(
     """The points: the given one, or random ones where the value is finite, the later ones larger."""
     import numpy as np
 
-    rng = np.random.default_rng(0 if request.manual_seed is None else request.manual_seed)
+    rng = np.random.default_rng((request.manual_seed or 0) % 2**64)
     function = _function(request)
     larger = _larger(where)
     for number in range(count):

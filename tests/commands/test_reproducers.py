@@ -1,40 +1,18 @@
 """Every command line of the language's that once went wrong: what it must answer, in what limits.
 
-Each runs in a process of its own that may take 4 GB of addresses and 5 seconds.
+Each runs in a forked child that may take 4 GB of addresses and 5 seconds of the processor.
 """
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.commands.terminal import environment
-
-MEMORY, SECONDS = 4_000_000 * 1024, 5
-
-
-def limited() -> None:
-    """What `ulimit -v 4000000` sets."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-
-
-def bounded(*argv: str) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of gradcli within the limits."""
-    done = subprocess.run(
-        [sys.executable, "-m", "gradcli", *argv],
-        env=environment(OPENBLAS_NUM_THREADS="1"),
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        preexec_fn=limited,
-        timeout=SECONDS,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
-
+from tests.fuzz.command_lines import ran
 
 # (command line, exit code, what standard output holds, what standard error holds)
 NAMES = [
@@ -70,6 +48,11 @@ TEXTS = [
     (["eval", "x" + "\\\n" * 60_000], 2, "", "a backslash may only end a line"),
     (["eval", "  \\\n  1"], 2, "", "unexpected indentation"),
     (["eval", "f'{x " + "if x else x " * 9_000 + "'"], 2, "", "error"),
+]
+
+# What the generator of command lines found (tests/fuzz/command_lines.py).
+FOUND = [
+    (["check", "x*x", "--samples", "2", "--manual-seed", "-1"], 0, "ok: 2 points", ""),
 ]
 
 CYCLE, DOUBLED = "a=[]; a.append(a); ", "a=[1]; " + "a=[a,a]; " * 60
@@ -138,11 +121,13 @@ def one_way(rows: list[tuple[list[str], str, str]]) -> list[tuple[list[str], int
 
 @pytest.mark.parametrize(
     ("argv", "code", "shown", "said"),
-    [*NAMES, *TEXTS, *one_way(BOUNDED), *one_way(WORDS)],
+    [*NAMES, *TEXTS, *FOUND, *one_way(BOUNDED), *one_way(WORDS)],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
 )
-def test_what_once_went_wrong(argv: list[str], code: int, shown: str, said: str) -> None:
-    found, out, err = bounded(*argv)
+def test_what_once_went_wrong(
+    argv: list[str], code: int, shown: str, said: str, tmp_path: Path
+) -> None:
+    found, out, err = ran(argv, "", tmp_path)
     assert (found, shown in out, said in err) == (code, True, True), f"{found}\n{out}\n{err}"
     assert bool(err) == bool(said), err
 
