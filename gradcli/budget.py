@@ -12,6 +12,7 @@ from typing import Any
 MAX_ITEMS = 10_000_000  # of a list, a tuple, a string
 MAX_TENSORS = 1_000_000  # that one call may cut another into
 MAX_ELEMENTS = 10**11  # of a view that repeats elements, which costs no memory
+MAX_RANGE = 1_000_000_000  # numbers of a value such as `0:1e9`
 MAX_BITS = 1 << 20  # of an integer
 _RESERVE = 0.05  # of what is free, left to others
 _UNLIMITED = 1 << 60

@@ -275,14 +275,15 @@ def _range(text: str, parts: list[Span], dtype: Any) -> Tensor:
         numbers.append(float(value))
     import numpy as np
 
+    from gradcli.budget import MAX_RANGE, spelt
+
     step = numbers[2] if len(numbers) == 3 else 1.0
     if step == 0 or not all(np.isfinite(numbers)):
         raise _error("this range never ends", text, (0, len(text)), "give a step that is not 0")
     count = max(0.0, np.ceil((numbers[1] - numbers[0]) / step))
-    if count > 1e9:
-        raise _error(
-            f"this range has {count:.0f} values", text, (0, len(text)), "take a larger step"
-        )
+    if count > MAX_RANGE:
+        words = f"this range has {spelt(int(count))} values (at most {MAX_RANGE})"
+        raise _error(words, text, (0, len(text)), "take a larger step")
     return _tensor(numbers[0] + step * np.arange(int(count)), dtype)
 
 

@@ -52,6 +52,8 @@ TEXTS = [
 
 # What the generator of command lines found (tests/fuzz/command_lines.py).
 FOUND = [
+    (["eval", "x", "--x", "0:1e12"], 2, "", "1000000000000 values (at most 1000000000)"),
+    (["eval", "x", "--x", "0:1e18:1e-9"], 2, "", "about 2**89 values (at most 1000000000)"),
     (["check", "x*x", "--samples", "2", "--manual-seed", "-1"], 0, "ok: 2 points", ""),
 ]
 
