@@ -235,6 +235,7 @@ def truth(value: Any) -> bool:
 
 def subscript(value: Any, index: Any) -> Any:
     """`value[index]`, for values that programs may index."""
+    _check_index(index)
     if type(index) is str:
         with _without_advice():
             return value[index]
@@ -247,12 +248,21 @@ def set_subscript(value: Any, index: Any, new: Any) -> None:
 
     if not isinstance(value, (Tensor, list)):
         raise TypeError(f"{type(value).__name__!r} object does not support item assignment")
+    _check_index(index)
     textual = type(index) is str
     if textual:
         with _without_advice():
             value[index] = new
     else:
         value[index] = new
+
+
+def _check_index(index: Any) -> None:
+    """Refuse indices that yield more items than there may be."""
+    if type(index) is tuple:
+        names.check_lazy(index)
+    elif isinstance(index, names.LAZY):
+        names.check_lazy((index,))
 
 
 @contextmanager

@@ -87,6 +87,8 @@ BOUNDED = [
     (["a = []\na += range(10**10)"], "", BILLIONS),
     (["a = [1]\nfor i in range(40): a.extend(a)"], "", TOO_LONG),
     (["','.join(range(10**10))"], "", BILLIONS),
+    (["ones(2)[range(10**10)]"], "", BILLIONS),
+    (["x = ones(2); x[0, range(10**10)] = 1"], "", BILLIONS),
     (["('a'*10**7).join(['b']*10**6)"], "", TOO_LONG),
     (["('{0}'*10**6).format('a'*10**6)"], "", TOO_LONG),
     (["('%s'*10**6) % (('a'*10**6,)*10**6)"], "", TOO_LONG),
