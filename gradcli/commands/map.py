@@ -458,20 +458,21 @@ class _Job:
         found: list[Column] = []
         for index in self.keep:
             data = table.data(index)
-            if isinstance(data, list) and typed and all(isinstance(c, str) for c in data):
-                if index not in self.texts:
-                    problems = table.readable(index)[2]
-                    self.texts[index] = bool(problems)
-                if not self.texts[index]:
-                    data = table.numbers(index)[0]
+            if typed and not isinstance(data, np.ndarray):
+                data = self._typed(table, index, data)
             if not whole:
-                data = (
-                    data[keep]
-                    if isinstance(data, np.ndarray)
-                    else [cell for cell, kept in zip(data, keep.tolist(), strict=True) if kept]
-                )
+                data = _chosen(data, keep)
             found.append((table.names[index], data))
         return found
+
+    def _typed(self, table: Table, index: int, data: Any) -> Any:
+        """Text that is all numbers as numbers, for a format that knows of them; the first batch decides."""
+        cells = table.cells(index) if hasattr(data, "to_pylist") else data
+        if index not in self.texts:
+            self.texts[index] = not all(isinstance(c, str) for c in cells) or bool(
+                table.readable(index)[2]
+            )
+        return cells if self.texts[index] else table.numbers(index)[0]
 
     # -- rows that are bad ---------------------------------------------------------------------------
     def _refuse(self, table: Table, bad: dict[int, Exception]) -> None:
@@ -555,6 +556,15 @@ def _bound(items: Iterable[str], stream: Stream) -> dict[str, tuple[list[int], b
     return found
 
 
+def _chosen(data: Any, keep: Any) -> Any:
+    """Some of the cells of a column."""
+    if hasattr(data, "to_pylist"):
+        return data.filter(keep)
+    if isinstance(data, list):
+        return [cell for cell, kept in zip(data, keep.tolist(), strict=True) if kept]
+    return data[keep]
+
+
 def _at(value: Any, there: Any) -> Any:
     """An uncertainty of each row, or of all, for the rows that are there."""
     return value[there] if getattr(value, "ndim", 0) and len(value) == len(there) else value
@@ -607,7 +617,8 @@ class _opened:
 
             return TerminalTable(stream, lambda array: output.numerals(array, precision))
         try:
-            return sink(self.form, stream, lambda array: output.numerals(array, precision))
+            numerals = lambda array: output.numerals(array, precision)  # noqa: E731
+            return sink(self.form, stream, numerals, precision is None)
         except BaseException:
             self.__exit__(BaseException)
             raise

@@ -25,13 +25,15 @@ class TerminalTable(Sink):
 
     def write(self, columns: Sequence[Column]) -> None:
         """Add rows."""
+        import numpy as np
+
         self.names = [visible_line(name) for name, _ in columns]
         rows = len(columns[0][1]) if columns else 0
         ends = list(range(rows))
         if rows > 2 * EDGE:
             ends = [*range(EDGE), *range(rows - EDGE, rows)]
         cells = [
-            self.texts([data[i] for i in ends] if isinstance(data, list) else data[ends])
+            self.texts(data[ends] if isinstance(data, np.ndarray) else [data[i] for i in ends])
             for _, data in columns
         ]
         self.right = self.right or [all(map(_is_number, column)) for column in cells]

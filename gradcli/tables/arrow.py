@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from gradcli.tables.delimited import Dialect
 from gradcli.tables.errors import TableError
 from gradcli.tables.source import Opened
-from gradcli.tables.table import Table
+from gradcli.tables.table import CellTable, Table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -136,3 +137,88 @@ def _batches(file: Opened, arrow: Any, rows: int) -> Iterator[Any]:
 
     table = feather.read_table(_seekable(file, arrow), memory_map=file.path is not None)
     yield from table.to_batches(rows) or [table]
+
+
+class TextTable(Table):
+    """Cells of text in Arrow's columns. `slowly` makes the same table cell by cell, for what is no number."""
+
+    __slots__ = ("_slow", "columns", "slowly")
+
+    def __init__(
+        self, name: str, names: list[str], columns: list[Any], slowly: Callable[[], CellTable]
+    ) -> None:
+        super().__init__(name, names, len(columns[0]), len(columns))
+        self.columns, self.slowly = columns, slowly
+        self._slow: CellTable | None = None
+
+    @property
+    def slow(self) -> CellTable:
+        """The same cell by cell."""
+        if self._slow is None:
+            self._slow = self.slowly()
+        return self._slow
+
+    def cells(self, column: int) -> list[Any]:
+        """The column as it is written."""
+        found: list[Any] = self.columns[column].to_pylist()
+        return found
+
+    def data(self, column: int) -> Any:
+        """The column as Arrow has it."""
+        return self.columns[column]
+
+    def numbers(self, column: int) -> tuple[Array, Array | None]:
+        """The numbers of a column, and where there are none."""
+        found = self._quickly(column)
+        return self.slow.numbers(column) if found is None else (found, None)
+
+    def readable(self, column: int) -> tuple[Array, Array | None, dict[int, TableError]]:
+        """The same; and what is wrong in which rows, instead of an error about the first."""
+        found = self._quickly(column)
+        return self.slow.readable(column) if found is None else (found, None, {})
+
+    def _quickly(self, column: int) -> Any:
+        import numpy as np
+
+        arrow = pyarrow(self.name)
+        try:
+            found = self.columns[column].cast(arrow.float64()).to_numpy(zero_copy_only=False)
+        except arrow.ArrowException:
+            return None
+        return None if np.isnan(found).any() else found
+
+    def where(self, row: int, column: int) -> dict[str, Any]:
+        """The line of the file, and the field in it."""
+        return self.slow.where(row, column)
+
+
+def text_batch(
+    text: str, dialect: Dialect, name: str, slowly: Callable[[], CellTable]
+) -> TextTable | None:
+    """Lines without quotes and remarks, cut by Arrow; None where it is not there or does not want to."""
+    if dialect.separator is None or dialect.trailing or not dialect.names:
+        return None
+    try:
+        import pyarrow as arrow
+        import pyarrow.compute as compute
+        import pyarrow.csv as csv
+    except ImportError:
+        return None
+    names = [str(k) for k in range(dialect.width)]
+    try:
+        found = csv.read_csv(
+            arrow.BufferReader(text.encode()),
+            read_options=csv.ReadOptions(
+                column_names=names, use_threads=False, block_size=max(4 * len(text), 1 << 16)
+            ),
+            parse_options=csv.ParseOptions(delimiter=dialect.separator, quote_char=False),
+            convert_options=csv.ConvertOptions(
+                column_types=dict.fromkeys(names, arrow.string()), strings_can_be_null=False
+            ),
+        )
+    except arrow.ArrowException:  # lines of another length: said line by line
+        return None
+    columns = [compute.utf8_trim_whitespace(column.combine_chunks()) for column in found.columns]
+    if not columns or not len(columns[0]):
+        return None
+    return TextTable(name, dialect.names, columns, slowly)

@@ -11,7 +11,7 @@ from gradcli.tables.delimited import Dialect
 from gradcli.tables.errors import TableError
 from gradcli.tables.reading import Json, _read, cell_table, matching
 from gradcli.tables.source import Opened, opened
-from gradcli.tables.table import ArrayTable, Table
+from gradcli.tables.table import ArrayTable, CellTable, Table
 
 BLOCK = 1 << 20  # bytes of text in a batch
 ROWS = 1 << 16  # rows of the other formats in one
@@ -74,8 +74,8 @@ class Stream:
         else:
             yield from self._delimited(file)
 
-    def _lines(self, file: Opened) -> Iterator[tuple[int, list[str]]]:
-        """Blocks of whole lines, each with the number of its first; fields in quotes are not cut."""
+    def _lines(self, file: Opened) -> Iterator[tuple[int, str]]:
+        """Whole lines, each block with the number of its first; fields in quotes are not cut."""
         rest, number = "", 1
         for text in file.texts(self._blocks(file)):
             text = rest + text
@@ -90,11 +90,10 @@ class Stream:
             if len(rest) > 64 * BLOCK:
                 raise TableError(f"{file.name}, line {number}: this line does not end")
             if text:
-                lines = text.split("\n")[:-1]
-                yield number, lines
-                number += len(lines)
+                yield number, text
+                number += text.count("\n")
         if rest := rest.rstrip("\r"):
-            yield number, rest.split("\n")
+            yield number, rest
 
     def _blocks(self, file: Opened) -> Iterator[bytes]:
         read = getattr(
@@ -108,8 +107,8 @@ class Stream:
         from gradcli.tables.records import from_records, json_lines
 
         names: list[str] | None = None
-        for number, lines in self._lines(file):
-            records, numbered = json_lines(lines, file.name, number)
+        for number, text in self._lines(file):
+            records, numbered = json_lines(text.split("\n"), file.name, number)
             if records:
                 table = from_records(records, file.name, numbered, names)
                 names = table.names
@@ -117,32 +116,40 @@ class Stream:
 
     def _delimited(self, file: Opened) -> Iterator[Table]:
         dialect: Dialect | None = None
-        waiting: list[str] = []
-        start = 1
-        for number, lines in self._lines(file):
+        waiting, start = "", 1
+        for number, text in self._lines(file):
             if dialect is None:
                 start = start if waiting else number
-                waiting += lines
-                if sum(1 for line in waiting[: delimited.SAMPLE] if line.strip()) < 2:
+                waiting += text
+                lines = waiting.split("\n")
+                if sum(1 for line in lines[: delimited.SAMPLE] if line.strip()) < 2:
                     continue
-                number, lines, waiting = start, waiting, []
                 dialect = delimited.sniff(lines, file.name, file.kind, lambda head: False)
-                yield self._cut(lines, dialect, file.name, number, headed=True)
+                yield self._cut(waiting, dialect, file.name, start, headed=True)
                 continue
-            yield self._cut(lines, dialect, file.name, number, headed=False)
-        if waiting:
-            dialect = delimited.sniff(waiting, file.name, file.kind, lambda head: False)
+            yield self._cut(text, dialect, file.name, number, headed=False)
+        if dialect is None:
+            if not waiting:
+                raise TableError(f"{file.name} is empty")
+            lines = waiting.split("\n")
+            dialect = delimited.sniff(lines, file.name, file.kind, lambda head: False)
             yield self._cut(waiting, dialect, file.name, start, headed=True)
-        elif dialect is None:
-            raise TableError(f"{file.name} is empty")
 
-    def _cut(
-        self, lines: list[str], dialect: Dialect, name: str, first: int, *, headed: bool
-    ) -> Table:
-        dialect.quoted = any('"' in line for line in lines)
-        dialect.remarks = any("#" in line for line in lines)
-        rows = list(delimited.rows_of(lines, dialect, name, first))
-        return cell_table(rows, dialect, name, lines, first, headed, lenient=True)
+    def _cut(self, text: str, dialect: Dialect, name: str, first: int, *, headed: bool) -> Table:
+        def slowly() -> CellTable:
+            lines = text.removesuffix("\n").split("\n")
+            dialect.quoted, dialect.remarks = '"' in text, "#" in text
+            rows = list(delimited.rows_of(lines, dialect, name, first))
+            return cell_table(rows, dialect, name, lines, first, headed, lenient=True)
+
+        # Arrow's import pays from a megabyte on; what it does not read as `slowly` does is not for it.
+        if not headed and dialect.names and self.done > BLOCK and not ('"' in text or "#" in text):
+            from gradcli.tables.arrow import text_batch
+
+            found = text_batch(text, dialect, name, slowly)
+            if found is not None:
+                return found
+        return slowly()
 
 
 def _size(path: str) -> int:
@@ -174,8 +181,6 @@ def _array_table(file: Opened) -> Table:
 
 def _sliced(table: Table, rows: int) -> Iterator[Table]:
     """A table that is in memory already, in batches."""
-    from gradcli.tables.table import CellTable
-
     if isinstance(table, CellTable) or table.rows <= rows:
         yield table
         return

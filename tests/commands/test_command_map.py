@@ -295,6 +295,51 @@ def test_many_batches_are_as_one(folder, monkeypatch):
     assert whole.count("\n") == 6001
 
 
+ODD = "x,n,y\n" + "".join(
+    f"{x},{n},{k}\n"
+    for k, (x, n) in enumerate(
+        [
+            ("1", "a"),
+            ("1e-5", "ü"),
+            ("1e300", ""),
+            (" 2 ", " b "),
+            ("-0.0", "\x1b[31m"),
+            ("123456789012", "1"),
+            ("5e-324", "\u202e"),
+        ]
+        * 40
+    )
+)
+WHAT_ARROW_LEAVES = [
+    ODD,
+    ODD + "3,c\n" + ODD[6:],  # a line that is too short
+    ODD + "NA,c,1\nnan,d,2\n" + ODD[6:],
+    ODD + "\n  \n4,e,1\n",
+    ODD + '5,"q, r",1\n' + ODD[6:],
+    ODD + "6,f,1 # remark\n" + ODD[6:],
+    ODD.replace(",", ";"),
+    ODD.replace("\n", "\r\n"),
+]
+
+
+@pytest.mark.parametrize("content", WHAT_ARROW_LEAVES, ids=range(len(WHAT_ARROW_LEAVES)))
+@pytest.mark.parametrize(
+    "options", [[], ["--format", "tsv"], ["--format", "jsonl"], ["--precision", "3"]], ids=str
+)
+def test_arrow_only_makes_it_faster(content, options, folder, monkeypatch):
+    """The same bytes with pyarrow and without, whatever is in the cells."""
+    import sys
+
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr("gradcli.tables.stream.BLOCK", 500)
+    (folder / "t.csv").write_bytes(content.encode())
+    argv = ["map", "x*y", "t.csv", "--bad-rows", "nan", *options]
+    found = run(*argv)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert run(*argv) == found
+    assert found[0] == 0 and "\x1b" not in found[1] and "\u202e" not in found[1]
+
+
 def test_a_closed_pipe_ends_it_quietly(folder):
     (folder / "t.csv").write_text("x\n" + "1\n" * 500_000)
     command = f"{' '.join(GRADCLI)} map 'x*x' t.csv | head -1"
@@ -347,7 +392,7 @@ def test_a_table_on_a_terminal(folder):
 def test_memory_does_not_grow_with_the_table(folder):
     """The peak for ten times the rows is no more than a few batches above."""
     peaks = []
-    for rows in (200_000, 2_000_000):
+    for rows in (100_000, 600_000):
         code = (
             "import resource, sys; from gradcli.cli import main; sys.stdout = open('/dev/null', 'w')\n"
             "try: main(['map', 'x*x', '-'])\n"
