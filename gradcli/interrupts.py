@@ -19,6 +19,7 @@ import time
 CODE = 130
 _PATIENCE = 0.5  # seconds that Python has for its turn
 _ours = _held = _asked = False
+unfinished: set[str] = set()  # files that are removed when the signal ends the process
 
 
 def at_once() -> None:
@@ -76,6 +77,15 @@ def _end(*_: object) -> None:
                 sys.stderr.flush()
         except Exception:  # a stream that was closed, or was being written to
             pass
+    _leave()
+
+
+def _leave() -> None:
+    for path in list(unfinished):
+        try:
+            os.unlink(path)
+        except OSError:
+            continue
     os._exit(CODE)
 
 
@@ -87,4 +97,4 @@ def _wait(read: int) -> None:
             while _held:
                 time.sleep(_PATIENCE)
             if _ours:
-                os._exit(CODE)
+                _leave()

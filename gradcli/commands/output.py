@@ -16,7 +16,7 @@ import click
 
 import gradcli.budget as budget
 from gradcli.commands.terminal import colour_wanted, is_terminal
-from gradcli.interrupts import held
+from gradcli.interrupts import held, unfinished
 from gradcli.visible import visible
 
 SUMMARY_THRESHOLD = 1000  # elements; a larger array is summarised on a terminal
@@ -419,9 +419,11 @@ class Replacement:
             if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe
                 self.stream: Any = open(path, "wb")  # noqa: SIM115 (closed by `close`)
                 return
-            handle, self.temporary = tempfile.mkstemp(
-                dir=os.path.dirname(self.path), prefix=".gradcli-"
-            )
+            with held():
+                handle, self.temporary = tempfile.mkstemp(
+                    dir=os.path.dirname(self.path), prefix=".gradcli-"
+                )
+                unfinished.add(self.temporary)
             self.stream = open(handle, "wb")  # noqa: SIM115
         except OSError as error:
             raise usage(f"cannot write {path}: {error.strerror}", kind="file") from None
@@ -438,11 +440,13 @@ class Replacement:
                 raise
         if self.temporary is None:
             return
-        if keep:
-            os.chmod(self.temporary, _mode(self.path))
-            os.replace(self.temporary, self.path)
-        else:
-            os.unlink(self.temporary)
+        with held():
+            if keep:
+                os.chmod(self.temporary, _mode(self.path))
+                os.replace(self.temporary, self.path)
+            else:
+                os.unlink(self.temporary)
+            unfinished.discard(self.temporary)
         self.temporary = None
 
 
