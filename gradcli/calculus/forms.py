@@ -197,7 +197,10 @@ _SCATTER = {
 def _index(reader: Reader, made: Call, args: list[Any]) -> Expression:
     own, indices = args
     shape = shape_of(made.args[0])
-    parts = [i if i is not None else call(":", [], ()) for i in indices]
+    parts = [
+        call(":", [], ()) if i is None else reader.whole(i, given)
+        for i, given in zip(indices, made.args[1], strict=True)
+    ]
     return call("index", [full(own, shape), *parts], made.outputs[0].shape)
 
 
@@ -210,7 +213,8 @@ def _index_put(reader: Reader, made: Call, args: list[Any]) -> Expression:
         return alg.where(indices[0], values, own)
     if any(i is None for i in indices):
         raise NoExpression("the derivative of an index with `:` in it has no form as an expression")
-    tuple_ = call("()", indices, ())
+    wholes = [reader.whole(i, given) for i, given in zip(indices, made.args[1], strict=True)]
+    tuple_ = call("()", wholes, ())
     operands = [full(own, shape), tuple_, reader.whole(values, made.args[2])]
     options = [("", True)] if accumulate else []
     return call("index_put", operands, shape, options)

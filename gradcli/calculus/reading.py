@@ -144,8 +144,11 @@ class Reader:
         """An operand in its full shape; integers and truth values as they are."""
         own = value if isinstance(value, Expression) else self.operand(given)
         plain = given.value if isinstance(given, Value) else getattr(given, "array", None)
-        if own.op == "number" and plain is not None and np.asarray(plain).dtype.kind in "biu":
-            return array(np.asarray(plain))
+        if plain is not None and np.asarray(plain).dtype.kind in "biu":
+            if own.op == "number":
+                return array(np.asarray(plain))
+            shape = shape_of(given)
+            return own if own.shape == shape else call("expand", [own], shape, [("", shape)])
         if own.op == "number" and not shape_of(given):  # a tensor, as functions want one
             if own.data == ZERO:
                 return call("zeros", [], (), [("", ())])

@@ -40,9 +40,8 @@ def steps(root: Any, part: Any) -> list[Step]:
         return found
     if root.flags.c_contiguous:
         found = _cut((root.size,), (1,), offset, shape, strides)
-        if found is None and part.flags.c_contiguous:
-            row = ("slice", (0, offset, offset + part.size, 1))
-            found = [*([row] if part.size < root.size else []), ("reshape", (tuple(shape),))]
+        if found is None:
+            found = _stretch(root.size, part, offset)
         if found is not None:
             return [("reshape", ((-1,),)), *found]
     where = {int(p): i for i, p in enumerate(_positions(root.shape, own, 0).reshape(-1))}
@@ -107,6 +106,21 @@ def _cut(
     if order != sorted(order):
         found.append(("permute", (tuple(int(i) for i in np.argsort(order)),)))
     found += [("unsqueeze", (i,)) for i, n in enumerate(shape) if n == 1]
+    return found
+
+
+def _stretch(size: int, part: Any, offset: int) -> list[Step] | None:
+    """A part without gaps, of elements in a row: another shape of them, in another order of dimensions."""
+    order = sorted(range(part.ndim), key=lambda d: -part.strides[d])
+    ordered = part.transpose(order)
+    if not ordered.flags.c_contiguous:
+        return None
+    found: list[Step] = []
+    if part.size < size:
+        found.append(("slice", (0, offset, offset + part.size, 1)))
+    found.append(("reshape", (tuple(ordered.shape),)))
+    if order != sorted(order):
+        found.append(("permute", (tuple(int(i) for i in np.argsort(order)),)))
     return found
 
 
