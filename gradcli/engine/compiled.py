@@ -172,7 +172,8 @@ def _promotion(row: Row) -> list[str]:
             f"if not same: {', '.join(arrays)}, = promote({row.types!r}, {tensors}{wide})",
         ]
     if row.refuses:
-        body += [f"if a0.dtype.kind in {''.join(row.refuses)!r}: raise refusal(a0.dtype)"]
+        half = " or a0.dtype.char == 'e'" if "e" in row.refuses else ""
+        body += [f"if a0.dtype.kind in {''.join(row.refuses)!r}{half}: raise refusal(a0.dtype)"]
     return body
 
 

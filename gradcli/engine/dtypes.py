@@ -127,6 +127,11 @@ C_NAMES = {
 }
 
 
+NO_COMPLEX_HALF = (
+    "gradcli has no dtype complex32, which PyTorch makes of two float16: use x.float() first"
+)
+
+
 def of(numpy_dtype: Any) -> dtype:
     """PyTorch's dtype for a NumPy dtype.
 

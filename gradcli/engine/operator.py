@@ -415,13 +415,19 @@ class Row:
             operands[0] = values[0].memory()
         if self.refuses:
             for i in self.tensors:
-                if isinstance(operands[i], _OPERANDS) and operands[i].dtype.kind in self.refuses:
+                if isinstance(operands[i], _OPERANDS) and self.refused(operands[i].dtype):
                     raise self.refusal(operands[i].dtype)
         return operands
 
+    def refused(self, numpy_dtype: Any) -> bool:
+        """Whether the row does not take a dtype."""
+        kinds = self.refuses
+        return numpy_dtype.kind in kinds or ("e" in kinds and numpy_dtype.char == "e")
+
     def refusal(self, numpy_dtype: Any) -> Exception:
         """The error for a dtype that the row does not take."""
-        wanted = self.refuses[numpy_dtype.kind]
+        half = numpy_dtype.char == "e" and "e" in self.refuses
+        wanted = self.refuses["e" if half else numpy_dtype.kind]
         kind, text = wanted if isinstance(wanted, tuple) else (NotImplementedError, wanted)
         name = dtypes.SCALAR_NAMES[dtypes.of(numpy_dtype).name]
         if " " not in text:
@@ -754,18 +760,18 @@ def operator(
     recorded. kind: "linear", "bilinear" or "elementwise", where the operation is. types: "common"
     or "float", how operands are promoted; "own": not at all. params: the tensor arguments, for
     kernels that are ufuncs and have no rules. outputs: names of the outputs, or "list".
-    differentiable: how many of them, counted from the first. refuses: by letters of NumPy's kinds,
-    PyTorch's words (or the name of its kernel, or an error and its words) for dtypes that are not
-    taken. numbers: Python numbers are taken for tensors in a user's call too. form: PyTorch's
-    signature, where its errors show one. plain: the operator of Python that the kernel is where all
-    options have their defaults. real: by argument, what its rule comes to where nothing is complex: the
-    plain backward pass runs this expression in place of a call. view: the results alias the first argument.
-    discrete: a call is recorded where its result is of integers too. wide: of float16, PyTorch takes
-    numbers and 0-d tensors of other dtypes as they are, and rounds the result.
+    differentiable: how many of them, counted from the first. refuses: by letters of NumPy's kinds (and
+    e for float16), PyTorch's words (or the name of its kernel, or an error and its words) for dtypes
+    that are not taken. numbers: Python numbers are taken for tensors in a user's call too. form:
+    PyTorch's signature, where its errors show one. plain: the operator of Python that the kernel is
+    where all options have their defaults. real: by argument, what its rule comes to where nothing is
+    complex: the plain backward pass runs this expression in place of a call. view: the results alias
+    the first argument. discrete: a call is recorded where its result is of integers too. wide: of
+    float16, PyTorch takes numbers and 0-d tensors of other dtypes as they are, and rounds the result.
     dynamic: whether the result's shape depends on the operands' numbers: "always", or "masks", where a
     mask is among them. batch: how the kernel takes one more dimension in front (a name of
-    `engine.batch`, or a function of the row, its operands and the level that gives the results with
-    the batch in front); axes: the options that are dimensions; sizes: the option that is a shape.
+    `engine.batch`, or a function of the row, its operands and the level that gives the results with the
+    batch in front); axes: the options that are dimensions; sizes: the option that is a shape.
     """
 
     def make(body: type) -> Row:

@@ -95,15 +95,9 @@ def _neg(self: Array) -> Array:
     return -self
 
 
-def _beside(x: Array, other: Any) -> Array:
-    """An operand of integers beside a fraction: in the default dtype, as PyTorch computes."""
-    if type(other) is float and x.dtype.kind in "biu":
-        return x.astype(dtypes.default.real)
-    return x
-
-
+# C++ scalars beside integers: the dtype is the one of PyTorch's promotion, not NumPy's.
 def _mul_scalar(self: Array, other: Any) -> Array:
-    return _beside(self, other) * other
+    return _meeting(self, other) * other
 
 
 def _div_scalar(self: Array, other: Any) -> Array:
@@ -111,11 +105,11 @@ def _div_scalar(self: Array, other: Any) -> Array:
 
 
 def _add_scalar(self: Array, other: Any, *, alpha: Any = 1) -> Array:
-    return _beside(self, other) + other * alpha
+    return _meeting(self, other) + other * alpha
 
 
 def _sub_scalar(self: Array, other: Any, *, alpha: Any = 1) -> Array:
-    return _beside(self, other) - other * alpha
+    return _meeting(self, other) - other * alpha
 
 
 def _scaled(g: Any, alpha: Any) -> Any:
@@ -341,6 +335,8 @@ def _pow_number(self: Array, exponent: Any) -> Array:
             return np.sqrt(self)
         if exponent == -1:
             return 1 / self
+        if exponent == -0.5:
+            return 1 / np.sqrt(self)
     self = _meeting(self, exponent)
     if self.dtype.kind == "b":
         return self if exponent else np.ones_like(self)[()]
@@ -507,7 +503,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (bool, int, float, complex))
 
 
-@function(inplace=True, rows=[rsub_scalar, rsub_tensor], samples=["rsub(randn(3), 2)"])
+@function(method=False, rows=[rsub_scalar, rsub_tensor], samples=["rsub(randn(3), 2)"])
 def rsub(input: Array, other: Any, *, alpha: Any = 1) -> Any:
     """`other - alpha * input`."""
     if _is_number(other):

@@ -811,6 +811,8 @@ def _check_parts(name: str, real: str, a: Array, b: Array) -> None:
 
 def _complex(real: Array, imag: Array) -> Array:
     _check_parts("complex", "real", real, imag)
+    if real.dtype.itemsize == 2:
+        raise RuntimeError(dtypes.NO_COMPLEX_HALF)
     return _combined(real, imag)
 
 
@@ -823,6 +825,8 @@ def _combined(real: Array, imag: Array) -> Array:
 
 def _polar(abs: Array, angle: Array) -> Array:
     _check_parts("polar", "abs", abs, angle)
+    if abs.dtype.itemsize == 2:
+        raise NotImplementedError("\"polar_cpu\" not implemented for 'Half'")
     return _combined(abs * np.cos(angle), abs * np.sin(angle))
 
 

@@ -558,6 +558,7 @@ class cholesky_solve:
 
 def _cholesky_inverse(self: Array, upper: bool = False) -> Array:
     check_square("cholesky_inverse", self)
+    refuse_failed("cholesky_inverse", lapack.first_zero(self), INVERSE_FAILED)
     return _cholesky_solve(np.eye(self.shape[-1], dtype=self.dtype), self, upper)
 
 
@@ -1075,6 +1076,11 @@ def _lu_unpack(
     unpack_data: bool = True,
     unpack_pivots: bool = True,
 ) -> tuple[Array, Array, Array]:
+    if unpack_pivots and ((LU_pivots < 1) | (LU_pivots > LU_data.shape[-2])).any():
+        raise RuntimeError(
+            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly "
+            "pass the result of lu_factor?"
+        )
     p, lower, upper = lapack.unpack(LU_data, LU_pivots)
     empty = np.zeros(0, LU_data.dtype)
     factors = (lower, upper) if unpack_data else (empty, empty)
@@ -1126,6 +1132,25 @@ def _lu_solve(
         )
     check_square(name, LU, "LU")
     check_matrix(name, B, "B")
+    if pivots.shape[-1:] != LU.shape[-1:]:
+        raise RuntimeError(
+            f"{name}: Number of pivots per batch should be same as the dimension of the matrix"
+        )
+    if pivots.shape[:-1] != LU.shape[:-2]:
+        raise RuntimeError(
+            f"{name}: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with "
+            f"shape {list(pivots.shape)} instead"
+        )
+    if (pivots < 1).any():
+        raise RuntimeError(
+            "Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the "
+            "result of lu_factor?"
+        )
+    if (pivots > LU.shape[-1]).any():
+        raise RuntimeError(
+            "Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly "
+            "pass the result of lu_factor?"
+        )
     return lapack.solve_lu(LU, pivots, B, left=left, adjoint_=adjoint)
 
 

@@ -127,7 +127,7 @@ def _one_step(dx: Any) -> float:
     return 1.0 if dx is None else float(dx)
 
 
-@function(aliases="trapz", samples=named("trapezoid", *_INTEGRALS))
+@function(aliases="trapz", method=False, samples=named("trapezoid", *_INTEGRALS))
 def trapezoid(y: Array, x: Array | None = None, *, dx: Any = None, dim: int = -1) -> Any:
     """The integral by the trapezoidal rule, of samples at `x` or every `dx`."""
     _integrated("trapezoid", y, x, dx, dim)
@@ -147,7 +147,7 @@ def _without(shape: Any, dim: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-@function(samples=named("cumulative_trapezoid", *_INTEGRALS))
+@function(method=False, samples=named("cumulative_trapezoid", *_INTEGRALS))
 def cumulative_trapezoid(y: Array, x: Array | None = None, *, dx: Any = None, dim: int = -1) -> Any:
     """The running integral by the trapezoidal rule."""
     _integrated("cumulative_trapezoid", y, x, dx, dim)

@@ -434,7 +434,13 @@ class round_whole:
     self = lambda g: zeros_like(g)
 
 
-@operator(_round_decimals, "RoundBackward1", public=False, batch="elementwise")
+@operator(
+    _round_decimals,
+    "RoundBackward1",
+    refuses={"biuc": "round_cpu"},
+    public=False,
+    batch="elementwise",
+)
 class round_to:
     self = lambda g: zeros_like(g)
 
@@ -740,7 +746,13 @@ class logaddexp:
     other = lambda g, self, other: g / conj(1 + np.exp(self - other))
 
 
-@operator(np.logaddexp2, "Logaddexp2Backward0", types="common", samples=_pairs("logaddexp2"))
+@operator(
+    np.logaddexp2,
+    "Logaddexp2Backward0",
+    types="common",
+    refuses={"biuc": "logaddexp2_cpu"},
+    samples=_pairs("logaddexp2"),
+)
 class logaddexp2:
     """log2(2**input + 2**other)."""
 
@@ -912,6 +924,7 @@ def _addcdiv(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> 
     _addcmul,
     "AddcmulBackward0",
     types="common",
+    refuses={"b": "addcmul_cpu_out"},
     inplace=True,
     samples=("addcmul(randn(3), randn(3), randn(3), value=2)",),
     batch="elementwise",
@@ -1002,14 +1015,22 @@ def _rad2deg(self: Array) -> Array:
     return self * (180 / pi)
 
 
-@_unary(_deg2rad, "Deg2RadBackward0")
+@_unary(
+    _deg2rad,
+    "Deg2RadBackward0",
+    refuses={"c": (RuntimeError, "deg2rad is not supported for complex tensors.")},
+)
 class deg2rad:
     """Degrees to radians."""
 
     self = lambda g: g * (pi / 180)
 
 
-@_unary(_rad2deg, "Rad2DegBackward0")
+@_unary(
+    _rad2deg,
+    "Rad2DegBackward0",
+    refuses={"c": (RuntimeError, "rad2deg is not supported for complex tensors.")},
+)
 class rad2deg:
     """Radians to degrees."""
 
@@ -1053,12 +1074,22 @@ def _infinite(sign: int) -> Any:
     return kernel
 
 
-@operator(_infinite(1), samples=("isposinf(tensor([1.0, inf]))",), batch="elementwise")
+@operator(
+    _infinite(1),
+    refuses={"c": (RuntimeError, "isposinf does not support complex inputs.")},
+    samples=("isposinf(tensor([1.0, inf]))",),
+    batch="elementwise",
+)
 class isposinf:
     """True where +infinity."""
 
 
-@operator(_infinite(-1), samples=("isneginf(tensor([1.0, -inf]))",), batch="elementwise")
+@operator(
+    _infinite(-1),
+    refuses={"c": (RuntimeError, "isneginf does not support complex inputs.")},
+    samples=("isneginf(tensor([1.0, -inf]))",),
+    batch="elementwise",
+)
 class isneginf:
     """True where -infinity."""
 

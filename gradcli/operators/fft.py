@@ -408,7 +408,7 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, requires_grad: bool = 
 @function(name="fft.rfftfreq", method=False, samples=["fft.rfftfreq(5)"])
 def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, requires_grad: bool = False) -> Any:
     """The frequencies of rfft's coefficients."""
-    return _frequencies(np.fft.rfftfreq(n, d), dtype, requires_grad)
+    return _frequencies(np.arange(int(n / 2) + 1) / (n * d), dtype, requires_grad)
 
 
 __all__ = ["fft", "fft_c2c", "fft_c2r", "fft_r2c"]

@@ -424,7 +424,7 @@ def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
             f"{_kind(source)}"
         )
     shape = np.broadcast_shapes(self.shape, mask.shape)
-    made = (
+    made = np.asarray(
         copied(self) if self.shape == shape else np.array(np.broadcast_to(self, shape), order="C")
     )
     mask = np.broadcast_to(mask, shape)
@@ -1197,7 +1197,7 @@ def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Any:
         )
     at = wrap_dim(dim, input.ndim)
     own, theirs = list(input.shape), list(indices.shape)
-    if isinstance(indices, Tensor) and indices.array.size and indices.array.min() < 0:
+    if isinstance(indices, Tensor) and own[at]:  # indices out of bounds wrap around
         indices = wrap(np.remainder(indices.array, own[at]))
     common = list(broadcast_shape([_without(own, at), _without(theirs, at)]))
     own_shape = (*common[:at], own[at], *common[at + 1 :])

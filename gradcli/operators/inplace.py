@@ -13,7 +13,7 @@ from gradcli.engine import dtypes, modes
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, edge, wrap
 from gradcli.engine.views import check_writable, inplace, overwrite, will_record
-from gradcli.operators import arithmetic, batches, indexing
+from gradcli.operators import arithmetic, batches, elementwise, indexing
 from gradcli.operators.arguments import number
 from gradcli.operators.helpers import zeros_like
 from gradcli.operators.shapes import (
@@ -74,6 +74,8 @@ copy_row.node_type.name = lambda self: "torch::autograd::CopyBackwards"
 @function(name="copy_", rows=[copy_row], samples=["zeros(3).copy_(randn(3))"])
 def copy_(input: Array, src: Array, non_blocking: bool = False) -> Any:
     """Write the elements of `src`, broadcast and cast, over those of the tensor."""
+    if isinstance(src, (bool, int, float, complex)):
+        src = wrap(np.asarray(dtypes.checked(src, dtypes.number_dtype(src))))
     if not isinstance(src, Tensor):
         raise TypeError(
             f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
@@ -110,7 +112,7 @@ class fill_number_:
     self = lambda g: zeros_like(g)
 
 
-@operator(_fill_tensor, "FillBackward3", public=False, batch="elementwise")
+@operator(_fill_tensor, "FillBackward3", public=False, batch="elementwise", discrete=True)
 class fill_tensor_:
     self = lambda g: zeros_like(g)
     value = lambda g: g.sum()
@@ -273,6 +275,27 @@ _comparison(arithmetic.ge)
 for _row in (arithmetic.logical_and, arithmetic.logical_or, arithmetic.logical_xor):
     _logic(_row)
 _logic(arithmetic.logical_not)
+
+
+# -- without a derivative in place ------------------------------------------------------------------
+def _underivable(row: Row) -> None:
+    """`NAME_` of a function whose in-place form PyTorch does not differentiate."""
+    made = operator(
+        row.kernel, row.node.replace("0", "1"), types="float", public=False, params="self"
+    )(type(f"{row.name}_written", (), {"self": lambda g: _no_derivative(row.name)}))
+
+    def write(input: Array) -> Any:
+        return inplace(made, input)
+
+    _enter_as(row, write, [made])
+
+
+def _no_derivative(name: str) -> Any:
+    raise NotImplementedError(f"the derivative for 'inplace version of {name}' is not implemented.")
+
+
+for _row in (elementwise.acosh, elementwise.asinh, elementwise.atanh):
+    _underivable(_row)
 
 
 # -- the same tensor in another shape -------------------------------------------------------------

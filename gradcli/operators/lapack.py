@@ -120,9 +120,9 @@ def qr(a: Array, mode: str) -> tuple[Array, Array]:
     if not is_finite(a):
         q, r = _qr_by_reflectors(a, mode)
     elif mode == "r":
-        q, r = np.zeros(0, a.dtype), np.linalg.qr(a, "r")
-    else:
-        q, r = np.linalg.qr(a, mode)
+        q, r = np.zeros(0, a.dtype), np.linalg.qr(a + 0, "r")
+    else:  # of -0, PyTorch's LAPACK takes the sign to be positive
+        q, r = np.linalg.qr(a + 0, mode)
     return (q if mode == "r" else by_columns(q)), by_columns(r)
 
 
@@ -136,7 +136,8 @@ def _qr_by_reflectors(a: Array, mode: str) -> tuple[Array, Array]:
         for j in range(k):
             head, tail = r[:, j, j].copy(), r[:, j + 1 :, j]
             rest = np.sqrt((np.abs(tail) ** 2).sum(-1))
-            beta = -np.copysign(np.sqrt(np.abs(head) ** 2 + rest**2), head.real)
+            size = np.sqrt(np.abs(head) ** 2 + rest**2)
+            beta = np.where(head.real >= 0, -size, size)
             beta = np.where(np.isinf(head), np.nan, beta)
             still = (rest == 0) & (head.imag == 0)
             tau[:, j] = np.where(still, 0, (beta - head) / beta)

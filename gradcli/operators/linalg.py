@@ -512,6 +512,8 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     extreme = "amax" if ord > 0 else "amin"
     if size == 2:
+        if extreme == "amax" and 0 in (A.shape[pair[0]], A.shape[pair[1]]):
+            extreme = "sum"  # of nothing, 0
         return _singular_norm(A, lambda s, keep: getattr(s, extreme)(-1, keep), pair, keepdim)
     first, second = pair if size == 1 else pair[::-1]
     if second > first and not keepdim:
@@ -739,7 +741,8 @@ def vander(x: Array, N: int | None = None, increasing: bool = False) -> Any:
     if n < 0:
         raise RuntimeError("N must be non-negative.")
     # PyTorch writes over what its cumprod has saved, so that its backward refuses; not so here.
-    ones = x.new_ones((x.shape[0], 1))
+    kind = dtypes.int64 if _values(x).dtype.kind in "biu" else None
+    ones = x.new_ones((x.shape[0], 1), dtype=kind)
     if n <= 1:
         return ones.narrow(1, 0, n)
     powers = x.unsqueeze(-1).expand(x.shape[0], n - 1).cumprod(1)

@@ -202,7 +202,7 @@ def mean(input: Array, dim: Any = ABSENT, keepdim: bool = False, *, dtype: Any =
 def _multiplied(self: Any, axis: Any, keepdim: bool, dtype: Any) -> Any:
     if dtype is not None:
         self = (self.real if dtype.kind != "c" else self).astype(dtype, copy=False)
-    kind = np.int64 if integers(self) else None
+    kind = dtype if dtype is not None else np.int64 if integers(self) else None
     return multiply_reduce(self, axis=axis, dtype=kind, keepdims=keepdim)
 
 

@@ -1202,6 +1202,7 @@ def _resolved(g: Any) -> Any:
     _view_as_real,
     "ViewAsRealBackward0",
     view=True,
+    method=False,
     samples=("view_as_real(randn(2, dtype=complex128))",),
     batch="leading",
 )
@@ -1218,6 +1219,8 @@ def _view_as_complex(self: Array) -> Array:
             "view_as_complex is only supported for half, float and double tensors, but got a tensor "
             f"of scalar type: {name}"
         )
+    if self.dtype.itemsize == 2:
+        raise RuntimeError(dtypes.NO_COMPLEX_HALF)
     if not self.ndim:
         raise RuntimeError("Input tensor must have one or more dimensions")
     if self.shape[-1] != 2:
@@ -1236,6 +1239,7 @@ def _view_as_complex(self: Array) -> Array:
     _view_as_complex,
     "ViewAsComplexBackward0",
     view=True,
+    method=False,
     samples=("view_as_complex(randn(3,2))",),
     batch="leading",
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor
 from gradcli.operators.arithmetic import add_scalar, mul_scalar
 from gradcli.operators.elementwise import _unary, sgn
@@ -95,6 +96,7 @@ class erfinv:
     "SpecialErfcxBackward0",
     name="special.erfcx",
     method=False,
+    refuses={"e": "erfcx_cpu", "c": "erfcx_cpu"},
 )
 class erfcx:
     """exp(input**2) * erfc(input)."""
@@ -118,6 +120,7 @@ def ndtr(input: Array) -> Any:
     "SpecialLogNdtrBackward0",
     name="special.log_ndtr",
     method=False,
+    refuses={"ec": "log_ndtr_cpu"},
 )
 class log_ndtr:
     """The logarithm of `special.ndtr`."""
@@ -131,6 +134,7 @@ class log_ndtr:
     _UNIT,
     name="special.ndtri",
     method=False,
+    refuses={"ec": "ndtri_cpu"},
 )
 class ndtri:
     """The inverse of `special.ndtr`."""
@@ -139,7 +143,12 @@ class ndtri:
 
 
 # -- the gamma function ---------------------------------------------------------------------------
-@_unary(_kernel("gammaln", "lgamma"), "LgammaBackward0", _POSITIVE, aliases="special.gammaln")
+def _lgamma(self: Array) -> Array:
+    # SciPy's value at minus infinity is minus infinity.
+    return where(np.isneginf(self), -self, scipy_function("gammaln", "lgamma")(self))
+
+
+@_unary(_lgamma, "LgammaBackward0", _POSITIVE, aliases="special.gammaln")
 class lgamma:
     """The logarithm of the absolute value of the gamma function."""
 
@@ -151,6 +160,7 @@ class lgamma:
     "DigammaBackward0",
     _POSITIVE,
     aliases="special.digamma special.psi",
+    refuses={"c": "digamma"},
 )
 class digamma:
     """The derivative of lgamma."""
@@ -165,9 +175,22 @@ def _polygamma(n: int, self: Array) -> Array:
     if n == 0:
         return scipy_function("psi", "polygamma")(self)
     factor = sign * math.factorial(n)
+    if n == 1:
+        return _trigamma(self)
     return self.dtype.type(factor) * scipy_function("zeta", "polygamma")(
         self.dtype.type(n + 1), self
     )
+
+
+def _trigamma(self: Array) -> Array:
+    """The derivative of digamma, with PyTorch's reflection: what it gives at negative integers too."""
+    small = self < 0.5
+    x = where(small, 1 - self, self)
+    with np.errstate(all="ignore"):
+        value = scipy_function("zeta", "polygamma")(self.dtype.type(2), x)
+        sine = np.sin(self.dtype.type(math.pi) * self)
+        reflected = self.dtype.type(math.pi) ** 2 / (sine * sine) - value
+    return where(small, reflected, value)
 
 
 @operator(_polygamma, "PolygammaBackward0", types="float", public=False, batch="elementwise")
@@ -188,7 +211,7 @@ def polygamma(n: Any, input: Any) -> Any:
 
 
 def _mvlgamma(self: Array, p: int) -> Array:
-    i = np.arange(-p / 2 + 0.5, 0.5, 0.5)
+    i = np.arange(-p / 2 + 0.5, 0.5, 0.5).astype(self.dtype)
     total = scipy_function("gammaln", "mvlgamma")(np.asarray(self)[..., None] + i).sum(-1)
     return total + self.dtype.type(p * (p - 1) / 4 * log(pi))
 
@@ -239,9 +262,10 @@ def _no_rule(name: str) -> Any:
     _pair("gammainc", "igamma"),
     "IgammaBackward0",
     types="common",
+    refuses={"biuc": "igamma_cpu"},
     inplace=True,
     aliases="special.gammainc",
-    samples=("igamma(tensor([1, 2, 3]), rand(3) + 0.5)",),
+    samples=("igamma(tensor([1., 2., 3.]), rand(3) + 0.5)",),
     batch="elementwise",
 )
 class igamma:
@@ -255,9 +279,10 @@ class igamma:
     _pair("gammaincc", "igammac"),
     "IgammacBackward0",
     types="common",
+    refuses={"biuc": "igammac_cpu"},
     inplace=True,
     aliases="special.gammaincc",
-    samples=("igammac(tensor([1, 2, 3]), rand(3) + 0.5)",),
+    samples=("igammac(tensor([1., 2., 3.]), rand(3) + 0.5)",),
     batch="elementwise",
 )
 class igammac:
@@ -267,10 +292,20 @@ class igammac:
     other = lambda g, self, other: -_igamma_slope(g, self, other)
 
 
+_NO_ZETA = {"ec": "zeta_cpu"}
+
+
+def _zeta(self: Array, other: Array) -> Array:
+    """Hurwitz's zeta; of an infinite argument NaN, as Cephes in PyTorch has it, except at 1."""
+    found = scipy_function("zeta", "special.zeta")(self, other)
+    return where(np.isposinf(other), found.dtype.type(np.nan), found)
+
+
 @operator(
-    _pair("zeta", "special.zeta"),
+    _zeta,
     "SpecialZetaBackward0",
     types="float",
+    refuses=_NO_ZETA,
     public=False,
     batch="elementwise",
 )
@@ -280,10 +315,17 @@ class zeta_tensors:
 
 
 def _zeta_of(self: Any, other: Array) -> Array:
-    return scipy_function("zeta", "special.zeta")(other.dtype.type(self), other)
+    return _zeta(other.dtype.type(self), other)
 
 
-@operator(_zeta_of, "SpecialZetaBackward1", types="float", public=False, batch="elementwise")
+@operator(
+    _zeta_of,
+    "SpecialZetaBackward1",
+    types="float",
+    refuses=_NO_ZETA,
+    public=False,
+    batch="elementwise",
+)
 class zeta_number:
     other = lambda g, self, other: g * -self * zeta_number(float(self) + 1.0, other)
 
@@ -362,6 +404,7 @@ def _of_order_1(order_0: Any, self: Any, result: Any) -> Any:
     _SHIFTED,
     name="special.bessel_j0",
     method=False,
+    refuses={"ec": "bessel_j0_cpu"},
 )
 class bessel_j0:
     """The Bessel function of the first kind, order 0; PyTorch has no derivative of it."""
@@ -375,6 +418,7 @@ class bessel_j0:
     _SHIFTED,
     name="special.bessel_j1",
     method=False,
+    refuses={"ec": "bessel_j1_cpu"},
 )
 class bessel_j1:
     """The Bessel function of the first kind, order 1; PyTorch has no derivative of it."""
@@ -388,6 +432,7 @@ class bessel_j1:
     _SHIFTED,
     name="special.bessel_y0",
     method=False,
+    refuses={"ec": "bessel_y0_cpu"},
 )
 class bessel_y0:
     """The Bessel function of the second kind, order 0; PyTorch has no derivative of it."""
@@ -401,6 +446,7 @@ class bessel_y0:
     _SHIFTED,
     name="special.bessel_y1",
     method=False,
+    refuses={"ec": "bessel_y1_cpu"},
 )
 class bessel_y1:
     """The Bessel function of the second kind, order 1; PyTorch has no derivative of it."""
@@ -414,6 +460,7 @@ class bessel_y1:
     _SHIFTED,
     name="special.modified_bessel_i0",
     method=False,
+    refuses={"ec": "modified_bessel_i0_cpu"},
 )
 class modified_bessel_i0:
     """The modified Bessel function of the first kind, order 0; PyTorch has no derivative of it."""
@@ -427,6 +474,7 @@ class modified_bessel_i0:
     _SHIFTED,
     name="special.modified_bessel_i1",
     method=False,
+    refuses={"ec": "modified_bessel_i1_cpu"},
 )
 class modified_bessel_i1:
     """The modified Bessel function of the first kind, order 1; PyTorch has no derivative of it."""
@@ -440,6 +488,7 @@ class modified_bessel_i1:
     _SHIFTED,
     name="special.modified_bessel_k0",
     method=False,
+    refuses={"ec": "modified_bessel_k0_cpu"},
 )
 class modified_bessel_k0:
     """The modified Bessel function of the second kind, order 0; PyTorch has no derivative of it."""
@@ -453,6 +502,7 @@ class modified_bessel_k0:
     _SHIFTED,
     name="special.modified_bessel_k1",
     method=False,
+    refuses={"ec": "modified_bessel_k1_cpu"},
 )
 class modified_bessel_k1:
     """The modified Bessel function of the second kind, order 1; PyTorch has no derivative of it."""
@@ -481,7 +531,8 @@ def _logit(self: Array, eps: Any = None) -> Array:
 
 
 def _logit_backward(g: Any, self: Any, eps: Any) -> Any:
-    slope = g / (self * (1.0 - self))
+    # -0 is 0 here: the slope is positive infinity on both sides.
+    slope = g / ((self + 0.0) * (1.0 - self))
     if eps is None:
         return where((self >= 0) & (self <= 1), slope, np.nan)
     return where((self >= eps) & (self <= 1.0 - eps), slope, 0.0)
@@ -496,10 +547,18 @@ class logit:
 
 # -- products with logarithms ---------------------------------------------------------------------
 def _xlog1py(self: Any, other: Any) -> Any:
+    # Numbers take the dtype of the operand that is a tensor.
+    if not is_array(self):
+        self = dtypes.checked(self, other.dtype)
+    if not is_array(other):
+        other = dtypes.checked(other, self.dtype)
     with np.errstate(all="ignore"):
         product = self * np.log1p(other)
     zero = (self == 0) & ~np.isnan(np.asarray(other))
     return where(zero, product.dtype.type(0), product)
+
+
+_NO_XLOG1PY = {"c": "xlog1py_cpu"}
 
 
 def _xlog1py_tensors(self: Array, other: Array) -> Array:
@@ -515,7 +574,12 @@ def _xlog1py_by(self: Array, other: Any) -> Array:
 
 
 @operator(
-    _xlog1py_tensors, "SpecialXlog1PyBackward0", types="float", public=False, batch="elementwise"
+    _xlog1py_tensors,
+    "SpecialXlog1PyBackward0",
+    types="float",
+    refuses=_NO_XLOG1PY,
+    public=False,
+    batch="elementwise",
 )
 class xlog1py_tensors:
     self = lambda g, self, other: masked_fill(
@@ -524,12 +588,26 @@ class xlog1py_tensors:
     other = lambda g, self, other: g * self / (other + 1)
 
 
-@operator(_xlog1py_of, "SpecialXlog1PyBackward1", types="float", public=False, batch="elementwise")
+@operator(
+    _xlog1py_of,
+    "SpecialXlog1PyBackward1",
+    types="float",
+    refuses=_NO_XLOG1PY,
+    public=False,
+    batch="elementwise",
+)
 class xlog1py_of:
     other = lambda g, self, other: g * self / (other + 1)
 
 
-@operator(_xlog1py_by, "SpecialXlog1PyBackward2", types="float", public=False, batch="elementwise")
+@operator(
+    _xlog1py_by,
+    "SpecialXlog1PyBackward2",
+    types="float",
+    refuses=_NO_XLOG1PY,
+    public=False,
+    batch="elementwise",
+)
 class xlog1py_by:
     self = lambda g, self, other: (
         xlog1py_by(g, other)

@@ -397,7 +397,19 @@ def _sides(side: str | None, right: bool) -> str:
     return "right" if right or side == "right" else "left"
 
 
-_place: Any = np.searchsorted
+def _place(edges: Any, values: Any, side: str) -> Any:
+    """PyTorch's binary search: what it gives where edges are NaN or in disorder, too."""
+    shape = np.shape(values)
+    values = np.reshape(values, -1)
+    start = np.zeros(values.shape, np.int64)
+    end = np.full(values.shape, len(edges), np.int64)
+    while (open_ := start < end).any():
+        middle = start + (end - start) // 2
+        at = edges[np.where(open_, middle, 0)]
+        below = ~(at > values if side == "right" else at >= values)
+        start = np.where(open_ & below, middle + 1, start)
+        end = np.where(open_ & ~below, middle, end)
+    return start.reshape(shape)[()]
 
 
 def _searched(edges: Any, values: Any, side: str, sorter: Any, out_int32: bool) -> Tensor:

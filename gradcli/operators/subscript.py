@@ -86,7 +86,10 @@ def _constant(value: Any, like: Tensor) -> Tensor:
     """A number as PyTorch assigns it: cast to the tensor's dtype at once."""
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise OverflowError("Overflow when unpacking long long")
-    return wrap(np.asarray(dtypes.checked(value, like.array.dtype)))
+    kind = like.array.dtype
+    if kind.itemsize == 2 and kind.kind == "f":  # beyond its largest number, infinite
+        return wrap(np.asarray(dtypes.constant(dtypes.checked(value, np.dtype(np.float64)), kind)))
+    return wrap(np.asarray(dtypes.checked(value, kind)))
 
 
 def _without_leading_ones(value: Tensor) -> Tensor:

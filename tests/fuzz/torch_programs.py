@@ -359,8 +359,7 @@ _ROUNDING = {"float16": (4e-3, 2e-3), "float32": (2e-4, 1e-6)}  # relative, abso
 
 
 def _array(value: Any) -> Any:
-    value = value.detach()
-    return np.asarray(value.resolve_conj().resolve_neg().numpy())
+    return np.asarray(value.resolve_conj().resolve_neg().numpy(force=True))
 
 
 def _differs(a: Any, b: Any, size: float = 0.0) -> str:
@@ -459,6 +458,8 @@ def attempt(lines: list[str], torch: Any, gradcli: Any) -> Failure | None:
                 return Failure("refused", line, f"gradcli: {': '.join(found)}")
             if not found[0]:
                 return Failure("taken", line, f"torch: {': '.join(wanted)}")
+        if found[0] and re.search(r"_\(|\] = ", line):
+            return None  # what torch writes before it refuses is not compared
         if found != wanted:
             details = f"torch {': '.join(wanted)}\n  gradcli {': '.join(found)}"
             return Failure("words", line, details)
