@@ -281,7 +281,7 @@ _logic(arithmetic.logical_not)
 def _underivable(row: Row) -> None:
     """`NAME_` of a function whose in-place form PyTorch does not differentiate."""
     made = operator(
-        row.kernel, row.node.replace("0", "1"), types="float", public=False, params="self"
+        row.kernel, f"{row.name.capitalize()}Backward1", types="float", public=False, params="self"
     )(type(f"{row.name}_written", (), {"self": lambda g: _no_derivative(row.name)}))
 
     def write(input: Array) -> Any:
