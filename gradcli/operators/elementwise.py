@@ -10,12 +10,13 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap
+from gradcli.engine.views import inplace
 from gradcli.operators.arguments import invalid, real, tensor_argument
 from gradcli.operators.arithmetic import check_divisor
 from gradcli.operators.casting import cast
 from gradcli.operators.dimensions import scalar_name
 from gradcli.operators.helpers import conj, dtype_of, is_complex, masked_fill, where, zeros_like
-from gradcli.operators.table import Array, function, operator
+from gradcli.operators.table import Array, Row, function, operator
 
 _ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(1))", "{0}(randn(0))")
 _POSITIVE = ("{0}(rand(2,3) + 0.5)", "{0}(rand(()) + 0.5)", "{0}(rand(1) + 0.5)", "{0}(rand(0))")
@@ -219,6 +220,39 @@ class atanh:
     """The inverse hyperbolic tangent."""
 
     self = lambda g, self: g * 1 / conj(1 - self**2)
+
+
+def _underivable(row: Row, old: str) -> None:
+    """`NAME_` of a function whose in-place form PyTorch does not differentiate."""
+    name = row.name
+
+    def rule(g: Any) -> Any:
+        raise NotImplementedError(
+            f"the derivative for 'inplace version of {name}' is not implemented."
+        )
+
+    made = operator(
+        row.kernel,
+        f"{name.capitalize()}Backward1",
+        types="float",
+        public=False,
+        params="self",
+        batch="elementwise",
+    )(type(f"{name}_written", (), {"self": lambda g: rule(g)}))
+
+    def write(input: Array) -> Any:
+        return inplace(made, input)
+
+    write.__name__ = write.__qualname__ = f"{name}_"
+    write.__doc__ = f"In-place form of `{name}`; has no derivative."
+    write.__module__ = __name__
+    sample = f"(rand(3) + {1 if name == 'acosh' else 0}).{name}_()"
+    function(name=f"{name}_", aliases=f"{old}_", rows=[made], samples=[sample])(write)
+
+
+_underivable(acosh, "arccosh")
+_underivable(asinh, "arcsinh")
+_underivable(atanh, "arctanh")
 
 
 def _sinc(self: Array) -> Array:

@@ -13,7 +13,7 @@ from gradcli.engine import dtypes, modes
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, edge, wrap
 from gradcli.engine.views import check_writable, inplace, overwrite, will_record
-from gradcli.operators import arithmetic, batches, elementwise, indexing
+from gradcli.operators import arithmetic, batches, indexing
 from gradcli.operators.arguments import number
 from gradcli.operators.helpers import zeros_like
 from gradcli.operators.shapes import (
@@ -275,27 +275,6 @@ _comparison(arithmetic.ge)
 for _row in (arithmetic.logical_and, arithmetic.logical_or, arithmetic.logical_xor):
     _logic(_row)
 _logic(arithmetic.logical_not)
-
-
-# -- without a derivative in place ------------------------------------------------------------------
-def _underivable(row: Row) -> None:
-    """`NAME_` of a function whose in-place form PyTorch does not differentiate."""
-    made = operator(
-        row.kernel, f"{row.name.capitalize()}Backward1", types="float", public=False, params="self"
-    )(type(f"{row.name}_written", (), {"self": lambda g: _no_derivative(row.name)}))
-
-    def write(input: Array) -> Any:
-        return inplace(made, input)
-
-    _enter_as(row, write, [made])
-
-
-def _no_derivative(name: str) -> Any:
-    raise NotImplementedError(f"the derivative for 'inplace version of {name}' is not implemented.")
-
-
-for _row in (elementwise.acosh, elementwise.asinh, elementwise.atanh):
-    _underivable(_row)
 
 
 # -- the same tensor in another shape -------------------------------------------------------------
