@@ -15,6 +15,7 @@ MAX_ELEMENTS = 10**11  # of a view that repeats elements, which costs no memory
 MAX_RANGE = 1_000_000_000  # numbers of a value such as `0:1e9`
 MAX_BITS = 1 << 20  # of an integer
 _RESERVE = 0.05  # of what is free, left to others
+_LEAST = 1 << 28  # what a process may take however little is free: NumPy alone wants some
 _UNLIMITED = 1 << 60
 
 
@@ -108,7 +109,7 @@ def bound_memory() -> None:
         return
     import resource
 
-    most = taken + int(max(min(found), 0) * (1 - _RESERVE))
+    most = taken + max(int(min(found) * (1 - _RESERVE)), _LEAST)
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if soft == resource.RLIM_INFINITY or most < soft:
         resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
@@ -158,7 +159,8 @@ def _number(path: str) -> int | None:
 
 
 def _free_on_machine() -> int | None:
-    return _field("/proc/meminfo", b"MemAvailable:")
+    free = _field("/proc/meminfo", b"MemAvailable:")
+    return None if free is None else free + (_field("/proc/meminfo", b"SwapFree:") or 0)
 
 
 def _free_in_group() -> int | None:
