@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import gradcli.budget as budget
+from gradcli.language.errors import LanguageError
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program
@@ -20,14 +21,29 @@ def is_displayed(program: Program) -> bool:
     return not program.source[end:].lstrip(" \t)").startswith(";")
 
 
-def pretty(value: Any, indent: int = 0) -> str:
-    """The text that a notebook shows for a value; its first line begins at column `indent`."""
+def pretty(value: Any) -> str:
+    """The text that a notebook shows for a value.
+
+    Raises LanguageError where there is no end of it.
+    """
+    try:
+        if budget.is_cyclic(value):
+            return repr(value)
+        budget.nested(value)
+        return _indented(value, 0)
+    except budget.TooMany as error:
+        words, kind = str(error), "value"
+    except MemoryError as error:
+        words, kind = budget.out_of_memory(error), "memory"
+    except RecursionError:
+        words, kind = "the value is nested too deeply to be written", "value"
+    raise LanguageError(words, kind=kind, usage=False)
+
+
+def _indented(value: Any, indent: int) -> str:
+    """The text of a value whose first line begins at column `indent`."""
     kind = type(value)
     if kind is tuple or kind is list:
-        if not indent:
-            budget.nested(value)
-            if budget.is_cyclic(value):
-                return repr(value)
         return _sequence(value, indent)
     if kind is str:
         return repr(value)
@@ -46,7 +62,7 @@ def _shown(value: Any) -> str:
 
 def _sequence(items: Any, indent: int) -> str:
     opening, closing = "[]" if type(items) is list else "()"
-    shown = [pretty(item, indent + 1) for item in items]
+    shown = [_indented(item, indent + 1) for item in items]
     tail = "," if closing == ")" and len(items) == 1 else ""
     line = f"{opening}{', '.join(shown)}{tail}{closing}"
     if "\n" not in line and indent + len(line) <= WIDTH:

@@ -180,7 +180,12 @@ class Session:
             self.kept.append(text)
         if value is not None and is_displayed(program):
             self.machine.names["_"] = value
-            self.frontend.write(pretty(value))
+            try:
+                shown = pretty(value)
+            except LanguageError as error:
+                self.report(error)
+            else:
+                self.frontend.write(shown)
 
     def value_of(self, text: str) -> tuple[Program, Any]:
         """Run a text; the program and its value."""

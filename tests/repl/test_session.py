@@ -247,3 +247,13 @@ def test_max_steps_counts_for_each_input(console):
     assert console.errors == []
     type_in(session, "while True:\n    pass\n")
     assert console.errors[0].kind == "steps"
+
+
+@pytest.mark.parametrize("value", ["a = [1]; " + "a = [a, a]; " * 60 + "a", "ones(10**7, 10**7)"])
+def test_a_value_without_end_does_not_end_the_session(value):
+    console = Recorder()
+    session = Session(console)
+    session.feed(value)
+    session.feed("1 + 1")
+    assert console.lines == ["2"]
+    assert len(console.errors) == 1
