@@ -445,7 +445,7 @@ class Parser:
         return self._as_parser(space, first)
 
     def _defaults(self) -> list[tuple[int, Parameter]]:
-        return [(k, p) for k, s in enumerate(self.signatures) for p in s.passed if p.optional]
+        return [(k, p) for k, s in enumerate(self.signatures) for p in s.parameters if p.optional]
 
     def _as_python(self, space: dict[str, Any]) -> Any:
         """A function whose parameters Python itself binds; types are looked at here."""

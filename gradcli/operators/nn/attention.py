@@ -83,6 +83,15 @@ def _weighted(q: Any, k: Any, v: Any, mask: Any, dropout_p: float) -> tuple[Any,
 
 
 @function(
+    "multi_head_attention_forward(Tensor query, Tensor key, Tensor value, "
+    "int embed_dim_to_check, int num_heads, Tensor? in_proj_weight, Tensor? in_proj_bias, "
+    "Tensor? bias_k, Tensor? bias_v, Any add_zero_attn, float dropout_p, Tensor out_proj_weight, "
+    "Tensor? out_proj_bias, Any training=True, Tensor? key_padding_mask=None, "
+    "Any need_weights=True, Tensor? attn_mask=None, Any use_separate_proj_weight=False, "
+    "Tensor? q_proj_weight=None, Tensor? k_proj_weight=None, Tensor? v_proj_weight=None, "
+    "Tensor? static_k=None, Tensor? static_v=None, Any average_attn_weights=True, "
+    "Any is_causal=False)",
+    python=True,
     name="nn.functional.multi_head_attention_forward",
     method=False,
     samples=[
@@ -104,18 +113,18 @@ def multi_head_attention_forward(
     dropout_p: float,
     out_proj_weight: Array,
     out_proj_bias: Array | None,
-    training: bool = True,
-    key_padding_mask: Array | None = None,
-    need_weights: bool = True,
-    attn_mask: Array | None = None,
-    use_separate_proj_weight: bool = False,
-    q_proj_weight: Array | None = None,
-    k_proj_weight: Array | None = None,
-    v_proj_weight: Array | None = None,
-    static_k: Array | None = None,
-    static_v: Array | None = None,
-    average_attn_weights: bool = True,
-    is_causal: bool = False,
+    training: bool,
+    key_padding_mask: Array | None,
+    need_weights: bool,
+    attn_mask: Array | None,
+    use_separate_proj_weight: bool,
+    q_proj_weight: Array | None,
+    k_proj_weight: Array | None,
+    v_proj_weight: Array | None,
+    static_k: Array | None,
+    static_v: Array | None,
+    average_attn_weights: bool,
+    is_causal: bool,
 ) -> Any:
     """(output, weights) of attention with several heads, projections included."""
     batched = query.ndim == 3
@@ -197,13 +206,13 @@ def multi_head_attention_forward(
 
 # -- samples and classes --------------------------------------------------------------------------
 @function(
+    "gumbel_softmax(Tensor logits, float tau=1, Any hard=False, Any eps=1e-10, int dim=-1)",
+    python=True,
     name="nn.functional.gumbel_softmax",
     method=False,
     samples=["nn.functional.gumbel_softmax(randn(2,3))"],
 )
-def gumbel_softmax(
-    logits: Array, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
-) -> Any:
+def gumbel_softmax(logits: Array, tau: float, hard: bool, eps: float, dim: int) -> Any:
     """A random, differentiable choice of a class."""
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)
@@ -219,6 +228,10 @@ def gumbel_softmax(
 
 
 @function(
+    "linear_cross_entropy(Tensor input, Tensor linear_weight, Tensor target, *, "
+    "Tensor? linear_bias=None, Tensor? weight=None, Any reduction='mean', "
+    "int? ignore_index=None, float label_smoothing=0.0, Any options=None)",
+    python=True,
     name="nn.functional.linear_cross_entropy",
     method=False,
     samples=["nn.functional.linear_cross_entropy(randn(3,4), randn(5,4), tensor([0,2,4]))"],
@@ -227,13 +240,12 @@ def linear_cross_entropy(
     input: Array,
     linear_weight: Array,
     target: Array,
-    *,
-    linear_bias: Array | None = None,
-    weight: Array | None = None,
-    reduction: str = "mean",
-    ignore_index: int | None = None,
-    label_smoothing: float = 0.0,
-    options: Any = None,
+    linear_bias: Array | None,
+    weight: Array | None,
+    reduction: str,
+    ignore_index: int | None,
+    label_smoothing: float,
+    options: Any,
 ) -> Any:
     """cross_entropy of linear(input, linear_weight, linear_bias).
 

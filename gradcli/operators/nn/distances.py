@@ -232,6 +232,9 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist")
 
 
 @function(
+    "cdist(Tensor x1, Tensor x2, float p=2.0, "
+    "Any compute_mode='use_mm_for_euclid_dist_if_necessary')",
+    python=True,
     method=False,
     rows=[_cdist_forward, euclidean_dist],
     samples=named(
@@ -240,12 +243,7 @@ _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist")
         *("{0}(randn(2,3), randn(4,3), 3.0)", "{0}(randn(2,2,3), randn(4,3), inf)"),
     ),
 )
-def cdist(
-    x1: Array,
-    x2: Array,
-    p: float = 2.0,
-    compute_mode: str = "use_mm_for_euclid_dist_if_necessary",
-) -> Any:
+def cdist(x1: Array, x2: Array, p: float, compute_mode: str) -> Any:
     """The p-norm distances between the rows of two matrices (or batches of them)."""
     if compute_mode not in (*_MODES, "donot_use_mm_for_euclid_dist"):
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
@@ -307,12 +305,13 @@ class _pdist_forward:
 
 
 @function(
+    "pdist(Tensor input, float p=2)",
     method=False,
     aliases="nn.functional.pdist",
     rows=[_pdist_forward],
     samples=named("pdist", "{0}(randn(4,3))", "{0}(randn(4,3), 1.0)", "{0}(randn(4,3), 3.0)"),
 )
-def pdist(input: Array, p: float = 2.0) -> Any:
+def pdist(input: Array, p: float) -> Any:
     """The p-norm distances between all pairs of rows."""
     if input.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
@@ -333,11 +332,12 @@ def _at_least(norm: Any, eps: float) -> Any:
 
 
 @function(
+    "cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08)",
     method=False,
     aliases="nn.functional.cosine_similarity",
     samples=named("cosine_similarity", "{0}(randn(2,3), randn(2,3))", "{0}(randn(3), randn(3), 0)"),
 )
-def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) -> Any:
+def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Any:
     """The cosine of the angle between vectors along a dimension; norms below `eps` count as it."""
     kinds = [data(x).dtype for x in (x1, x2)]
     common = np.result_type(*[k for k in kinds if k.kind in "fc"] or kinds)
@@ -364,6 +364,7 @@ class norm_dim:
 
 
 @function(
+    "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False)",
     name="nn.functional.pairwise_distance",
     aliases="pairwise_distance",
     method=False,
@@ -373,9 +374,7 @@ class norm_dim:
         *("{0}(randn(2,3), randn(2,3))", "{0}(randn(2,3), randn(2,3), 1.0, keepdim=True)"),
     ),
 )
-def pairwise_distance(
-    x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-06, keepdim: bool = False
-) -> Any:
+def pairwise_distance(x1: Array, x2: Array, p: float, eps: float, keepdim: bool) -> Any:
     """The p-norms of x1 - x2 + eps along the last dimension."""
     inner = max(x1.ndim, x2.ndim) - 1
     return norm_dim(add_scalar(sub(x1, x2), eps), float(p), (inner,), bool(keepdim))

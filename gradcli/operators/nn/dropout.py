@@ -52,6 +52,8 @@ def dropped(
 
 
 @function(
+    "dropout(Tensor input, float p=0.5, Any training=True, Any inplace=False)",
+    python=True,
     name="nn.functional.dropout",
     method=False,
     samples=[
@@ -59,7 +61,7 @@ def dropped(
         "nn.functional.dropout(randn(3), 0.5, False)",
     ],
 )
-def nn_dropout(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+def nn_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
     """Elements set to zero with probability p, the others scaled to keep the mean."""
     _check(p)
     return dropped(input, p, training, inplace=inplace)
@@ -94,26 +96,26 @@ for _n in (1, 2, 3):
 
 
 @function(
+    "alpha_dropout(Tensor input, float p=0.5, Any training=False, Any inplace=False)",
+    python=True,
     name="nn.functional.alpha_dropout",
     method=False,
     samples=["nn.functional.alpha_dropout(randn(2,3), 0.5, True)"],
 )
-def alpha_dropout(
-    input: Array, p: float = 0.5, training: bool = False, inplace: bool = False
-) -> Any:
+def alpha_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
     """Dropout that keeps mean and variance under SELU."""
     _check(p)
     return dropped(input, p, training, alpha=True, inplace=inplace)
 
 
 @function(
+    "feature_alpha_dropout(Tensor input, float p=0.5, Any training=False, Any inplace=False)",
+    python=True,
     name="nn.functional.feature_alpha_dropout",
     method=False,
     samples=["nn.functional.feature_alpha_dropout(randn(2,3,4), 0.5, True)"],
 )
-def feature_alpha_dropout(
-    input: Array, p: float = 0.5, training: bool = False, inplace: bool = False
-) -> Any:
+def feature_alpha_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
     """alpha_dropout of whole channels."""
     _check(p)
     return dropped(input, p, training, feature=True, alpha=True, inplace=inplace)

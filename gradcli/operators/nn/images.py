@@ -203,6 +203,9 @@ _SAMPLERS = {n: _sampler_rows(n) for n in (2, 3)}
 
 
 @function(
+    "grid_sample(Tensor input, Tensor grid, Any mode='bilinear', Any padding_mode='zeros', "
+    "Any align_corners=None)",
+    python=True,
     name="nn.functional.grid_sample",
     method=False,
     rows=list(_SAMPLERS.values()),
@@ -212,11 +215,7 @@ _SAMPLERS = {n: _sampler_rows(n) for n in (2, 3)}
     ],
 )
 def grid_sample(
-    input: Array,
-    grid: Array,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool | None = None,
+    input: Array, grid: Array, mode: str, padding_mode: str, align_corners: bool | None
 ) -> Any:
     """The image at the places that a grid names, from -1 to 1 in each dimension."""
     if mode not in _MODES:
@@ -285,12 +284,14 @@ class affine_grid_generator:
 
 
 @function(
+    "affine_grid(Tensor theta, Any size, Any align_corners=None)",
+    python=True,
     name="nn.functional.affine_grid",
     method=False,
     rows=[affine_grid_generator],
     samples=["nn.functional.affine_grid(randn(1,2,3), (1,1,3,4))"],
 )
-def affine_grid(theta: Array, size: Any, align_corners: bool | None = None) -> Any:
+def affine_grid(theta: Array, size: Any, align_corners: bool | None) -> Any:
     """The grid that an affine map makes of the places of an image of a size."""
     if theta.array.dtype.kind != "f":
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")

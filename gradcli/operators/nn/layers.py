@@ -17,6 +17,7 @@ from gradcli.operators.table import Array, function, is_array, operator
 
 # -- linear maps ----------------------------------------------------------------------------------
 @function(
+    "linear(Tensor input, Tensor weight, Tensor? bias=None)",
     name="nn.functional.linear",
     method=False,
     rows=[addmm],
@@ -25,7 +26,7 @@ from gradcli.operators.table import Array, function, is_array, operator
         "nn.functional.linear(randn(2,3), randn(4,3))",
     ],
 )
-def linear(input: Array, weight: Array, bias: Array | None = None) -> Any:
+def linear(input: Array, weight: Array, bias: Array | None) -> Any:
     """input @ weight.T + bias."""
     if bias is None or weight.ndim != 2:
         out = matmul(input, weight.t())
@@ -94,13 +95,14 @@ class trilinear:
 
 
 @function(
+    "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None)",
     name="nn.functional.bilinear",
     aliases="bilinear",
     method=False,
     rows=[trilinear],
     samples=["nn.functional.bilinear(randn(2,3), randn(2,4), randn(5,3,4), randn(5))"],
 )
-def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = None) -> Any:
+def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) -> Any:
     """input1 @ weight[k] @ input2 for every k, plus bias."""
     if input1.ndim != input2.ndim:
         raise RuntimeError(
@@ -208,6 +210,9 @@ def _renorm(weight: Any, indices: Any, max_norm: float, norm_type: float) -> Non
 
 
 @function(
+    "embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, "
+    "float norm_type=2.0, Any scale_grad_by_freq=False, Any sparse=False)",
+    python=True,
     name="nn.functional.embedding",
     method=False,
     rows=[embedding_row],
@@ -219,11 +224,11 @@ def _renorm(weight: Any, indices: Any, max_norm: float, norm_type: float) -> Non
 def embedding(
     input: Array,
     weight: Array,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
+    padding_idx: int | None,
+    max_norm: float | None,
+    norm_type: float,
+    scale_grad_by_freq: bool,
+    sparse: bool,
 ) -> Any:
     """The rows of a table that indices name."""
     rows = weight.shape[0]
@@ -239,11 +244,12 @@ def embedding(
 
 
 @function(
+    "one_hot(Tensor input, int num_classes=-1)",
     name="nn.functional.one_hot",
     method=False,
     samples=["nn.functional.one_hot(tensor([0,2,1]), 3)"],
 )
-def one_hot(tensor: Array, num_classes: int = -1) -> Any:
+def one_hot(tensor: Array, num_classes: int) -> Any:
     """1 where the class is, 0 elsewhere."""
     classes = np.asarray(tensor.array)
     if classes.dtype != np.int64:
@@ -364,6 +370,9 @@ def _uses_flash(query: Any, key: Any, value: Any, mask: Any, dropout_p: float) -
 
 
 @function(
+    "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, "
+    "Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, "
+    "bool enable_gqa=False)",
     name="nn.functional.scaled_dot_product_attention",
     aliases="scaled_dot_product_attention",
     method=False,
@@ -377,11 +386,11 @@ def scaled_dot_product_attention(
     query: Array,
     key: Array,
     value: Array,
-    attn_mask: Array | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
+    attn_mask: Array | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
 ) -> Any:
     """softmax(query @ key.T * scale + mask) @ value."""
     if is_causal and attn_mask is not None:

@@ -148,15 +148,16 @@ class mse_loss_row:
 
 
 @function(
-    name="nn.functional.mse_loss", method=False, rows=[mse_loss_row], samples=_samples("mse_loss")
+    "mse_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
+    "Any reduction='mean', Any weight=None)",
+    python=True,
+    name="nn.functional.mse_loss",
+    method=False,
+    rows=[mse_loss_row],
+    samples=_samples("mse_loss"),
 )
 def mse_loss(
-    input: Array,
-    target: Array,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    weight: Any = None,
+    input: Array, target: Array, size_average: Any, reduce: Any, reduction: str, weight: Any
 ) -> Any:
     """The squared differences."""
     _warn_broadcast(input, target)
@@ -172,14 +173,16 @@ def mse_loss(
     return reduced(weighted, number)
 
 
-@function(name="nn.functional.l1_loss", method=False, samples=_samples("l1_loss"))
+@function(
+    "l1_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
+    "Any reduction='mean', Any weight=None)",
+    python=True,
+    name="nn.functional.l1_loss",
+    method=False,
+    samples=_samples("l1_loss"),
+)
 def l1_loss(
-    input: Array,
-    target: Array,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    weight: Any = None,
+    input: Array, target: Array, size_average: Any, reduce: Any, reduction: str, weight: Any
 ) -> Any:
     """The absolute differences."""
     _warn_broadcast(input, target)
@@ -252,6 +255,9 @@ class smooth_l1_loss_row:
 
 
 @function(
+    "smooth_l1_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
+    "Any reduction='mean', float beta=1.0)",
+    python=True,
     name="nn.functional.smooth_l1_loss",
     method=False,
     rows=[smooth_l1_loss_row],
@@ -260,12 +266,7 @@ class smooth_l1_loss_row:
     ),
 )
 def smooth_l1_loss(
-    input: Array,
-    target: Array,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    beta: float = 1.0,
+    input: Array, target: Array, size_average: Any, reduce: Any, reduction: str, beta: float
 ) -> Any:
     """Squared differences where they are small, absolute ones elsewhere."""
     _warn_broadcast(input, target)
@@ -335,18 +336,15 @@ class huber_loss_row:
 
 
 @function(
+    "huber_loss(Tensor input, Tensor target, Any reduction='mean', float delta=1.0, "
+    "Any weight=None)",
+    python=True,
     name="nn.functional.huber_loss",
     method=False,
     rows=[huber_loss_row],
     samples=_samples("huber_loss", "nn.functional.huber_loss(randn(3), randn(3), delta=0.4)"),
 )
-def huber_loss(
-    input: Array,
-    target: Array,
-    reduction: str = "mean",
-    delta: float = 1.0,
-    weight: Any = None,
-) -> Any:
+def huber_loss(input: Array, target: Array, reduction: str, delta: float, weight: Any) -> Any:
     """Squared differences where they are small, scaled absolute ones elsewhere."""
     _warn_broadcast(input, target)
     a, b = _same(input, target)
@@ -495,6 +493,9 @@ def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: 
 
 
 @function(
+    "nll_loss(Tensor input, Tensor target, Tensor? weight=None, Any size_average=None, "
+    "int ignore_index=-100, Any reduce=None, Any reduction='mean')",
+    python=True,
     name="nn.functional.nll_loss",
     method=False,
     rows=[nll_loss_row, nll_loss2d_row],
@@ -507,11 +508,11 @@ def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: 
 def nll_loss(
     input: Array,
     target: Array,
-    weight: Array | None = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
+    weight: Array | None,
+    size_average: Any,
+    ignore_index: int,
+    reduce: Any,
+    reduction: str,
 ) -> Any:
     """Minus the log-probabilities of the targets' classes."""
     number = reduction_number(reduction, size_average, reduce)
@@ -575,6 +576,9 @@ def _class_indices(
 
 
 @function(
+    "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, Any size_average=None, "
+    "int ignore_index=-100, Any reduce=None, Any reduction='mean', float label_smoothing=0.0)",
+    python=True,
     name="nn.functional.cross_entropy",
     method=False,
     rows=[nll_loss_row, nll_loss2d_row],
@@ -587,12 +591,12 @@ def _class_indices(
 def cross_entropy(
     input: Array,
     target: Array,
-    weight: Array | None = None,
-    size_average: Any = None,
-    ignore_index: int = -100,
-    reduce: Any = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
+    weight: Array | None,
+    size_average: Any,
+    ignore_index: int,
+    reduce: Any,
+    reduction: str,
+    label_smoothing: float,
 ) -> Any:
     """Minus the log-softmax of the targets' classes (indices, or probabilities)."""
     number = reduction_number(reduction, size_average, reduce)
@@ -695,6 +699,9 @@ class binary_cross_entropy_row:
 
 
 @function(
+    "binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, "
+    "Any size_average=None, Any reduce=None, Any reduction='mean')",
+    python=True,
     name="nn.functional.binary_cross_entropy",
     method=False,
     rows=[binary_cross_entropy_row],
@@ -706,10 +713,10 @@ class binary_cross_entropy_row:
 def binary_cross_entropy(
     input: Array,
     target: Array,
-    weight: Array | None = None,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
+    weight: Array | None,
+    size_average: Any,
+    reduce: Any,
+    reduction: str,
 ) -> Any:
     """Minus the log-likelihood of two classes, from probabilities."""
     number = reduction_number(reduction, size_average, reduce)
@@ -782,6 +789,9 @@ class binary_cross_entropy_with_logits_row:
 
 
 @function(
+    "binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, "
+    "Any size_average=None, Any reduce=None, Any reduction='mean', Tensor? pos_weight=None)",
+    python=True,
     name="nn.functional.binary_cross_entropy_with_logits",
     aliases="binary_cross_entropy_with_logits",
     method=False,
@@ -794,11 +804,11 @@ class binary_cross_entropy_with_logits_row:
 def binary_cross_entropy_with_logits(
     input: Array,
     target: Array,
-    weight: Array | None = None,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    pos_weight: Array | None = None,
+    weight: Array | None,
+    size_average: Any,
+    reduce: Any,
+    reduction: str,
+    pos_weight: Array | None,
 ) -> Any:
     """Minus the log-likelihood of two classes, from what goes into a sigmoid."""
     number = reduction_number(reduction, size_average, reduce)
@@ -830,17 +840,16 @@ class soft_margin_loss_row:
 
 
 @function(
+    "soft_margin_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
+    "Any reduction='mean')",
+    python=True,
     name="nn.functional.soft_margin_loss",
     method=False,
     rows=[soft_margin_loss_row],
     samples=["nn.functional.soft_margin_loss(randn(2,3), sign(randn(2,3)))"],
 )
 def soft_margin_loss(
-    input: Array,
-    target: Array,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
+    input: Array, target: Array, size_average: Any, reduce: Any, reduction: str
 ) -> Any:
     """log(1 + exp(-target * input))."""
     _refuse_grad("soft_margin_loss", target=target)
@@ -929,6 +938,9 @@ class multi_margin_loss_row:
 
 
 @function(
+    "multi_margin_loss(Tensor input, Tensor target, int p=1, float margin=1.0, "
+    "Tensor? weight=None, Any size_average=None, Any reduce=None, Any reduction='mean')",
+    python=True,
     name="nn.functional.multi_margin_loss",
     method=False,
     rows=[multi_margin_loss_row],
@@ -937,12 +949,12 @@ class multi_margin_loss_row:
 def multi_margin_loss(
     input: Array,
     target: Array,
-    p: int = 1,
-    margin: float = 1.0,
-    weight: Array | None = None,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
+    p: int,
+    margin: float,
+    weight: Array | None,
+    size_average: Any,
+    reduce: Any,
+    reduction: str,
 ) -> Any:
     """How far other classes come within a margin of the target's, summed."""
     number = reduction_number(reduction, size_average, reduce)
@@ -1021,17 +1033,16 @@ class multilabel_margin_loss_row:
 
 
 @function(
+    "multilabel_margin_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
+    "Any reduction='mean')",
+    python=True,
     name="nn.functional.multilabel_margin_loss",
     method=False,
     rows=[multilabel_margin_loss_row],
     samples=["nn.functional.multilabel_margin_loss(randn(2,4), tensor([[1,2,-1,0],[3,-1,0,0]]))"],
 )
 def multilabel_margin_loss(
-    input: Array,
-    target: Array,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
+    input: Array, target: Array, size_average: Any, reduce: Any, reduction: str
 ) -> Any:
     """How far other classes come within a margin of each listed target, summed."""
     number = reduction_number(reduction, size_average, reduce)
@@ -1039,6 +1050,9 @@ def multilabel_margin_loss(
 
 
 @function(
+    "multilabel_soft_margin_loss(Tensor input, Any target, Any weight=None, "
+    "Any size_average=None, Any reduce=None, Any reduction='mean')",
+    python=True,
     name="nn.functional.multilabel_soft_margin_loss",
     method=False,
     samples=["nn.functional.multilabel_soft_margin_loss(randn(2,4), round(rand(2,4)))"],
@@ -1046,10 +1060,10 @@ def multilabel_margin_loss(
 def multilabel_soft_margin_loss(
     input: Array,
     target: Array,
-    weight: Array | None = None,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
+    weight: Array | None,
+    size_average: Any,
+    reduce: Any,
+    reduction: str,
 ) -> Any:
     """Binary cross entropy with logits, averaged over classes."""
     number = reduction_number(reduction, size_average, reduce)
@@ -1062,18 +1076,16 @@ def multilabel_soft_margin_loss(
 
 
 @function(
+    "hinge_embedding_loss(Tensor input, Tensor target, float margin=1.0, Any size_average=None, "
+    "Any reduce=None, Any reduction='mean')",
+    python=True,
     name="nn.functional.hinge_embedding_loss",
     aliases="hinge_embedding_loss",
     method=False,
     samples=["nn.functional.hinge_embedding_loss(randn(2,3), sign(randn(2,3)))"],
 )
 def hinge_embedding_loss(
-    input: Array,
-    target: Array,
-    margin: float = 1.0,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
+    input: Array, target: Array, margin: float, size_average: Any, reduce: Any, reduction: str
 ) -> Any:
     """The input where the target is 1, what it lacks of the margin where it is -1."""
     number = reduction_number(reduction, size_average, reduce)
@@ -1086,6 +1098,9 @@ def hinge_embedding_loss(
 
 
 @function(
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, "
+    "Any size_average=None, Any reduce=None, Any reduction='mean')",
+    python=True,
     name="nn.functional.margin_ranking_loss",
     aliases="margin_ranking_loss",
     method=False,
@@ -1095,10 +1110,10 @@ def margin_ranking_loss(
     input1: Array,
     input2: Array,
     target: Array,
-    margin: float = 0,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
+    margin: float,
+    size_average: Any,
+    reduce: Any,
+    reduction: str,
 ) -> Any:
     """What input1 lacks of ranking above input2 (or below it) by a margin."""
     number = reduction_number(reduction, size_average, reduce)
@@ -1113,6 +1128,9 @@ def margin_ranking_loss(
 
 
 @function(
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, "
+    "Any size_average=None, Any reduce=None, Any reduction='mean')",
+    python=True,
     name="nn.functional.cosine_embedding_loss",
     aliases="cosine_embedding_loss",
     method=False,
@@ -1122,10 +1140,10 @@ def cosine_embedding_loss(
     input1: Array,
     input2: Array,
     target: Array,
-    margin: float = 0,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
+    margin: float,
+    size_average: Any,
+    reduce: Any,
+    reduction: str,
 ) -> Any:
     """1 - cosine for pairs that belong together, the cosine above a margin for others."""
     number = reduction_number(reduction, size_average, reduce)
@@ -1155,6 +1173,10 @@ def cosine_embedding_loss(
 
 
 @function(
+    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, "
+    "float p=2, float eps=1e-06, Any swap=False, Any size_average=None, Any reduce=None, "
+    "Any reduction='mean')",
+    python=True,
     name="nn.functional.triplet_margin_loss",
     aliases="triplet_margin_loss",
     method=False,
@@ -1164,13 +1186,13 @@ def triplet_margin_loss(
     anchor: Array,
     positive: Array,
     negative: Array,
-    margin: float = 1.0,
-    p: float = 2,
-    eps: float = 1e-6,
-    swap: bool = False,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
+    margin: float,
+    p: float,
+    eps: float,
+    swap: bool,
+    size_average: Any,
+    reduce: Any,
+    reduction: str,
 ) -> Any:
     """How much nearer the positive should be to the anchor than the negative, by a margin."""
     number = reduction_number(reduction, size_average, reduce)
@@ -1191,6 +1213,9 @@ def triplet_margin_loss(
 
 
 @function(
+    "triplet_margin_with_distance_loss(Tensor anchor, Tensor positive, Tensor negative, *, "
+    "Any distance_function=None, float margin=1.0, Any swap=False, Any reduction='mean')",
+    python=True,
     name="nn.functional.triplet_margin_with_distance_loss",
     method=False,
     samples=["nn.functional.triplet_margin_with_distance_loss(randn(2,3), randn(2,3), randn(2,3))"],
@@ -1199,11 +1224,10 @@ def triplet_margin_with_distance_loss(
     anchor: Array,
     positive: Array,
     negative: Array,
-    *,
-    distance_function: Any = None,
-    margin: float = 1.0,
-    swap: bool = False,
-    reduction: str = "mean",
+    distance_function: Any,
+    margin: float,
+    swap: bool,
+    reduction: str,
 ) -> Any:
     """`triplet_margin_loss` with a distance of one's own."""
     if margin <= 0:
@@ -1225,6 +1249,9 @@ _KL_MEAN = (
 
 
 @function(
+    "kl_div(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
+    "Any reduction='mean', Any log_target=False)",
+    python=True,
     name="nn.functional.kl_div",
     method=False,
     samples=[
@@ -1233,12 +1260,7 @@ _KL_MEAN = (
     ],
 )
 def kl_div(
-    input: Array,
-    target: Array,
-    size_average: Any = None,
-    reduce: Any = None,
-    reduction: str = "mean",
-    log_target: bool = False,
+    input: Array, target: Array, size_average: Any, reduce: Any, reduction: str, log_target: bool
 ) -> Any:
     """The Kullback-Leibler divergence of log-probabilities from a target distribution."""
     if reduction == "mean" and size_average is None and reduce is None:
@@ -1257,17 +1279,15 @@ def kl_div(
 
 
 @function(
+    "gaussian_nll_loss(Tensor input, Tensor target, Any var, Any full=False, float eps=1e-06, "
+    "Any reduction='mean')",
+    python=True,
     name="nn.functional.gaussian_nll_loss",
     method=False,
     samples=["nn.functional.gaussian_nll_loss(randn(2,3), randn(2,3), rand(2,3))"],
 )
 def gaussian_nll_loss(
-    input: Array,
-    target: Array,
-    var: Any,
-    full: bool = False,
-    eps: float = 1e-6,
-    reduction: str = "mean",
+    input: Array, target: Array, var: Any, full: bool, eps: float, reduction: str
 ) -> Any:
     """Minus the log-likelihood under a normal distribution of mean input and variance var."""
     if isinstance(var, float):
@@ -1293,6 +1313,9 @@ def gaussian_nll_loss(
 
 
 @function(
+    "poisson_nll_loss(Tensor input, Tensor target, Any log_input=True, Any full=False, "
+    "Any size_average=None, float eps=1e-08, Any reduce=None, Any reduction='mean')",
+    python=True,
     name="nn.functional.poisson_nll_loss",
     aliases="poisson_nll_loss",
     method=False,
@@ -1301,12 +1324,12 @@ def gaussian_nll_loss(
 def poisson_nll_loss(
     input: Array,
     target: Array,
-    log_input: bool = True,
-    full: bool = False,
-    size_average: Any = None,
-    eps: float = 1e-8,
-    reduce: Any = None,
-    reduction: str = "mean",
+    log_input: bool,
+    full: bool,
+    size_average: Any,
+    eps: float,
+    reduce: Any,
+    reduction: str,
 ) -> Any:
     """Minus the log-likelihood under Poisson distributions."""
     if reduction not in _REDUCTIONS and size_average is None and reduce is None:

@@ -122,6 +122,9 @@ def _check_layer(input: Any, shape: list[int], weight: Any, bias: Any) -> None:
 
 
 @function(
+    "layer_norm(Tensor input, Any normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+    "float eps=1e-05, Any cudnn_enable=False)",
+    python=True,
     name="nn.functional.layer_norm",
     aliases="layer_norm",
     method=False,
@@ -134,10 +137,10 @@ def _check_layer(input: Any, shape: list[int], weight: Any, bias: Any) -> None:
 def layer_norm(
     input: Array,
     normalized_shape: Any,
-    weight: Array | None = None,
-    bias: Array | None = None,
-    eps: float = 1e-5,
-    cudnn_enable: bool = False,
+    weight: Array | None,
+    bias: Array | None,
+    eps: float,
+    cudnn_enable: bool,
 ) -> Any:
     """The input with mean 0 and variance 1 over the last dimensions."""
     shape = [int(n) for n in normalized_shape]
@@ -146,6 +149,8 @@ def layer_norm(
 
 
 @function(
+    "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, "
+    "float eps)",
     method=False,
     rows=[native_layer_norm_row],
     samples=["native_layer_norm(randn(2,3), (3,), randn(3), randn(3), 1e-5)"],
@@ -160,14 +165,14 @@ def native_layer_norm(
 
 
 @function(
+    "rms_norm(Tensor input, Any normalized_shape, Tensor? weight=None, float? eps=None)",
+    python=True,
     name="nn.functional.rms_norm",
     aliases="rms_norm",
     method=False,
     samples=["nn.functional.rms_norm(randn(2,3), (3,), randn(3))"],
 )
-def rms_norm(
-    input: Array, normalized_shape: Any, weight: Array | None = None, eps: float | None = None
-) -> Any:
+def rms_norm(input: Array, normalized_shape: Any, weight: Array | None, eps: float | None) -> Any:
     """The input over its root mean square in the last dimensions."""
     shape = [int(n) for n in normalized_shape]
     _check_layer(input, shape, weight, None)
@@ -243,6 +248,9 @@ class native_group_norm_row:
 
 
 @function(
+    "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
+    "float eps=1e-05, Any cudnn_enabled=True)",
+    python=True,
     name="nn.functional.group_norm",
     aliases="group_norm",
     method=False,
@@ -252,10 +260,10 @@ class native_group_norm_row:
 def group_norm(
     input: Array,
     num_groups: int,
-    weight: Array | None = None,
-    bias: Array | None = None,
-    eps: float = 1e-5,
-    cudnn_enabled: bool = True,
+    weight: Array | None,
+    bias: Array | None,
+    eps: float,
+    cudnn_enabled: bool,
 ) -> Any:
     """The input with mean 0 and variance 1 over groups of channels."""
     if input.ndim < 2:
@@ -282,6 +290,8 @@ def group_norm(
 
 
 @function(
+    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, "
+    "int group, float eps)",
     method=False,
     rows=[native_group_norm_row],
     samples=["native_group_norm(randn(2,4,3), randn(4), randn(4), 2, 4, 3, 2, 1e-5)"],
@@ -414,6 +424,10 @@ def _check_channels(input: Any, **vectors: Any) -> None:
 
 
 @function(
+    "batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, "
+    "Tensor? weight=None, Tensor? bias=None, Any training=False, float momentum=0.1, "
+    "float eps=1e-05)",
+    python=True,
     name="nn.functional.batch_norm",
     method=False,
     rows=[native_batch_norm_row],
@@ -424,13 +438,13 @@ def _check_channels(input: Any, **vectors: Any) -> None:
 )
 def batch_norm(
     input: Array,
-    running_mean: Array | None = None,
-    running_var: Array | None = None,
-    weight: Array | None = None,
-    bias: Array | None = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
+    running_mean: Array | None,
+    running_var: Array | None,
+    weight: Array | None,
+    bias: Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
 ) -> Any:
     """The input with mean 0 and variance 1 over the batch, or by running statistics."""
     if training:
@@ -458,6 +472,8 @@ def batch_norm(
 
 
 @function(
+    "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
+    "Tensor? running_var, bool training, float momentum, float eps)",
     method=False,
     rows=[native_batch_norm_row],
     samples=["native_batch_norm(randn(4,3), randn(3), randn(3), None, None, True, 0.1, 1e-5)"],
@@ -479,6 +495,8 @@ def native_batch_norm(
 
 
 @function(
+    "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
+    "Tensor running_var, bool training, float momentum, float eps)",
     name="_native_batch_norm_legit",
     method=False,
     rows=[native_batch_norm_legit_row],
@@ -503,6 +521,10 @@ def native_batch_norm_legit(
 
 
 @function(
+    "instance_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, "
+    "Tensor? weight=None, Tensor? bias=None, Any use_input_stats=True, float momentum=0.1, "
+    "float eps=1e-05)",
+    python=True,
     name="nn.functional.instance_norm",
     method=False,
     rows=[native_batch_norm_row],
@@ -510,13 +532,13 @@ def native_batch_norm_legit(
 )
 def instance_norm(
     input: Array,
-    running_mean: Array | None = None,
-    running_var: Array | None = None,
-    weight: Array | None = None,
-    bias: Array | None = None,
-    use_input_stats: bool = True,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
+    running_mean: Array | None,
+    running_var: Array | None,
+    weight: Array | None,
+    bias: Array | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
 ) -> Any:
     """`batch_norm` of every instance by itself."""
     if use_input_stats and prod(input.shape[2:]) == 1:
@@ -546,13 +568,13 @@ def instance_norm(
 
 # -- neighbours and norms -------------------------------------------------------------------------
 @function(
+    "local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0)",
+    python=True,
     name="nn.functional.local_response_norm",
     method=False,
     samples=["nn.functional.local_response_norm(randn(2,3,4), 2)"],
 )
-def local_response_norm(
-    input: Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> Any:
+def local_response_norm(input: Array, size: int, alpha: float, beta: float, k: float) -> Any:
     """The input over a power of the squares of neighbouring channels."""
     if input.ndim < 3:
         raise ValueError(
@@ -576,6 +598,8 @@ def local_response_norm(
 
 
 @function(
+    "normalize(Tensor input, Any p=2.0, Any dim=1, float eps=1e-12, Any out=None)",
+    python=True,
     name="nn.functional.normalize",
     method=False,
     samples=[
@@ -583,9 +607,7 @@ def local_response_norm(
         "nn.functional.normalize(randn(2,3), p=1, dim=0)",
     ],
 )
-def normalize(
-    input: Array, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None
-) -> Any:
+def normalize(input: Array, p: float, dim: Any, eps: float, out: Any) -> Any:
     """The input over its norm along a dimension."""
     norm = resolve("norm")(input, p, dim, keepdim=True)
     return input / clamp_min(norm, eps).expand_as(input)

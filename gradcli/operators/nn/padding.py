@@ -128,6 +128,8 @@ def _circular(input: Any, pad: tuple[int, ...]) -> Any:
 
 # -- the function ---------------------------------------------------------------------------------
 @function(
+    "pad(Tensor input, Any pad, Any mode='constant', float? value=None)",
+    python=True,
     name="nn.functional.pad",
     method=False,
     rows=[constant_pad_nd, *_REFLECT.values(), *_REPLICATE.values()],
@@ -138,7 +140,7 @@ def _circular(input: Any, pad: tuple[int, ...]) -> Any:
         "nn.functional.pad(randn(2,3,4), (1,2), mode='circular')",
     ],
 )
-def pad(input: Array, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
+def pad(input: Array, pad: Any, mode: str, value: float | None) -> Any:
     """The last dimensions padded: pairs of sizes, from the last dimension on."""
     sizes = tuple(int(n) for n in pad)
     if len(sizes) % 2:

@@ -386,6 +386,9 @@ def _wanted(input: Any, size: Any, scale_factor: Any, recompute: Any) -> tuple[S
 
 
 @function(
+    "interpolate(Tensor input, Any size=None, Any scale_factor=None, Any mode='nearest', "
+    "Any align_corners=None, Any recompute_scale_factor=None, Any antialias=False)",
+    python=True,
     name="nn.functional.interpolate",
     method=False,
     rows=[*_NEAREST.values(), *_EXACT.values(), *_LINEAR.values(), *_SMOOTH.values()],
@@ -397,12 +400,12 @@ def _wanted(input: Any, size: Any, scale_factor: Any, recompute: Any) -> tuple[S
 )
 def interpolate(
     input: Array,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
-    antialias: bool = False,
+    size: Any,
+    scale_factor: Any,
+    mode: str,
+    align_corners: bool | None,
+    recompute_scale_factor: bool | None,
+    antialias: bool,
 ) -> Any:
     """An image (sequence, volume) in another size."""
     n = input.ndim - 2
@@ -443,37 +446,40 @@ def interpolate(
 
 
 @function(
+    "upsample(Tensor input, Any size=None, Any scale_factor=None, Any mode='nearest', "
+    "Any align_corners=None)",
+    python=True,
     name="nn.functional.upsample",
     method=False,
     samples=["nn.functional.upsample(randn(2,3,4), scale_factor=2)"],
 )
 def upsample(
-    input: Array,
-    size: Any = None,
-    scale_factor: Any = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
+    input: Array, size: Any, scale_factor: Any, mode: str, align_corners: bool | None
 ) -> Any:
     """See interpolate."""
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 @function(
+    "upsample_nearest(Tensor input, Any size=None, Any scale_factor=None)",
+    python=True,
     name="nn.functional.upsample_nearest",
     method=False,
     samples=["nn.functional.upsample_nearest(randn(2,3,4,4), scale_factor=2)"],
 )
-def upsample_nearest(input: Array, size: Any = None, scale_factor: Any = None) -> Any:
+def upsample_nearest(input: Array, size: Any, scale_factor: Any) -> Any:
     """See interpolate."""
     return interpolate(input, size, scale_factor, "nearest")
 
 
 @function(
+    "upsample_bilinear(Tensor input, Any size=None, Any scale_factor=None)",
+    python=True,
     name="nn.functional.upsample_bilinear",
     method=False,
     samples=["nn.functional.upsample_bilinear(randn(2,3,4,4), scale_factor=2)"],
 )
-def upsample_bilinear(input: Array, size: Any = None, scale_factor: Any = None) -> Any:
+def upsample_bilinear(input: Array, size: Any, scale_factor: Any) -> Any:
     """interpolate with mode 'bilinear' and aligned corners."""
     return interpolate(input, size, scale_factor, "bilinear", True)
 

@@ -141,6 +141,9 @@ def _lengths(value: Any) -> tuple[int, ...]:
 
 
 @function(
+    "ctc_loss(Tensor log_probs, Tensor targets, Any input_lengths, Any target_lengths, "
+    "int blank=0, Any reduction='mean', Any zero_infinity=False)",
+    python=True,
     name="nn.functional.ctc_loss",
     method=False,
     rows=[ctc_loss_row],
@@ -153,9 +156,9 @@ def ctc_loss(
     targets: Array,
     input_lengths: Any,
     target_lengths: Any,
-    blank: int = 0,
-    reduction: str = "mean",
-    zero_infinity: bool = False,
+    blank: int,
+    reduction: str,
+    zero_infinity: bool,
 ) -> Any:
     """Minus the log-probability of a labelling, over all its alignments with the input."""
     number = reduction_number(reduction)
@@ -300,6 +303,10 @@ class embedding_bag_row:
 
 
 @function(
+    "embedding_bag(Tensor input, Tensor weight, Tensor? offsets=None, float? max_norm=None, "
+    "float norm_type=2, Any scale_grad_by_freq=False, Any mode='mean', Any sparse=False, "
+    "Tensor? per_sample_weights=None, Any include_last_offset=False, int? padding_idx=None)",
+    python=True,
     name="nn.functional.embedding_bag",
     method=False,
     rows=[embedding_bag_row],
@@ -308,15 +315,15 @@ class embedding_bag_row:
 def embedding_bag(
     input: Array,
     weight: Array,
-    offsets: Array | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2,
-    scale_grad_by_freq: bool = False,
-    mode: str = "mean",
-    sparse: bool = False,
-    per_sample_weights: Array | None = None,
-    include_last_offset: bool = False,
-    padding_idx: int | None = None,
+    offsets: Array | None,
+    max_norm: float | None,
+    norm_type: float,
+    scale_grad_by_freq: bool,
+    mode: str,
+    sparse: bool,
+    per_sample_weights: Array | None,
+    include_last_offset: bool,
+    padding_idx: int | None,
 ) -> Any:
     """Sums, means or maxima of the rows of a table that bags of indices name."""
     if weight.array.dtype.kind != "f":
