@@ -259,7 +259,8 @@ class Signature:
                 p.kind == "Tensor" and name in _TAKE_NUMBERS and _TAKES["Scalar"](value)
             ):
                 where = "" if by_name else f" (position {at + 1 - first})"
-                raise Unfit(f"{name}(): argument '{p.name}'{where} must be {_no_list(p, value)}")
+                wanted = f"{p.said}, not {type_name(value)}" if by_name else _no_list(p, value)
+                raise Unfit(f"{name}(): argument '{p.name}'{where} must be {wanted}")
             values[p.name] = value
             at += not by_name
         if used < len(kwargs):

@@ -178,6 +178,11 @@ REFUSED: list[tuple[str, Any, str]] = [
         '"type must be tuple of ints,but got str"',
     ),
     (
+        "avg_pool2d(X, 1, stride=(1.5, 1))",
+        lambda: POOL[0](X, 1, stride=(1.5, 1)),
+        "avg_pool2d(): argument 'stride' must be tuple of ints, not tuple",
+    ),
+    (
         "elu(X, alpha='a')",
         lambda: ELU[0](X, alpha="a"),
         "elu(): argument 'alpha' (position 2) must be Number, not str",

@@ -466,41 +466,37 @@ def _make(n: int) -> None:
     size = ",".join(["5"] * n)
     kernel = ",".join(["2"] * n)
 
-    def conv(
-        input: Array,
-        weight: Array,
-        bias: Array | None = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-    ) -> Any:
-        return _conv(n, input, weight, bias, stride, padding, dilation, groups)
+    def conv(**named: Any) -> Any:
+        return _conv(n, **named)
 
-    def conv_transpose(
-        input: Array,
-        weight: Array,
-        bias: Array | None = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        groups: int = 1,
-        dilation: Any = 1,
-    ) -> Any:
-        return _conv_transpose(
-            n, input, weight, bias, stride, padding, output_padding, groups, dilation
-        )
+    def conv_transpose(*values: Any) -> Any:
+        return _conv_transpose(n, *values)
 
+    operands = "Tensor input, Tensor weight, Tensor? bias=None"
+    forward = [
+        f"conv{n}d({operands}, int[{n}] stride=1, {padding}, int[{n}] dilation=1, int groups=1)"
+        for padding in (f"int[{n}] padding=0", "str padding='valid'")
+    ]
+    back = (
+        f"conv_transpose{n}d({operands}, int[{n}] stride=1, int[{n}] padding=0, "
+        f"int[{n}] output_padding=0, int groups=1, int[{n}] dilation=1)"
+    )
     dims = f"{n} dimension{'s' if n > 1 else ''}"
-    for call, name, doc in (
-        (conv, f"conv{n}d", f"Cross-correlation of images of {dims} with a kernel."),
-        (conv_transpose, f"conv_transpose{n}d", f"The transpose of conv{n}d as a linear map."),
+    for call, name, doc, signatures in (
+        (conv, f"conv{n}d", f"Cross-correlation of images of {dims} with a kernel.", forward),
+        (
+            conv_transpose,
+            f"conv_transpose{n}d",
+            f"The transpose of conv{n}d as a linear map.",
+            [back],
+        ),
     ):
         call.__doc__ = doc
         call.__name__ = call.__qualname__ = name
         channels = "3,4" if "transpose" in name else "4,3"
         sample = f"nn.functional.{name}(randn(2,3,{size}), randn({channels},{kernel}), randn(4)"
         function(
+            *signatures,
             name=f"nn.functional.{name}",
             aliases=name,
             method=False,
@@ -585,14 +581,15 @@ class col2im:
 
 
 @function(
+    "unfold(Tensor input, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, int[2] stride=1) "
+    "-> im2col",
+    python=True,
     name="nn.functional.unfold",
     method=False,
     rows=[im2col],
     samples=["nn.functional.unfold(randn(2,3,4,4), (2,2))"],
 )
-def unfold(
-    input: Array, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
-) -> Any:
+def unfold(input: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     """The blocks of an image as columns."""
     if input.ndim not in (3, 4):
         raise RuntimeError(
@@ -612,6 +609,9 @@ def unfold(
 
 
 @function(
+    "fold(Tensor input, int[2] output_size, int[2] kernel_size, int[2] dilation=1, "
+    "int[2] padding=0, int[2] stride=1) -> col2im",
+    python=True,
     name="nn.functional.fold",
     method=False,
     rows=[col2im],
@@ -621,9 +621,9 @@ def fold(
     input: Array,
     output_size: Any,
     kernel_size: Any,
-    dilation: Any = 1,
-    padding: Any = 0,
-    stride: Any = 1,
+    dilation: Any,
+    padding: Any,
+    stride: Any,
 ) -> Any:
     """Columns summed into the image whose blocks they are."""
     size = several(output_size, 2)

@@ -67,7 +67,12 @@ def nn_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
     return dropped(input, p, training, inplace=inplace)
 
 
-@function(name="dropout", method=False, samples=["dropout(randn(2,3), 0.5, True)"])
+@function(
+    "dropout(Tensor input, float p, bool train)",
+    name="dropout",
+    method=False,
+    samples=["dropout(randn(2,3), 0.5, True)"],
+)
 def plain_dropout(input: Array, p: float, train: bool) -> Any:
     """See nn.functional.dropout."""
     if not 0.0 <= p <= 1.0:
@@ -76,7 +81,7 @@ def plain_dropout(input: Array, p: float, train: bool) -> Any:
 
 
 def _over_channels(n: int) -> None:
-    def call(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+    def call(input: Array, p: float, training: bool, inplace: bool) -> Any:
         _check(p)
         unbatched = (n == 1 and input.ndim == 2) or (n == 3 and input.ndim == 4)
         if not unbatched:
@@ -88,7 +93,13 @@ def _over_channels(n: int) -> None:
     call.__name__ = call.__qualname__ = f"dropout{n}d"
     size = ",".join(["4"] * n)
     name = f"nn.functional.dropout{n}d"
-    function(name=name, method=False, samples=[f"{name}(randn(2,3,{size}), 0.5)"])(call)
+    function(
+        f"dropout{n}d(Tensor input, float p=0.5, Any training=True, Any inplace=False)",
+        python=True,
+        name=name,
+        method=False,
+        samples=[f"{name}(randn(2,3,{size}), 0.5)"],
+    )(call)
 
 
 for _n in (1, 2, 3):

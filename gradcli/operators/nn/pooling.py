@@ -229,11 +229,11 @@ def _enter_max(n: int) -> None:
     def call(
         input: Array,
         kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = False,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        ceil_mode: bool,
+        return_indices: bool,
     ) -> Any:
         if n > 1:
             out, index = _max(n, input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -249,16 +249,8 @@ def _enter_max(n: int) -> None:
         out = out.squeeze(-2)
         return (out, index.squeeze(-2)) if return_indices else out
 
-    def call_both(
-        input: Array,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        ceil_mode: bool = False,
-        return_indices: bool = False,
-    ) -> Any:
-        return call(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+    def call_both(input: Array, *options: Any) -> Any:
+        return call(input, *options[:-1], True)
 
     size = ",".join(["4"] * n)
     name = f"nn.functional.max_pool{n}d"
@@ -267,7 +259,13 @@ def _enter_max(n: int) -> None:
     call.__name__ = call.__qualname__ = f"max_pool{n}d"
     call_both.__name__ = call_both.__qualname__ = f"max_pool{n}d_with_indices"
     row = [_MAX[max(n, 2)]]
+    parameters = (
+        f"(Tensor input, int[{n}] kernel_size, int[{n}]? stride=None, int[{n}] padding=0, "
+        f"int[{n}] dilation=1, bool ceil_mode=False, Any return_indices=False)"
+    )
     function(
+        f"max_pool{n}d{parameters}",
+        python=True,
         name=name,
         aliases=f"max_pool{n}d",
         method=False,
@@ -278,6 +276,8 @@ def _enter_max(n: int) -> None:
         ],
     )(call)
     function(
+        f"max_pool{n}d_with_indices{parameters} -> max_pool{n}d",
+        python=True,
         name=f"{name}_with_indices",
         method=False,
         rows=row,
@@ -428,6 +428,8 @@ def _avg(
 
 
 @function(
+    "avg_pool1d(Tensor input, int[1] kernel_size, int[1] stride=None, int[1] padding=0, "
+    "bool ceil_mode=False, bool count_include_pad=True)",
     name="nn.functional.avg_pool1d",
     aliases="avg_pool1d",
     method=False,
@@ -437,10 +439,10 @@ def _avg(
 def avg_pool1d(
     input: Array,
     kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
 ) -> Any:
     """The average of each window of one dimension."""
     k, p = several(kernel_size, 1)[0], several(padding, 1)[0]
@@ -453,26 +455,21 @@ def avg_pool1d(
 
 
 def _enter_avg(n: int) -> None:
-    def call(
-        input: Array,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> Any:
-        return _avg(
-            n, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-        )
+    def call(input: Array, *options: Any) -> Any:
+        return _avg(n, input, *options)
 
     size = ",".join(["4"] * n)
     name = f"nn.functional.avg_pool{n}d"
     call.__doc__ = f"The average of each window of {n} dimensions."
     call.__name__ = call.__qualname__ = f"avg_pool{n}d"
-    function(name=name, method=False, rows=[_AVG[n]], samples=[f"{name}(randn(2,3,{size}), 2)"])(
-        call
-    )
+    function(
+        f"avg_pool{n}d(Tensor input, int[{n}] kernel_size, int[{n}] stride=None, int[{n}] padding=0, "
+        "bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None)",
+        name=name,
+        method=False,
+        rows=[_AVG[n]],
+        samples=[f"{name}(randn(2,3,{size}), 2)"],
+    )(call)
 
 
 for _n in (2, 3):
@@ -485,18 +482,12 @@ def _power_mean(input: Any, pooled: Any, norm_type: float, count: int) -> Any:
 
 
 def _enter_power(n: int) -> None:
-    def call(
-        input: Array,
-        norm_type: float,
-        kernel_size: Any,
-        stride: Any = None,
-        ceil_mode: bool = False,
-    ) -> Any:
+    def call(input: Array, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Any:
         kernel = several(kernel_size, n)
 
         def pooled(x: Any) -> Any:
             if n == 1:
-                return avg_pool1d(x, kernel_size, stride, 0, ceil_mode)
+                return avg_pool1d(x, kernel_size, stride, 0, bool(ceil_mode))
             return _avg(n, x, kernel_size, stride, 0, ceil_mode, True)
 
         return _power_mean(input, pooled, norm_type, prod(kernel))
@@ -506,7 +497,13 @@ def _enter_power(n: int) -> None:
     call.__doc__ = f"The p-norm of each window of {n} dimension{'s' if n > 1 else ''}."
     call.__name__ = call.__qualname__ = f"lp_pool{n}d"
     function(
-        name=name, method=False, rows=[_AVG[max(n, 2)]], samples=[f"{name}(rand(2,3,{size}), 2, 2)"]
+        f"lp_pool{n}d(Tensor input, Any norm_type, Any kernel_size, Any stride=None, "
+        "Any ceil_mode=False)",
+        python=True,
+        name=name,
+        method=False,
+        rows=[_AVG[max(n, 2)]],
+        samples=[f"{name}(rand(2,3,{size}), 2, 2)"],
     )(call)
 
 
@@ -645,7 +642,7 @@ def _enter_adaptive(n: int) -> None:
         (size,) = several(output_size, 1)
         return _adaptive_mean(2, input.unsqueeze(-2), (1, size)).squeeze(-2)
 
-    def largest(input: Array, output_size: Any, return_indices: bool = False) -> Any:
+    def largest(input: Array, output_size: Any, return_indices: bool) -> Any:
         _check_adaptive(f"adaptive_max_pool{n}d", n, input)
         if n > 1:
             out, index = _ADAPTIVE_MAX[n](input, _wanted_sizes(output_size, input, n))
@@ -657,15 +654,18 @@ def _enter_adaptive(n: int) -> None:
 
     size = ",".join(["5"] * n)
     wanted = "2" if n == 1 else f"({','.join(['3', *['2'] * (n - 1)])})"
-    for call, kind, word, row in (
-        (average, "avg", "average", _ADAPTIVE_AVG),
-        (largest, "max", "largest element", _ADAPTIVE_MAX),
+    sizes = "int[1] output_size" if n == 1 else "Any output_size"
+    for call, kind, word, row, options in (
+        (average, "avg", "average", _ADAPTIVE_AVG, sizes),
+        (largest, "max", "largest element", _ADAPTIVE_MAX, f"{sizes}, Any return_indices=False"),
     ):
         name = f"adaptive_{kind}_pool{n}d"
         call.__doc__ = f"The {word} of each of a given number of windows."
         call.__name__ = call.__qualname__ = name
         full = f"nn.functional.{name}"
         function(
+            f"{name}(Tensor input, {options})",
+            python=n > 1 or kind == "max",
             name=full,
             aliases=name if n == 1 else "",
             method=False,
@@ -708,12 +708,7 @@ _UNPOOL = {n: _unpool_rows(n) for n in (2, 3)}
 
 def _enter_unpool(n: int) -> None:
     def call(
-        input: Array,
-        indices: Array,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        output_size: Any = None,
+        input: Array, indices: Array, kernel_size: Any, stride: Any, padding: Any, output_size: Any
     ) -> Any:
         kernel = several(kernel_size, n)
         steps = kernel if stride is None else several(stride, n)
@@ -734,9 +729,15 @@ def _enter_unpool(n: int) -> None:
     call.__doc__ = "Maxima put back where max_pool found them, zeros elsewhere."
     call.__name__ = call.__qualname__ = f"max_unpool{n}d"
     pooled = f"nn.functional.max_pool{n}d_with_indices(randn(2,3,{side}), 2)"
-    function(name=name, method=False, rows=[_UNPOOL[max(n, 2)]], samples=[f"{name}(*{pooled}, 2)"])(
-        call
-    )
+    function(
+        f"max_unpool{n}d(Tensor input, Tensor indices, Any kernel_size, Any stride=None, "
+        "Any padding=0, Any output_size=None)",
+        python=True,
+        name=name,
+        method=False,
+        rows=[_UNPOOL[max(n, 2)]],
+        samples=[f"{name}(*{pooled}, 2)"],
+    )(call)
 
 
 for _n in (1, 2, 3):

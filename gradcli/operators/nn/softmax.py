@@ -13,7 +13,6 @@ from gradcli.operators.dimensions import (
     axes,
     cast,
     describe,
-    given_dim,
     given_dims,
     given_keepdim,
     maximum_reduce,
@@ -171,21 +170,28 @@ def _implicit_dim(name: str, ndim: int) -> int:
 
 
 def _soft(name: str, row: Row, doc: str) -> Any:
-    def call(input: Array, dim: Any, dtype: Any = None) -> Any:
-        dim = given_dim(name, dim)
+    def call(input: Array, dim: int, dtype: Any) -> Any:
         return row(input if dtype is None else cast(input, numpy_dtype(dtype)), dim)
 
-    def functional(input: Array, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
-        if dim is None:
-            dim = _implicit_dim(name, input.ndim)
-        return call(input, dim, dtype)
+    def functional(input: Array, dim: Any, _stacklevel: int, dtype: Any) -> Any:
+        return call(input, _implicit_dim(name, input.ndim) if dim is None else dim, dtype)
 
     for one in (call, functional):
         describe(one, name, doc, __name__)
     samples = named(name, _SOFT)
-    made = function(name=name, aliases=f"special.{name}", rows=[row], samples=samples)(call)
+    signature = f"{name}(Tensor input, int dim, ScalarType? dtype=None, *, Tensor? out=None)"
+    made = function(signature, name=name, aliases=f"special.{name}", rows=[row], samples=samples)(
+        call
+    )
     full = f"nn.functional.{name}"
-    function(name=full, method=False, rows=[row], samples=named(full, _SOFT))(functional)
+    function(
+        f"{name}(Tensor input, int? dim=None, Any _stacklevel=3, Any dtype=None)",
+        python=True,
+        name=full,
+        method=False,
+        rows=[row],
+        samples=named(full, _SOFT),
+    )(functional)
     return made
 
 
@@ -194,12 +200,14 @@ log_softmax = _soft("log_softmax", log_softmax_row, "The logarithm of `softmax`.
 
 
 @function(
+    "softmin(Tensor input, int? dim=None, Any _stacklevel=3, Any dtype=None)",
+    python=True,
     name="nn.functional.softmin",
     method=False,
     rows=[softmax_row],
     samples=named("nn.functional.softmin", _SOFT),
 )
-def softmin(input: Array, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+def softmin(input: Array, dim: Any, _stacklevel: int, dtype: Any) -> Any:
     """The `softmax` of -input."""
     if dim is None:
         dim = _implicit_dim("softmin", input.ndim)
