@@ -17,7 +17,8 @@ check of their types out of the body: it is called with all values, in the order
 - A parameter called `out` is taken care of here. `axis`, `keepdims`, `x` are taken for `dim`,
   `keepdim`, `input`.
 - `python=True` for functions that PyTorch writes in Python (most of `nn.functional`): Python itself
-  words wrong counts and keywords then; an arrow names the operator that words wrong types.
+  words wrong counts and keywords then; an arrow names the operator that words wrong types (`inplace`,
+  the last parameter, makes it that with an underscore).
 
 Types: Tensor, Tensor[], Scalar (a number), float, int, bool, str, int[] (a sequence), int[2] (that, or
 one int), float[], ScalarType, Generator, Layout, Device, MemoryFormat; Any is not looked at. `?` takes
@@ -470,6 +471,8 @@ class Parser:
         """The values of a Python function, each of the type that its operator wants."""
         signature = self.signatures[0]
         name = signature.target or self.name
+        if signature.parameters[-1].name == "inplace" and values[-1]:
+            name += "_"
         for i, (p, value) in enumerate(zip(signature.parameters, values, strict=True)):
             if not p.takes(value) and value is not p.default:
                 raise TypeError(
