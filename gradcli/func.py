@@ -19,7 +19,7 @@ from gradcli.engine import modes
 from gradcli.engine.backward import grad as pull
 from gradcli.engine.backward import tell
 from gradcli.engine.batch import Level, opened
-from gradcli.engine.batching import add_batch_dim, remove_batch_dim
+from gradcli.engine.batching import remove_batch_dim
 from gradcli.engine.tensor import Tensor, wrap
 
 Argnums = int | tuple[int, ...]
@@ -393,11 +393,8 @@ def jacfwd(
             points, spec = trees.flatten(chosen)
             level = Level(sum(p.numel() for p in points), randomness, linear=True)
             with forward_ad.dual_level(), opened(level):
-                units = batched.units(points, level.size)
-                duals = [
-                    forward_ad.make_dual(p, add_batch_dim(u, 0, level))
-                    for p, u in zip(points, units, strict=True)
-                ]
+                units = batched.units(points, level)
+                duals = [forward_ad.make_dual(p, u) for p, u in zip(points, units, strict=True)]
                 swapped = dict(zip(map(id, points), duals, strict=True))
                 given = [_mapped(lambda t: swapped.get(id(t), t), g) for g in given]
                 result, aux = _split_aux(func(*given), has_aux, call)

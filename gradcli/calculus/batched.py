@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.backward import grad
-from gradcli.engine.batch import Level, opened
+from gradcli.engine.batch import Batched, Diagonal, Level, batch_of, opened
 from gradcli.engine.batching import add_batch_dim, remove_batch_dim
 from gradcli.engine.function import BackwardCFunction
 from gradcli.engine.operator import NotImplementedNode
@@ -32,10 +32,10 @@ def reverse(
     shape, count = tuple(output.shape), output.numel()
     if count == 0 or not output.requires_grad:
         return [_zeros(output, w) for w in wrt]
-    eye = np.eye(count, dtype=output.array.dtype).reshape(count, *shape)
     if chunk is None or chunk >= count:
-        found = pulled([output], wrt, [wrap(eye)], level, create_graph)
+        found = pulled([output], wrt, [identity(output, level)], level, create_graph)
     else:
+        eye = np.eye(count, dtype=output.array.dtype).reshape(count, *shape)
         parts = []
         for k in range(0, count, chunk):
             part = Level(min(chunk, count - k), linear=True)
@@ -53,6 +53,11 @@ def reverse(
     ]
 
 
+def identity(like: Tensor, level: Level) -> Tensor:
+    """The unit vectors of a tensor's space: for each entry of the level's batch one of them."""
+    return wrap(Diagonal(np.ones(like.shape, like.array.dtype), level))
+
+
 def _zeros(output: Tensor, variable: Tensor) -> Tensor:
     return wrap(np.zeros((*output.shape, *variable.shape), variable.array.dtype))
 
@@ -66,7 +71,7 @@ def pulled(
 ) -> list[Any]:
     """Gradients for seeds with a batch in front, which they get too; None where there is none."""
     with opened(level):
-        inside = [add_batch_dim(s, 0, level) for s in seeds]
+        inside = [s if level in batch_of(s) else add_batch_dim(s, 0, level) for s in seeds]
         found = grad(
             outputs,
             wrt,
@@ -118,7 +123,7 @@ def forward(output: Tensor, wrt: Sequence[Tensor], level: Level) -> list[Tensor]
     back = Transposed(output, wrt)
     if back.refused():
         return None
-    used = back.used(units(wrt, level.size))
+    used = back.used(units(wrt, level))
     every: Any = None
     if used and level.size:
         try:
@@ -155,14 +160,17 @@ def pushed(
     return [next(each) if o.requires_grad else None for o in outputs]
 
 
-def units(wrt: Sequence[Tensor], count: int) -> list[Tensor]:
-    """The unit vectors of the space of all of wrt, `count` of them, cut into a part for each."""
+def units(wrt: Sequence[Tensor], level: Level) -> list[Tensor]:
+    """The unit vectors of the space of all of wrt, cut into a part for each: a batch of the level."""
+    if len(wrt) == 1:
+        return [identity(wrt[0], level)]
     found, at = [], 0
+    count = level.size
     for w in wrt:
         n = w.numel()
         unit = np.zeros((count, n), w.array.dtype)
         unit[at : at + n] = np.eye(n)
-        found.append(wrap(unit.reshape((count, *w.shape))))
+        found.append(wrap(Batched(unit.reshape((count, *w.shape)), level)))
         at += n
     return found
 

@@ -11,7 +11,7 @@ from gradcli.calculus import batched
 from gradcli.engine import modes
 from gradcli.engine.backward import grad, tell
 from gradcli.engine.batch import Level, opened
-from gradcli.engine.batching import add_batch_dim, remove_batch_dim
+from gradcli.engine.batching import remove_batch_dim
 from gradcli.engine.tensor import Tensor, wrap
 
 Tensors = tuple[Tensor, ...]
@@ -298,7 +298,7 @@ def _rows(i: int, output: Tensor, variables: Tensors, create_graph: bool, strict
     level = Level(count, linear=True)
     found: Sequence[Any] = [None] * len(variables)
     if count and output.requires_grad:
-        unit = wrap(np.eye(count, dtype=output.array.dtype).reshape(count, *shape))
+        unit = batched.identity(output, level)
         found = batched.pulled([output], variables, [unit], level, create_graph)
         tell(level)
     message = f"Output {i} of the user-provided function is independent of input {{}}. " + _STRICT
@@ -329,8 +329,8 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool, vecto
     level = Level(sum(v.numel() for v in given), linear=True)
     with forward_ad.dual_level(), opened(level):
         duals = [
-            forward_ad.make_dual(v, add_batch_dim(u, 0, level))
-            for v, u in zip(given, batched.units(given, level.size), strict=True)
+            forward_ad.make_dual(v, u)
+            for v, u in zip(given, batched.units(given, level), strict=True)
         ]
         many_out, outputs = _as_tuple(
             func(*duals), "outputs of the user-provided function", "jacobian"

@@ -324,7 +324,7 @@ def _implicit_seed(root: Tensor) -> Tensor:
             raise RuntimeError(
                 f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"
             )
-    if root.array.__class__ is Batched:
+    if isinstance(root.array, Batched):
         return wrap(np.ones_like(root.array))
     if root.array.ndim == 0:
         return wrap(root.array.dtype.type(1))

@@ -248,6 +248,78 @@ class Batched(NDArrayOperatorsMixin):
         return f"BatchedTensor(lvl={number}, bdim=0, value=\n{textwrap.indent(text, '    ')}\n)"
 
 
+class Diagonal(Batched):
+    """A batch whose entry k is zero but for its k-th element: what an identity becomes elementwise.
+
+    Only of a level in which everything is linear; anything that does not keep the form sees `every`.
+    """
+
+    __slots__ = ("_every", "diagonal")
+
+    def __init__(self, diagonal: Any, level: Level) -> None:
+        self.diagonal, self.level = diagonal, level
+        self._every: Any = None
+
+    @property
+    def every(self) -> Any:
+        """All the entries, zeros and all."""
+        if self._every is None:
+            d, n = self.diagonal, self.level.size
+            if isinstance(d, Batched):
+                self._every = np.eye(n, dtype=d.dtype).reshape((n, *d.shape)) * d
+            else:
+                made = np.zeros((n, n), d.dtype)
+                made.reshape(-1)[:: n + 1] = np.ravel(d)
+                self._every = made.reshape((n, *np.shape(d)))
+        return self._every
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one entry."""
+        return tuple(self.diagonal.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The NumPy dtype of all entries."""
+        return self.diagonal.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions of one entry."""
+        return int(self.diagonal.ndim)
+
+    def astype(self, dtype: Any, **options: Any) -> Batched:
+        """Every entry in another dtype."""
+        return Diagonal(self.diagonal.astype(dtype, **options), self.level)
+
+
+def _diagonal(row: Row, operands: list[Any], level: Level) -> Any:
+    """The row on diagonals, where that gives one; else None."""
+    inside: list[Any] = [v for v in operands if isinstance(v, Batched) and v.level is level]
+    if not inside or not all(isinstance(v, Diagonal) for v in inside) or not row.single:
+        return None
+    shape = inside[0].shape
+    if row.sizes and row.batch == "along" and not row.axes and row.tensors == (0,):
+        place = row.position[row.sizes]
+        own = [inside[0].diagonal, *operands[1:]]
+        own[place] = resolved(operands[place], inside[0].size)
+        return Diagonal(run(row, own), level)
+    if row.batch != "elementwise" or is_batched([o for o in operands if o.__class__ is list]):
+        return None
+    sizes = [np.shape(v) for i, v in enumerate(operands) if v is not None and i in row.tensors]
+    if np.broadcast_shapes(*sizes) != shape or any(v.shape != shape for v in inside):
+        return None
+
+    def at(pick: Callable[[Any], Any]) -> Any:
+        own = [pick(v.diagonal) if isinstance(v, Diagonal) else v for v in operands]
+        return run(row, own)
+
+    # Off the diagonal are zeros: they must stay zeros, which infinite factors do not let them.
+    if anywhere(at(np.zeros_like) != 0):
+        return None
+    return Diagonal(at(lambda d: d), level)
+
+
 _FACTS: dict[Any, Callable[..., Any]] = {
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
@@ -283,7 +355,7 @@ def is_batched(value: Any) -> bool:
     kind = value.__class__
     if kind is list or kind is tuple:
         return any(map(is_batched, value))
-    return kind is Batched or getattr(value, "array", None).__class__ is Batched
+    return isinstance(value, Batched) or isinstance(getattr(value, "array", None), Batched)
 
 
 def top(values: Sequence[Any]) -> Level:
@@ -470,6 +542,8 @@ def run(row: Row, operands: list[Any]) -> Any:
     if row.rare or not is_batched(operands):  # the kernels of `engine.batching` know of batches
         return row.run(operands)
     level = top(operands)
+    if level.linear and (kept := _diagonal(row, operands, level)) is not None:
+        return kept
     made = _apply(row, operands, level)
     if row.single:
         return Batched(made, level)
@@ -736,4 +810,4 @@ def strided(array: Any, shape: Any, dtype: Any, strides: Any, start: int) -> Any
     return made
 
 
-__all__ = ["Batched", "Level", "batch_of", "is_batched", "levels", "opened", "run"]
+__all__ = ["Batched", "Diagonal", "Level", "batch_of", "is_batched", "levels", "opened", "run"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from gradcli.engine import batch
 from gradcli.engine.batch import Level
@@ -51,6 +54,25 @@ lift_to_batch: Any = _row(
 sum_over_batch: Any = _row(
     "sum_over_batch", _sum, "SumOverBatchBackward0", lambda g, level: lift_to_batch(g, level)
 )
+
+
+def by_entry(name: str, call: Callable[..., Any], grads: list[Any]) -> tuple[Any, ...]:
+    """A user's function of gradients on every entry of their outermost batch; the level remembers it."""
+    level = batch.top(grads)
+    if level.size > 1:
+        level.slow[name] = None
+    whole = [
+        remove_batch_dim(g, 0, level) if g is not None and level in batch.batch_of(g) else g
+        for g in grads
+    ]
+    rows = []
+    for k in range(level.size):
+        own = [w if w is g else w[k] for w, g in zip(whole, grads, strict=True)]
+        rows.append(call(own))
+    return tuple(
+        None if column[0] is None else add_batch_dim(np.stack(list(column)), 0, level)
+        for column in zip(*rows, strict=True)
+    )
 
 
 def lift(tensor: Any, wanted: frozenset[Level]) -> Any:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes, modes, versions
+from gradcli.engine import batching, dtypes, modes, versions
+from gradcli.engine.batch import is_batched
 from gradcli.engine.hooks import RARE
 from gradcli.engine.memory import copied
 from gradcli.engine.node import FREED_MESSAGE, Meta, Node, Port, Wide, new
@@ -198,7 +199,10 @@ class BackwardCFunction(Wide, FunctionCtx):
         return tuple(None if r is None else r.array for r in results)
 
     def apply_recorded(self, grad: Any) -> Any:
-        return self._call_backward(list(grad) if isinstance(grad, list) else [grad])
+        grads = list(grad) if isinstance(grad, list) else [grad]
+        if is_batched(grads):
+            return batching.by_entry(self.name(), self._call_backward, grads)
+        return self._call_backward(grads)
 
     def _call_backward(self, grads: list[Any]) -> tuple[Any, ...]:
         if self._materialize:

@@ -315,7 +315,7 @@ class Tensor:
     def memory(self) -> Any:
         """The array as memory that can be shared: a NumPy scalar becomes a 0-d array first."""
         state = modes.local.state
-        if self.array.__class__ is Batched:
+        if isinstance(self.array, Batched):
             return self.array
         if state is not None and state.recorder is not None:
             self.array = state.recorder.memory(self.array)
@@ -395,7 +395,7 @@ class Tensor:
     @property
     def data(self) -> Tensor:
         """The same memory, out of the graph, with a version counter of its own."""
-        if self.array.__class__ is Batched:
+        if isinstance(self.array, Batched):
             raise RuntimeError("accessing `data` under vmap transform is not allowed")
         return wrap(self.memory())
 
@@ -421,7 +421,7 @@ class Tensor:
 
     def data_ptr(self) -> int:
         """The address of the first element."""
-        if self.array.__class__ is Batched:
+        if isinstance(self.array, Batched):
             raise RuntimeError(NO_STORAGE)
         return address(self.memory())
 
@@ -555,7 +555,7 @@ class Tensor:
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."
             )
-        if self.array.__class__ is Batched:
+        if isinstance(self.array, Batched):
             raise RuntimeError(NO_STORAGE)
         array = self.memory()  # numbers, which a recorded array may have to refuse
         return array if isinstance(array, np.ndarray) else np.asarray(array)
@@ -640,7 +640,7 @@ class Tensor:
             suffixes.append("requires_grad=True")
         if self.tangent is not None and modes.current().intercept is not None:
             suffixes.append(f"tangent={self.tangent[1]}")
-        if self.array.__class__ is Batched:
+        if isinstance(self.array, Batched):
             return self.array.show(lambda array: repr(wrap(array)))
         prefix = "tensor" if type(self) is Tensor else type(self).__name__
         return tensor_text(

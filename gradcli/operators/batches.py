@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import batch
-from gradcli.engine.batch import Batched, Level, full, is_batched, moveaxis
+from gradcli.engine.batch import Batched, Diagonal, Level, full, is_batched, moveaxis
 from gradcli.engine.operator import Row
 
 Rule = Callable[[Row, list[Any], Level], Any]
@@ -59,6 +59,19 @@ def apart(*names: str) -> Rule:
         for word in row.axes.split():
             ready[row.position[word]] = operands[row.position[word]] % ndim + 1
         return batch.run(row, ready)
+
+    return rule
+
+
+def summed(one: Callable[[], Row]) -> Rule:
+    """As `whole`, for a sum: of a diagonal, what lies on it."""
+    dense = whole(one, (1,))
+
+    def rule(row: Row, operands: list[Any], level: Level) -> Any:
+        x, dtype = operands
+        if isinstance(x, Diagonal) and x.level is level and dtype is None:
+            return x.diagonal.reshape((level.size,))
+        return dense(row, operands, level)
 
     return rule
 
@@ -135,6 +148,15 @@ def layer_normed(row: Row, operands: list[Any], level: Level) -> Any:
     return batch.run(row, [full(x, level), shape, *own, eps])
 
 
+def _one(value: Any, level: Level) -> Any:
+    """An operand that is batched, but the same for all entries, as one array; any other as it is."""
+    if type(value) is Batched and value.level is level and level.size > 1:
+        every = value.every
+        if isinstance(every, np.ndarray) and every.strides[0] == 0:
+            return every[0]
+    return value
+
+
 # -- products -----------------------------------------------------------------------------------------
 def _swapped(every: Any) -> Any:
     return moveaxis(every, 2, 1)
@@ -144,10 +166,14 @@ def dot(row: Row, operands: list[Any], level: Level) -> Any:
     """Vectors: a matrix times a vector, or products summed."""
     from gradcli.operators.products import bmm, mv
 
-    a, b = operands
+    a, b = (_one(v, level) for v in operands)
+    if not is_batched([a, b]):
+        a = operands[0]
     if not _in(a, level):
         a, b = b, a
     if not _in(b, level):
+        if isinstance(a, Diagonal) and a.level is level:
+            return a.diagonal * b
         return batch.run(mv, [full(a, level), b])
     a, b = full(a, level), full(b, level)
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
@@ -159,10 +185,14 @@ def mv(row: Row, operands: list[Any], level: Level) -> Any:
     """A matrix and a vector: one product of matrices, whichever is batched."""
     from gradcli.operators.products import bmm, mm
 
-    a, x = operands
+    a, x = (_one(v, level) for v in operands)
+    if not is_batched([a, x]):
+        x = operands[1]
     if a.ndim != 2 or x.ndim != 1:
         return None
     if not _in(a, level):
+        if isinstance(x, Diagonal) and x.level is level:
+            return _turned(a) * x.diagonal[:, None]
         return batch.run(mm, [full(x, level), _turned(a)])
     if not _in(x, level):
         every = full(a, level)
@@ -179,7 +209,9 @@ def mm(row: Row, operands: list[Any], level: Level) -> Any:
     """Matrices: one product of larger ones, or a batch of products."""
     from gradcli.operators.products import bmm
 
-    a, b = operands
+    a, b = (_one(v, level) for v in operands)
+    if not is_batched([a, b]):
+        a = operands[0]
     if a.ndim != 2 or b.ndim != 2:
         return None
     if _in(a, level) and _in(b, level):

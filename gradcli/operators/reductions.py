@@ -83,9 +83,7 @@ def sum_backward(g: Any, sizes: tuple[int, ...], dim: Any, keepdim: bool) -> Any
     return expand(g, sizes)
 
 
-@operator(
-    _sum, "SumBackward0", kind="linear", public=False, batch=batches.whole(lambda: sum_dim, (1,))
-)
+@operator(_sum, "SumBackward0", kind="linear", public=False, batch=batches.summed(lambda: sum_dim))
 class sum_all:
     self = lambda g, self_sym_sizes: expand(g, self_sym_sizes)
 

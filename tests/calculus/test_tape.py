@@ -15,6 +15,8 @@ import pytest
 import gradcli
 from gradcli import language
 from gradcli.calculus import matrices
+from gradcli.calculus.batched import identity
+from gradcli.engine.batch import Diagonal, Level, opened
 from tests.calculus.tape_programs import PROGRAMS
 
 ANSWERS = json.loads((Path(__file__).parent / "tape.json").read_text())
@@ -85,10 +87,36 @@ def test_a_custom_function_goes_by_rows() -> None:
         @staticmethod
         @gradcli.autograd.function.once_differentiable
         def backward(ctx: Any, g: Any) -> Any:
-            return g.view(3, -1).sum(0) * 2
+            return gradcli.tensor(g.numpy().reshape(3, -1).sum(0) * 2)
 
     program = language.parse("twice(x)")
     x = {"x": gradcli.tensor([1.0, 2.0])}
     found = matrices.jacobian(program, x, ["x"], {"twice": Twice.apply})
-    assert found.method == "reverse"
+    assert (found.method, found.slow) == ("reverse", ["TwiceBackward"])
     np.testing.assert_array_equal(found.by["x"], np.tile(2 * np.eye(2), (3, 1)))
+
+
+@pytest.mark.parametrize(
+    ("source", "diagonal"),
+    [
+        ("sin(x)*3 + x**2", True),
+        ("(x*2).view(2, 2).view(4)", True),
+        ("tanh(A@x)", False),
+        ("sqrt(x - 1)", False),  # at 1 it is infinite, and 0 times that is not 0
+        ("x.sum()*x", False),
+        ("x[1:]", False),
+    ],
+)
+def test_what_is_elementwise_stays_a_diagonal(source: str, diagonal: bool) -> None:
+    x = gradcli.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    a = gradcli.tensor(np.arange(16.0).reshape(4, 4))
+    value = language.run(language.parse(source), {"x": x, "A": a}).value
+    level = Level(value.numel(), linear=True)
+    with opened(level):
+        (found,) = gradcli.autograd.grad(value, x, identity(value, level), retain_graph=True)
+    assert isinstance(found.array, Diagonal) is diagonal
+    rows = [
+        gradcli.autograd.grad(value, x, gradcli.eye(len(value))[k], retain_graph=True)[0].numpy()
+        for k in range(len(value))
+    ]
+    np.testing.assert_allclose(found.array.every, rows, rtol=1e-12)
