@@ -533,8 +533,8 @@ class _Job:
             output.note(f"{counted(self.bad, 'bad row')} {what}; the first: {self.first_bad}")
         if self.left_out:
             output.note(f"{counted(self.left_out, 'row')} left out for a number that is missing")
-        if self.rows is not None and self.rows.on_the_tape is not None:
-            output.note(f"the rows ran one by one: {self.rows.on_the_tape}")
+        if self.rows is not None and self.rows.alone is not None:
+            output.note(f"the rows ran one by one: {self.rows.alone}")
 
 
 def _bound(items: Iterable[str], stream: Stream) -> dict[str, tuple[list[int], bool]]:

@@ -1,8 +1,9 @@
 """An expression of one row, run over many: one way in, `Rows`, whatever is the fastest way that is exact.
 
 A row's program is recorded once. Where it is made of elementwise calls on numbers alone, those same calls
-take whole columns: each element of a column meets what it met as a number. Otherwise the recorded program
-runs row by row, and what cannot be recorded (its path depends on the numbers) runs on the tape.
+take whole columns: each element of a column meets what it met as a number. Otherwise it is mapped over the
+rows (`vmap` of `grad_and_value`), and what cannot be (its path depends on the numbers) runs on the tape, row
+by row. Rows of a batch that was refused run on the tape too, which says which row it was.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.tensor import Tensor, wrap
-from gradcli.plan.compiled import Plan
 from gradcli.plan.graph import live
 from gradcli.plan.record import Recording, Untraceable, record
 from gradcli.plan.straight import program
 
 Arrays = dict[str, Any]
+_CHUNK = 1 << 14  # rows that are mapped at once
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, ArithmeticError)
 
 
@@ -40,16 +41,15 @@ class Rows:
     them. shared: arrays that are the same for all rows. wrt: what to differentiate by; the value must then
     be one number.
 
-    `reason` says why rows run one by one, once some have run; None where they run together. `on_the_tape`
-    is the same where not even one row could be recorded.
+    `alone` says why rows run one by one, once some have run so; None where they run together.
     """
 
     def __init__(
         self, function: Callable[..., Any], shared: Mapping[str, Any], wrt: Sequence[str]
     ) -> None:
         self.function, self.shared, self.wrt = function, dict(shared), list(wrt)
-        self.reason: str | None = None
-        self.on_the_tape: str | None = None
+        self.alone: str | None = None
+        self._reason: str | None = None  # why it could not be recorded
         self._plans: dict[Any, Callable[[Arrays, int], Results]] = {}
 
     def __call__(self, batch: Mapping[str, Any], rows: int) -> Results:
@@ -69,43 +69,53 @@ class Rows:
             found = record(
                 self.function, variables, wrt=frozenset(self.wrt), backward=bool(self.wrt)
             )
-            if self.wrt and found.result.node is None:
-                raise Untraceable("nothing requires grad")
         except Untraceable as reason:
-            self.reason = self.on_the_tape = str(reason)
+            self._reason = str(reason)
+            return self._mapped
+        if self.wrt and found.result.node is None:  # refused there in PyTorch's words
             return self._on_the_tape
         if _is_elementwise(found):
             return _together(found, self.shared)
-        self.reason = "not every call in it takes whole columns"
-        return self._one_by_one(found, list(variables))
+        return self._mapped
 
-    def _one_by_one(self, found: Recording, names: list[str]) -> Callable[[Arrays, int], Results]:
-        plan = Plan(found, threads=1)
+    def _mapped(self, batch: Arrays, rows: int) -> Results:
+        """All rows at once, on batched arrays."""
+        from gradcli.calculus.vmap import vmap
+        from gradcli.func import grad_and_value
 
-        def run(batch: Arrays, rows: int) -> Results:
-            values: list[Any] = []
-            grads: list[list[Any]] = [[] for _ in plan.names]
-            columns = [batch.get(name) for name in names]
-            fixed = [self.shared.get(name) for name in names]
-            for row in range(rows):
-                given = [
-                    known if column is None else column[row]
-                    for column, known in zip(columns, fixed, strict=True)
-                ]
-                try:
-                    value, *found_grads = plan.run(*given)
-                except Exception:  # the tape says it in PyTorch's words, and for which row
-                    return self._on_the_tape(batch, rows)
-                values.append(value)
-                for kept, grad in zip(grads, found_grads, strict=True):
-                    kept.append(grad)
-            gradients = {
-                name: _stack(kept, self._like(name, batch), rows)
-                for name, kept in zip(plan.names, grads, strict=True)
-            }
-            return Results(_parts("", np.stack([np.asarray(v) for v in values])), gradients, {})
+        if self.alone is not None or not batch:
+            return self._on_the_tape(batch, rows)
+        names = [*self.shared, *batch]
+        dims = (*[None] * len(self.shared), *[0] * len(batch))
 
-        return run
+        def function(*tensors: Any) -> Any:
+            value = self.function(**dict(zip(names, tensors, strict=True)))
+            return tuple(value) if isinstance(value, tuple) else value
+
+        numbers = tuple(names.index(name) for name in self.wrt)
+        one = grad_and_value(function, argnums=numbers) if numbers else function
+        tensors = [wrap(np.asarray({**self.shared, **batch}[name])[()]) for name in names]
+        grads: Any = ()
+        try:
+            value = vmap(one, in_dims=dims, chunk_size=_CHUNK)(*tensors)
+            if numbers:
+                grads, value = value
+            values = _columns("", value, rows)
+        except (*REFUSALS, Untraceable) as error:
+            return self._row_by_row(batch, rows, error)
+        except Exception as error:
+            if not hasattr(error, "render"):  # an error of the language, with its place
+                raise
+            return self._row_by_row(batch, rows, error)
+        gradients = {n: g.detach().array for n, g in zip(self.wrt, grads, strict=True)}
+        return Results(values, gradients, {})
+
+    def _row_by_row(self, batch: Arrays, rows: int, error: BaseException) -> Results:
+        """What the rows of a batch give that was refused: on the tape, as from now on all, if none is."""
+        found = self._on_the_tape(batch, rows)
+        if not found.refused:
+            self.alone = self._reason or str(getattr(error, "message", error)).partition("\n")[0]
+        return found
 
     def _on_the_tape(self, batch: Arrays, rows: int) -> Results:
         """Row by row, as `grad` does it."""
@@ -167,6 +177,17 @@ def _together(found: Recording, shared: Arrays) -> Callable[[Arrays, int], Resul
         return Results({"": np.broadcast_to(value, (rows,))}, gradients, {})
 
     return together
+
+
+def _columns(suffix: str, value: Any, rows: int) -> Arrays:
+    """The parts of the value of mapped rows."""
+    if isinstance(value, tuple | list):
+        found: Arrays = {}
+        for k, item in enumerate(value):
+            found.update(_columns(f"{suffix}_{k}", item, rows))
+        return found
+    array = value.detach().array
+    return _parts(suffix, np.broadcast_to(array, (rows, *array.shape[1:])))
 
 
 def _stack(kept: list[Any], like: Any, rows: int) -> Any:
