@@ -17,7 +17,7 @@ from gradcli.commands.points import OPEN, OpenCommand
 from gradcli.language.errors import LanguageError, did_you_mean, suggest
 
 if TYPE_CHECKING:
-    from gradcli.plan.rows import Results, Rows
+    from gradcli.commands.rows import Results, Rows
     from gradcli.tables import Table
     from gradcli.tables.stream import Stream
     from gradcli.tables.writing import Column, Sink
@@ -383,7 +383,7 @@ class _Job:
 
     def _rows(self) -> Rows:
         if self.rows is None:
-            from gradcli.plan.rows import Rows
+            from gradcli.commands.rows import Rows
 
             self.rows = Rows(self._function(), self.shared, [*self.wrt, *self.hidden])
         return self.rows
@@ -413,7 +413,7 @@ class _Job:
         """The value's columns, its uncertainty, the gradients."""
         import numpy as np
 
-        from gradcli.plan.rows import elements
+        from gradcli.commands.rows import elements
 
         values = results.values
         if not values:
