@@ -12,6 +12,7 @@ import numpy as np
 
 from gradcli.calculus.derivative import Derivatives
 from gradcli.calculus.expressions import Expression, order
+from gradcli.calculus.helpers import HELPERS, SPECIAL
 from gradcli.calculus.numbers import Number
 from gradcli.calculus.reading import NoExpression
 from gradcli.calculus.sharing import shared_parts
@@ -20,62 +21,19 @@ from gradcli.calculus.text import ATOM, Piece, Printer, enclosed, literal
 # What NumPy calls the language's functions, where the name is another.
 NUMPY = {
     **{"abs": "abs", "sgn": "sign", "pow": "power", "bitwise_not": "logical_not"},
-    **{"linalg.inv": "linalg.inv", "linalg.det": "linalg.det", "linalg.solve": "linalg.solve"},
-    **{"norm": "linalg.norm", "linalg.vector_norm": "linalg.norm", "eye": "eye", "fmod": "fmod"},
+    **{"linalg.inv": "linalg.inv", "linalg.det": "linalg.det", "kron": "kron", "diff": "diff"},
+    **{"norm": "linalg.norm", "eye": "eye", "fmod": "fmod"},
     **{"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2"},
     **{"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "det": "linalg.det"},
-    **{"special.entr": "entr", "round": "round", "clamp": "clip", "remainder": "remainder"},
-    **{"linalg.cholesky": "linalg.cholesky", "linalg.cross": "cross", "linalg_cross": "cross"},
+    **{"round": "round", "clamp": "clip", "remainder": "remainder"},
+    **{"linalg.cholesky": "linalg.cholesky", "any": "any", "all": "all"},
 }
-# Functions that NumPy lacks, in terms of what it has.
-HELPERS = {
-    "sigmoid": "def sigmoid(x):\n    return 1 / (1 + np.exp(-x))",
-    "relu": "def relu(x):\n    return np.maximum(x, 0)",
-    "rsqrt": "def rsqrt(x):\n    return 1 / np.sqrt(x)",
-    "erf": "erf = np.vectorize(math.erf, otypes=[float])",
-    "erfc": "erfc = np.vectorize(math.erfc, otypes=[float])",
-    "lgamma": "lgamma = np.vectorize(math.lgamma, otypes=[float])",
-    "softmax": (
-        "def softmax(x, dim):\n"
-        "    e = np.exp(x - np.max(x, axis=dim, keepdims=True))\n"
-        "    return e / np.sum(e, axis=dim, keepdims=True)"
-    ),
-    "logsumexp": (
-        "def logsumexp(x, dim, keepdim=False):\n"
-        "    top = np.max(x, axis=dim, keepdims=True)\n"
-        "    found = top + np.log(np.sum(np.exp(x - top), axis=dim, keepdims=True))\n"
-        "    return found if keepdim else np.squeeze(found, dim)"
-    ),
-    "log_softmax": (
-        "def log_softmax(x, dim):\n"
-        "    x = x - np.max(x, axis=dim, keepdims=True)\n"
-        "    return x - np.log(np.sum(np.exp(x), axis=dim, keepdims=True))"
-    ),
-    "softplus": "def softplus(x):\n    return np.logaddexp(x, 0)",
-    "nn.functional.softplus": "def softplus(x):\n    return np.logaddexp(x, 0)",
-    "nn.functional.logsigmoid": "def logsigmoid(x):\n    return -np.logaddexp(-x, 0)",
-    "silu": "def silu(x):\n    return x / (1 + np.exp(-x))",
-    "frac": "def frac(x):\n    return x - np.trunc(x)",
-    "select_scatter": (
-        "def select_scatter(x, src, dim, index):\n"
-        "    x = np.array(x, float)\n"
-        "    np.moveaxis(x, dim, 0)[index] = src\n"
-        "    return x"
-    ),
-    "slice_scatter": (
-        "def slice_scatter(x, src, dim=0, start=None, end=None, step=1):\n"
-        "    x = np.array(x, float)\n"
-        "    np.moveaxis(x, dim, 0)[start:end:step] = np.moveaxis(src, dim, 0)\n"
-        "    return x"
-    ),
-    "xlogy": "def xlogy(x, y):\n    return np.where(x == 0, 0, x * np.log(np.where(x == 0, 1, y)))",
-}
-_REDUCTIONS = frozenset("sum mean prod amax amin max min std var median".split())
+_REDUCTIONS = frozenset("sum mean prod amax amin max min std var any all".split())
 _SAME = frozenset(
     "sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p sqrt sign floor ceil trunc "
     "maximum minimum fmax fmin hypot logaddexp logaddexp2 where dot outer ones_like zeros_like "
     "full_like cumsum cumprod tril triu trace isnan isinf isfinite floor_divide reciprocal square "
-    "heaviside copysign sinc deg2rad rad2deg flip roll conj real imag angle logical_and "
+    "heaviside copysign sinc deg2rad rad2deg flip conj real imag angle logical_and "
     "logical_or logical_xor nan_to_num stack signbit permute transpose".split()
 )
 _MATH = frozenset(
@@ -83,6 +41,11 @@ _MATH = frozenset(
     "asinh acosh atanh erf erfc lgamma floor ceil trunc fmod hypot copysign".split()
 )
 _RENAMED_DIM = {"dim": "axis", "keepdim": "keepdims"}
+
+
+def options_first(function: str, given: list[tuple[str, Any]]) -> bool:
+    """Whether SciPy's function takes the option before the operand: polygamma(n, x)."""
+    return function == "polygamma" and bool(given)
 
 
 class NumpyPrinter(Printer):
@@ -124,6 +87,10 @@ class NumpyPrinter(Printer):
         elif function in _SAME:
             shown = f"np.{function}"
             given = [(_RENAMED_DIM.get(k, k), v) for k, v in given]
+        elif function in SPECIAL:
+            shown = f"special.{SPECIAL[function]}"
+            if options_first(function, given):
+                parts, given = [*(literal(v) for k, v in given if k != "@"), *parts], []
         elif function == "tensor":
             shown = "np.array"
         elif function == "cat":
@@ -157,7 +124,7 @@ class NumpyPrinter(Printer):
         return f"np.asarray({args[0][0]}).astype({kind!r})", ATOM
 
     def call_index_put(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        raise NoExpression("NumPy has no function for index_put")
+        return self.call("index_put", args, options)
 
     def call_bitwise_not(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return f"np.logical_not({args[0][0]})", ATOM
@@ -267,6 +234,7 @@ def to_code(found: Derivatives, form: str) -> str:
     helpers = [HELPERS[h] for h in getattr(printer, "helpers", [])]
     text = "\n\n\n".join([*helpers, "\n".join(body)])
     imports = [i for i in header if f"{i.split()[-1]}." in text]
+    imports = [f"{i}  # for what NumPy lacks" if "scipy" in i else i for i in imports]
     return "\n".join(imports) + "\n\n\n" + text if imports else text
 
 
@@ -277,6 +245,10 @@ def modules(form: str, code: str) -> dict[str, Any]:
 
         return {"math": math, "torch": gradcli, "F": gradcli.nn.functional}
     found: dict[str, Any] = {"np": np, "math": math}
+    if "from scipy import special" in code:
+        from scipy import special
+
+        found["special"] = special
     for word, text in HELPERS.items():
         if text in code:
             found |= _defined(word)
@@ -308,7 +280,7 @@ def _printer(found: Derivatives, form: str, roots: list[Expression]) -> tuple[An
             pass
         else:
             return MathPrinter(), ["import math"]
-    return NumpyPrinter(), ["import math", "import numpy as np"]
+    return NumpyPrinter(), ["import math", "import numpy as np", "from scipy import special"]
 
 
 __all__ = ["math", "to_code"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -64,6 +65,9 @@ def _formula(formula: Callable[..., Expression]) -> Handler:
 def compare(word: str, a: Any, b: Any) -> Expression:
     """A comparison, about the argument where the operand is a relu: relu(x) > 0 is x > 0."""
     left, right = as_number(a), as_number(b)
+    x, y = value_of(left), value_of(right)
+    if x is not None and y is not None:
+        return number(_COMPARED[word](x.python(), y.python()))
     if is_call(left, "relu") and is_number(right, 0) and word in ("gt", "le"):
         left = left.args[0]
     coefficient, rest = alg.split(left)
@@ -73,6 +77,9 @@ def compare(word: str, a: Any, b: Any) -> Expression:
     return function(word, left, right)
 
 
+_COMPARED: dict[str, Callable[[Any, Any], bool]] = {
+    word: getattr(operator, word) for word in ("eq", "ne", "lt", "le", "gt", "ge")
+}
 _MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "ne"}
 
 

@@ -16,7 +16,6 @@ from gradcli.calculus import simplify as alg
 from gradcli.calculus.constants import constant, known_number
 from gradcli.calculus.expressions import Expression, array, broadcast, call
 from gradcli.calculus.forms import FORMS
-from gradcli.calculus.numbers import ZERO
 from gradcli.calculus.simplify import full, function
 from gradcli.calculus.spelling import (
     ELEMENTWISE,
@@ -144,16 +143,12 @@ class Reader:
         """An operand in its full shape; integers and truth values as they are."""
         own = value if isinstance(value, Expression) else self.operand(given)
         plain = given.value if isinstance(given, Value) else getattr(given, "array", None)
-        if plain is not None and np.asarray(plain).dtype.kind in "biu":
-            if own.op == "number":
-                return array(np.asarray(plain))
-            shape = shape_of(given)
-            return own if own.shape == shape else call("expand", [own], shape, [("", shape)])
-        if own.op == "number" and not shape_of(given):  # a tensor, as functions want one
-            if own.data == ZERO:
-                return call("zeros", [], (), [("", ())])
-            return alg.scale(own.data, call("ones", [], ()))
-        return full(own, shape_of(given))
+        discrete = plain is not None and np.asarray(plain).dtype.kind in "biu"
+        if own.op == "number" and discrete:
+            return array(np.asarray(plain))
+        if not shape_of(given) and alg.is_bare(own):  # a tensor, as functions want one
+            return call("tensor", [call("float", [own], ())], ())
+        return full(own, shape_of(given), discrete)
 
     def expand(self, made: Call) -> Any:
         """The formula that an internal row stands for, by tracing its kernel."""

@@ -344,6 +344,8 @@ def function(word: str, *args: Expression) -> Expression:
     if (odd or word in EVEN) and len(args) == 1 and _leads_negative(args[0]):
         made = call(word, [negate(args[0])], args[0].shape)
         return negate(made) if odd else made
+    if len(args) > 1 and all(map(is_bare, args)):  # of integers many are not defined
+        args = (call("float", [args[0]], ()), *args[1:])
     return call(word, args, broadcast(a.shape for a in args))
 
 
@@ -413,6 +415,26 @@ def _reciprocal_square_root(u: Expression) -> Expression:
     return product([(u, -HALF)])
 
 
+def _both(a: Expression, b: Expression) -> Expression | None:
+    """Both conditions, where one is known."""
+    for n, other in ((value_of(a), b), (value_of(b), a)):
+        if n is not None:
+            return zero if n == ZERO else other
+    return None
+
+
+def _either(a: Expression, b: Expression) -> Expression | None:
+    """One of the conditions, where one is known."""
+    for n, other in ((value_of(a), b), (value_of(b), a)):
+        if n is not None:
+            return other if n == ZERO else one
+    return None
+
+
+def _xlogy(a: Expression, b: Expression) -> Expression | None:
+    return function("log", b) if is_number(a, 1) else None
+
+
 FUNCTIONS: dict[str, Callable[..., Expression | None]] = {
     "add": add,
     "sub": subtract,
@@ -435,6 +457,11 @@ FUNCTIONS: dict[str, Callable[..., Expression | None]] = {
     "sinh": _at_zero(0),
     "cos": _at_zero(1),
     "cosh": _at_zero(1),
+    "bitwise_and": _both,
+    "logical_and": _both,
+    "bitwise_or": _either,
+    "logical_or": _either,
+    "xlogy": _xlogy,
 }
 
 
@@ -516,9 +543,10 @@ def floating(expression: Expression) -> Expression:
 
 
 # -- shapes ---------------------------------------------------------------------------------------
-def full(expression: Expression, shape: Shape) -> Expression:
-    """The expression in its full shape and of a floating type, where a function wants that."""
-    expression = floating(expression)
+def full(expression: Expression, shape: Shape, discrete: bool = False) -> Expression:
+    """The expression in its full shape, where a function wants that; floating unless discrete."""
+    if not discrete:
+        expression = floating(expression)
     if expression.shape == shape:
         return expression
     if is_number(expression, 0):

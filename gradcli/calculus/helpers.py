@@ -1,0 +1,318 @@
+"""Functions of the language that NumPy lacks: the texts that `diff --format numpy` prints before its own."""
+
+from __future__ import annotations
+
+HELPERS = {
+    "sigmoid": (
+        "def sigmoid(x):\n"
+        "    e = np.exp(-np.abs(x))  # so that nothing overflows\n"
+        "    return np.where(x >= 0, 1, e) / (1 + e)"
+    ),
+    "relu": "def relu(x):\n    return np.maximum(x, 0)",
+    "rsqrt": "def rsqrt(x):\n    return 1 / np.sqrt(x)",
+    "erf": "erf = np.vectorize(math.erf, otypes=[float])",
+    "erfc": "erfc = np.vectorize(math.erfc, otypes=[float])",
+    "lgamma": "lgamma = np.vectorize(math.lgamma, otypes=[float])",
+    "softmax": (
+        "def softmax(x, dim):\n"
+        "    e = np.exp(x - np.max(x, axis=dim, keepdims=True))\n"
+        "    return e / np.sum(e, axis=dim, keepdims=True)"
+    ),
+    "logsumexp": (
+        "def logsumexp(x, dim, keepdim=False):\n"
+        "    top = np.max(x, axis=dim, keepdims=True)\n"
+        "    found = top + np.log(np.sum(np.exp(x - top), axis=dim, keepdims=True))\n"
+        "    return found if keepdim else np.squeeze(found, dim)"
+    ),
+    "log_softmax": (
+        "def log_softmax(x, dim):\n"
+        "    x = x - np.max(x, axis=dim, keepdims=True)\n"
+        "    return x - np.log(np.sum(np.exp(x), axis=dim, keepdims=True))"
+    ),
+    "softplus": "def softplus(x):\n    return np.logaddexp(x, 0)",
+    "nn.functional.softplus": "def softplus(x):\n    return np.logaddexp(x, 0)",
+    "nn.functional.logsigmoid": "def logsigmoid(x):\n    return -np.logaddexp(-x, 0)",
+    "silu": (
+        "def silu(x):\n"
+        "    e = np.exp(-np.abs(x))  # so that nothing overflows\n"
+        "    return x * np.where(x >= 0, 1, e) / (1 + e)"
+    ),
+    "frac": "def frac(x):\n    return x - np.trunc(x)",
+    "select_scatter": (
+        "def select_scatter(x, src, dim, index):\n"
+        "    x = np.array(x, float)\n"
+        "    np.moveaxis(x, dim, 0)[index] = src\n"
+        "    return x"
+    ),
+    "slice_scatter": (
+        "def slice_scatter(x, src, dim=0, start=None, end=None, step=1):\n"
+        "    x = np.array(x, float)\n"
+        "    np.moveaxis(x, dim, 0)[start:end:step] = np.moveaxis(src, dim, 0)\n"
+        "    return x"
+    ),
+    "xlogy": "def xlogy(x, y):\n    return np.where(x == 0, 0, x * np.log(np.where(x == 0, 1, y)))",
+    "sort": (
+        "def sort(x, dim=-1, descending=False, stable=False):\n"
+        "    x = np.asarray(x)\n"
+        "    if not x.ndim:\n"
+        "        return x, np.zeros((), int)\n"
+        "    order = np.argsort(-x if descending else x, axis=dim, kind='stable')\n"
+        "    return np.take_along_axis(x, order, dim), order"
+    ),
+    "topk": (
+        "def topk(x, k, dim=-1, largest=True, sorted=True):\n"
+        "    x = np.asarray(x)\n"
+        "    if not x.ndim:\n"
+        "        return x, np.zeros((), int)\n"
+        "    order = np.argsort(-x if largest else x, axis=dim, kind='stable')\n"
+        "    order = np.take(order, range(k), axis=dim)\n"
+        "    return np.take_along_axis(x, order, dim), order"
+    ),
+    "gather": (
+        "def gather(x, dim, index, sparse_grad=False):\n"
+        "    if not np.ndim(x):\n"
+        "        return np.broadcast_to(x, np.shape(index))\n"
+        "    inside = tuple(np.indices(np.shape(index)))\n"
+        "    dim %= np.ndim(x)\n"
+        "    return np.asarray(x)[(*inside[:dim], index, *inside[dim + 1 :])]"
+    ),
+    "scatter": (
+        "def scatter(x, dim, index, src):\n"
+        "    x = np.array(x, float)\n"
+        "    if not x.ndim:\n"
+        "        return x + (src - x)\n"
+        "    inside = list(np.indices(np.shape(index)))\n"
+        "    src = np.broadcast_to(src, np.broadcast_shapes(np.shape(src), np.shape(index)))\n"
+        "    part = src[tuple(slice(n) for n in np.shape(index))]\n"
+        "    inside[dim] = index\n"
+        "    x[tuple(inside)] = part\n"
+        "    return x"
+    ),
+    "scatter_add": (
+        "def scatter_add(x, dim, index, src):\n"
+        "    x = np.array(x, float)\n"
+        "    if not x.ndim:\n"
+        "        return x + src\n"
+        "    inside = list(np.indices(np.shape(index)))\n"
+        "    inside[dim] = index\n"
+        "    np.add.at(x, tuple(inside), np.asarray(src)[tuple(slice(n) for n in np.shape(index))])\n"
+        "    return x"
+    ),
+    "index_put": (
+        "def index_put(x, indices, values, accumulate=False):\n"
+        "    x = np.array(x, float)\n"
+        "    if accumulate:\n"
+        "        np.add.at(x, indices, values)\n"
+        "    else:\n"
+        "        x[indices] = values\n"
+        "    return x"
+    ),
+    "index_add": (
+        "def index_add(x, dim, index, source, alpha=1):\n"
+        "    x = np.array(x, float)\n"
+        "    np.add.at(np.moveaxis(x, dim, 0), index, alpha * np.moveaxis(source, dim, 0))\n"
+        "    return x"
+    ),
+    "index_fill": (
+        "def index_fill(x, dim, index, value):\n"
+        "    x = np.array(x, float)\n"
+        "    np.moveaxis(x, dim, 0)[index] = value\n"
+        "    return x"
+    ),
+    "diagonal": (
+        "def diagonal(x, offset=0, dim1=0, dim2=1):\n"
+        "    return np.diagonal(x, offset, dim1, dim2)"
+    ),
+    "diag_embed": (
+        "def diag_embed(x, offset=0, dim1=-2, dim2=-1):\n"
+        "    x = np.asarray(x)\n"
+        "    n = x.shape[-1] + abs(offset)\n"
+        "    made = np.zeros((*x.shape[:-1], n, n))\n"
+        "    rows = np.arange(x.shape[-1])\n"
+        "    made[..., rows + max(-offset, 0), rows + max(offset, 0)] = x\n"
+        "    return np.moveaxis(made, (-2, -1), (dim1, dim2))"
+    ),
+    "diagonal_scatter": (
+        "def diagonal_scatter(x, src, offset=0, dim1=0, dim2=1):\n"
+        "    x = np.array(x, float)\n"
+        "    view = np.moveaxis(x, (dim1, dim2), (-2, -1))\n"
+        "    rows = np.arange(np.shape(src)[-1])\n"
+        "    view[..., rows + max(-offset, 0), rows + max(offset, 0)] = src\n"
+        "    return x"
+    ),
+    "var_mean": (
+        "def var_mean(x, dim=None, correction=1, keepdim=False):\n"
+        "    found = np.var(x, axis=dim, ddof=correction, keepdims=keepdim)\n"
+        "    return found, np.mean(x, axis=dim, keepdims=keepdim)"
+    ),
+    "std_mean": (
+        "def std_mean(x, dim=None, correction=1, keepdim=False):\n"
+        "    found = np.std(x, axis=dim, ddof=correction, keepdims=keepdim)\n"
+        "    return found, np.mean(x, axis=dim, keepdims=keepdim)"
+    ),
+    "logcumsumexp": (
+        "def logcumsumexp(x, dim):\n"
+        "    return np.logaddexp.accumulate(np.asarray(x), axis=dim) if np.ndim(x) else x"
+    ),
+    "cummax": (
+        "def cummax(x, dim):\n"
+        "    x = np.asarray(x)\n"
+        "    if not x.ndim:\n"
+        "        return x, np.zeros((), int)\n"
+        "    found = np.maximum.accumulate(x, axis=dim)\n"
+        "    shape = [-1 if i == dim % x.ndim else 1 for i in range(x.ndim)]\n"
+        "    places = np.where(x == found, np.arange(x.shape[dim]).reshape(shape), 0)\n"
+        "    return found, np.maximum.accumulate(places, axis=dim)"
+    ),
+    "cummin": (
+        "def cummin(x, dim):\n"
+        "    x = np.asarray(x)\n"
+        "    if not x.ndim:\n"
+        "        return x, np.zeros((), int)\n"
+        "    found = np.minimum.accumulate(x, axis=dim)\n"
+        "    shape = [-1 if i == dim % x.ndim else 1 for i in range(x.ndim)]\n"
+        "    places = np.where(x == found, np.arange(x.shape[dim]).reshape(shape), 0)\n"
+        "    return found, np.maximum.accumulate(places, axis=dim)"
+    ),
+    "roll": (
+        "def roll(x, shifts, dims=None):\n"
+        "    return np.roll(x, shifts, dims)"
+    ),
+    "rot90": (
+        "def rot90(x, k=1, dims=(0, 1)):\n"
+        "    return np.rot90(x, k, dims)"
+    ),
+    "nansum": (
+        "def nansum(x, dim=None, keepdim=False):\n"
+        "    return np.nansum(x, axis=dim, keepdims=keepdim)"
+    ),
+    "linalg.slogdet": (
+        "def slogdet(x):\n"
+        "    return tuple(np.linalg.slogdet(x))"
+    ),
+    "linalg.eigh": (
+        "def eigh(x, UPLO='L'):\n"
+        "    return tuple(np.linalg.eigh(x, UPLO))"
+    ),
+    "linalg.qr": (
+        "def qr(x, mode='reduced'):\n"
+        "    return tuple(np.linalg.qr(x, mode))"
+    ),
+    "linalg.svd": (
+        "def svd(x, full_matrices=True):\n"
+        "    return tuple(np.linalg.svd(x, full_matrices))"
+    ),
+    "linalg.solve": (
+        "def solve(a, b, left=True):\n"
+        "    if not left:\n"
+        "        return np.swapaxes(solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2)\n"
+        "    if np.ndim(b) == 1 or np.shape(b) == np.shape(a)[:-1]:\n"
+        "        return np.linalg.solve(a, np.asarray(b)[..., None])[..., 0]\n"
+        "    return np.linalg.solve(a, b)"
+    ),
+    "linalg.solve_triangular": (
+        "def solve_triangular(a, b, upper=False, left=True, unitriangular=False):\n"
+        "    a = np.triu(a) if upper else np.tril(a)\n"
+        "    if unitriangular:\n"
+        "        a = a - a * np.eye(np.shape(a)[-1]) + np.eye(np.shape(a)[-1])\n"
+        "    return np.linalg.solve(a, b) if left else np.swapaxes(\n"
+        "        np.linalg.solve(np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)), -1, -2\n"
+        "    )"
+    ),
+    "linalg.vector_norm": (
+        "def vector_norm(x, ord=2, dim=None, keepdim=False):\n"
+        "    x = np.abs(x)\n"
+        "    if ord == np.inf:\n"
+        "        return np.max(x, axis=dim, keepdims=keepdim)\n"
+        "    if ord == -np.inf:\n"
+        "        return np.min(x, axis=dim, keepdims=keepdim)\n"
+        "    if ord == 0:\n"
+        "        return np.sum(x != 0, axis=dim, keepdims=keepdim)\n"
+        "    return np.sum(x**ord, axis=dim, keepdims=keepdim) ** (1 / ord)"
+    ),
+    "linalg.cross": (
+        "def cross(a, b, dim=-1):\n"
+        "    return np.cross(a, b, axis=dim)"
+    ),
+    "median": (
+        "def median(x, dim=None, keepdim=False):\n"
+        "    if dim is None:\n"
+        "        return np.sort(np.ravel(x))[(np.size(x) - 1) // 2]\n"
+        "    k = (np.shape(x)[dim] - 1) // 2\n"
+        "    order = np.take(np.argsort(x, axis=dim, kind='stable'), [k], axis=dim)\n"
+        "    found = np.take_along_axis(np.asarray(x), order, dim)\n"
+        "    return (found, order) if keepdim else (np.squeeze(found, dim), np.squeeze(order, dim))"
+    ),
+    "matrix_exp": (
+        "def matrix_exp(x):\n"
+        "    squarings = max(0, int(np.ceil(np.log2(max(np.abs(x).sum(-1).max(initial=0), 1e-300)))) + 3)\n"
+        "    x = x / 2**squarings\n"
+        "    term = found = np.broadcast_to(np.eye(x.shape[-1]), x.shape)\n"
+        "    for k in range(1, 14):\n"
+        "        term = term @ x / k\n"
+        "        found = found + term\n"
+        "    for _ in range(squarings):\n"
+        "        found = found @ found\n"
+        "    return found"
+    ),
+    "nn.functional.leaky_relu": (
+        "def leaky_relu(x, negative_slope=0.01):\n"
+        "    return np.where(x > 0, x, negative_slope * x)"
+    ),
+    "nn.functional.hardtanh": (
+        "def hardtanh(x, min_val=-1, max_val=1):\n"
+        "    return np.clip(x, min_val, max_val)"
+    ),
+    "nn.functional.elu": (
+        "def elu(x, alpha=1.0):\n"
+        "    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))"
+    ),
+    "nn.functional.celu": (
+        "def celu(x, alpha=1.0):\n"
+        "    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) / alpha))"
+    ),
+    "nn.functional.gelu": (
+        "def gelu(x):\n"
+        "    return x * np.vectorize(math.erfc, otypes=[float])(-x / math.sqrt(2)) / 2"
+    ),
+    "nn.functional.mish": (
+        "def mish(x):\n"
+        "    return x * np.tanh(np.logaddexp(x, 0))"
+    ),
+    "nn.functional.hardswish": (
+        "def hardswish(x):\n"
+        "    return x * np.clip(x + 3, 0, 6) / 6"
+    ),
+    "nn.functional.hardsigmoid": (
+        "def hardsigmoid(x):\n"
+        "    return np.clip(x + 3, 0, 6) / 6"
+    ),
+    "nn.functional.threshold": (
+        "def threshold(x, threshold, value):\n"
+        "    return np.where(x > threshold, x, value)"
+    ),
+    "nn.functional.softshrink": (
+        "def softshrink(x, lambd=0.5):\n"
+        "    return np.sign(x) * np.maximum(np.abs(x) - lambd, 0)"
+    ),
+    "hardshrink": (
+        "def hardshrink(x, lambd=0.5):\n"
+        "    return np.where(np.abs(x) > lambd, x, 0)"
+    ),
+    "tile": (
+        "def tile(x, dims):\n"
+        "    return np.tile(x, dims)"
+    ),
+    "linalg.pinv": (
+        "def pinv(x):\n"
+        "    return np.linalg.pinv(x)"
+    ),
+}
+# Functions that NumPy lacks and SciPy has, in scipy.special, by its own names.
+SPECIAL = {
+    **{w: w for w in "digamma erfinv polygamma i0 logit igamma igammac".split()},
+    **{f"special.{w}": w for w in "i0e i1 i1e erfcx log_ndtr ndtri ndtr xlog1py zeta entr".split()},
+    **{"igamma": "gammainc", "igammac": "gammaincc", "special.gammaln": "gammaln"},
+    **{"mvlgamma": "multigammaln"},
+}
+__all__ = ["HELPERS", "SPECIAL"]
