@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import math
+import re
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
@@ -11,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus.derivative import Derivatives
-from gradcli.calculus.expressions import Expression, order
-from gradcli.calculus.helpers import HELPERS, SPECIAL
+from gradcli.calculus.expressions import Expression, is_call, order
+from gradcli.calculus.helpers import HELPERS, SCALAR, SPECIAL
 from gradcli.calculus.numbers import Number
 from gradcli.calculus.reading import NoExpression
 from gradcli.calculus.sharing import shared_parts
+from gradcli.calculus.simplify import HALF, is_bare
 from gradcli.calculus.text import ATOM, Piece, Printer, enclosed, literal
 
 # What NumPy calls the language's functions, where the name is another.
@@ -43,13 +45,15 @@ _MATH = frozenset(
 _RENAMED_DIM = {"dim": "axis", "keepdim": "keepdims"}
 
 
-def options_first(function: str, given: list[tuple[str, Any]]) -> bool:
-    """Whether SciPy's function takes the option before the operand: polygamma(n, x)."""
-    return function == "polygamma" and bool(given)
+def _spelled(argument: str, module: str) -> str:
+    """An argument of a call in which a bare inf or nan is the module's."""
+    return re.sub(r"^(\w+=)?(-?)(inf|nan)$", rf"\g<1>\g<2>{module}.\g<3>", argument)
 
 
 class NumpyPrinter(Printer):
     """Prints expressions as NumPy code; `helpers` are the functions that it needs besides."""
+
+    texts = HELPERS
 
     def __init__(self, names: Any = None) -> None:
         super().__init__(names)
@@ -70,6 +74,8 @@ class NumpyPrinter(Printer):
     ) -> Piece:
         given = list(options)
         parts = [a[0] for a in args]
+        if function in ("max", "min") and given:
+            function = f"{function}_with_index"
         if function in _REDUCTIONS:
             names = iter(("axis", "keepdims"))
             given = [(_RENAMED_DIM.get(k, k) if k else next(names), v) for k, v in given]
@@ -78,9 +84,7 @@ class NumpyPrinter(Printer):
                 correction = dict(given).get("correction", 1)
                 given = [(k, v) for k, v in given if k != "correction"] + [("ddof", correction)]
         elif function in HELPERS:
-            if function not in self.helpers:
-                self.helpers.append(function)
-            shown = function.rpartition(".")[2]
+            shown = self.helped(function)
         elif function in NUMPY:
             shown = f"np.{NUMPY[function]}"
             given = [(_RENAMED_DIM.get(k, k), v) for k, v in given]
@@ -89,8 +93,7 @@ class NumpyPrinter(Printer):
             given = [(_RENAMED_DIM.get(k, k), v) for k, v in given]
         elif function in SPECIAL:
             shown = f"special.{SPECIAL[function]}"
-            if options_first(function, given):
-                parts, given = [*(literal(v) for k, v in given if k != "@"), *parts], []
+            given = [(k if k == "@" else "", v) for k, v in given]
         elif function == "tensor":
             shown = "np.array"
         elif function == "cat":
@@ -99,8 +102,16 @@ class NumpyPrinter(Printer):
             return f"np.{function}(({', '.join(parts)}{',' if len(parts) == 1 else ''}))", ATOM
         else:
             raise NoExpression(f"NumPy has no function for {function}")
-        parts += [f"{k}={literal(v)}" if k else literal(v) for k, v in given]
-        return f"{shown}({', '.join(parts)})", ATOM
+        return f"{shown}({', '.join(self.arguments(args, given))})", ATOM
+
+    def helped(self, function: str) -> str:
+        """The name of a function whose text is printed too."""
+        if function not in self.helpers:
+            self.helpers.append(function)
+        return function.rpartition(".")[2]
+
+    def arguments(self, args: list[Piece], options: Iterable[tuple[str, Any]]) -> list[str]:
+        return [_spelled(part, "np") for part in super().arguments(args, options)]
 
     def call_expand(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return f"np.broadcast_to({args[0][0]}, {literal(node.shape)})", ATOM
@@ -133,6 +144,8 @@ class NumpyPrinter(Printer):
 class MathPrinter(NumpyPrinter):
     """Prints expressions of scalars as plain Python with the module math."""
 
+    texts = SCALAR
+
     def make_name(self, node: Expression) -> Piece:
         return ("math.pi" if node.data == "pi" and node.position == -1 else node.data), ATOM
 
@@ -151,8 +164,8 @@ class MathPrinter(NumpyPrinter):
         inner = parts[0] if parts else ""
         if function == "abs":
             return f"abs({inner})", ATOM
-        if function == "sigmoid":
-            return f"(1 / (1 + math.exp(-{enclosed(args[0], ATOM)})))", ATOM
+        if function in SCALAR and not list(options):
+            return f"{self.helped(function)}({', '.join(parts)})", ATOM
         if function == "relu":
             return f"max({inner}, 0)", ATOM
         if function in ("maximum", "minimum"):
@@ -172,35 +185,103 @@ class MathPrinter(NumpyPrinter):
 
 
 class TorchPrinter(Printer):
-    """Prints expressions as code for torch."""
+    """Prints expressions as code for torch; like: the variable whose dtype new tensors have."""
+
+    def __init__(self, names: Any = None, like: str = "") -> None:
+        super().__init__(names)
+        self.like = like
 
     def make_name(self, node: Expression) -> Piece:
         return ("math.pi" if node.data == "pi" and node.position == -1 else node.data), ATOM
 
     def number(self, value: Number) -> Piece:
         text, precedence = super().number(value)
-        return {"inf": "math.inf", "nan": "math.nan", "-inf": "-math.inf"}.get(
-            text, text
-        ), precedence
+        return _MATH_NUMBERS.get(text, text), precedence
 
     def make_array(self, node: Expression) -> Piece:
-        return f"torch.tensor({np.asarray(node.data).tolist()})", ATOM
+        values = np.asarray(node.data)
+        made = "torch.tensor" if values.dtype.kind in "biu" else f"{self.like}.new_tensor"
+        return f"{made}({values.tolist()})", ATOM
+
+    def power(self, base: Expression, exponent: Any) -> Piece:
+        if is_bare(base) and isinstance(exponent, Number) and exponent == HALF:
+            return f"math.sqrt({self.of(base)[0]})", ATOM
+        return super().power(base, exponent)
 
     def call(
         self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
     ) -> Piece:
-        text, precedence = super().call(function, args, options)
-        words = "".join(a[0] for a in args).replace("math.pi", "")
-        if function in _MATH and args and not any(c.isalpha() for c in words):
-            # torch's functions take no bare numbers: sqrt(2) is a number of math's
-            return f"math.{text}", precedence
-        return f"torch.{text}", precedence
+        if function in ("tensor", "zeros", "ones"):
+            return super().call(f"{self.like}.new_{function}", args, options)
+        text, precedence = super().call(self.spelled(function), args, options)
+        return text, precedence
+
+    def spelled(self, function: str) -> str:
+        """`torch.sin`, `F.silu`: where torch has the function."""
+        if function.startswith("nn.functional."):
+            return f"F.{function.rpartition('.')[2]}"
+        return f"F.{function}" if knows_functional(function) else f"torch.{function}"
 
     def make_call(self, node: Expression) -> Piece:
-        text, precedence = super().make_call(node)
-        if node.data[0] == "clamp":
-            return f"torch.{text}", precedence
-        return text, precedence
+        function, options = node.data
+        if function in _MATH and len(node.args) == 1 and is_bare(node.args[0]):
+            # torch's functions take no bare numbers: log(2) is a number of math's
+            return f"math.{function}({self.of(node.args[0])[0]})", ATOM
+        if function == "tensor":
+            (own,) = node.args
+            items = own.args if is_call(own, "[]") else [own]
+            texts = ", ".join(self.bare_number(i) for i in items)
+            return f"{self.like}.new_tensor({f'[{texts}]' if is_call(own, '[]') else texts})", ATOM
+        if function in _TENSORS_ONLY:
+            args = [self.of(a) for a in node.args]
+            bare = [is_bare(a) for a in node.args]
+            made = [
+                (f"{self.like}.new_tensor({a[0]})", ATOM) if b else a
+                for a, b in zip(args, bare, strict=True)
+            ]
+            return self.call(function, made, options)
+        return super().make_call(node)
+
+    def bare_number(self, item: Expression) -> str:
+        """An element of a tensor that is spelled out."""
+        if is_call(item, "float"):
+            return super().call_float([self.of(item.args[0])], (), item)[0]
+        return self.of(item)[0]
+
+    def call_float(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return f"{self.like}.new_tensor({super().call_float(args, options, node)[0]})", ATOM
+
+    def call_eye(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return f"torch.eye({node.shape[0]}, dtype={self.like}.dtype)", ATOM
+
+    def call_to(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return f"{enclosed(args[0], ATOM)}.to(torch.{literal(options[0][1])})", ATOM
+
+    def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        text, precedence = super().call_clamp(args, options, node)
+        return f"torch.{text}", precedence
+
+    def arguments(self, args: list[Piece], options: Iterable[tuple[str, Any]]) -> list[str]:
+        return [_spelled(part, "math") for part in super().arguments(args, options)]
+
+
+_MATH_NUMBERS = {"inf": "math.inf", "nan": "math.nan", "-inf": "-math.inf"}
+_TENSORS_ONLY = frozenset(
+    "maximum minimum fmax fmin atan2 hypot logaddexp logaddexp2 logical_and logical_or logical_xor "
+    "heaviside igamma igammac copysign nextafter cross dot outer".split()
+)
+
+
+@cache
+def knows_functional(function: str) -> bool:
+    """Whether torch has a function in nn.functional alone, although the language has it by itself."""
+    from gradcli.operators import table
+
+    table.load()
+    return f"nn.functional.{function}" in table.FUNCTIONS and function not in _BOTH
+
+
+_BOTH = frozenset("relu sigmoid tanh softmax log_softmax".split())
 
 
 def to_code(found: Derivatives, form: str) -> str:
@@ -231,7 +312,7 @@ def to_code(found: Derivatives, form: str) -> str:
         f"    value = {texts[0]}",
         f"    return value, {grads}",
     ]
-    helpers = [HELPERS[h] for h in getattr(printer, "helpers", [])]
+    helpers = dict.fromkeys(printer.texts[h] for h in getattr(printer, "helpers", []))
     text = "\n\n\n".join([*helpers, "\n".join(body)])
     imports = [i for i in header if f"{i.split()[-1]}." in text]
     imports = [f"{i}  # for what NumPy lacks" if "scipy" in i else i for i in imports]
@@ -249,19 +330,20 @@ def modules(form: str, code: str) -> dict[str, Any]:
         from scipy import special
 
         found["special"] = special
-    for word, text in HELPERS.items():
-        if text in code:
-            found |= _defined(word)
+    for table in (HELPERS, SCALAR):
+        for word, text in table.items():
+            if f"{text}\n" in code:
+                name = word.rpartition(".")[2]
+                found[name] = _defined(text, name)
     return found
 
 
 @cache
-def _defined(word: str) -> dict[str, Any]:
-    """The function of a helper's text, which is a constant of this module."""
+def _defined(text: str, name: str) -> Any:
+    """The function of a helper's text, which is a constant of gradcli's own."""
     space: dict[str, Any] = {"np": np, "math": math}
-    exec(HELPERS[word], space)
-    name = word.rpartition(".")[2]
-    return {name: space[name]}
+    exec(text, space)
+    return space[name]
 
 
 def _parameter(name: str) -> str:
@@ -270,7 +352,9 @@ def _parameter(name: str) -> str:
 
 def _printer(found: Derivatives, form: str, roots: list[Expression]) -> tuple[Any, list[str]]:
     if form == "torch":
-        return TorchPrinter(), ["import math", "import torch"]
+        like = next(n for n, v in found.variables.items() if np.asarray(v).dtype.kind in "fc")
+        header = ["import math", "import torch", "import torch.nn.functional as F"]
+        return TorchPrinter(like=_parameter(like)), header
     if form == "python" and all(np.ndim(v) == 0 for v in found.variables.values()):
         printer = MathPrinter()
         try:

@@ -114,14 +114,13 @@ HELPERS = {
         "    return x"
     ),
     "index_fill": (
-        "def index_fill(x, dim, index, value):\n"
+        "def index_fill(x, dim, index, value=1):\n"
         "    x = np.array(x, float)\n"
         "    np.moveaxis(x, dim, 0)[index] = value\n"
         "    return x"
     ),
     "diagonal": (
-        "def diagonal(x, offset=0, dim1=0, dim2=1):\n"
-        "    return np.diagonal(x, offset, dim1, dim2)"
+        "def diagonal(x, offset=0, dim1=0, dim2=1):\n    return np.diagonal(x, offset, dim1, dim2)"
     ),
     "diag_embed": (
         "def diag_embed(x, offset=0, dim1=-2, dim2=-1):\n"
@@ -174,33 +173,22 @@ HELPERS = {
         "    places = np.where(x == found, np.arange(x.shape[dim]).reshape(shape), 0)\n"
         "    return found, np.maximum.accumulate(places, axis=dim)"
     ),
-    "roll": (
-        "def roll(x, shifts, dims=None):\n"
-        "    return np.roll(x, shifts, dims)"
-    ),
-    "rot90": (
-        "def rot90(x, k=1, dims=(0, 1)):\n"
-        "    return np.rot90(x, k, dims)"
-    ),
+    "roll": ("def roll(x, shifts, dims=None):\n    return np.roll(x, shifts, dims)"),
+    "rot90": ("def rot90(x, k=1, dims=(0, 1)):\n    return np.rot90(x, k, dims)"),
     "nansum": (
         "def nansum(x, dim=None, keepdim=False):\n"
         "    return np.nansum(x, axis=dim, keepdims=keepdim)"
     ),
-    "linalg.slogdet": (
-        "def slogdet(x):\n"
-        "    return tuple(np.linalg.slogdet(x))"
+    "linalg.slogdet": ("def slogdet(x):\n    return tuple(np.linalg.slogdet(x))"),
+    "logdet": (
+        "def logdet(x):\n"
+        "    sign, found = np.linalg.slogdet(x)\n"
+        "    return np.where(sign < 0, np.nan, found)"
     ),
-    "linalg.eigh": (
-        "def eigh(x, UPLO='L'):\n"
-        "    return tuple(np.linalg.eigh(x, UPLO))"
-    ),
-    "linalg.qr": (
-        "def qr(x, mode='reduced'):\n"
-        "    return tuple(np.linalg.qr(x, mode))"
-    ),
+    "linalg.eigh": ("def eigh(x, UPLO='L'):\n    return tuple(np.linalg.eigh(x, UPLO))"),
+    "linalg.qr": ("def qr(x, mode='reduced'):\n    return tuple(np.linalg.qr(x, mode))"),
     "linalg.svd": (
-        "def svd(x, full_matrices=True):\n"
-        "    return tuple(np.linalg.svd(x, full_matrices))"
+        "def svd(x, full_matrices=True):\n    return tuple(np.linalg.svd(x, full_matrices))"
     ),
     "linalg.solve": (
         "def solve(a, b, left=True):\n"
@@ -230,16 +218,31 @@ HELPERS = {
         "        return np.sum(x != 0, axis=dim, keepdims=keepdim)\n"
         "    return np.sum(x**ord, axis=dim, keepdims=keepdim) ** (1 / ord)"
     ),
-    "linalg.cross": (
-        "def cross(a, b, dim=-1):\n"
-        "    return np.cross(a, b, axis=dim)"
-    ),
+    "linalg.cross": ("def cross(a, b, dim=-1):\n    return np.cross(a, b, axis=dim)"),
     "median": (
         "def median(x, dim=None, keepdim=False):\n"
+        "    if dim is not None and not np.ndim(x):\n"
+        "        return x, np.zeros((), int)\n"
         "    if dim is None:\n"
         "        return np.sort(np.ravel(x))[(np.size(x) - 1) // 2]\n"
         "    k = (np.shape(x)[dim] - 1) // 2\n"
         "    order = np.take(np.argsort(x, axis=dim, kind='stable'), [k], axis=dim)\n"
+        "    found = np.take_along_axis(np.asarray(x), order, dim)\n"
+        "    return (found, order) if keepdim else (np.squeeze(found, dim), np.squeeze(order, dim))"
+    ),
+    "max_with_index": (
+        "def max_with_index(x, dim, keepdim=False):\n"
+        "    if not np.ndim(x):\n"
+        "        return x, np.zeros((), int)\n"
+        "    order = np.expand_dims(np.argmax(x, axis=dim), dim)\n"
+        "    found = np.take_along_axis(np.asarray(x), order, dim)\n"
+        "    return (found, order) if keepdim else (np.squeeze(found, dim), np.squeeze(order, dim))"
+    ),
+    "min_with_index": (
+        "def min_with_index(x, dim, keepdim=False):\n"
+        "    if not np.ndim(x):\n"
+        "        return x, np.zeros((), int)\n"
+        "    order = np.expand_dims(np.argmin(x, axis=dim), dim)\n"
         "    found = np.take_along_axis(np.asarray(x), order, dim)\n"
         "    return (found, order) if keepdim else (np.squeeze(found, dim), np.squeeze(order, dim))"
     ),
@@ -256,16 +259,13 @@ HELPERS = {
         "    return found"
     ),
     "nn.functional.leaky_relu": (
-        "def leaky_relu(x, negative_slope=0.01):\n"
-        "    return np.where(x > 0, x, negative_slope * x)"
+        "def leaky_relu(x, negative_slope=0.01):\n    return np.where(x > 0, x, negative_slope * x)"
     ),
     "nn.functional.hardtanh": (
-        "def hardtanh(x, min_val=-1, max_val=1):\n"
-        "    return np.clip(x, min_val, max_val)"
+        "def hardtanh(x, min_val=-1, max_val=1):\n    return np.clip(x, min_val, max_val)"
     ),
     "nn.functional.elu": (
-        "def elu(x, alpha=1.0):\n"
-        "    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))"
+        "def elu(x, alpha=1.0):\n    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))"
     ),
     "nn.functional.celu": (
         "def celu(x, alpha=1.0):\n"
@@ -275,38 +275,43 @@ HELPERS = {
         "def gelu(x):\n"
         "    return x * np.vectorize(math.erfc, otypes=[float])(-x / math.sqrt(2)) / 2"
     ),
-    "nn.functional.mish": (
-        "def mish(x):\n"
-        "    return x * np.tanh(np.logaddexp(x, 0))"
-    ),
-    "nn.functional.hardswish": (
-        "def hardswish(x):\n"
-        "    return x * np.clip(x + 3, 0, 6) / 6"
-    ),
-    "nn.functional.hardsigmoid": (
-        "def hardsigmoid(x):\n"
-        "    return np.clip(x + 3, 0, 6) / 6"
-    ),
+    "nn.functional.mish": ("def mish(x):\n    return x * np.tanh(np.logaddexp(x, 0))"),
+    "nn.functional.hardswish": ("def hardswish(x):\n    return x * np.clip(x + 3, 0, 6) / 6"),
+    "nn.functional.hardsigmoid": ("def hardsigmoid(x):\n    return np.clip(x + 3, 0, 6) / 6"),
     "nn.functional.threshold": (
-        "def threshold(x, threshold, value):\n"
-        "    return np.where(x > threshold, x, value)"
+        "def threshold(x, threshold, value):\n    return np.where(x > threshold, x, value)"
     ),
     "nn.functional.softshrink": (
-        "def softshrink(x, lambd=0.5):\n"
-        "    return np.sign(x) * np.maximum(np.abs(x) - lambd, 0)"
+        "def softshrink(x, lambd=0.5):\n    return np.sign(x) * np.maximum(np.abs(x) - lambd, 0)"
     ),
-    "hardshrink": (
-        "def hardshrink(x, lambd=0.5):\n"
-        "    return np.where(np.abs(x) > lambd, x, 0)"
+    "hardshrink": ("def hardshrink(x, lambd=0.5):\n    return np.where(np.abs(x) > lambd, x, 0)"),
+    "tile": ("def tile(x, dims):\n    return np.tile(x, dims)"),
+    "linalg.pinv": ("def pinv(x, *_, **__):\n    return np.linalg.pinv(x)"),
+}
+# The same for scalars, with the module math alone.
+SCALAR = {
+    "sigmoid": (
+        "def sigmoid(x):\n"
+        "    e = math.exp(-abs(x))  # so that nothing overflows\n"
+        "    return (1 if x >= 0 else e) / (1 + e)"
     ),
-    "tile": (
-        "def tile(x, dims):\n"
-        "    return np.tile(x, dims)"
+    "silu": (
+        "def silu(x):\n"
+        "    e = math.exp(-abs(x))  # so that nothing overflows\n"
+        "    return x * (1 if x >= 0 else e) / (1 + e)"
     ),
-    "linalg.pinv": (
-        "def pinv(x):\n"
-        "    return np.linalg.pinv(x)"
+    "softplus": "def softplus(x):\n    return max(x, 0) + math.log1p(math.exp(-abs(x)))",
+    "nn.functional.softplus": (
+        "def softplus(x):\n    return max(x, 0) + math.log1p(math.exp(-abs(x)))"
     ),
+    "nn.functional.logsigmoid": (
+        "def logsigmoid(x):\n    return min(x, 0) - math.log1p(math.exp(-abs(x)))"
+    ),
+    "logaddexp": ("def logaddexp(x, y):\n    return max(x, y) + math.log1p(math.exp(-abs(x - y)))"),
+    "rsqrt": "def rsqrt(x):\n    return 1 / math.sqrt(x)",
+    "square": "def square(x):\n    return x * x",
+    "sinc": "def sinc(x):\n    return math.sin(math.pi * x) / (math.pi * x) if x else 1.0",
+    "frac": "def frac(x):\n    return x - math.trunc(x)",
 }
 # Functions that NumPy lacks and SciPy has, in scipy.special, by its own names.
 SPECIAL = {
@@ -315,4 +320,4 @@ SPECIAL = {
     **{"igamma": "gammainc", "igammac": "gammaincc", "special.gammaln": "gammaln"},
     **{"mvlgamma": "multigammaln"},
 }
-__all__ = ["HELPERS", "SPECIAL"]
+__all__ = ["HELPERS", "SCALAR", "SPECIAL"]

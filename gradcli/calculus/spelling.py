@@ -77,7 +77,6 @@ DEFAULTS: dict[str, Any] = {
     "dtype": None,
     "alpha": 1,
     "beta": 1,
-    "value": 1,
     "descending": False,
     "accumulate": False,
 }
