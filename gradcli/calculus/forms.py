@@ -342,6 +342,10 @@ def _triangle(reader: Reader, made: Call, args: list[Any]) -> Expression:
 FORMS: dict[str, Handler] = {
     **ELEMENTWISE_FORMS,
     "diag_embed": _diag_embed,
+    "diagonal_copy": _named("diagonal"),
+    "t_copy": _transpose,
+    "transpose_copy": _transpose,
+    "alias_copy": _same,
     "nansum_row": _named("nansum", "dim keepdim -"),
     "expand_size_copy": _same,
     "permute_dims_copy": _transpose,
