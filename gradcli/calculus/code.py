@@ -234,7 +234,7 @@ class TorchPrinter(Printer):
             return f"{self.like}.new_tensor({f'[{texts}]' if is_call(own, '[]') else texts})", ATOM
         if function in _TENSORS_ONLY:
             args = [self.of(a) for a in node.args]
-            bare = [is_bare(a) for a in node.args]
+            bare = [is_scalar_constant(a) for a in node.args]
             made = [
                 (f"{self.like}.new_tensor({a[0]})", ATOM) if b else a
                 for a, b in zip(args, bare, strict=True)
@@ -263,6 +263,14 @@ class TorchPrinter(Printer):
 
     def arguments(self, args: list[Piece], options: Iterable[tuple[str, Any]]) -> list[str]:
         return [_spelled(part, "math") for part in super().arguments(args, options)]
+
+
+def is_scalar_constant(node: Expression) -> bool:
+    """Whether it is a number of Python's where torch's names are math's: sqrt(2), log(5)."""
+    return not node.shape and all(
+        n.op == "number" or is_bare(n) or n.op == "product" or is_call(n, *_MATH)
+        for n in order([node])
+    )
 
 
 _MATH_NUMBERS = {"inf": "math.inf", "nan": "math.nan", "-inf": "-math.inf"}

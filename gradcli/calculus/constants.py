@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextvars import ContextVar
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus import simplify as alg
-from gradcli.calculus.expressions import Expression, array, call, name, number
+from gradcli.calculus.expressions import Expression, array, call, is_call, name, number
 from gradcli.calculus.numbers import Number
 
 
@@ -39,7 +40,41 @@ def known_number(value: Any) -> Expression:
         simple = Fraction(plain).limit_denominator(1000)
         if simple and abs(float(simple) - plain) <= math.ulp(plain):  # 2/3 - 1
             return number(simple)
+        named = _surd(abs(plain)) or _power_of_e(plain) or _logarithm(plain)
+        if named is not None:
+            return alg.negate(named) if plain < 0 and not is_call(named, "exp") else named
+    if exact.get() and math.isfinite(plain):
+        fraction = Number.of(value).value
+        if max(abs(fraction.numerator), fraction.denominator) <= 1000:
+            return number(fraction)
     return number(value)
+
+
+exact: ContextVar[bool] = ContextVar("exact", default=False)
+"""Whether 1.5 is 3/2: where the program writes no decimals itself."""
+
+
+def _surd(value: float) -> Expression | None:
+    """sqrt(3), sqrt(2)/2 where that is the number to its last digit."""
+    square = Fraction(value * value).limit_denominator(1000)
+    if not square or not 1e-3 <= value <= 1e3:
+        return None
+    over, under = square.numerator, square.denominator
+    if value in (math.sqrt(square), math.sqrt(over) / under, math.sqrt(over * under) / under):
+        return alg.root(number(square))
+    return None
+
+
+def _power_of_e(value: float) -> Expression | None:
+    """exp(1), exp(-2) where that is the number to its last digit."""
+    n = round(math.log(value)) if value > 0 else 0
+    return call("exp", [number(n)], ()) if n and abs(n) < 20 and math.exp(n) == value else None
+
+
+def _logarithm(value: float) -> Expression | None:
+    """log(7) where that is the number to its last digit."""
+    n = round(math.exp(abs(value))) if abs(value) < 7 else 0
+    return _log(n)() if n > 1 and abs(value) in (math.log(n), float(np.log(n))) else None
 
 
 def _pi() -> Expression:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus import simplify as alg
+from gradcli.calculus.constants import exact
 from gradcli.calculus.evaluation import constants, evaluate
 from gradcli.calculus.expressions import Expression, call, name, number, value_of
 from gradcli.calculus.finish import finish
@@ -72,7 +73,23 @@ def differentiate(
         n: np.asarray(v)[()] if np.ndim(v) == 0 else np.asarray(v) for n, v in variables.items()
     }
     wanted = list(arrays) if wrt is None else list(wrt)
-    first = _first_order(program, arrays, wanted, follow, names or {}, guards)
+    token = exact.set(not any(isinstance(c, (float, complex)) for c in program.constants))
+    try:
+        return _differentiated(program, arrays, wanted, order, follow, names or {}, guards)
+    finally:
+        exact.reset(token)
+
+
+def _differentiated(
+    program: Program,
+    arrays: dict[str, Any],
+    wanted: list[str],
+    order: int,
+    follow: bool,
+    names: Mapping[str, Any],
+    guards: bool,
+) -> Derivatives:
+    first = _first_order(program, arrays, wanted, follow, names, guards)
     by = first.by
     places = positions(program)
     lower = []
@@ -206,8 +223,37 @@ def positions(program: Program) -> dict[str, int]:
     for kind, word, _, (start, _) in program.walk():
         if kind == "name" and word not in found:
             found[word] = start
-    ranks = {word: i for i, word in enumerate(sorted(found, key=found.__getitem__))}
+    order = _as_multiplied(program, sorted(found, key=found.__getitem__))
+    ranks = {word: i for i, word in enumerate(order)}
     return {**ranks, **dict.fromkeys(CONSTANTS, -1)}
+
+
+def _as_multiplied(program: Program, words: list[str]) -> list[str]:
+    """The names in their order, but so that a product of two that is written `c*x` stays `c*x`."""
+    before: dict[str, set[str]] = {}
+    rows = list(program.walk())
+    for (a, x, *_), (b, y, *_), (kind, *_) in zip(rows, rows[1:], rows[2:], strict=False):
+        if (a, b, kind) == ("name", "name", "mul") and x not in _after(before, y):
+            before.setdefault(y, set()).add(x)
+    placed: list[str] = []
+    waiting = list(words)
+    while waiting:
+        first = next(w for w in waiting if not before.get(w, set()) & set(waiting) - {w})
+        waiting.remove(first)
+        placed.append(first)
+    return placed
+
+
+def _after(before: Mapping[str, set[str]], word: str) -> set[str]:
+    """The names that must stand after a name."""
+    found: set[str] = set()
+    stack = [word]
+    while stack:
+        own = stack.pop()
+        new = {w for w, earlier in before.items() if own in earlier} - found
+        found |= new
+        stack += new
+    return found - {word}
 
 
 __all__ = ["ONE", "Derivatives", "call", "differentiate", "number", "value_of"]

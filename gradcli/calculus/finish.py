@@ -20,6 +20,7 @@ from gradcli.calculus.expressions import (
     value_of,
 )
 from gradcli.calculus.numbers import ONE, ZERO, Number
+from gradcli.calculus.quotients import sigmoids, together
 
 MOST_STACKED = 16  # elements of a vector that is written out one by one
 
@@ -269,14 +270,15 @@ def _constants(node: Expression) -> Expression:
     return node
 
 
-RULES = (_branches, _gathered, _outer, _factored, _constants)
-
-
 def length(expression: Expression) -> int:
     """How long the expression is when printed."""
     from gradcli.calculus.text import to_text
 
     return len(to_text(expression)) if expression.weight < 2000 else expression.weight * 4
+
+
+_together = together(length)
+RULES = (_branches, _gathered, _outer, _factored, _together, _factored, sigmoids, _constants)
 
 
 __all__ = ["finish", "is_number", "make", "rewrite", "shaped"]

@@ -230,7 +230,7 @@ def _is_pi(base: Expression) -> bool:
 def _signs(
     pairs: list[tuple[Expression, Exponent]],
 ) -> tuple[list[tuple[Expression, Exponent]], bool]:
-    """sign(u)*abs(u) is u."""
+    """sign(u)*abs(u) is u, and sign(u)*u is abs(u)."""
     bases = {b for b, e in pairs if isinstance(e, Number) and e == ONE}
     for base in bases:
         if is_call(base, "sign", "sgn"):
@@ -238,6 +238,9 @@ def _signs(
                 if is_call(other, "abs") and other.args[0] is base.args[0]:
                     kept = [(b, e) for b, e in pairs if b is not base and b is not other]
                     return [*kept, (base.args[0], ONE)], True
+                if other is base.args[0]:
+                    kept = [(b, e) for b, e in pairs if b is not base and b is not other]
+                    return [*kept, (call("abs", [other], other.shape), ONE)], True
     return pairs, False
 
 

@@ -69,6 +69,30 @@ PRINTED: list[tuple[str, dict[str, tuple[int, ...]], dict[str, str]]] = [
     ("trace(A@B)", {"A": (3, 3), "B": (3, 3)}, {"A": "B.T", "B": "A.T"}),
     ("log(det(A))", {"A": (3, 3)}, {"A": "linalg.inv(A).T"}),
     ("sum(A**2)", {"A": (3, 2)}, {"A": "2*A"}),
+    # over one denominator
+    ("(x+1)/(x-1)", {"x": S}, {"x": "-2/(x - 1)**2"}),
+    ("x/(x**2+1)", {"x": S}, {"x": "(1 - x**2)/(x**2 + 1)**2"}),
+    ("x/sqrt(x**2+1)", {"x": S}, {"x": "1/(x**2 + 1)**(3/2)"}),
+    ("x*sqrt(1-x**2)", {"x": S}, {"x": "(1 - 2*x**2)/sqrt(1 - x**2)"}),
+    ("(x**2-1)/(x**2+1)", {"x": S}, {"x": "4*x/(x**2 + 1)**2"}),
+    ("acos(x/2)", {"x": S}, {"x": "-1/sqrt(4 - x**2)"}),
+    ("x/(1+abs(x))", {"x": S}, {"x": "1/(abs(x) + 1)**2"}),
+    ("exp(x)/(1+exp(x))", {"x": S}, {"x": "sigmoid(x)*sigmoid(-x)"}),
+    ("log(1+exp(x))", {"x": S}, {"x": "sigmoid(x)"}),
+    ("(1-exp(-x))/(1+exp(-x))", {"x": S}, {"x": "2*sigmoid(x)*sigmoid(-x)"}),
+    # exact constants, the user's order
+    ("atan(sqrt(3)*x)", {"x": S}, {"x": "sqrt(3)/(3*x**2 + 1)"}),
+    ("x**(3/2)", {"x": S}, {"x": "3*sqrt(x)/2"}),
+    ("1.5*x**2", {"x": S}, {"x": "3*x"}),
+    ("x**1.5", {"x": S}, {"x": "1.5*sqrt(x)"}),
+    ("log(5)*x/3", {"x": S}, {"x": "log(5)/3"}),
+    ("exp(1)*x", {"x": S}, {"x": "exp(1)"}),
+    ("sin(c*x)", {"c": S, "x": S}, {"c": "x*cos(c*x)", "x": "c*cos(c*x)"}),
+    ("x*sin(c*x)*c", {"c": S, "x": S}, {"c": "x*(sin(c*x) + c*x*cos(c*x))",
+                                       "x": "c*(sin(c*x) + c*x*cos(c*x))"}),
+    # losses
+    ("-(t*log(sigmoid(z)) + (1-t)*log(1-sigmoid(z)))", {"t": S, "z": S},
+     {"t": "log(1 - sigmoid(z)) - log(sigmoid(z))", "z": "sigmoid(z) - t"}),
 ]  # fmt: skip
 
 

@@ -1,0 +1,171 @@
+"""Sums of quotients over one denominator, and products multiplied out, where that is shorter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from gradcli.calculus import simplify as alg
+from gradcli.calculus.expressions import Expression, is_call, is_number, number
+from gradcli.calculus.numbers import MINUS_ONE, ONE, ZERO, Number
+
+MOST_TERMS = 24  # of a sum that is multiplied out
+HEAVIEST = 400  # what is larger stays as it is: a formula of that size has no short form
+
+Term = tuple[Number, Expression]
+
+
+def together(length: Callable[[Expression], int]) -> Callable[[Expression], Expression]:
+    """The rule, for a measure of what is short."""
+
+    def rule(node: Expression) -> Expression:
+        if node.weight > HEAVIEST:
+            return node
+        if node.op == "sum":
+            return min((node, *_sums(node)), key=length)
+        if node.op == "product":
+            return min((node, *_products(node)), key=length)
+        return node
+
+    return rule
+
+
+def terms_of(node: Expression) -> list[Term]:
+    """(coefficient, term) of a sum; the constant last."""
+    if node.op != "sum":
+        return [alg.split(node)]
+    coefficients, constant = node.data
+    found = list(zip(coefficients, node.args, strict=True))
+    return [*found, (constant, alg.one)] if constant != ZERO else found
+
+
+def powers_of(term: Expression) -> list[tuple[Expression, Any]]:
+    """The factors of a term with their exponents."""
+    if term is alg.one:
+        return []
+    if term.op == "product":
+        return list(zip(term.args, term.data[1], strict=True))
+    return [(term, ONE)]
+
+
+def _sums(node: Expression) -> Iterable[Expression]:
+    """Other forms of a sum."""
+    under: dict[Expression, Number] = {}
+    for _, term in terms_of(node):
+        for base, e in powers_of(term):
+            if isinstance(e, Number) and e.exact and e.negative and base.op != "number":
+                had = under.get(base, ZERO)
+                under[base] = -e if (-e).value > had.value else had
+    scale = list(under.items())
+    over = [(c, alg.product([(t, ONE), *scale])) for c, t in terms_of(node)]
+    inverse = [(b, -e) for b, e in scale]
+    for made in (over if scale else None, expanded(over)):
+        if made is None:
+            continue
+        top = alg.combine([(t, c) for c, t in made])
+        found = alg.product([(top, ONE), *inverse])
+        if _spans(found, node):
+            yield found
+
+
+def _spans(found: Expression, node: Expression) -> bool:
+    """Whether it still has the dimensions of the sum that it replaces."""
+    return found.shape == node.shape or is_number(found, 0)
+
+
+def expanded(terms: Iterable[Term]) -> list[Term] | None:
+    """Products of sums multiplied out; None if that is long, or nothing is to be done."""
+    waiting = list(terms)
+    found: list[Term] = []
+    changed = False
+    while waiting:
+        coefficient, term = waiting.pop()
+        own, rest = alg.split(term)
+        pairs = powers_of(rest)
+        at = next(
+            (
+                i
+                for i, (b, e) in enumerate(pairs)
+                if b.op == "sum" and isinstance(e, Number) and e.integer in (1, 2, 3)
+            ),
+            None,
+        )
+        if at is None:
+            found.append((coefficient * own, rest))
+        else:
+            changed = True
+            base, e = pairs[at]
+            others = [*pairs[:at], *pairs[at + 1 :], (base, e + MINUS_ONE)]
+            for c, t in terms_of(base):
+                waiting.append((coefficient * own * c, alg.product([(t, ONE), *others])))
+        if len(found) + len(waiting) > MOST_TERMS:
+            return None
+    return found[::-1] if changed else None
+
+
+def _products(node: Expression) -> Iterable[Expression]:
+    """Other forms of a product: with the denominators of its sums taken out."""
+    coefficient, exponents = node.data
+    pairs = list(zip(node.args, exponents, strict=True))
+    changed: list[tuple[Expression, Any]] = []
+    for base, e in pairs:
+        if base.op == "sum" and isinstance(e, Number) and e.exact:
+            made = [f for f in _sums(base) if f.op == "product"]
+            if made and e.integer is not None:
+                changed.append((made[0], e))
+                continue
+            content, rest = alg._content(base)
+            if e.integer is None and not content.negative and content.power(e) is not None:
+                changed += [(number(content), e), (rest, e)]
+                continue
+        changed.append((base, e))
+    if changed != pairs:
+        found = alg.product(changed, coefficient)
+        if found.shape == node.shape:
+            yield found
+
+
+def sigmoids(node: Expression) -> Expression:
+    """The logistic function by its name."""
+    if node.op != "product":
+        return node
+    coefficient, exponents = node.data
+    found = _logistic(list(zip(node.args, exponents, strict=True)))
+    return node if found is None else alg.product(found, coefficient)
+
+
+def _logistic(pairs: list[tuple[Expression, Any]]) -> list[tuple[Expression, Any]] | None:
+    """exp(u)**a/(1 + exp(u))**k is sigmoid(u)**a*sigmoid(-u)**(k - a), which overflows nowhere."""
+    for base, e in pairs:
+        if not isinstance(e, Number) or e.integer is None or e.integer >= 0 or base.op != "sum":
+            continue
+        if base.data != ((ONE,), ONE) or not is_call(base.args[0], "exp"):
+            continue
+        u = base.args[0].args[0]
+        a, k = 0, -e.integer
+        rest = []
+        for b, exponent in pairs:
+            if b is base:
+                continue
+            times = _multiple(b.args[0], u) if is_call(b, "exp") and exponent == ONE else None
+            if times is None:
+                rest.append((b, exponent))
+            else:
+                a = times
+        if not 0 <= a <= k:
+            continue
+        up, down = alg.function("sigmoid", u), alg.function("sigmoid", alg.negate(u))
+        return [(up, Number.of(a)), (down, Number.of(k - a)), *rest]
+    return None
+
+
+def _multiple(v: Expression, u: Expression) -> int | None:
+    """n where v is n*u."""
+    c, rest = alg.split(v)
+    d, other = alg.split(u)
+    if rest is not other or not c.exact or not d.exact:
+        return None
+    return Number(c.value / d.value).integer
+
+
+__all__ = ["expanded", "powers_of", "sigmoids", "terms_of", "together"]
