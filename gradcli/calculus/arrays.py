@@ -81,7 +81,7 @@ def _selected(own: Expression) -> Expression | None:
 
 def _vector(own: Expression) -> Expression | None:
     """The vector that a matrix of one row or column was made from."""
-    if is_call(own, "reshape", "expand") and len(own.args[0].shape) == 1:
+    if is_call(own, "reshape", "expand") and own.args[0].shape == (max(own.shape),):
         return own.args[0]
     if is_call(own, "ones"):
         return call("ones", [], (max(own.shape),), [("", (max(own.shape),))])

@@ -395,16 +395,10 @@ def _hessian(case: Case, expected: dict[str, Any]) -> None:
 def _forward_over_reverse(case: Case, vectors: dict[str, Any]) -> dict[str, Any]:
     wrt = case.wrt
 
-    def gradient(*given: Any) -> Any:
-        leaves = [g.requires_grad_() if not g.requires_grad else g for g in given]
-        value = case.run({**case.tensors(), **dict(zip(wrt, leaves, strict=True))})
-        if not value.requires_grad:
-            return tuple(g * 0 for g in given)
-        found = gradcli.autograd.grad(value, leaves, create_graph=True, allow_unused=True)
-        return tuple(
-            leaf * 0 if f is None else f + leaf * 0 for f, leaf in zip(found, leaves, strict=True)
-        )
+    def value(*given: Any) -> Any:
+        return case.run({**case.tensors(), **dict(zip(wrt, given, strict=True))})
 
+    gradient = gradcli.func.grad(value, argnums=tuple(range(len(wrt))))
     tensors = case.tensors()
     _, found = gradcli.func.jvp(
         gradient, tuple(tensors[n] for n in wrt), tuple(vectors[n] for n in wrt)
