@@ -172,8 +172,11 @@ def _promotion(row: Row) -> list[str]:
             f"if not same: {', '.join(arrays)}, = promote({row.types!r}, {tensors}{wide})",
         ]
     if row.refuses:
+        shapes = ", ".join(f"{a}.shape" for a in arrays)
         half = " or a0.dtype.char == 'e'" if "e" in row.refuses else ""
-        body += [f"if a0.dtype.kind in {''.join(row.refuses)!r}{half}: raise refusal(a0.dtype)"]
+        body += [
+            f"if a0.dtype.kind in {''.join(row.refuses)!r}{half}: raise refusal(a0.dtype, {shapes})"
+        ]
     return body
 
 

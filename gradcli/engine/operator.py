@@ -416,7 +416,8 @@ class Row:
         if self.refuses:
             for i in self.tensors:
                 if isinstance(operands[i], _OPERANDS) and self.refused(operands[i].dtype):
-                    raise self.refusal(operands[i].dtype)
+                    shapes = [o.shape for o in operands if isinstance(o, _OPERANDS)]
+                    raise self.refusal(operands[i].dtype, *shapes)
         return operands
 
     def refused(self, numpy_dtype: Any) -> bool:
@@ -424,8 +425,11 @@ class Row:
         kinds = self.refuses
         return numpy_dtype.kind in kinds or ("e" in kinds and numpy_dtype.char == "e")
 
-    def refusal(self, numpy_dtype: Any) -> Exception:
-        """The error for a dtype that the row does not take."""
+    def refusal(self, numpy_dtype: Any, *shapes: tuple[int, ...]) -> Exception:
+        """The error for a dtype that the row does not take; of shapes that do not meet, theirs."""
+        meet = len(shapes) > 1 and self.types is not None
+        if meet and (error := mismatch(list(shapes))) is not None:
+            return error
         half = numpy_dtype.char == "e" and "e" in self.refuses
         wanted = self.refuses["e" if half else numpy_dtype.kind]
         kind, text = wanted if isinstance(wanted, tuple) else (NotImplementedError, wanted)
