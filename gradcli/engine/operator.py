@@ -37,7 +37,7 @@ from gradcli.engine.node import (
     node_class,
 )
 from gradcli.engine.out import into
-from gradcli.engine.promotion import HALF, SINGLE, promote, raw, shape_error
+from gradcli.engine.promotion import HALF, SINGLE, mismatch, promote, raw, shape_error
 from gradcli.engine.saved import Packed, Saved, pack
 from gradcli.engine.stale import check_versions
 from gradcli.engine.tensor import (
