@@ -86,7 +86,10 @@ class Ran:
         return [made[-1]]
 
     def _named(self, name: str) -> Any:
-        value: Any = self.names.get(name, self.watch.roots.get(name))
+        value: Any = self.names.get(name)
+        if not _requires_grad(value) and name in self.watch.roots:
+            # `loss` of a function that ran backward, where another of that name has no graph
+            value = self.watch.roots[name]
         for part in name.split(".")[1:] if value is None else ():
             value = getattr(self.names.get(name.partition(".")[0]), part, None)
         if value is None and name not in self.names:

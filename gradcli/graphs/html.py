@@ -9,11 +9,12 @@ from importlib.resources import files
 from typing import Any, Protocol
 
 from gradcli.graphs import rules, saved, values
+from gradcli.graphs.modules import Modules
 from gradcli.graphs.pictures import Options, detail_lines, saved_lines
 from gradcli.graphs.records import Describer, Edge, Record, Totals, Walk
 from gradcli.graphs.text import plural, shorten, title_of
 from gradcli.graphs.values import Stats
-from gradcli.graphs.view import Selection, View
+from gradcli.graphs.view import Fold, Selection, View
 
 PRECISION = 6
 WIDEST = 38  # what fits a card
@@ -35,6 +36,8 @@ class Graph(Protocol):
     describer: Describer
     recorder: Any
 
+    @property
+    def modules(self) -> Modules | None: ...
     @property
     def records(self) -> list[Record]: ...
     @property
@@ -125,7 +128,36 @@ def page_data(graph: Graph, options: Options) -> dict[str, Any]:
         "text": str(graph.tree(collapse=folded, values=True, **asked)),
         "nodes": [_node(record, forward.get(record.id), options, ids) for record in chosen],
         "steps": _steps(graph, ids),
+        **_groups(graph, options, ids),
     }
+
+
+def _groups(graph: Graph, options: Options, ids: Mapping[int, int]) -> dict[str, Any]:
+    """The calls of modules, for `--by module`: outermost first, those open that show others."""
+    modules = graph.modules
+    if options.by is None or modules is None:
+        return {}
+    folded = set(modules.folded(options.depth).values())
+    chains = modules.chains()
+    members: dict[int, list[int]] = {}
+    for i in ids:
+        for call in chains.get(i, ()):
+            members.setdefault(call, []).append(i)
+    numbers = {call: k for k, call in enumerate(sorted(members))}
+    open_calls = {one for call in folded for one in modules.calls.above(call)[:-1]}
+    groups = []
+    for call in numbers:
+        kind, path = modules.title(call)
+        inner = [i for i in members[call] if graph.skeleton.edges[i]]
+        leaves = [i for i in members[call] if not graph.skeleton.edges[i]]
+        lines = modules.lines(Fold(0, inner, leaves, call=call), False)
+        groups.append(
+            {
+                **{"kind": kind, "path": path, "lines": lines, "open": call in open_calls},
+                "members": [ids[i] for i in members[call]],
+            }
+        )
+    return {"groups": groups, "grouped": [[numbers[c] for c in chains.get(i, ())] for i in ids]}
 
 
 def _tops(view: View, ids: Mapping[int, int]) -> list[int]:

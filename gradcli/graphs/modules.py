@@ -80,6 +80,23 @@ class Modules:
                 found[i] = above[min(level, len(above)) - 1]
         return found
 
+    def chains(self) -> dict[int, list[int]]:
+        """Node -> the calls that it was made in, outermost first; a leaf's are those of all its users."""
+        found = {i: self.calls.above(call) for i, call in self.of.items()}
+        users: dict[int, list[list[int]]] = {}
+        for i in range(len(self.skeleton)):
+            for edge in self.skeleton.edges[i]:
+                if edge is not None and not self.skeleton.edges[edge[0]]:
+                    users.setdefault(edge[0], []).append(found.get(i, []))
+        for leaf, chains in users.items():
+            common = []
+            for level in zip(*chains, strict=False):
+                if len(set(level)) > 1:
+                    break
+                common.append(level[0])
+            found[leaf] = common
+        return found
+
     def title(self, call: int) -> tuple[str, str]:
         """The class and the path of the module that was called."""
         return self.calls.kinds[call], self.calls.path(call)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -366,6 +367,35 @@ class TestInChromium:
         before = float(str(example.run(read)).rstrip(")"))
         example.run(PINCH)
         assert float(str(example.run(read)).rstrip(")")) == pytest.approx(2 * before, rel=0.01)
+
+    @pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
+    def test_modules_unfold(self, browser: Browser, tmp_path: Path) -> None:
+        import torch
+        from torch import nn
+
+        from gradcli import graphs
+
+        torch.manual_seed(0)
+        inner = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+        model = nn.Sequential(inner, nn.Linear(4, 1))
+        with graphs.watching(model):
+            loss = model(torch.randn(2, 4)).sum()
+        graph = graphs.inspect(loss, model=model, grads=True)
+        path = tmp_path / "page.html"
+        path.write_text(graph.to_html(by="module"), encoding="utf-8")
+        browser.open(path)
+        assert browser.text("#chains") == "modules"
+        assert "Sequential0" in browser.text("#view") and "ReluBackward0" not in browser.text(
+            "#view"
+        )
+        before = browser.count("#view .node[data-key]")
+        browser.click("#view .node.chain .fold")
+        assert browser.count("#view .node[data-key]") > before
+        browser.run("for (let i = 0; i < 4; i++) document.getElementById('next').click()")
+        assert browser.count(".node.active") == 1
+        browser.type("#find", "0.0.weight<Enter>")
+        assert "0.0.weight" in browser.text("#panel h2")
+        assert browser.console() == []
 
     def test_forward_has_the_inputs_above(self, browser: Browser, tmp_path: Path) -> None:
         path = tmp_path / "page.html"

@@ -23,6 +23,10 @@ function element(name, attributes = {}, ...children) {
 
 function words(item) {
   if (item.kind === "none") return { title: "", lines: ["None"] };
+  if (item.kind === "chain" && item.chain.path) {
+    const lines = item.chain.lines.map((line) => ["detail", line]);
+    return { title: item.chain.kind, name: short(item.chain.path, TITLE_TEXT), lines: data.grads ? [...lines, ["grad", ""]] : lines };
+  }
   if (item.kind === "chain") return { title: `⋮ ${short(chainText(item.chain), TITLE_TEXT)}`, lines: data.grads ? [["grad", ""]] : [] };
   const node = nodes[item.id], name = node.variable || node.label;
   const lines = node.lines.map((line) => ["detail", line]);
@@ -125,6 +129,7 @@ function drawWire(wire, lines, labels, cards) {
 }
 
 function farText(item) {
+  if (item.kind === "chain" && item.chain.path) return `↑ ${short(item.chain.path, FAR_TEXT)}`;
   if (item.kind !== "node") return "↑ ⋮";
   const node = nodes[item.id], name = node.variable || node.label;
   return name ? `↑ ${short(name, FAR_TEXT)}` : `↑ ${node.name.split("Backward")[0]} #${item.id}`;
@@ -181,7 +186,7 @@ function drawFold(item, x, y) {
 }
 
 function spoken(item) {
-  if (item.kind === "chain") return `folded chain, ${chainText(item.chain)}`;
+  if (item.kind === "chain") return `${item.chain.path ? "folded module" : "folded chain"}, ${chainText(item.chain)}`;
   const node = nodes[item.id];
   const to = node.next.map((edge) => (edge ? titleOf(nodes[edge[0]]) : "None"));
   return [

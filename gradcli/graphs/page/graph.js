@@ -5,7 +5,10 @@ nodes.forEach((node, i) => inputs[i].forEach((j) => consumers[j].push(i)));
 const levels = breadthFirst();
 const chains = findChains();
 const chainOf = new Map();
-chains.forEach((chain, k) => chain.hidden.forEach((i) => chainOf.set(i, k)));
+// Calls of modules fold as chains do; where there are any, straight chains stay as they are.
+const firstGroup = data.groups ? 0 : Infinity;
+if (data.groups) chains.splice(0, chains.length, ...data.groups.map((group) => ({ ...group, hidden: group.members })));
+else chains.forEach((chain, k) => chain.hidden.forEach((i) => chainOf.set(i, k)));
 const turn = new Map(steps.map((step, k) => [step.node, k]));
 
 function breadthFirst() {
@@ -46,6 +49,7 @@ function titleOf(node) {
 }
 
 function chainText(chain) {
+  if (chain.path) return `${chain.kind} ${chain.path}`;
   const counts = new Map();
   for (const i of chain.hidden) counts.set(nodes[i].name, (counts.get(nodes[i].name) || 0) + 1);
   if (counts.size === 1) return `${chain.hidden.length} × ${nodes[chain.hidden[0]].name}`;

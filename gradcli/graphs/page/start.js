@@ -2,6 +2,7 @@
 $("tree").textContent = data.text;
 $("steps").max = steps.length;
 $("chains").setAttribute("aria-pressed", state.chains);
+if (data.groups) Object.assign($("chains"), { textContent: "modules", title: "Fold the modules (c)" });
 $("edges").setAttribute("aria-pressed", state.edges);
 $("depth").value = data.depth ?? "";
 $("chains").disabled = !chains.length;

@@ -1,15 +1,35 @@
 // What is unfolded: the boxes and wires to be drawn, and who stands for what is folded away.
 const closed = (i) => inputs[i].length > 0 && (state.folded.has(i) || (levels[i] >= state.depth && !state.opened.has(i)));
-const keyOf = (i) => (state.chains && chainOf.has(i) && !chains[chainOf.get(i)].open ? `c${chainOf.get(i)}` : `n${i}`);
+const groupOf = (i) => nodes[i].groups.find((k) => !chains[k].open);
+const keyOf = (i) => (data.groups ? groupKey(i) : state.chains && chainOf.has(i) && !chains[chainOf.get(i)].open ? `c${chainOf.get(i)}` : `n${i}`);
+
+function groupKey(i) {
+  const group = state.chains ? groupOf(i) : undefined;
+  return group === undefined ? `n${i}` : `c${group}`;
+}
+
+// Where a folded module leads: one edge to everything outside that it uses.
+function leavingEdges(item) {
+  const seen = new Set([item.key]);
+  for (const from of item.chain.hidden) {
+    for (const edge of nodes[from].next) {
+      const target = edge && keyOf(edge[0]);
+      if (!target || seen.has(target)) continue;
+      seen.add(target);
+      item.edges.push({ target, index: item.edges.length, output: 0, from, edge: -1 });
+    }
+  }
+}
 
 function unfold() {
-  const items = new Map(), wires = [], stack = roots.map((i) => `n${i}`).reverse(), referred = new Set();
+  const items = new Map(), wires = [], stack = roots.map(data.groups ? keyOf : (i) => `n${i}`).reverse(), referred = new Set();
   while (stack.length) {
     const key = stack.pop();
     if (items.has(key)) continue;
     const item = key[0] === "c" ? { key, kind: "chain", chain: chains[key.slice(1)], edges: [] } : { key, kind: "node", id: +key.slice(1), edges: [] };
     items.set(key, item);
-    if (item.kind === "chain") item.edges.push({ target: `n${item.chain.tail}`, index: 0, output: 0, from: item.chain.hidden.at(-1), edge: -1 });
+    if (item.kind === "chain" && item.chain.path) leavingEdges(item);
+    else if (item.kind === "chain") item.edges.push({ target: `n${item.chain.tail}`, index: 0, output: 0, from: item.chain.hidden.at(-1), edge: -1 });
     else if (!closed(item.id)) {
       nodes[item.id].next.forEach((edge, index) => {
         if (!edge && !state.edges) return;
@@ -21,7 +41,7 @@ function unfold() {
     for (const edge of [...item.edges].reverse()) if (edge.target) stack.push(edge.target);
   }
   for (const item of items.values()) {
-    const count = item.kind === "node" ? nodes[item.id].next.length : 1;
+    const count = item.kind === "node" ? nodes[item.id].next.length : item.edges.length;
     for (const edge of item.edges) {
       const to = edge.target || `x${item.key}.${edge.index}`;
       if (!edge.target) items.set(to, { key: to, kind: "none", edges: [] });
