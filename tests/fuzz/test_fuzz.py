@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests import fuzz
-from tests.fuzz import text_growth
+from tests.fuzz import command_lines, text_growth
 
 
 def test_every_generator_can_be_run() -> None:
