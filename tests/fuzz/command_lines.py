@@ -339,7 +339,7 @@ def wrong(argv: list[str], found: tuple[int, str, str]) -> str | None:
     if "Traceback (most recent" in err:
         return "a traceback: " + err.rstrip().rpartition("\n")[2]
     if "fault in gradcli" in err:
-        return err[err.index("unexpected:") :][:200]
+        return err[max(err.find("unexpected:"), 0) :][:200]
     if code not in (0, 1, 2):
         return f"exit code {code}"
     if "gradcli: error:" in out:

@@ -21,6 +21,11 @@ def test_the_same_seed_tries_the_same_cases() -> None:
     assert drawn() == drawn()
 
 
+def test_a_few_command_lines(monkeypatch) -> None:
+    monkeypatch.setattr(fuzz, "count", 30)
+    assert command_lines.run(12, 0) == []
+
+
 @pytest.mark.parametrize(
     "first", [" ", "\t", "\\\n", "\n", "#", "'\\", '"""', "1_", "f'{x}'", "x ="]
 )
