@@ -97,9 +97,9 @@ def read_arrow(file: Opened, columns: Any = None) -> ArrowTable:
             reader = parquet.ParquetFile(_seekable(file, arrow))
             wanted = None if columns is None else columns(reader.schema_arrow.names)
             return ArrowTable(file.name, reader.read(columns=wanted))
-        import pyarrow.feather as feather
-
-        return ArrowTable(file.name, feather.read_table(_seekable(file, arrow)))
+        table = _feather(file, arrow).read_all()
+        table.validate(full=True)  # offsets that lie would be read wherever they point
+        return ArrowTable(file.name, table)
     except errors as error:
         words = " ".join(str(error).split())
         raise TableError(f"{file.name}: not a {file.kind.title()} file ({words[:100]})") from None
@@ -133,10 +133,20 @@ def _batches(file: Opened, arrow: Any, rows: int) -> Iterator[Any]:
             yield reader.schema_arrow.empty_table()
         yield from reader.iter_batches(rows)
         return
-    import pyarrow.feather as feather
+    reader = _feather(file, arrow)
+    if not reader.num_record_batches:
+        yield reader.schema.empty_table()
+    for number in range(reader.num_record_batches):
+        batch = reader.get_batch(number)
+        batch.validate(full=True)
+        for start in range(0, max(batch.num_rows, 1), rows):
+            yield batch.slice(start, rows)
 
-    table = feather.read_table(_seekable(file, arrow), memory_map=file.path is not None)
-    yield from table.to_batches(rows) or [table]
+
+def _feather(file: Opened, arrow: Any) -> Any:
+    """A reader of Arrow's file format, which Feather has been since its version 2."""
+    source = _seekable(file, arrow)
+    return arrow.ipc.open_file(arrow.memory_map(source) if isinstance(source, str) else source)
 
 
 class TextTable(Table):

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import IO, Any, BinaryIO
 
+import gradcli.budget as budget
 from gradcli.tables.errors import TableError
 
 STANDARD_INPUT = ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
@@ -35,7 +36,6 @@ _MAGIC = (
     (b"PK\x05\x06", "npz"),
     (b"PAR1", "parquet"),
     (b"ARROW1", "feather"),
-    (b"FEA1", "feather"),
 )
 _PACKED_MAGIC = (
     (b"\x1f\x8b", "gzip"),
@@ -137,6 +137,10 @@ def opened(path: str, stdin: IO[Any] | None = None) -> Opened:
             size, again = None, None
             head = _peek(stream)
             break
+    if head.startswith(b"FEA1"):  # no reader of it looks whether it is whole
+        raise TableError(
+            f"{name}: a Feather file of version 1", hint="write it anew, as version 2 or Parquet"
+        )
     kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
     told = kind_of(path)[0]
     if not kind and told in ("npy", "npz", "parquet", "feather"):
@@ -211,20 +215,5 @@ class _Worded(io.RawIOBase):
 
 def room() -> int:
     """How many bytes of text may be read into memory: a share of what is free."""
-    free = None
-    try:
-        with open("/proc/meminfo", "rb") as stream:
-            for line in stream:
-                if line.startswith(b"MemAvailable:"):
-                    free = int(line.split()[1]) * 1024
-    except OSError:
-        free = None
-    try:
-        import resource
-
-        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if limit != resource.RLIM_INFINITY:
-            free = limit if free is None else min(free, limit)
-    except ImportError:  # not on this system
-        pass
+    free = budget.free_memory()
     return min(max((free or 1 << 32) // _SHARE, _AT_LEAST), _AT_MOST)
