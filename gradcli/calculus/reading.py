@@ -1,4 +1,4 @@
-"""From traced calls to expressions: every row of the table as what a person would write.
+"""From recorded calls to expressions: every row of the table as what a person would write.
 
 A row that the language has by name becomes a call of it. Rows that exist only inside of rules
 (`sigmoid_backward`, `select_backward`) become the formulas that they stand for: by the tables below,
@@ -32,7 +32,7 @@ from gradcli.recording.recorder import expanded
 
 
 class Reader:
-    """Reads traced values as expressions.
+    """Reads recorded values as expressions.
 
     given: the calls that the user's own program made, whose conditions are all kept. guards: whether
     those are kept too by which rules keep a NaN out at single points.

@@ -7,7 +7,7 @@ saves and when, the node's `_saved_*` fields, the backward functions on arrays a
 tensors.
 
 A row may be called with tensors (recorded), with plain arrays (the kernel runs) or with any object
-whose class has `__operator__` (tracing), so that rules may call rows and run on all of them.
+whose class has `__operator__` (recorded arrays), so that rules may call rows and run on all of them.
 """
 
 from __future__ import annotations

@@ -347,8 +347,6 @@ def _allowed(value: Any, kind: type, name: str) -> bool:
         return name in _TUPLES or name in getattr(kind, "_fields", ())
     if kind.__name__ in _BY_NAME:
         return name in _BY_NAME[kind.__name__]
-    if hasattr(kind, "__operator__"):  # a traced value is read as a tensor is
-        return name in _TENSOR or name in _tensor_methods()
     if isinstance(value, type) and name == "apply":
         from gradcli.engine.function import Function
 

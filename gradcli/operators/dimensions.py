@@ -1,6 +1,6 @@
 """The dimensions that a function is given: checked, counted from the front, restored in gradients.
 
-Helpers whose name says what PyTorch calls them work on arrays, tensors and traced values alike.
+Helpers whose name says what PyTorch calls them work on arrays and tensors alike.
 """
 
 from __future__ import annotations

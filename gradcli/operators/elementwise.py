@@ -585,7 +585,7 @@ def clamp(input: Array, min: Any = None, max: Any = None) -> Any:
             raise invalid(
                 "clamp", tuple(a for a in (input, min, max) if a is not None), {}, *_CLAMP
             )
-    if hasattr(min, "requires_grad") or hasattr(max, "requires_grad"):  # tensors, traced ones too
+    if hasattr(min, "requires_grad") or hasattr(max, "requires_grad"):  # tensors
         return clamp_tensors(input, min, max)
     return clamp_numbers(_meeting(input, min, max), min, max)
 

@@ -1,4 +1,4 @@
-"""What rules of several families need, on arrays, tensors and traced values alike."""
+"""What rules of several families need, on arrays and tensors alike."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def new_zeros(value: Any, shape: tuple[int, ...]) -> Any:
     """Zeros of a shape, of the dtype of an array or tensor; never part of a graph."""
     if isinstance(value, Tensor):
         return wrap(zeros_of(value.array, shape))
-    if hasattr(value, "new_zeros"):  # a traced value, or a recorded array (gradcli.plan)
+    if hasattr(value, "new_zeros"):  # a recorded array (gradcli.plan), or a batch
         return value.new_zeros(shape)
     return np.zeros(shape, value.dtype)
 

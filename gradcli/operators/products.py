@@ -635,7 +635,7 @@ def matmul(input: Array, other: Array) -> Any:
 
 
 def by_rank(input: Any, other: Any) -> Any:
-    """`input @ other` of two tensors, or of traced values."""
+    """`input @ other` of two tensors."""
     m, n = input.ndim, other.ndim
     if m == 2:
         if n == 2:

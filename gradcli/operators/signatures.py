@@ -61,7 +61,7 @@ _TAKE_NUMBERS = frozenset(
 
 # -- what a type takes ----------------------------------------------------------------------------
 def is_tensor(value: Any) -> bool:
-    """True for tensors, and for the arrays and traced values that rules call functions with."""
+    """True for tensors, and for the arrays, recorded ones too, that rules call functions with."""
     return isinstance(value, (Tensor, np.ndarray, np.generic)) or hasattr(value, "__operator__")
 
 

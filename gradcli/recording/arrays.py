@@ -116,7 +116,11 @@ class Recorded(NDArrayOperatorsMixin):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        found = getattr(wrap(self), name)
+        found = getattr(wrap(self), name, None)
+        if found is None:  # an array's own, which tensors do not have
+            if not hasattr(self.layout, name):
+                raise AttributeError(f"arrays have no attribute {name!r}")
+            return getattr(self.numbers(), name)
         if isinstance(found, Tensor):
             return found.array
         return lambda *args, **options: unwrapped(
@@ -209,7 +213,10 @@ _FACTS: frozenset[Any] = frozenset(
 
 
 def _renamed(options: dict[str, Any]) -> dict[str, Any]:
-    return {_OPTIONS.get(k, k): v for k, v in options.items() if v is not None or k == "axis"}
+    found = {_OPTIONS.get(k, k): v for k, v in options.items() if v is not None or k == "axis"}
+    if "dtype" in found:
+        found["dtype"] = dtypes.of(np.dtype(found["dtype"]))
+    return found
 
 
 def _layout(value: Any) -> Any:

@@ -20,6 +20,7 @@ DECIDES = (
     "which way the program goes depends on the variables' values: give each of them one, or write "
     "where(condition, a, b)"
 )
+BATCHES = "a batch inside of a program (vmap, is_grads_batched) has no form as an expression"
 COUNTS = (
     "how many elements there are depends on the variables' values: give each of them one, or write "
     "where(condition, a, 0)"
@@ -53,6 +54,8 @@ class Recording:
         """A row on tensors: its arrays, recorded where an operand is."""
         if self._computing:
             return row.compute(row._arrays(values))
+        if row.rare:
+            raise self.refuse(BATCHES)
         if row.view:
             values[0].memory()  # shared from now on
         given: list[Recorded] = []

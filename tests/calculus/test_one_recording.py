@@ -82,6 +82,7 @@ PROGRAMS: list[tuple[str, Any, Any]] = [
     ("sum(sort(x, descending=True)[0]*x)", VECTOR, None),
     ("x[argmax(x)]*x[0]", VECTOR, None),
     ("max(x)*x[0]", VECTOR, None),
+    ("nanmean(x)*x[0]", VECTOR, None),
     ("pi*x@x + sin(pi*x).sum()", VECTOR, None),
     ("stack([x, x**2]).T.reshape(-1)[1:]@x[0].expand(3)", VECTOR, None),
     ("special.bessel_j0(x).sum()", VECTOR, None),
@@ -161,6 +162,7 @@ REFUSED = [
     *("randn_like(x)*x", "sum(x*normal(0., 1., (2,)))", "tensor([x, 2.])*x", "range(int(x))[0]*x"),
     *("float(f'{x}')*x", "nn.functional.rrelu(x, training=True)", "linspace(0, x, 3)*x"),
     *("x if x.item() > 0 else -x", "try:\n    c = x.item()\nexcept RuntimeError:\n    c = 1\nc*x"),
+    "autograd.grad(x**2, x, x[None], is_grads_batched=True)[0].sum()",
     *("histc(x, 3)*x", "x*randperm(2)", "x.equal(x)*x", "math.sin(x)*x"),
 ]
 
