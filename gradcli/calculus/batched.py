@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.backward import grad
-from gradcli.engine.batch import Batched, Diagonal, Level, batch_of, opened
+from gradcli.engine.batch import Batched, Diagonal, Level, batch_of, full, opened
 from gradcli.engine.batching import add_batch_dim, remove_batch_dim
 from gradcli.engine.function import BackwardCFunction
 from gradcli.engine.operator import NotImplementedNode
@@ -51,6 +51,42 @@ def reverse(
         _zeros(output, w) if g is None else g.reshape((*shape, *w.shape))
         for g, w in zip(found, wrt, strict=True)
     ]
+
+
+class Sparse:
+    """The elements of a matrix that are not zero: `values` at `indices`, one row for each."""
+
+    __slots__ = ("indices", "shape", "values")
+
+    def __init__(self, shape: tuple[int, ...], indices: Any, values: Any) -> None:
+        self.shape, self.indices, self.values = shape, indices, values
+
+
+def sparse(output: Tensor, wrt: Sequence[Tensor], level: Level) -> list[Sparse]:
+    """As `reverse`, without the zeros: in as much memory as there are elements where all is elementwise.
+
+    level: a batch of output.numel() entries.
+    """
+    shape = tuple(output.shape)
+    found: Sequence[Any] = [None] * len(wrt)
+    if level.size and output.requires_grad:
+        with opened(level):
+            found = grad(output, wrt, identity(output, level), retain_graph=True, allow_unused=True)
+    made = []
+    for g, w in zip(found, wrt, strict=True):
+        whole = (*shape, *w.shape)
+        if g is None:
+            indices, values = np.zeros((0, len(whole)), np.int64), np.zeros(0, w.array.dtype)
+        elif isinstance(g.array, Diagonal):
+            flat = np.ravel(g.array.diagonal)
+            (at,) = np.nonzero(flat)
+            places = (*np.unravel_index(at, shape), *np.unravel_index(at, tuple(w.shape)))
+            indices, values = np.stack(places, -1), flat[at]
+        else:
+            dense = full(g.array, level).reshape(whole)
+            indices, values = np.argwhere(dense), dense[np.nonzero(dense)]
+        made.append(Sparse(whole, indices, values))
+    return made
 
 
 def identity(like: Tensor, level: Level) -> Tensor:
@@ -175,4 +211,4 @@ def units(wrt: Sequence[Tensor], level: Level) -> list[Tensor]:
     return found
 
 
-__all__ = ["Transposed", "forward", "pulled", "pushed", "reverse", "units"]
+__all__ = ["Transposed", "forward", "pulled", "pushed", "reverse", "sparse", "units"]

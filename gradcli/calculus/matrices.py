@@ -71,12 +71,27 @@ def jacobian(
     return Matrices(by, method, tuple(value.shape), list(level.slow))
 
 
-def hessian(
+def sparse_jacobian(
     program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names = None
+) -> Matrices:
+    """As `jacobian`, by rows and without the zeros: each of `by` is a `batched.Sparse`."""
+    value, leaves = _recorded(program, tensors, wrt, names)
+    level = Level(value.numel(), linear=True)
+    by = dict(zip(wrt, batched.sparse(value, leaves, level), strict=True))
+    return Matrices(by, "reverse", tuple(value.shape), list(level.slow))
+
+
+def hessian(
+    program: Program,
+    tensors: Mapping[str, Tensor],
+    wrt: Sequence[str],
+    names: Names = None,
+    sparse: bool = False,
 ) -> dict[str, Matrices]:
     """The second derivatives of a program's scalar value: [x].by[y] has shape x.shape + y.shape.
 
     The backward pass is recorded, and the Jacobian of the gradient taken with all rows at once.
+    sparse: without the zeros, each of `by` a `batched.Sparse`.
     """
     value, leaves = _recorded(program, tensors, wrt, names)
     slopes: Sequence[Any] = [None] * len(leaves)
@@ -85,6 +100,12 @@ def hessian(
     found = {}
     for n, own, slope in zip(wrt, leaves, slopes, strict=True):
         level = Level(own.numel(), linear=True)
+        if sparse:
+            missing = wrap(np.zeros(own.shape, own.array.dtype))
+            parts = batched.sparse(missing if slope is None else slope, leaves, level)
+            by: dict[str, Any] = dict(zip(wrt, parts, strict=True))
+            found[n] = Matrices(by, "reverse", tuple(own.shape), list(level.slow))
+            continue
         made = [wrap(np.zeros((*own.shape, *t.shape), t.array.dtype)) for t in leaves]
         if slope is not None:
             made = batched.reverse(slope, leaves, level)
@@ -138,4 +159,4 @@ def hvp(
     }
 
 
-__all__ = ["Matrices", "hessian", "hvp", "jacobian", "jvp"]
+__all__ = ["Matrices", "hessian", "hvp", "jacobian", "jvp", "sparse_jacobian"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from gradcli.commands import matrix, output
+from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
 from gradcli.commands.options import ExpressionCommand, Request, expression_options
 
@@ -14,8 +15,9 @@ from gradcli.commands.options import ExpressionCommand, Request, expression_opti
 )
 @expression_options
 @matrix.vector_option("The Hessian times this vector, without the matrix.")
+@matrix.sparse_option
 @click.pass_context
-def command(ctx: click.Context, request: Request, vectors: tuple[str, ...]) -> None:
+def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], sparse: bool) -> None:
     """Print the Hessian of EXPR, whose value is a scalar.
 
     With several variables there is a line for each pair of them: `x.y.hessian` differentiates by x,
@@ -33,6 +35,8 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...]) -> N
     wanted = matrix.tracked(evaluation)
     tensors = {n: t.detach() for n, t in evaluation.variables.items()}
     precision = request.style.precision
+    if sparse and vectors:
+        raise usage("--sparse does not go with --vector", hint="leave one of them out")
     if vectors:
         given = matrix.vectors_of(vectors, evaluation, wanted)
         try:
@@ -43,17 +47,18 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...]) -> N
         matrix.write(request, [(f"{n}.hvp", v) for n, v in products.items()], made)
         return
     try:
-        found = matrices.hessian(request.program, tensors, wanted, request.loaded)
+        found = matrices.hessian(request.program, tensors, wanted, request.loaded, sparse)
     except ENGINE_ERRORS as error:
         raise evaluation.refused(error) from error
     matrix.note_slow([name for row in found.values() for name in row.slow])
-    blocks = {
-        n: {m: output.to_json(b, precision) for m, b in r.by.items()} for n, r in found.items()
-    }
+    shown = matrix.sparse_object if sparse else output.to_json
+    blocks = {n: {m: shown(b, precision) for m, b in r.by.items()} for n, r in found.items()}
     results = [
         (f"{n}.hessian" if len(found) == 1 else f"{n}.{m}.hessian", block)
         for n, row in found.items()
         for m, block in row.by.items()
     ]
+    if sparse and request.style.form != "json":
+        results = [one for name, block in results for one in matrix.elements(name, block)]
     made = {"wrt": {n: row[n] for n, row in blocks.items()}, "blocks": blocks}
     matrix.write(request, results, made)

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from gradcli.commands import matrix, output
+from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
 from gradcli.commands.options import ExpressionCommand, Request, expression_options
 
@@ -23,8 +24,11 @@ from gradcli.commands.options import ExpressionCommand, Request, expression_opti
     default="auto",
     help="forward (columns), reverse (rows) or auto (the fewer).",
 )
+@matrix.sparse_option
 @click.pass_context
-def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], mode: str) -> None:
+def command(
+    ctx: click.Context, request: Request, vectors: tuple[str, ...], mode: str, sparse: bool
+) -> None:
     """Print the Jacobian of EXPR by each variable.
 
     Its shape is the value's, then the variable's.
@@ -36,6 +40,11 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], mode
     wanted = matrix.tracked(evaluation)
     tensors = {n: t.detach() for n, t in evaluation.variables.items()}
     precision = request.style.precision
+    if sparse and (vectors or mode == "forward"):
+        raise usage(
+            f"--sparse does not go with {'--vector' if vectors else '--mode forward'}",
+            hint="leave one of them out",
+        )
     if vectors:
         given = matrix.vectors_of(vectors, evaluation, wanted)
         try:
@@ -45,16 +54,22 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], mode
         made: dict[str, Any] = {"jvp": output.to_json(found, precision)}
         matrix.write(request, [("jvp", found)], made)
         return
+    chosen = None if mode == "auto" else mode
     try:
-        found = matrices.jacobian(
-            request.program, tensors, wanted, request.loaded, None if mode == "auto" else mode
-        )
+        if sparse:
+            found = matrices.sparse_jacobian(request.program, tensors, wanted, request.loaded)
+        else:
+            found = matrices.jacobian(request.program, tensors, wanted, request.loaded, chosen)
     except ENGINE_ERRORS as error:
         raise evaluation.refused(error) from error
     matrix.note_slow(found.slow)
+    shown = matrix.sparse_object if sparse else output.to_json
     made = {
-        "wrt": {n: output.to_json(j, precision) for n, j in found.by.items()},
+        "wrt": {n: shown(j, precision) for n, j in found.by.items()},
         "shape": list(value.shape),
         "method": found.method,
     }
-    matrix.write(request, [(f"{n}.jacobian", j) for n, j in found.by.items()], made)
+    named = [(f"{n}.jacobian", j) for n, j in found.by.items()]
+    if sparse and request.style.form != "json":
+        named = [one for n, j in named for one in matrix.elements(n, j)]
+    matrix.write(request, named, made)

@@ -72,6 +72,30 @@ def tracked(evaluation: Evaluation) -> list[str]:
     return found
 
 
+sparse_option = click.option(
+    "--sparse", is_flag=True, help="Only the elements that are not zero, each with its place."
+)
+
+
+def elements(name: str, found: Any) -> list[tuple[str, Any]]:
+    """The elements of a sparse matrix as results of their own: `x.jacobian[0, 1]`."""
+    if not len(found.values):
+        output.note(f"{name}: every element is zero")
+    return [
+        (f"{name}[{', '.join(map(str, place))}]", value)
+        for place, value in zip(found.indices.tolist(), found.values, strict=True)
+    ]
+
+
+def sparse_object(found: Any, precision: int | None) -> dict[str, Any]:
+    """A sparse matrix in JSON: its shape, the places of its elements, and they."""
+    return {
+        "shape": list(found.shape),
+        "indices": found.indices.tolist(),
+        "values": output.to_json(found.values, precision),
+    }
+
+
 def note_slow(names: list[str]) -> None:
     """Say which operators ran entry by entry, where all could have been done at once."""
     for name in dict.fromkeys(names):

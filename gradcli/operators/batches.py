@@ -387,11 +387,31 @@ def masked(row: Row, operands: list[Any], level: Level) -> Any:
 
 
 def embedded(row: Row, operands: list[Any], level: Level) -> Any:
-    """Rows of a table: for one table, any indices."""
+    """Rows of a table: of one, or of all entries' tables below each other."""
     weight, index, *options = operands
-    if _in(weight, level):
+    if not _in(weight, level):
+        return batch.run(row, [weight, full(index, level), *options])
+    count = weight.shape[0]
+    whole = full(weight, level).reshape((level.size * count, weight.shape[1]))
+    return batch.run(row, [whole, _below(index, count, level), *options])
+
+
+def _below(index: Any, count: int, level: Level) -> Any:
+    """Indices into tables of `count` rows, as indices into all of them below each other."""
+    start = np.arange(level.size) * count
+    return full(index, level) + start.reshape(level.size, *(1,) * index.ndim)
+
+
+def embedded_back(row: Row, operands: list[Any], level: Level) -> Any:
+    """The gradient of a table: of all entries' tables below each other."""
+    g, index, count, padding, by_count = operands
+    if padding >= 0:
         return None
-    return batch.run(row, [weight, full(index, level), *options])
+    every = full(g, level)
+    whole = batch.run(
+        row, [every, _below(index, count, level), level.size * count, padding, by_count]
+    )
+    return whole.reshape((level.size, count, every.shape[-1]))
 
 
 def filled(row: Row, operands: list[Any], level: Level) -> Any:
@@ -400,6 +420,17 @@ def filled(row: Row, operands: list[Any], level: Level) -> Any:
 
     x, mask, value = operands
     return batch.elementwise(where_of, [mask, value.astype(x.dtype), x, None], level)
+
+
+def convolved(row: Row, operands: list[Any], level: Level) -> Any:
+    """A convolution with kernels that are the same for all entries: their images are one batch."""
+    x, weight, bias, *options = operands
+    if is_batched([weight, bias]) or x.ndim != weight.ndim:
+        return None
+    every = full(x, level)
+    merged = every.reshape((level.size * x.shape[0], *x.shape[1:]))
+    found = batch.run(row, [merged, weight, bias, *options])
+    return found.reshape((level.size, x.shape[0], *found.shape[1:]))
 
 
 # -- losses -------------------------------------------------------------------------------------------
@@ -415,6 +446,48 @@ def loss(row: Row, operands: list[Any], level: Level) -> Any:
     count = int(np.prod(elements.shape[1:]))
     total = batch.total(elements, tuple(range(1, elements.ndim)))
     return total / elements.dtype.type(count) if reduction == 1 else total
+
+
+def classes(row: Row, operands: list[Any], level: Level) -> Any:
+    """A loss by classes, and its total weight: the entries' items below each other, summed by entry."""
+    x, target, weight, reduction, ignored = operands
+    if is_batched(weight):
+        return None
+    scores, targets = _items(x, target, level)
+    parts = [weight, 0, ignored]
+    losses = batch.run(row, [scores, targets, *parts])[0]
+    losses = losses.reshape((level.size, *target.shape))
+    if reduction == 0:
+        return [losses, np.zeros(level.size, x.dtype)]
+    ones = batch.run(row, [scores * 0 - x.dtype.type(1), targets, *parts])[0]
+    axes = tuple(range(1, losses.ndim))
+    weights = batch.total(ones.reshape((level.size, *target.shape)), axes)
+    found = batch.total(losses, axes)
+    return [found / weights if reduction == 1 else found, weights]
+
+
+def _items(x: Any, target: Any, level: Level) -> tuple[Any, Any]:
+    """(scores, targets) of all entries' items, below each other."""
+    rest = x.shape if x.ndim == 1 else x.shape[1:]
+    count = level.size if x.ndim == 1 else level.size * x.shape[0]
+    more = target.shape[1:] if x.ndim > 1 else ()
+    scores = full(x, level).reshape((count, *rest))
+    return scores, full(target, level).reshape((count, *more))
+
+
+def classes_backward(row: Row, operands: list[Any], level: Level) -> Any:
+    """The gradient of a loss by classes."""
+    g, x, target, weight, reduction, ignored, total = operands
+    if is_batched(weight):
+        return None
+    scores, targets = _items(x, target, level)
+    each = full(g, level)
+    if reduction == 1:
+        each = each / full(total, level)
+    lead = (level.size, *(1,) * (target.ndim - g.ndim), *g.shape)
+    spread = batch.broadcast_to(each.reshape(lead), (level.size, *target.shape))
+    own = [spread.reshape(targets.shape), scores, targets, weight, 0, ignored, x.dtype.type(0)]
+    return batch.run(row, own).reshape((level.size, *x.shape))
 
 
 def loss_backward(row: Row, operands: list[Any], level: Level) -> Any:

@@ -484,7 +484,10 @@ def topk(input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool
 
 # -- quantiles ------------------------------------------------------------------------------------
 def _squeeze_last(self: Array, dim: int) -> Array:
-    return self.reshape(self.shape[:-1])[()] if self.shape[-1] == 1 else self
+    at = wrap_dim(dim, self.ndim)
+    return (
+        self.reshape((*self.shape[:at], *self.shape[at + 1 :]))[()] if self.shape[at] == 1 else self
+    )
 
 
 @operator(_squeeze_last, "SqueezeBackward4", kind="linear", public=False, axes="dim")
@@ -493,7 +496,7 @@ class squeeze_in_place:
 
 
 def _unsqueeze_first(self: Array, dim: int) -> Array:
-    return self[None]
+    return np.expand_dims(self, dim)
 
 
 @operator(_unsqueeze_first, "UnsqueezeBackward1", kind="linear", public=False, axes="+dim")

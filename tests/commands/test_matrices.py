@@ -72,6 +72,52 @@ def test_hessian() -> None:
     assert found["wrt"] == {"x": [[6.0, 0.0], [0.0, 12.0]]}
 
 
+def test_sparse() -> None:
+    """Only what is not zero, and as few numbers where all is elementwise."""
+    assert lines("jacobian", "x**2*y", "--x", "1,0,3", "--y", "2", "--sparse", "--wrt", "x") == [
+        "x.jacobian[0, 0] = 4",
+        "x.jacobian[2, 2] = 12",
+    ]
+    assert lines("hessian", "x[0]**2*x[1]", "--x", "2,3", "--sparse", "--plain") == [
+        "x.hessian[0, 0]\t6",
+        "x.hessian[0, 1]\t4",
+        "x.hessian[1, 0]\t4",
+    ]
+    found = json.loads(lines("jacobian", "x*sum(x)", "--x", "1,-1", "--sparse", "--json")[0])
+    assert found["wrt"] == {
+        "x": {
+            "shape": [2, 2],
+            "indices": [[0, 0], [0, 1], [1, 0], [1, 1]],
+            "values": [1, 1, -1, -1],
+        }
+    }
+    zero = run("hessian", "sum(x)", "--x", "1,2", "--sparse")
+    assert (zero.stdout, zero.stderr) == ("", "gradcli: note: x.hessian: every element is zero\n")
+    large = lines("jacobian", "sin(x)", "--x", "linspace(1, 2, 100000)", "--sparse", "--plain")
+    assert len(large) == 100_000
+
+
+@pytest.mark.parametrize("command", ["jacobian", "hessian", "jvp"])
+def test_modes_mean_what_they_mean_in_grad(command: str) -> None:
+    program = "with no_grad():\n    c = x*2\nsum(c*x)"
+    vector = ["--vector", "ones"] if command == "jvp" else []
+    expected = {
+        "jacobian": "x.jacobian = [6, 8]",
+        "hessian": "x.hessian = [[0, 0], [0, 0]]",
+        "jvp": "jvp = 14",
+    }
+    assert lines(command, program, "--x", "3,4", *vector) == [expected[command]]
+
+
+def test_what_runs_entry_by_entry_is_noted() -> None:
+    result = run("jacobian", "renorm(x, 2, 0, 1.0)", "--x", "3,4;1,2")
+    assert result.exit_code == 0, result.output
+    noted = run("jacobian", "pdist(x)", "--x", "3,4;1,2;0,1", "--mode", "reverse")
+    assert noted.stderr == (
+        "gradcli: note: pdist_backward has no form for many seeds at once: it ran once for each\n"
+    )
+
+
 def test_hessian_times_vector() -> None:
     argv = ["hessian", "sum(x**3)", "--x", "1,2,3", "--vector", "1,0,1"]
     assert lines(*argv) == ["x.hvp = [6, 0, 18]"]
@@ -106,6 +152,8 @@ def test_grad_of_higher_order() -> None:
             "can require gradients",
         ),
         (["grad", "x", "--x", "1", "--order", "2", "--trace"], 2, "--order goes with"),
+        (["jacobian", "x", "--x", "1", "--sparse", "--mode", "forward"], 2, "--mode forward"),
+        (["hessian", "x", "--x", "1", "--sparse", "--vector", "1"], 2, "does not go with --vector"),
     ],
     ids=lambda v: " ".join(v) if isinstance(v, list) else str(v),
 )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.operators import batches
 from gradcli.operators.helpers import implemented
 from gradcli.operators.table import Array, function, is_array, operator
 
@@ -274,7 +275,7 @@ class convolution_gradients:
     )
 
 
-@operator(_convolution, "ConvolutionBackward0", public=False)
+@operator(_convolution, "ConvolutionBackward0", public=False, batch=batches.convolved)
 class convolution:
     input__weight__bias = (
         lambda g, input, weight, bias_sym_sizes_opt, stride, padding, dilation, transposed, output_padding, groups, mask: (  # noqa: E501

@@ -183,7 +183,12 @@ def _embedding_double(g: Any, indices: Any, padding_idx: int) -> Any:
     return out.masked_fill(wrap(indices.array == padding_idx)[..., None], 0)
 
 
-@operator(_embedding_backward, "EmbeddingDenseBackwardBackward0", public=False)
+@operator(
+    _embedding_backward,
+    "EmbeddingDenseBackwardBackward0",
+    public=False,
+    batch=batches.embedded_back,
+)
 class embedding_backward:
     grad_output = lambda g, indices, padding_idx: _embedding_double(g, indices, padding_idx)
 

@@ -451,9 +451,13 @@ def _nll_rows(node: str) -> tuple[Any, Any]:
             g, self, target, weight, reduction, ignore_index, total_weight
         )
 
-    backward_row = operator(_nll_backward, f"{node}BackwardBackward0", public=False, types="own")(
-        backward
-    )
+    backward_row = operator(
+        _nll_backward,
+        f"{node}BackwardBackward0",
+        public=False,
+        types="own",
+        batch=batches.classes_backward,
+    )(backward)
     forward_row = operator(
         _nll,
         f"{node}Backward0",
@@ -461,6 +465,7 @@ def _nll_rows(node: str) -> tuple[Any, Any]:
         differentiable=1,
         public=False,
         types="own",
+        batch=batches.classes,
     )(forward)
     return forward_row, backward_row
 
