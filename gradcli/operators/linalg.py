@@ -52,6 +52,7 @@ def _mT(x: Any) -> Any:
 
 # -- determinants ---------------------------------------------------------------------------------
 @function(
+    "linalg_det(Tensor A, *, Tensor? out=None)",
     name="linalg.det",
     method=False,
     rows=[rows.det_row],
@@ -62,13 +63,16 @@ def linalg_det(A: Array) -> Any:
     return rows.det_row(A)[0]
 
 
-@function(rows=[rows.det_row], samples=[f"det({_REGULAR})"], numpy=np.linalg.det)
+@function(
+    "det(Tensor input)", rows=[rows.det_row], samples=[f"det({_REGULAR})"], numpy=np.linalg.det
+)
 def det(input: Array) -> Any:
     """The determinants of square matrices."""
     return rows.det_row(input)[0]
 
 
 @function(
+    "linalg_slogdet(Tensor A, *, Tensor[]? out=None)",
     name="linalg.slogdet",
     method=False,
     rows=[rows.slogdet_row],
@@ -79,13 +83,19 @@ def linalg_slogdet(A: Array) -> Any:
     return _SLOGDET(rows.slogdet_row(A)[:2])
 
 
-@function(rows=[rows.slogdet_row], samples=[f"slogdet({_REGULAR})"])
+@function(
+    "slogdet(Tensor input, *, Tensor[]? out=None)",
+    rows=[rows.slogdet_row],
+    samples=[f"slogdet({_REGULAR})"],
+)
 def slogdet(input: Array) -> Any:
     """(sign, logabsdet), see linalg.slogdet."""
     return _SLOGDET_OLD(rows.slogdet_row(input)[:2])
 
 
-@function(rows=[rows.slogdet_row], samples=["logdet(eye(3)*3 + randn(3,3)*0.1)"])
+@function(
+    "logdet(Tensor input)", rows=[rows.slogdet_row], samples=["logdet(eye(3)*3 + randn(3,3)*0.1)"]
+)
 def logdet(input: Array) -> Any:
     """The logarithm of the determinant; NaN where it is negative."""
     sign, logabsdet = rows.slogdet_row(input)[:2]
@@ -102,6 +112,7 @@ def _inverse(A: Any, name: str) -> Any:
 
 
 @function(
+    "linalg_inv(Tensor A, *, Tensor? out=None)",
     name="linalg.inv",
     method=False,
     rows=[rows.inv_ex],
@@ -112,21 +123,31 @@ def linalg_inv(A: Array) -> Any:
     return _inverse(A, "linalg.inv")
 
 
-@function(aliases="linalg.inverse", rows=[rows.inv_ex], samples=[f"inverse({_REGULAR})"])
+@function(
+    "inverse(Tensor input, *, Tensor? out=None)",
+    aliases="linalg.inverse",
+    rows=[rows.inv_ex],
+    samples=[f"inverse({_REGULAR})"],
+)
 def inverse(input: Array) -> Any:
     """The inverses of square matrices, see linalg.inv."""
     return _inverse(input, "linalg.inv")
 
 
 @function(
-    name="linalg.inv_ex", method=False, rows=[rows.inv_ex], samples=[f"linalg.inv_ex({_REGULAR})"]
+    "linalg_inv_ex(Tensor A, *, bool check_errors=False, Tensor[]? out=None)",
+    name="linalg.inv_ex",
+    method=False,
+    rows=[rows.inv_ex],
+    samples=[f"linalg.inv_ex({_REGULAR})"],
 )
-def linalg_inv_ex(A: Array, *, check_errors: bool = False) -> Any:
+def linalg_inv_ex(A: Array, check_errors: bool) -> Any:
     """(inverse, info): as linalg.inv, reporting failures instead of raising."""
     return _INV_EX(rows.inv_ex(A, check_errors=check_errors))
 
 
 @function(
+    "linalg_solve(Tensor A, Tensor B, *, bool left=True, Tensor? out=None)",
     name="linalg.solve",
     method=False,
     numpy=np.linalg.solve,
@@ -137,7 +158,7 @@ def linalg_inv_ex(A: Array, *, check_errors: bool = False) -> Any:
         f"linalg.solve({_REGULAR}, randn(2,3), left=False)",
     ],
 )
-def linalg_solve(A: Array, B: Array, *, left: bool = True) -> Any:
+def linalg_solve(A: Array, B: Array, left: bool) -> Any:
     """X with A X = B (or X A = B)."""
     result, _, _, info = rows.solve_ex(A, B, left=left)
     lapack.refuse_failed("torch.linalg.solve", _values(info), rows.SOLVE_FAILED)
@@ -145,39 +166,44 @@ def linalg_solve(A: Array, B: Array, *, left: bool = True) -> Any:
 
 
 @function(
+    "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, "
+    "Tensor[]? out=None)",
     name="linalg.solve_ex",
     method=False,
     rows=[rows.solve_ex],
     samples=[f"linalg.solve_ex({_REGULAR}, randn(3))"],
 )
-def linalg_solve_ex(A: Array, B: Array, *, left: bool = True, check_errors: bool = False) -> Any:
+def linalg_solve_ex(A: Array, B: Array, left: bool, check_errors: bool) -> Any:
     """(result, info): as linalg.solve, reporting failures instead of raising."""
     result, _, _, info = rows.solve_ex(A, B, left=left, check_errors=check_errors)
     return _SOLVE_EX((result, info))
 
 
 @function(
+    "triangular_solve(Tensor input, Tensor A, bool upper=True, bool transpose=False, "
+    "bool unitriangular=False, *, Tensor[]? out=None)",
     rows=[rows.triangular_solve_row],
     samples=["triangular_solve(randn(3,2), randn(3,3) + 3*eye(3))"],
 )
 def triangular_solve(
     input: Array,
     A: Array,
-    upper: bool = True,
-    transpose: bool = False,
-    unitriangular: bool = False,
+    upper: bool,
+    transpose: bool,
+    unitriangular: bool,
 ) -> Any:
     """(solution, cloned_coefficient): X with A X = input for a triangular A."""
     return _TRIANGULAR(rows.triangular_solve_row(input, A, upper, transpose, unitriangular))
 
 
 @function(
+    "linalg_tensorinv(Tensor input, int ind=2, *, Tensor? out=None)",
     name="linalg.tensorinv",
     method=False,
     rows=[rows.inv_ex],
     samples=["linalg.tensorinv(eye(4).reshape(2,2,4), ind=2)"],
 )
-def linalg_tensorinv(A: Array, ind: int = 2) -> Any:
+def linalg_tensorinv(A: Array, ind: int) -> Any:
     """The inverse of a tensor as a map between its first `ind` dimensions and the rest."""
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
@@ -194,12 +220,13 @@ def linalg_tensorinv(A: Array, ind: int = 2) -> Any:
 
 
 @function(
+    "linalg_tensorsolve(Tensor input, Tensor other, int[]? dims=None, *, Tensor? out=None)",
     name="linalg.tensorsolve",
     method=False,
     rows=[rows.solve_ex],
     samples=["linalg.tensorsolve(eye(4).reshape(2,2,4), randn(2,2))"],
 )
-def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None = None) -> Any:
+def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None) -> Any:
     """X with tensordot(A, X, X.ndim) = B."""
     if dims is not None:
         moved = sorted(wrap_dim(d, A.ndim) for d in dims)
@@ -217,12 +244,13 @@ def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None = None) ->
 
 # -- Cholesky -------------------------------------------------------------------------------------
 @function(
+    "linalg_cholesky(Tensor input, *, bool upper=False, Tensor? out=None)",
     name="linalg.cholesky",
     method=False,
     rows=[rows.cholesky_ex_row],
     samples=[f"linalg.cholesky({_POSITIVE})", f"linalg.cholesky({_POSITIVE}, upper=True)"],
 )
-def linalg_cholesky(A: Array, *, upper: bool = False) -> Any:
+def linalg_cholesky(A: Array, upper: bool) -> Any:
     """L with A = L @ L.mH, or its adjoint."""
     factor, info = rows.cholesky_ex_row(A, upper=upper)
     lapack.refuse_failed("linalg.cholesky", _values(info), rows.CHOLESKY_FAILED)
@@ -230,18 +258,21 @@ def linalg_cholesky(A: Array, *, upper: bool = False) -> Any:
 
 
 @function(
+    "linalg_cholesky_ex(Tensor input, *, bool upper=False, bool check_errors=False, "
+    "Tensor[]? out=None)",
     name="linalg.cholesky_ex",
     method=False,
     rows=[rows.cholesky_ex_row],
     samples=[f"linalg.cholesky_ex({_POSITIVE})"],
 )
-def linalg_cholesky_ex(A: Array, *, upper: bool = False, check_errors: bool = False) -> Any:
+def linalg_cholesky_ex(A: Array, upper: bool, check_errors: bool) -> Any:
     """(L, info): as linalg.cholesky, reporting failures instead of raising."""
     return _CHOLESKY_EX(rows.cholesky_ex_row(A, upper=upper, check_errors=check_errors))
 
 
 # -- QR, eigenvalues, singular values -------------------------------------------------------------
 @function(
+    "linalg_qr(Tensor A, str mode='reduced', *, Tensor[]? out=None)",
     name="linalg.qr",
     method=False,
     rows=[rows.qr_row],
@@ -251,46 +282,59 @@ def linalg_cholesky_ex(A: Array, *, upper: bool = False, check_errors: bool = Fa
         "linalg.qr(randn(2,3), mode='complete')",
     ],
 )
-def linalg_qr(A: Array, mode: str = "reduced") -> Any:
+def linalg_qr(A: Array, mode: str) -> Any:
     """(Q, R) with A = Q @ R."""
     return _QR(rows.qr_row(A, mode))
 
 
-@function(rows=[rows.qr_row], samples=["qr(randn(3,2))"])
-def qr(input: Array, some: bool = True) -> Any:
+@function(
+    "qr(Tensor input, bool some=True, *, Tensor[]? out=None)",
+    rows=[rows.qr_row],
+    samples=["qr(randn(3,2))"],
+)
+def qr(input: Array, some: bool) -> Any:
     """(Q, R), see linalg.qr."""
     return _QR_OLD(rows.qr_row(input, "reduced" if some else "complete"))
 
 
 @function(
+    "linalg_eigh(Tensor A, str UPLO='L', *, Tensor[]? out=None)",
     name="linalg.eigh",
     method=False,
     rows=[rows.eigh_row],
     samples=[f"linalg.eigh({_SYMMETRIC})"],
 )
-def linalg_eigh(A: Array, UPLO: str = "L") -> Any:
+def linalg_eigh(A: Array, UPLO: str) -> Any:
     """(eigenvalues, eigenvectors) of symmetric matrices, in ascending order; one triangle is read."""
     return _EIGH(rows.eigh_row(A, UPLO))
 
 
 @function(
+    "linalg_eigvalsh(Tensor input, str UPLO='L', *, Tensor? out=None)",
     name="linalg.eigvalsh",
     method=False,
     rows=[rows.eigh_row],
     samples=[f"linalg.eigvalsh({_SYMMETRIC})"],
 )
-def linalg_eigvalsh(A: Array, UPLO: str = "L") -> Any:
+def linalg_eigvalsh(A: Array, UPLO: str) -> Any:
     """The eigenvalues of symmetric matrices, ascending."""
     return rows.eigh_row(A, UPLO)[0]
 
 
-@function(name="linalg.eig", method=False, rows=[rows.eig_row], samples=[f"linalg.eig({_REGULAR})"])
+@function(
+    "linalg_eig(Tensor input, *, Tensor[]? out=None)",
+    name="linalg.eig",
+    method=False,
+    rows=[rows.eig_row],
+    samples=[f"linalg.eig({_REGULAR})"],
+)
 def linalg_eig(A: Array) -> Any:
     """(eigenvalues, eigenvectors), complex."""
     return _EIG(rows.eig_row(A))
 
 
 @function(
+    "linalg_eigvals(Tensor input, *, Tensor? out=None)",
     name="linalg.eigvals",
     method=False,
     rows=[rows.eig_row],
@@ -302,12 +346,13 @@ def linalg_eigvals(A: Array) -> Any:
 
 
 @function(
+    "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None, Tensor[]? out=None)",
     name="linalg.svd",
     method=False,
     rows=[rows.svd_row],
     samples=["linalg.svd(randn(3,2), full_matrices=False)"],
 )
-def linalg_svd(A: Array, full_matrices: bool = True, *, driver: str | None = None) -> Any:
+def linalg_svd(A: Array, full_matrices: bool, driver: str | None) -> Any:
     """(U, S, Vh) with A = U @ diag(S) @ Vh."""
     if driver is not None:
         raise RuntimeError(
@@ -318,18 +363,23 @@ def linalg_svd(A: Array, full_matrices: bool = True, *, driver: str | None = Non
 
 
 @function(
+    "linalg_svdvals(Tensor A, *, str? driver=None, Tensor? out=None)",
     name="linalg.svdvals",
     method=False,
     rows=[rows.svd_row],
     samples=["linalg.svdvals(randn(3,2))"],
 )
-def linalg_svdvals(A: Array, *, driver: str | None = None) -> Any:
+def linalg_svdvals(A: Array, driver: str | None) -> Any:
     """The singular values, descending."""
     return rows.svd_row(A, False)[1]
 
 
-@function(rows=[rows.svd_row], samples=["svd(randn(3,2))"])
-def svd(input: Array, some: bool = True, compute_uv: bool = True) -> Any:
+@function(
+    "svd(Tensor input, bool some=True, bool compute_uv=True, *, Tensor[]? out=None)",
+    rows=[rows.svd_row],
+    samples=["svd(randn(3,2))"],
+)
+def svd(input: Array, some: bool, compute_uv: bool) -> Any:
     """(U, S, V), see linalg.svd; V is not transposed."""
     if input.ndim < 2:
         raise RuntimeError(
@@ -370,8 +420,12 @@ def linalg_pinv(
     return rows.pinv_row(A, atol=_as_tensor(atol), rtol=_as_tensor(rtol), hermitian=hermitian)
 
 
-@function(rows=[rows.pinv_row], samples=["pinverse(randn(3,2))"])
-def pinverse(input: Array, rcond: float = 1e-15) -> Any:
+@function(
+    "pinverse(Tensor input, float rcond=1e-15)",
+    rows=[rows.pinv_row],
+    samples=["pinverse(randn(3,2))"],
+)
+def pinverse(input: Array, rcond: float) -> Any:
     """The Moore-Penrose inverses, see linalg.pinv."""
     return rows.pinv_row(input, rtol=_as_tensor(rcond))
 
@@ -400,6 +454,8 @@ def linalg_matrix_rank(
 
 
 @function(
+    "linalg_lstsq(Tensor input, Tensor b, float? rcond=None, *, str? driver=None, "
+    "Tensor[]? out=None)",
     name="linalg.lstsq",
     method=False,
     rows=[rows.lstsq_row],
@@ -408,9 +464,8 @@ def linalg_matrix_rank(
 def linalg_lstsq(
     A: Array,
     B: Array,
-    rcond: float | None = None,
-    *,
-    driver: str | None = None,
+    rcond: float | None,
+    driver: str | None,
 ) -> Any:
     """(solution, residuals, rank, singular_values) of the least-squares problem A X = B."""
     return _LSTSQ(rows.lstsq_row(A, B, rcond, driver=driver))
@@ -631,20 +686,27 @@ def linalg_cond(A: Array, p: Any = None) -> Any:
 
 
 # -- LU -------------------------------------------------------------------------------------------
-@function(name="linalg.lu", method=False, rows=[rows.lu_row], samples=[f"linalg.lu({_REGULAR})"])
-def linalg_lu(A: Array, *, pivot: bool = True) -> Any:
+@function(
+    "linalg_lu(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
+    name="linalg.lu",
+    method=False,
+    rows=[rows.lu_row],
+    samples=[f"linalg.lu({_REGULAR})"],
+)
+def linalg_lu(A: Array, pivot: bool) -> Any:
     """(P, L, U) with A = P @ L @ U."""
     lower, upper, p = rows.lu_row(A, pivot=pivot)
     return _LU((p, lower, upper))
 
 
 @function(
+    "linalg_lu_factor(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
     name="linalg.lu_factor",
     method=False,
     rows=[rows.lu_factor_ex_row],
     samples=[f"linalg.lu_factor({_REGULAR})"],
 )
-def linalg_lu_factor(A: Array, *, pivot: bool = True) -> Any:
+def linalg_lu_factor(A: Array, pivot: bool) -> Any:
     """(LU, pivots): both factors in one matrix."""
     lu, pivots, info = rows.lu_factor_ex_row(A, pivot=pivot)
     lapack.refuse_failed("torch.linalg.lu_factor", _values(info), rows.LU_FAILED, RuntimeError)
@@ -652,12 +714,14 @@ def linalg_lu_factor(A: Array, *, pivot: bool = True) -> Any:
 
 
 @function(
+    "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False, "
+    "Tensor[]? out=None)",
     name="linalg.lu_factor_ex",
     method=False,
     rows=[rows.lu_factor_ex_row],
     samples=[f"linalg.lu_factor_ex({_REGULAR})"],
 )
-def linalg_lu_factor_ex(A: Array, *, pivot: bool = True, check_errors: bool = False) -> Any:
+def linalg_lu_factor_ex(A: Array, pivot: bool, check_errors: bool) -> Any:
     """(LU, pivots, info): as linalg.lu_factor, reporting failures instead of raising."""
     return _LU_FACTOR_EX(rows.lu_factor_ex_row(A, pivot=pivot, check_errors=check_errors))
 
@@ -673,6 +737,8 @@ def lu(A: Array, pivot: bool = True, get_infos: bool = False) -> Any:
 
 
 @function(
+    "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, "
+    "bool unpack_pivots=True, *, Tensor[]? out=None)",
     rows=[rows.lu_unpack_row],
     method=False,
     samples=[f"lu_unpack(*linalg.lu_factor({_REGULAR}))"],
@@ -680,8 +746,8 @@ def lu(A: Array, pivot: bool = True, get_infos: bool = False) -> Any:
 def lu_unpack(
     LU_data: Array,
     LU_pivots: Array,
-    unpack_data: bool = True,
-    unpack_pivots: bool = True,
+    unpack_data: bool,
+    unpack_pivots: bool,
 ) -> Any:
     """(P, L, U) from packed factors."""
     lower, upper, p = rows.lu_unpack_row(LU_data, LU_pivots, unpack_data, unpack_pivots)
@@ -689,6 +755,8 @@ def lu_unpack(
 
 
 @function(
+    "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, "
+    "bool adjoint=False, Tensor? out=None)",
     name="linalg.lu_solve",
     method=False,
     rows=[rows.lu_solve_row],
@@ -698,15 +766,15 @@ def linalg_lu_solve(
     LU: Array,
     pivots: Array,
     B: Array,
-    *,
-    left: bool = True,
-    adjoint: bool = False,
+    left: bool,
+    adjoint: bool,
 ) -> Any:
     """X with A X = B from the packed factors of A."""
     return rows.lu_solve_row(LU, pivots, B, left=left, adjoint=adjoint)
 
 
 @function(
+    "lu_solve(Tensor input, Tensor LU_data, Tensor LU_pivots, *, Tensor? out=None)",
     rows=[rows.lu_solve_row],
     samples=[f"lu_solve(randn(3,2), *linalg.lu_factor({_REGULAR}))"],
 )
@@ -717,11 +785,12 @@ def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Any:
 
 # -- Vandermonde matrices -------------------------------------------------------------------------
 @function(
+    "linalg_vander(Tensor x, *, int? N=None)",
     name="linalg.vander",
     method=False,
     samples=["linalg.vander(randn(3))", "linalg.vander(randn(3), N=4)"],
 )
-def linalg_vander(x: Array, *, N: int | None = None) -> Any:
+def linalg_vander(x: Array, N: int | None) -> Any:
     """The matrix of powers of x, ascending."""
     if x.ndim == 0:
         x = x.unsqueeze(-1)
