@@ -86,3 +86,13 @@ def implemented(name: str, array: Any, chars: str) -> None:
     if array.dtype.char not in chars:
         kind = dtypes.SCALAR_NAMES[dtypes.of(array.dtype).name]
         raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
+
+
+def refuse_grad(name: str, **arguments: Any) -> None:
+    """PyTorch's refusal of arguments that a function cannot be differentiated by."""
+    for argument, value in arguments.items():
+        if isinstance(value, Tensor) and value.requires_grad:
+            raise RuntimeError(
+                f"The function '{name}' is not differentiable with respect to argument "
+                f"'{argument}'. This input cannot have requires_grad True."
+            )

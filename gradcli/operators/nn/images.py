@@ -73,24 +73,39 @@ def _cubic_slopes(t: Any, a: float = -0.75) -> list[Any]:
     return [far(t + 1), near(t), -near(1 - t), -far(2 - t)]
 
 
+def _cubic_bends(t: Any, a: float = -0.75) -> list[Any]:
+    """The second derivatives of the four weights of `cubic_weights` by t."""
+
+    def near(x: Any) -> Any:
+        return 6 * (a + 2) * x - 2 * (a + 3)
+
+    def far(x: Any) -> Any:
+        return 6 * a * x - 10 * a
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
 def _taps(x: Any, size: int, mode: int, padding: int, align: bool) -> Taps:
-    """(index, weight, slope of the weight by the grid) of the pixels of one dimension."""
+    """(index, weight, its first and second derivative by the grid) of one dimension's pixels."""
     x, scale = _unnormalized(x, size, align)
     if mode == 2:
         first = np.floor(x)
         taps: Taps = []
         t = x - first
-        for k, (weight, slope) in enumerate(zip(cubic_weights(t), _cubic_slopes(t), strict=True)):
+        derivatives = zip(cubic_weights(t), _cubic_slopes(t), _cubic_bends(t), strict=True)
+        for k, (weight, slope, bend) in enumerate(derivatives):
             place, _ = _placed(first + k - 1, size, padding, align)
-            taps.append((np.rint(place).astype(np.int64), weight, slope * scale))
+            taps.append((np.rint(place).astype(np.int64), weight, slope * scale, bend * scale**2))
         return taps
     x, slope = _placed(x, size, padding, align)
     if mode == 1:
-        return [(np.rint(x).astype(np.int64), np.ones_like(x), np.zeros_like(x))]
+        flat = np.zeros_like(x)
+        return [(np.rint(x).astype(np.int64), np.ones_like(x), flat, flat)]
     first = np.floor(x)
     t, slope = x - first, slope * scale
     low = first.astype(np.int64)
-    return [(low, 1 - t, -slope), (low + 1, t, slope)]
+    straight = np.zeros_like(t)
+    return [(low, 1 - t, -slope, straight), (low + 1, t, slope, straight)]
 
 
 def _all_taps(input: Any, grid: Any, mode: int, padding: int, align: bool) -> list[Taps]:
@@ -165,11 +180,77 @@ def _grid_sampler_backward(
     return g_input.reshape(input.shape), g_grid.reshape(grid.shape)
 
 
+def _grid_sampler_double(
+    g_input: Array | None,
+    g_grid: Array | None,
+    grad_output: Array,
+    input: Array,
+    grid: Array,
+    interpolation_mode: int,
+    padding_mode: int,
+    align_corners: bool,
+) -> tuple[Array, Array, Array]:
+    """The gradients of `_grid_sampler_backward` by the gradient, the image and the grid."""
+    taps = _all_taps(input, grid, interpolation_mode, padding_mode, align_corners)
+    sizes, dims = input.shape[2:], len(taps)
+    flat = input.reshape(*input.shape[:2], prod(sizes))
+    g = grad_output.reshape(*input.shape[:2], -1)
+    zero = np.zeros_like(flat)
+    ahead = zero if g_input is None else g_input.reshape(flat.shape)
+    u = np.zeros((*g.shape[::2], dims), g.dtype)
+    if g_grid is not None:
+        u = g_grid.reshape(u.shape)[..., ::-1]  # in the order of the image's dimensions
+    to_g, to_input, to_grid = np.zeros_like(g), np.zeros_like(flat), np.zeros_like(u)
+    rows = np.arange(flat.shape[0])[:, None, None]
+    channels = np.arange(flat.shape[1])[:, None]
+    for choice in product(*(range(len(t)) for t in taps)):
+        index, inside = _corner(taps, choice, sizes)
+
+        def factor(
+            orders: list[int], choice: tuple[int, ...] = choice, inside: Any = inside
+        ) -> Any:
+            """The product of the weights, differentiated so often in each dimension."""
+            weights = (taps[d][k][1 + orders[d]] for d, k in enumerate(choice))
+            return np.where(inside, prod(weights), 0)
+
+        once = [[int(e == d) for e in range(dims)] for d in range(dims)]
+        slopes = [factor(orders) for orders in once]
+        along = sum(slope * u[..., d] for d, slope in enumerate(slopes))
+        pixel, other = _pixels(flat, index, inside), _pixels(ahead, index, inside)
+        to_g += factor([0] * dims)[:, None] * other + along[:, None] * pixel
+        np.add.at(to_input, (rows, channels, index[:, None]), along[:, None] * g)
+        for d in range(dims):
+            twice = [[a + b for a, b in zip(once[d], once[e], strict=True)] for e in range(dims)]
+            bend = sum(factor(orders) * u[..., e] for e, orders in enumerate(twice))
+            to_grid[..., d] += slopes[d] * (g * other).sum(1) + bend * (g * pixel).sum(1)
+    shaped = np.ascontiguousarray(to_grid[..., ::-1]).reshape(grid.shape)
+    return to_g.reshape(grad_output.shape), to_input.reshape(input.shape), shaped
+
+
+@operator(_grid_sampler_double, "NotImplemented", outputs="g_output g_input g_grid", public=False)
+class grid_sampler_double:
+    g_input = lambda g: g
+    g_grid = lambda g: g
+    grad_output = lambda g: g
+    input = lambda g: g
+    grid = lambda g: g
+
+
 def _sampler_rows(n: int) -> Row:
     class backward:
-        grad_output = lambda g: g
-        input = lambda g: g
-        grid = lambda g: g
+        grad_output__input__grid = (
+            lambda grads, grad_output, input, grid, interpolation_mode, padding_mode, align_corners: (
+                grid_sampler_double(
+                    *grads,
+                    grad_output,
+                    input,
+                    grid,
+                    interpolation_mode,
+                    padding_mode,
+                    align_corners,
+                )
+            )
+        )
 
     class forward:
         input__grid = lambda g, input, grid, interpolation_mode, padding_mode, align_corners, mask: (
@@ -180,7 +261,7 @@ def _sampler_rows(n: int) -> Row:
     backward.__name__ = f"{forward.__name__}_backward"
     backward_row: Row = operator(
         _grid_sampler_backward,
-        "NotImplemented",
+        f"GridSampler{n}DBackwardBackward0",
         outputs="g_input g_grid",
         public=False,
         batch="folded",

@@ -361,6 +361,14 @@ class flash_attention:
     )
 
 
+_C_NAMES = {
+    **{"float16": "c10::Half", "float32": "float", "float64": "double", "bool": "bool"},
+    **{"uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int"},
+    **{"int64": "long int", "complex64": "c10::complex<float>"},
+    "complex128": "c10::complex<double>",
+}
+
+
 def _uses_flash(query: Any, key: Any, value: Any, mask: Any, dropout_p: float) -> bool:
     tensors = (query, key, value)
     return (
@@ -406,6 +414,13 @@ def scaled_dot_product_attention(
         raise RuntimeError(
             "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
             f"{query.ndim} key.dim: {key.ndim} and value.dim: {value.ndim} instead."
+        )
+    kinds = [x.array.dtype.name for x in (query, key, value)]
+    if len(set(kinds)) > 1:
+        q, k, v = (_C_NAMES[kind] for kind in kinds)
+        raise RuntimeError(
+            "Expected query, key, and value to have the same dtype, but got "
+            f"query.dtype: {q} key.dtype: {k} and value.dtype: {v} instead."
         )
     if enable_gqa:
         groups = query.shape[-3] // key.shape[-3]

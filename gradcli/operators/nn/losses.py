@@ -16,7 +16,7 @@ from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import add_scalar, div_scalar, mul_scalar, sub, sub_scalar
 from gradcli.operators.elementwise import clamp_min, minimum, sigmoid, xlogy
-from gradcli.operators.helpers import implemented, where, zeros_like
+from gradcli.operators.helpers import implemented, refuse_grad, where, zeros_like
 from gradcli.operators.nn.activations import NUMBERS, log_sigmoid_row, logsigmoid
 from gradcli.operators.table import Array, function, is_array, operator, resolve
 
@@ -87,16 +87,6 @@ def _warn_broadcast(input: Any, target: Any) -> None:
     if tuple(input.shape) != tuple(target.shape):
         sizes = [f"torch.Size({list(x.shape)})" for x in (target, input)]
         warnings.warn(_BROADCAST.format(*sizes), UserWarning, stacklevel=3)
-
-
-def _refuse_grad(name: str, **arguments: Any) -> None:
-    """PyTorch's refusal of arguments that a loss cannot be differentiated by."""
-    for argument, value in arguments.items():
-        if isinstance(value, Tensor) and value.requires_grad:
-            raise RuntimeError(
-                f"The function '{name}' is not differentiable with respect to argument "
-                f"'{argument}'. This input cannot have requires_grad True."
-            )
 
 
 def _samples(name: str, *more: str) -> list[str]:
@@ -478,7 +468,7 @@ def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: 
     ndim = input.ndim
     if ndim < 1:
         raise ValueError(f"Expected 1 or more dimensions (got {ndim})")
-    _refuse_grad("nll_loss_forward", weight=weight)
+    refuse_grad("nll_loss_forward", weight=weight)
     if ndim != 1 and input.shape[0] != target.shape[0]:
         raise ValueError(
             f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
@@ -622,7 +612,7 @@ def _weighted(values: Any, weight: Any, reduction: int, like: Any) -> Any:
 
 
 def _bce(self: Array, target: Array, weight: Array | None = None, reduction: int = 1) -> Array:
-    if ((self < 0) | (self > 1)).any():
+    if not ((self >= 0) & (self <= 1)).all():  # nan neither
         raise RuntimeError("all elements of input should be between 0 and 1")
     with np.errstate(divide="ignore"):
         one, other = np.maximum(np.log(self), -100), np.maximum(np.log1p(-self), -100)
@@ -725,6 +715,10 @@ def binary_cross_entropy(
 ) -> Any:
     """Minus the log-likelihood of two classes, from probabilities."""
     number = reduction_number(reduction, size_average, reduce)
+    if input.dtype != target.dtype:
+        raise RuntimeError(
+            f"Found dtype {_scalar(target.array.dtype)} but expected {_scalar(input.array.dtype)}"
+        )
     if tuple(input.shape) != tuple(target.shape):
         raise ValueError(
             f"Using a target size (torch.Size({list(target.shape)})) that is different to the input "
@@ -734,7 +728,7 @@ def binary_cross_entropy(
     if weight is not None:
         shape = np.broadcast_shapes(tuple(target.shape), tuple(weight.shape))
         weight = weight.expand(shape).to(input.dtype)
-        _refuse_grad("binary_cross_entropy", weight=weight)
+        refuse_grad("binary_cross_entropy", weight=weight)
     return binary_cross_entropy_row(input, target, weight, number)
 
 
@@ -822,7 +816,7 @@ def binary_cross_entropy_with_logits(
             f"Target size (torch.Size({list(target.shape)})) must be the same as input size "
             f"(torch.Size({list(input.shape)}))"
         )
-    _refuse_grad("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
+    refuse_grad("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     out = binary_cross_entropy_with_logits_row(input, target, weight, pos_weight, number)
     return (
         out if input.dtype == target.dtype else out.to(target.dtype)
@@ -857,7 +851,7 @@ def soft_margin_loss(
     input: Array, target: Array, size_average: Any, reduce: Any, reduction: str
 ) -> Any:
     """log(1 + exp(-target * input))."""
-    _refuse_grad("soft_margin_loss", target=target)
+    refuse_grad("soft_margin_loss", target=target)
     number = reduction_number(reduction, size_average, reduce)
     kind = input.array.dtype
     if kind.kind in "biu":
@@ -1271,7 +1265,7 @@ def kl_div(
     if reduction == "mean" and size_average is None and reduce is None:
         warnings.warn(_KL_MEAN, UserWarning, stacklevel=2)
     for kinds, name in (("biu", "Integral"), ("c", "Complex")):
-        if input.array.dtype.kind in kinds and target.array.dtype.kind in kinds:
+        if input.array.dtype.kind in kinds or target.array.dtype.kind in kinds:
             raise RuntimeError(f"kl_div: {name} inputs not supported.")
     batch = reduction == "batchmean"
     number = reduction_number("sum" if batch else reduction, size_average, reduce)

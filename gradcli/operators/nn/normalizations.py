@@ -11,7 +11,7 @@ from gradcli.engine.tensor import wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import add_scalar
 from gradcli.operators.elementwise import clamp_min
-from gradcli.operators.helpers import implemented
+from gradcli.operators.helpers import implemented, refuse_grad
 from gradcli.operators.table import Array, Row, function, is_array, operator, resolve
 
 
@@ -204,7 +204,8 @@ def _group_norm(
         out = out * weight[:, None]
     if bias is not None:
         out = out + bias[:, None]
-    return out.reshape(input.shape), mean.reshape(N, group), rstd.reshape(N, group)
+    out = out.reshape(input.shape).astype(input.dtype, copy=False)
+    return out, mean.reshape(N, group), rstd.reshape(N, group)
 
 
 def _group_norm_backward(
@@ -463,6 +464,7 @@ def batch_norm(
     _check_channels(
         input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
     )
+    refuse_grad("native_batch_norm", running_mean=running_mean, running_var=running_var)
     for running in (running_mean, running_var):
         if training and running is not None:
             running.memory()

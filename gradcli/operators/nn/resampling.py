@@ -162,6 +162,10 @@ def _resized(self: Any, mode: str, wanted: Sizes, align: bool, scales: Any) -> A
             f"output ({_times(wanted)})"
         )
     name, chars = _KERNELS[mode]
+    if self.ndim == 4 and self.shape[1] == 1 and mode in ("nearest", "linear"):
+        name = (
+            f"upsample_{mode.replace('l', 'bil', 1) if mode == 'linear' else mode}2d_channels_last"
+        )
     implemented(name, self, chars if len(wanted) == 2 or mode[:7] == "nearest" else "efdFD")
     taps = _all_taps(mode, sizes, wanted, align, scales)
     if self.dtype.kind == "u" and mode[:7] != "nearest":
