@@ -386,9 +386,9 @@ def _differs(theirs: Any, ours: Any, tolerance: float) -> str:
         if not any(a.any() for a in there):
             return ""  # zeros, or not recorded at all
         return "torch has none" if theirs is None else "only torch has one"
-    if any("None" in (t[0], o[0]) for t, o in zip(theirs, ours, strict=False)):
-        if not any(v.any() for _, v in [*theirs, *ours]):
-            return ""
+    missing = any("None" in (t[0], o[0]) for t, o in zip(theirs, ours, strict=False))
+    if missing and not any(v.any() for _, v in [*theirs, *ours]):
+        return ""
     if [t[0] for t in theirs] != [o[0] for o in ours]:
         return f"dtype {[t[0] for t in theirs]} not {[o[0] for o in ours]}"
     for (_, a), (_, b) in zip(theirs, ours, strict=True):
