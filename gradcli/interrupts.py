@@ -20,6 +20,7 @@ CODE = 130
 _PATIENCE = 0.5  # seconds that Python has for its turn
 _ours = _held = _asked = False
 unfinished: set[str] = set()  # files that are removed when the signal ends the process
+drawing = ""  # what puts the terminal of standard error right, while something is drawn on it
 
 
 def at_once() -> None:
@@ -81,6 +82,8 @@ def _end(*_: object) -> None:
 
 
 def _leave() -> None:
+    if drawing:
+        os.write(2, drawing.encode())
     for path in list(unfinished):
         try:
             os.unlink(path)

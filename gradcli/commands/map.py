@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradcli import interrupts
 from gradcli.commands import COMMANDS, completers, output
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import cannot_require_grad, files_of, read_variable, set_up
@@ -670,8 +671,10 @@ class _Progress:
             columns += [BarColumn(), TimeRemainingColumn()]  # type: ignore[list-item]
         self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
         self.task = self.bar.add_task("", total=self.stream.size, rows="", rate="")
+        interrupts.drawing = "\x1b[?25h"  # the cursor, which rich hides
         self.bar.start()
 
     def __exit__(self, *error: object) -> None:
         if self.bar is not None:
             self.bar.stop()
+            interrupts.drawing = ""

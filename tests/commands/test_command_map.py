@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import select
 import signal
 import subprocess
 import time
@@ -406,3 +407,38 @@ def test_memory_does_not_grow_with_the_table(folder):
         peaks.append(int(done.stderr))
     assert peaks[1] < peaks[0] * 1.5
     assert math.isfinite(peaks[0])
+
+
+def test_a_bar_appears_on_a_terminal_after_two_seconds(folder):
+    """And Ctrl-C gives the cursor back."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*GRADCLI, "map", "x*x", "-", "-o", "o.csv"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=theirs,
+        env=environment(),
+    )  # fmt: skip
+    os.close(theirs)
+    assert process.stdin is not None
+    process.stdin.write(b"x\n1\n2\n")
+    process.stdin.flush()
+    time.sleep(2.6)
+    screen = b""
+    deadline = time.monotonic() + 20
+    while b"rows" not in screen and time.monotonic() < deadline:
+        process.stdin.write(b"3\n")
+        process.stdin.flush()
+        time.sleep(0.1)
+        if select.select([ours], [], [], 0)[0]:
+            screen += os.read(ours, 65536)
+    assert b"rows" in screen and b"/s" in screen
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == 130
+    while select.select([ours], [], [], 0.2)[0]:
+        try:
+            screen += os.read(ours, 65536)
+        except OSError:  # the other side is closed
+            break
+    assert screen.rfind(b"\x1b[?25h") > screen.rfind(b"\x1b[?25l")
+    process.stdin.close()
+    os.close(ours)
