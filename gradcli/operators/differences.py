@@ -38,11 +38,13 @@ from gradcli.operators.table import (
 
 # -- differences and integrals --------------------------------------------------------------------
 @function(
+    "diff(Tensor input, int n=1, int dim=-1, Tensor? prepend=None, "
+    "Tensor? append=None, *, Tensor? out=None)",
     numpy=np.diff,
     rows=[sub],
     samples=named("diff", "{0}(randn(4))", "{0}(randn(2,3), dim=0)", "{0}(randn(5), 2)"),
 )
-def diff(input: Array, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(input: Array, n: int, dim: int, prepend: Any, append: Any) -> Any:
     """The differences of neighbours along a dimension, n times over."""
     if not input.ndim:
         raise RuntimeError("diff expects input to be at least one-dimensional")

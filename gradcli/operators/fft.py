@@ -198,24 +198,26 @@ def _to_complex(x: Any, n: Any, dim: int, norm: str | None, forward: bool) -> An
 
 
 @function(
+    "fft_fft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
     name="fft.fft",
     method=False,
     numpy=np.fft.fft,
     rows=[fft_c2c, fft_r2c],
     samples=["fft.fft(randn(4))", "fft.fft(randn(3,4), n=3, dim=0)"],
 )
-def fft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+def fft(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
     """The discrete Fourier transform."""
     return _to_complex(input, n, dim, norm, True)
 
 
 @function(
+    "fft_ifft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
     name="fft.ifft",
     method=False,
     rows=[fft_c2c, fft_r2c],
     samples=["fft.ifft(randn(4))"],
 )
-def ifft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+def ifft(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
     """The inverse of fft."""
     return _to_complex(input, n, dim, norm, False)
 
@@ -244,30 +246,49 @@ def _to_real(x: Any, n: Any, dim: int, norm: str | None, forward: bool) -> Any:
 
 
 @function(
+    "fft_rfft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
     name="fft.rfft",
     method=False,
     rows=[fft_r2c],
     samples=["fft.rfft(randn(5))", "fft.rfft(randn(3,6), n=4, dim=0, norm='forward')"],
 )
-def rfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+def rfft(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
     """The half of fft that says all about a real signal."""
     return _from_real("rfft", input, n, dim, norm, True)
 
 
-@function(name="fft.irfft", method=False, rows=[fft_c2r], samples=["fft.irfft(fft.rfft(randn(6)))"])
-def irfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+@function(
+    "fft_irfft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
+    name="fft.irfft",
+    method=False,
+    rows=[fft_c2r],
+    samples=["fft.irfft(fft.rfft(randn(6)))"],
+)
+def irfft(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
     """The inverse of rfft."""
     return _to_real(input, n, dim, norm, False)
 
 
-@function(name="fft.hfft", method=False, rows=[fft_c2r], samples=["fft.hfft(fft.rfft(randn(6)))"])
-def hfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+@function(
+    "fft_hfft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
+    name="fft.hfft",
+    method=False,
+    rows=[fft_c2r],
+    samples=["fft.hfft(fft.rfft(randn(6)))"],
+)
+def hfft(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
     """The transform of a signal of which a conjugate-symmetric half is given."""
     return _to_real(input, n, dim, norm, True)
 
 
-@function(name="fft.ihfft", method=False, rows=[fft_r2c], samples=["fft.ihfft(randn(5))"])
-def ihfft(input: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+@function(
+    "fft_ihfft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
+    name="fft.ihfft",
+    method=False,
+    rows=[fft_r2c],
+    samples=["fft.ihfft(randn(5))"],
+)
+def ihfft(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
     """The inverse of hfft."""
     return _from_real("ihfft", input, n, dim, norm, False)
 
@@ -382,14 +403,24 @@ def _shift(input: Any, dim: Any, back: bool) -> Any:
     return input.roll(tuple(halves), dims)
 
 
-@function(name="fft.fftshift", method=False, samples=["fft.fftshift(randn(5))"])
-def fftshift(input: Array, dim: Any = None) -> Any:
+@function(
+    "fft_fftshift(Tensor input, int[1]? dim=None)",
+    name="fft.fftshift",
+    method=False,
+    samples=["fft.fftshift(randn(5))"],
+)
+def fftshift(input: Array, dim: Any) -> Any:
     """The zero frequency moved to the middle."""
     return _shift(input, dim, False)
 
 
-@function(name="fft.ifftshift", method=False, samples=["fft.ifftshift(randn(5))"])
-def ifftshift(input: Array, dim: Any = None) -> Any:
+@function(
+    "fft_ifftshift(Tensor input, int[1]? dim=None)",
+    name="fft.ifftshift",
+    method=False,
+    samples=["fft.ifftshift(randn(5))"],
+)
+def ifftshift(input: Array, dim: Any) -> Any:
     """The inverse of fftshift."""
     return _shift(input, dim, True)
 

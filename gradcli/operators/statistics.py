@@ -73,14 +73,24 @@ class nansum_row:
 _NAN = ("{0}(tensor([1., nan, 3.]))", "{0}(randn(2,3), 1)", "{0}(randn(2,3), (0, 1), True)")
 
 
-@function(rows=[nansum_row], samples=named("nansum", *_NAN))
-def nansum(input: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+@function(
+    "nansum(Tensor input, int[1]? dim=None, bool keepdim=False, *, "
+    "ScalarType? dtype=None, Tensor? out=None)",
+    rows=[nansum_row],
+    samples=named("nansum", *_NAN),
+)
+def nansum(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The sum of the numbers, without NaN."""
     return nansum_row(input, given_dims("nansum", dim), bool(keepdim), dtype=dtype)
 
 
-@function(rows=[nansum_row, div_true], samples=named("nanmean", *_NAN))
-def nanmean(input: Array, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+@function(
+    "nanmean(Tensor input, int[1]? dim=None, bool keepdim=False, *, "
+    "ScalarType? dtype=None, Tensor? out=None)",
+    rows=[nansum_row, div_true],
+    samples=named("nanmean", *_NAN),
+)
+def nanmean(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The mean of the numbers, without NaN."""
     given = data(input)
     if given.dtype.kind not in "fc":
@@ -218,12 +228,12 @@ def unique(
 
 
 @function(
+    "unique_consecutive(Tensor input, bool return_inverse=False, "
+    "bool return_counts=False, int? dim=None, *, Tensor[]? out=None)",
     rows=[unique_consecutive_row],
     samples=named("unique_consecutive", "{0}(tensor([3., 3., 1., 3.]))"),
 )
-def unique_consecutive(
-    input: Array, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
-) -> Any:
+def unique_consecutive(input: Array, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
     """The elements without repetitions of the one before. Has no derivative."""
     found = unique_consecutive_row(input, bool(return_inverse), bool(return_counts), dim)
     return _asked(found, return_inverse, return_counts)
@@ -260,13 +270,15 @@ def _check_flat(name: str, input: Any) -> None:
         )
 
 
-@function(samples=named("cov", "{0}(randn(2,3))", "{0}(randn(4))", "{0}(randn(2,3), correction=0)"))
+@function(
+    "cov(Tensor input, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None)",
+    samples=named("cov", "{0}(randn(2,3))", "{0}(randn(4))", "{0}(randn(2,3), correction=0)"),
+)
 def cov(
     input: Array,
-    *,
-    correction: int = 1,
-    fweights: Array | None = None,
-    aweights: Array | None = None,
+    correction: int,
+    fweights: Array | None,
+    aweights: Array | None,
 ) -> Any:
     """The covariances of the rows; columns are observations."""
     _check_flat("cov", input)
@@ -313,7 +325,7 @@ def cov(
         return div_true(products, factor).squeeze()
 
 
-@function(samples=named("corrcoef", "{0}(randn(2,3))", "{0}(randn(3,5))"))
+@function("corrcoef(Tensor input)", samples=named("corrcoef", "{0}(randn(2,3))", "{0}(randn(3,5))"))
 def corrcoef(input: Array) -> Any:
     """Pearson's correlation coefficients of the rows; columns are observations."""
     _check_flat("corrcoef", input)
@@ -364,8 +376,11 @@ class histc:
     """How many elements fall into each of equally wide bins."""
 
 
-@function(samples=named("bincount", "{0}(tensor([1, 0, 1]))", "{0}(tensor([1, 0]), minlength=4)"))
-def bincount(input: Array, weights: Array | None = None, minlength: int = 0) -> Any:
+@function(
+    "bincount(Tensor input, Tensor? weights=None, int minlength=0, *, Tensor? out=None)",
+    samples=named("bincount", "{0}(tensor([1, 0, 1]))", "{0}(tensor([1, 0]), minlength=4)"),
+)
+def bincount(input: Array, weights: Array | None, minlength: int) -> Any:
     """How often each non-negative integer occurs."""
     places = data(input)
     if places.dtype.kind not in "iu":
