@@ -69,7 +69,11 @@ MEANT: tuple[tuple[str, str, str], ...] = (
     (r"bessel", "requires_grad", "gradcli has derivatives that torch has not"),
     (r"(std|var)_mean", "nan", "the mean beside an infinity: torch's is of the running kind"),
     (r"vander", "graph|grad", "torch writes over what it saved, and refuses its own backward"),
-    (r"as_strided_scatter", "gradient", "torch's is wrong where the source is complex and self real"),
+    (
+        r"as_strided_scatter",
+        "gradient",
+        "torch's is wrong where the source is complex and self real",
+    ),
     (r"", "INTERNAL ASSERT|MKL FFT", "faults of torch's"),
     (r"matrix_exp", "refused", "torch's of float16 is far off"),
     (r"complex|polar", "complex32|ComplexHalf|dtype", "gradcli has no complex32"),
