@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus import simplify as alg
-from gradcli.calculus.constants import constant, known_number
+from gradcli.calculus.constants import as_number, constant, known_number
 from gradcli.calculus.expressions import Expression, array, broadcast, call
 from gradcli.calculus.forms import FORMS
+from gradcli.calculus.numbers import ONE, Number
 from gradcli.calculus.simplify import full, function
 from gradcli.calculus.spelling import (
     ELEMENTWISE,
@@ -27,7 +28,7 @@ from gradcli.calculus.spelling import (
     shape_of,
 )
 from gradcli.engine.tensor import Scalar, Tensor
-from gradcli.recording.graph import Call, Value, calls
+from gradcli.recording.graph import Call, Value, calls, operands_of
 from gradcli.recording.recorder import expanded
 
 
@@ -48,11 +49,18 @@ class Reader:
         self.made: dict[int, Expression] = {id(t): e for t, e in variables}
         self.kept: list[Value] = [t for t, _ in variables]  # so that no id is used again
         self.given = frozenset(given)
+        # The terms of sums that are read together with the one sum that they are in.
+        self.sums: dict[int, list[tuple[Expression, Number]]] = {}
 
     def read(self, outputs: Sequence[Value]) -> list[Expression]:
         """The expressions of these values."""
-        for made in calls(outputs):
-            if all(id(o) in self.made for o in made.outputs):
+        order = calls(outputs)
+        inner = _inner_sums(order, outputs)
+        for made in order:
+            if all(id(o) in self.made or id(o) in self.sums for o in made.outputs):
+                continue
+            if id(made) in inner:
+                self.sums[id(made.outputs[0])] = self.terms(made)
                 continue
             found = self.convert(made)
             results = found if isinstance(found, list) else [found]
@@ -60,6 +68,19 @@ class Reader:
                 self.made[id(output)] = expression
         self.kept += outputs
         return [self.operand(o) for o in outputs]
+
+    def terms(self, made: Call) -> list[tuple[Expression, Number]]:
+        """The terms of a sum, with those of the sums in it that nothing else reads."""
+        a, b, alpha = made.args
+        factor = Number.of(alpha) if made.row.name == "add" else -Number.of(alpha)
+        found = self.sums.pop(id(a), None)
+        if found is None:
+            found = [(as_number(self.operand(a)), ONE)]
+        more = self.sums.pop(id(b), None)
+        if more is None:
+            more = [(as_number(self.operand(b)), ONE)]
+        found += more if factor == ONE else [(t, c * factor) for t, c in more]
+        return found
 
     def operand(self, value: Any) -> Any:
         """An operand as an expression; options stay what they are."""
@@ -77,6 +98,8 @@ class Reader:
     def convert(self, made: Call) -> Any:
         """The expression of a call; a list where there are several outputs."""
         row = made.row
+        if any(id(a) in self.sums for a in made.args):
+            return alg.combine(self.terms(made))
         args: list[Any] = []
         for value, kind in zip(made.args, row.kinds, strict=True):
             if kind == "option":
@@ -159,6 +182,23 @@ class Reader:
         self.kept += results
         read = self.read(results)
         return read if len(made.outputs) > 1 else read[0]
+
+
+def _inner_sums(order: Sequence[Call], outputs: Sequence[Value]) -> set[int]:
+    """The sums that only another sum reads: a sum of n terms is one, and no chain of n."""
+    sums = [
+        c
+        for c in order
+        if c.row.name in ("add", "sub") and isinstance(c.args[2], int) and not is_tensor(c.args[2])
+    ]
+    if len(sums) < 2:
+        return set()
+    uses: dict[int, int] = {id(o): 2 for o in outputs}
+    for made in order:
+        for v in operands_of(made):
+            uses[id(v)] = uses.get(id(v), 0) + 1
+    inside = {id(a) for c in sums for a in c.args[:2] if uses.get(id(a)) == 1}
+    return {id(c) for c in sums if id(c.outputs[0]) in inside}
 
 
 __all__ = ["NoExpression", "Reader"]

@@ -140,6 +140,12 @@ def _shown(value: Any) -> str:
 
 def _notes(found: Derivatives, where: Point) -> None:
     note_guesses(where)
+    arrays = [n for n in found.by if where.arrays[n].shape]
+    if found.lower and arrays:
+        output.note(
+            f"{arrays[0]} is no scalar: each order is the derivative of the sum of the one before; "
+            "gradcli hessian has the matrix of second derivatives"
+        )
     if found.branched:
         output.note(
             "the program asks for the truth of a value: this holds on the path of these values"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import gradcli
 from gradcli import language
+from gradcli.calculus import simplify
 from gradcli.calculus.derivative import differentiate
 from gradcli.calculus.latex import to_latex
 from gradcli.calculus.reading import NoExpression
@@ -250,6 +251,22 @@ def test_a_thousand_terms_and_levels() -> None:
     for _ in range(300):
         nested = f"sin({nested})"
     assert derivatives(nested, x=())["x"].startswith("cos(")
+
+
+def test_a_sum_of_many_terms_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    terms = 0
+    combine = simplify.combine
+
+    def counted(given: Any) -> Any:
+        nonlocal terms
+        listed = list(given)
+        terms += len(listed)
+        return combine(listed)
+
+    monkeypatch.setattr(simplify, "combine", counted)
+    n = 400
+    derivatives(" + ".join(f"sin({k}*x)*x**{k % 5}" for k in range(1, n)), x=())
+    assert terms < 30 * n  # and not n**2/2
 
 
 # What random programs found: every text has to run, and to be the gradient.

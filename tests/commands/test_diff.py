@@ -121,6 +121,13 @@ def test_latex() -> None:
     ]
 
 
+def test_orders_of_vectors_say_what_they_are() -> None:
+    result = run("diff", "sum(x**3)", "--shape", "x=3", "--order", "2")
+    assert result.stdout == "6*x\n"
+    assert "the derivative of the sum of the one before" in result.stderr
+    assert run("diff", "x**3", "--order", "2").stderr == ""
+
+
 @pytest.mark.parametrize("form", ["python", "numpy"])
 def test_code_runs_by_itself(form: str) -> None:
     source = "sum((X@w-y)**2) + a*erf(sum(w)) + softmax(w, 0)[0] + sum(relu(w))"
