@@ -648,8 +648,9 @@ def _bce_double_gate(g: Any, self: Any, target: Any, weight: Any, reduction: int
 
 
 def _bce_double_target(g: Any, grad_output: Any, self: Any, weight: Any, reduction: int) -> Any:
-    slope = -g * grad_output / ((self + _EPSILON) * (1 - self + _EPSILON))
-    return _weighted(slope, weight, reduction, self)
+    spread = (1 - self) * self
+    least = np.maximum(spread, _EPSILON) if is_array(spread) else clamp_min(spread, _EPSILON)
+    return _weighted(-g * grad_output / least, weight, reduction, self)
 
 
 def _bce_target_slope(g: Any, self: Any, weight: Any, reduction: int) -> Any:
