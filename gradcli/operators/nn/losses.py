@@ -861,7 +861,8 @@ def soft_margin_loss(
         raise RuntimeError(
             f"result type {_scalar(wide)} can't be cast to the desired output type {_scalar(kind)}"
         )
-    return soft_margin_loss_row(input, target, number)
+    out = soft_margin_loss_row(input, target, number)
+    return out if out.dtype == input.dtype else out.to(input.dtype)
 
 
 # -- margins --------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def _layer_norm(
         out = out * weight
     if bias is not None:
         out = out + bias
-    return out, mean, rstd
+    return out.astype(input.dtype, copy=False), mean, rstd
 
 
 def _layer_norm_backward(
