@@ -101,8 +101,8 @@ class Recording:
             return np.asarray(array)
         if type(array) is Recorded:
             return array
-        layout = np.asarray(array)
-        return Recorded(self, layout, Value(np.array(layout), known=True))
+        # A copy, so that what was read of the array so far stays what it was.
+        return Recorded(self, np.array(array), Value(np.array(array), known=True))
 
     def draw(self) -> None:
         """Random numbers are about to be drawn."""
@@ -147,7 +147,7 @@ class Recording:
                 out = wrap(layout if view or layout.ndim else layout[()])
                 out.wrapped = value.wrapped
                 return array.value, out
-            return Value(np.array(array), known=True), value
+            return Value(array, known=True), value  # never written: see `memory`
         if type(value) is Scalar:
             return value.value, value
         if type(value) is list or type(value) is tuple:

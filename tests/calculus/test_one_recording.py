@@ -69,6 +69,9 @@ PROGRAMS: list[tuple[str, Any, Any]] = [
     ("y = x.clone()\ny.unsqueeze_(0)\nsum(y*x)", VECTOR, [6, 8]),
     ("y = x.clone()\na, b = y.unbind()\nsum(a*b*x)", VECTOR, None),
     ("y = x*1\nfor i in range(2):\n    y[i] = y[i].clone()**2\nsum(y*x)", VECTOR, [27, 48]),
+    ("c = tensor([1., 2.])\na = sum(c + x)*x[0]\nc[0] = 5\na + sum(c*x)", VECTOR, [18, 5]),
+    ("c = ones(2)\nd = c.detach()\nd += x.detach()\nsum(c*x)", VECTOR, [4, 5]),
+    ("c = ones(2)\nd = c[0]\nc *= 3\nsum(c*x) + d*x[0]", VECTOR, [6, 3]),
     # passes inside the program
     ("(g,) = autograd.grad(sum(x**3), x, create_graph=True)\nsum(g*x)", VECTOR, None),
     ("(g,) = autograd.grad(sum(x**3), x)\nsum(g*x)", VECTOR, [27, 48]),
