@@ -170,6 +170,15 @@ class Graph:
             self._known[key] = self._append(found)
         return found
 
+    def written(self, array: Any) -> None:
+        """Copy the constants in memory that is about to be written: what was read of it stays."""
+        if type(array) is not np.ndarray:
+            return
+        for o in self.operations:
+            if o.kind == "constant" and np.may_share_memory(o.args[0], array):
+                self._known.pop(("constant", _key(o.args[0])), None)
+                o.args = (np.array(o.args[0])[()],)
+
     def put(
         self,
         kind: str,

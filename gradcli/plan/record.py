@@ -78,7 +78,7 @@ def record(
         tensor.label = name
         found.variables[name] = tensor
     before = random.snapshot()
-    state = modes.change(recorder=_Kernels())
+    state = modes.change(recorder=_Kernels(), before_write=lambda t: graph.written(t.array))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
