@@ -11,7 +11,7 @@ COMMANDS = {
     "jacobian": "Print the Jacobian of EXPR.",
     "hessian": "Print the Hessian of EXPR.",
     "jvp": "Print the derivative of EXPR along a direction.",
-    "map": "Print the value of EXPR and its gradients for every row of a table.",
+    "map": "Print EXPR and its gradients for every row of a table.",
     "check": "Check the gradients of EXPR against numerical ones.",
     "ops": "List every function, or show one.",
     "completion": "Print the completion script for bash, zsh or fish.",
