@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -80,7 +81,8 @@ def _array(key: str, value: Any) -> dict[str, Any]:
         return {key: None}
     counted = isinstance(value, values.Stats)
     whole = value.whole if counted else value
-    if hasattr(whole, "untyped_storage") and whole.numel() > saved.MOST_IN_JSON:
+    foreign = counted or hasattr(whole, "untyped_storage")
+    if foreign and math.prod(value.shape) > saved.MOST_IN_JSON:
         counted, whole = True, None
     found: dict[str, Any] = {key: None if whole is None else values.to_json(whole)}
     if counted:
