@@ -207,7 +207,11 @@ def _indices_only(found: Any) -> Tensor:
     return wrap(np.asarray(found, np.int64) if np.ndim(found) else np.int64(found))
 
 
-@function(rows=[sort_row], samples=named("msort", "{0}(randn(2,3))", "{0}(randn(4))"))
+@function(
+    "msort(Tensor input, *, Tensor? out=None)",
+    rows=[sort_row],
+    samples=named("msort", "{0}(randn(2,3))", "{0}(randn(4))"),
+)
 def msort(input: Array) -> Any:
     """The elements in order along the first dimension."""
     return sort_row(input, 0, False)[0]
@@ -362,10 +366,11 @@ _kthvalue_type = return_type("kthvalue", "values indices")
 
 
 @function(
+    "kthvalue(Tensor input, int k, int dim=-1, bool keepdim=False, *, Tensor[]? out=None)",
     rows=[kthvalue_row],
     samples=named("kthvalue", "{0}(randn(2,3), 2)", "{0}(randn(2,3), 1, 0)", "{0}(randn(()), 1)"),
 )
-def kthvalue(input: Array, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+def kthvalue(input: Array, k: int, dim: int, keepdim: bool) -> Any:
     """The k-th smallest element along a dimension, and its index."""
     return _kthvalue_type(kthvalue_row(input, int(k), given_dim("kthvalue", dim, 3), bool(keepdim)))
 
@@ -400,10 +405,11 @@ _mode_type = return_type("mode", "values indices")
 
 
 @function(
+    "mode(Tensor input, int dim=-1, bool keepdim=False, *, Tensor[]? out=None)",
     rows=[mode_row],
     samples=named("mode", "{0}(randn(2,3))", "{0}(tensor([3., 1., 3., 1.]))", "{0}(randn(2,3), 0)"),
 )
-def mode(input: Array, dim: int = -1, keepdim: bool = False) -> Any:
+def mode(input: Array, dim: int, keepdim: bool) -> Any:
     """The most frequent element along a dimension (the smallest such), and an index of it."""
     return _mode_type(mode_row(input, given_dim("mode", dim), bool(keepdim)))
 
@@ -469,6 +475,8 @@ _topk_type = return_type("topk", "values indices")
 
 
 @function(
+    "topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True, *, "
+    "Tensor[]? out=None)",
     rows=[topk_row],
     samples=named(
         "topk",
@@ -476,7 +484,7 @@ _topk_type = return_type("topk", "values indices")
         "{0}(randn(()), 1)",
     ),
 )
-def topk(input: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+def topk(input: Array, k: int, dim: int, largest: bool, sorted: bool) -> Any:
     """The k largest (or smallest) elements along a dimension, and their indices."""
     dim = given_dim("topk", dim, 3)
     return _topk_type(topk_row(input, int(k), dim, bool(largest), bool(sorted)))
