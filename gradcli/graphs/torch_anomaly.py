@@ -36,10 +36,9 @@ def in_forward(
         told[label] = _range(known)
         if known.bad and tensor.grad_fn is None:
             bad = nonfinite.wrong(known) or wrong
+            what = label if label.startswith("operand ") else f"the input {label}"
             share = values.share(known.bad, known.size)
-            message = (
-                f"the input {label} has {bad} values ({known.bad:,} of {known.size:,}, {share})"
-            )
+            message = f"{what} has {bad} values ({known.bad:,} of {known.size:,}, {share})"
             return Found(message, place, call, told, input_remedy(bad))
     message = f"Function '{name}' computed {wrong} values in the forward pass."
     return Found(message, place, call, told, remedy(name, result.dtype))

@@ -58,6 +58,7 @@ class Watch:
         self.anomalies = anomalies
         self.first: Found | None = None
         self.first_inf: Found | None = None
+        self._bare: dict[int, Found] = {}  # by the address of a result without a gradient
         self.last: Any = None  # the tensor that a backward pass began at last
         self.roots: dict[str, Any] = {}  # such tensors by the name that their function had for them
         self._order = 0
@@ -130,6 +131,8 @@ class Watch:
     def _note(self, tensor: Any, frame: FrameType | None, operands: tuple[Any, ...]) -> None:
         node = tensor.grad_fn
         if node is None:
+            if self.anomalies and operands and tensor.is_floating_point():
+                self._bare_result(tensor, frame, operands)
             return
         notes = node.metadata
         if KEY not in notes:
@@ -158,10 +161,30 @@ class Watch:
         given = [(f"operand {k + 1}", t) for k, t in enumerate(self._tensors(operands))]
         named = [(self._called(t) or label, t) for label, t in given]
         found = in_forward(class_name(node), result, named, note.place, note.call)
+        bare = (self._bare.get(_address(t)) for _, t in given if t.grad_fn is None)
+        found = next((one for one in bare if one is not None), found)
         if nan:
             self.first = found
         else:
             self.first_inf = found
+
+    def _bare_result(self, tensor: Any, frame: FrameType | None, operands: tuple[Any, ...]) -> None:
+        """Remember which operation without a gradient made a NaN, should a loss come to have it."""
+        if not bool(tensor.isnan().any()):
+            return
+        given = list(self._tensors(operands))
+        known = next((f for t in given if (f := self._bare.get(_address(t))) is not None), None)
+        if known is None and given and not any(bool(t.isnan().any()) for t in given):
+            file, line = self._where(frame)
+            note = Note(0, file, line, self.calls.current, self.calls)
+            named = [(self._called(t) or f"operand {k + 1}", t) for k, t in enumerate(given)]
+            result = values.stats_of(tensor)
+            known = in_forward(
+                "an operation without gradient", result, named, note.place, note.call
+            )
+            known.message = "an operation without gradient computed nan values."
+        if known is not None:
+            self._bare[_address(tensor)] = known
 
     def _tensors(self, operands: Iterable[Any]) -> Iterator[Any]:
         for one in operands:
@@ -248,6 +271,13 @@ class Watch:
         for name, value in {} if frame is None else frame.f_locals.items():
             if any(value is root for root in roots):
                 self.roots[name] = value
+
+
+def _address(tensor: Any) -> int:
+    try:
+        return int(tensor.data_ptr())
+    except RuntimeError:
+        return 0
 
 
 def _mode(watch: Watch) -> Any:
