@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.backward import grad
-from gradcli.engine.batch import Batched, Diagonal, Level, batch_of, full, opened
+from gradcli.engine.batch import Batched, Diagonal, Level, batch_of, full, is_diagonal, opened
 from gradcli.engine.batching import add_batch_dim, remove_batch_dim
 from gradcli.engine.function import BackwardCFunction
 from gradcli.engine.operator import NotImplementedNode
@@ -77,7 +77,7 @@ def sparse(output: Tensor, wrt: Sequence[Tensor], level: Level) -> list[Sparse]:
         whole = (*shape, *w.shape)
         if g is None:
             indices, values = np.zeros((0, len(whole)), np.int64), np.zeros(0, w.array.dtype)
-        elif isinstance(g.array, Diagonal):
+        elif is_diagonal(g.array):
             flat = np.ravel(g.array.diagonal)
             (at,) = np.nonzero(flat)
             places = (*np.unravel_index(at, shape), *np.unravel_index(at, tuple(w.shape)))

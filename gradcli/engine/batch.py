@@ -290,13 +290,22 @@ class Diagonal(Batched):
 
     def astype(self, dtype: Any, **options: Any) -> Batched:
         """Every entry in another dtype."""
+        if self._every is not None:
+            return Batched(self._every.astype(dtype, **options), self.level)
         return Diagonal(self.diagonal.astype(dtype, **options), self.level)
+
+
+def is_diagonal(array: Any, level: Level | None = None) -> bool:
+    """Whether an array is still a diagonal: nobody has seen, or written, the zeros off it."""
+    if not isinstance(array, Diagonal) or array._every is not None:
+        return False
+    return level is None or array.level is level
 
 
 def _diagonal(row: Row, operands: list[Any], level: Level) -> Any:
     """The row on diagonals, where that gives one; else None."""
     inside: list[Any] = [v for v in operands if isinstance(v, Batched) and v.level is level]
-    if not inside or not all(isinstance(v, Diagonal) for v in inside) or not row.single:
+    if not inside or not all(map(is_diagonal, inside)) or not row.single or row.view:
         return None
     shape = inside[0].shape
     if row.sizes and row.batch == "along" and not row.axes and row.tensors == (0,):

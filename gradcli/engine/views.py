@@ -218,10 +218,21 @@ def set_tangent(tensor: Tensor, tangent: Any) -> None:
             own = tensor.tangent[1]
             if tangent is None:
                 own.zero_()
+            elif batch.batch_of(tangent[1]) - batch.batch_of(own):
+                _first_tangent(tensor, *tangent)
             elif own is not tangent[1]:
                 own.copy_(tangent[1])
         elif tangent is not None:
             _first_tangent(tensor, *tangent)
+    finally:
+        modes.restore(before)
+
+
+def _kept(tangent: Any) -> Any:
+    level, own = tangent
+    before = modes.change(intercept=None)
+    try:
+        return level, own.clone()
     finally:
         modes.restore(before)
 
@@ -232,13 +243,18 @@ def _first_tangent(tensor: Tensor, level: int, tangent: Tensor) -> None:
     if not views:
         tensor.tangent = (level, tangent.clone())
         return
-    whole = wrap(Layout(base.memory(), base.memory()).arrays(base.array.dtype)[0])
+    like = tangent.array
+    for more in batch.batch_of(base) - batch.batch_of(like):
+        like = batch.lifted(like, more)
+    whole = wrap(Layout(base.memory(), base.memory()).arrays(base.array.dtype, like)[0])
+    old = base.tangent
+    if old is not None and old[0] == level:
+        whole.copy_(old[1])
     part = whole if tensor is base else _part(whole, Layout(base.memory(), tensor.memory()))
     part.copy_(tangent)
     tensor.tangent = (level, part)
     for other in (base, *views):
-        known = other.tangent is not None and other.tangent[0] == level
-        if not known and other.array.dtype in dtypes.DIFFERENTIABLE:
+        if other.array.dtype in dtypes.DIFFERENTIABLE:
             lies = Layout(base.memory(), other.memory())
             other.tangent = (level, whole if other is base else _part(whole, lies))
 
@@ -267,6 +283,8 @@ def _inplace(
     before.wrapped = tensor.wrapped
     before.node = edge(tensor) if recorded else None
     before.tangent = tensor.tangent
+    if recorded and tensor.tangent is not None:
+        before.tangent = _kept(tensor.tangent)  # the tensor's own is about to be written
     out = row(before, *args, **kwargs)
     if modes.current().intercept:
         set_tangent(tensor, out.tangent)
@@ -437,8 +455,15 @@ class CopySlices(Wide):
         inner = self._inner_gradients(part.clone(memory_format="contiguous"), recorded=True)
         if inner[0] is None:
             part.zero_()
-        else:
-            part.copy_(inner[0])
+            return (whole, *inner[1:])
+        if more := batch.batch_of(inner[0]) - batch.batch_of(whole):
+            like = whole.array
+            for level in more:
+                like = batch.lifted(like, level)
+            wider = wrap(layout.arrays(grad.array.dtype, like)[0])
+            wider.copy_(whole)
+            whole, part = wider, _part(wider, layout)
+        part.copy_(inner[0])
         return (whole, *inner[1:])
 
     def _inner_gradients(self, grad: Any, recorded: bool) -> tuple[Any, ...]:

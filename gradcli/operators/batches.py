@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import batch
-from gradcli.engine.batch import Batched, Diagonal, Level, full, is_batched, moveaxis
+from gradcli.engine.batch import Batched, Level, full, is_batched, is_diagonal, moveaxis
 from gradcli.engine.operator import Row
 
 Rule = Callable[[Row, list[Any], Level], Any]
@@ -69,7 +69,7 @@ def summed(one: Callable[[], Row]) -> Rule:
 
     def rule(row: Row, operands: list[Any], level: Level) -> Any:
         x, dtype = operands
-        if isinstance(x, Diagonal) and x.level is level and dtype is None:
+        if is_diagonal(x, level) and dtype is None:
             return x.diagonal.reshape((level.size,))
         return dense(row, operands, level)
 
@@ -172,7 +172,7 @@ def dot(row: Row, operands: list[Any], level: Level) -> Any:
     if not _in(a, level):
         a, b = b, a
     if not _in(b, level):
-        if isinstance(a, Diagonal) and a.level is level:
+        if is_diagonal(a, level):
             return a.diagonal * b
         return batch.run(mv, [full(a, level), b])
     a, b = full(a, level), full(b, level)
@@ -191,7 +191,7 @@ def mv(row: Row, operands: list[Any], level: Level) -> Any:
     if a.ndim != 2 or x.ndim != 1:
         return None
     if not _in(a, level):
-        if isinstance(x, Diagonal) and x.level is level:
+        if is_diagonal(x, level):
             return _turned(a) * x.diagonal[:, None]
         return batch.run(mm, [full(x, level), _turned(a)])
     if not _in(x, level):

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli import func
+from gradcli import func, language
 from tests.calculus.func_programs import CALLS, PROGRAMS, answer, call_space, plain, space
+from tests.calculus.tape_programs import PROGRAMS as TAPE
 
 ANSWERS = json.loads((Path(__file__).parent / "func.json").read_text())
+TAPE_ANSWERS = json.loads((Path(__file__).parent / "tape.json").read_text())
 
 
 def same(found: Any, expected: Any) -> None:
@@ -88,3 +90,28 @@ def test_an_operator_that_does_not_know_says_so() -> None:
     with pytest.warns(UserWarning, match="batching rule for aten::renorm"):
         found = func.vmap(lambda a: gradcli.renorm(a[None], 2, 0, 1.0))(x)
     np.testing.assert_allclose(found[1].numpy(), gradcli.renorm(x[1:], 2, 0, 1.0).numpy())
+
+
+WRITES = [n for n in TAPE if n.startswith("write") and "detached" not in n and "no_grad" not in n]
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_writes_in_place(name: str) -> None:
+    """Tangents and gradients follow what is written, through views, one by one or in batches."""
+    alone = name == "write of a row"  # into zeros that are the same for all entries: refused
+    source, value = TAPE[name]
+    program, answer = language.parse(source), TAPE_ANSWERS[name]
+    x = gradcli.tensor(value)
+
+    def function(v: Any) -> Any:
+        return language.run(program, {"x": v}).value
+
+    for jacobian in (func.jacfwd, func.jacrev):
+        same(jacobian(function)(x).tolist(), answer["jacobian"])
+        if not alone:
+            both = func.vmap(jacobian(function))(gradcli.stack([x * 2, x]))
+            same(both[1].tolist(), answer["jacobian"])
+    hessian = func.hessian(lambda v: function(v).sum())
+    same(hessian(x).tolist(), answer["hessian"])
+    if not alone:
+        same(func.vmap(hessian)(gradcli.stack([x * 2, x]))[1].tolist(), answer["hessian"])

@@ -100,7 +100,7 @@ def test_a_custom_function_goes_by_rows() -> None:
     ("source", "diagonal"),
     [
         ("sin(x)*3 + x**2", True),
-        ("(x*2).view(2, 2).view(4)", True),
+        ("(x*2).view(2, 2).view(4)", False),  # a view could be written through
         ("tanh(A@x)", False),
         ("sqrt(x - 1)", False),  # at 1 it is infinite, and 0 times that is not 0
         ("x.sum()*x", False),
