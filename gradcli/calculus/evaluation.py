@@ -175,7 +175,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "bitwise_or": lambda a, b: a | b,
     "bitwise_and": lambda a, b: a & b,
     "remainder": lambda a, b: a % b,
-    "floor_divide": lambda a, b: a // b,
+    "floor_divide": lambda a, b: call(meaning("div"), [a, b], {"rounding_mode": "floor"}),
 }
 assert not INFIX.keys() - _OPERATORS.keys()
 _FORMS: dict[str, Callable[[Expression, list[Any], Any], Any]] = {

@@ -18,6 +18,7 @@ from gradcli.calculus.printed import Printed, printed
 from gradcli.engine.backward import grad
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language import parse, run
+from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
 
 Arrays = Mapping[str, Any]
@@ -60,28 +61,39 @@ class Claim:
         Raises Difference where it does not hold, and whatever the printed text raises.
         """
         with np.errstate(all="ignore"):
-            pairs = self.pairs(arrays)
+            expected = self.of_program(arrays)
+            if expected is None:
+                return False
+            pairs = self.pairs(arrays, expected)
             try:
                 return _agree(pairs)
             except Difference:
                 # What a change in the last digits moves is the noise of the arithmetic.
-                moved = [self.pairs(_shaken(arrays, seed)) for seed in (1, 2)]
+                shaken = [_shaken(arrays, seed) for seed in (1, 2)]
+                given = [(a, self.of_program(a)) for a in shaken]
+                moved = [self.pairs(a, e) for a, e in given if e is not None]
                 return _agree(pairs, _noise(pairs, moved))
 
-    def pairs(self, arrays: Arrays) -> Pairs:
-        """(what is claimed, what the tape gives), for each order and by each variable."""
+    def pairs(self, arrays: Arrays, expected: dict[str, Any]) -> Pairs:
+        """(what is claimed, what the tape gives), for each order and by each variable.
+
+        expected: the gradients of the program.
+        """
         found = []
-        expected = self.of_program(arrays)
         for stage in self.found.lower:
             found.append((_values(stage, arrays), expected))
             expected = _slopes(stage, arrays)
         return [*found, (self.run(arrays), expected)]
 
-    def of_program(self, arrays: Arrays) -> dict[str, Any]:
-        """The gradients of the program's value."""
+    def of_program(self, arrays: Arrays) -> dict[str, Any] | None:
+        """The gradients of the program's value; None where it does not run at that point."""
         leaves = _leaves(arrays, self.wrt)
-        value = run(self.found.program, {**self.names, **leaves}, write=lambda text: None).value
-        return _gradients(value, {n: leaves[n] for n in self.wrt})
+        names = {**self.names, **leaves}
+        try:
+            value = run(self.found.program, names, write=lambda text: None).value
+            return _gradients(value, {n: leaves[n] for n in self.wrt})
+        except (LanguageError, RuntimeError):
+            return None
 
     def run(self, arrays: Arrays) -> dict[str, Any]:
         """The printed derivatives at a point."""
@@ -307,7 +319,9 @@ def _noise(pairs: Pairs, moved: list[Pairs]) -> list[dict[str, float]]:
     """How far what is claimed and what is expected move together with the last digits of a point."""
     return [
         {
-            n: max(_distance(m[k][i][n], pairs[k][i][n]) for m in moved for i in (0, 1))
+            n: max(
+                (_distance(m[k][i][n], pairs[k][i][n]) for m in moved for i in (0, 1)), default=0.0
+            )
             for n in pair[1]
         }
         for k, pair in enumerate(pairs)

@@ -339,6 +339,8 @@ def _product(coefficient: Number, pairs: list[tuple[Expression, Exponent]]) -> E
 # -- functions ------------------------------------------------------------------------------------
 def function(word: str, *args: Expression) -> Expression:
     """An elementwise function of expressions, by its rules if it has any."""
+    if word not in TRUTHS:
+        args = tuple(map(counted, args))
     rule = FUNCTIONS.get(word)
     found = rule(*args) if rule is not None else None
     if found is not None:

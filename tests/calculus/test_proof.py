@@ -102,3 +102,8 @@ def test_values_are_those_of_large_arrays() -> None:
     made.parsed = {"x": language.parse("2.001*x")}
     with pytest.raises(Difference):
         prove(made, {"x": np.ones(200_001)}, given=True)
+
+
+def test_a_program_that_refuses_other_points_is_printed_for_its_own() -> None:
+    result = run("assert a[0] == 4; dot(x, a)", "--x", "1,2", "--a", "4,5", "--wrt", "x")
+    assert (result.exit_code, result.stdout) == (0, "a\n"), result.output

@@ -560,6 +560,7 @@ def _is_refusal(error: Exception) -> bool:
             "hold it constant with detach()",
             "is taken as a number here",
             "is not differentiable with respect to",
+            "_backward' is not implemented",  # twice, as in PyTorch
         )
     )
 
