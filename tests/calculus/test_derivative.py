@@ -91,6 +91,7 @@ PRINTED: list[tuple[str, dict[str, tuple[int, ...]], dict[str, str]]] = [
     ("sin(c*x)", {"c": S, "x": S}, {"c": "x*cos(c*x)", "x": "c*cos(c*x)"}),
     ("x*sin(c*x)*c", {"c": S, "x": S}, {"c": "x*(sin(c*x) + c*x*cos(c*x))",
                                        "x": "c*(sin(c*x) + c*x*cos(c*x))"}),
+    ("det(X)", {"X": (3, 3)}, {"X": "linalg.det(X)*linalg.inv(X).T"}),
     # losses
     ("-(t*log(sigmoid(z)) + (1-t)*log(1-sigmoid(z)))", {"t": S, "z": S},
      {"t": "log(1 - sigmoid(z)) - log(sigmoid(z))", "z": "sigmoid(z) - t"}),
