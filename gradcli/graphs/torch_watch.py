@@ -58,6 +58,7 @@ class Watch:
         self.anomalies = anomalies
         self.first: Found | None = None
         self.first_inf: Found | None = None
+        self.doing = ""  # the name of the function of PyTorch's that has just run
         self._bare: dict[int, Found] = {}  # by the address of a result without a gradient
         self.last: Any = None  # the tensor that a backward pass began at last
         self.roots: dict[str, Any] = {}  # such tensors by the name that their function had for them
@@ -179,10 +180,8 @@ class Watch:
             note = Note(0, file, line, self.calls.current, self.calls)
             named = [(self._called(t) or f"operand {k + 1}", t) for k, t in enumerate(given)]
             result = values.stats_of(tensor)
-            known = in_forward(
-                "an operation without gradient", result, named, note.place, note.call
-            )
-            known.message = "an operation without gradient computed nan values."
+            known = in_forward(self.doing.capitalize(), result, named, note.place, note.call)
+            known.message = f"{self.doing}, on what needs no gradient, computed nan values."
         if known is not None:
             self._bare[_address(tensor)] = known
 
@@ -291,6 +290,7 @@ def _mode(watch: Watch) -> Any:
             out = function(*args, **(kwargs or {}))
             # An assignment to a part returns nothing, and gives its tensor a new node.
             given = (*args, *kwargs.values()) if kwargs else args
+            watch.doing = getattr(function, "__name__", "a function")
             watch.made(args[0] if out is None and args else out, sys._getframe(1), given)
             return out
 

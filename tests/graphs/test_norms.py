@@ -149,7 +149,11 @@ for _ in range(2):
     [
         ("torch.log(x - 1)", "torch.randn(8, 4)", "Function 'LogBackward0' computed nan values"),
         ("torch.sqrt(x)", "torch.randn(8, 4)", "Function 'SqrtBackward0' returned inf values"),
-        ("x * torch.log(x.detach() - 9)", "torch.randn(8, 4)", "without gradient computed nan"),
+        (
+            "x * torch.log(x.detach() - 9)",
+            "torch.randn(8, 4)",
+            "log, on what needs no gradient, computed nan",
+        ),
         ("x", "torch.full((8, 4), torch.nan)", "has nan values (32 of 32, 100%)"),
     ],
 )
