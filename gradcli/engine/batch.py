@@ -347,7 +347,7 @@ def batch_of(value: Any) -> frozenset[Level]:
     for v in _parts(value):
         while isinstance(v, Batched):
             found.add(v.level)
-            v = v.every
+            v = v.diagonal if isinstance(v, Diagonal) else v.every
     return frozenset(found)
 
 
