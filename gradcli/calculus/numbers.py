@@ -100,7 +100,7 @@ class Number:
                 return None
             base, n = root, Fraction(n.numerator)
         if abs(n.numerator) * max(base.numerator.bit_length(), base.denominator.bit_length()) > 200:
-            return None
+            return _far(_float(base), n.numerator) if decimal else None
         return Number(base**n.numerator, decimal)
 
     def __eq__(self, other: object) -> bool:
@@ -114,6 +114,16 @@ class Number:
 
     def __repr__(self) -> str:
         return f"Number({self.value})"
+
+
+def _far(base: float, exponent: int) -> Number | None:
+    """The power of a decimal, as arrays have it: infinite beyond the largest number."""
+    try:
+        return Number.of(base**exponent)
+    except OverflowError:
+        return Number(math.inf if base > 0 or exponent % 2 == 0 else -math.inf, True)
+    except ZeroDivisionError:
+        return None
 
 
 def _pair(a: Number, b: Number) -> tuple[Any, Any]:
@@ -130,7 +140,7 @@ def _float(value: Fraction) -> float:
     try:
         return value.numerator / value.denominator
     except OverflowError:
-        return math.copysign(math.inf, value.numerator)
+        return math.inf if value > 0 else -math.inf
 
 
 def _fraction(value: float) -> Fraction:

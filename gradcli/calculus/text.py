@@ -140,9 +140,9 @@ class Printer:
         if coefficient != ONE:
             if coefficient.exact and not _decimal(coefficient):
                 if value.numerator != 1:
-                    above.append((str(value.numerator), ATOM))
+                    above.append(self.number(Number.of(value.numerator)))
                 if value.denominator != 1:
-                    below.append((str(value.denominator), ATOM))
+                    below.append(self.number(Number.of(value.denominator)))
             else:
                 above.append(self.number(coefficient))
         arrays = [False] * len(above)  # whether what stands above has dimensions

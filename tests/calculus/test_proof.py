@@ -107,3 +107,8 @@ def test_values_are_those_of_large_arrays() -> None:
 def test_a_program_that_refuses_other_points_is_printed_for_its_own() -> None:
     result = run("assert a[0] == 4; dot(x, a)", "--x", "1,2", "--a", "4,5", "--wrt", "x")
     assert (result.exit_code, result.stdout) == (0, "a\n"), result.output
+
+
+def test_a_number_beyond_the_largest_is_infinite() -> None:
+    assert run("(x*1e200)**2", "--x", "1").exit_code == 0
+    assert run("(x*1e30)**2", "--x", "1").stdout == "2e+60*x\n"
