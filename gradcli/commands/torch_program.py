@@ -21,12 +21,6 @@ if TYPE_CHECKING:
     from gradcli.graphs.graph import Graph
     from gradcli.graphs.torch_watch import Watch
 
-FREED = (
-    "the program ran backward itself before it was watched: backward(retain_graph=True), or inspect "
-    "before backward"
-)
-FRAMES_SHOWN = 6
-
 
 class Ran:
     """A program that has run: its names, and what watching it has brought."""
@@ -90,8 +84,6 @@ class Ran:
         if not _requires_grad(value) and name in self.watch.roots:
             # `loss` of a function that ran backward, where another of that name has no graph
             value = self.watch.roots[name]
-        for part in name.split(".")[1:] if value is None else ():
-            value = getattr(self.names.get(name.partition(".")[0]), part, None)
         if value is None and name not in self.names:
             known = [n for n, v in {**self.watch.roots, **self.names}.items() if _has_graph(v)]
             hint = did_you_mean(suggest(name, known))
@@ -163,7 +155,7 @@ def run_torch(
 def _split(target: str) -> tuple[str, str | None]:
     path, colon, name = target.rpartition(":")
     # C:\net.py has a colon that is no name's
-    if colon and all(part.strip().replace(".", "_").isidentifier() for part in name.split(",")):
+    if colon and all(part.strip().isidentifier() for part in name.split(",")):
         return path, name
     return target, None
 
