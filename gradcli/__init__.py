@@ -1,8 +1,8 @@
 """gradcli: a differentiator of expressions and an inspector of backward graphs.
 
 The module speaks PyTorch's language: `import gradcli as torch` gives its functions of tensors, its
-`autograd`, `linalg`, `nn.functional` and the other namespaces, on an engine of NumPy. Everything is
-loaded when it is first asked for.
+`autograd`, `linalg`, `nn.functional` and the other namespaces, on an engine of NumPy. The commands are
+functions of expressions: `gradcli.grad("x**2", x=3)`. Everything is loaded when it is first asked for.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ _HOME = {
     "inspect": "gradcli.graphs",
     "compile": "gradcli.plan",
     "vmap": "gradcli.func",
+    **dict.fromkeys(["check", "diff", "grad", "graph", "hessian", "jacobian"], "gradcli.verbs"),
 }
 _NAMESPACES = frozenset(
     [

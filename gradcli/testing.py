@@ -19,6 +19,9 @@ from typing import Any
 
 import numpy as np
 
+# pytest shows the line of the test, not the frames of this file.
+__tracebackhide__ = True
+
 
 class GradientMismatch(AssertionError):
     """A gradient that is not what it should be: `name`, `actual` and `expected` say which."""
@@ -49,14 +52,23 @@ def assert_gradients(
     up for `expected`. rtol, atol: relative to each element, and absolute (None: relative to the
     largest element).
     """
-    arrays = {n: _array(v) for n, v in variables.items()}
-    function = _function(source_or_function)
-    names = _names(wrt, arrays, expected)
-    with np.errstate(all="ignore"):
-        if expected is None:
-            _against_differences(function, arrays, names, rtol, atol, second_order)
-        else:
-            _against_expected(function, arrays, names, expected, rtol, atol)
+    from gradcli.language.errors import LanguageError
+    from gradcli.language.values import in_python
+
+    try:
+        arrays = {n: _array(v) for n, v in variables.items()}
+        function = _function(source_or_function)
+        names = _names(wrt, arrays, expected)
+        with np.errstate(all="ignore"):
+            if expected is None:
+                _against_differences(function, arrays, names, rtol, atol, second_order)
+            else:
+                _against_expected(function, arrays, names, expected, rtol, atol)
+    except LanguageError as error:
+        if callable(source_or_function):  # its own frames say where
+            raise
+        # The place in the expression says it; what led there within gradcli does not.
+        raise in_python(error, "assert_gradients").with_traceback(None) from None
 
 
 def _array(value: Any) -> Any:

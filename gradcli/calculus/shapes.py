@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus.derivative import recorded_run
+from gradcli.engine import dtypes
+from gradcli.language.checks import free_names
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
 
@@ -79,6 +81,28 @@ def guess_shapes(
     given = {**{n: a.shape for n, a in arrays.items()}, **declared}
     found = _fitted(free, given, runs)
     return scalars if found is None else found
+
+
+def made_up(
+    program: Program,
+    arrays: Mapping[str, Any],
+    declared: Mapping[str, Shape],
+    names: Sequence[str],
+    known: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, Shape]]:
+    """(values of all variables in the order of the program, the shapes that were guessed).
+
+    arrays: the values that there are. names: the variables without one; declared: the shapes of some
+    of them. known: what else the program may read. Made-up values have the default dtype.
+    """
+    free = [n for n in names if n not in declared]
+    guessed = guess_shapes(program, arrays, declared, free, known)
+    shapes = {**declared, **guessed}
+    dtype = dtypes.get_default_dtype().dtype
+    made = {n: sample(shapes[n], k).astype(dtype)[()] for k, n in enumerate(names)}
+    found = {**arrays, **made}
+    order = [n for n in free_names(program) if n in found]
+    return {n: found[n] for n in [*order, *(n for n in found if n not in order)]}, guessed
 
 
 def _with_vectors(shapes: dict[str, Shape], size: int, outcome: Any) -> dict[str, Shape]:
@@ -156,4 +180,4 @@ def _group(first: Any, others: list[Any], current: Any, size: int, runs: Any) ->
     return None
 
 
-__all__ = ["guess_shapes", "sample"]
+__all__ = ["guess_shapes", "made_up", "sample"]

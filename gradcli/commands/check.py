@@ -22,6 +22,7 @@ from gradcli.language.errors import LanguageError
 
 if TYPE_CHECKING:
     from gradcli.calculus.checking import Checked
+    from gradcli.calculus.verdicts import Verdict
 
 TRIES = 20  # random points until one has finite values
 POINTS = 3  # where values are made up: one point hides what holds there alone
@@ -68,6 +69,7 @@ def command(
     import numpy as np
 
     from gradcli.calculus.checking import NotFinite
+    from gradcli.calculus.verdicts import verdicts
     from gradcli.engine import dtypes
 
     low, high = _limits(limits)
@@ -92,7 +94,16 @@ def command(
     for number, arrays in enumerate(points):
         try:
             with np.errstate(all="ignore"):
-                reports += _check(request, arrays, wanted, number, rtol, atol, second_order)
+                reports += verdicts(
+                    request.program,
+                    arrays,
+                    wanted,
+                    request.loaded,
+                    number=number,
+                    rtol=rtol,
+                    atol=atol,
+                    second_order=second_order,
+                )
         except LanguageError:
             raise
         except NotFinite as error:
@@ -100,27 +111,6 @@ def command(
         except (RuntimeError, TypeError, ValueError, IndexError) as error:
             raise refused(error, source=request.source) from error
     _report(ctx, request, reports)
-
-
-class Report:
-    """A check at one point: of gradients or of second derivatives."""
-
-    __slots__ = ("arrays", "by", "part", "second")
-
-    def __init__(
-        self, arrays: dict[str, Any], by: dict[str, Checked], second: bool, part: Any
-    ) -> None:
-        self.arrays, self.by, self.second, self.part = arrays, by, second, part
-
-    @property
-    def ok(self) -> bool:
-        """Whether all gradients are right."""
-        return all(c.ok for c in self.by.values())
-
-    @property
-    def at_edge(self) -> bool:
-        """Whether a gradient is wrong only for having no finite value to be compared with."""
-        return any(c.at_edge for c in self.by.values() if not c.ok)
 
 
 def _outside(error: ArithmeticError, arrays: dict[str, Any], request: Request) -> Exception:
@@ -152,27 +142,16 @@ def _double(array: Any) -> Any:
     return array
 
 
-def _function(request: Request) -> Any:
-    from gradcli.engine.random import default_generator
-    from gradcli.language import run
-
-    state = default_generator.get_state()
-
-    def function(**tensors: Any) -> Any:
-        default_generator.set_state(state)  # a random expression draws the same at every point
-        return run(request.program, {**request.loaded, **tensors}).value
-
-    return function
-
-
 def _points(
     request: Request, where: Point, random: list[str], count: int, limits: tuple[float, float]
 ) -> Iterator[dict[str, Any]]:
     """The points: the given one, or random ones where the value is finite, the later ones larger."""
     import numpy as np
 
+    from gradcli.calculus.verdicts import function_of
+
     rng = np.random.default_rng((request.manual_seed or 0) % 2**64)
-    function = _function(request)
+    function = function_of(request.program, request.loaded)
     larger = _larger(where)
     for number in range(count):
         if not random:
@@ -245,41 +224,8 @@ def _is_finite(function: Any, arrays: dict[str, Any]) -> bool:
     return all(np.isfinite(v.array).all() for v in values)
 
 
-def _check(
-    request: Request,
-    arrays: dict[str, Any],
-    wanted: list[str],
-    number: int,
-    rtol: float | None,
-    atol: float | None,
-    second_order: bool,
-) -> list[Report]:
-    from gradcli.calculus.checking import (
-        RTOL,
-        blame,
-        check_point,
-        gradient_function,
-        is_analytic,
-    )
-
-    function = _function(request)
-    rtol = RTOL if rtol is None else rtol
-    analytic = is_analytic(request.program, arrays, request.loaded)
-    by = check_point(
-        function, arrays, wanted, number=number, rtol=rtol, atol=atol, analytic=analytic
-    )
-    found = [Report(arrays, by, False, None)]
-    if not found[0].ok:
-        found[0].part = None if found[0].at_edge else blame(function, arrays, wanted)
-    elif second_order:
-        gradients = gradient_function(function, wanted, number)
-        second = check_point(gradients, arrays, wanted, number=number + 1, rtol=rtol, atol=atol)
-        found.append(Report(arrays, second, True, None))
-    return found
-
-
 # -- what it says ---------------------------------------------------------------------------------
-def _report(ctx: click.Context, request: Request, reports: list[Report]) -> None:
+def _report(ctx: click.Context, request: Request, reports: list[Verdict]) -> None:
     ok = all(r.ok for r in reports)
     if request.style.form == "json":
         output.write_json(_to_json(request, reports, ok))
@@ -299,7 +245,7 @@ def _number(value: Any, request: Request) -> str:
     return output.to_text(np.asarray(value)[()], request.style)
 
 
-def _lines(request: Request, reports: list[Report]) -> Iterator[str]:
+def _lines(request: Request, reports: list[Verdict]) -> Iterator[str]:
     many = sum(not r.second for r in reports) > 1
     for number, report in enumerate(reports):
         what = "second derivative" if report.second else "gradient"
@@ -323,7 +269,7 @@ def _lines(request: Request, reports: list[Report]) -> Iterator[str]:
 
 
 def _variable_lines(
-    request: Request, name: str, checked: Checked, what: str, report: Report
+    request: Request, name: str, checked: Checked, what: str, report: Verdict
 ) -> Iterator[str]:
     for kink in checked.kinks:
         taken = _number(kink.analytical, request)
@@ -370,7 +316,7 @@ def _detached_lines(request: Request) -> Iterator[str]:
         yield "  every operation is right by itself"
 
 
-def _to_json(request: Request, reports: list[Report], ok: bool) -> dict[str, Any]:
+def _to_json(request: Request, reports: list[Verdict], ok: bool) -> dict[str, Any]:
     firsts = [r for r in reports if not r.second]
     shown = next((r for r in firsts if not r.ok), firsts[0])
     inputs = {n: _input_json(c) for n, c in shown.by.items()}

@@ -31,8 +31,10 @@ def write_higher(
     evaluation = evaluate(ctx, request)
     value = evaluation.tensor("gradient")
     gradient = seed_of(evaluation, seed)
+    from gradcli.calculus.higher import gradients
+
     try:
-        found = {n: nth(value, t, order, gradient) for n, t in evaluation.leaves.items()}
+        found = gradients(value, evaluation.leaves, gradient, order)
     except ENGINE_ERRORS as error:
         raise evaluation.refused(error) from error
     precision = request.style.precision
@@ -53,28 +55,3 @@ def write_higher(
         return
     results: list[tuple[str | None, Any]] = [("value", value)] if show_value else []
     output.write_results([*results, *((f"{n}.grad", g) for n, g in found.items())], request.style)
-
-
-def nth(value: Any, variable: Any, order: int, seed: Any = None) -> Any:
-    """The derivative of that order; zeros once nothing depends on the variable any more."""
-    from gradcli.engine.backward import grad
-    from gradcli.operators.table import resolve
-
-    ones, zeros = resolve("ones_like"), resolve("zeros_like")
-    for k in range(order):
-        if not value.requires_grad:
-            return zeros(variable.detach())
-        if k:
-            seed = ones(value.detach())
-        (found,) = grad(
-            value,
-            [variable],
-            seed,
-            create_graph=k < order - 1,
-            retain_graph=True,
-            allow_unused=True,
-        )
-        if found is None:
-            return zeros(variable.detach())
-        value = found
-    return value

@@ -75,7 +75,7 @@ class Point:
 
 def point(ctx: click.Context, request: Request, shapes: Iterable[str]) -> Point:
     """The values of the command line, and made-up ones for the variables that have none."""
-    from gradcli.calculus.shapes import guess_shapes, sample
+    from gradcli.calculus.shapes import made_up
     from gradcli.commands.evaluation import files_of, read_value, set_up
 
     set_up(ctx, request)
@@ -87,27 +87,14 @@ def point(ctx: click.Context, request: Request, shapes: Iterable[str]) -> Point:
         tensors[name] = value.detach() if value.requires_grad else value
     open_names = [n for n in ctx.meta.get(OPEN, []) if n not in tensors]
     declared = _shapes(shapes, open_names, tensors)
-    free = [n for n in open_names if n not in declared]
-    arrays = {n: t.array for n, t in tensors.items()}
-    guessed = guess_shapes(request.program, arrays, declared, free, request.loaded)
-    found = {**declared, **guessed}
-    dtype = _default_dtype()
-    arrays |= {n: sample(found[n], k).astype(dtype)[()] for k, n in enumerate(open_names)}
-    order = [n for n in _in_order(request.program) if n in arrays]
-    arrays = {n: arrays[n] for n in [*order, *(n for n in arrays if n not in order)]}
+    arrays, guessed = made_up(
+        request.program,
+        {n: t.array for n, t in tensors.items()},
+        declared,
+        open_names,
+        request.loaded,
+    )
     return Point(arrays, tensors, {n: s for n, s in guessed.items() if s})
-
-
-def _default_dtype() -> Any:
-    from gradcli.engine import dtypes
-
-    return dtypes.get_default_dtype().dtype
-
-
-def _in_order(program: Program) -> list[str]:
-    from gradcli.language.checks import free_names
-
-    return free_names(program)
 
 
 def _shapes(

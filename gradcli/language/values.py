@@ -6,6 +6,7 @@ floating and complex tensors can require gradients; an explicit constructor says
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -527,9 +528,7 @@ def evaluate(source: str, /, **variables: Any) -> Tensor:
     try:
         value = machine.run(program)
     except LanguageError as error:
-        if error.hint is not None and error.hint.startswith("give it a value: --"):
-            error.hint = "give it a value: evaluate(source, NAME=VALUE)"
-        raise
+        raise in_python(error, "evaluate") from error.__cause__
     if value is None:
         raise LanguageError(
             "this program has no value",
@@ -539,3 +538,24 @@ def evaluate(source: str, /, **variables: Any) -> Tensor:
             hint="end it with an expression",
         )
     return as_tensor(value, where=(source, (0, len(source))))
+
+
+def in_python(error: LanguageError, verb: str) -> LanguageError:
+    """The error with a remedy for who calls `verb` from Python, where there are no options."""
+    hint = error.hint or ""
+    if hint.startswith("give it a value: --"):
+        error.hint = f"give it a value: {verb}(source, NAME=VALUE)"
+    elif hint.startswith("raise --max-steps, or "):
+        error.hint = hint.removeprefix("raise --max-steps, or ")
+    for name in ("message", "hint"):
+        text = getattr(error, name)
+        if text and (found := _LOADED.search(text)):
+            setattr(
+                error, name, f"{text[: found.start()]}pass it as a variable: {verb}(source, f=f)"
+            )
+    return error
+
+
+_LOADED = re.compile(
+    r"(for a Python file |put them in a file and )?(use|give it with) --load FILE\.py$"
+)

@@ -1,0 +1,469 @@
+"""The commands as functions: `gradcli.grad("x**2", x=3)`, and so on, beside `gradcli.evaluate`.
+
+Each takes an expression or a program of the language and the values of its variables by keyword: tensors,
+numbers, lists, NumPy arrays, and functions for the program to call. A variable with the name of an option
+goes into the mapping that may follow the source: `grad("seed*x", {"seed": 3}, x=2)`.
+
+With one variable a verb gives its result, with several a dict by name. `wrt` chooses: a name gives the
+result, a list of names always a dict.
+
+All raise LanguageError: with the place in the source and what to do about it, in PyTorch's words where the
+computation was refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from gradcli.engine.tensor import Tensor, wrap
+from gradcli.language import as_tensor, parse, run
+from gradcli.language.errors import LanguageError, did_you_mean, suggest
+from gradcli.language.values import in_python
+
+if TYPE_CHECKING:
+    from gradcli.calculus.verdicts import Verdict
+    from gradcli.graphs import Graph
+    from gradcli.language.program import Program
+
+# pytest shows the line of the test, not these frames.
+__tracebackhide__ = True
+
+Values = Mapping[str, Any] | None
+Names = str | Iterable[str] | None
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _verb(function: Callable[P, R]) -> Callable[P, R]:
+    """The function with errors that speak Python, and that begin where it was called."""
+
+    @wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except LanguageError as error:
+            found = in_python(error, function.__name__).with_traceback(None)
+            values = [v for a in (*args, kwargs) if isinstance(a, Mapping) for v in a.values()]
+            # A function of the caller's own is worth its frames; those of gradcli say nothing more.
+            raise found from (error.__cause__ if any(map(callable, values)) else None)
+
+    return called
+
+
+class _Call:
+    """A verb's source and what was given with it.
+
+    tensors: the values of its variables, detached copies. names: what else the program may read.
+    wanted: the variables to differentiate by. single: whether the result is that of one variable.
+    """
+
+    __slots__ = ("names", "open", "program", "single", "tensors", "wanted")
+
+    def __init__(
+        self, source: str, values: Values, variables: Mapping[str, Any], wrt: Names = None
+    ) -> None:
+        if not isinstance(source, str):
+            raise TypeError(f"the source must be a str, not {type(source).__name__}")
+        self.program = parse(source)
+        given = {**(values or {}), **variables}
+        self.names = {n: v for n, v in given.items() if callable(v) and not _is_tensor(v)}
+        free = _free(self.program)
+        for name in given:
+            if name not in free:
+                raise _no_variable(name, free, source)
+        self.tensors = {n: _tensor(n, given[n]) for n in free if n in given and n not in self.names}
+        self.open = [n for n in free if n not in given and _stands_open(self.program, n)]
+        self.wanted, self.single = self._chosen(wrt)
+
+    @property
+    def source(self) -> str:
+        return self.program.source
+
+    def _chosen(self, wrt: Names) -> tuple[list[str], bool]:
+        known = [*self.tensors, *self.open]
+        if wrt is None:
+            able = [n for n in known if n in self.open or _is_floating(self.tensors[n])]
+            return able, len(able) == 1
+        wanted = [wrt] if isinstance(wrt, str) else list(wrt)
+        for name in wanted:
+            if name not in known:
+                raise _no_variable(name, known, self.source)
+            if name in self.tensors and not _is_floating(self.tensors[name]):
+                raise LanguageError(
+                    "Only Tensors of floating point and complex dtype can require gradients",
+                    kind="runtime",
+                    hint=f"{name} has dtype {self.tensors[name].dtype.name}",
+                    usage=False,
+                )
+        return wanted, isinstance(wrt, str)
+
+    def leaves(self) -> dict[str, Tensor]:
+        """The variables to differentiate by, as leaves. Raises LanguageError if there are none."""
+        if not self.wanted:
+            what = "every variable has an integer dtype" if self.tensors else "it has no variables"
+            raise LanguageError("nothing to differentiate with respect to", kind="usage", hint=what)
+        return {n: self.tensors[n].requires_grad_() for n in self.wanted if n in self.tensors}
+
+    def run(self, purpose: str) -> tuple[Tensor, dict[str, Any]]:
+        """(the value, the names of tensors that the program left); the value must be a tensor."""
+        found = run(self.program, {**self.names, **self.tensors})
+        if isinstance(found.value, Tensor):
+            return found.value, dict(found.names)
+        kind = type(found.value).__name__
+        raise self.refused(TypeError(f"the value is a {kind}, not a tensor: there is no {purpose}"))
+
+    def refused(self, error: Exception) -> LanguageError:
+        """The engine's error, with the place of the value and a remedy in Python."""
+        program = self.program
+        span = program.span(len(program) - 2) if program.ends_in_expression else None
+        found = LanguageError(
+            str(error),
+            kind="type" if isinstance(error, TypeError) else "runtime",
+            source=self.source,
+            span=span,
+            hint=next((hint for words, hint in _REMEDIES.items() if words in str(error)), None),
+            usage=False,
+        )
+        found.__cause__ = error
+        return found
+
+    def result(self, found: Mapping[str, Any]) -> Any:
+        """The result of the one variable, or all by name."""
+        return found[self.wanted[0]] if self.single else dict(found)
+
+
+_REMEDIES = {
+    "for scalar outputs": "reduce the value, as in sum(…) or mean(…), or pass seed= (ones of its shape)",
+    "for real scalar": "take a real number of it, as in (…).real, or pass seed=1",
+    "does not require grad": "no variable reaches the value: detached, or unused?",
+    "Mismatch in shape": "seed= must have the value's shape",
+}
+_ENGINE_ERRORS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor)
+
+
+def _is_floating(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def _tensor(name: str, value: Any) -> Tensor:
+    """A copy of the value as a tensor without a graph, so that no program writes into the caller's."""
+    try:
+        found = value if isinstance(value, Tensor) else as_tensor(value)
+    except LanguageError as error:
+        error.message = f"{name}: {error.message}"
+        raise
+    copied: Tensor = found.detach().clone()
+    return copied
+
+
+def _free(program: Program) -> list[str]:
+    from gradcli.language.checks import free_names
+
+    return list(free_names(program))
+
+
+def _stands_open(program: Program, name: str) -> bool:
+    """Whether a name without a value can only be a variable."""
+    from gradcli.language.checks import is_only_called, is_variable
+
+    return is_variable(program, name) and not is_only_called(program, name)
+
+
+def _no_variable(name: str, known: Sequence[str], source: str) -> LanguageError:
+    return LanguageError(
+        f"{name} is no variable of {source!r} (variables: {', '.join(known) or 'none'})",
+        kind="name",
+        hint=did_you_mean(suggest(name, known)),
+    )
+
+
+@_verb
+def grad(
+    source: str,
+    values: Values = None,
+    /,
+    *,
+    wrt: Names = None,
+    seed: Any = None,
+    order: int = 1,
+    **variables: Any,
+) -> Any:
+    """The gradient of an expression: `grad("2*dot(x, x)", x=[0, 1, 2, 3])`.
+
+    Returns a tensor of the variable's shape and dtype (None where nothing depends on it), or with
+    several variables a dict of them. seed: the gradient to start from, of the value's shape; a value
+    that is no scalar needs one. order: how often to differentiate; from the second time on the gradient
+    is summed up first. No `.grad` of a tensor that was given changes. Raises LanguageError.
+    """
+    from gradcli.calculus.higher import gradients
+
+    call = _Call(source, values, variables, wrt)
+    leaves = call.leaves()
+    value, _ = call.run("gradient")
+    try:
+        start = None if seed is None else as_tensor(seed, value.dtype).detach()
+        found = gradients(value, leaves, start, order)
+    except _ENGINE_ERRORS as error:
+        raise call.refused(error) from error
+    return call.result(found)
+
+
+def diff(*args: Any, **kwargs: Any) -> Any:
+    """`torch.diff` of a tensor; of a str, the derivative as an expression.
+
+    diff(input, n=1, dim=-1, prepend=None, append=None): torch's, the differences of neighbours.
+
+    diff(source, values=None, /, *, wrt=None, order=1, form="text", shapes=None, verify=True,
+    **variables): the derivative of an expression as text, `diff("sin(x)*y", wrt="x")` is "cos(x)*y". A
+    str is what no call of torch's can have there, and a tensor is no source, so neither is ever taken
+    for the other. A variable without a value is a scalar, or has the shape that `shapes`
+    ({"x": (3, 4)}) gives it. form: "text", "latex" or a whole function as "python", "numpy", "torch".
+    verify: compare what is returned with what `grad` gives. Returns a str, or with several variables a
+    dict of them (for the three last forms always one str). Raises LanguageError.
+    """
+    if args and isinstance(args[0], str):
+        return _derivative(*args, **kwargs)
+    from gradcli.operators.table import resolve
+
+    return resolve("diff")(*args, **kwargs)
+
+
+def _derivative(
+    source: str,
+    values: Values = None,
+    /,
+    *,
+    wrt: Names = None,
+    order: int = 1,
+    form: str = "text",
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    verify: bool = True,
+    **variables: Any,
+) -> Any:
+    from gradcli.calculus.derivative import differentiate
+    from gradcli.calculus.printed import printed
+    from gradcli.calculus.proof import Unproved, proved
+    from gradcli.calculus.reading import NoExpression
+    from gradcli.calculus.shapes import made_up
+
+    if form not in ("text", "latex", "python", "numpy", "torch"):
+        raise ValueError(
+            f'form must be "text", "latex", "python", "numpy" or "torch", not {form!r}'
+        )
+    call = _Call(source, values, variables, wrt)
+    call.leaves()
+    given = {n: t.detach().array for n, t in call.tensors.items()}
+    declared = {n: tuple(shape) for n, shape in (shapes or {}).items()}
+    for n in declared:
+        if n not in call.open:
+            raise _no_variable(n, call.open, source)
+    program, names = call.program, call.names
+    arrays, _ = made_up(program, given, declared, call.open, names)
+    try:
+        if verify:
+            _, made, _ = proved(
+                program,
+                arrays,
+                call.wanted,
+                given=not call.open,
+                order=order,
+                form=form,
+                names=names,
+            )
+        else:
+            found = differentiate(
+                program, arrays, call.wanted, order=order, follow=not call.open, names=names
+            )
+            made = printed(found, form)
+    except NoExpression as error:
+        raise call.refused(error) from error
+    except Unproved as error:
+        raise LanguageError(
+            f"the derivative that was found is not what grad gives ({error})",
+            kind="runtime",
+            source=source,
+            hint="this is a fault in gradcli: please report this expression; gradcli.grad has the "
+            "derivative's value, and verify=False returns what was found",
+            usage=False,
+        ) from error
+    if made.code:
+        return made.code
+    return call.result({n: "\n".join([*made.lines, text]) for n, text in made.by.items()})
+
+
+_derivative.__name__ = "diff"
+_derivative = _verb(_derivative)
+
+
+@_verb
+def jacobian(
+    source: str,
+    values: Values = None,
+    /,
+    *,
+    wrt: Names = None,
+    mode: str | None = None,
+    **variables: Any,
+) -> Any:
+    """The derivative of every element of the value by every element of a variable.
+
+    Returns a tensor of the value's shape and then the variable's, or with several variables a dict of
+    them. mode: "forward" (by columns) or "reverse" (by rows); None takes the fewer. Raises
+    LanguageError.
+    """
+    from gradcli.calculus import matrices
+
+    if mode not in (None, "forward", "reverse"):
+        raise ValueError(f'mode must be "forward", "reverse" or None, not {mode!r}')
+    call = _Call(source, values, variables, wrt)
+    call.leaves()
+    call.run("Jacobian")
+    try:
+        found = matrices.jacobian(call.program, call.tensors, call.wanted, call.names, mode)
+    except _ENGINE_ERRORS as error:
+        raise call.refused(error) from error
+    return call.result({n: wrap(array) for n, array in found.by.items()})
+
+
+@_verb
+def hessian(source: str, values: Values = None, /, *, wrt: Names = None, **variables: Any) -> Any:
+    """The second derivatives of an expression whose value is a scalar.
+
+    Returns a tensor of the variable's shape twice; with several variables `hessian(…)["x"]["y"]` is
+    differentiated by x, then by y. Raises LanguageError.
+    """
+    from gradcli.calculus import matrices
+
+    call = _Call(source, values, variables, wrt)
+    call.leaves()
+    value, _ = call.run("Hessian")
+    if value.numel() != 1:
+        error = call.refused(RuntimeError("the Hessian is that of a scalar"))
+        error.hint = f"the value has shape {tuple(value.shape)}: take its sum(), or see jacobian"
+        raise error
+    try:
+        found = matrices.hessian(call.program, call.tensors, call.wanted, call.names)
+    except _ENGINE_ERRORS as error:
+        raise call.refused(error) from error
+    blocks = {n: {m: wrap(b) for m, b in row.by.items()} for n, row in found.items()}
+    return blocks[call.wanted[0]][call.wanted[0]] if call.single else blocks
+
+
+class Check:
+    """What `check` found; true where all gradients are right.
+
+    by: name -> the gradient both ways (`analytical`, `numerical`, `error`, `ok`). second: the same of
+    the second derivatives, where they were asked for. blame: the name of the operation whose gradient
+    is wrong, if one is known.
+    """
+
+    __slots__ = ("blame", "by", "ok", "second")
+
+    def __init__(self, found: Sequence[Verdict]) -> None:
+        self.ok = all(verdict.ok for verdict in found)
+        self.by = found[0].by
+        self.second = found[1].by if len(found) > 1 else {}
+        self.blame = None if found[0].part is None else found[0].part.name
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __repr__(self) -> str:
+        lines = []
+        for what, by in (("gradient", self.by), ("second derivative", self.second)):
+            for name, one in by.items():
+                if one.ok:
+                    lines.append(f"ok: {what} by {name} (max error {one.error:.1e}, {one.method})")
+                    continue
+                at = f"[{', '.join(map(str, one.index))}]" if one.index else ""
+                lines.append(
+                    f"wrong {what}: {name}{at}: analytical {one.analytical[one.index]:.9g}, "
+                    f"numerical {one.numerical[one.index]:.9g} (relative error {one.error:.1e})"
+                )
+        if self.blame is not None:
+            lines.append(f"  to blame: {self.blame}")
+        return "\n".join(lines)
+
+
+@_verb
+def check(
+    source: str,
+    values: Values = None,
+    /,
+    *,
+    wrt: Names = None,
+    second_order: bool = False,
+    rtol: float | None = None,
+    atol: float | None = None,
+    **variables: Any,
+) -> Check:
+    """Compare the gradients of an expression with numerical ones, in float64, at the given point.
+
+    `assert check("sum(sin(x))", x=[1, 2])`. rtol: relative to each element (1e-6 if None). atol:
+    absolute (1e-8 of the largest element if None). In tests `gradcli.testing.assert_gradients` says
+    more, and takes functions. Raises LanguageError.
+    """
+    from gradcli.calculus.checking import NotFinite
+    from gradcli.calculus.verdicts import verdicts
+    from gradcli.engine import dtypes
+
+    before = dtypes.get_default_dtype()
+    dtypes.set_default_dtype(dtypes.float64)
+    try:
+        call = _Call(source, values, variables, wrt)
+        call.leaves()
+        if call.open:  # the program says which value is missing
+            call.run("gradient")
+        arrays = {n: _double(t.detach().array) for n, t in call.tensors.items()}
+        try:
+            with np.errstate(all="ignore"):
+                found = verdicts(
+                    call.program,
+                    arrays,
+                    call.wanted,
+                    call.names,
+                    rtol=rtol,
+                    atol=atol,
+                    second_order=second_order,
+                )
+        except NotFinite as error:
+            raise call.refused(RuntimeError(f"{error}: no gradient can be checked")) from error
+        except _ENGINE_ERRORS as error:
+            raise call.refused(error) from error
+    finally:
+        dtypes.set_default_dtype(before)
+    return Check(found)
+
+
+def _double(array: Any) -> Any:
+    kind = array.dtype.kind
+    return (
+        np.asarray(array, np.complex128 if kind == "c" else np.float64) if kind in "fc" else array
+    )
+
+
+@_verb
+def graph(source: str, values: Values = None, /, *, wrt: Names = None, **variables: Any) -> Graph:
+    """The backward graph of an expression, for `print`, notebooks and every format of `gradcli.inspect`.
+
+    `print(graph("a*x + b", a=2, x=3, b=1))`; `.backpropagate()` adds the gradients, `.to_svg()`,
+    `.to_json()` and so on write it. wrt: the variables that require grad. Raises LanguageError.
+    """
+    from gradcli.graphs import inspect
+
+    call = _Call(source, values, variables, wrt)
+    call.leaves()
+    value, left = call.run("graph")
+    tensors = {n: t for n, t in {**left, **call.tensors}.items() if isinstance(t, Tensor)}
+    return inspect(value, source=source, names=tensors)
+
+
+__all__ = ["Check", "check", "diff", "grad", "graph", "hessian", "jacobian"]

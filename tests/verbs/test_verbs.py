@@ -1,0 +1,173 @@
+"""The commands as functions of Python: the same answers, in tensors, and errors that speak Python."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import gradcli
+from gradcli.cli import main
+from gradcli.language.errors import LanguageError
+
+ANSWERS: list[tuple[str, str, dict[str, Any], Any]] = [
+    ("grad", "x**2", {"x": 3}, 6),
+    ("grad", "2*dot(x,x)", {"x": [0, 1, 2, 3]}, [0, 4, 8, 12]),
+    ("grad", "sum(a*x)", {"a": 3, "x": [1, 2]}, {"a": 3, "x": [3, 3]}),
+    ("grad", "sum(a*x)", {"a": 3, "x": [1, 2], "wrt": "a"}, 3),
+    ("grad", "sum(a*x)", {"a": 3, "x": [1, 2], "wrt": ["a"]}, {"a": 3}),
+    ("grad", "x**3", {"x": [1, 2], "seed": [1, 10]}, [3, 120]),
+    ("grad", "x**3", {"x": [1, 2], "seed": [1, 1], "order": 2}, [6, 12]),
+    ("grad", "f(x)", {"x": 2, "f": lambda x: x * x}, 4),
+    ("diff", "sin(x)*y", {"wrt": "x"}, "cos(x)*y"),
+    ("diff", "sin(x)*y", {}, {"x": "cos(x)*y", "y": "sin(x)"}),
+    ("diff", "x**3", {"order": 2}, "6*x"),
+    ("diff", "sum(x*x)", {"shapes": {"x": (3,)}}, "2*x"),
+    ("diff", "x**3", {"form": "latex"}, "3 x^{2}"),
+    ("jacobian", "x*x", {"x": [1, 2]}, [[2, 0], [0, 4]]),
+    ("jacobian", "x*x", {"x": [1, 2], "mode": "reverse"}, [[2, 0], [0, 4]]),
+    ("hessian", "sum(x**3)", {"x": [1, 2]}, [[6, 0], [0, 12]]),
+    ("hessian", "x*y", {"x": 1, "y": 2}, {"x": {"x": 0, "y": 1}, "y": {"x": 1, "y": 0}}),
+]
+
+
+def plain(found: Any) -> Any:
+    """Tensors as lists, within dicts too."""
+    if isinstance(found, dict):
+        return {name: plain(item) for name, item in found.items()}
+    return found if isinstance(found, str) else found.tolist()
+
+
+@pytest.mark.parametrize(("verb", "source", "given", "answer"), ANSWERS)
+def test_answers(verb: str, source: str, given: dict[str, Any], answer: Any) -> None:
+    assert plain(getattr(gradcli, verb)(source, **given)) == answer
+
+
+def test_an_option_s_name_is_bound_by_the_mapping() -> None:
+    assert gradcli.grad("seed*x", {"seed": 3}, x=2, wrt="x").item() == 3
+
+
+def test_no_tensor_of_the_caller_s_changes() -> None:
+    x, values = gradcli.tensor([1.0, 2.0], requires_grad=True), np.array([1.0, 2.0])
+    assert plain(gradcli.grad("sum(x*a)", x=x, a=values)) == {"a": [1, 2], "x": [1, 2]}
+    assert x.grad is None
+    gradcli.grad("a.mul_(2); sum(x*a)", x=x, a=values, wrt="x")
+    assert values.tolist() == [1, 2]
+
+
+def test_diff_of_a_tensor_is_torch_s() -> None:
+    assert gradcli.diff(gradcli.tensor([1, 4, 9])).tolist() == [3, 5]
+    assert gradcli.diff(input=gradcli.tensor([1, 4, 9]), n=2).tolist() == [2]
+    with pytest.raises(
+        TypeError, match=r"diff\(\): argument 'input' \(position 1\) must be Tensor"
+    ):
+        gradcli.diff(3)
+
+
+def test_check() -> None:
+    right = gradcli.check("sum(sin(x))", x=[1, 2], second_order=True)
+    assert right and right.second["x"].ok
+    assert repr(right).splitlines()[0].startswith("ok: gradient by x (max error")
+    wrong = gradcli.check("x.detach()*x", x=3)
+    assert not wrong
+    assert repr(wrong).startswith("wrong gradient: x: analytical 3, numerical 6")
+    assert gradcli.get_default_dtype() is gradcli.float32
+
+
+def test_graph() -> None:
+    found = gradcli.graph("a*x + b", a=2, x=3, b=1)
+    command = CliRunner().invoke(
+        main, ["graph", "a*x + b", "--a", "2", "--x", "3", "--b", "1", "--dtype", "float32"]
+    )
+    assert str(found) == command.stdout.rstrip("\n")
+
+
+@pytest.mark.parametrize("source", ["sum(exp(x)*a)", "prod(x)/a"])
+def test_a_verb_gives_what_its_command_prints(source: str) -> None:
+    given = {"x": [1.0, 2.0], "a": 0.5}
+    words = [source, "--x", "1,2", "--a", "0.5", "--dtype", "float32", "--json"]
+    for verb, key in (("grad", "grads"), ("jacobian", "wrt"), ("hessian", "blocks")):
+        said = json.loads(CliRunner().invoke(main, [verb, *words]).stdout)[key]
+        found = plain(getattr(gradcli, verb)(source, **given))
+        expected = {n: s["grad"] for n, s in said.items()} if verb == "grad" else said
+        for n, one in expected.items():
+            for m, block in one.items() if verb == "hessian" else [(None, one)]:
+                np.testing.assert_allclose(found[n] if m is None else found[n][m], block, rtol=1e-6)
+
+
+ERRORS = [
+    ("grad", "sinn(x)", {"x": 1}, "name 'sinn' is not defined", "did you mean `sign` or `sinc`?"),
+    (
+        "grad",
+        "x*y",
+        {"x": 1},
+        "name 'y' is not defined",
+        "give it a value: grad(source, NAME=VALUE)",
+    ),
+    ("check", "x*y", {"x": 1}, "name 'y' is not defined", "give it a value: check(source"),
+    ("grad", "x*2", {"x": 1, "ordre": 2}, "ordre is no variable of 'x*2' (variables: x)", ""),
+    ("grad", "x*2", {"x": 1, "wrt": "y"}, "y is no variable of 'x*2' (variables: x)", ""),
+    ("grad", "x*2", {"x": [1, 2]}, "grad can be implicitly created only for scalar", "pass seed="),
+    ("grad", "x.detach()", {"x": 1}, "element 0 of tensors does not require grad", "detached"),
+    ("grad", "3", {}, "nothing to differentiate", "it has no variables"),
+    ("grad", "x.shape", {"x": 1}, "the value is a Size, not a tensor", ""),
+    ("grad", "x", {"x": gradcli.tensor(1), "wrt": "x"}, "Only Tensors of floating point", "int64"),
+    ("hessian", "x*2", {"x": [1, 2]}, "the Hessian is that of a scalar", "see jacobian"),
+    ("diff", "x +", {}, "the text ends where a value is missing", ""),
+    ("check", "log(x)", {"x": -1}, "the value is nan there", ""),
+    ("graph", "import os; x", {"x": 1}, "No module named 'os'", "pass it as a variable: graph("),
+]
+
+
+@pytest.mark.parametrize(("verb", "source", "given", "words", "hint"), ERRORS)
+def test_errors_speak_python(
+    verb: str, source: str, given: dict[str, Any], words: str, hint: str
+) -> None:
+    with pytest.raises(LanguageError) as caught:
+        getattr(gradcli, verb)(source, **given)
+    assert caught.value.message.startswith(words)
+    assert hint in (caught.value.hint or "")
+    assert "--" not in str(caught.value)
+
+
+def test_a_source_is_a_text() -> None:
+    with pytest.raises(TypeError, match="the source must be a str, not Tensor"):
+        gradcli.grad(gradcli.tensor(1.0))
+    with pytest.raises(TypeError, match="the source must be a str, not int"):
+        gradcli.check(1)
+
+
+PAGE = """
+import gradcli
+
+def test_mismatch(assert_gradients):
+    assert_gradients("a*sin(w*t)", expected={"t": "a*cos(w*t)"}, a=2.0, w=3.0, t=0.1)
+
+def test_typo(assert_gradients):
+    assert_gradients("sinn(x)", x=1.0)
+
+def test_refused(assert_gradients):
+    assert_gradients("x + y", x=[1.0, 2], y=[1.0, 2, 3])
+
+def test_verb():
+    gradcli.grad("x*2", x=[1.0, 2])
+"""
+
+
+def test_pytest_shows_the_test_and_what_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "test_page.py").write_text(PAGE)
+    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    found = subprocess.run([*argv, str(tmp_path)], capture_output=True, text=True, cwd=tmp_path)
+    parts = found.stdout.split("\n____")[1:]
+    assert len(parts) == 4, found.stdout
+    for part in parts:
+        shown = [line for line in part.splitlines()[1:] if line.strip()]
+        shown = shown[: next(i for i, line in enumerate(shown) if line.startswith("test_page.py:"))]
+        assert len(shown) <= 10, part
+        assert "site-packages" not in part and "gradcli/" not in part
