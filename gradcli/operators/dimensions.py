@@ -72,6 +72,11 @@ def given_dims(name: str, dim: Any) -> tuple[int, ...] | None:
         ) from None
 
 
+def as_dims(dim: Any) -> Any:
+    """A parameter `int[1] dim` as PyTorch saves it: a tuple, or None."""
+    return (dim,) if isinstance(dim, int) else dim
+
+
 def given_dim(name: str, dim: Any, position: int = 2) -> int:
     """`dim` as one integer; TypeError in PyTorch's words where it is not one."""
     try:

@@ -11,20 +11,15 @@ import numpy as np
 
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
-    ABSENT,
     add_reduce,
+    as_dims,
     axes,
     cast,
     cat,
-    combination,
     count,
     data,
-    describe,
     expand,
     flip,
-    given_dim,
-    given_dims,
-    given_keepdim,
     integers,
     multiply_reduce,
     narrow,
@@ -47,7 +42,7 @@ from gradcli.operators.sample_calls import (
 )
 from gradcli.operators.table import (
     Array,
-    function,
+    choice,
     is_array,
     operator,
 )
@@ -93,31 +88,28 @@ class sum_dim:
     self = lambda g, self_sym_sizes, dim, keepdim: sum_backward(g, self_sym_sizes, dim, keepdim)
 
 
-_SUM = (
-    "Tensor input, *, torch.dtype dtype = None",
-    "Tensor input, tuple of ints dim, bool keepdim = False, *, torch.dtype dtype = None, "
-    "Tensor out = None",
-)
+def _sum_whole(input: Array, dtype: Any) -> Any:
+    return sum_all(input) if dtype is None else sum_all(input, dtype=dtype)
 
 
-@function(
-    numpy=np.sum,
-    rows=[sum_all, sum_dim],
-    forms=_SUM,
-    samples=named("sum", REDUCED, DIMS, TUPLES, ("{0}(randn(0))", "{0}(randn(0,3), 0)")),
-)
-def sum_(input: Array, dim: Any = ABSENT, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """The sum of all elements, or along dimensions."""
-    if dim is ABSENT:
-        if keepdim is not False:
-            raise combination("sum", (input,), _SUM, keepdim=keepdim)
-        return sum_all(input) if dtype is None else sum_all(input, dtype=dtype)
-    if isinstance(dim, (str, float)):
-        raise combination("sum", (input, dim), _SUM)
-    dim, keepdim = given_dims("sum", dim), given_keepdim("sum", keepdim)
+def _sum_along(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    dim = as_dims(dim)
     return (
         sum_dim(input, dim, keepdim) if dtype is None else sum_dim(input, dim, keepdim, dtype=dtype)
     )
+
+
+sum_ = choice(
+    "sum(Tensor input, *, ScalarType? dtype=None) -> _sum_whole",
+    "sum(Tensor input, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, "
+    "Tensor? out=None) -> _sum_along",
+    targets=(_sum_whole, _sum_along),
+    doc="The sum of all elements, or along dimensions.",
+    module=__name__,
+    numpy=np.sum,
+    rows=[sum_all, sum_dim],
+    samples=named("sum", REDUCED, DIMS, TUPLES, ("{0}(randn(0))", "{0}(randn(0,3), 0)")),
+)
 
 
 def _average(self: Any, axis: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
@@ -176,24 +168,28 @@ class mean_dim:
     )
 
 
-_MEAN = ("Tensor input, *, torch.dtype dtype = None, Tensor out = None", _SUM[1])
+def _mean_whole(input: Array, dtype: Any) -> Any:
+    return mean_all(input) if dtype is None else mean_all(input, dtype=dtype)
 
 
-@function(
+def _mean_along(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    dim = as_dims(dim)
+    if dtype is None:
+        return mean_dim(input, dim, keepdim)
+    return mean_dim(input, dim, keepdim, dtype=dtype)
+
+
+mean = choice(
+    "mean(Tensor input, *, ScalarType? dtype=None, Tensor? out=None) -> _mean_whole",
+    "mean(Tensor input, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, "
+    "Tensor? out=None) -> _mean_along",
+    targets=(_mean_whole, _mean_along),
+    doc="The mean of all elements, or along dimensions.",
+    module=__name__,
     numpy=np.mean,
     rows=[mean_all, mean_dim],
     samples=named("mean", REDUCED, DIMS, TUPLES),
 )
-def mean(input: Array, dim: Any = ABSENT, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """The mean of all elements, or along dimensions."""
-    if dim is ABSENT:
-        if keepdim is not False:
-            raise combination("mean", (input,), _MEAN, keepdim=keepdim)
-        return mean_all(input) if dtype is None else mean_all(input, dtype=dtype)
-    dim, keepdim = given_dims("mean", dim), given_keepdim("mean", keepdim)
-    if dtype is None:
-        return mean_dim(input, dim, keepdim)
-    return mean_dim(input, dim, keepdim, dtype=dtype)
 
 
 # -- products -------------------------------------------------------------------------------------
@@ -265,23 +261,25 @@ class prod_dim:
     self = lambda g, self, result, dim, keepdim: _prod_dim_backward(g, self, result, dim, keepdim)
 
 
-_PROD = (_SUM[0], "Tensor input, int dim, bool keepdim = False, *, torch.dtype dtype = None")
+def _prod_whole(input: Array, dtype: Any) -> Any:
+    return prod_all(input, dtype=dtype)
 
 
-@function(
+def _prod_along(input: Array, dim: int, keepdim: bool, dtype: Any) -> Any:
+    return prod_dim(input, dim, keepdim, dtype=dtype)
+
+
+prod = choice(
+    "prod(Tensor input, *, ScalarType? dtype=None) -> _prod_whole",
+    "prod(Tensor input, int dim, bool keepdim=False, *, ScalarType? dtype=None, "
+    "Tensor? out=None) -> _prod_along",
+    targets=(_prod_whole, _prod_along),
+    doc="The product of all elements, or along a dimension.",
+    module=__name__,
     numpy=np.prod,
     rows=[prod_all, prod_dim],
     samples=named("prod", REDUCED, DIMS, ("{0}(tensor([2., 0., 3.]))",)),
 )
-def prod(input: Array, dim: Any = ABSENT, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """The product of all elements, or along a dimension."""
-    if dim is ABSENT:
-        if keepdim is not False:
-            raise combination("prod", (input,), _PROD, keepdim=keepdim)
-        return prod_all(input, dtype=dtype)
-    if dim is None or isinstance(dim, (tuple, list)):
-        raise combination("prod", (input, dim), _PROD)
-    return prod_dim(input, given_dim("prod", dim), given_keepdim("prod", keepdim), dtype=dtype)
 
 
 # -- logic ----------------------------------------------------------------------------------------
@@ -297,13 +295,22 @@ def _logic(name: str, ufunc: Any, doc: str) -> Any:
     body = type(name, (), {"__doc__": doc, "__module__": __name__})
     row = operator(kernel, public=False, axes="dim*")(body)
 
-    def call(input: Array, dim: Any = None, keepdim: bool = False) -> Any:
-        return row(input, given_dims(name, dim), given_keepdim(name, keepdim))
+    def along(input: Array, dim: Any = None, keepdim: bool = False) -> Any:
+        return row(input, as_dims(dim), keepdim)
 
-    describe(call, name, doc, __name__)
     numpy = np.all if name == "all" else np.any
     samples = (f"{name}(randn(2,3) > 0)", f"{name}(randn(2,3) > 0, dim=1)")
-    return function(name=name, rows=[row], numpy=numpy, samples=samples)(call)
+    return choice(
+        f"{name}(Tensor input, *, Tensor? out=None) -> along",
+        f"{name}(Tensor input, int[]? dim=None, bool keepdim=False, *, Tensor? out=None) -> along",
+        f"{name}(Tensor input, int dim, bool keepdim=False, *, Tensor? out=None) -> along",
+        targets=[along],
+        doc=doc,
+        module=__name__,
+        numpy=numpy,
+        rows=[row],
+        samples=samples,
+    )
 
 
 all_ = _logic("all", np.logical_and, "True where all elements are true.")

@@ -14,7 +14,6 @@ from gradcli.operators.dimensions import (
     data,
     describe,
     flip,
-    given_dim,
     integers,
     multiply_reduce,
     narrow,
@@ -129,11 +128,12 @@ class cumprod_row:
 
 
 def _scan(name: str, row: Row, doc: str, numpy: Any, samples: tuple[str, ...]) -> Any:
-    def call(input: Array, dim: Any, *, dtype: Any = None) -> Any:
-        return row(input, given_dim(name, dim), dtype=dtype)
+    def call(input: Array, dim: int, dtype: Any) -> Any:
+        return row(input, dim, dtype=dtype)
 
     describe(call, name, doc, __name__)
-    return function(name=name, inplace=True, rows=[row], numpy=numpy, samples=named(name, samples))(
+    signature = f"{name}(Tensor input, int dim, *, ScalarType? dtype=None, Tensor? out=None)"
+    return function(signature, inplace=True, rows=[row], numpy=numpy, samples=named(name, samples))(
         call
     )
 
@@ -201,11 +201,12 @@ def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
     )(type(name, (), {"__module__": __name__, **rules}))
     result = return_type(name, "values indices")
 
-    def call(input: Array, dim: Any) -> Any:
-        return result(row(input, given_dim(name, dim)))
+    def call(input: Array, dim: int) -> Any:
+        return result(row(input, dim))
 
     describe(call, name, doc, __name__)
-    return function(name=name, rows=[row], samples=named(name, *ALONG))(call)
+    signature = f"{name}(Tensor input, int dim, *, Tensor[]? out=None)"
+    return function(signature, rows=[row], samples=named(name, *ALONG))(call)
 
 
 cummax = _running_extremum("cummax", np.maximum, "The largest element so far, and its index.")

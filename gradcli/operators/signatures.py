@@ -11,9 +11,9 @@ check of their types out of the body: it is called with all values, in the order
     def one_hot(input, num_classes): ...
 
 - Several signatures of one body: it is called by keyword with the values of the one that fits. Where
-  each leads to a row of its own, its name follows an arrow, and `table.choice` makes the function:
-  `sum = choice("sum(Tensor input, *, ScalarType? dtype=None) -> sum_all", "sum(…) -> sum_dim",
-  rows=(sum_all, sum_dim))`.
+  each leads to a row or function of its own, its name follows an arrow, and `table.choice` makes the
+  function: `max = choice("max(Tensor input) -> whole", "max(Tensor input, Tensor other) -> maximum",
+  targets=(whole, maximum))`.
 - A parameter called `out` is taken care of here. `axis`, `keepdims`, `x` are taken for `dim`,
   `keepdim`, `input`.
 - `python=True` for functions that PyTorch writes in Python (most of `nn.functional`): Python itself
@@ -47,6 +47,7 @@ from gradcli.engine.tensor import Tensor
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 REQUIRED = MISSING
 _NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2"}
+_TORCH_NAMES = {"axis": "dim", "keepdims": "keepdim"}
 _SAID = {
     **{"Scalar": "Number", "Tensor[]": "tuple of Tensors", "int[]": "tuple of ints"},
     **{"float[]": "tuple of floats", "ScalarType": "torch.dtype", "Layout": "torch.layout"},
@@ -109,8 +110,9 @@ _TAKES: dict[str, Callable[[Any], bool]] = {
     "Any": lambda v: True,
 }
 _REAL = frozenset([int, float, bool])
+_ARRAYS = frozenset([np.ndarray, np.float64, np.float32])  # what rules call functions with
 _QUICK = {  # the usual classes, as an expression over a value
-    "Tensor": "{0}.__class__ is Tensor",
+    "Tensor": "({0}.__class__ is Tensor or {0}.__class__ in arrays)",
     "Scalar": "{0}.__class__ in numbers",
     "float": "{0}.__class__ in real",
     "int": "{0}.__class__ is int",
@@ -440,6 +442,7 @@ class Parser:
     def _compile(self, first: int) -> Any:
         numbers = _REAL | {complex}
         space = {"Tensor": Tensor, "missing": MISSING, "numbers": numbers, "real": _REAL}
+        space["arrays"] = _ARRAYS
         space |= {f"t{k}": target for k, target in enumerate(self.targets)}
         space |= {f"{_name(p)}{k}": p.default for k, p in self._defaults()} | {"ints": _ints}
         if self.python:
@@ -508,7 +511,10 @@ class Parser:
             return self.general(args, kwargs, first)
 
         def keyed(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-            args = _given(args)
+            args, as_given = _given(args), named
+            if "axis" in named or "keepdims" in named:
+                renamed = {_TORCH_NAMES.get(n, n): v for n, v in named.items()}
+                named = renamed if len(renamed) == len(named) else named
             for k, bind in enumerate(quick):
                 try:
                     values = bind(*args, **named)
@@ -516,7 +522,7 @@ class Parser:
                     continue
                 if values is not None:
                     return targets[k](*values)
-            return self.general(args, named, first)
+            return self.general(args, as_given, first)
 
         space |= {"given": _given, "general": general, "keyed": keyed}
         spec = [f"{a}=missing" for a in slots] + ["/"] * bool(slots) + ["*more", "**named"]

@@ -293,9 +293,7 @@ def function(
         return entry.call
 
     def enter(public: str, target: Any, body: Any, parser: Parser | None) -> Function:
-        for row in rows:
-            if row.title == row.name not in FUNCTIONS:
-                row.title = public
+        _entitle(public, rows)
         entry = Function(
             public,
             target,
@@ -317,9 +315,10 @@ def function(
 
 def choice(
     *signatures: str,
-    rows: Iterable[Row | Callable[..., Any]],
+    targets: Iterable[Row | Callable[..., Any]],
     doc: str,
     module: str,
+    rows: Iterable[Row] = (),
     aliases: str = "",
     method: bool = True,
     inplace: bool = False,
@@ -327,13 +326,15 @@ def choice(
     name: str | None = None,
     numpy: Any = None,
 ) -> Callable[..., Any]:
-    """Enter a function whose signatures each lead to a row of their own: `NAME(…) -> ROW`.
+    """Enter a function whose signatures each lead to a target of their own: `NAME(…) -> TARGET`.
 
-    rows: what the arrows name; also functions that compose rows. module: the caller's `__name__`. The
-    other arguments are as for `operator`.
+    targets: what the arrows name, rows or functions over rows. rows: the rows that these functions may
+    record. module: the caller's `__name__`. The other arguments are as for `operator`.
     """
-    targets = {r.name if isinstance(r, Row) else r.__name__: r for r in rows}
-    parser = Parser(signatures, targets)
+    named = {t.name if isinstance(t, Row) else t.__name__: t for t in targets}
+    recorded = (*(t for t in named.values() if isinstance(t, Row)), *rows)
+    parser = Parser(signatures, named)
+    _entitle(name or parser.name, recorded)
     entry = Function(
         name or parser.name,
         parser.general,
@@ -344,11 +345,19 @@ def choice(
         method=method,
         inplace=inplace,
         samples=tuple(samples),
-        rows=tuple(r for r in targets.values() if isinstance(r, Row)),
+        rows=recorded,
         parser=parser,
     )
     _enter(entry, numpy)
+    entry.call.__doc__, entry.call.__module__ = doc, module
     return entry.call
+
+
+def _entitle(public: str, rows: Iterable[Row]) -> None:
+    """Have messages call rows by the name of the function that records them."""
+    for row in rows:
+        if row.title == row.name not in FUNCTIONS:
+            row.title = public
 
 
 def _call_error(

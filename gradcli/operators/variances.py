@@ -8,17 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.engine.tensor import wrap
 from gradcli.operators.dimensions import (
-    ABSENT,
     add_reduce,
+    as_dims,
     axes,
-    combination,
     count,
     data,
     describe,
-    given_dims,
-    given_keepdim,
     numbers,
     signed,
     unsqueeze_dims,
@@ -181,42 +178,28 @@ class std_mean_correction:
 
 
 def _variance(name: str, row: Row, doc: str, numpy: Any = None) -> Any:
-    signatures = (
-        "Tensor input, tuple of ints dim, bool unbiased = True, bool keepdim = False, *, "
-        "Tensor out = None",
-        "Tensor input, tuple of ints dim = None, *, Number correction = None, "
-        "bool keepdim = False, Tensor out = None",
-        "Tensor input, bool unbiased = True",
-    )
-
     def call(
         input: Array,
-        dim: Any = ABSENT,
-        unbiased: Any = ABSENT,
+        dim: Any = None,
+        unbiased: bool | None = None,
         keepdim: bool = False,
-        *,
-        correction: Any = ABSENT,
+        correction: Any = None,
     ) -> Any:
-        if isinstance(dim, bool) and unbiased is ABSENT:
-            dim, unbiased = ABSENT, dim
-        if unbiased is not ABSENT:
-            if not isinstance(unbiased, bool) or correction is not ABSENT:
-                raise combination(name, (input,), signatures, unbiased=unbiased)
-            correction = int(unbiased)
-        elif correction is ABSENT:
-            correction = None if dim is ABSENT else 1
-        dims = None if dim is ABSENT else given_dims(name, dim)
-        if isinstance(correction, Tensor):
-            if correction.ndim or correction.requires_grad:
-                raise combination(name, (input,), signatures, correction=correction)
-            correction = correction.item()
-        return row(input, dims, correction=signed(correction), keepdim=given_keepdim(name, keepdim))
+        correction = correction if unbiased is None else int(unbiased)
+        return row(input, as_dims(dim), correction=signed(correction), keepdim=keepdim)
 
     describe(call, name, doc, __name__)
+    out = ", Tensor? out=None" if "_" not in name else ""
     more = ("{0}(randn(2,3), correction=0)", "{0}(randn(4), unbiased=False)", "{0}(randn(2,3))")
-    method = "_" not in name
-    samples = named(name, more, DIMS[:2], TUPLES)
-    return function(name=name, rows=[row], method=method, numpy=numpy, samples=samples)(call)
+    return function(
+        f"{name}(Tensor input, int[1]? dim, bool unbiased=True, bool keepdim=False{out and ', *' + out})",
+        f"{name}(Tensor input, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False{out})",
+        f"{name}(Tensor input, bool unbiased=True)",
+        rows=[row],
+        method="_" not in name,
+        numpy=numpy,
+        samples=named(name, more, DIMS[:2], TUPLES),
+    )(call)
 
 
 var = _variance(
