@@ -282,7 +282,7 @@ class Signature:
                 (
                     i
                     for i, p in enumerate(self.parameters)
-                    if key in (p.name, _NUMPY_NAMES.get(p.name))
+                    if key == p.name or (key == _NUMPY_NAMES.get(p.name) and p.name not in kwargs)
                 ),
                 None,
             )
@@ -593,6 +593,9 @@ def _given(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _by_name(body: Target, signature: Signature) -> Target:
     names = [p.name for p in signature.passed]
+    code = body.__code__
+    if tuple(names) == code.co_varnames[: code.co_argcount][: len(names)]:
+        return body  # the first parameters in their order
     return lambda *values: body(**dict(zip(names, values, strict=True)))
 
 
