@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradcli.commands import output
 from gradcli.commands.errors import refused, usage
-from gradcli.commands.options import Request, expression_options
+from gradcli.commands.options import Request, expression_options, where_read
 from gradcli.commands.points import (
     OpenCommand,
     Point,
@@ -98,14 +99,20 @@ def _printed(
     """The derivatives, and what is printed of them; proved, unless the user wants no proof."""
     given = not set(where.arrays) - set(where.given)
     names = request.loaded
-    if not verify:
+
+    def unproved() -> tuple[Derivatives, Printed]:
         from gradcli.calculus.derivative import differentiate
         from gradcli.calculus.printed import printed
 
         found = differentiate(
             request.program, where.arrays, wanted, order=order, follow=given, names=names
         )
-        return found, printed(found, form, cse)
+        made = printed(found, form, cse)
+        _check_names(request, made, where)
+        return found, made
+
+    if not verify:
+        return unproved()
     from gradcli.calculus.proof import Unproved, proved
 
     try:
@@ -120,6 +127,7 @@ def _printed(
             names=names,
         )
     except Unproved as error:
+        unproved()
         raise refused(
             RuntimeError(f"the derivative that was found is not what grad gives ({error})"),
             source=request.source,
@@ -130,6 +138,20 @@ def _printed(
         shown = f"{_shown(singular.found)} instead of {_shown(singular.expected)}"
         output.note(f"at this point the expression does not give what grad gives: {shown}")
     return found, made
+
+
+def _check_names(request: Request, made: Printed, where: Point) -> None:
+    """Refuse a derivative that calls a function whose name is a variable's."""
+    text = "\n".join([*made.lines, *made.by.values(), made.code or ""])
+    for name in where.arrays:
+        if re.search(rf"(?<![\w.]){name}\(", text):
+            raise usage(
+                f"the derivative calls the function `{name}`, and here {name} is a variable",
+                source=request.source,
+                span=where_read(request.program, name),
+                hint="give the variable another name; a function is no value to differentiate",
+                kind="name",
+            )
 
 
 def _shown(value: Any) -> str:

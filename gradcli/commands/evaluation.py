@@ -78,8 +78,16 @@ class Evaluation:
                 fields = getattr(value, "_fields", None) or getattr(value, "fields", None)
                 if fields:
                     what = f"the value is a tuple of {' and '.join(fields)}, not a tensor"
-                hint = "choose one of its items: (…)[0]"
+                hint = self._elementwise() or "choose one of its items: (…)[0]"
         raise self.refused(TypeError(f"{what}: there is no {purpose}"), hint)
+
+    def _elementwise(self) -> str | None:
+        """What `max(x, 0)` is, where its pairs are not what was meant."""
+        from gradcli.language import translations
+        from gradcli.language.parser import parses
+
+        bound = dict.fromkeys(self.request.names, False)
+        return translations.hint(self.request.source, parses, bound, elementwise=True)
 
 
 def evaluate(ctx: click.Context, request: Request) -> Evaluation:

@@ -244,6 +244,8 @@ class ExpressionCommand(Command):
                 f"--{n}={v}" for n, v in found.bindings if n in shown and f"--{n}" not in declared
             ]
             return super().parse_args(ctx, [*found.options, *known, "--", *found.positionals])
+        if program is not None and "load" not in found.given:
+            _check_names(program, shown, bound, declared)
         _check_spelling(found, {f"--{name}" for name in shown} | set(declared))
         _check_positionals(found, declared, self.operands)
         if program is None:
@@ -252,7 +254,7 @@ class ExpressionCommand(Command):
             raise usage("the expression is empty", hint=f"see {ctx.command_path} --help")
         for name, _ in found.bindings:
             if name not in names:
-                known = [*(f"--{n}" for n in shown), *declared]
+                known = [*(f"--{n}" for n in shown if n not in bound), *declared]
                 raise _no_variable(shown, known, f"--{name}", self.operand)
         from_file = ["file" in found.given and self.operand == "EXPR"]
         positionals = [""] * sum(from_file) + found.positionals
@@ -423,6 +425,22 @@ def _check_positionals(found: Split, declared: dict[str, click.Option], operands
     raise usage(f"unexpected argument {extra!r}", hint=hint)
 
 
+def _check_names(
+    program: Program, shown: list[str], bound: set[str], declared: dict[str, click.Option]
+) -> None:
+    """Refuse names that are functions' or constants' elsewhere, before any option is looked at."""
+    missing = [name for name in shown if name not in bound and f"--{name}" not in declared]
+    if not missing:
+        return
+    from gradcli.language import translations
+
+    for name in missing:
+        if _is_called(program, name) or name in translations.CONSTANTS:
+            raise _unbound(program, name, declared, bound)
+    if translations.PREFIXED.intersection(missing):
+        raise _unbound(program, missing[0], declared, bound)
+
+
 def _lets(options: list[str]) -> list[str]:
     return [item.partition("=")[2] for item in options if item.startswith("--let=")]
 
@@ -479,7 +497,7 @@ def _request(
         shown = [name for name in shown if name in texts or name not in loaded]
     for name in shown:
         if name not in texts and not ctx.command.may_stay_open(ctx, program, name):
-            raise _unbound(program, name, declared)
+            raise _unbound(program, name, declared, set(texts))
     form = chosen_form(params.pop("as_json", False), params.pop("as_plain", False))
     colour = params.pop("color")
     params.pop("expression", None)
@@ -547,9 +565,15 @@ def _check_standard_input(
         )
 
 
-def _unbound(program: Program, name: str, declared: dict[str, click.Option]) -> Exception:
+def _unbound(
+    program: Program, name: str, declared: dict[str, click.Option], bound: set[str]
+) -> Exception:
     """The error for a variable without a value; what is called is a function that nobody knows."""
+    from gradcli.language import translations
+    from gradcli.language.parser import parses
+
     span = where_read(program, name)
+    translated = translations.hint(program.source, parses, dict.fromkeys(bound, False))
 
     def error(message: str, hint: str) -> Exception:
         return usage(message, hint=hint, source=program.source, span=span, kind="name")
@@ -559,11 +583,13 @@ def _unbound(program: Program, name: str, declared: dict[str, click.Option]) -> 
         return error(message, f"bind it with --let {name}=VALUE")
     if _is_called(program, name):
         from gradcli.language.errors import did_you_mean, suggest
-        from gradcli.operators.table import names
+        from gradcli.language.names import suggestions
 
-        hint = did_you_mean(suggest(name, names())) or "gradcli ops lists the functions"
+        hint = translated or did_you_mean(suggest(name, suggestions()))
+        hint = hint or "gradcli ops lists the functions"
         return error(f"no function is called `{name}`", hint)
-    return error(f"no value for {name}", f"add --{name} VALUE")
+    hint = f"add --{name} VALUE" + "; Euler's number is torch.e" * (name == "e")
+    return error(f"no value for {name}", translated or hint)
 
 
 def _is_called(program: Program | None, name: str) -> bool:

@@ -253,14 +253,15 @@ def is_only_called(program: Program, name: str) -> bool:
 def is_variable(program: Program, name: str) -> bool:
     """Whether a name that is read before it is bound stands for a value that somebody must give.
 
-    It does if it has no meaning; if it is a letter that is not only called; and if it is a namespace
-    (`F`, `nn`, `special`) that is never called and of which no attribute is taken.
+    It does if it has no meaning; if it is a letter, or a function of nn.functional's (`pad`, `linear`),
+    that is not only called; and if it is a namespace (`F`, `nn`, `special`) that is never called and of
+    which no attribute is taken.
     """
     from gradcli.language import names
 
     if not names.is_known(name):
         return True
-    if name in names.LETTERS:
+    if name in names.LETTERS or names.functional(name) is not None:
         return not is_only_called(program, name)
     return names.is_namespace(name) and is_bare(program, name)
 

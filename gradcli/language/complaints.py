@@ -50,6 +50,16 @@ _SHIFTS = {"<": "bitwise_left_shift", ">": "bitwise_right_shift"}
 def syntax_error(
     source: str, table: Any, state: int, text: str, end: int, problem: tk.TokenError | None
 ) -> LanguageError:
+    """The error for a text that cannot be read, with what it is here if it is another language's."""
+    error = _syntax_error(source, table, state, text, end, problem)
+    if not error.incomplete:
+        error.hint = _translation(source) or error.hint
+    return error
+
+
+def _syntax_error(
+    source: str, table: Any, state: int, text: str, end: int, problem: tk.TokenError | None
+) -> LanguageError:
     """The error for the token `text`, which ends at `end` and cannot be read in this state."""
     bare = text.lstrip(BLANKS) or text[-1:].strip()
     start = end - len(bare)
@@ -204,7 +214,16 @@ def target_error(source: str, kind: str, span: Span) -> LanguageError:
         "call": "a call", "call_keywords": "a call", "constant": "a constant", "lambda": "a function",
         "joined": "a string", "concatenate": "a string", "conditional": "a conditional expression",
     }.get(kind, "an expression")  # fmt: skip
-    return _error(source, span, f"cannot assign to {what}", "to compare, write `==`")
+    hint = _translation(source) or "to compare, write `==`"
+    return _error(source, span, f"cannot assign to {what}", hint)
+
+
+def _translation(source: str) -> str | None:
+    """The hint that writes another language's text in this one."""
+    from gradcli.language import translations
+    from gradcli.language.parser import parses
+
+    return translations.hint(source, parses)
 
 
 def _error(source: str, span: Span, message: str, hint: str | None = None) -> LanguageError:

@@ -233,6 +233,28 @@ def qualified(name: str) -> Any:
     return table.resolve(name)
 
 
+# Functions that torch has under this name too, with other arguments than nn.functional's.
+_OTHERWISE = words(
+    "alpha_dropout batch_norm celu_ ctc_loss embedding embedding_bag feature_alpha_dropout instance_norm ",
+    "kl_div max_pool1d_with_indices relu_ rrelu_ selu_ threshold_",
+)
+
+
+def functional(name: str) -> str | None:
+    """`nn.functional.gelu` for `gelu`: functions of nn.functional's that torch has no other of; or None."""
+    from gradcli.operators import table
+
+    whole = f"nn.functional.{name}"
+    return None if name in _OTHERWISE or table.knows(name) or not table.knows(whole) else whole
+
+
+def is_function(name: str) -> bool:
+    """Whether a name without a meaning of the program's is one of the operator table's."""
+    from gradcli.operators import table
+
+    return table.knows(name) or functional(name) is not None
+
+
 def meaning(name: str) -> Any:
     """What a name that is not bound means; None if nothing."""
     if name in _registered:
@@ -241,7 +263,10 @@ def meaning(name: str) -> Any:
         return _BUILTINS[name]
     if name in SHORT:
         return Namespace(SHORT[name])
-    return qualified(name)
+    found = qualified(name)
+    if found is None and (whole := functional(name)) is not None:
+        return qualified(whole)
+    return found
 
 
 def is_known(name: str) -> bool:
@@ -252,7 +277,7 @@ def is_known(name: str) -> bool:
         return True
     from gradcli.operators import table
 
-    return table.knows(name)
+    return table.knows(name) or functional(name) is not None
 
 
 def is_namespace(name: str) -> bool:
@@ -281,8 +306,15 @@ def imported(path: str) -> Any:
     raise ImportError(f"No module named {path!r}")
 
 
+def suggestions() -> list[str]:
+    """Every name that a misspelt one may mean: those of nn.functional's that work bare, too."""
+    known = all_names()
+    bare = (name.rpartition(".")[2] for name in known if name.startswith("nn.functional."))
+    return [*known, *(name for name in bare if functional(name) is not None)]
+
+
 # -- attributes -----------------------------------------------------------------------------------
-_TENSOR = words(
+TENSOR_ATTRIBUTES = words(
     "shape T mT H mH real imag grad data grad_fn requires_grad is_leaf dtype device ndim layout ",
     "itemsize nbytes output_nr _version retains_grad label is_sparse is_cuda ",
     "backward item tolist numpy requires_grad_ retain_grad register_hook detach detach_ size dim numel ",
@@ -363,7 +395,7 @@ def _closed_lists() -> tuple[tuple[type, frozenset[str]], ...]:
     from gradcli.engine.tensor import Tensor
 
     lists: list[tuple[type, frozenset[str]]] = [
-        (Tensor, _TENSOR),
+        (Tensor, TENSOR_ATTRIBUTES),
         (Node, _NODE),
         (str, _STRINGS),
         (list, _LISTS),
@@ -395,7 +427,15 @@ def attributes(value: Any) -> list[str]:
         return sorted(
             {name[len(start) :].split(".")[0] for name in known if name.startswith(start)}
         )
-    candidates: set[str] = {*_TENSOR, *_NODE, *_STRINGS, *_LISTS, *_TUPLES, *_NUMBERS, *_DTYPES}
+    candidates: set[str] = {
+        *TENSOR_ATTRIBUTES,
+        *_NODE,
+        *_STRINGS,
+        *_LISTS,
+        *_TUPLES,
+        *_NUMBERS,
+        *_DTYPES,
+    }
     candidates |= _tensor_methods() | {"args", "remove", *getattr(type(value), "_fields", ())}
     kind = type(value)
     present = {name for parent in kind.__mro__ for name in vars(parent)} | _tensor_methods()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.language import tokens as tk
 from gradcli.language import tree
+from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.language.tokens import (
     CLOSE,
@@ -169,7 +170,7 @@ def _last(found: list[str]) -> list[str]:
     return found
 
 
-def parse(source: str) -> Program:
+def parse(source: str, *, explain: bool = True) -> Program:
     """The tree of a program, or a LanguageError that says what is wrong with its text."""
     table = tables()
     full = "'" in source or '"' in source or "#" in source or "\\" in source
@@ -188,7 +189,16 @@ def parse(source: str) -> Program:
         from gradcli.language.layout import Layout
 
         layout = Layout(source, pattern, comments=full)
-    return _drive(source, pieces, layout, table)
+    return _drive(source, pieces, layout, table, explain)
+
+
+def parses(source: str) -> bool:
+    """Whether a text can be parsed. Nothing is said of what is wrong with it."""
+    try:
+        parse(source, explain=False)
+    except LanguageError:
+        return False
+    return True
 
 
 def _drive(
@@ -196,6 +206,7 @@ def _drive(
     pieces: Iterator[tuple[list[str], int, bool]],
     layout: Layout | None,
     table: Tables,
+    explain: bool,
 ) -> Program:
     action, goto, rules, after_atom = table.action, table.goto, table.rules, table.after_atom
     operand, prefix = table.operand, table.prefix
@@ -353,6 +364,8 @@ def _drive(
         problem: tk.TokenError | None = error
     else:
         problem = None
+    if not explain:
+        raise LanguageError("the text cannot be parsed")
     from gradcli.language.complaints import syntax_error
 
     raise syntax_error(source, table, state, text, end, problem)

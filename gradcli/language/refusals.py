@@ -98,6 +98,10 @@ def refusal(
         hint = _attribute_hint(program, row, operands[0])
     else:
         hint = next((text for pattern, text in _HINTS if re.search(pattern, message)), None)
+    if isinstance(error, NameError | AttributeError | TypeError) and program.source:
+        hint = _translation(program, visible) or hint
+    if re.search(_INTEGERS, message):
+        hint = _integers_hint(program, row, operands, message) or hint
     if kind in ("shape", "index") or (kind == "type" and "Tensor" in message):
         notes = _shapes(program, row, operands)
     if kind == "type" and hint is None:
@@ -163,8 +167,44 @@ def _kind(error: Exception, message: str) -> str:
     return "runtime"
 
 
+# Where integers are wanted: classes, indices.
+_INTEGERS = (
+    r"dtype to be Long|tensors used as indices must be|int32/int64 for index|scalar types?:? Long"
+    r"|must be (?:long|int)\b.*(?:ind|tensor)|of type LongTensor"
+)
+
+
+def _integers_hint(
+    program: Program, row: int, operands: tuple[Any, Any], message: str
+) -> str | None:
+    """How the argument that should be of integers is given as such: the last that is whole."""
+    places, values = program.children(row), list(operands)
+    if program.rows[4 * row] in (_K["call"], _K["call_keywords"]):
+        places, values = places[1:], list(operands[0]) if isinstance(operands[0], list) else []
+    pairs = list(zip(places, values, strict=False))
+    for place, value in reversed(pairs[:1] if "argument #1" in message else pairs):
+        if not hasattr(value, "array") or value.array.dtype.kind != "f" or value.array.size > 20:
+            continue
+        if (value.array % 1).any():
+            continue
+        text, whole = _text(program, place), value.array.astype("int64").tolist()
+        written = f"tensor({whole})".replace(" ", "")
+        given = program.rows[4 * place] == tree.NAME
+        return f"integers: --{text} '{written}'" if given else f"integers: ({text}).long()"
+    return None
+
+
+def _translation(program: Program, visible: Mapping[str, Any]) -> str | None:
+    """What the program is in this language, if its functions have the names they have elsewhere."""
+    from gradcli.language import translations
+    from gradcli.language.parser import parses
+
+    bound = {name: callable(value) for name, value in visible.items()}
+    return translations.hint(program.source, parses, bound)
+
+
 def _unknown_hint(word: str, visible: Mapping[str, Any], called: bool) -> str | None:
-    close = suggest(word, [*visible, *known.all_names()])
+    close = suggest(word, [*visible, *known.suggestions()])
     if close:
         return did_you_mean(close)
     dotted = [name for name in known.all_names() if name.rpartition(".")[2] == word and "." in name]

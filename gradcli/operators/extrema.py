@@ -221,6 +221,8 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
             return result(along(input, int(dim), given_keepdim(name, keepdim)))
         if dim is None or isinstance(dim, (float, complex, bool, str, tuple, list)):
             raise combination(name, (input, dim), signatures)
+        if keepdim is not False:
+            raise combination(name, (input, dim, keepdim), signatures)
         return resolve(binary)(input, dim)
 
     describe(call, name, doc, __name__)

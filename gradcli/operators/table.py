@@ -31,7 +31,7 @@ Row = engine.Row
 FUNCTIONS: dict[str, Function] = {}  # of the families that are loaded
 ROWS: list[Row] = []
 PROPERTIES: dict[str, property] = {}  # attributes of tensors that are functions, as `x.T`
-CONSTANTS: dict[str, Any] = {"pi": np.pi, "inf": np.inf, "nan": np.nan} | dtypes.NAMES
+CONSTANTS: dict[str, Any] = {"e": np.e, "pi": np.pi, "inf": np.inf, "nan": np.nan} | dtypes.NAMES
 
 
 class Function:

@@ -1,0 +1,88 @@
+"""A newcomer's lines: each is answered in one step, or refused with a hint that is the working line."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gradcli.cli import main
+
+LINES = [
+    line.replace(" | | ", " |  | ").split(" | ")
+    for line in (Path(__file__).parent / "newcomer_lines.txt").read_text("utf-8").splitlines()
+    if not line.startswith("#")
+]
+
+
+def run(*argv: str):
+    return CliRunner().invoke(main, list(argv), prog_name="gradcli")
+
+
+@pytest.mark.parametrize("line, works, first", LINES, ids=[line for line, _, _ in LINES])
+def test_one_step(line: str, works: str, first: str) -> None:
+    verb, expression, *options = shlex.split(line.replace("\\", "\\\\"))
+    result = run(verb, expression, *options)
+    if works.strip():
+        assert result.exit_code != 0, result.output
+        hint = result.stderr.partition("\nhint: ")[2].strip()
+        assert hint == f"here it is written {works}" or f'gradcli {verb} "{works}"' in hint
+        result = run(verb, works, *options)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines()[0] == first
+
+
+@pytest.mark.parametrize(
+    "argv, words",
+    [
+        # An unknown option hides nothing that is wrong with the expression, and offers no option given.
+        (["eval", "ln(x)", "--x", "1", "--foo", "2"], "no function is called `ln`"),
+        (["eval", "np.exp(x)", "--x", "1", "--no-such"], "here it is written exp(x)"),
+        (["eval", "e*x", "--x", "1"], "add --e VALUE; Euler's number is torch.e"),
+        (["eval", "x*y", "--x", "1", "--z", "2"], "did you mean `--y`?"),
+        # A function that torch has under this name too, with other arguments, keeps its namespace.
+        (["eval", "embedding(y, z)", "--y", "0", "--z", "1"], "nn.functional.embedding(y, z)"),
+        (["eval", "torch.gelu(x)", "--x", "1"], "here it is written gelu(x)"),
+        (["eval", "gellu(x)", "--x", "1"], "did you mean `gelu` or"),
+        # Where integers are wanted.
+        (["eval", "nll_loss(z, y)", "--z", "1,2;3,4", "--y", "0,1"], "--y 'tensor([0,1])'"),
+        (["eval", "x[y]", "--x", "1,2", "--y", "0,1"], "--y 'tensor([0,1])'"),
+        (["eval", "gather(x, 0, y)", "--x", "1,2", "--y", "0,1"], "--y 'tensor([0,1])'"),
+        (["eval", "F.embedding(y, z)", "--y", "0,1", "--z", "1,2;3,4"], "--y 'tensor([0,1])'"),
+        # A function is no value to differentiate, and what it is called nothing else can be.
+        (["diff", "z = zeros_like; y = F; z", "--F", "ones(3)"], "function `zeros_like`, and here"),
+        (["diff", "sin(x)*cos"], "the derivative calls the function `cos`, and here cos is a variable"),
+        (["eval", "max(x, 1, 2)", "--x", "1"], "its signature is"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)  # fmt: skip
+def test_what_is_said(argv: list[str], words: str) -> None:
+    result = run(*argv)
+    assert result.exit_code in (1, 2)
+    assert words in result.stderr
+    assert "fault in gradcli" not in result.stderr
+
+
+def test_no_option_that_is_given_is_offered() -> None:
+    assert "did you mean" not in run("eval", "x", "--x", "1", "--xx", "2").stderr
+
+
+def test_names_of_functional_stay_free_for_variables() -> None:
+    assert run("eval", "3*pad", "--pad", "3").stdout == "9\n"
+    assert run("diff", "linear**2").stdout == "2*linear\n"
+    assert run("diff", "mse_loss(x, y)", "--wrt", "x").exit_code == 0
+
+
+def test_nothing_of_it_is_imported_for_an_answer() -> None:
+    code = (
+        "import sys; from gradcli.cli import main\n"
+        "try: main(['grad', '2*dot(x,x)', '--x', '0,1,2,3'])\n"
+        "except SystemExit: pass\n"
+        "print('gradcli.language.translations' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "x.grad = [0, 4, 8, 12]\nFalse\n"
