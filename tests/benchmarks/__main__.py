@@ -52,7 +52,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--plot", type=Path, metavar="FILE", help="draw cost against size (SVG, PNG)"
     )
-    parser.add_argument("--readme", action="store_true", help="put the table into README.md")
+    parser.add_argument("--page", action="store_true", help="put the table into docs/speed.md")
     return parser
 
 
@@ -91,8 +91,8 @@ def main() -> None:
         table.show(results)
         if given.plot is not None:
             plot.draw(results, given.plot)
-        if given.readme:
-            table.write_readme(results)
+        if given.page:
+            table.write_page(results)
     except (OSError, ValueError) as error:
         sys.exit(f"error: {error}")
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""The results as tables: every measure on a terminal, one row a kind of work in the README."""
+"""The results as tables: every measure on a terminal, one row a kind of work in docs/speed.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.benchmarks.records import Measure, Record, Results
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "speed.md"
 START, END = "<!-- benchmarks -->\n", "<!-- end of benchmarks -->\n"
 SPELLED = {
     "jax": "JAX",
@@ -110,10 +110,10 @@ def summary(results: Results) -> str:
     return f"{text}; missed: {', '.join(missed)}" if missed else text
 
 
-# -- in the README ---------------------------------------------------------------------------------
+# -- in docs/speed.md ------------------------------------------------------------------------------
 @dataclass
 class Row:
-    """A line of the README's table: the records of a group, name and dtype ("": any)."""
+    """A line of the page's table: the records of a group, name and dtype ("": any)."""
 
     title: str
     group: str
@@ -149,8 +149,8 @@ ROWS = [
 COLUMNS = ("work", "mark", "torch", "JAX", "others", "peak memory")
 
 
-def readme_block(results: Results) -> str:
-    """The README's table, and where it was measured."""
+def page_block(results: Results) -> str:
+    """The page's table, and where it was measured."""
     lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
     for row in ROWS:
         records = row.records(results)
@@ -258,14 +258,14 @@ def _bits(large: list[Record]) -> list[str]:
 
 
 def between_markers(text: str, block: str) -> str:
-    """README.md with another table."""
+    """The page with another table."""
     before, start, rest = text.partition(START)
     _, end, after = rest.partition(END)
     if not start or not end:
-        raise ValueError(f"README.md has no {START.strip()} … {END.strip()}")
+        raise ValueError(f"docs/speed.md has no {START.strip()} … {END.strip()}")
     return f"{before}{START}{block}{END}{after}"
 
 
-def write_readme(results: Results, path: Path = README) -> None:
-    """The table of the README."""
-    path.write_text(between_markers(path.read_text(), readme_block(results)))
+def write_page(results: Results, path: Path = PAGE) -> None:
+    """The table of the page."""
+    path.write_text(between_markers(path.read_text(), page_block(results)))

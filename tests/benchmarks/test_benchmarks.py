@@ -97,8 +97,8 @@ def test_the_table_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert "6 of 9 marks are reached; missed: --help process numpy," in said.replace("\n", " ")
 
 
-def test_the_table_of_the_readme() -> None:
-    assert table.readme_block(results()).splitlines()[2:] == [
+def test_the_table_of_the_page() -> None:
+    assert table.page_block(results()).splitlines()[2:] == [
         "| start to end: `grad` · `--help` · `--version` · `completion` · `graph` on a terminal | "
         "≤ 1.2 · 0.6 `import numpy` | 0.060 |  | `import numpy` 1.10 · **0.70** |  |",
         "| parsing an expression of 1 MB · 10 MB | ≥ 1.5 MB/s |  |  | 2.50 MB/s |  |",
@@ -114,13 +114,13 @@ def test_the_table_of_the_readme() -> None:
     ]
 
 
-def test_the_readme_shows_what_was_measured() -> None:
-    """`python -m tests.benchmarks --from docs/benchmarks.json --readme` makes it so."""
-    readme = table.README.read_text()
-    assert readme == table.between_markers(readme, table.readme_block(Results.read(STORED)))
+def test_the_page_shows_what_was_measured() -> None:
+    """`python -m tests.benchmarks --from docs/benchmarks.json --page` makes it so."""
+    readme = table.PAGE.read_text()
+    assert readme == table.between_markers(readme, table.page_block(Results.read(STORED)))
 
 
-def test_every_mark_has_a_row_in_the_readme() -> None:
+def test_every_mark_has_a_row_in_the_page() -> None:
     everything = Results({}, [Record(j.group, j.name, j.size, j.dtype) for j in jobs() if j.marks])
     everything.records += [Record("cold", name, 1, "process") for name in COMMANDS]
     shown = [r for row in table.ROWS for r in row.records(everything)]

@@ -1,4 +1,4 @@
-"""Every example of the README is run, and what it prints compared."""
+"""Every example of the README and of the guide is run, and what it prints compared."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tests.commands.terminal import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
 
 
 def examples(text: str) -> list[tuple[str, str]]:
@@ -26,7 +27,7 @@ def examples(text: str) -> list[tuple[str, str]]:
     return found
 
 
-EXAMPLES = examples(README)
+EXAMPLES = list(dict.fromkeys(examples(README) + examples(GUIDE)))
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +78,21 @@ def test_the_readme_begins_with_two_commands():
     assert "pytest" in lines[1]
 
 
-def test_every_command_is_in_the_readme():
+def test_every_command_is_in_the_readme_and_in_the_guide():
     from gradcli.commands import COMMANDS
 
     for command in COMMANDS:
-        assert re.search(rf"\*\*`{command}[ `]", README), command
+        assert re.search(rf"^\| [^|]*`{command}[ `]", README, re.M), command
+        assert re.search(rf"\*\*`{command}[ `]", GUIDE), command
+
+
+def test_the_readme_is_read_in_one_sitting():
+    assert len(README.splitlines()) <= 200
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=str
+)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
