@@ -186,9 +186,10 @@ class _Job:
         row_names = [name for name in free if name in self.columns]
         wanted = row_names if request.wrt is None else request.wrt
         self.wrt = [name for name in wanted if name not in request.no_grad]
+        self.tensors = tensors
         for name in self.wrt:
-            if name in tensors and self.shared[name].dtype.kind not in "fc":
-                raise cannot_require_grad(request, name, tensors[name])
+            if name in tensors:
+                self._differentiable(name)
         self.keep = self._kept(keep)
         self.rows: Rows | None = None
         self.errors: dict[str, Any] = {}
@@ -199,6 +200,11 @@ class _Job:
         self.left_out = self.bad = 0
         self.first_bad: str | None = None
         self.texts: dict[int, bool] = {}
+
+    def _differentiable(self, name: str) -> None:
+        """LanguageError for a shared variable of integers."""
+        if self.shared[name].dtype.kind not in "fc":
+            raise cannot_require_grad(self.request, name, self.tensors[name])
 
     def _column(self, name: str) -> int:
         found = [i for i, column in enumerate(self.names) if column == name]
@@ -230,7 +236,7 @@ class _Job:
 
     def propagate(self, items: Sequence[str], covariances: Sequence[str], budget: bool) -> None:
         """Take in the uncertainties: a number, or a column, for an input."""
-        from gradcli.commands.uncertainty import named
+        from gradcli.commands.uncertainty import named, same_shape
 
         known = [*self.columns, *self.shared]
         found: dict[str, str] = dict(self.request.uncertainties)
@@ -238,14 +244,17 @@ class _Job:
             if name in found:
                 raise usage(f"--uncertainty: {name} has one already, behind its value")
             found[name] = text
-        self.errors = {
-            n: self._number_or_column(t, f"--uncertainty {n}=") for n, t in found.items()
-        }
-        for pair, text in named(covariances, "--covariance", 2, known).items():
-            for name in pair:
+        for name, text in found.items():
+            if name in self.shared:
+                self._differentiable(name)
+            self.errors[name] = self._number_or_column(text, name, f"--uncertainty {name}")
+        for (one, other), text in named(covariances, "--covariance", 2, known).items():
+            for name in (one, other):
                 if name not in self.errors:
                     raise usage(f"--covariance: {name} has no uncertainty")
-            self.covariances[pair] = self._number_or_column(text, f"--covariance {','.join(pair)}=")
+            same_shape(one, other, (self._shape(one), self._shape(other)))
+            option = f"--covariance {one},{other}"
+            self.covariances[one, other] = self._number_or_column(text, one, option, signed=True)
         if budget and not self.errors:
             raise usage(
                 "--budget: no variable has an uncertainty", hint="say --uncertainty x=VALUE"
@@ -253,24 +262,21 @@ class _Job:
         self.budget = budget
         self.hidden = [name for name in self.errors if name not in self.wrt]
 
-    def _number_or_column(self, text: str, option: str) -> Any:
-        """The index of a column, or an array."""
+    def _number_or_column(self, text: str, name: str, option: str, signed: bool = False) -> Any:
+        """The index of a column, or an array that is the same for all rows, which has a row."""
         from gradcli.commands.evaluation import read_value
+        from gradcli.commands.uncertainty import fitted
 
         if text in self.names:
             return self.names.index(text)
         try:
-            found = read_value(text, option).detach().array
+            found = read_value(text, f"{option}=").detach().array
         except LanguageError as error:
             if error.kind == "name":
                 close = did_you_mean(suggest(text, self.names))
                 error.hint = close or f"a number, or one of the columns: {', '.join(self.names)}"
             raise
-        if found.dtype.kind not in "fiu" or (not (found >= 0).all() and option.startswith("--u")):
-            raise usage(
-                f"{option.rstrip('=')}: an uncertainty is a real number that is not negative"
-            )
-        return found
+        return fitted(found, self._shape(name), option, signed)[None]
 
     # -- a batch -------------------------------------------------------------------------------------
     def run(self, table: Table, typed: bool) -> list[Column]:
@@ -294,19 +300,26 @@ class _Job:
             else column(found[0])
             for name, found in self.columns.items()
         }
-        errors = {n: column(e) if isinstance(e, int) else e for n, e in self.errors.items()}
-        covariances = {
-            n: column(e) if isinstance(e, int) else e for n, e in self.covariances.items()
-        }
+        for items, signed in ((self.errors, False), (self.covariances, True)):
+            for index in items.values():
+                if isinstance(index, int):
+                    _check(table, index, column(index), signed, bad)
         skipped[list(bad)] = False
         self._refuse(table, bad)
         there = ~skipped
         there[list(bad)] = False
         places = np.flatnonzero(there)
         results = self._rows()({n: a[there] for n, a in batch.items()}, len(places))
+
+        def given(name: str, of: Any) -> Any:
+            if not isinstance(of, int):
+                return of
+            return column(of)[there].reshape(-1, *[1] * len(self._shape(name)))
+
+        errors = {n: given(n, e) for n, e in self.errors.items()}
+        covariances = {pair: given(pair[0], e) for pair, e in self.covariances.items()}
+        found = self._computed(results, len(places), errors, covariances)
         bad.update({int(places[row]): error for row, error in results.refused.items()})
-        found = self._computed(results, len(places), {n: _at(e, there) for n, e in errors.items()},
-                               {n: _at(e, there) for n, e in covariances.items()})  # fmt: skip
         if self.detect_anomaly:
             bad.update(_anomalies(found, places, results))
         self._refuse(table, bad)
@@ -317,12 +330,12 @@ class _Job:
         inside = keep[places]
         wide = []
         for name, array in found:
-            if len(places) == len(keep) and inside.all():
+            if len(places) == len(keep) and inside.all() and not bad:
                 wide.append((name, array))
                 continue
             kind = (
                 array.dtype
-                if array.dtype.kind in "fc" or keep.sum() == inside.sum()
+                if array.dtype.kind in "fc" or (self.bad_rows == "skip" or not bad)
                 else np.float64
             )
             made = np.full(len(keep), np.nan if np.dtype(kind).kind in "fc" else 0, kind)
@@ -411,9 +424,10 @@ class _Job:
     def _computed(
         self, results: Results, rows: int, errors: dict[str, Any], covariances: dict[Any, Any]
     ) -> list[Column]:
-        """The value's columns, its uncertainty, the gradients."""
+        """The value's columns, its uncertainty, the gradients; rows with impossible covariances are refused."""
         import numpy as np
 
+        from gradcli.commands import uncertainty
         from gradcli.commands.rows import elements
 
         values = results.values
@@ -430,16 +444,15 @@ class _Job:
             n: np.zeros((rows, *self._shape(n))) for n in [*self.wrt, *self.hidden]
         }
         if errors:
-            squares = {n: _squared(gradients[n], e) for n, e in errors.items()}
-            for (one, other), c in covariances.items():
-                product = 2 * gradients[one] * gradients[other] * c
-                squares[f"{one},{other}"] = product.reshape(rows, -1).sum(axis=1)
-            total = sum(squares.values())
-            found.append(("value.uncertainty", np.sqrt(total)))
+            squares = uncertainty.squares(gradients, errors, covariances, rows)
+            for row in np.flatnonzero(uncertainty.impossible(errors, covariances, squares)):
+                results.refused.setdefault(int(row), uncertainty.too_strong())
+            total = uncertainty.total(squares)
+            found.append(("value.uncertainty", total))
             if self.budget:
                 with np.errstate(all="ignore"):
                     found += [
-                        (f"{n}.share", np.where(total > 0, s / total, 0.0))
+                        (f"{n}.share", np.where(total > 0, s / total**2, 0.0))
                         for n, s in squares.items()
                     ]
         for name in self.wrt:
@@ -566,17 +579,17 @@ def _chosen(data: Any, keep: Any) -> Any:
     return data[keep]
 
 
-def _at(value: Any, there: Any) -> Any:
-    """An uncertainty of each row, or of all, for the rows that are there."""
-    return value[there] if getattr(value, "ndim", 0) and len(value) == len(there) else value
-
-
-def _squared(gradient: Any, error: Any) -> Any:
+def _check(
+    table: Table, index: int, array: Any, signed: bool, bad: dict[int, Exception]
+) -> None:
+    """A row is bad whose number is no uncertainty, or no covariance; one that is missing may be nan."""
     import numpy as np
 
-    if gradient.ndim > 1 and np.ndim(error) == 1 and len(error) == len(gradient):
-        error = error.reshape(-1, *[1] * (gradient.ndim - 1))
-    return np.square(gradient * error).reshape(len(gradient), -1).sum(axis=1)
+    from gradcli.commands.uncertainty import flaws
+
+    for where, words in flaws(array, signed):
+        for row in np.flatnonzero(where & ~np.isnan(array)).tolist():
+            bad.setdefault(row, table.wrong(row, index, words))
 
 
 def _anomalies(found: list[Column], places: Any, results: Results) -> dict[int, Exception]:

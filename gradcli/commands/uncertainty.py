@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from gradcli.commands.evaluation import Evaluation
     from gradcli.commands.options import Request
     from gradcli.commands.output import Style
+    from gradcli.language.errors import LanguageError
 
 DIGITS = 2  # of an uncertainty that are shown
+_ROUNDING = 1e-9  # of what a covariance may be too large by
 _LARGEST, _SMALLEST = 15, -5  # powers of ten between which numbers are written out
 
 
@@ -125,35 +127,32 @@ class Uncertainties:
 
     def propagate(self, evaluation: Evaluation) -> None:
         """Work the uncertainty out, once the gradients are there."""
-        from gradcli.commands.evaluation import cannot_require_grad, read_value
+        from gradcli.commands.evaluation import cannot_require_grad
 
         value = evaluation.value
         if value.is_complex():
             raise evaluation.refused(TypeError("the uncertainty of a complex number is no number"))
-        errors = {}
+        errors, covariances = {}, {}
+        shapes = {name: tuple(t.shape) for name, t in evaluation.variables.items()}
         for name, text in self.texts.items():
-            tensor = evaluation.variables[name]
             if name in evaluation.integers:
-                raise cannot_require_grad(self.request, name, tensor)
-            found = read_value(text, f"--uncertainty {name}=").detach().array
-            errors[name] = _fitted(found, tensor, f"--uncertainty {name}")
-        covariances = {}
+                raise cannot_require_grad(self.request, name, evaluation.variables[name])
+            option = f"--uncertainty {name}"
+            errors[name] = fitted(_read(text, option), shapes[name], option)[None]
         for (one, other), text in self.covariances.items():
-            shapes = [evaluation.variables[name].shape for name in (one, other)]
-            if shapes[0] != shapes[1]:
-                raise usage(
-                    f"--covariance: {one} and {other} have shapes {tuple(shapes[0])} and {tuple(shapes[1])}"
-                )
-            found = read_value(text, f"--covariance {one},{other}=").detach().array
-            covariances[one, other] = _fitted(
-                found, evaluation.variables[one], f"--covariance {one},{other}", signed=True
-            )
+            same_shape(one, other, (shapes[one], shapes[other]))
+            option = f"--covariance {one},{other}"
+            found = fitted(_read(text, option), shapes[one], option, signed=True)
+            covariances[one, other] = found[None]
         gradients = {
-            name: None if tensor.grad is None else tensor.grad.array
+            name: None if tensor.grad is None else tensor.grad.array[None]
             for name, tensor in evaluation.variables.items()
         }
-        self.parts = shares(gradients, errors, covariances)
-        self.value, self.error = float(value.item()), total(self.parts)
+        parts = squares(gradients, errors, covariances)
+        if impossible(errors, covariances, parts).any():
+            raise too_strong()
+        self.parts = [Share(name, float(square[0])) for name, square in parts.items()]
+        self.value, self.error = float(value.item()), float(total(parts)[0])
 
     def results(self, style: Style) -> list[tuple[str | None, Any]]:
         """The lines: the value, then what each input contributes."""
@@ -193,56 +192,105 @@ class Uncertainties:
         return made
 
 
-def _fitted(array: Any, tensor: Any, option: str, signed: bool = False) -> Any:
-    """An uncertainty as an array of its variable's shape."""
+def _read(text: str, option: str) -> Any:
+    from gradcli.commands.evaluation import read_value
+
+    return read_value(text, f"{option}=").detach().array
+
+
+def flaws(array: Any, signed: bool) -> list[tuple[Any, str]]:
+    """(where, in words) what makes numbers no uncertainties, or if they are `signed` no covariances."""
     import numpy as np
 
-    if array.dtype.kind not in "fiu" or not np.isfinite(array).all():
-        raise usage(f"{option}: an uncertainty is a finite real number")
-    if not signed and (array < 0).any():
-        raise usage(f"{option}: an uncertainty is not negative")
-    if array.shape not in ((), tuple(tensor.shape)):
+    what = "a covariance" if signed else "an uncertainty"
+    if array.dtype.kind not in "fiu":
+        return [(np.ones(array.shape, bool), f"{what} is a finite real number")]
+    found = [(~np.isfinite(array), f"{what} is a finite real number")]
+    return found if signed else [*found, (array < 0, f"{what} is not negative")]
+
+
+def fitted(array: Any, shape: tuple[int, ...], option: str, signed: bool = False) -> Any:
+    """An uncertainty, or if `signed` a covariance, for a variable of that shape; usage error else."""
+    import numpy as np
+
+    for where, words in flaws(array, signed):
+        if where.any():
+            raise usage(f"{option}: {words}")
+    if array.shape not in ((), shape):
         raise usage(
-            f"{option}: it has shape {array.shape}, and its variable {tuple(tensor.shape)}",
+            f"{option}: it has shape {array.shape}, and its variable {shape}",
             hint="give one number, or one for each element",
         )
     return np.asarray(array, np.float64)
 
 
-def shares(
+def same_shape(one: str, other: str, shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    """Usage error for a covariance of variables of different shapes."""
+    if shapes[0] != shapes[1]:
+        raise usage(f"--covariance: {one} and {other} have shapes {shapes[0]} and {shapes[1]}")
+
+
+def squares(
     gradients: Mapping[str, Any],
     errors: Mapping[str, Any],
     covariances: Mapping[tuple[str, str], Any],
-) -> list[Share]:
-    """What each input adds; a name without a gradient adds nothing."""
+    rows: int = 1,
+) -> dict[str, Any]:
+    """What each input, and each pair that is correlated, adds to the square of the uncertainty in each row.
+
+    All arrays have the rows in their first dimension (1: the same for all); a name whose gradient is None
+    adds nothing.
+    """
     import numpy as np
 
-    found = []
+    def summed(product: Any) -> Any:
+        product = np.asarray(product)
+        wide = np.broadcast_to(product, (rows, *product.shape[1:]))
+        return wide.reshape(rows, -1).sum(axis=1)
+
+    zero = np.zeros(rows)
+    found = {}
     for name, error in errors.items():
         gradient = gradients.get(name)
-        product = 0.0 if gradient is None else np.asarray(gradient, np.float64) * error
-        found.append(Share(name, float(np.sum(np.square(product)))))
+        found[name] = zero if gradient is None else summed(np.square(gradient * error))
     for (one, other), covariance in covariances.items():
         a, b = gradients.get(one), gradients.get(other)
-        if a is None or b is None:
-            continue
-        product = 2 * np.asarray(a, np.float64) * np.asarray(b, np.float64) * covariance
-        found.append(Share(f"{one},{other}", float(np.sum(product))))
+        missing = a is None or b is None
+        found[f"{one},{other}"] = zero if missing else summed(2 * a * b * covariance)
     return found
 
 
-def total(parts: Iterable[Share]) -> float:
-    """The uncertainty; usage error where covariances leave less than nothing."""
-    squares = [part.square for part in parts]
-    square = math.fsum(squares) if all(map(math.isfinite, squares)) else sum(squares)
-    if square < 0:
-        if -square > 1e-9 * max(map(abs, squares)):
-            raise usage(
-                "--covariance: no inputs with these uncertainties are correlated so strongly",
-                hint="a covariance is at most the product of the two uncertainties",
-            )
-        square = 0.0
-    return math.sqrt(square) if square == square else square
+def total(parts: Mapping[str, Any]) -> Any:
+    """The uncertainty of each row, from its squares."""
+    import numpy as np
+
+    square = sum(parts.values())
+    return np.sqrt(np.where(square < 0, 0.0, square))
+
+
+def impossible(
+    errors: Mapping[str, Any], covariances: Mapping[tuple[str, str], Any], parts: Mapping[str, Any]
+) -> Any:
+    """The rows whose covariances no inputs have: beyond the product of the two uncertainties, or together
+    so strong that less than nothing is left.
+    """
+    import numpy as np
+
+    square = np.asarray(sum(parts.values()))
+    largest = np.max([np.abs(p) for p in parts.values()], axis=0)
+    found = -square > _ROUNDING * largest
+    for (one, other), covariance in covariances.items():
+        excess = np.abs(covariance) > errors[one] * errors[other] * (1 + _ROUNDING)
+        found = found | excess.reshape(len(excess), -1).any(axis=1)
+    return found
+
+
+def too_strong() -> LanguageError:
+    """The error about such a row."""
+    return usage(
+        "--covariance: no inputs with these uncertainties are correlated so strongly",
+        hint="a covariance is at most the product of the two uncertainties",
+    )
 
 
 def with_uncertainty(value: float, error: float) -> str:

@@ -75,6 +75,12 @@ OUT = [
     (["L - T", "p.csv", "--uncertainty", "L=sT", "--uncertainty", "T=sT", "--covariance", "L,T=0.000025",
       "--keep-columns", "none", "--no-grad", "all", "--precision", "2"],
      ["value,value.uncertainty", "-1,0", "-1,0.012"]),
+    # a vector's uncertainty has as many numbers as the table has rows: it is the vector's
+    (["sum(x)", "p.csv", "--columns", "x=L,T", "--uncertainty", "x=3,4", "--keep-columns", "none", "--no-grad",
+      "all", "--budget"], ["value,value.uncertainty,x.share", "2.997,5,1", "3,5,1"]),
+    (["sum(x*y)", "p.csv", "--columns", "x=L,L", "--columns", "y=T,L", "--uncertainty", "x=sT", "--uncertainty",
+      "y=sT", "--covariance", "x,y=0", "--keep-columns", "none", "--no-grad", "all", "--precision", "3"],
+     ["value,value.uncertainty", "2.98,0.0132", "3,0.0265"]),
 ]  # fmt: skip
 
 
@@ -194,6 +200,26 @@ def test_bad_rows(options, code, rows, words):
     assert words in found[2]
 
 
+@pytest.mark.parametrize(
+    "column, words",
+    [("-1", "an uncertainty is not negative"), ("inf", "an uncertainty is a finite real number")],
+)
+def test_a_row_without_an_uncertainty_that_can_be_is_bad(column, words, folder):
+    (folder / "t.csv").write_text(f"x,s\n1,1\n2,{column}\n")
+    argv = ["map", "x*2", "t.csv", "--uncertainty", "x=s", "--no-grad", "all"]
+    code, out, err = run(*argv)
+    assert (code, out) == (1, "") and f"t.csv, line 3, column s: {words}" in err
+    assert run(*argv, "--bad-rows", "skip")[1] == "x,s,value,value.uncertainty\n1,1,2,2\n"
+
+
+def test_covariances_that_cannot_be_are_bad_rows(folder):
+    (folder / "t.csv").write_text("x,y,c\n1,1,0.5\n2,2,-3\n")
+    argv = ["map", "x*y", "t.csv", "--uncertainty", "x=1", "--uncertainty", "y=1", "--covariance", "x,y=c"]
+    code, out, err = run(*argv, "--keep-columns", "c", "--no-grad", "all", "--bad-rows", "nan")
+    assert (code, out) == (0, "c,value,value.uncertainty\n0.5,1,1.7320508075688772\n-3,nan,nan\n")
+    assert "1 bad row nan; the first: t.csv, line 3: --covariance: no inputs" in err
+
+
 def test_a_row_that_is_refused_says_pytorchs_words_and_where(folder):
     (folder / "t.csv").write_text("a,b\n1,1\n0,0\n2,1\n")
     argv = ["map", "linalg.inv(diag(x)).sum()", "t.csv", "--columns", "x=a,b"]
@@ -224,6 +250,7 @@ def test_nothing_half_written(path, folder):
     assert sorted(os.listdir(folder)) == before
 
 
+TWO = ["L+T", "p.csv", "--uncertainty", "L=0.01", "--uncertainty", "T=0.02", "--covariance"]
 REFUSED = [
     ([G], "no table"),
     ([G, "nowhere.csv"], "cannot read nowhere.csv: No such file"),
@@ -236,7 +263,17 @@ REFUSED = [
     (["(L, T)", "p.csv"], "there is no gradient"),
     (["L > 1", "p.csv"], "does not require grad"),
     (["L*T", "p.csv", "--uncertainty", "L=Q"], "name 'Q' is not defined"),
-    (["L*T", "p.csv", "--uncertainty", "L=-1"], "an uncertainty is a real number that is not negative"),
+    (["L*T", "p.csv", "--uncertainty", "L=-1"], "--uncertainty L: an uncertainty is not negative"),
+    (["L*T", "p.csv", "--uncertainty", "L=inf"], "--uncertainty L: an uncertainty is a finite real number"),
+    (["n*L", "p.csv", "--n", "True", "--uncertainty", "n=1"], "n has dtype bool"),
+    (["L*T", "p.csv", "--uncertainty", "L=1,2"], "it has shape (2,), and its variable ()"),
+    ([*TWO, "L,T=5"], "no inputs with these uncertainties are correlated so strongly"),
+    ([*TWO, "L,T=-5"], "no inputs with these uncertainties are correlated so strongly"),
+    ([*TWO, "L,T=sT"], "no inputs with these uncertainties are correlated so strongly"),
+    ([*TWO, "L,T=nan"], "--covariance L,T: a covariance is a finite real number"),
+    ([*TWO, "L,T=1j"], "--covariance L,T: a covariance is a finite real number"),
+    (["sum(x)*L", "p.csv", "--columns", "x=L,T", "--uncertainty", "L=1", "--uncertainty", "x=1",
+      "--covariance", "L,x=0"], "--covariance: L and x have shapes () and (2,)"),
     (["L*T", "p.csv", "--covariance", "L,T=1"], "L has no uncertainty"),
     (["L*T", "p.csv", "--budget"], "--budget: no variable has an uncertainty"),
     (["L*T", "p.csv", "-o", "o.xyz"], "no format has the ending"),
