@@ -38,14 +38,15 @@ class Spec:
         items = [c.fill(leaves) for c in self.children]
         if isinstance(self.context, list):
             return self.kind(zip(self.context, items, strict=True))
-        return self.kind(*items) if hasattr(self.kind, "_fields") else self.kind(items)
+        make = getattr(self.kind, "_make", self.kind)  # Python's named tuples take their items one by one
+        return make(items)
 
 
 def _items(value: Any) -> tuple[Any, list[Any]] | None:
     if isinstance(value, dict):
         return list(value), list(value.values())
     if isinstance(value, (tuple, list)):
-        return (type(value) if hasattr(value, "_fields") else None), list(value)
+        return (type(value) if hasattr(value, "_make") else None), list(value)
     return None
 
 

@@ -89,8 +89,7 @@ class Rows:
         dims = (*[None] * len(self.shared), *[0] * len(batch))
 
         def function(*tensors: Any) -> Any:
-            value = self.function(**dict(zip(names, tensors, strict=True)))
-            return tuple(value) if isinstance(value, tuple) else value
+            return self.function(**dict(zip(names, tensors, strict=True)))
 
         numbers = tuple(names.index(name) for name in self.wrt)
         one = grad_and_value(function, argnums=numbers) if numbers else function
