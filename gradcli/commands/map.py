@@ -424,7 +424,7 @@ class _Job:
     def _computed(
         self, results: Results, rows: int, errors: dict[str, Any], covariances: dict[Any, Any]
     ) -> list[Column]:
-        """The value's columns, its uncertainty, the gradients; rows with impossible covariances are refused."""
+        """The value's columns, its uncertainty, the gradients. Impossible covariances refuse a row."""
         import numpy as np
 
         from gradcli.commands import uncertainty
