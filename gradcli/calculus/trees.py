@@ -38,7 +38,9 @@ class Spec:
         items = [c.fill(leaves) for c in self.children]
         if isinstance(self.context, list):
             return self.kind(zip(self.context, items, strict=True))
-        make = getattr(self.kind, "_make", self.kind)  # Python's named tuples take their items one by one
+        make = getattr(
+            self.kind, "_make", self.kind
+        )  # Python's named tuples take their items one by one
         return make(items)
 
 

@@ -579,9 +579,7 @@ def _chosen(data: Any, keep: Any) -> Any:
     return data[keep]
 
 
-def _check(
-    table: Table, index: int, array: Any, signed: bool, bad: dict[int, Exception]
-) -> None:
+def _check(table: Table, index: int, array: Any, signed: bool, bad: dict[int, Exception]) -> None:
     """A row is bad whose number is no uncertainty, or no covariance; one that is missing may be nan."""
     import numpy as np
 

@@ -214,7 +214,17 @@ def test_a_row_without_an_uncertainty_that_can_be_is_bad(column, words, folder):
 
 def test_covariances_that_cannot_be_are_bad_rows(folder):
     (folder / "t.csv").write_text("x,y,c\n1,1,0.5\n2,2,-3\n")
-    argv = ["map", "x*y", "t.csv", "--uncertainty", "x=1", "--uncertainty", "y=1", "--covariance", "x,y=c"]
+    argv = [
+        "map",
+        "x*y",
+        "t.csv",
+        "--uncertainty",
+        "x=1",
+        "--uncertainty",
+        "y=1",
+        "--covariance",
+        "x,y=c",
+    ]
     code, out, err = run(*argv, "--keep-columns", "c", "--no-grad", "all", "--bad-rows", "nan")
     assert (code, out) == (0, "c,value,value.uncertainty\n0.5,1,1.7320508075688772\n-3,nan,nan\n")
     assert "1 bad row nan; the first: t.csv, line 3: --covariance: no inputs" in err
