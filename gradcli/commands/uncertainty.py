@@ -255,8 +255,8 @@ def squares(
         found[name] = zero if gradient is None else summed(np.square(gradient * error))
     for (one, other), covariance in covariances.items():
         a, b = gradients.get(one), gradients.get(other)
-        missing = a is None or b is None
-        found[f"{one},{other}"] = zero if missing else summed(2 * a * b * covariance)
+        product = None if a is None or b is None else 2 * a * b * covariance
+        found[f"{one},{other}"] = zero if product is None else summed(product)
     return found
 
 
