@@ -15,9 +15,7 @@ from gradcli.operators.arithmetic import (
 )
 from gradcli.operators.dimensions import (
     axes,
-    combination,
     data,
-    given_dim,
     given_dims,
 )
 from gradcli.operators.reductions import (
@@ -50,7 +48,7 @@ def diff(input: Array, n: int, dim: int, prepend: Any, append: Any) -> Any:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
-    at = wrap_dim(given_dim("diff", dim, 3), input.ndim)
+    at = wrap_dim(dim, input.ndim)
     parts = [_beside(p, input, at) if p is not None else None for p in (prepend, append)]
     if not n:
         return wrap(np.zeros(input.shape, data(input).dtype)).copy_(input)
@@ -103,20 +101,13 @@ def _beside_steps(name: str, y: Any, x: Any, dim: int) -> tuple[Any, int]:
     return high - low, at
 
 
-def _integrated(name: str, y: Any, x: Any, dx: Any, dim: int) -> None:
+def _integrated(name: str, y: Any, x: Any, dim: int) -> None:
     if not y.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     if data(y).dtype.kind == "b":
         raise RuntimeError(f"{name}: received a bool input for `y`, but bool is not supported")
     if x is not None and data(x).dtype.kind == "b":
         raise RuntimeError(f"{name}: received a bool input for `x`, but bool is not supported")
-    if x is not None and dx is not None:
-        raise combination(
-            name,
-            (y, x),
-            ("Tensor y, *, Number dx = 1, int dim = -1", "Tensor y, Tensor x, *, int dim = -1"),
-            dx=dx,
-        )
 
 
 _INTEGRALS = (
@@ -125,19 +116,21 @@ _INTEGRALS = (
 )
 
 
-def _one_step(dx: Any) -> float:
-    return 1.0 if dx is None else float(dx)
-
-
-@function(aliases="trapz", method=False, samples=named("trapezoid", *_INTEGRALS))
-def trapezoid(y: Array, x: Array | None = None, *, dx: Any = None, dim: int = -1) -> Any:
+@function(
+    "trapezoid(Tensor y, Tensor x, *, int dim=-1)",
+    "trapezoid(Tensor y, *, Scalar dx=1, int dim=-1)",
+    aliases="trapz",
+    method=False,
+    samples=named("trapezoid", *_INTEGRALS),
+)
+def trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int = -1) -> Any:
     """The integral by the trapezoidal rule, of samples at `x` or every `dx`."""
-    _integrated("trapezoid", y, x, dx, dim)
+    _integrated("trapezoid", y, x, dim)
     if not y.shape[wrap_dim(dim, y.ndim)]:
         return wrap(np.zeros(_without(y.shape, dim), data(y).dtype))
     if x is None:
         ends = mul_scalar(y.select(dim, 0) + y.select(dim, -1), 0.5)
-        return mul_scalar(sum_(y, dim) - ends, _one_step(dx))
+        return mul_scalar(sum_(y, dim) - ends, float(dx))
     steps, at = _beside_steps("trapezoid", y, x, dim)
     low, high = _pair_of(y, at)
     return div_scalar(sum_((low + high) * steps, at), 2.0)
@@ -149,13 +142,18 @@ def _without(shape: Any, dim: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-@function(method=False, samples=named("cumulative_trapezoid", *_INTEGRALS))
-def cumulative_trapezoid(y: Array, x: Array | None = None, *, dx: Any = None, dim: int = -1) -> Any:
+@function(
+    "cumulative_trapezoid(Tensor y, Tensor x, *, int dim=-1)",
+    "cumulative_trapezoid(Tensor y, *, Scalar dx=1, int dim=-1)",
+    method=False,
+    samples=named("cumulative_trapezoid", *_INTEGRALS),
+)
+def cumulative_trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int = -1) -> Any:
     """The running integral by the trapezoidal rule."""
-    _integrated("cumulative_trapezoid", y, x, dx, dim)
+    _integrated("cumulative_trapezoid", y, x, dim)
     if x is None:
         low, high = _pair_of(y, dim)
-        return cumsum(mul_scalar(low + high, _one_step(dx) / 2.0), dim)
+        return cumsum(mul_scalar(low + high, float(dx) / 2.0), dim)
     steps, at = _beside_steps("cumulative_trapezoid", y, x, dim)
     low, high = _pair_of(y, at)
     return div_scalar(cumsum((low + high) * steps, at), 2.0)

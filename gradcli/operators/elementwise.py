@@ -11,12 +11,11 @@ from gradcli.engine import dtypes
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.engine.views import inplace
-from gradcli.operators.arguments import invalid, real, tensor_argument
 from gradcli.operators.arithmetic import check_divisor
 from gradcli.operators.casting import cast
 from gradcli.operators.dimensions import scalar_name
 from gradcli.operators.helpers import conj, dtype_of, is_complex, masked_fill, where, zeros_like
-from gradcli.operators.table import Array, Row, function, operator
+from gradcli.operators.table import Array, Row, choice, function, operator
 
 _ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(1))", "{0}(randn(0))")
 _POSITIVE = ("{0}(rand(2,3) + 0.5)", "{0}(rand(()) + 0.5)", "{0}(rand(1) + 0.5)", "{0}(rand(0))")
@@ -480,12 +479,14 @@ class round_to:
 
 
 @function(
+    "round(Tensor input, *, Tensor? out=None)",
+    "round(Tensor input, *, int decimals, Tensor? out=None)",
     inplace=True,
     rows=[round_whole, round_to],
     aliases="special.round",
     samples=["round(randn(2,3))", "round(randn(3), decimals=1)"],
 )
-def round(input: Array, *, decimals: int = 0) -> Any:
+def round(input: Array, decimals: int = 0) -> Any:
     """Rounded to the nearest; halves to the even number."""
     return round_to(input, decimals) if decimals else round_whole(input)
 
@@ -565,6 +566,8 @@ class clamp_tensors:
 
 
 @function(
+    "clamp(Tensor input, Tensor? min=None, Tensor? max=None, *, Tensor? out=None)",
+    "clamp(Tensor input, Scalar? min=None, Scalar? max=None, *, Tensor? out=None)",
     inplace=True,
     aliases="clip",
     rows=[clamp_numbers, clamp_tensors],
@@ -576,15 +579,10 @@ class clamp_tensors:
         "clamp(randn(3), randn(3) - 1, randn(3) + 1)",
     ],
 )
-def clamp(input: Array, min: Any = None, max: Any = None) -> Any:
+def clamp(input: Array, min: Any, max: Any) -> Any:
     """The elements, none below `min` nor above `max` (numbers or tensors)."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    for limit in (min, max):
-        if isinstance(limit, (str, list, tuple)):
-            raise invalid(
-                "clamp", tuple(a for a in (input, min, max) if a is not None), {}, *_CLAMP
-            )
     if hasattr(min, "requires_grad") or hasattr(max, "requires_grad"):  # tensors
         return clamp_tensors(input, min, max)
     return clamp_numbers(_meeting(input, min, max), min, max)
@@ -595,12 +593,6 @@ def _meeting(input: Any, *numbers: Any) -> Any:
     own = dtype_of(input)
     given = [(dtypes.number_dtype(n), 0) for n in numbers if n is not None]
     return cast(input, dtypes.result_type([(own, 2), *given])) if own.kind in "biu" else input
-
-
-_CLAMP = (
-    "Tensor input, Tensor min = None, Tensor max = None, *, Tensor out = None",
-    "Tensor input, Number min = None, Number max = None, *, Tensor out = None",
-)
 
 
 def _clamp_one(ufunc: Any, name: str, doc: str) -> Any:
@@ -633,19 +625,21 @@ def _clamp_one(ufunc: Any, name: str, doc: str) -> Any:
     first = operator(number, f"{node}0", **own)(type(name, (), facts))
     second = operator(tensors, f"{node}1", **own)(type(name, (), {**facts, side: limit_rule}))
 
-    def call(input: Array, limit: Any) -> Any:
+    def limited(input: Array, limit: Any) -> Any:
         if hasattr(limit, "requires_grad"):
             return second(input, limit)
         return first(_meeting(input, limit), limit)
 
-    call.__name__, call.__doc__ = name, doc
-    call.__module__ = __name__
-    return function(
-        inplace=True,
+    return choice(
+        f"{name}(Tensor input, Tensor {side}, *, Tensor? out=None) -> limited",
+        f"{name}(Tensor input, Scalar {side}, *, Tensor? out=None) -> limited",
+        targets=[limited],
+        doc=doc,
+        module=__name__,
         rows=[first, second],
-        name=name,
+        inplace=True,
         samples=[f"{name}(randn(3), 0.5)", f"{name}(randn(3), randn(3))"],
-    )(call)
+    )
 
 
 clamp_min = _clamp_one(np.maximum, "clamp_min", "The elements, none below the limit.")
@@ -828,6 +822,8 @@ def _div_trunc(a: Any, b: Any) -> Any:
 
 
 @function(
+    "fmod(Tensor input, Tensor other, *, Tensor? out=None)",
+    "fmod(Tensor input, Scalar other, *, Tensor? out=None)",
     inplace=True,
     rows=[fmod_number, fmod_tensors],
     numpy=np.fmod,
@@ -864,6 +860,8 @@ class copysign_number:
 
 
 @function(
+    "copysign(Tensor input, Tensor other, *, Tensor? out=None)",
+    "copysign(Tensor input, Scalar other, *, Tensor? out=None)",
     inplace=True,
     rows=[copysign_tensors, copysign_number],
     numpy=np.copysign,
@@ -935,6 +933,8 @@ class lerp_tensor:
 
 
 @function(
+    "lerp(Tensor input, Tensor end, Tensor weight, *, Tensor? out=None)",
+    "lerp(Tensor input, Tensor end, Scalar weight, *, Tensor? out=None)",
     inplace=True,
     rows=[lerp_number, lerp_tensor],
     samples=["lerp(randn(3), randn(3), 0.3)", "lerp(randn(3), randn(3), rand(3))"],
@@ -1032,7 +1032,7 @@ class angle:
     self = lambda g, self: _angle_backward(g, self)
 
 
-@function(samples=["isreal(randn(3))"])
+@function("isreal(Tensor input)", samples=["isreal(randn(3))"])
 def isreal(input: Array) -> Any:
     """True where the imaginary part is 0."""
     if is_complex(input):
@@ -1134,57 +1134,59 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
-@function(samples=["is_inference(randn(3))"])
+@function("is_inference(Tensor input)", samples=["is_inference(randn(3))"])
 def is_inference(input: Array) -> bool:
     """True for tensors that were made in inference mode."""
     return bool(input.inference)
 
 
-@function(method=False, samples=["numel(randn(2,3))"])
+@function("numel(Tensor input)", method=False, samples=["numel(randn(2,3))"])
 def numel(input: Array) -> int:
     """The number of elements."""
     return int(input.array.size)
 
 
-@function(method=False, samples=["is_complex(randn(3))"], name="is_complex")
+@function(
+    "is_complex(Tensor input)", method=False, samples=["is_complex(randn(3))"], name="is_complex"
+)
 def is_complex_tensor(input: Array) -> bool:
     """True for the complex dtypes."""
     return bool(input.array.dtype.kind == "c")
 
 
-@function(method=False, samples=["is_floating_point(randn(3))"])
+@function("is_floating_point(Tensor input)", method=False, samples=["is_floating_point(randn(3))"])
 def is_floating_point(input: Array) -> bool:
     """True for the real floating dtypes."""
     return bool(input.array.dtype.kind == "f")
 
 
-@function(samples=["is_nonzero(tensor([2.0]))"])
+@function("is_nonzero(Tensor input)", samples=["is_nonzero(tensor([2.0]))"])
 def is_nonzero(input: Array) -> bool:
     """True where the one element is not zero."""
     return bool(input)
 
 
-@function(samples=["isclose(tensor([1.0, 2.0]), tensor([1.0, 2.1]))"])
-def isclose(
-    input: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> Any:
+@function(
+    "isclose(Tensor input, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)",
+    samples=["isclose(tensor([1.0, 2.0]), tensor([1.0, 2.1]))"],
+)
+def isclose(input: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Any:
     """True where equal within atol + rtol * |other|."""
-    return wrap(_close("isclose", input, other, rtol, atol, equal_nan))
+    return wrap(_close(input, other, rtol, atol, equal_nan))
 
 
-@function(samples=["allclose(tensor([1.0]), tensor([1.0]))"])
-def allclose(
-    input: Array, other: Array, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
-) -> bool:
+@function(
+    "allclose(Tensor input, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)",
+    samples=["allclose(tensor([1.0]), tensor([1.0]))"],
+)
+def allclose(input: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> bool:
     """True where all elements are close: see `isclose`."""
-    return bool(_close("allclose", input, other, rtol, atol, equal_nan).all())
+    return bool(_close(input, other, rtol, atol, equal_nan).all())
 
 
-def _close(name: str, input: Any, other: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
+def _close(input: Any, other: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
     """Which elements are close; the bound is computed in the dtype of the elements, as PyTorch's."""
-    a = tensor_argument(name, input).array
-    b = tensor_argument(name, other, "other", 2).array
-    rtol, atol = real(name, rtol, "rtol"), real(name, atol, "atol")
+    a, b, rtol, atol = input.array, other.array, float(rtol), float(atol)
     if a.dtype != b.dtype:
         raise RuntimeError(f"{scalar_name(a.dtype)} did not match {scalar_name(b.dtype)}")
     for bound, value in (("rtol", rtol), ("atol", atol)):
@@ -1205,13 +1207,13 @@ def _close(name: str, input: Any, other: Any, rtol: Any, atol: Any, equal_nan: b
         return close | (np.isfinite(actual) & (actual <= allowed))
 
 
-@function(samples=["equal(tensor([1.0]), tensor([1.0]))"])
+@function("equal(Tensor input, Tensor other)", samples=["equal(tensor([1.0]), tensor([1.0]))"])
 def equal(input: Array, other: Array) -> bool:
     """True where shape and all elements are equal."""
     return bool(np.array_equal(input.array, other.array))
 
 
-@function(samples=["positive(randn(3))"])
+@function("positive(Tensor input)", samples=["positive(randn(3))"])
 def positive(input: Array) -> Any:
     """The tensor itself."""
     if input.array.dtype.kind == "b":
@@ -1231,7 +1233,12 @@ class heaviside_:
     values = lambda g: g * 0
 
 
-@function(rows=[heaviside_], inplace=True, samples=["heaviside(randn(3), zeros(3))"])
+@function(
+    "heaviside(Tensor input, Tensor values, *, Tensor? out=None)",
+    rows=[heaviside_],
+    inplace=True,
+    samples=["heaviside(randn(3), zeros(3))"],
+)
 def heaviside(input: Array, values: Array) -> Any:
     """0 where negative, 1 where positive, `values` at 0."""
     if "c" in (dtype_of(input).kind, dtype_of(values).kind):

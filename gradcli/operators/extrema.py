@@ -10,14 +10,10 @@ from gradcli.engine.batch import Batched
 from gradcli.engine.tensor import wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
-    ABSENT,
+    as_dims,
     axes,
-    combination,
     data,
     describe,
-    given_dim,
-    given_dims,
-    given_keepdim,
     maximum_reduce,
     minimum_reduce,
     numbers,
@@ -40,6 +36,7 @@ from gradcli.operators.sample_calls import (
 )
 from gradcli.operators.table import (
     Array,
+    choice,
     function,
     is_array,
     operator,
@@ -103,12 +100,13 @@ def _amaxmin(ufunc: Any, name: str, node: str, doc: str, numpy: Any) -> Any:
     body = type(name, (), {"__doc__": doc, "__module__": __name__, **rules})
     row = operator(_extreme(ufunc, name), node, public=False, axes="dim")(body)
 
-    def call(input: Array, dim: Any = (), keepdim: bool = False) -> Any:
-        return row(input, given_dims(name, dim) or (), given_keepdim(name, keepdim))
+    def call(input: Array, dim: Any, keepdim: bool) -> Any:
+        return row(input, as_dims(dim), keepdim)
 
     describe(call, name, doc, __name__)
+    signature = f"{name}(Tensor input, int[1] dim=[], bool keepdim=False, *, Tensor? out=None)"
     samples = named(name, REDUCED, DIMS, TUPLES)
-    return function(name=name, rows=[row], numpy=numpy, samples=samples)(call)
+    return function(signature, rows=[row], numpy=numpy, samples=samples)(call)
 
 
 amax = _amaxmin(
@@ -204,31 +202,27 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
         public=False,
     )(type(name, (), facts | dim_rule))
     result = return_type(name, "values indices")
-    signatures = (
-        "Tensor input, *, Tensor out = None",
-        "Tensor input, Tensor other, *, Tensor out = None",
-        "Tensor input, int dim, bool keepdim = False, *, tuple of Tensors out = None",
-    )
 
-    def call(input: Array, dim: Any = ABSENT, keepdim: bool = False, *, other: Any = None) -> Any:
-        if other is not None and dim is ABSENT:
-            return resolve(binary)(input, other)
-        if dim is ABSENT:
-            if keepdim is not False:
-                raise combination(name, (input,), signatures, keepdim=keepdim)
-            return whole(input)
-        if isinstance(dim, (int, np.integer)) and not isinstance(dim, bool):
-            return result(along(input, int(dim), given_keepdim(name, keepdim)))
-        if dim is None or isinstance(dim, (float, complex, bool, str, tuple, list)):
-            raise combination(name, (input, dim), signatures)
-        if keepdim is not False:
-            raise combination(name, (input, dim, keepdim), signatures)
-        return resolve(binary)(input, dim)
+    def pair(input: Array, other: Array) -> Any:
+        return resolve(binary)(input, other)
 
-    describe(call, name, doc, __name__)
+    def selected(input: Array, dim: int, keepdim: bool) -> Any:
+        return result(along(input, dim, keepdim))
+
+    def all_of(input: Array) -> Any:
+        return whole(input)
+
     more = (f"{name}(randn(2,3), randn(3))", f"{name}(tensor([1., 2., 2., 1.]))")
-    samples = (*named(name, REDUCED, DIMS), *more)
-    return function(name=name, rows=[whole, along], samples=samples)(call)
+    return choice(
+        f"{name}(Tensor input, *, Tensor? out=None) -> all_of",
+        f"{name}(Tensor input, Tensor other, *, Tensor? out=None) -> pair",
+        f"{name}(Tensor input, int dim, bool keepdim=False, *, Tensor[]? out=None) -> selected",
+        targets=(all_of, pair, selected),
+        doc=doc,
+        module=__name__,
+        rows=[whole, along],
+        samples=(*named(name, REDUCED, DIMS), *more),
+    )
 
 
 max_ = _maxmin(
@@ -260,15 +254,14 @@ def _arg(name: str, method: Any, doc: str) -> Any:
     body = type(name, (), {"__doc__": doc, "__module__": __name__})
     row = operator(kernel, public=False, axes="dim")(body)
 
-    def call(input: Array, dim: Any = None, keepdim: bool = False) -> Any:
-        dim = None if dim is None else given_dim(name, dim)
-        return row(input, dim, given_keepdim(name, keepdim))
+    def call(input: Array, dim: int | None, keepdim: bool) -> Any:
+        return row(input, dim, keepdim)
 
     describe(call, name, doc, __name__)
+    signature = f"{name}(Tensor input, int? dim=None, bool keepdim=False, *, Tensor? out=None)"
     numpy = np.argmax if name == "argmax" else np.argmin
-    return function(name=name, rows=[row], numpy=numpy, samples=named(name, REDUCED[:1], DIMS[:1]))(
-        call
-    )
+    samples = named(name, REDUCED[:1], DIMS[:1])
+    return function(signature, rows=[row], numpy=numpy, samples=samples)(call)
 
 
 argmax = _arg("argmax", np.ndarray.argmax, "The index of the first largest element.")
@@ -317,8 +310,11 @@ class aminmax_row:
 _aminmax_type = return_type("aminmax", "min max")
 
 
-@function(rows=[aminmax_row], samples=named("aminmax", "{0}(randn(2,3))", "{0}(randn(2,3), dim=1)"))
-def aminmax(input: Array, *, dim: Any = None, keepdim: bool = False) -> Any:
+@function(
+    "aminmax(Tensor input, *, int? dim=None, bool keepdim=False, Tensor[]? out=None)",
+    rows=[aminmax_row],
+    samples=named("aminmax", "{0}(randn(2,3))", "{0}(randn(2,3), dim=1)"),
+)
+def aminmax(input: Array, dim: int | None, keepdim: bool) -> Any:
     """The smallest and the largest element."""
-    at = None if dim is None else given_dim("aminmax", dim)
-    return _aminmax_type(aminmax_row(input, dim=at, keepdim=bool(keepdim)))
+    return _aminmax_type(aminmax_row(input, dim=dim, keepdim=keepdim))

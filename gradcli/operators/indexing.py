@@ -330,7 +330,7 @@ def nonzero(input: Array, *, as_tuple: bool = False) -> Any:
     return unbind(nonzero_of(input if input.ndim else input.unsqueeze(0)), 1)
 
 
-@function(rows=[nonzero_of], samples=["argwhere(tensor([0., 1., 2.]))"])
+@function("argwhere(Tensor input)", rows=[nonzero_of], samples=["argwhere(tensor([0., 1., 2.]))"])
 def argwhere(input: Array) -> Any:
     """The positions of the elements that are not zero, one a row."""
     return nonzero_of(input)
@@ -375,6 +375,8 @@ class masked_fill_tensor:
 
 
 @function(
+    "masked_fill(Tensor input, Tensor mask, Tensor value)",
+    "masked_fill(Tensor input, Tensor mask, Scalar value)",
     inplace=True,
     rows=[masked_fill_number, masked_fill_tensor],
     samples=["masked_fill(randn(3), tensor([True, False, True]), 0.)"],
@@ -608,6 +610,10 @@ class scatter_:
 
 
 @function(
+    "scatter(Tensor input, int dim, Tensor index, Tensor src, *, Tensor? out=None)",
+    "scatter(Tensor input, int dim, Tensor index, Tensor src, *, str reduce, Tensor? out=None)",
+    "scatter(Tensor input, int dim, Tensor index, Scalar value, *, Tensor? out=None)",
+    "scatter(Tensor input, int dim, Tensor index, Scalar value, *, str reduce, Tensor? out=None)",
     inplace=True,
     rows=[scatter_src, scatter_value, scatter_],
     samples=[
@@ -1014,6 +1020,8 @@ class index_fill_tensor:
 
 
 @function(
+    "index_fill(Tensor input, int dim, Tensor index, Tensor value)",
+    "index_fill(Tensor input, int dim, Tensor index, Scalar value)",
     inplace=True,
     rows=[index_fill_number, index_fill_tensor],
     samples=["index_fill(randn(3,2), 0, tensor([0, 2]), 1.)"],
@@ -1174,6 +1182,7 @@ class put:
 
 
 @function(
+    "take_along_dim(Tensor input, Tensor indices, int? dim=None, *, Tensor? out=None)",
     numpy=np.take_along_axis,
     rows=[gather],
     samples=[
@@ -1181,7 +1190,7 @@ class put:
         "take_along_dim(randn(3), tensor([2, 0]))",
     ],
 )
-def take_along_dim(input: Array, indices: Array, dim: int | None = None) -> Any:
+def take_along_dim(input: Array, indices: Array, dim: int | None) -> Any:
     """The elements that `indices` names along a dim, both broadcast; without dim: flattened."""
     if dim is None:
         return gather(view_size(input, (-1,)), 0, view_size(indices, (-1,)), False)
@@ -1312,11 +1321,13 @@ class as_strided_scatter_of:
 
 
 @function(
+    "as_strided_scatter(Tensor input, Tensor src, int[] size, int[] stride, int? storage_offset=None, *, "
+    "Tensor? out=None)",
     rows=[as_strided_scatter_of],
     samples=["as_strided_scatter(randn(2,3), randn(2,2), (2,2), (1,2))"],
 )
 def as_strided_scatter(
-    input: Array, src: Array, size: Any, stride: Any, storage_offset: Any = None
+    input: Array, src: Array, size: Any, stride: Any, storage_offset: int | None
 ) -> Any:
     """`input` with the elements of a strided view replaced by `src`."""
-    return as_strided_scatter_of(input, src, tuple(size), tuple(stride), storage_offset)
+    return as_strided_scatter_of(input, src, size, stride, storage_offset)

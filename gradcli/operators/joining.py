@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from itertools import accumulate, pairwise
-from operator import index as to_int
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches
+from gradcli.operators.dimensions import as_dims
 from gradcli.operators.helpers import new_zeros
 from gradcli.operators.shapes import (
     diagonal,
@@ -123,17 +123,18 @@ class stack:
 
 
 def _listed(name: str, tensors: Any) -> list[Any]:
-    if not isinstance(tensors, (tuple, list)):
-        raise TypeError(
-            f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not "
-            f"{type(tensors).__name__}"
-        )
     if not tensors:
         raise RuntimeError(f"{name} expects a non-empty TensorList")
     return list(tensors)
 
 
-@function(method=False, numpy=np.hstack, rows=[cat], samples=["hstack([randn(3), randn(2)])"])
+@function(
+    "hstack(Tensor[] tensors, *, Tensor? out=None)",
+    method=False,
+    numpy=np.hstack,
+    rows=[cat],
+    samples=["hstack([randn(3), randn(2)])"],
+)
 def hstack(tensors: Arrays) -> Any:
     """The tensors side by side: along the second dim (vectors: the first)."""
     given = [_atleast_1d(t) for t in _listed("hstack", tensors)]
@@ -141,6 +142,7 @@ def hstack(tensors: Arrays) -> Any:
 
 
 @function(
+    "vstack(Tensor[] tensors, *, Tensor? out=None)",
     aliases="row_stack",
     method=False,
     numpy=np.vstack,
@@ -152,13 +154,23 @@ def vstack(tensors: Arrays) -> Any:
     return cat([_atleast_2d(t) for t in _listed("vstack", tensors)], 0)
 
 
-@function(method=False, rows=[cat], samples=["dstack([randn(3), randn(3)])"])
+@function(
+    "dstack(Tensor[] tensors, *, Tensor? out=None)",
+    method=False,
+    rows=[cat],
+    samples=["dstack([randn(3), randn(3)])"],
+)
 def dstack(tensors: Arrays) -> Any:
     """The tensors behind each other: along the third dim."""
     return cat([_atleast_3d(t) for t in _listed("dstack", tensors)], 2)
 
 
-@function(method=False, rows=[cat], samples=["column_stack([randn(3), randn(3,2)])"])
+@function(
+    "column_stack(Tensor[] tensors, *, Tensor? out=None)",
+    method=False,
+    rows=[cat],
+    samples=["column_stack([randn(3), randn(3,2)])"],
+)
 def column_stack(tensors: Arrays) -> Any:
     """The tensors side by side, vectors as columns."""
     given = [
@@ -391,7 +403,7 @@ def flip(input: Array, dims: Any, *more: int) -> Any:
     return flip_dims(input, integers("flip", "dims", dims, more))
 
 
-@function(numpy=np.fliplr, rows=[flip_dims], samples=["fliplr(randn(2,3))"])
+@function("fliplr(Tensor input)", numpy=np.fliplr, rows=[flip_dims], samples=["fliplr(randn(2,3))"])
 def fliplr(input: Array) -> Any:
     """Columns in reverse order."""
     if input.ndim < 2:
@@ -399,7 +411,7 @@ def fliplr(input: Array) -> Any:
     return flip_dims(input, (1,))
 
 
-@function(numpy=np.flipud, rows=[flip_dims], samples=["flipud(randn(2,3))"])
+@function("flipud(Tensor input)", numpy=np.flipud, rows=[flip_dims], samples=["flipud(randn(2,3))"])
 def flipud(input: Array) -> Any:
     """Rows in reverse order."""
     if input.ndim < 1:
@@ -425,14 +437,17 @@ class roll_by:
 
 
 @function(
-    numpy=np.roll, rows=[roll_by], samples=["roll(randn(2,3), 1)", "roll(randn(2,3), (1,2), (0,1))"]
+    "roll(Tensor input, int[1] shifts, int[1] dims=[])",
+    numpy=np.roll,
+    rows=[roll_by],
+    samples=["roll(randn(2,3), 1)", "roll(randn(2,3), (1,2), (0,1))"],
 )
-def roll(input: Array, shifts: Any, dims: Any = None) -> Any:
+def roll(input: Array, shifts: Any, dims: Any) -> Any:
     """Elements moved along dims, round the end."""
     return roll_by(
         input,
-        integers("roll", "shifts", shifts),
-        () if dims is None else integers("roll", "dims", dims),
+        as_dims(shifts),
+        as_dims(dims),
     )
 
 
@@ -460,11 +475,14 @@ class rot90_by:
 
 
 @function(
-    numpy=np.rot90, rows=[rot90_by], samples=["rot90(randn(2,3))", "rot90(randn(2,3,3), 2, (1,2))"]
+    "rot90(Tensor input, int k=1, int[] dims=[0, 1])",
+    numpy=np.rot90,
+    rows=[rot90_by],
+    samples=["rot90(randn(2,3))", "rot90(randn(2,3,3), 2, (1,2))"],
 )
-def rot90(input: Array, k: int = 1, dims: Any = (0, 1)) -> Any:
+def rot90(input: Array, k: int, dims: Any) -> Any:
     """Turned by k quarters in the plane of two dims."""
-    return rot90_by(input, to_int(k), integers("rot90", "dims", dims))
+    return rot90_by(input, k, dims)
 
 
 # -- triangles and diagonals ----------------------------------------------------------------------
@@ -542,11 +560,12 @@ class diag_embed:
 
 
 @function(
+    "diag(Tensor input, int diagonal=0, *, Tensor? out=None)",
     numpy=np.diag,
     rows=[diag_embed],
     samples=["diag(randn(3))", "diag(randn(3,3), 1)"],
 )
-def diag(input: Array, diagonal: int = 0) -> Any:
+def diag(input: Array, diagonal: int) -> Any:
     """The diagonal of a matrix, or the matrix with that diagonal."""
     if input.ndim == 1:
         return diag_embed(input, diagonal, -2, -1)
@@ -558,9 +577,12 @@ def diag(input: Array, diagonal: int = 0) -> Any:
 
 
 @function(
-    rows=[diag_embed], numpy=np.diagflat, samples=["diagflat(randn(3))", "diagflat(randn(2,2), 1)"]
+    "diagflat(Tensor input, int offset=0)",
+    rows=[diag_embed],
+    numpy=np.diagflat,
+    samples=["diagflat(randn(3))", "diagflat(randn(2,2), 1)"],
 )
-def diagflat(input: Array, offset: int = 0) -> Any:
+def diagflat(input: Array, offset: int) -> Any:
     """The matrix with all elements on its diagonal."""
     flat = view_size(input.contiguous() if isinstance(input, Tensor) else contiguous(input), (-1,))
     return diag_embed(flat, offset, -2, -1)
@@ -681,11 +703,12 @@ def cartesian_prod(*tensors: Array) -> Any:
 
 
 @function(
+    "combinations(Tensor input, int r=2, bool with_replacement=False)",
     rows=[stack],
     method=False,
     samples=["combinations(randn(4))", "combinations(randn(3), 2, True)"],
 )
-def combinations(input: Array, r: int = 2, with_replacement: bool = False) -> Any:
+def combinations(input: Array, r: int, with_replacement: bool) -> Any:
     """All r-element combinations of a vector, as rows."""
     if input.ndim != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")

@@ -94,7 +94,7 @@ def _is_list(first: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 _TAKES: dict[str, Callable[[Any], bool]] = {
     "Tensor": is_tensor,
-    "Tensor[]": _is_list(is_tensor),
+    "Tensor[]": lambda v: isinstance(v, (tuple, list)) and all(is_tensor(t) for t in v),
     "Scalar": lambda v: isinstance(v, (complex, np.complexfloating)) or _is_float(v),
     "float": _is_float,
     "int": _is_int,
@@ -261,6 +261,8 @@ class Signature:
             elif not p.takes(value) and not (
                 p.kind == "Tensor" and name in _TAKE_NUMBERS and _TAKES["Scalar"](value)
             ):
+                if p.kind == "Tensor[]" and isinstance(value, (tuple, list)):
+                    raise Unfit(_no_tensors(value, i - first))
                 where = "" if by_name else f" (position {at + 1 - first})"
                 wanted = f"{p.said}, not {type_name(value)}" if by_name else _no_list(p, value)
                 raise Unfit(f"{name}(): argument '{p.name}'{where} must be {wanted}")
@@ -336,6 +338,11 @@ def _no_list(p: Parameter, value: Any) -> str:
     if p.kind.endswith("[]") and isinstance(value, (tuple, list)):
         return f"{p.said}, but found element of type {type_name(value[0])} at pos 0"
     return f"{p.said}, not {type_name(value)}"
+
+
+def _no_tensors(values: Any, at: int) -> str:
+    k, value = next((k, v) for k, v in enumerate(values) if not is_tensor(v))
+    return f"expected Tensor as element {k} in argument {at}, but got {type_name(value)}"
 
 
 class Unfit(TypeError):
