@@ -110,7 +110,8 @@ class _Plain(ast.NodeTransformer):
         if isinstance(called, ast.Attribute) and called.attr == "conj" and not node.args:
             return self.visit(called.value)  # type: ignore[no-any-return]
         if isinstance(called, ast.Call) and ast.unparse(called.func) == "resolve":
-            node.func = ast.Name(called.args[0].value)  # type: ignore[attr-defined]
+            if isinstance(named := called.args[0], ast.Constant):
+                node.func = ast.Name(str(named.value))
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         known = self.helpers.get(name) if name.startswith("_") and self.depth < 3 else None
         self.generic_visit(node)
