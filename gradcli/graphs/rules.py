@@ -109,9 +109,13 @@ class _Plain(ast.NodeTransformer):
         called = node.func
         if isinstance(called, ast.Attribute) and called.attr == "conj" and not node.args:
             return self.visit(called.value)  # type: ignore[no-any-return]
-        if isinstance(called, ast.Call) and ast.unparse(called.func) == "resolve":
-            if isinstance(named := called.args[0], ast.Constant):
-                node.func = ast.Name(str(named.value))
+        given = called.args[:1] if isinstance(called, ast.Call) else []
+        if (
+            given
+            and ast.unparse(called).startswith("resolve(")
+            and isinstance(given[0], ast.Constant)
+        ):
+            node.func = ast.Name(str(given[0].value))
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         known = self.helpers.get(name) if name.startswith("_") and self.depth < 3 else None
         self.generic_visit(node)
