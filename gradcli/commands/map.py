@@ -13,7 +13,7 @@ from gradcli import interrupts
 from gradcli.commands import COMMANDS, completers, output
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import cannot_require_grad, files_of, read_variable, set_up
-from gradcli.commands.options import Request, expression_options, uncertainty_options
+from gradcli.commands.options import Request, Whole, expression_options, uncertainty_options
 from gradcli.commands.points import OPEN, OpenCommand
 from gradcli.language.errors import LanguageError, did_you_mean, suggest
 
@@ -83,6 +83,20 @@ Examples:
 @click.option(
     "--detect-anomaly", is_flag=True, help="A row with NaN or infinity in it is a bad row."
 )
+@click.option(
+    "--order",
+    metavar="N",
+    type=Whole(1),
+    default=1,
+    help="Differentiate up to N times by each number.",
+)
+@click.option(
+    "--jvp",
+    "directions",
+    metavar="x=COLUMNS",
+    multiple=True,
+    help="The derivative along a direction: columns, a value, or ones.",
+)
 @uncertainty_options
 @click.pass_context
 def command(
@@ -95,6 +109,8 @@ def command(
     form: str | None,
     path: str | None,
     detect_anomaly: bool,
+    order: int,
+    directions: tuple[str, ...],
     uncertainties: tuple[str, ...],
     covariances: tuple[str, ...],
     budget: bool,
@@ -116,6 +132,7 @@ def command(
         stream = Stream(table, sys.stdin)
         job = _Job(ctx, request, stream, columns, keep_columns, bad_rows, detect_anomaly)
         job.propagate(uncertainties, covariances, budget)
+        job.differentiate(order, directions)
         with _opened(form, path, request) as sink:
             with _Progress(stream) as progress:
                 for batch in stream:
@@ -192,6 +209,9 @@ class _Job:
                 self._differentiable(name)
         self.keep = self._kept(keep)
         self.rows: Rows | None = None
+        self.order = 1
+        self.directions: dict[str, list[int] | Any] = {}
+        self.further: dict[str, Rows] = {}  # the columns of further derivatives
         self.errors: dict[str, Any] = {}
         self.covariances: dict[tuple[str, str], Any] = {}
         self.budget = False
@@ -262,6 +282,86 @@ class _Job:
         self.budget = budget
         self.hidden = [name for name in self.errors if name not in self.wrt]
 
+    def differentiate(self, order: int, directions: Sequence[str]) -> None:
+        """Take in what is asked for besides gradients: derivatives of higher order, and along a direction."""
+        from gradcli.commands.rows import Rows, direction, jvp, nth
+        from gradcli.commands.uncertainty import named
+
+        known = [*self.columns, *self.shared]
+        for name, text in named(directions, "--jvp", 1, known).items():
+            if name in self.shared:
+                self._differentiable(name)
+            self.directions[name] = self._direction(name, text)
+        if order > 1:
+            self._refuse_order()
+        self.order = order
+        function = self._function(quiet=True)
+        if self.directions:
+            given = {direction(n): d for n, d in self.directions.items() if type(d) is not list}
+            along = jvp(function, list(self.directions))
+            self.further["value.jvp"] = Rows(along, {**self.shared, **given}, ())
+        for name in self.wrt:
+            for k in range(2, order + 1):
+                self.further[f"{name}.grad{k}"] = Rows(nth(function, name, k), self.shared, ())
+
+    def _refuse_order(self) -> None:
+        for name in self.wrt:
+            if self._shape(name):
+                numbers = ",".join(n for n in self.wrt if not self._shape(n))
+                raise usage(
+                    f"--order: {name} is no number but has shape {self._shape(name)}",
+                    hint=f"choose numbers, as in --wrt {numbers or 'x'}; or give --jvp a direction",
+                )
+        if not self.wrt:
+            raise usage("--order: no variable requires grad", hint="choose one with --wrt")
+
+    def _direction(self, name: str, text: str) -> list[int] | Any:
+        """The columns of a direction, or an array that is the same for all rows."""
+        import numpy as np
+
+        from gradcli.commands.evaluation import read_value
+        from gradcli.tables import TableError
+        from gradcli.tables.table import ArrayTable
+
+        shape, option = self._shape(name), f"--jvp {name}"
+        try:
+            columns = ArrayTable(self.table_name, self.names, []).find(text)
+        except TableError:
+            columns = []
+        if columns:
+            if len(shape) > 1 or len(columns) != (shape[0] if shape else 1):
+                raise usage(
+                    f"{option}: {name} has shape {shape}, and its direction {len(columns)} columns",
+                    kind="shape",
+                )
+            return columns
+        if text.strip() == "ones":
+            return np.ones(shape, self._dtype(name))
+        try:
+            found = read_value(text, f"{option}=").detach().array
+        except LanguageError as error:
+            if error.kind == "name":
+                close = did_you_mean(suggest(text, self.names))
+                error.hint = close or f"a value, or columns: {', '.join(self.names)}"
+            raise
+        if found.dtype.kind == "c" and np.dtype(self._dtype(name)).kind != "c":
+            raise usage(f"{option}: {name} is real, and its direction complex")
+        if found.shape != shape:
+            raise usage(
+                f"{option}: {name} has shape {shape}, and its direction {found.shape}", kind="shape"
+            )
+        return found.astype(self._dtype(name))[()]
+
+    def _dtype(self, name: str) -> Any:
+        """The dtype of a variable; a column has the default one."""
+        import numpy as np
+
+        from gradcli.language.values import as_tensor
+
+        return (
+            self.shared[name].dtype if name in self.shared else as_tensor(np.zeros(1)).array.dtype
+        )
+
     def _number_or_column(self, text: str, name: str, option: str, signed: bool = False) -> Any:
         """The index of a column, or an array that is the same for all rows, which has a row."""
         from gradcli.commands.evaluation import read_value
@@ -283,6 +383,9 @@ class _Job:
         """The columns that are written for a batch."""
         import numpy as np
 
+        from gradcli.commands.rows import direction
+        from gradcli.engine import random
+
         if table.names != self.names:
             self._follow(table)
         bad: dict[int, Exception] = dict(table.bad)
@@ -295,11 +398,13 @@ class _Job:
             return read[index]
 
         batch = {
-            name: np.stack([column(i) for i in found], axis=1)
-            if name in self.vectors
-            else column(found[0])
+            name: _stacked([column(i) for i in found], self._shape(name))
             for name, found in self.columns.items()
         }
+        for found in self.directions.values():
+            if isinstance(found, list):
+                for index in found:
+                    column(index)
         for items, signed in ((self.errors, False), (self.covariances, True)):
             for index in items.values():
                 if isinstance(index, int):
@@ -309,7 +414,12 @@ class _Job:
         there = ~skipped
         there[list(bad)] = False
         places = np.flatnonzero(there)
-        results = self._rows()({n: a[there] for n, a in batch.items()}, len(places))
+        batch = {n: a[there] for n, a in batch.items()}
+        along = {direction(n): _stacked([column(i)[there] for i in found], self._shape(n))
+                 for n, found in self.directions.items() if isinstance(found, list)}  # fmt: skip
+        before = random.snapshot()
+        results = self._rows()(batch, len(places))
+        further = self._further(results, batch, along, len(places), before)
 
         def given(name: str, of: Any) -> Any:
             if not isinstance(of, int):
@@ -318,10 +428,10 @@ class _Job:
 
         errors = {n: given(n, e) for n, e in self.errors.items()}
         covariances = {pair: given(pair[0], e) for pair, e in self.covariances.items()}
-        found = self._computed(results, len(places), errors, covariances)
+        made = self._computed(results, further, len(places), errors, covariances)
         bad.update({int(places[row]): error for row, error in results.refused.items()})
         if self.detect_anomaly:
-            bad.update(_anomalies(found, places, results))
+            bad.update(_anomalies(made, places, results))
         self._refuse(table, bad)
         self._count(table, bad, int(skipped.sum()))
         keep = ~skipped
@@ -329,7 +439,7 @@ class _Job:
             keep[list(bad)] = False
         inside = keep[places]
         wide = []
-        for name, array in found:
+        for name, array in made:
             if len(places) == len(keep) and inside.all() and not bad:
                 wide.append((name, array))
                 continue
@@ -338,12 +448,44 @@ class _Job:
                 if array.dtype.kind in "fc" or (self.bad_rows == "skip" or not bad)
                 else np.float64
             )
-            made = np.full(len(keep), np.nan if np.dtype(kind).kind in "fc" else 0, kind)
-            made[places] = array
+            filled = np.full(len(keep), np.nan if np.dtype(kind).kind in "fc" else 0, kind)
+            filled[places] = array
             if self.bad_rows == "nan" and bad:
-                made[list(bad)] = np.nan
-            wide.append((name, made[keep]))
+                filled[list(bad)] = np.nan
+            wide.append((name, filled[keep]))
         return self._distinct([*self._passed(table, keep, typed), *wide])
+
+    def _further(
+        self,
+        results: Results,
+        batch: dict[str, Any],
+        along: dict[str, Any],
+        rows: int,
+        before: Any,
+    ) -> dict[str, list[Column]]:
+        """Derivatives along the direction and of higher order: the columns of each. What is refused there
+        is added to the rows that are refused. before: where the random numbers of the value began.
+        """
+        import numpy as np
+
+        from gradcli.engine import random
+
+        made = {}
+        for label, run in self.further.items():
+            values: dict[str, Any] = {}
+            if len(results.refused) < rows:
+                random.rewind(before)
+                found = run(batch | along if label == "value.jvp" else batch, rows)
+                values = found.values
+                for row, error in found.refused.items():
+                    results.refused.setdefault(row, error)
+            if not values:
+                suffixes = self.suffixes or list(results.values) or [""]
+                if label != "value.jvp":
+                    suffixes = [""]
+                values = {suffix: np.full(rows, np.nan) for suffix in suffixes}
+            made[label] = [(label + suffix, array) for suffix, array in values.items()]
+        return made
 
     def _distinct(self, columns: list[Column]) -> list[Column]:
         """The columns, if no two have one name."""
@@ -369,6 +511,10 @@ class _Job:
         self.errors = {n: moved[e] if isinstance(e, int) else e for n, e in self.errors.items()}
         self.covariances = {
             n: moved[e] if isinstance(e, int) else e for n, e in self.covariances.items()
+        }
+        self.directions = {
+            n: [moved[i] for i in d] if isinstance(d, list) else d
+            for n, d in self.directions.items()
         }
         self.keep = [moved[i] for i in self.keep]
         self.texts = {}
@@ -402,7 +548,10 @@ class _Job:
             self.rows = Rows(self._function(), self.shared, [*self.wrt, *self.hidden])
         return self.rows
 
-    def _function(self) -> Callable[..., Any]:
+    def _function(self, quiet: bool = False) -> Callable[..., Any]:
+        """The expression of a row. quiet: it has printed before what it prints."""
+        import io
+
         import numpy as np
 
         from gradcli import language
@@ -416,13 +565,18 @@ class _Job:
                 isinstance(t.array, np.ndarray | np.generic) for t in tensors.values()
             ):
                 raise Untraceable("the program prints")
-            with redirect_stdout(sys.stderr):
+            with redirect_stdout(io.StringIO() if quiet else sys.stderr):
                 return language.run(program, {**loaded, **tensors}).value
 
         return function
 
     def _computed(
-        self, results: Results, rows: int, errors: dict[str, Any], covariances: dict[Any, Any]
+        self,
+        results: Results,
+        further: dict[str, list[Column]],
+        rows: int,
+        errors: dict[str, Any],
+        covariances: dict[Any, Any],
     ) -> list[Column]:
         """The value's columns, its uncertainty, the gradients. Impossible covariances refuse a row."""
         import numpy as np
@@ -440,6 +594,7 @@ class _Job:
                 "the values of the rows are not alike", hint="some have more elements than others"
             )
         found: list[Column] = [(f"value{suffix}", array) for suffix, array in values.items()]
+        found += further.get("value.jvp", [])
         gradients = results.gradients or {
             n: np.zeros((rows, *self._shape(n))) for n in [*self.wrt, *self.hidden]
         }
@@ -457,6 +612,8 @@ class _Job:
                     ]
         for name in self.wrt:
             found += elements(f"{name}.grad", gradients[name]).items()
+            for k in range(2, self.order + 1):
+                found += further[f"{name}.grad{k}"]
         return found
 
     def _shape(self, name: str) -> tuple[int, ...]:
@@ -547,8 +704,10 @@ class _Job:
             output.note(f"{counted(self.bad, 'bad row')} {what}; the first: {self.first_bad}")
         if self.left_out:
             output.note(f"{counted(self.left_out, 'row')} left out for a number that is missing")
-        if self.rows is not None and self.rows.alone is not None:
-            output.note(f"the rows ran one by one: {self.rows.alone}")
+        ways = [self.rows, *self.further.values()]
+        alone = next((w.alone for w in ways if w is not None and w.alone is not None), None)
+        if alone is not None:
+            output.note(f"the rows ran one by one: {alone}")
 
 
 def _bound(items: Iterable[str], stream: Stream) -> dict[str, tuple[list[int], bool]]:
@@ -577,6 +736,13 @@ def _chosen(data: Any, keep: Any) -> Any:
     if isinstance(data, list):
         return [cell for cell, kept in zip(data, keep.tolist(), strict=True) if kept]
     return data[keep]
+
+
+def _stacked(columns: list[Any], shape: tuple[int, ...]) -> Any:
+    """A column of numbers, or the columns of a vector side by side."""
+    import numpy as np
+
+    return np.stack(columns, axis=1) if shape else columns[0]
 
 
 def _check(table: Table, index: int, array: Any, signed: bool, bad: dict[int, Exception]) -> None:

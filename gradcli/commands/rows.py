@@ -236,6 +236,41 @@ def _parts(suffix: str, array: Any) -> Arrays:
     }
 
 
+def jvp(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    """The function's derivative along directions: what it takes, and `direction(name)` for each name."""
+    from gradcli import func
+
+    def pushed(**tensors: Any) -> Any:
+        directions = tuple(tensors.pop(direction(name)) for name in names)
+
+        def at(*points: Any) -> Any:
+            return function(**tensors | dict(zip(names, points, strict=True)))
+
+        return func.jvp(at, tuple(tensors[name] for name in names), directions)[1]
+
+    return pushed
+
+
+def direction(name: str) -> str:
+    """The name of the direction of a variable, which no variable has."""
+    return f"{name} direction"
+
+
+def nth(function: Callable[..., Any], name: str, order: int) -> Callable[..., Any]:
+    """The function's derivative of that order by one of its variables, a number."""
+    from gradcli import func
+
+    def derivative(**tensors: Any) -> Any:
+        def found(point: Any) -> Any:
+            return function(**tensors | {name: point})
+
+        for _ in range(order):
+            found = func.grad(found)
+        return found(tensors[name])
+
+    return derivative
+
+
 def elements(name: str, array: Any) -> Arrays:
     """Columns for the elements of an array whose first dimension is the rows: `w.grad[0]`, …"""
     return _parts(name, array)
@@ -256,4 +291,4 @@ def _spread(found: Results, rows: int) -> Results:
     return Results(values, gradients, found.refused)
 
 
-__all__ = ["Results", "Rows", "elements"]
+__all__ = ["Results", "Rows", "direction", "elements", "jvp", "nth"]

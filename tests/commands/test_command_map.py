@@ -75,6 +75,22 @@ OUT = [
     (["L - T", "p.csv", "--uncertainty", "L=sT", "--uncertainty", "T=sT", "--covariance", "L,T=0.000025",
       "--keep-columns", "none", "--no-grad", "all", "--precision", "2"],
      ["value,value.uncertainty", "-1,0", "-1,0.012"]),
+    (["L**3*T", "p.csv", "--order", "3", "--wrt", "L", "--keep-columns", "none", "--precision", "4"],
+     ["value,L.grad,L.grad2,L.grad3", "1.967,5.937,11.95,12.02", "2,6,12,12"]),
+    (["L**2*T", "p.csv", "--order", "2", "--keep-columns", "none", "--precision", "3"],
+     ["value,L.grad,L.grad2,T.grad,T.grad2", "1.98,3.98,4.01,0.988,0", "2,4,4,1,0"]),
+    (["a*L**2 if L < 1 else L", "p.csv", "--a", "2", "--order", "2", "--jvp", "L=sT", "--wrt", "L,a",
+      "--keep-columns", "none", "--precision", "4"],
+     ["value,value.jvp,L.grad,L.grad2,a.grad,a.grad2", "1.976,0.01988,3.976,4,0.988,0", "1,0.01,1,0,0,0"]),
+    (["L*T", "p.csv", "--jvp", "L=2", "--jvp", "T=sT", "--keep-columns", "none", "--uncertainty", "L=1",
+      "--no-grad", "all"],
+     ["value,value.jvp,value.uncertainty", "1.990982,4.01097,2.003", "2,4.01,2"]),
+    (["w*sum(x)", "p.csv", "--columns", "x=L,T", "--w", "1,10", "--jvp", "x=ones", "--jvp", "w=L,T",
+      "--keep-columns", "none", "--no-grad", "all", "--precision", "4"],
+     ["value[0],value[1],value.jvp[0],value.jvp[1]", "2.997,29.97,4.979,26", "3,30,5,26"]),
+    (["(L, L*x)", "p.csv", "--columns", "x=L,T", "--jvp", "L=1", "--keep-columns", "none", "--no-grad", "all"],
+     ["value_0,value_1[0],value_1[1],value.jvp_0,value.jvp_1[0],value.jvp_1[1]",
+      "0.994,0.988036,1.990982,1,0.994,2.003", "1,1,2,1,1,2"]),
     # a vector's uncertainty has as many numbers as the table has rows: it is the vector's
     (["sum(x)", "p.csv", "--columns", "x=L,T", "--uncertainty", "x=3,4", "--keep-columns", "none", "--no-grad",
       "all", "--budget"], ["value,value.uncertainty,x.share", "2.997,5,1", "3,5,1"]),
@@ -286,6 +302,19 @@ REFUSED = [
       "--covariance", "L,x=0"], "--covariance: L and x have shapes () and (2,)"),
     (["L*T", "p.csv", "--covariance", "L,T=1"], "L has no uncertainty"),
     (["L*T", "p.csv", "--budget"], "--budget: no variable has an uncertainty"),
+    (["L*T", "p.csv", "--order", "0"], "0 is not in the range"),
+    (["L*T", "p.csv", "--order", "2", "--no-grad", "all"], "--order: no variable requires grad"),
+    (["L*sum(x)", "p.csv", "--columns", "x=L,T", "--order", "2"], "--order: x is no number but has shape (2,)"),
+    (["L*w", "p.csv", "--w", "1,2", "--order", "2"], "grad can be implicitly created only for scalar outputs"),
+    (["L*T", "p.csv", "--jvp", "L"], "--jvp wants x=VALUE, not 'L'"),
+    (["L*T", "p.csv", "--jvp", "Q=1"], "--jvp: 'Q' is no variable (there are: L, T)"),
+    (["L*T", "p.csv", "--jvp", "L=s"], "a value, or columns: name, L, T, sT"),
+    (["L*T", "p.csv", "--jvp", "L=1", "--jvp", "L=2"], "--jvp: L is given twice"),
+    (["L*T", "p.csv", "--jvp", "L=1,2"], "--jvp L: L has shape (), and its direction (2,)"),
+    (["L*T", "p.csv", "--jvp", "L=L,T"], "--jvp L: L has shape (), and its direction 2 columns"),
+    (["L*T", "p.csv", "--jvp", "L=1j"], "--jvp L: L is real, and its direction complex"),
+    (["n*L", "p.csv", "--n", "True", "--jvp", "n=1"], "n has dtype bool"),
+    (["L*T", "p.csv", "--jvp", "L=name"], "`a, b` is not a number"),
     (["L*T", "p.csv", "-o", "o.xyz"], "no format has the ending"),
     (["L*T", "p.csv", "more"], "unexpected argument 'more'"),
     (["x*L", "-", "--x", "-"], "only one of"),
@@ -306,6 +335,21 @@ def test_an_expression_from_a_file(folder):
         run("map", "-f", "e.txt", "p.csv", "--keep-columns", "none")[1]
         == "value,L.grad\n1.988,2\n2,2\n"
     )
+
+
+def test_further_derivatives_draw_the_same_numbers_and_print_nothing():
+    argv = ["map", "print(L.item()); rand(1)[0]*L*T", "p.csv", "--manual-seed", "1"]
+    code, out, err = run(*argv, "--jvp", "L=L", "--keep-columns", "none", "--no-grad", "all")
+    assert code == 0 and err.count("0.994") == 1
+    for line in out.splitlines()[1:]:
+        value, jvp = map(float, line.split(","))
+        assert value == pytest.approx(jvp)
+
+
+def test_further_derivatives_of_bad_rows_are_nan(folder):
+    (folder / "t.csv").write_text("x\nq\n")
+    argv = ["map", "x**2", "t.csv", "--order", "2", "--jvp", "x=3", "--bad-rows", "nan"]
+    assert run(*argv)[1] == "x,value,value.jvp,x.grad,x.grad2\nq,nan,nan,nan,nan\n"
 
 
 def test_what_a_program_prints_goes_elsewhere():
