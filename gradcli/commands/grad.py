@@ -15,6 +15,7 @@ from gradcli.commands.options import (
     ExpressionCommand,
     Request,
     Whole,
+    array_options,
     assigned_names,
     expression_options,
     name_list,
@@ -44,6 +45,7 @@ Examples:
   gradcli grad "4*pi**2*L/T**2" --L 0.994±0.002 --T "2.003(5)" --budget""",
 )
 @expression_options
+@array_options
 @click.option("--seed", "--gradient", metavar="VALUE", help="Seed gradient; `ones` has any shape.")
 @click.option(
     "--retain",

@@ -7,13 +7,14 @@ import click
 from gradcli.commands import matrix, output
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
-from gradcli.commands.options import ExpressionCommand, Request, expression_options
+from gradcli.commands.options import ExpressionCommand, Request, array_options, expression_options
 
 
 @click.command(
     "hessian", cls=ExpressionCommand, epilog='Example: gradcli hessian "x[0]**2*x[1]" --x 2,3'
 )
 @expression_options
+@array_options
 @matrix.vector_option("The Hessian times this vector, without the matrix.")
 @matrix.sparse_option
 @click.pass_context
@@ -25,6 +26,8 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
     """
     from gradcli.calculus import matrices
 
+    if sparse:
+        matrix.refuse_sparse(request.style)
     evaluation = evaluate(ctx, request)
     value = evaluation.tensor("Hessian")
     if value.numel() != 1:

@@ -9,13 +9,14 @@ import click
 from gradcli.commands import matrix, output
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
-from gradcli.commands.options import ExpressionCommand, Request, expression_options
+from gradcli.commands.options import ExpressionCommand, Request, array_options, expression_options
 
 
 @click.command(
     "jacobian", cls=ExpressionCommand, epilog='Example: gradcli jacobian "sin(x)*sum(x)" --x 1,2,3'
 )
 @expression_options
+@array_options
 @matrix.vector_option("The Jacobian times this vector, without the matrix.")
 @click.option(
     "--mode",
@@ -35,6 +36,8 @@ def command(
     """
     from gradcli.calculus import matrices
 
+    if sparse:
+        matrix.refuse_sparse(request.style)
     evaluation = evaluate(ctx, request)
     value = evaluation.tensor("Jacobian")
     wanted = matrix.tracked(evaluation)

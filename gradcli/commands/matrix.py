@@ -77,6 +77,13 @@ sparse_option = click.option(
 )
 
 
+def refuse_sparse(style: output.Style) -> None:
+    """Raise where the elements of a sparse matrix have no form: in arrays, which have all elements."""
+    if style.form not in ("text", "plain", "json"):
+        option = f"-o {style.path}" if style.path is not None else f"--{style.form}"
+        raise usage(f"--sparse does not go with {option}", hint="--plain or --json have the places")
+
+
 def elements(name: str, found: Any) -> list[tuple[str, Any]]:
     """The elements of a sparse matrix as results of their own: `x.jacobian[0, 1]`."""
     if not len(found.values):

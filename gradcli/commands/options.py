@@ -498,7 +498,7 @@ def _request(
     for name in shown:
         if name not in texts and not ctx.command.may_stay_open(ctx, program, name):
             raise _unbound(program, name, declared, set(texts))
-    form = chosen_form(params.pop("as_json", False), params.pop("as_plain", False))
+    form, path = _form_and_path(params)
     colour = params.pop("color")
     params.pop("expression", None)
     params.pop("file", None)
@@ -511,7 +511,7 @@ def _request(
         dtype=params.pop("dtype"),
         manual_seed=params.pop("manual_seed"),
         loaded=loaded,
-        style=Style.of(form, params.pop("precision", None), colour),
+        style=Style.of(form, params.pop("precision", None), colour, path),
         missing=params.pop("missing"),
         uncertainties=uncertainties,
     )
@@ -716,6 +716,26 @@ def style_options(function: F) -> F:
     return function
 
 
+_ARRAY_OPTIONS = (
+    click.option("--lines", "as_lines", is_flag=True, help="Print one number a line."),
+    click.option("--csv", "as_csv", is_flag=True, help="Print a table with a header."),
+    click.option(
+        "-o",
+        "array_path",
+        metavar="FILE",
+        shell_complete=completers.files,
+        help="Write FILE.npy, FILE.npz or FILE.csv instead.",
+    ),
+)
+
+
+def array_options(function: F) -> F:
+    """--lines, --csv, -o: of the commands whose results are arrays."""
+    for option in reversed(_ARRAY_OPTIONS):
+        function = option(function)
+    return function
+
+
 _UNCERTAINTY_OPTIONS = (
     click.option(
         "--uncertainty",
@@ -762,3 +782,30 @@ def chosen_form(as_json: bool, as_plain: bool) -> str:
     if as_json and as_plain:
         raise usage("--json and --plain exclude each other", hint="leave out one of them")
     return "json" if as_json else "plain" if as_plain else "text"
+
+
+def _form_and_path(params: dict[str, Any]) -> tuple[str, str | None]:
+    """The form of the results, and the file that they are written to; out of a command's parameters."""
+    path = params.pop("array_path", None)
+    chosen = [
+        form
+        for form in ("json", "plain", "lines", "csv")
+        if params.pop(f"as_{form}", False)  # every option is taken out
+    ]
+    if len(chosen) > 1:
+        options = " and ".join(f"--{form}" for form in chosen[:2])
+        raise usage(f"{options} exclude each other", hint="leave out one of them")
+    if path is None:
+        return (chosen or ["text"])[0], None
+    from gradcli.commands.arrays import form_of
+
+    form = form_of(path)
+    if chosen and chosen != [form]:
+        raise usage(
+            f"--{chosen[0]} does not go with -o {path}", hint="the file's ending says the format"
+        )
+    if params.get("precision") is not None and form != "csv":
+        raise usage(
+            f"--precision does not go with -o {path}", hint="the file holds the numbers themselves"
+        )
+    return form, path

@@ -1,0 +1,142 @@
+"""Results as arrays: one number a line, a table, or a file. What does not fit is refused, in words."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from gradcli.commands import output
+from gradcli.commands.errors import usage
+
+BLOCK = 1 << 16  # numbers that are text at a time
+ENDINGS = {".npy": "npy", ".npz": "npz", ".csv": "csv"}
+Result = tuple[str | None, Any]
+
+
+def form_of(path: str) -> str:
+    """The form that the ending of -o FILE asks for."""
+    form = ENDINGS.get(os.path.splitext(path.lower())[1])
+    if form is None:
+        raise usage(
+            f"-o: no format has the ending of {path}",
+            hint="there are .npy (one array), .npz (arrays by name) and .csv",
+        )
+    return form
+
+
+def write_arrays(results: list[Result], style: output.Style) -> None:
+    """Write results in the style's form: lines, csv, npy, npz; to its file, whole or not at all."""
+    option = f"-o {style.path}" if style.path is not None else f"--{style.form}"
+    found = _named(results, option)
+    if style.form in ("lines", "npy") and len(found) != 1:
+        names = ", ".join(found)
+        what = "--lines writes" if style.form == "lines" else "a .npy file holds"
+        raise usage(
+            f"{what} one array, and there are {len(found)}: {names}",
+            hint="choose one with --wrt, or write them all with --csv or -o FILE.npz",
+        )
+    columns = _columns(found) if style.form == "csv" else []
+    if style.path is None:
+        if sys.stdout is None:
+            from gradcli.language.errors import LanguageError
+
+            raise LanguageError("standard output is closed", kind="file", usage=False)
+        sys.stdout.flush()
+        _write(sys.stdout.buffer, found, columns, style)
+        return
+    file = output.Replacement(style.path)
+    kept = False
+    try:
+        _write(file.stream, found, columns, style)
+        kept = True
+    finally:
+        file.close(keep=kept)
+
+
+def _write(
+    stream: BinaryIO, found: dict[str, Any], columns: list[tuple[str, Any]], style: output.Style
+) -> None:
+    if style.form == "csv":
+        _write_table(stream, columns, style.precision)
+    elif style.form == "lines":
+        for text in lines(next(iter(found.values())), style.precision):
+            stream.write(text.encode())
+        stream.flush()
+    else:
+        import numpy as np
+
+        if style.form == "npy":
+            np.save(stream, next(iter(found.values())), allow_pickle=False)
+        else:
+            np.savez(stream, allow_pickle=False, **found)
+
+
+def _named(results: list[Result], option: str) -> dict[str, Any]:
+    """The arrays of the results; those without a name are `value`, or `value_i` if they are several."""
+    if not results:
+        raise usage(f"{option}: there is no value", kind="value")
+    found = {}
+    for k, (name, value) in enumerate(results):
+        word = name or ("value" if len(results) == 1 else f"value_{k}")
+        array = output.as_array(value)
+        if array is not None and array.dtype.kind == "O":
+            array = _integer(array)
+        if array is None or array.dtype.kind not in "biufc":
+            shown = "None" if value is None else f"a {type(value).__name__}"
+            raise usage(f"{option}: {word} is {shown}, and no array of numbers", kind="value")
+        found[word] = array
+    return found
+
+
+def _integer(array: Any) -> Any:
+    """An integer of Python's as NumPy's; None if it is too large."""
+    import numpy as np
+
+    return np.asarray(array, np.int64) if abs(array.item()) < 2**63 else None
+
+
+def lines(array: Any, precision: int | None) -> Iterator[str]:
+    """The numbers in order, each on a line of its own, in pieces of text."""
+    flat = array.ravel()
+    for start in range(0, flat.size, BLOCK):
+        yield output.joined(flat[start : start + BLOCK], "\n", precision) + "\n"
+
+
+def _columns(found: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The columns of a table: a vector is one, a matrix has `name[j]`, a number is a vector of one."""
+    columns: list[tuple[str, Any]] = []
+    for name, array in found.items():
+        if array.ndim > 2:
+            raise usage(
+                f"--csv is a table, and {name} has {array.ndim} dimensions",
+                hint="write it with -o FILE.npy or FILE.npz",
+            )
+        if array.ndim < 2:
+            columns.append((name, array.reshape(-1)))
+        else:
+            columns += [(f"{name}[{j}]", array[:, j]) for j in range(array.shape[1])]
+    lengths = {name: len(column) for name, column in columns}
+    if len(set(lengths.values())) > 1:
+        rows = {name: len(a.reshape(-1)) if a.ndim < 2 else len(a) for name, a in found.items()}
+        shown = ", ".join(f"{name} {count}" for name, count in rows.items())
+        raise usage(
+            f"--csv is one table, and the results have different numbers of rows: {shown}",
+            hint="choose one with --wrt, or write them with -o FILE.npz",
+        )
+    return columns
+
+
+def _write_table(stream: BinaryIO, columns: list[tuple[str, Any]], precision: int | None) -> None:
+    from gradcli.tables.writing import sink
+
+    table = sink("csv", stream, lambda array: output.numerals(array, precision), precision is None)
+    count = len(columns[0][1]) if columns else 0
+    step = max(BLOCK // max(len(columns), 1), 1)
+    for start in range(0, max(count, 1), step):
+        table.write([(name, column[start : start + step]) for name, column in columns])
+    table.close()
+
+
+__all__ = ["ENDINGS", "form_of", "lines", "write_arrays"]
