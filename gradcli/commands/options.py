@@ -498,8 +498,7 @@ def _request(
     for name in shown:
         if name not in texts and not ctx.command.may_stay_open(ctx, program, name):
             raise _unbound(program, name, declared, set(texts))
-    form, path = _form_and_path(params)
-    colour = params.pop("color")
+    style = _style(params)
     params.pop("expression", None)
     params.pop("file", None)
     return Request(
@@ -511,7 +510,7 @@ def _request(
         dtype=params.pop("dtype"),
         manual_seed=params.pop("manual_seed"),
         loaded=loaded,
-        style=Style.of(form, params.pop("precision", None), colour, path),
+        style=style,
         missing=params.pop("missing"),
         uncertainties=uncertainties,
     )
@@ -784,28 +783,28 @@ def chosen_form(as_json: bool, as_plain: bool) -> str:
     return "json" if as_json else "plain" if as_plain else "text"
 
 
-def _form_and_path(params: dict[str, Any]) -> tuple[str, str | None]:
-    """The form of the results, and the file that they are written to; out of a command's parameters."""
-    path = params.pop("array_path", None)
-    chosen = [
-        form
-        for form in ("json", "plain", "lines", "csv")
-        if params.pop(f"as_{form}", False)  # every option is taken out
-    ]
+def _style(params: dict[str, Any]) -> Style:
+    """How the results are to be written; out of a command's parameters."""
+    path, colour = params.pop("array_path", None), params.pop("color")
+    precision = params.pop("precision", None)
+    # Every parameter is taken out, whether it was given or not.
+    chosen = [f for f in ("json", "plain", "lines", "csv") if params.pop(f"as_{f}", False)]
     if len(chosen) > 1:
         options = " and ".join(f"--{form}" for form in chosen[:2])
         raise usage(f"{options} exclude each other", hint="leave out one of them")
-    if path is None:
-        return (chosen or ["text"])[0], None
-    from gradcli.commands.arrays import form_of
+    form = (chosen or ["text"])[0]
+    if path is None and form not in ("lines", "csv"):
+        return Style.of(form, precision, colour)
+    from gradcli.commands.arrays import form_of, write_arrays
 
-    form = form_of(path)
-    if chosen and chosen != [form]:
-        raise usage(
-            f"--{chosen[0]} does not go with -o {path}", hint="the file's ending says the format"
-        )
-    if params.get("precision") is not None and form != "csv":
-        raise usage(
-            f"--precision does not go with -o {path}", hint="the file holds the numbers themselves"
-        )
-    return form, path
+    if path is not None:
+        form = form_of(path)
+        if chosen and chosen != [form]:
+            hint = "the file's ending says the format"
+            raise usage(f"--{chosen[0]} does not go with -o {path}", hint=hint)
+        if precision is not None and form != "csv":
+            hint = "the file holds the numbers themselves"
+            raise usage(f"--precision does not go with -o {path}", hint=hint)
+    style = Style.of(form, precision, colour, path)
+    style.arrays = write_arrays
+    return style

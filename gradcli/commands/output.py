@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import click
@@ -28,12 +28,12 @@ STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 class Style:
     """How results are to be written.
 
-    form: text, plain or json; of arrays also lines, csv, npy and npz. path: the file to write, if not
-    standard output. precision: significant digits at most. summarise: whether somebody looks at a
-    terminal. (Not a dataclass: making one takes a millisecond of every start.)
+    form: text, plain or json; of arrays also lines, csv, npy and npz, which `arrays` writes. path: the
+    file to write, if not standard output. precision: significant digits at most. summarise: whether
+    somebody looks at a terminal. (Not a dataclass: making one takes a millisecond of every start.)
     """
 
-    __slots__ = ("colour", "form", "path", "precision", "summarise")
+    __slots__ = ("arrays", "colour", "form", "path", "precision", "summarise")
 
     def __init__(
         self,
@@ -45,6 +45,7 @@ class Style:
     ) -> None:
         self.form, self.precision, self.path = form, precision, path
         self.summarise, self.colour = summarise, colour
+        self.arrays: Callable[[list[Any], Style], None] | None = None
 
     @classmethod
     def of(cls, form: str, precision: int | None, colour: str, path: str | None = None) -> Style:
@@ -326,14 +327,9 @@ def described(value: Any, precision: int | None = None) -> dict[str, Any]:
 
 # -- writing --------------------------------------------------------------------------------------
 def write_results(results: Iterable[tuple[str | None, Any]], style: Style) -> None:
-    """One line a result: `name = value`, `name<TAB>value` with --plain, the bare value without a name.
-
-    The forms of arrays are `gradcli.commands.arrays`.
-    """
-    if style.form not in ("text", "plain"):
-        from gradcli.commands.arrays import write_arrays
-
-        write_arrays(list(results), style)
+    """One line a result: `name = value`, `name<TAB>value` with --plain, the bare value without a name."""
+    if style.arrays is not None:
+        style.arrays(list(results), style)
         return
     lines = []
     for name, value in results:
