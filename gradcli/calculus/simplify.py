@@ -539,6 +539,8 @@ def floating(expression: Expression) -> Expression:
         made = floating(b) if value_of(b) is None else call("float", [b], ())
         return call("where", [condition, a, made], shape)
     if is_call(expression, "tensor"):
+        if not is_call(args[0], "[]"):  # a number, as `stack` wants it
+            return call("tensor", [call("float", [args[0]], ())], shape)
         items = [call("float", [i], ()) for i in args[0].args]
         return call("tensor", [call("[]", items, ())], shape)
     if is_call(expression, *_INTEGRAL):

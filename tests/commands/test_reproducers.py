@@ -56,6 +56,11 @@ FOUND = [
     (["eval", "x", "--x", "0:1e18:1e-9"], 2, "", "about 2**89 values (at most 1000000000)"),
     (["check", "x*x", "--samples", "2", "--manual-seed", "-1"], 0, "ok: 2 points", ""),
 ]
+# What the generator of views and in-place writes found (tests/fuzz/inplace.py).
+WRITTEN = [
+    (["diff", "a = sin(s); b = a[None]; a.neg_(); b[0]"], 0, "*cos(s)", ""),
+    (["diff", "a = s.clone(); b = a.view(1, 1); b /= 2; b.flatten()[0]", "--s", "2"], 0, "[0]/2", ""),
+]  # fmt: skip
 
 CYCLE, DOUBLED = "a=[]; a.append(a); ", "a=[1]; " + "a=[a,a]; " * 60
 TOO_LONG, BILLIONS = "items is too long (at most 10000000)", "10000000000 items is too long"
@@ -125,7 +130,7 @@ def one_way(rows: list[tuple[list[str], str, str]]) -> list[tuple[list[str], int
 
 @pytest.mark.parametrize(
     ("argv", "code", "shown", "said"),
-    [*NAMES, *TEXTS, *FOUND, *one_way(BOUNDED), *one_way(WORDS)],
+    [*NAMES, *TEXTS, *FOUND, *WRITTEN, *one_way(BOUNDED), *one_way(WORDS)],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
 )
 def test_what_once_went_wrong(

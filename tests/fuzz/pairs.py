@@ -519,7 +519,7 @@ else:
 
 
 # -- failures ---------------------------------------------------------------------------------------
-def failures(case: Case, only: str | None = None) -> dict[str, str]:
+def failures(case: Case, *only: str) -> dict[str, str]:
     """What goes wrong, by the pair of ways; a program that the tape refuses has no failures."""
     try:
         with np.errstate(all="ignore"):
@@ -531,7 +531,7 @@ def failures(case: Case, only: str | None = None) -> dict[str, str]:
         return {}
     found = {}
     for name, check in PAIRS.items():
-        if only is not None and name != only:
+        if only and name not in only:
             continue
         try:
             with np.errstate(all="ignore"):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests import fuzz
-from tests.fuzz import command_lines, text_growth
+from tests.fuzz import command_lines, inplace, text_growth
 
 
 def test_every_generator_can_be_run() -> None:
@@ -24,6 +24,11 @@ def test_the_same_seed_tries_the_same_cases() -> None:
 def test_a_few_command_lines(monkeypatch) -> None:
     monkeypatch.setattr(fuzz, "count", 30)
     assert command_lines.run(12, 0) == []
+
+
+def test_a_few_programs_of_views_and_writes(monkeypatch) -> None:
+    monkeypatch.setattr(fuzz, "count", 25)
+    assert inplace.run(3, 0) == []
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,24 @@ ROWS: list[tuple[str, list[tuple[Any, str]]]] = [
     ("F.adaptive_avg_pool1d(a, 2)", [([[1.0, inf, 2.0, 3.0]], "float64")]),
     ("F.max_pool1d(a, 3, 1, 1)", [([[-inf, -inf, nan, nan, 1.0]], "float64")]),
     ("F.binary_cross_entropy(a, b)", [([0.0, 1.0, 0.3], "float64"), ([1.0, 1.0, 0.2], "float64")]),
+    *(
+        (f"F.binary_cross_entropy_with_logits({more})", [([0.5, -1.0], kind), ([1, 0], target)])
+        for more in ("a, b", "a, b, reduction='none'", "a, b, pos_weight=b.abs()")
+        for kind, target in (
+            *(
+                ("float64", "int64"),
+                ("float32", "bool"),
+                ("float64", "uint8"),
+                ("float32", "float16"),
+            ),
+            *(("float16", "complex64"), ("complex64", "float32"), ("int64", "float64")),
+        )
+    ),
+    ("F.binary_cross_entropy_with_logits(a, b)", [([], "bool"), ([], "float64")]),
+    (
+        "F.binary_cross_entropy_with_logits(a.detach(), b.detach(), reduction='sum')",
+        [([0.5, -1.0], "float64"), ([1j, 0.5], "complex128")],
+    ),
     ("F.soft_margin_loss(a, b)", [([-1000.0, 2.0], "float64"), ([1.0, 1.0], "float64")]),
     ("F.multilabel_margin_loss(a, b)", [([[nan, 1.0, 2.0]], "float64"), ([[1, -1, 0]], "int64")]),
 ]

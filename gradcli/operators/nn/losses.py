@@ -777,7 +777,6 @@ def _bce_logits_target_slope(
     public=False,
     types="common",
     batch=batches.loss,
-    refuses={NUMBERS: "log_sigmoid_cpu"},
 )
 class binary_cross_entropy_with_logits_row:
     self = lambda g, self, target, weight, pos_weight, reduction: _bce_logits_slope(
@@ -817,11 +816,31 @@ def binary_cross_entropy_with_logits(
             f"Target size (torch.Size({list(target.shape)})) must be the same as input size "
             f"(torch.Size({list(input.shape)}))"
         )
+    if not input.dtype.is_floating_point:  # whatever the target is
+        kind = dtypes.SCALAR_NAMES[input.dtype.name]
+        raise NotImplementedError(f"\"log_sigmoid_cpu\" not implemented for '{kind}'")
+    # PyTorch writes log_sigmoid(input) over with the weights, and 1 - target with the loss.
+    if pos_weight is not None and (pos_weight.dtype.is_complex or target.dtype.is_complex):
+        _refuse_narrow(input.array.dtype, input, target, pos_weight)
+    kind = target.array.dtype
+    _refuse_narrow(dtypes.int64.numpy_dtype if kind.kind == "b" else kind, input, target)
+    if target.dtype.is_complex and input.requires_grad:
+        raise RuntimeError(
+            "binary_cross_entropy_with_logits does not support automatic differentiation for "
+            "outputs with complex dtype."
+        )
     refuse_grad("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     out = binary_cross_entropy_with_logits_row(input, target, weight, pos_weight, number)
-    return (
-        out if input.dtype == target.dtype else out.to(target.dtype)
-    )  # it is written over 1 - target
+    return out if out.dtype == target.dtype else out.to(target.dtype)
+
+
+def _refuse_narrow(kind: Any, *operands: Any) -> None:
+    """Refuse to write what comes of operands over numbers of a dtype that has no room for it."""
+    wide = dtypes.result_type((x.array.dtype, min(x.ndim, 1) + 1) for x in operands)
+    if "biufc".index(wide.kind) > max("biufc".index(kind.kind), 2):
+        raise RuntimeError(
+            f"result type {_scalar(wide)} can't be cast to the desired output type {_scalar(kind)}"
+        )
 
 
 def _soft_margin(self: Array, target: Array, reduction: int = 1) -> Array:
