@@ -816,6 +816,7 @@ def binary_cross_entropy_with_logits(
             f"Target size (torch.Size({list(target.shape)})) must be the same as input size "
             f"(torch.Size({list(input.shape)}))"
         )
+    refuse_grad("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     if not input.dtype.is_floating_point:  # whatever the target is
         kind = dtypes.SCALAR_NAMES[input.dtype.name]
         raise NotImplementedError(f"\"log_sigmoid_cpu\" not implemented for '{kind}'")
@@ -829,7 +830,6 @@ def binary_cross_entropy_with_logits(
             "binary_cross_entropy_with_logits does not support automatic differentiation for "
             "outputs with complex dtype."
         )
-    refuse_grad("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     out = binary_cross_entropy_with_logits_row(input, target, weight, pos_weight, number)
     return out if out.dtype == target.dtype else out.to(target.dtype)
 
