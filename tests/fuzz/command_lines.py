@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 
 import click
+import numpy as np
 
 from gradcli.cli import main
 from gradcli.commands import COMMANDS
@@ -27,6 +28,7 @@ from gradcli.language import names as known
 from gradcli.language.compile_grammar import load_lark
 from gradcli.operators import table
 from tests import fuzz
+from tests.fuzz import inplace, pairs
 
 MEMORY, SECONDS, PATIENCE = 4_000_000 * 1024, 5, 30
 NAMES = ("x", "y", "w", "F", "torch", "nn", "x", "y", "π", "e", "t", "linalg", "a_long_name")
@@ -133,7 +135,7 @@ def words() -> tuple[list[str], list[str], list[str]]:
     """Functions, attributes, and the calls that the table shows functions with."""
     functions = [n for n in table.names() if "." not in n]
     attributes = sorted(
-        {n.rpartition(".")[2] for n in [*table.names(), *table.methods(), *known._TENSOR]}
+        {n.rpartition(".")[2] for n in [*table.names(), *table.methods(), *known.TENSOR_ATTRIBUTES]}
     )
     samples = sorted(
         {
@@ -223,7 +225,108 @@ def wanted(text: str, random: random.Random) -> list[str]:
 
 
 def command_line(random: random.Random) -> tuple[list[str], str]:
-    """The words, and what standard input holds."""
+    """The words, and what standard input holds: mostly a line that runs, or once did."""
+    if random.random() < 0.7:
+        argv, stdin = fitting(random)
+        if random.random() < 0.15:
+            place = random.randrange(len(argv))
+            argv[place] = mutated(random, argv[place])
+    else:
+        argv, stdin = anything(random)
+    return [word.replace("\0", "") for word in argv], stdin  # no process can be given NUL
+
+
+def fitting(random: random.Random) -> tuple[list[str], str]:
+    """A line whose program has values of its variables' shapes and whose options suit it."""
+    command = random.choice(("map", "map", "run", "ops", *EXPRESSIONS * 2))
+    if command == "ops":
+        return [command, random.choice(table.names())], ""
+    if command == "map":
+        name = random.choice(
+            ("table.csv", "table.tsv", "gaps.csv", "table.jsonl", "table.npy", "-")
+        )
+        argv, stdin = [command, rowwise(random, 3), name], "x,y\n1,2\n3,4.5\n"
+        return [*argv, *suiting(random, command, ["x", "y"])], stdin
+    case = random.choice((pairs.composed, pairs.composed, inplace.program))(random)
+    while not case.wrt:
+        case = pairs.composed(random)
+    if command in ("grad", "hessian", "graph") and random.random() < 0.95:
+        case = pairs.summed(case)
+    argv, stdin = [command, case.source], "1,2,3"
+    if command == "run":
+        argv, stdin = [command, "-"], case.source.replace("; ", "\n")
+    for name, value in case.values.items():
+        if command == "diff" and random.random() < 0.3:
+            argv += [f"--shape={name}={','.join(map(str, value.shape)) or '()'}"]
+            continue
+        text = written(random, value)
+        if text == "-" and (command == "run" or "-" in argv):
+            text = str(value.tolist())
+        elif text == "-":
+            stdin = "\n".join(",".join(map(str, row)) for row in np.atleast_2d(value).tolist())
+        argv += [f"--{name}={text}"]
+    if command == "jvp":
+        argv += ["--vector", f"{random.choice(case.wrt)}=ones"]
+    return [*argv, *suiting(random, command, case.wrt)], stdin
+
+
+def rowwise(random: random.Random, depth: int) -> str:
+    """An expression of the numbers x and y."""
+    if depth == 0:
+        return random.choice(("x", "y", "x", "y", "1.5"))
+    form = random.choice(pairs.UNARY + pairs.BINARY)
+    parts = (rowwise(random, depth - 1) for _ in range(form.count("{}")))
+    if form in pairs.UNARY:
+        return f"({form.replace('{}', next(parts))})"
+    return f"({form.format(*parts)})"
+
+
+def written(random: random.Random, value: np.ndarray) -> str:
+    """A way to give a value: a list, rows, standard input, a call, or a file of that shape."""
+    rows = value.tolist()
+    ways = [str(rows), str(rows), f"tensor({rows})", f"ones({value.shape})"]
+    if value.ndim in (1, 2) and value.size:
+        ways += [";".join(",".join(map(str, row)) for row in np.atleast_2d(value).tolist())] * 2
+        ways += ["-"] * (value.ndim == 2)
+    if value.shape in SHAPED:
+        ways += [f"@{_stem(value.shape)}{random.choice(ENDINGS)}"] * 2
+    return random.choice(ways)
+
+
+def suiting(random: random.Random, command: str, variables: list[str]) -> list[str]:
+    """Up to three options of a command with values that suit its program."""
+    declared = [
+        option
+        for option in options(command)
+        if option.is_flag or option.count or _suitable(random, option, variables)
+    ]
+    words: list[str] = []
+    for option in random.sample(declared, min(len(declared), random.choice((0, 1, 1, 2, 3)))):
+        words.append(random.choice([o for o in option.opts if len(o) > 2] or option.opts))
+        if not (option.is_flag or option.count):
+            words.append(_suitable(random, option, variables))
+    return words
+
+
+def _suitable(random: random.Random, option: click.Option, variables: list[str]) -> str:
+    """A value of an option; "" where there is none."""
+    choices = [str(c) for c in getattr(option.type, "choices", None) or ()]
+    if choices:
+        return random.choice(choices)
+    found: dict[str, tuple[str, ...]] = {
+        "NAMES|all": (*variables, "all"),
+        "NAMES": (*variables, ",".join(variables)),
+        "N": ("1", "2", "3"),
+        "FILE": ("out.txt", "-"),
+        "A,B": ("-1,1", "0.5,2"),
+        "x=VALUE": tuple(f"{name}=0.01" for name in variables),
+        "all|none|NAMES": ("all", "none", "x"),
+    }
+    return random.choice(found.get(str(option.metavar), ("",)))
+
+
+def anything(random: random.Random) -> tuple[list[str], str]:
+    """A line of texts made of the grammar, of samples and of junk, its values of any kind."""
     command = random.choice([*(c for c in COMMANDS if c != "completion"), *EXPRESSIONS * 3])
     samples = words()[2]
     text = random.choice(
@@ -257,14 +360,11 @@ def command_line(random: random.Random) -> tuple[list[str], str]:
             argv.append(mutated(random, value) if random.random() < 0.2 else value)
     if random.random() < 0.03:
         random.shuffle(argv)
-    argv = [word.replace("\0", "") for word in argv]  # which no process can be given
     return argv, text if command == "repl" else random.choice(("1,2,3", "1\n2\n3\n", "", text))
 
 
 def make_files(folder: Path) -> None:
     """What `@…` may name."""
-    import numpy as np
-
     (folder / "a.csv").write_text("x,y\n1,2\n3,4\n")
     (folder / "a.tsv").write_text("1\t2\n3\t4\n")
     (folder / "a.txt").write_text("1 2\n3 4\n")
@@ -273,6 +373,34 @@ def make_files(folder: Path) -> None:
     np.savez(folder / "a.npz", a=np.ones(2), b=np.zeros((2, 2)))
     (folder / "junk.npy").write_bytes(b"\x93NUMPY\x01\x00junk\xff\x00")
     (folder / "junk.csv").write_bytes(b"1,2\n\xff\x1b,3\n")
+
+
+# Arrays that files hold, each in every format.
+SHAPED = ((1,), (2,), (3,), (2, 3), (3, 3), (3, 2), (1, 3))
+ENDINGS = (".csv", ".tsv", ".txt", ".json", ".npy", ".npz")
+
+
+def _stem(shape: tuple[int, ...]) -> str:
+    return "s" + "x".join(map(str, shape))
+
+
+def make_shapes(folder: Path) -> None:
+    """Files of arrays of `SHAPED`, and the tables that `map` reads."""
+    for shape in SHAPED:
+        value = np.linspace(-1.2, 1.3, int(np.prod(shape))).round(2).reshape(shape)
+        path = folder / _stem(shape)
+        np.savetxt(path.with_suffix(".csv"), value, "%r", ",")
+        np.savetxt(path.with_suffix(".tsv"), value, "%r", "\t")
+        np.savetxt(path.with_suffix(".txt"), value, "%r")
+        path.with_suffix(".json").write_text(str(value.tolist()))
+        np.save(path.with_suffix(".npy"), value)
+        np.savez(path.with_suffix(".npz"), value=value)
+    (folder / "table.csv").write_text("x,y,label\n1,2,a\n0.5,-4,b\n3,1e-3,c\n")
+    (folder / "table.tsv").write_text("x\ty\n1\t2\n0\t-4\n")
+    (folder / "gaps.csv").write_text("x,y\n1,2\n,4\nabc,5\n6\n")
+    (folder / "table.jsonl").write_text('{"x": 1, "y": 2.5}\n{"x": -1, "y": 0}\n')
+    rows = np.array([(1.0, 2.0), (3.0, -0.5)], [("x", "f8"), ("y", "f8")])
+    np.save(folder / "table.npy", rows)
 
 
 def ran(argv: list[str], stdin: str, folder: Path) -> tuple[int, str, str]:
@@ -382,6 +510,7 @@ def run(seed: int, seconds: float) -> list[str]:
     failures: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        make_shapes(folder)
         for random in fuzz.cases(seed, seconds):
             make_files(folder)
             argv, stdin = command_line(random)

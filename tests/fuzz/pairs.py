@@ -371,7 +371,7 @@ def _jvp(case: Case, expected: dict[str, Any]) -> None:
 
 
 def _hessian(case: Case, expected: dict[str, Any]) -> None:
-    source = _summed(case)
+    source = summed(case)
     found = matrices.hessian(source.program, source.tensors(), source.wrt)
     vectors = _vectors(source)
     hvp = matrices.hvp(source.program, source.tensors(), vectors)
@@ -406,14 +406,14 @@ def _forward_over_reverse(case: Case, vectors: dict[str, Any]) -> dict[str, Any]
     return {n: f.detach().numpy() for n, f in zip(wrt, found, strict=True)}
 
 
-def _summed(case: Case) -> Case:
+def summed(case: Case) -> Case:
     """The sum of the program's value, as a program."""
     head, semicolon, last = case.source.rpartition(";")
     return Case(f"{head}{semicolon} sum({last.strip()})".strip(), dict(case.values))
 
 
 def _compiled(case: Case, expected: dict[str, Any]) -> None:
-    source = _summed(case)
+    source = summed(case)
     compiled = gradcli.compile(source.source, wrt=source.wrt)
     _, grads = compiled.value_and_grad(**{n: gradcli.tensor(v) for n, v in case.values.items()})
     for n in source.wrt:
