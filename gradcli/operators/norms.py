@@ -11,6 +11,7 @@ from gradcli.engine.tensor import Tensor
 from gradcli.operators.arguments import number
 from gradcli.operators.dimensions import (
     add_reduce,
+    as_dims,
     axes,
     given_dims,
     given_keepdim,
@@ -152,19 +153,16 @@ _NORMS = ("{0}(randn(2,3))", "{0}(randn(2,3), 1)", "{0}(randn(2,3), 3, 1)", "{0}
 
 
 @function(
+    "linalg_vector_norm(Tensor x, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
+    "ScalarType? dtype=None, Tensor? out=None)",
     name="linalg.vector_norm",
     method=False,
     rows=[vector_norm_row],
     samples=named("linalg.vector_norm", _NORMS, ("{0}(randn(2,3), 0.5, keepdim=True)",)),
 )
-def vector_norm(
-    x: Array, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Any:
+def vector_norm(x: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The p-norm of all elements, or along dimensions."""
-    dims = given_dims("linalg.vector_norm", dim)
-    return vector_norm_row(
-        x, _order(ord), dims, given_keepdim("linalg.vector_norm", keepdim), dtype=dtype
-    )
+    return vector_norm_row(x, _order(ord), as_dims(dim), keepdim, dtype=dtype)
 
 
 @function(

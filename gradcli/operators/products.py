@@ -658,6 +658,7 @@ def by_rank(input: Any, other: Any) -> Any:
 
 # -- outer, inner, Kronecker and cross products ---------------------------------------------------
 @function(
+    "outer(Tensor input, Tensor vec2, *, Tensor? out=None)",
     aliases="ger",
     numpy=np.outer,
     samples=["outer(randn(2), randn(3))", "outer(randn(0), randn(3))"],
@@ -671,6 +672,7 @@ def outer(input: Array, vec2: Array) -> Any:
 
 
 @function(
+    "inner(Tensor input, Tensor other, *, Tensor? out=None)",
     numpy=np.inner,
     samples=[
         "inner(randn(3), randn(3))",
@@ -757,6 +759,7 @@ def _all_contracted(a: Any, b: Any) -> Any:
 
 
 @function(
+    "kron(Tensor input, Tensor other, *, Tensor? out=None)",
     numpy=np.kron,
     samples=[
         "kron(randn(2,2), randn(3,2))",
@@ -766,10 +769,6 @@ def _all_contracted(a: Any, b: Any) -> Any:
 )
 def kron(input: Array, other: Array) -> Any:
     """The Kronecker product: every element of input times the whole of other."""
-    if isinstance(other, (bool, int, float, complex)):
-        raise TypeError(
-            f"kron(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}"
-        )
     ndim = max(input.ndim, other.ndim)
     a = [1] * (ndim - input.ndim) + list(input.shape)
     b = [1] * (ndim - other.ndim) + list(other.shape)
@@ -823,8 +822,12 @@ _CROSS_WITHOUT_DIM = (
 )
 
 
-@function(rows=[linalg_cross], samples=["cross(randn(3), randn(3), dim=0)"])
-def cross(input: Array, other: Array, dim: int | None = None) -> Any:
+@function(
+    "cross(Tensor input, Tensor other, int? dim=None, *, Tensor? out=None)",
+    rows=[linalg_cross],
+    samples=["cross(randn(3), randn(3), dim=0)"],
+)
+def cross(input: Array, other: Array, dim: int | None) -> Any:
     """The cross product along a dimension of size 3 (by default the first such)."""
     if dim is None:
         warnings.warn(_CROSS_WITHOUT_DIM, UserWarning, stacklevel=3)
@@ -944,6 +947,7 @@ def _multi_dot(tensors: Sequence[Any]) -> Any:
 
 
 @function(
+    "linalg_multi_dot(Tensor[] tensors, *, Tensor? out=None)",
     name="linalg.multi_dot",
     method=False,
     rows=[mm],
@@ -971,6 +975,7 @@ def chain_matmul(*matrices: Any) -> Any:
 
 
 @function(
+    "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1, Tensor? out=None)",
     name="linalg.vecdot",
     method=False,
     aliases="vecdot",
@@ -979,7 +984,7 @@ def chain_matmul(*matrices: Any) -> Any:
         "linalg.vecdot(randn(3,2), randn(3,2), dim=0)",
     ],
 )
-def vecdot(x: Array, y: Array, *, dim: int = -1) -> Any:
+def vecdot(x: Array, y: Array, dim: int) -> Any:
     """The dot products along a dimension; complex ones conjugate the first."""
     if x.ndim == y.ndim == 1:
         return vdot(x, y)

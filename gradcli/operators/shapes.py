@@ -23,7 +23,7 @@ from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import as_strided_array
 from gradcli.operators import batches
 from gradcli.operators.arguments import listed
-from gradcli.operators.dimensions import combination
+from gradcli.operators.dimensions import as_dims, combination
 from gradcli.operators.helpers import conj, is_complex, new_zeros
 from gradcli.operators.strides import (
     contiguous,
@@ -32,7 +32,7 @@ from gradcli.operators.strides import (
     shares,
     unique_dims,
 )
-from gradcli.operators.table import Array, function, is_array, operator, tensor_property
+from gradcli.operators.table import Array, choice, function, is_array, operator, tensor_property
 
 END = 2**63 - 1  # a slice's end where none is given
 
@@ -152,23 +152,32 @@ def reshape(input: Array, shape: Any, *more: int) -> Any:
     return unsafe_view(input.contiguous(), shape)
 
 
-@function(rows=[view_size], samples=["view_as(randn(2,3), randn(3,2))"])
+@function(
+    "view_as(Tensor input, Tensor other)",
+    rows=[view_size],
+    samples=["view_as(randn(2,3), randn(3,2))"],
+)
 def view_as(input: Array, other: Array) -> Any:
     """The same memory in the shape of `other`."""
     return view_size(input, tuple(other.shape))
 
 
-@function(rows=[view_size], samples=["reshape_as(randn(2,3), randn(3,2))"])
+@function(
+    "reshape_as(Tensor input, Tensor other)",
+    rows=[view_size],
+    samples=["reshape_as(randn(2,3), randn(3,2))"],
+)
 def reshape_as(input: Array, other: Array) -> Any:
     """`input` in the shape of `other`."""
     return reshape(input, tuple(other.shape))
 
 
 @function(
+    "flatten(Tensor input, int start_dim=0, int end_dim=-1)",
     rows=[view_size],
     samples=["flatten(randn(2,3,2))", "flatten(randn(2,3,2), 1)", "flatten(randn(()))"],
 )
-def flatten(input: Array, start_dim: int = 0, end_dim: int = -1) -> Any:
+def flatten(input: Array, start_dim: int, end_dim: int) -> Any:
     """Dims `start_dim` to `end_dim` become one."""
     ndim = input.ndim
     start, end = wrap_dim(start_dim, ndim), wrap_dim(end_dim, ndim)
@@ -182,17 +191,21 @@ def flatten(input: Array, start_dim: int = 0, end_dim: int = -1) -> Any:
     return reshape(input, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
-@function(numpy=np.ravel, rows=[view_size], samples=["ravel(randn(2,3))"])
+@function("ravel(Tensor input)", numpy=np.ravel, rows=[view_size], samples=["ravel(randn(2,3))"])
 def ravel(input: Array) -> Any:
     """One dimension."""
     return view_size(input.contiguous() if isinstance(input, Tensor) else input, (-1,))
 
 
-@function(rows=[view_size], samples=["unflatten(randn(2,6), 1, (2,3))"])
+@function(
+    "unflatten(Tensor input, int dim, int[] sizes)",
+    rows=[view_size],
+    samples=["unflatten(randn(2,6), 1, (2,3))"],
+)
 def unflatten(input: Array, dim: int, sizes: Any) -> Any:
     """One dim becomes several."""
     at = wrap_dim(dim, input.ndim)
-    given = integers("unflatten", "sizes", sizes)
+    given = sizes
     shape = tuple(input.shape)
     if not given:
         raise RuntimeError("unflatten: sizes must be non-empty")
@@ -280,6 +293,9 @@ class squeeze_dims:
 
 
 @function(
+    "squeeze(Tensor input)",
+    "squeeze(Tensor input, int dim)",
+    "squeeze(Tensor input, int[] dim)",
     numpy=np.squeeze,
     rows=[squeeze_all, squeeze_dim, squeeze_dims],
     samples=["squeeze(randn(1,3,1))", "squeeze(randn(1,3,1), 0)", "squeeze(randn(1,3,1), (0,2))"],
@@ -289,8 +305,8 @@ def squeeze(input: Array, dim: Any = None) -> Any:
     if dim is None:
         return squeeze_all(input)
     if isinstance(dim, (tuple, list)):
-        return squeeze_dims(input, integers("squeeze", "dim", dim))
-    return squeeze_dim(input, to_int(dim))
+        return squeeze_dims(input, dim)
+    return squeeze_dim(input, dim)
 
 
 # -- another order of the dims --------------------------------------------------------------------
@@ -374,6 +390,8 @@ def permute(input: Array, dims: Any, *more: int) -> Any:
 
 
 @function(
+    "movedim(Tensor input, int source, int destination)",
+    "movedim(Tensor input, int[] source, int[] destination)",
     aliases="moveaxis",
     numpy=np.moveaxis,
     rows=[permute_dims],
@@ -382,10 +400,7 @@ def permute(input: Array, dims: Any, *more: int) -> Any:
 def movedim(input: Array, source: Any, destination: Any) -> Any:
     """Dims moved to other places, the others in their order."""
     ndim = input.ndim
-    sources, places = (
-        integers("movedim", "source", source),
-        integers("movedim", "destination", destination),
-    )
+    sources, places = as_dims(source), as_dims(destination)
     if len(sources) != len(places):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(sources)} dims) should "
@@ -435,7 +450,7 @@ def matrix_t(input: Any) -> Any:
 _MT_ON_0D = "Tensor.{} is deprecated on 0-D tensors. Consider using x.conj()."
 
 
-@function(rows=[transpose], samples=["adjoint(randn(2,3))"])
+@function("adjoint(Tensor input)", rows=[transpose], samples=["adjoint(randn(2,3))"])
 def adjoint(input: Array) -> Any:
     """The conjugate transpose of the last two dims."""
     if input.ndim < 2:
@@ -517,7 +532,11 @@ def expand(input: Array, size: Any, *more: int) -> Any:
     return expand_size(input, integers("expand", "size", size, more))
 
 
-@function(rows=[expand_size], samples=["expand_as(randn(3), randn(2,3))"])
+@function(
+    "expand_as(Tensor input, Tensor other)",
+    rows=[expand_size],
+    samples=["expand_as(randn(3), randn(2,3))"],
+)
 def expand_as(input: Array, other: Array) -> Any:
     """`input` expanded to the shape of `other`."""
     return expand_size(input, tuple(other.shape))
@@ -670,7 +689,12 @@ class slice_backward:
     grad_output = lambda g, dim, start, end, step: slice_(g, dim, start, end, step)
 
 
-@function(rows=[slice_], samples=["narrow(randn(2,4), 1, 1, 2)"])
+@function(
+    "narrow(Tensor input, int dim, Tensor start, int length)",
+    "narrow(Tensor input, int dim, int start, int length)",
+    rows=[slice_],
+    samples=["narrow(randn(2,4), 1, 1, 2)"],
+)
 def narrow(input: Array, dim: int, start: Any, length: int) -> Any:
     """`length` positions of a dim, from `start`."""
     if not input.ndim:
@@ -750,9 +774,13 @@ class diagonal_backward:
 
 
 @function(
-    method=False, name="linalg.diagonal", rows=[diagonal], samples=["linalg.diagonal(randn(3,3))"]
+    "linalg_diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1)",
+    method=False,
+    name="linalg.diagonal",
+    rows=[diagonal],
+    samples=["linalg.diagonal(randn(3,3))"],
 )
-def linalg_diagonal(A: Array, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+def linalg_diagonal(A: Array, offset: int, dim1: int, dim2: int) -> Any:
     """A diagonal of the last two dims."""
     return diagonal(A, offset, dim1, dim2)
 
@@ -939,10 +967,14 @@ class unsafe_split_with_sizes:
     self = lambda g, self_sym_sizes, split_sizes, dim: _joined(g, split_sizes, dim, self_sym_sizes)
 
 
-@function(rows=[split_by_sizes], samples=["split_with_sizes(randn(3,2), (1,2))"])
-def split_with_sizes(input: Array, split_sizes: Any, dim: int = 0) -> Any:
+@function(
+    "split_with_sizes(Tensor input, int[] split_sizes, int dim=0)",
+    rows=[split_by_sizes],
+    samples=["split_with_sizes(randn(3,2), (1,2))"],
+)
+def split_with_sizes(input: Array, split_sizes: Any, dim: int) -> Any:
     """Parts of the given sizes along a dim."""
-    return split_by_sizes(input, integers("split_with_sizes", "split_sizes", split_sizes), dim)
+    return split_by_sizes(input, split_sizes, dim)
 
 
 @function(
@@ -951,16 +983,17 @@ def split_with_sizes(input: Array, split_sizes: Any, dim: int = 0) -> Any:
 )
 def split(tensor: Array, split_size_or_sections: Any, dim: int = 0) -> Any:
     """Parts of a size (the last may be smaller), or of the given sizes, along a dim."""
-    if isinstance(split_size_or_sections, (tuple, list)):
-        return split_with_sizes(tensor, split_size_or_sections, dim)
-    return split_size(tensor, to_int(split_size_or_sections), dim)
+    if hasattr(split_size_or_sections, "__index__"):
+        return split_size(tensor, to_int(split_size_or_sections), dim)
+    return split_with_sizes(tensor, split_size_or_sections, dim)
 
 
 @function(
+    "chunk(Tensor input, int chunks, int dim=0)",
     rows=[split_size, split_by_sizes],
     samples=["chunk(randn(5,2), 3)", "chunk(randn(2,3), 2, dim=1)"],
 )
-def chunk(input: Array, chunks: int, dim: int = 0) -> Any:
+def chunk(input: Array, chunks: int, dim: int) -> Any:
     """At most `chunks` parts of equal size along a dim."""
     if not input.ndim:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
@@ -974,8 +1007,12 @@ def chunk(input: Array, chunks: int, dim: int = 0) -> Any:
     return split_size(input, length, dim)
 
 
-@function(rows=[unsafe_split], samples=["unsafe_chunk(randn(4,2), 2)[0]"])
-def unsafe_chunk(input: Array, chunks: int, dim: int = 0) -> Any:
+@function(
+    "unsafe_chunk(Tensor input, int chunks, int dim=0)",
+    rows=[unsafe_split],
+    samples=["unsafe_chunk(randn(4,2), 2)[0]"],
+)
+def unsafe_chunk(input: Array, chunks: int, dim: int) -> Any:
     """As `chunk`, but the parts are no views."""
     n = input.shape[wrap_dim(dim, input.ndim)]
     length = -(-n // chunks)
@@ -984,9 +1021,7 @@ def unsafe_chunk(input: Array, chunks: int, dim: int = 0) -> Any:
     return unsafe_split(input, length, dim)
 
 
-@function(rows=[slice_], samples=["tensor_split(randn(5), 2)", "tensor_split(randn(5,2), (1,3))"])
-def tensor_split(input: Array, indices_or_sections: Any, dim: int = 0) -> Any:
-    """A number of parts as equal as can be, or parts that begin at the given indices."""
+def _tensor_split(input: Array, indices_or_sections: Any, dim: int) -> Any:
     if not input.ndim:
         raise RuntimeError(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
@@ -1002,7 +1037,7 @@ def tensor_split(input: Array, indices_or_sections: Any, dim: int = 0) -> Any:
             )
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, (tuple, list)):
-        ends = [*integers("tensor_split", "indices", indices_or_sections), n]
+        ends = [*indices_or_sections, n]
         starts = [0, *ends[:-1]]
     else:
         sections = to_int(indices_or_sections)
@@ -1015,36 +1050,56 @@ def tensor_split(input: Array, indices_or_sections: Any, dim: int = 0) -> Any:
     return tuple(slice_(input, at, s, e, 1) for s, e in zip(starts, ends, strict=True))
 
 
+tensor_split = choice(
+    "tensor_split(Tensor input, int[] indices, int dim=0) -> _tensor_split",
+    "tensor_split(Tensor input, Tensor tensor_indices_or_sections, int dim=0) -> _tensor_split",
+    "tensor_split(Tensor input, int sections, int dim=0) -> _tensor_split",
+    targets=[_tensor_split],
+    doc="A number of parts as equal as can be, or parts that begin at the given indices.",
+    module=__name__,
+    rows=[slice_],
+    samples=["tensor_split(randn(5), 2)", "tensor_split(randn(5,2), (1,3))"],
+)
+
+
 def _split_along(name: str, input: Any, given: Any, at: int, least: int) -> Any:
     if input.ndim < least:
         raise RuntimeError(
             f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with "
             f"{input.ndim} dimensions!"
         )
-    if not isinstance(given, (tuple, list, Tensor)) and (given <= 0 or input.shape[at] % given):
+    if not isinstance(given, tuple) and (given <= 0 or input.shape[at] % given):
         raise RuntimeError(
             f"torch.{name} attempted to split along dimension {at}, but the size of the "
             f"dimension {input.shape[at]} is not divisible by the split_size {given}!"
         )
-    return tensor_split(input, given, at)
+    return _tensor_split(input, given, at)
 
 
-@function(rows=[slice_], samples=["hsplit(randn(2,4), 2)", "hsplit(randn(4), (1,2))"])
-def hsplit(input: Array, indices_or_sections: Any) -> Any:
-    """Parts along the second dim (of a vector: the first)."""
-    return _split_along("hsplit", input, indices_or_sections, 0 if input.ndim == 1 else 1, 1)
+def _splitting(name: str, at: int, least: int, doc: str, *samples: str) -> Any:
+    def parts(input: Array, given: Any) -> Any:
+        dim = 0 if least == 1 and input.ndim == 1 else at
+        return _split_along(name, input, given, dim, least)
+
+    return choice(
+        f"{name}(Tensor input, int sections) -> parts",
+        f"{name}(Tensor input, int[] indices) -> parts",
+        targets=[parts],
+        doc=doc,
+        module=__name__,
+        rows=[slice_],
+        samples=samples,
+    )
 
 
-@function(rows=[slice_], samples=["vsplit(randn(4,2), 2)"])
-def vsplit(input: Array, indices_or_sections: Any) -> Any:
-    """Parts along the first dim."""
-    return _split_along("vsplit", input, indices_or_sections, 0, 2)
-
-
-@function(rows=[slice_], samples=["dsplit(randn(2,2,4), 2)"])
-def dsplit(input: Array, indices_or_sections: Any) -> Any:
-    """Parts along the third dim."""
-    return _split_along("dsplit", input, indices_or_sections, 2, 3)
+hsplit = _splitting(
+    "hsplit",
+    *(1, 1),
+    "Parts along the second dim (of a vector: the first).",
+    *("hsplit(randn(2,4), 2)", "hsplit(randn(4), (1,2))"),
+)
+vsplit = _splitting("vsplit", 0, 2, "Parts along the first dim.", "vsplit(randn(4,2), 2)")
+dsplit = _splitting("dsplit", 2, 3, "Parts along the third dim.", "dsplit(randn(2,2,4), 2)")
 
 
 def _unbind(self: Array, dim: int = 0) -> Any:
@@ -1173,17 +1228,13 @@ class as_strided_size:
 
 
 @function(
+    "as_strided(Tensor input, int[] size, int[] stride, int? storage_offset=None)",
     rows=[as_strided_size],
     samples=["as_strided(randn(2,3), (2,2), (1,2))", "as_strided(randn(4), (2,2), (1,1), 1)"],
 )
-def as_strided(input: Array, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+def as_strided(input: Array, size: Any, stride: Any, storage_offset: int | None) -> Any:
     """The memory of `input` read with the given size and strides, counted in elements."""
-    return as_strided_size(
-        input,
-        integers("as_strided", "size", size),
-        integers("as_strided", "stride", stride),
-        storage_offset,
-    )
+    return as_strided_size(input, size, stride, storage_offset)
 
 
 # -- complex numbers as pairs ---------------------------------------------------------------------
@@ -1275,7 +1326,11 @@ class conj_physical_of:
 
 
 @function(
-    rows=[conj_of], numpy=np.conjugate, name="conj", samples=["conj(randn(2, dtype=complex128))"]
+    "conj(Tensor input)",
+    rows=[conj_of],
+    numpy=np.conjugate,
+    name="conj",
+    samples=["conj(randn(2, dtype=complex128))"],
 )
 def conj_(input: Array) -> Any:
     """The complex conjugates; a real tensor itself."""
@@ -1288,32 +1343,40 @@ def conj_(input: Array) -> Any:
 
 
 @function(
-    inplace=True, rows=[conj_physical_of], samples=["conj_physical(randn(2, dtype=complex128))"]
+    "conj_physical(Tensor input, *, Tensor? out=None)",
+    inplace=True,
+    rows=[conj_physical_of],
+    samples=["conj_physical(randn(2, dtype=complex128))"],
 )
 def conj_physical(input: Array) -> Any:
     """The complex conjugates, never lazily; a real tensor itself."""
     return conj_physical_of(input) if is_complex(input) else input
 
 
-@function(samples=["is_conj(randn(2, dtype=complex128))"])
+@function("is_conj(Tensor input)", samples=["is_conj(randn(2, dtype=complex128))"])
 def is_conj(input: Array) -> bool:
     """True for a result of `conj` that `resolve_conj` would copy."""
     return getattr(input, "conjugated", False)
 
 
-@function(samples=["resolve_conj(randn(2, dtype=complex128))"])
+@function("resolve_conj(Tensor input)", samples=["resolve_conj(randn(2, dtype=complex128))"])
 def resolve_conj(input: Array) -> Any:
     """Itself; a copy of a result of `conj`, which is lazy in PyTorch."""
     return input.clone() if is_conj(input) else input
 
 
-@function(samples=["resolve_neg(randn(2))"])
+@function("resolve_neg(Tensor input)", samples=["resolve_neg(randn(2))"])
 def resolve_neg(input: Array) -> Any:
     """Itself: nothing is negated lazily."""
     return input
 
 
-@function(numpy=np.real, rows=[view_as_real], samples=["real(randn(2, dtype=complex128))"])
+@function(
+    "real(Tensor input)",
+    numpy=np.real,
+    rows=[view_as_real],
+    samples=["real(randn(2, dtype=complex128))"],
+)
 def real(input: Array) -> Any:
     """The real parts; a real tensor itself."""
     if not is_complex(input):
@@ -1324,7 +1387,12 @@ def real(input: Array) -> Any:
     return select(pairs, pairs.ndim - 1, 0)
 
 
-@function(numpy=np.imag, rows=[view_as_real], samples=["imag(randn(2, dtype=complex128))"])
+@function(
+    "imag(Tensor input)",
+    numpy=np.imag,
+    rows=[view_as_real],
+    samples=["imag(randn(2, dtype=complex128))"],
+)
 def imag(input: Array) -> Any:
     """The imaginary parts of a complex tensor."""
     if not is_complex(input):

@@ -496,6 +496,8 @@ class Parser:
         slots = [f"a{i}" for i in range(max(len(s.positional) for s in self.signatures))]
         body = [f"if more or named: return keyed(({''.join(f'{a}, ' for a in slots)}*more), named)"]
         for k, s in enumerate(self.signatures):
+            if any(p.keyword_only and not p.optional for p in s.parameters):
+                continue  # `keyed` takes it
             tests = [
                 f"({a} is missing or {t})" if p.optional else t
                 for a, p in zip(slots, s.positional, strict=False)

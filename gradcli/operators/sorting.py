@@ -21,7 +21,6 @@ from gradcli.operators.dimensions import (
     ABSENT,
     add_reduce,
     data,
-    describe,
     flip,
     given_dim,
     narrow,
@@ -46,6 +45,7 @@ from gradcli.operators.sample_calls import (
 from gradcli.operators.table import (
     Array,
     Row,
+    choice,
     function,
     is_array,
     operator,
@@ -184,23 +184,28 @@ _sort_type = return_type("sort", "values indices")
 
 
 @function(
+    "sort(Tensor input, *, bool? stable, int dim=-1, bool descending=False, Tensor[]? out=None)",
+    "sort(Tensor input, int dim=-1, bool descending=False, *, Tensor[]? out=None)",
     rows=[sort_row, sort_stable_row],
     samples=named("sort", "{0}(randn(2,3))", *ALONG, "{0}(randn(4), descending=True)"),
 )
-def sort(input: Array, dim: int = -1, descending: bool = False, *, stable: Any = ABSENT) -> Any:
+def sort(input: Array, dim: int, descending: bool, stable: Any = ABSENT) -> Any:
     """The elements in order along a dimension, and where they were; NaN counts as the largest."""
-    dim = given_dim("sort", dim)
     if stable is ABSENT:
-        return _sort_type(sort_row(input, dim, bool(descending)))
-    return _sort_type(sort_stable_row(input, dim, bool(descending), stable=stable))
+        return _sort_type(sort_row(input, dim, descending))
+    return _sort_type(sort_stable_row(input, dim, descending, stable=stable))
 
 
-@function(samples=named("argsort", "{0}(randn(2,3))", "{0}(randn(4), descending=True)"))
-def argsort(input: Array, dim: int = -1, descending: bool = False, *, stable: Any = False) -> Any:
+@function(
+    "argsort(Tensor input, *, bool stable, int dim=-1, bool descending=False, Tensor? out=None)",
+    "argsort(Tensor input, int dim=-1, bool descending=False)",
+    samples=named("argsort", "{0}(randn(2,3))", "{0}(randn(4), descending=True)"),
+)
+def argsort(input: Array, dim: int, descending: bool, stable: Any = False) -> Any:
     """The indices that sort the elements along a dimension."""
     if is_batched(input):
-        return sort_row(input, given_dim("argsort", dim), bool(descending))[1]
-    return _indices_only(_sorted(data(input), given_dim("argsort", dim), descending, stable)[1])
+        return sort_row(input, dim, descending)[1]
+    return _indices_only(_sorted(data(input), dim, descending, stable)[1])
 
 
 def _indices_only(found: Any) -> Tensor:
@@ -322,14 +327,21 @@ def _medians(name: str, whole: Row, skip: bool, doc: str) -> Any:
     whole.batch = batches.whole(lambda: along)
     result = return_type(name, "values indices")
 
-    def call(input: Array, dim: Any = ABSENT, keepdim: bool = False) -> Any:
-        if dim is ABSENT:
-            return whole(input)
-        return result(along(input, given_dim(name, dim), bool(keepdim)))
+    def all_of(input: Array) -> Any:
+        return whole(input)
 
-    describe(call, name, doc, __name__)
-    samples = named(name, "{0}(randn(2,3))", "{0}(randn(()))", *DIMS)
-    return function(name=name, rows=[whole, along], samples=samples)(call)
+    def selected(input: Array, dim: int, keepdim: bool) -> Any:
+        return result(along(input, dim, keepdim))
+
+    return choice(
+        f"{name}(Tensor input) -> all_of",
+        f"{name}(Tensor input, int dim, bool keepdim=False, *, Tensor[]? out=None) -> selected",
+        targets=(all_of, selected),
+        doc=doc,
+        module=__name__,
+        rows=[whole, along],
+        samples=named(name, "{0}(randn(2,3))", "{0}(randn(()))", *DIMS),
+    )
 
 
 median = _medians(
@@ -372,7 +384,7 @@ _kthvalue_type = return_type("kthvalue", "values indices")
 )
 def kthvalue(input: Array, k: int, dim: int, keepdim: bool) -> Any:
     """The k-th smallest element along a dimension, and its index."""
-    return _kthvalue_type(kthvalue_row(input, int(k), given_dim("kthvalue", dim, 3), bool(keepdim)))
+    return _kthvalue_type(kthvalue_row(input, k, dim, keepdim))
 
 
 def _mode(self: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
@@ -411,7 +423,7 @@ _mode_type = return_type("mode", "values indices")
 )
 def mode(input: Array, dim: int, keepdim: bool) -> Any:
     """The most frequent element along a dimension (the smallest such), and an index of it."""
-    return _mode_type(mode_row(input, given_dim("mode", dim), bool(keepdim)))
+    return _mode_type(mode_row(input, dim, keepdim))
 
 
 def _leading(self: Any, axis: int, k: int, largest: bool) -> tuple[Any, Any]:
@@ -486,8 +498,7 @@ _topk_type = return_type("topk", "values indices")
 )
 def topk(input: Array, k: int, dim: int, largest: bool, sorted: bool) -> Any:
     """The k largest (or smallest) elements along a dimension, and their indices."""
-    dim = given_dim("topk", dim, 3)
-    return _topk_type(topk_row(input, int(k), dim, bool(largest), bool(sorted)))
+    return _topk_type(topk_row(input, k, dim, largest, sorted))
 
 
 # -- quantiles ------------------------------------------------------------------------------------

@@ -650,7 +650,9 @@ class frexp_row:
 _Frexp = return_type("frexp", "mantissa exponent")
 
 
-@function(rows=[frexp_row], samples=["frexp(rand(3) + 0.5)"])
+@function(
+    "frexp(Tensor input, *, Tensor[]? out=None)", rows=[frexp_row], samples=["frexp(rand(3) + 0.5)"]
+)
 def frexp(input: Array) -> Any:
     """(mantissa, exponent): input = mantissa * 2**exponent."""
     return _Frexp(frexp_row(input))

@@ -14,6 +14,7 @@ from gradcli.operators.arithmetic import (
 )
 from gradcli.operators.dimensions import (
     add_reduce,
+    as_dims,
     axes,
     cast,
     data,
@@ -116,13 +117,15 @@ count_row = operator(_count_nonzero, public=False, axes="dim*")(type("count_nonz
 
 
 @function(
+    "count_nonzero(Tensor input, int? dim=None)",
+    "count_nonzero(Tensor input, int[] dim)",
     rows=[count_row],
     numpy=np.count_nonzero,
     samples=named("count_nonzero", "{0}(tensor([0., 1., 2.]))", "{0}(randn(2,3), dim=1)"),
 )
-def count_nonzero(input: Array, dim: Any = None) -> Any:
+def count_nonzero(input: Array, dim: Any) -> Any:
     """How many elements are not zero."""
-    return count_row(input, given_dims("count_nonzero", dim))
+    return count_row(input, as_dims(dim))
 
 
 def _unique_2(self: Array, inverse: bool, counts: bool) -> tuple[Array, Array, Array]:
