@@ -183,6 +183,13 @@ class MathPrinter(NumpyPrinter):
     def call_bitwise_not(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return f"(not {args[0][0]})", ATOM
 
+    def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        text, given = args[0][0], dict(options)
+        for key, function in (("min", "max"), ("max", "min")):
+            if given.get(key) is not None:
+                text = f"{function}({text}, {self.number(Number.of(given[key]))[0]})"
+        return text, ATOM
+
 
 class TorchPrinter(Printer):
     """Prints expressions as code for torch; like: the variable whose dtype new tensors have."""
@@ -232,7 +239,7 @@ class TorchPrinter(Printer):
             items = own.args if is_call(own, "[]") else [own]
             texts = ", ".join(self.bare_number(i) for i in items)
             return f"{self.like}.new_tensor({f'[{texts}]' if is_call(own, '[]') else texts})", ATOM
-        if function in _TENSORS_ONLY:
+        if function in _TENSORS_ONLY or _of_numbers(node):
             args = [self.of(a) for a in node.args]
             bare = [is_scalar_constant(a) for a in node.args]
             made = [
@@ -271,6 +278,15 @@ def is_scalar_constant(node: Expression) -> bool:
         n.op == "number" or is_bare(n) or n.op == "product" or is_call(n, *_MATH)
         for n in order([node])
     )
+
+
+def _of_numbers(node: Expression) -> bool:
+    """Whether it is an elementwise function of bare numbers alone."""
+    from gradcli.operators import table
+
+    function = table.FUNCTIONS.get(node.data[0])
+    elementwise = getattr(getattr(function, "target", None), "kind", None) == "elementwise"
+    return elementwise and bool(node.args) and all(map(is_scalar_constant, node.args))
 
 
 _MATH_NUMBERS = {"inf": "math.inf", "nan": "math.nan", "-inf": "-math.inf"}

@@ -318,13 +318,16 @@ def _product(coefficient: Number, pairs: list[tuple[Expression, Exponent]]) -> E
                 return _sum(terms, -constant)
             pairs = [(base, ONE)]
     elif any(b.op == "sum" and e == ONE for b, e in pairs):
-        made = []
+        made: dict[Expression, Exponent] = {}
         for base, exponent in pairs:
             if base.op == "sum" and exponent == ONE:
                 own, base = _content(base)
                 coefficient = coefficient * own
-            made.append((base, exponent))
-        pairs = made
+            had = made.get(base)
+            made[base] = exponent if had is None else _plus(had, exponent)
+        if len(made) < len(pairs):  # (2 - 2*x)*(1 - x) is 2*(1 - x)**2
+            return product(made.items(), coefficient)
+        pairs = list(made.items())
     pairs.sort(key=lambda p: sort_key(*p))
     args = tuple(b for b, _ in pairs)
     exponents = tuple(e for _, e in pairs)
@@ -489,7 +492,7 @@ _MOVED = frozenset(
     "expand expand_as reshape T permute select slice index flip roll diagonal tril triu".split()
 )
 _INTEGRAL = _MOVED | frozenset(
-    "tensor [] stack cat sum cumsum trace prod diag_embed amax amin".split()
+    "tensor [] stack cat sum cumsum trace prod diag_embed amax amin trunc floor ceil".split()
 )
 
 
@@ -525,6 +528,8 @@ def is_integral(expression: Expression) -> bool:
         return False
     if expression.data[0] == "where":
         return is_integral(expression.args[1]) and is_integral(expression.args[2])
+    if expression.data[0] == "to":
+        return not expression.data[1][0][1].is_floating_point
     return expression.data[0] in _INTEGRAL and all(map(is_integral, expression.args))
 
 

@@ -54,7 +54,8 @@ def chosen(row: Any, args: list[Any], names: str | None = None) -> list[tuple[st
     found: list[tuple[str, Any]] = []
     renamed = iter(names.split()) if names is not None else None
     leading = True
-    for word, kind, value in zip(row.names, row.kinds, args, strict=True):
+    by_position = len(row.names) - row.keyword_only
+    for i, (word, kind, value) in enumerate(zip(row.names, row.kinds, args, strict=True)):
         if kind != "option":
             continue
         shown = next(renamed, "-") if renamed is not None else word
@@ -66,7 +67,8 @@ def chosen(row: Any, args: list[Any], names: str | None = None) -> list[tuple[st
             continue
         if shown == "dim" and isinstance(value, (tuple, list)) and len(value) == 1:
             value = value[0]
-        positional = leading and shown in ("dim", "dim0", "dim1", "diagonal", "dims", "offset")
+        known = shown in ("dim", "dim0", "dim1", "diagonal", "dims", "offset")
+        positional = leading and known and i < by_position
         found.append(("" if positional else shown, value))
         leading = leading and positional
     return found

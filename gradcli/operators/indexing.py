@@ -405,7 +405,7 @@ def _masked_select_back(g: Any, self: Any, mask: Any) -> Any:
     _masked_select,
     "MaskedSelectBackward0",
     kind="linear",
-    dynamic="always",
+    dynamic="masks",
     samples=("masked_select(randn(3), tensor([True, False, True]))",),
     batch=batches.masked,
 )

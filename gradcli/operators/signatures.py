@@ -578,8 +578,8 @@ class Parser:
         """Positions and names of the parameters that want a tensor, whatever the signature."""
         found: set[int | str] = set()
         for s in self.signatures:
-            wanted = [i for i, p in enumerate(s.parameters) if p.kind == "Tensor"]
-            found |= {*wanted, *(s.parameters[i].name for i in wanted)}
+            found |= {i for i, p in enumerate(s.positional) if p.kind == "Tensor"}
+            found |= {p.name for p in s.parameters if p.kind == "Tensor"}
         return frozenset(found)
 
 

@@ -15,6 +15,9 @@ from click.testing import CliRunner
 import gradcli
 from gradcli.cli import main
 
+SHAPES = ["--shape=x=2,3", "--shape=w=3,2", "--shape=c=2", "--shape=d=1,2"]
+CROSS = ["--x=1,2;3,5;5,6", "--y=1,2;3,5;5,6"]
+
 
 def run(*argv: str, **kwargs: Any) -> Any:
     return CliRunner().invoke(main, list(argv), prog_name="gradcli", **kwargs)
@@ -59,11 +62,36 @@ def lines(*argv: str) -> list[str]:
         ),
         (["sum(c*(X@w)*y)", "--wrt", "w"], ["c*X.T@y"]),
         (["-(x%2)*y*(z%3)", "--wrt", "x"], ["-y*(z % 3)"]),
+        (["(x % y)*x*y", "--wrt=y", "--order=2"], ["-2*x*(x//y)"]),
+        (
+            ["lerp(x@w, c, d)**2", "--wrt=w", "--order=2", *SHAPES],
+            ["x.T@(2*x@ones(3, 2)*(1 - d)**2)"],
+        ),
+        (["mean(x, 0, True)", "--x=1,2;3,5"], ["full_like(x, 1/2)"]),
     ],
     ids=lambda v: " ".join(v),
 )
 def test_prints(argv: list[str], expected: list[str]) -> None:
     assert lines("diff", *argv) == expected
+
+
+@pytest.mark.parametrize(
+    ("argv", "part"),
+    [
+        (["sigmoid(s*(2 > 3))", "--format=torch", "--s=1"], "torch.sigmoid(s.new_tensor(0))"),
+        (["linalg.cross(x, y, dim=0)", "--format=torch", *CROSS], "linalg.cross(x, y, dim=0)"),
+        (["linalg.cond(x)", "--format=torch", "--x=1,2;3,5"], "torch.linalg.svd(x"),
+        (["clamp(s, 0.9, 0.8)", "--format=python", "--s=0.95"], "min(max(s, 0.9), 0.8)"),
+        (["quantile(x, 0.5, dim=1)", "--x=1,2,4;3,5,1"], "scatter_add("),
+        (["nn.functional.layer_norm(x, (2,))", "--x=1,2;3,5"], "mean(x, 1, True)"),
+        (["tanh(combinations(x))", "--shape=x=3"], "masked_select("),
+    ],
+    ids=lambda v: " ".join(v),
+)
+def test_is_proved(argv: list[str], part: str) -> None:
+    result = run("diff", *argv)
+    assert result.exit_code == 0, result.output
+    assert part in result.stdout
 
 
 def test_json() -> None:

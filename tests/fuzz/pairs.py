@@ -518,6 +518,20 @@ else:
     PAIRS["--format torch"] = _code("torch")
 
 
+HIGHER = ("hessian", "--order 2", "--order 3")
+
+
+def _moved(case: Case) -> Case:
+    """The program at a point nearby, in no special position."""
+    numbers = np.random.default_rng(7)
+    made = {}
+    for name, value in case.values.items():
+        own = np.asarray(value)
+        step = numbers.uniform(1e-3, 3e-3, own.shape) if own.dtype.kind == "f" else 0
+        made[name] = (own + step).astype(own.dtype)
+    return Case(case.source, made)
+
+
 # -- failures ---------------------------------------------------------------------------------------
 def failures(case: Case, *only: str) -> dict[str, str]:
     """What goes wrong, by the pair of ways; a program that the tape refuses has no failures."""
@@ -535,7 +549,14 @@ def failures(case: Case, *only: str) -> dict[str, str]:
             continue
         try:
             with np.errstate(all="ignore"):
-                check(case, expected)
+                try:
+                    check(case, expected)
+                except Differ:
+                    if name not in HIGHER:
+                        raise
+                    # An exponent that is 0 at that point, where torch's rules drop terms too.
+                    moved = _moved(case)
+                    check(moved, tape(moved))
         except NoExpression:
             continue
         except language.LanguageError as error:

@@ -152,6 +152,8 @@ def test_numbers_are_lifted_where_a_function_wants_a_tensor() -> None:
     assert isinstance(value("sin(2)"), Tensor)
     assert value("maximum(2, 3)").item() == 3
     assert value("maximum(x, 3)", x=leaf([1.0, 5.0])).tolist() == [3.0, 5.0]
+    assert value("mean(x, 0, True)", x=leaf([1.0, 5.0])).tolist() == [3.0]  # no tensor of True
+    assert value("all(x, 0, True)", x=leaf([1.0, 5.0])).tolist() == [True]
     node = value("pow(x, 2)", x=leaf(3.0)).grad_fn
     assert node.name() == "PowBackward0"
 
