@@ -6,6 +6,8 @@ being written is finished, and a computation that gives Python no turn (a produc
 ended by a thread that waits for the signal. Where programs may answer it themselves, it is Python's
 KeyboardInterrupt: in a session, and while there is code of `--load`. Nothing is imported here that the
 interpreter has not loaded by itself, so that there is no long while before the first line.
+
+While a file is unfinished, SIGTERM ends the process by the same way: exit code 143, and the file is removed.
 """
 
 from __future__ import annotations
@@ -17,8 +19,11 @@ import sys
 import time
 
 CODE = 130
+TERMINATED = 143
+_ENDING = (bytes([_signal.SIGINT]), bytes([_signal.SIGTERM]))
 _PATIENCE = 0.5  # seconds that Python has for its turn
-_ours = _held = _asked = False
+_ours = _held = _asked = _terminated = False
+_watched = _terminates = False  # whether the thread waits; whether SIGTERM is ours
 unfinished: set[str] = set()  # files that are removed when the signal ends the process
 drawing = ""  # what puts the terminal of standard error right, while something is drawn on it
 
@@ -33,8 +38,10 @@ def at_once() -> None:
 
 def watch() -> None:
     """End the process also where Python has no turn to do so."""
-    if not _ours:
+    global _watched
+    if _watched or not (_ours or _terminates):
         return
+    _watched = True
     read, write = os.pipe()
     os.set_blocking(write, False)
     _signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -50,6 +57,20 @@ def as_python() -> None:
         _signal.set_wakeup_fd(-1)
 
 
+def begin(path: str) -> None:
+    """A file is being written that no signal may leave there; `unfinished.discard` says that it is done."""
+    global _terminates
+    unfinished.add(path)
+    if _terminates or _signal.getsignal(_signal.SIGTERM) != _signal.SIG_DFL:
+        return
+    try:
+        _signal.signal(_signal.SIGTERM, _terminate)
+    except ValueError:  # not the main thread, which alone may say so
+        return
+    _terminates = True
+    watch()
+
+
 class held:
     """`with held():` what is begun here is finished before the signal ends the process."""
 
@@ -60,6 +81,8 @@ class held:
     def __exit__(self, *error: object) -> None:
         global _held
         _held = False
+        if _terminated:
+            _terminate()
         if _asked:
             _end()
 
@@ -81,7 +104,14 @@ def _end(*_: object) -> None:
     _leave()
 
 
-def _leave() -> None:
+def _terminate(*_: object) -> None:
+    global _terminated
+    _terminated = True
+    if not _held:
+        _leave(TERMINATED)
+
+
+def _leave(code: int = CODE) -> None:
     if drawing:
         os.write(2, drawing.encode())
     for path in list(unfinished):
@@ -89,15 +119,17 @@ def _leave() -> None:
             os.unlink(path)
         except OSError:
             continue
-    os._exit(CODE)
+    os._exit(code)
 
 
 def _wait(read: int) -> None:
     while True:
-        signals = os.read(read, 1)
-        if signals and signals[0] == _signal.SIGINT:
+        number = os.read(read, 1)[:1]
+        if number in _ENDING:
             time.sleep(_PATIENCE)
             while _held:
                 time.sleep(_PATIENCE)
-            if _ours:
+            if number == _ENDING[1] and _terminates:
+                _leave(TERMINATED)
+            if number == _ENDING[0] and _ours:
                 _leave()

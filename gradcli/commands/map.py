@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from gradcli.tables.writing import Column, Sink
 
 OPERANDS = 2
+INTEGER = re.compile("0|-?[1-9][0-9]{0,300}")
 TYPED = ("jsonl", "parquet", "feather", "npy")  # formats in which a column of numbers is no text
 
 
@@ -136,7 +138,7 @@ def command(
         with _opened(form, path, request) as sink:
             with _Progress(stream) as progress:
                 for batch in stream:
-                    sink.write(job.run(batch, form in TYPED))
+                    sink.write(job.run(batch, form))
                     progress.advance(batch.rows)
             sink.close()
     except TableError as error:
@@ -379,7 +381,7 @@ class _Job:
         return fitted(found, self._shape(name), option, signed)[None]
 
     # -- a batch -------------------------------------------------------------------------------------
-    def run(self, table: Table, typed: bool) -> list[Column]:
+    def run(self, table: Table, form: str) -> list[Column]:
         """The columns that are written for a batch."""
         import numpy as np
 
@@ -453,7 +455,7 @@ class _Job:
             if self.bad_rows == "nan" and bad:
                 filled[list(bad)] = np.nan
             wide.append((name, filled[keep]))
-        return self._distinct([*self._passed(table, keep, typed), *wide])
+        return self._distinct([*self._passed(table, keep, form), *wide])
 
     def _further(
         self,
@@ -621,7 +623,7 @@ class _Job:
             return tuple(self.shared[name].shape)
         return (len(self.columns[name]),) if name in self.vectors else ()
 
-    def _passed(self, table: Table, keep: Any, typed: bool) -> list[Column]:
+    def _passed(self, table: Table, keep: Any, form: str) -> list[Column]:
         """The table's own columns: as they are written, or in a typed format as numbers where they are."""
         import numpy as np
 
@@ -629,21 +631,28 @@ class _Job:
         found: list[Column] = []
         for index in self.keep:
             data = table.data(index)
-            if typed and not isinstance(data, np.ndarray):
-                data = self._typed(table, index, data)
+            if form in TYPED and not isinstance(data, np.ndarray):
+                data = self._typed(table, index, data, form)
             if not whole:
                 data = _chosen(data, keep)
             found.append((table.names[index], data))
         return found
 
-    def _typed(self, table: Table, index: int, data: Any) -> Any:
-        """Text that is all numbers as numbers, for a format that knows of them; the first batch decides."""
+    def _typed(self, table: Table, index: int, data: Any, form: str) -> Any:
+        """Text that is all numbers as numbers, for a format that knows of them; the first batch decides.
+
+        In JSON lines, where a cell has a type of its own, integers stay what they are.
+        """
         cells = table.cells(index) if hasattr(data, "to_pylist") else data
         if index not in self.texts:
             self.texts[index] = not all(isinstance(c, str) for c in cells) or bool(
                 table.readable(index)[2]
             )
-        return cells if self.texts[index] else table.numbers(index)[0]
+        if self.texts[index]:
+            return cells
+        if form == "jsonl" and all(map(INTEGER.fullmatch, cells)):
+            return list(map(int, cells))
+        return table.numbers(index)[0]
 
     # -- rows that are bad ---------------------------------------------------------------------------
     def _refuse(self, table: Table, bad: dict[int, Exception]) -> None:

@@ -16,7 +16,7 @@ import click
 
 import gradcli.budget as budget
 from gradcli.commands.terminal import colour_wanted, is_terminal
-from gradcli.interrupts import held, unfinished
+from gradcli.interrupts import begin, held, unfinished
 from gradcli.visible import visible
 
 SUMMARY_THRESHOLD = 1000  # elements; a larger array is summarised on a terminal
@@ -453,7 +453,7 @@ class Replacement:
                 handle, self.temporary = tempfile.mkstemp(
                     dir=os.path.dirname(self.path), prefix=".gradcli-"
                 )
-                unfinished.add(self.temporary)
+                begin(self.temporary)
             self.stream = open(handle, "wb")  # noqa: SIM115
         except OSError as error:
             raise usage(f"cannot write {path}: {error.strerror}", kind="file") from None
@@ -489,6 +489,7 @@ def _replace_file(path: str, text: str | bytes) -> None:
     import tempfile
 
     handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".gradcli-")
+    begin(temporary)
     try:
         with open(handle, "wb") as stream:
             stream.write(content)
@@ -497,6 +498,8 @@ def _replace_file(path: str, text: str | bytes) -> None:
     except BaseException:
         os.unlink(temporary)
         raise
+    finally:
+        unfinished.discard(temporary)
 
 
 def _mode(path: str) -> int:

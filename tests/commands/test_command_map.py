@@ -161,6 +161,15 @@ def test_json_lines_hold_numbers_and_text(folder):
     assert row == {"n": "u", "k": 1.0, "x": 0.0, "value": "inf", "x.grad": "-inf"}
 
 
+def test_integers_that_are_passed_through_stay_integers(folder):
+    (folder / "t.csv").write_text("run,x,id\n1,2,007\n123456789012345678901,0.5,8\n")
+    out = run("map", "x*2", "t.csv", "--no-grad", "all", "--json", "--precision", "3")[1]
+    assert out.splitlines() == [
+        '{"run": 1, "x": 2.0, "id": 7.0, "value": 4.0}',
+        '{"run": 123456789012345678901, "x": 0.5, "id": 8.0, "value": 1.0}',
+    ]
+
+
 def test_several_files_with_columns_in_another_order(folder):
     (folder / "a1.csv").write_text("x,y\n1,2\n")
     (folder / "a2.csv").write_text("y,x\n4,3\n")
@@ -445,7 +454,8 @@ def test_a_closed_pipe_ends_it_quietly(folder):
     assert (done.returncode, done.stdout, done.stderr) == (0, "x,value,x.grad\n", "")
 
 
-def test_ctrl_c_leaves_no_file(folder):
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_no_file(number, code, folder):
     process = subprocess.Popen(
         [*GRADCLI, "map", "x*x", "-", "-o", "o.csv"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(),
@@ -460,8 +470,8 @@ def test_ctrl_c_leaves_no_file(folder):
     ):
         time.sleep(0.02)
     time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) == 130
+    process.send_signal(number)
+    assert process.wait(timeout=20) == code
     assert sorted(os.listdir(folder)) == ["bad.csv", "p.csv"]
     process.stdin.close()
 
