@@ -158,7 +158,7 @@ def _attribute(value: Any, name: str) -> Candidate:
 
             entry = resolve(name)
             text = signature(entry) if callable(found) else ""
-            return Candidate(_called(name, found), re.sub(r"\(input(, )?", "(", text, count=1))
+            return Candidate(_called(name, found), re.sub(r"\(input(, )?", "(", text))
     return Candidate(_called(name, found), signature(found))
 
 
@@ -195,7 +195,12 @@ def _keyword_arguments(code: str, names: Mapping[str, Any]) -> list[Candidate]:
     """`dim=` and the like, where a call's argument begins."""
     if not re.search(r"[(,]\s*$", code):
         return []
-    text = signature(_function_around(code, names))
-    inner = text.partition("(")[2].rpartition(")")[0]
-    words = re.findall(r"(?:^|, )([^\W\d]\w*)", re.sub(r"=\([^)]*\)|=\[[^]]*\]", "=0", inner))
-    return [Candidate(f"{word}=") for word in words[1:]]
+    ways = signature(_function_around(code, names)).split(" or (")
+    words: dict[str, None] = {}
+    for way in sorted(ways, key=len, reverse=True):  # the one with the most arguments first
+        inner = (
+            way.partition("(")[2].rpartition(")")[0] if way is ways[0] else way.rpartition(")")[0]
+        )
+        plain = re.sub(r"=\([^)]*\)|=\[[^]]*\]", "=0", inner)
+        words |= dict.fromkeys(re.findall(r"(?:^|, )([^\W\d]\w*)", plain)[1:])
+    return [Candidate(f"{word}=") for word in words]
