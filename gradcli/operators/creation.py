@@ -18,7 +18,6 @@ from gradcli.operators.arguments import (
     OPTIONS,
     OUT,
     finish,
-    integer,
     invalid,
     kind_of,
     listed,
@@ -224,86 +223,66 @@ def empty_strided(
     return finish("empty_strided", array, requires_grad, device, layout, pin_memory)
 
 
-@function(method=False, samples=("full((2, 3), 1.5)",))
+# The options of every function that makes a tensor, as a signature has them.
+_OPTIONS = (
+    "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool pin_memory=False, "
+    "bool requires_grad=False"
+)
+
+
+@function(
+    f"full(int[] size, Scalar fill_value, *, Tensor? out=None, {_OPTIONS})",
+    method=False,
+    samples=("full((2, 3), 1.5)",),
+)
 def full(
     size: Any,
     fill_value: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
+    dtype: Any,
+    layout: Any,
+    device: Any,
+    pin_memory: bool,
+    requires_grad: bool,
 ) -> Tensor:
     """A tensor of one number, whose type decides the dtype unless given."""
-    if not isinstance(size, (tuple, list)):
-        raise size_error("full", 1, size)
-    value = number("full", fill_value, "fill_value", 2)
-    kind = kind_of("full", dtype, dtypes.number_dtype(value))
-    array = np.full(shape_of("full", size), dtypes.checked(value, kind), kind)
+    kind = kind_of("full", dtype, dtypes.number_dtype(fill_value))
+    array = np.full(shape_of("full", size), dtypes.checked(fill_value, kind), kind)
     return finish("full", array, requires_grad, device, layout, pin_memory)
 
 
-@function(method=False, samples=("zeros_like(randn(2, 3))",), numpy=np.zeros_like)
-def zeros_like(
-    input: Array,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """Zeros of the shape, dtype and layout of `input`."""
-    return _filled_like("zeros_like", input, 0, dtype, layout, device, pin_memory, requires_grad)
+def _like(name: str, value: int, doc: str, numpy: Any = None) -> Any:
+    def filled(input: Array, *options: Any) -> Tensor:
+        return _filled_like(name, input, value, *options)
+
+    filled.__doc__ = doc
+    return function(
+        f"{name}(Tensor input, *, {_OPTIONS}, MemoryFormat? memory_format=None)",
+        method=False,
+        name=name,
+        samples=[f"{name}(randn(2, 3))"],
+        numpy=numpy,
+    )(filled)
 
 
-@function(method=False, samples=("ones_like(randn(2, 3))",), numpy=np.ones_like)
-def ones_like(
-    input: Array,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """Ones of the shape, dtype and layout of `input`."""
-    return _filled_like("ones_like", input, 1, dtype, layout, device, pin_memory, requires_grad)
+zeros_like = _like(
+    "zeros_like", 0, "Zeros of the shape, dtype and layout of `input`.", np.zeros_like
+)
+ones_like = _like("ones_like", 1, "Ones of the shape, dtype and layout of `input`.", np.ones_like)
+empty_like = _like(
+    "empty_like",
+    0,
+    "A tensor to be filled, of the shape, dtype and layout of `input`; it starts with zeros.",
+)
 
 
-@function(method=False, samples=("empty_like(randn(2, 3))",))
-def empty_like(
-    input: Array,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """A tensor to be filled, of the shape, dtype and layout of `input`; it starts with zeros."""
-    return _filled_like("empty_like", input, 0, dtype, layout, device, pin_memory, requires_grad)
-
-
-@function(method=False, samples=("full_like(randn(2, 3), 1.5)",))
-def full_like(
-    input: Array,
-    fill_value: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+@function(
+    f"full_like(Tensor input, Scalar fill_value, *, {_OPTIONS}, MemoryFormat? memory_format=None)",
+    method=False,
+    samples=("full_like(randn(2, 3), 1.5)",),
+)
+def full_like(input: Array, fill_value: Any, *options: Any) -> Tensor:
     """One number in the shape, dtype and layout of `input`."""
-    value = number("full_like", fill_value, "fill_value", 2)
-    return _filled_like("full_like", input, value, dtype, layout, device, pin_memory, requires_grad)
+    return _filled_like("full_like", input, fill_value, *options)
 
 
 def _filled_like(
@@ -315,8 +294,9 @@ def _filled_like(
     device: Any,
     pin_memory: Any,
     requires_grad: Any,
+    memory_format: Any,
 ) -> Tensor:
-    source = tensor_argument(name, like).array
+    source = like.array
     kind = kind_of(name, dtype, source.dtype)
     array = zeros_of(source, source.shape, kind) if is_batched(source) else empty_as(source, kind)
     array[...] = dtypes.checked(value, kind)
@@ -577,38 +557,48 @@ def range_(
     return finish("range", nested.cast(values, kind), requires_grad, device, layout, pin_memory)
 
 
-@function(method=False, samples=("linspace(0, 1, 5)",))
-@listed("start", "end", "steps")
+def _spaces(name: str, more: str = "") -> list[str]:
+    """The signatures of evenly spaced numbers, from and to numbers or 0-d tensors."""
+    kinds = [(a, b) for b in ("Tensor", "Scalar") for a in ("Tensor", "Scalar")]
+    return [
+        f"{name}({a} start, {b} end, int steps, {more}*, Tensor? out=None, {_OPTIONS})"
+        for a, b in kinds
+    ]
+
+
+@function(*_spaces("linspace"), method=False, samples=("linspace(0, 1, 5)",))
 def linspace(
-    *args: Any,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    **named: Any,
+    start: Any,
+    end: Any,
+    steps: int,
+    dtype: Any,
+    layout: Any,
+    device: Any,
+    pin_memory: bool,
+    requires_grad: bool,
 ) -> Tensor:
     """`steps` numbers from `start` to `end`, both included: `linspace(start, end, steps)`."""
-    start, end, steps = _spaced("linspace", args, named, ())[:3]
+    start, end = _spaced("linspace", start, end, steps)
     kind = _spaced_kind("linspace", start, end, dtype)
     array = _linear(start, end, steps, kind)
     return finish("linspace", array, requires_grad, device, layout, pin_memory)
 
 
-@function(method=False, samples=("logspace(0, 2, 3)",))
-@listed("start", "end", "steps", "base")
+@function(*_spaces("logspace", "float base=10.0, "), method=False, samples=("logspace(0, 2, 3)",))
 def logspace(
-    *args: Any,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    **named: Any,
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float,
+    dtype: Any,
+    layout: Any,
+    device: Any,
+    pin_memory: bool,
+    requires_grad: bool,
 ) -> Tensor:
     """Powers of `base` (10): `base ** linspace(start, end, steps)`."""
-    start, end, steps, *rest = _spaced("logspace", args, named, ("base",))
-    base = float(rest[0]) if rest else 10.0
+    start, end = _spaced("logspace", start, end, steps)
+    base = float(base)
     kind = _spaced_kind("logspace", start, end, dtype)
     if kind.kind == "c":
         array = np.power(complex(base), _linear(start, end, steps, np.dtype(np.complex128)))
@@ -634,29 +624,9 @@ def _power(base: float, exponent: float) -> float:
             return float(np.power(base, exponent))
 
 
-def _spaced(
-    name: str, args: tuple[Any, ...], named: dict[str, Any], more: tuple[str, ...]
-) -> list[Any]:
-    names = ("start", "end", "steps", *more)
-    given = dict(zip(names, args, strict=False))
-    base = "float base = 10, " if more else ""
-    forms = [
-        f"{a} start, {b} end, int steps, {base}*, {OUT}, {OPTIONS}"
-        for a, b in (
-            ("Tensor", "Tensor"),
-            ("Number", "Tensor"),
-            ("Tensor", "Number"),
-            ("Number",) * 2,
-        )
-    ]
-    fits = len(args) <= len(names) and not given.keys() & named.keys() and named.keys() <= {*names}
-    given |= named
-    steps = given.get("steps")
-    if not fits or not given.keys() >= {*names[:3]} or not isinstance(steps, (int, np.integer)):
-        raise invalid(name, args, named, *forms)
-    if isinstance(steps, bool):
-        raise invalid(name, args, named, *forms)
-    ends = [given["start"], given["end"]]
+def _spaced(name: str, start: Any, end: Any, steps: int) -> list[Any]:
+    """The ends as Python's numbers."""
+    ends = [start, end]
     if any(isinstance(e, Tensor) and e.array.ndim for e in ends):
         dims = [e.array.ndim if isinstance(e, Tensor) else 0 for e in ends]
         raise RuntimeError(
@@ -665,11 +635,11 @@ def _spaced(
         )
     values = [
         number(name, e.detach() if isinstance(e, Tensor) else e, n, i + 1)
-        for i, (n, e) in enumerate(zip(names, ends, strict=False))
+        for i, (n, e) in enumerate(zip(("start", "end"), ends, strict=True))
     ]
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    return [*values, int(steps), *(given[n] for n in more if n in given)]
+    return values
 
 
 def _spaced_kind(name: str, start: Any, end: Any, dtype: Any) -> Kind:
@@ -717,11 +687,15 @@ def _linear(start: Any, end: Any, steps: int, kind: Kind) -> Array:
 
 
 # -- diagonals and triangles ----------------------------------------------------------------------
-@function(method=False, samples=("eye(3)", "eye(2, 3)"))
+@function(
+    f"eye(int n, *, Tensor? out=None, {_OPTIONS})",
+    f"eye(int n, int m, *, Tensor? out=None, {_OPTIONS})",
+    method=False,
+    samples=("eye(3)", "eye(2, 3)"),
+)
 def eye(
-    n: Any,
-    m: Any = None,
-    *,
+    n: int,
+    m: int | None = None,
     dtype: Any = None,
     layout: Any = None,
     device: Any = None,
@@ -729,8 +703,7 @@ def eye(
     requires_grad: bool = False,
 ) -> Tensor:
     """Ones on the diagonal of an n x m (default: n x n) matrix, zeros elsewhere."""
-    rows = integer("eye", n, "n", 1)
-    columns = rows if m is None else integer("eye", m, "m", 2)
+    rows, columns = n, n if m is None else m
     for name, value in (("n", rows), ("m", columns)):
         if value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
@@ -738,54 +711,43 @@ def eye(
     return finish("eye", array, requires_grad, device, layout, pin_memory)
 
 
-@function(method=False, samples=("tril_indices(3, 3)",))
-def tril_indices(
-    row: Any,
-    col: Any,
-    offset: Any = 0,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    layout: Any = None,
-) -> Tensor:
-    """The indices of a matrix's lower triangle, rows first, as a 2 x N tensor."""
-    return _triangle("tril_indices", np.tril_indices, row, col, offset, dtype, device, layout)
+def _triangle(name: str, indices: Callable[..., Any], doc: str) -> Any:
+    def triangle(
+        rows: int,
+        columns: int,
+        offset: int,
+        dtype: Any,
+        layout: Any,
+        device: Any,
+        pin_memory: bool,
+        requires_grad: bool,
+    ) -> Tensor:
+        for what, value in (("row", rows), ("col", columns)):
+            if value < 0:
+                raise RuntimeError(f"{what} must be non-negative, got{value}")
+        kind = kind_of(name, dtype, np.dtype(np.int64))
+        if kind.kind not in "iu":
+            word = _word(kind)
+            raise NotImplementedError(f"\"{name}\" not implemented for '{word}'")
+        found = indices(rows, offset, columns)
+        made = np.array(found, kind)
+        return finish(name, made, requires_grad, device, layout, pin_memory)
+
+    triangle.__doc__ = doc
+    signature = f"{name}(int row, int col, int offset=0, *, {_OPTIONS})"
+    return function(signature, method=False, name=name, samples=[f"{name}(3, 3)"])(triangle)
 
 
-@function(method=False, samples=("triu_indices(3, 3)",))
-def triu_indices(
-    row: Any,
-    col: Any,
-    offset: Any = 0,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    layout: Any = None,
-) -> Tensor:
-    """The indices of a matrix's upper triangle, rows first, as a 2 x N tensor."""
-    return _triangle("triu_indices", np.triu_indices, row, col, offset, dtype, device, layout)
-
-
-def _triangle(
-    name: str,
-    indices: Callable[..., Any],
-    row: Any,
-    col: Any,
-    offset: Any,
-    dtype: Any,
-    device: Any,
-    layout: Any,
-) -> Tensor:
-    rows, columns = integer(name, row, "row", 1), integer(name, col, "col", 2)
-    for what, value in (("row", rows), ("col", columns)):
-        if value < 0:
-            raise RuntimeError(f"{what} must be non-negative, got{value}")
-    kind = kind_of(name, dtype, np.dtype(np.int64))
-    if kind.kind not in "iu":
-        word = _word(kind)
-        raise NotImplementedError(f"\"{name}\" not implemented for '{word}'")
-    found = indices(rows, integer(name, offset, "offset", 3), columns)
-    return finish(name, np.array(found, kind), False, device, layout)
+tril_indices = _triangle(
+    "tril_indices",
+    np.tril_indices,
+    "The indices of a matrix's lower triangle, rows first, as a 2 x N tensor.",
+)
+triu_indices = _triangle(
+    "triu_indices",
+    np.triu_indices,
+    "The indices of a matrix's upper triangle, rows first, as a 2 x N tensor.",
+)
 
 
 # -- complex numbers from their parts -------------------------------------------------------------

@@ -118,6 +118,7 @@ _QUICK = {  # the usual classes, as an expression over a value
     "int": "{0}.__class__ is int",
     "bool": "{0}.__class__ is bool",
     "str": "{0}.__class__ is str",
+    "ScalarType": "{0}.__class__ is dtype_class",
     "int[]": "({0}.__class__ is tuple and ints({0}))",
 }
 
@@ -449,7 +450,7 @@ class Parser:
     def _compile(self, first: int) -> Any:
         numbers = _REAL | {complex}
         space = {"Tensor": Tensor, "missing": MISSING, "numbers": numbers, "real": _REAL}
-        space["arrays"] = _ARRAYS
+        space |= {"arrays": _ARRAYS, "dtype_class": dtypes.dtype}
         space |= {f"t{k}": target for k, target in enumerate(self.targets)}
         space |= {f"{_name(p)}{k}": p.default for k, p in self._defaults()} | {"ints": _ints}
         if self.python:
