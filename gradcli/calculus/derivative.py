@@ -18,7 +18,7 @@ from gradcli.calculus.evaluation import constants, evaluate
 from gradcli.calculus.expressions import Expression, call, name, number, value_of
 from gradcli.calculus.finish import finish
 from gradcli.calculus.numbers import ONE
-from gradcli.calculus.reading import Reader
+from gradcli.calculus.reading import NoExpression, Reader
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language import run
 from gradcli.language.errors import LanguageError
@@ -76,6 +76,8 @@ def differentiate(
     token = exact.set(not any(isinstance(c, (float, complex)) for c in program.constants))
     try:
         return _differentiated(program, arrays, wanted, order, follow, names or {}, guards)
+    except NoExpression as error:
+        raise error.within(program) from error
     finally:
         exact.reset(token)
 

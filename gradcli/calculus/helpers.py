@@ -15,18 +15,18 @@ HELPERS = {
     "lgamma": "lgamma = np.vectorize(math.lgamma, otypes=[float])",
     "softmax": (
         "def softmax(x, dim):\n"
-        "    e = np.exp(x - np.max(x, axis=dim, keepdims=True))\n"
+        "    e = np.exp(x - np.max(x, axis=dim, keepdims=True, initial=-np.inf))\n"
         "    return e / np.sum(e, axis=dim, keepdims=True)"
     ),
     "logsumexp": (
         "def logsumexp(x, dim, keepdim=False):\n"
-        "    top = np.max(x, axis=dim, keepdims=True)\n"
+        "    top = np.max(x, axis=dim, keepdims=True, initial=-np.inf)\n"
         "    found = top + np.log(np.sum(np.exp(x - top), axis=dim, keepdims=True))\n"
         "    return found if keepdim else np.squeeze(found, dim)"
     ),
     "log_softmax": (
         "def log_softmax(x, dim):\n"
-        "    x = x - np.max(x, axis=dim, keepdims=True)\n"
+        "    x = x - np.max(x, axis=dim, keepdims=True, initial=-np.inf)\n"
         "    return x - np.log(np.sum(np.exp(x), axis=dim, keepdims=True))"
     ),
     "softplus": "def softplus(x):\n    return np.logaddexp(x, 0)",

@@ -178,7 +178,7 @@ class Reader:
         try:
             results = expanded(made)
         except Exception as error:
-            raise NoExpression(no_expression(made)) from error
+            raise no_expression(made) from error
         self.kept += results
         read = self.read(results)
         return read if len(made.outputs) > 1 else read[0]

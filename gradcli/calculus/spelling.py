@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -9,19 +10,59 @@ import numpy as np
 
 from gradcli.calculus.expressions import Expression
 from gradcli.engine.tensor import Scalar, Tensor
+from gradcli.language.program import Program
 from gradcli.recording.graph import Call, Value
 
 
 class NoExpression(NotImplementedError):
-    """An operation that the language has no expression for."""
+    """An operation that the language has no expression for.
+
+    row: the operation, where it is one of the table. span: where the program has its function.
+    """
+
+    def __init__(self, message: str, row: Any = None, span: tuple[int, int] | None = None) -> None:
+        super().__init__(message)
+        self.row, self.span = row, span
+
+    def within(self, program: Program) -> NoExpression:
+        """The same in the words of a program: the function that it calls, and where."""
+        found = None if self.row is None else _called(program, _stem(self.row))
+        if found is None:
+            return self
+        word, span = found
+        message = f"the derivative of {word} has no form as an expression"
+        return NoExpression(message, self.row, span)
+
+
+def _stem(row: Any) -> str:
+    """What the nodes of an operation and of its derivatives share: `Unfold` of UnfoldBackward0."""
+    return re.sub(r"(Double)?(Backward\d*)+$", "", row.node or "")
+
+
+def _called(program: Program, stem: str) -> tuple[str, tuple[int, int]] | None:
+    """The function of a program with such a row, and its place."""
+    from gradcli.operators import table
+
+    for kind, word, _, span in program.walk():
+        if kind not in ("name", "attribute") or not stem:
+            continue
+        for name in (program.source[slice(*span)], word, f"nn.functional.{word}"):
+            function = table.FUNCTIONS.get(name)
+            rows = () if function is None else (*function.rows, function.target)
+            if any(_stem(row) == stem for row in rows if getattr(row, "node", None)):
+                return name, span
+    return None
 
 
 def is_tensor(value: Any) -> bool:
     return isinstance(value, (Value, Tensor, Scalar, np.ndarray))
 
 
-def no_expression(made: Call) -> str:
-    return f"the derivative needs {made.row.name}, which has no form as an expression"
+def no_expression(made: Call) -> NoExpression:
+    """The error for a row without a form."""
+    return NoExpression(
+        f"the derivative needs {made.row.title}, which has no form as an expression", made.row
+    )
 
 
 def shape_of(value: Any) -> tuple[int, ...]:

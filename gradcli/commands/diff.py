@@ -74,7 +74,8 @@ def command(
         found, made = _printed(request, where, wanted, order, form, cse or None, verify)
     except NoExpression as error:
         hint = "gradcli grad has its value, without an expression"
-        raise refused(error, source=request.source, hint=None if form in CODE else hint) from error
+        shown = None if form in CODE else hint
+        raise refused(error, source=request.source, span=error.span, hint=shown) from error
     _notes(found, where)
     if made.shared and not cse:
         output.note("this is long: what occurs more than once has a name, as with --cse")

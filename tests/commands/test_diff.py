@@ -84,6 +84,7 @@ def test_prints(argv: list[str], expected: list[str]) -> None:
         (["clamp(s, 0.9, 0.8)", "--format=python", "--s=0.95"], "min(max(s, 0.9), 0.8)"),
         (["quantile(x, 0.5, dim=1)", "--x=1,2,4;3,5,1"], "scatter_add("),
         (["nn.functional.layer_norm(x, (2,))", "--x=1,2;3,5"], "mean(x, 1, True)"),
+        (["softmax(x, 1)", "--shape=x=0,2", "--format=numpy"], "zeros_like(x)"),
         (["tanh(combinations(x))", "--shape=x=3"], "masked_select("),
     ],
     ids=lambda v: " ".join(v),
@@ -145,6 +146,22 @@ def test_refusals(argv: list[str], code: int, words: str) -> None:
     assert result.exit_code == code, result.output
     assert words in result.stderr
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("source", "word"),
+    [
+        ("x.unfold(0, 2, 1)", "x.unfold"),
+        ("nn.functional.grid_sample(x, y).sum()", "nn.functional.grid_sample"),
+    ],
+)
+def test_what_has_no_form_is_called_by_the_users_name(source: str, word: str) -> None:
+    shapes = ["--shape", "x=1,1,2,2", "--shape", "y=1,2,2,2"]
+    result = run("diff", source, *(shapes if "y" in source else ["--shape", "x=3"]))
+    assert result.exit_code == 1
+    name = word.removeprefix("x.")
+    assert f"the derivative of {name} has no form as an expression" in result.stderr
+    assert "^" * len(word) in result.stderr
 
 
 def test_latex() -> None:

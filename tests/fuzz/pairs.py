@@ -582,6 +582,7 @@ def _is_refusal(error: Exception) -> bool:
             "is taken as a number here",
             "is not differentiable with respect to",
             "_backward' is not implemented",  # twice, as in PyTorch
+            "_double is not implemented",
         )
     )
 
