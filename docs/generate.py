@@ -1,7 +1,7 @@
 """Write docs/*.md from the source: python docs/generate.py
 
-commands.md is what `--help` says; operators.md is the table; language.md is the closed lists of names, the
-grammar, and examples that are run here and now. tests/docs holds that nothing is out of date.
+commands.md is what `--help-all` says; operators.md is the table; language.md is the closed lists of names,
+the grammar, and examples that are run here and now. tests/docs holds that nothing is out of date.
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ def commands() -> str:
 
     from gradcli.cli import main
     from gradcli.commands import COMMANDS
+    from gradcli.commands.help import WHOLE
 
     parts = [f"{NOTE}\n# Commands\n"]
     parts += [f"- [`{name}`](#gradcli-{name}): {text}" for name, text in COMMANDS.items()]
@@ -79,6 +80,7 @@ def commands() -> str:
         command = main.get_command(group, name)
         assert command is not None
         with click.Context(command, info_name=name, parent=group) as ctx:
+            ctx.meta[WHOLE] = True
             parts.append(f"\n## gradcli {name}\n\n```text\n{command.get_help(ctx)}\n```")
     return "\n".join(parts) + "\n"
 

@@ -14,6 +14,7 @@ COMMANDS = {
     "map": "Print EXPR and its gradients for every row of a table.",
     "check": "Check the gradients of EXPR against numerical ones.",
     "ops": "List every function, or show one.",
+    "help": "Show the help of a command.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }
 COMPLETION_VARIABLE = "_GRADCLI_COMPLETE"

@@ -1,9 +1,19 @@
-"""What `--help` looks like: the examples first, then the options by what they are for, a line each."""
+"""What `--help` looks like: the examples first, then the options by what they are for, a line each.
+
+`--help` fits a screen: what the command does, two examples, its own options; `--help-all` has the rest.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from gradcli.commands import COMMANDS
+
+LINES = 24  # of a screen
+EXAMPLES = 2  # that the short help shows
+WHOLE = "gradcli.whole"  # what a context remembers of --help-all
 INPUTS = "Variables and input"
 OUTPUTS = "Output"
 SECTIONS = {
@@ -17,15 +27,80 @@ SECTIONS = {
 class Command(click.Command):
     """A command whose help shows how it is used before it lists what it takes."""
 
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """As click does, and --help-all."""
+        return [*super().get_params(ctx), HELP_ALL]
+
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Usage, what it does, examples, options."""
+        """Usage, what it does, examples, options: all of it if it fits a screen or if all is wanted."""
+        if not ctx.meta.get(WHOLE):
+            whole = ctx.make_formatter()
+            self.format_whole(ctx, whole)
+            if whole.getvalue().count("\n") > LINES:
+                self.format_short(ctx, formatter)
+                return
+        self.format_whole(ctx, formatter)
+
+    def format_whole(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """All that there is to say."""
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
         self.format_epilog(ctx, formatter)
         self.format_options(ctx, formatter)
 
+    def format_short(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What fits a screen; the last line says where the rest is."""
+        self.format_usage(ctx, formatter)
+        with formatter.indentation():
+            formatter.write_paragraph()
+            formatter.write_text((self.help or "").strip().partition("\n\n")[0])
+            if getattr(self, "operand", "") == "EXPR":
+                formatter.write_text(
+                    "Every variable of EXPR is an option: --x 3, --x 1,2, --x @data.csv."
+                )
+        examples = [line for line in (self.epilog or "").splitlines() if line.startswith("  ")]
+        formatter.write_paragraph()
+        formatter.write("  Examples:\n")
+        formatter.write("".join(f"  {line}\n" for line in examples[:EXAMPLES]))
+        held = ctx.meta.get("gradcli.variables", ())
+        variables = [r for option in held if (r := option.get_help_record(ctx)) is not None]
+        every = self.records(ctx)
+        own = [r for r in every["Options"] if r not in variables and "--help" not in r[0]]
+        others = len(every[INPUTS]) + len(every[OUTPUTS])
+        for name, listed in (
+            (f"Variables of {getattr(self, 'operand', '')}", variables),
+            ("Options", own),
+        ):
+            room = LINES - formatter.getvalue().count("\n") - 4
+            if not listed or room < 1:
+                others += len(listed)
+                continue
+            shown = self.that_fit(ctx, listed, room)
+            others += len(listed) - shown
+            with formatter.section(name):
+                formatter.write_dl(listed[:shown], col_max=min(30, formatter.width // 2))
+        formatter.write_paragraph()
+        formatter.write_text(f"{ctx.command_path} --help-all lists all options ({others} more).")
+
+    def that_fit(self, ctx: click.Context, records: list[tuple[str, str]], room: int) -> int:
+        """How many of the options a number of lines has room for."""
+        for count in range(len(records), 1, -1):
+            trial = ctx.make_formatter()
+            trial.indent()
+            trial.write_dl(records[:count], col_max=min(30, trial.width // 2))
+            if trial.getvalue().count("\n") <= room:
+                return count
+        return 1
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The command's own options first, then those that all commands have."""
+        for title, records in self.records(ctx).items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records, col_max=min(30, formatter.width // 2))
+
+    def records(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
+        """(how it is written, what it does) of every option, by what it is for."""
         sections: dict[str, list[tuple[str, str]]] = {"Options": [], INPUTS: [], OUTPUTS: []}
         for option in self.get_params(ctx):
             record = option.get_help_record(ctx)
@@ -33,7 +108,40 @@ class Command(click.Command):
                 # The record's own text has more than a line: ranges, defaults, variables.
                 title = SECTIONS.get(option.name or "", "Options")
                 sections[title].append((record[0], option.help or ""))
-        for title, records in sections.items():
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records, col_max=min(30, formatter.width // 2))
+        return sections
+
+
+def _show_all(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        ctx.meta[WHOLE] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+HELP_ALL = click.Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all,
+    help="Show all options and exit.",
+)
+
+
+def _commands(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in COMMANDS if name.startswith(incomplete)]
+
+
+@click.command(
+    "help",
+    cls=Command,
+    short_help=COMMANDS["help"],
+    epilog="\b\nExamples:\n  gradcli help\n  gradcli help grad",
+)
+@click.argument("name", metavar="[COMMAND]", required=False, shell_complete=_commands)
+@click.pass_context
+def command(ctx: click.Context, name: str | None) -> None:
+    """Show the help of gradcli, or of one of its commands."""
+    group: Any = ctx.find_root().command
+    words = ["--help"] if name is None else [name, "--help"]
+    group.main(words, ctx.find_root().info_name, standalone_mode=False)

@@ -33,7 +33,8 @@ class OpsCommand(Command):
     "ops",
     cls=OpsCommand,
     short_help=COMMANDS["ops"],
-    epilog="\b\nExamples:\n  gradcli ops\n  gradcli ops softmax\n  gradcli ops linalg.inv --json",
+    epilog="\b\nExamples:\n  gradcli ops\n  gradcli ops softmax\n  gradcli ops losses\n"
+    '  gradcli ops "log*"\n  gradcli ops linalg.inv --json',
 )
 @click.argument("name", required=False, shell_complete=completers.functions)
 @style_options
@@ -44,7 +45,11 @@ def command(
     precision: int | None,
     color: str,
 ) -> None:
-    """List every function of the language; or show one: signature, derivative, node, example."""
+    """List every function of the language; or show one: signature, derivative, node, example.
+
+    A word that is no function's name is looked for: in names (log*), families (losses), descriptions,
+    and in what other languages call things (ln).
+    """
     style = output.Style.of(chosen_form(as_json, as_plain), precision, color)
     if name is None:
         _list(style)
@@ -67,22 +72,63 @@ def entries() -> dict[str, list[Function]]:
 
 def _list(style: output.Style) -> None:
     families = entries()
-    if style.form == "json":
-        output.write_json(
-            {"functions": [summary(e) for family in families.values() for e in family]}
-        )
+    if style.form != "text" or not style.summarise:
+        _write_found([entry for family in families.values() for entry in family], style)
         return
     lines = []
     for family, listed in families.items():
-        if style.form == "plain":
-            lines += [f"{e.name}\t{family}\t{e.signature}" for e in listed]
-            continue
-        text = " ".join(entry.name for entry in listed)
-        if style.summarise:
-            text = _wrapped(text)
+        text = _wrapped(" ".join(entry.name for entry in listed))
         title = click.style(family, fg="cyan", bold=True) if style.colour else family
-        lines.append(f"{title}:\n{text}\n" if style.summarise else f"{title}: {text}")
+        lines.append(f"{title}:\n{text}\n")
     output.write("\n".join(lines).rstrip("\n"), styled=True)
+
+
+def _write_found(found: list[Function], style: output.Style) -> None:
+    """One function a line: its name and what it computes."""
+    if style.form == "json":
+        output.write_json({"functions": [summary(entry) for entry in found]})
+        return
+    if style.form == "plain":
+        output.write("\n".join(f"{e.name}\t{e.family}\t{e.signature}" for e in found))
+        return
+    from gradcli.commands.terminal import width
+
+    room = max(len(entry.name) for entry in found)
+    lines = []
+    for entry in found:
+        text = f"{entry.name:<{room}}  {' '.join((entry.doc or '').split())}".rstrip()
+        lines.append(text[: width(sys.stdout)] if style.summarise else text)
+    output.write("\n".join(lines), styled=True)
+
+
+def search(word: str) -> list[Function]:
+    """The functions that a word has to do with: as a pattern of names, another language's name, a family,
+    a part of a name or of a description. The best of these that finds anything."""
+    from fnmatch import fnmatchcase
+
+    from gradcli.language import translations
+    from gradcli.operators.table import FUNCTIONS, knows
+
+    word = word.lower().strip()
+    every = [entry for family in entries().values() for entry in family]
+    if set("*?[") & set(word):
+        return [e for e in every if any(fnmatchcase(n, word) for n in _names(e))]
+    if found := [e for e in every if e.family in (word, f"{word}s", f"{word}es")]:
+        return found
+    told = translations.FUNCTIONS.get(word, "") or translations.SUBJECTS.get(word, "")
+    meant = [FUNCTIONS[n] for n in re.findall(r"[a-z][\w.]*", told) if knows(n) and n in FUNCTIONS]
+    if not word.replace("_", "").replace(" ", "").isalnum():
+        return meant
+    inside = [e for e in every if any(word in n for n in _names(e)) and len(word) > 2]
+    said = re.compile(rf"\b{re.escape(word)}", re.IGNORECASE)
+    described = [e for e in every if len(word) > 2 and said.search(e.doc or "")]
+    return list(dict.fromkeys([*meant, *inside, *described]))
+
+
+def _names(entry: Function) -> list[str]:
+    return [
+        name for full in (entry.name, *entry.aliases) for name in (full, full.rpartition(".")[2])
+    ]
 
 
 def _wrapped(text: str) -> str:
@@ -175,6 +221,7 @@ def _verb(expression: str, values: dict[str, str]) -> str | None:
 
 def show(name: str, style: output.Style) -> None:
     """Write what there is to know about a function."""
+    from gradcli.language.names import functional
     from gradcli.operators.table import FUNCTIONS, resolve
 
     bare = name.removeprefix("torch.").removeprefix("Tensor.")
@@ -187,6 +234,11 @@ def show(name: str, style: output.Style) -> None:
             output.write_json({"name": bare, "value": output.to_json(value)})
         else:
             output.write(f"{bare} = {value}")
+        return
+    if entry is None and (whole := functional(bare)) is not None:
+        entry = resolve(whole)
+    if entry is None and (listed := search(name)):
+        _write_found(listed, style)
         return
     if entry is None:
         raise _unknown(name)

@@ -215,7 +215,8 @@ class ExpressionCommand(Command):
         if found.given.get("color") in ("always", "never"):
             ctx.meta["gradcli.color"] = found.given["color"]
         # Help and completion make do with what can be understood, and import nothing heavy.
-        helps = {declared[name].name for name in ctx.help_option_names if name in declared}
+        names_of_help = (*ctx.help_option_names, "--help-all")
+        helps = {declared[name].name for name in names_of_help if name in declared}
         lenient = ctx.resilient_parsing or not helps.isdisjoint(found.given)
         if found.missing in declared and not lenient:
             raise _no_value(str(found.missing), declared)

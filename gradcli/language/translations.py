@@ -38,11 +38,17 @@ FUNCTIONS = {
     "ceiling": "ceil({0})", "rint": "round({0})", "signum": "sign({0})",
     "logistic": "sigmoid({0})", "expit": "sigmoid({0})", "sigm": "sigmoid({0})", "swish": "silu({0})",
     "radians": "deg2rad({0})", "degrees": "rad2deg({0})", "conjugate": "conj({0})",
-    "array": "tensor({0})", "asarray": "tensor({0})", "reduce_sum": "sum({*})",
+    "array": "tensor({0})", "reduce_sum": "sum({*})",
     "reduce_mean": "mean({*})", "reduce_prod": "prod({*})", "average": "mean({*})",
-    "avg": "mean({*})", "product": "prod({*})", "concatenate": "cat({*})", "inv": "linalg.inv({0})",
+    "avg": "mean({*})", "product": "prod({*})", "inv": "linalg.inv({0})",
     "power": "{a}**{b}", "mod": "remainder({*})", "nanmax": "amax({*})", "nanmin": "amin({*})",
-    "transpose": "{a}.T", "trapezium": "trapezoid({*})", "relu_": "relu({0})",
+    "trapezium": "trapezoid({*})", }  # fmt: skip
+# Subjects that people look for, by the functions that have to do with them.
+SUBJECTS = {
+    "gauss": "randn normal erf nn.functional.gelu nn.functional.gaussian_nll_loss",
+    "integral": "trapezoid cumulative_trapezoid cumsum", "derivative": "gradient diff",
+    "random": "rand randn randint randperm normal bernoulli",
+    "interpolation": "lerp nn.functional.interpolate nn.functional.grid_sample",
 }  # fmt: skip
 CONSTANTS = {
     **dict.fromkeys(("π", "PI", "Pi"), "pi"),

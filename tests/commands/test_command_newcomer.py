@@ -131,6 +131,25 @@ def test_help_shows_examples_before_options(command):
     assert not rest or "  --json" not in own
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_fits_a_screen_and_says_where_the_rest_is(command):
+    short, whole = run(command, "--help").stdout, run(command, "--help-all").stdout
+    assert len(short.splitlines()) <= 24
+    assert run("help", command).stdout == short
+    if short != whole:
+        last = short.splitlines()[-1]
+        assert last.startswith(f"gradcli {command} --help-all lists all options (")
+        listed = [line.split()[0] for line in whole.splitlines() if line.startswith("  -")]
+        shown = [line.split()[0] for line in short.splitlines() if line.startswith("  -")]
+        missing = set(listed) - set(shown) - {"-h,", "--help-all", "--x"}
+        assert f"({len(missing)} more)" in last
+
+
+def test_the_help_of_a_command_that_is_none():
+    assert "did you mean `grad`?" in run("help", "gard").stderr
+    assert run("help").stdout == run("--help").stdout
+
+
 def test_narrow_terminals():
     for argv in (["grad", "--help"], ["grad", "x+ones(2)", "--x", "1,2"], ["--help"]):
         _, screen = in_terminal(*argv, columns=40, NO_COLOR="1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -30,8 +31,7 @@ def test_every_function_is_listed_once():
     found = json.loads(run("ops", "--json").stdout)["functions"]
     assert sorted(item["name"] for item in found) == sorted(names)
     text = run("ops").stdout
-    assert all(line.partition(": ")[2] for line in text.splitlines())
-    assert sum(len(line.split()) - 1 for line in text.splitlines()) == len(names)
+    assert sorted(line.split()[0] for line in text.splitlines()) == sorted(names)
 
 
 @pytest.mark.parametrize("entry", FUNCTIONS, ids=lambda entry: entry.name)
@@ -55,6 +55,46 @@ def test_one_function():
     assert set(found["rows"][0]["derivatives"]) == {"self", "other"}
     assert run("ops", "multiply").stdout == run("ops", "mul").stdout
     assert run("ops", "torch.mul").stdout == run("ops", "mul").stdout
+
+
+@pytest.mark.parametrize(
+    "word, wanted, absent",
+    [
+        ("losses", "nn.functional.mse_loss", "sin"),  # a family
+        ("loss", "nn.functional.mse_loss", "sin"),
+        ("log*", "log10", "nn.functional.logsigmoid_"),  # a pattern
+        ("gauss", "nn.functional.gaussian_nll_loss", "sin"),  # a part of a name, and a subject
+        ("gauss", "randn", "sin"),
+        ("ln", "log", "log10"),  # another language's name
+        ("tg", "tan", "tanh"),
+        ("running", "cumsum", "sum"),  # a word of a description
+    ],
+)
+def test_a_word_is_looked_for(word, wanted, absent):
+    result = run("ops", word)
+    assert result.exit_code == 0
+    names = [line.split()[0] for line in result.stdout.splitlines()]
+    assert wanted in names and absent not in names
+    found = json.loads(run("ops", word, "--json").stdout)["functions"]
+    assert [item["name"] for item in found] == names
+    plain = run("ops", word, "--plain").stdout.splitlines()
+    assert [line.split("\t")[0] for line in plain] == names
+
+
+def test_a_function_that_works_bare_has_its_page():
+    assert run("ops", "gelu").stdout == run("ops", "nn.functional.gelu").stdout
+
+
+def test_every_translation_names_functions_that_there_are():
+    from gradcli.language import names, translations
+
+    for told in (*translations.FUNCTIONS.values(), *translations.ROOTS.values()):
+        for name in re.findall(r"\b[a-z][\w.]*(?=\()", told):
+            assert names.is_known(name), told
+    for told in translations.SUBJECTS.values():
+        assert all(map(table.knows, told.split()))
+    for name in translations.FUNCTIONS:
+        assert not names.is_known(name), name
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
