@@ -576,12 +576,17 @@ class Parser:
 
     @property
     def tensor_args(self) -> frozenset[int | str]:
-        """Positions and names of the parameters that want a tensor, whatever the signature."""
-        found: set[int | str] = set()
+        """Positions and names of the parameters that want a tensor, or a number as its elements.
+
+        The second of `max` does not in every signature: `max(x, 0)` is of dimension 0.
+        """
+        tensors: set[int | str] = set()
+        others: set[int | str] = set()
         for s in self.signatures:
-            found |= {i for i, p in enumerate(s.positional) if p.kind == "Tensor"}
-            found |= {p.name for p in s.parameters if p.kind == "Tensor"}
-        return frozenset(found)
+            for place, p in (*enumerate(s.positional), *((p.name, p) for p in s.parameters)):
+                if p.kind != "Scalar":
+                    (tensors if p.kind == "Tensor" else others).add(place)
+        return frozenset(tensors - others)
 
 
 def _stub(*args: Any, **kwargs: Any) -> Any:
