@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import main
+from gradcli.commands.map import _Progress
 from tests.commands.terminal import GRADCLI, environment, in_terminal
 
 PENDULUM = 'name,L,T,sT\n"a, b",0.994,2.003,0.005\nc,1,2,0.01\n'
@@ -408,7 +409,7 @@ ODD = "x,n,y\n" + "".join(
             ("123456789012", "1"),
             ("5e-324", "\u202e"),
         ]
-        * 40
+        * 12
     )
 )
 WHAT_ARROW_LEAVES = [
@@ -432,7 +433,7 @@ def test_arrow_only_makes_it_faster(content, options, folder, monkeypatch):
     import sys
 
     pytest.importorskip("pyarrow")
-    monkeypatch.setattr("gradcli.tables.stream.BLOCK", 500)
+    monkeypatch.setattr("gradcli.tables.stream.BLOCK", 200)
     (folder / "t.csv").write_bytes(content.encode())
     argv = ["map", "x*y", "t.csv", "--bad-rows", "nan", *options]
     found = run(*argv)
@@ -491,6 +492,7 @@ def test_a_table_on_a_terminal(folder):
     assert lines[-2].split() == ["999", "998001"]
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_table(folder):
     """The peak for ten times the rows is no more than a few batches above."""
     peaks = []
@@ -510,20 +512,25 @@ def test_memory_does_not_grow_with_the_table(folder):
     assert math.isfinite(peaks[0])
 
 
-def test_a_bar_appears_on_a_terminal_after_two_seconds(folder):
-    """And Ctrl-C gives the cursor back."""
+def test_a_bar_appears_on_a_terminal(folder):
+    """After two seconds, here sooner. And Ctrl-C gives the cursor back."""
     import pty
 
+    assert _Progress.AFTER == 2
+    soon = (
+        "from gradcli import interrupts; interrupts.at_once()\n"
+        "from gradcli.commands.map import _Progress; _Progress.AFTER = 0.1\n"
+        "from gradcli.cli import main; main(['map', 'x*x', '-', '-o', 'o.csv'])"
+    )
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [*GRADCLI, "map", "x*x", "-", "-o", "o.csv"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=theirs,
+        [GRADCLI[0], "-c", soon], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=theirs,
         env=environment(),
     )  # fmt: skip
     os.close(theirs)
     assert process.stdin is not None
     process.stdin.write(b"x\n1\n2\n")
     process.stdin.flush()
-    time.sleep(2.6)
     screen = b""
     deadline = time.monotonic() + 20
     while b"rows" not in screen and time.monotonic() < deadline:

@@ -69,8 +69,15 @@ READ = [
 
 
 @pytest.mark.parametrize("content, columns, expected", [row for row in READ if row[2]])
-@pytest.mark.parametrize("way", ["file", "no ending", "gz", "stdin", "at stdin"])
-def test_text_is_read_the_same_whatever_way_it_comes(content, columns, expected, way, folder):
+def test_text_is_read_the_same_whatever_way_it_comes(content, columns, expected, folder):
+    for way in ("file", "no ending", "gz", "stdin", "at stdin"):
+        reference, stdin = sent(content, columns, way, folder)
+        found = run("eval", "x", "--x", reference, stdin=stdin)
+        assert found == (0, f"{expected}\n", ""), way
+
+
+def sent(content: str, columns: str, way: str, folder: Path) -> tuple[str, bytes | None]:
+    """What stands for `x` on the command line, and what goes to standard input."""
     data, stdin = content.encode(), None
     if way == "file":
         (folder / "t.txt").write_bytes(data)
@@ -90,7 +97,7 @@ def test_text_is_read_the_same_whatever_way_it_comes(content, columns, expected,
     else:
         stdin = data
         reference = f"-{columns}" if way == "stdin" else f"@/dev/stdin{columns}"
-    assert run("eval", "x", "--x", reference, stdin=stdin) == (0, f"{expected}\n", "")
+    return reference, stdin
 
 
 def test_jsonl_of_lists(folder):
@@ -373,13 +380,14 @@ def mutated(data: bytes, rng: np.random.Generator) -> bytes:
     return bytes(found)
 
 
+@pytest.mark.parametrize("count", [20, pytest.param(400, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", seeds())
-def test_mutated_files_are_read_or_refused_in_words(name, folder):
+def test_mutated_files_are_read_or_refused_in_words(name, count, folder):
     from gradcli.language import LanguageError, read_value
 
     rng = np.random.default_rng(7)
     seed = seeds()[name]
-    for number in range(100):
+    for number in range(count):
         data = mutated(seed, rng) if number else seed
         (folder / name).write_bytes(data)
         for columns in ("", ":x", ":x,y"):
