@@ -1,0 +1,42 @@
+"""The tests on every supported Python, and what is published: `pipx run nox`, or `nox -s build`.
+
+A Python that is not on this machine is skipped. `nox -s tests-3.13 -- -q tests/commands` passes
+arguments on to pytest; what must hold before a change is good is in `.ci/run`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nox
+
+nox.options.error_on_missing_interpreters = False
+nox.options.sessions = ["tests", "oldest", "build"]
+PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """The whole suite, with the newest NumPy that this Python has."""
+    session.install(".[test]")
+    session.run("pytest", "-q", *session.posargs)
+
+
+@nox.session(python="3.11")
+def oldest(session: nox.Session) -> None:
+    """The whole suite with the oldest NumPy that is promised, without what needs a newer one."""
+    session.install("numpy==2.0.*", "pytest", "pytest-xdist", "pytest-benchmark", "hypothesis", ".")
+    session.run("pytest", "-q", *session.posargs)
+
+
+@nox.session
+def build(session: nox.Session) -> None:
+    """A wheel and an sdist that a package index takes, and a wheel that answers."""
+    session.install("build", "twine")
+    out = Path(session.create_tmp())
+    for old in out.glob("gradcli-*"):
+        old.unlink()
+    session.run("python", "-m", "build", "--outdir", str(out))
+    session.run("twine", "check", "--strict", *map(str, out.glob("gradcli-*")))
+    session.install("--force-reinstall", *map(str, out.glob("gradcli-*.whl")))
+    session.run("gradcli", "grad", "2*dot(x,x)", "--x", "0,1,2,3")

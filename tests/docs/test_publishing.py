@@ -1,0 +1,44 @@
+"""What is published names what there is: the files of the sdist, the links of CONTRIBUTING, the versions."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from gradcli.version import __version__
+
+TOP = Path(__file__).parents[2]
+PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def test_the_sdist_has_what_it_names() -> None:
+    for path in PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]:
+        assert (TOP / path.lstrip("/")).exists(), path
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    first = re.search(r"^## (\S+)", (TOP / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    assert first is not None and first[1] == __version__
+
+
+def test_contributing_leads_somewhere() -> None:
+    text = (TOP / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = re.findall(r"\]\(([^)#:]+)\)", text)
+    paths += re.findall(r"`((?:gradcli|tests|docs|grammars|\.ci)/?[\w./]*)`", text)
+    assert "docs/architecture.md" in paths and "gradcli/operators" in paths
+    assert [path for path in paths if not (TOP / path).exists()] == []
+
+
+def test_the_row_that_contributing_shows_works(tmp_path: Path) -> None:
+    """In a process of its own: the table of this one stays as it is."""
+    text = (TOP / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n(.*?)```", text, re.S)
+    assert code is not None
+    above = "import numpy as np\nimport gradcli\nfrom gradcli.operators.table import operator\n"
+    (tmp_path / "row.py").write_text(above + code[1], encoding="utf-8")
+    argv = [sys.executable, "-m", "gradcli", "grad", "cbrt(x)", "--load", "row.py", "--x", "8"]
+    found = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (found.stdout, found.stderr) == ("x.grad = 0.08333333333333333\n", "")
