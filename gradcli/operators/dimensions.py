@@ -77,16 +77,6 @@ def as_dims(dim: Any) -> Any:
     return (dim,) if isinstance(dim, int) else dim
 
 
-def given_dim(name: str, dim: Any, position: int = 2) -> int:
-    """`dim` as one integer; TypeError in PyTorch's words where it is not one."""
-    try:
-        return index(dim)
-    except TypeError:
-        raise TypeError(
-            f"{name}(): argument 'dim' (position {position}) must be int, not {type(dim).__name__}"
-        ) from None
-
-
 def axes(dim: tuple[int, ...] | None, ndim: int) -> tuple[int, ...] | None:
     """NumPy's `axis` for PyTorch's dims: None where all are reduced.
 

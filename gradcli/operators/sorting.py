@@ -22,7 +22,6 @@ from gradcli.operators.dimensions import (
     add_reduce,
     data,
     flip,
-    given_dim,
     narrow,
     scalar_name,
     unsqueeze,
@@ -545,7 +544,7 @@ def _quantile(
         )
     kind = data(input).dtype
     q = _quantile_points(name, input, q)
-    at = 0 if dim is None else wrap_dim(given_dim(name, dim, 3), input.ndim)
+    at = 0 if dim is None else wrap_dim(dim, input.ndim)
     shape = list(input.shape)
     if dim is None:
         ordered = sort_row(input.flatten(), -1, False)[0]
@@ -618,27 +617,27 @@ _QUANTILES = (
 )
 
 
-@function(rows=[sort_row], samples=named("quantile", *_QUANTILES))
-def quantile(
-    input: Array,
-    q: Any,
-    dim: Any = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-) -> Any:
+@function(
+    "quantile(Tensor input, Tensor q, int? dim=None, bool keepdim=False, *, "
+    "str interpolation='linear', Tensor? out=None)",
+    "quantile(Tensor input, float q, int? dim=None, bool keepdim=False, *, "
+    "str interpolation='linear', Tensor? out=None)",
+    rows=[sort_row],
+    samples=named("quantile", *_QUANTILES),
+)
+def quantile(input: Array, q: Any, dim: Any, keepdim: bool, interpolation: str) -> Any:
     """The q-th quantiles of all elements, or along a dimension; q from 0 to 1."""
     return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
 
 
-@function(rows=[sort_row], samples=named("nanquantile", *_QUANTILES))
-def nanquantile(
-    input: Array,
-    q: Any,
-    dim: Any = None,
-    keepdim: bool = False,
-    *,
-    interpolation: str = "linear",
-) -> Any:
+@function(
+    "nanquantile(Tensor input, Tensor q, int? dim=None, bool keepdim=False, *, "
+    "str interpolation='linear', Tensor? out=None)",
+    "nanquantile(Tensor input, float q, int? dim=None, bool keepdim=False, *, "
+    "str interpolation='linear', Tensor? out=None)",
+    rows=[sort_row],
+    samples=named("nanquantile", *_QUANTILES),
+)
+def nanquantile(input: Array, q: Any, dim: Any, keepdim: bool, interpolation: str) -> Any:
     """The `quantile` of the numbers, without NaN."""
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)

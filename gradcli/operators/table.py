@@ -21,7 +21,6 @@ from gradcli.engine import operator as engine
 from gradcli.engine.out import into
 from gradcli.engine.tensor import NUMPY, Scalar, Tensor, wrap
 from gradcli.engine.views import inplace
-from gradcli.operators.arguments import invalid
 from gradcli.operators.signatures import Parser
 
 Array = Any
@@ -246,15 +245,14 @@ def function(
     rows: Iterable[Row] = (),
     name: str | None = None,
     numpy: Any = None,
-    forms: tuple[str, ...] = (),
     python: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a Python function over rows.
 
     signatures: PyTorch's; the body is called with a value for each parameter, in their order (see
     `gradcli.operators.signatures`, also for python). Without any the body's parameters are PyTorch's,
-    `axis` and `keepdims` are taken for `dim` and `keepdim`, and `out=` is taken, as PyTorch does; forms
-    are its signatures, where its errors list them. rows: the rows it may record. The other arguments are
+    `axis` and `keepdims` are taken for `dim` and `keepdim`, and `out=` is taken, as PyTorch does. rows: the rows it may
+    record. The other arguments are
     as for `operator`.
     """
 
@@ -278,7 +276,7 @@ def function(
                 trace = error.__traceback__
                 if trace is None or trace.tb_next is not None:
                     raise
-                raise _call_error(body, args, kwargs, error, forms) from None
+                raise _call_error(body, args, kwargs, error) from None
 
         target.__name__ = target.__qualname__ = body.__name__.rstrip("_")
         target.__doc__ = body.__doc__
@@ -360,12 +358,8 @@ def _entitle(public: str, rows: Iterable[Row]) -> None:
             row.title = public
 
 
-def _call_error(
-    body: Any, args: Any, kwargs: Any, error: TypeError, forms: tuple[str, ...]
-) -> TypeError:
+def _call_error(body: Any, args: Any, kwargs: Any, error: TypeError) -> TypeError:
     """Python's refusal of a call in PyTorch's words, where it is about missing arguments."""
-    if forms:
-        return invalid(body.__name__.rstrip("_"), args, kwargs, *forms)
     code = body.__code__
     names = code.co_varnames[: code.co_argcount]
     required = names[: len(names) - len(body.__defaults__ or ())]
