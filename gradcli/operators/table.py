@@ -251,9 +251,8 @@ def function(
 
     signatures: PyTorch's; the body is called with a value for each parameter, in their order (see
     `gradcli.operators.signatures`, also for python). Without any the body's parameters are PyTorch's,
-    `axis` and `keepdims` are taken for `dim` and `keepdim`, and `out=` is taken, as PyTorch does. rows: the rows it may
-    record. The other arguments are
-    as for `operator`.
+    `axis` and `keepdims` are taken for `dim` and `keepdim`, and `out=` is taken, as PyTorch does.
+    rows: the rows it may record. The other arguments are as for `operator`.
     """
 
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
