@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from gradcli.calculus import simplify as alg
-from gradcli.calculus.expressions import Expression, call, is_call
+from gradcli.calculus.expressions import Expression, array, call, is_call, number
 from gradcli.calculus.numbers import ONE, Number
 
 
@@ -44,6 +46,10 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
 
 def summed(own: Expression, axes: Sequence[int], keepdim: bool) -> Expression:
     """`sum(own, axes)`, which has its dimensions; one element that is left needs none."""
+    if own.op == "array":
+        sums = np.asarray(own.data).sum(tuple(axes), keepdims=keepdim)
+        same = sums.size and (sums == sums.flat[0]).all()
+        return number(sums.flat[0]) if same else array(sums)
     chosen = set(axes)
     left = [n for i, n in enumerate(own.shape) if i not in chosen]
     if all(n == 1 for n in left):

@@ -19,11 +19,11 @@ from gradcli.calculus.arrays import (
 )
 from gradcli.calculus.constants import as_number
 from gradcli.calculus.elementwise import ELEMENTWISE_FORMS, Handler
-from gradcli.calculus.expressions import Expression, call, is_call, is_number
+from gradcli.calculus.expressions import Expression, array, call, is_call, is_number, number
 from gradcli.calculus.numbers import MINUS_ONE, ONE, Number
 from gradcli.calculus.simplify import full, function
-from gradcli.calculus.spelling import NoExpression, chosen, shape_of
-from gradcli.recording.graph import Call
+from gradcli.calculus.spelling import NoExpression, chosen, no_expression, shape_of
+from gradcli.recording.graph import Call, Value
 
 if TYPE_CHECKING:
     from gradcli.calculus.reading import Reader
@@ -254,6 +254,46 @@ def _log_softmax_backward(reader: Reader, made: Call, args: list[Any]) -> Expres
     return alg.subtract(g, alg.multiply(function("exp", output), inner))
 
 
+def _targets(made: Call, own: Any, at: int) -> Any:
+    """(which class counts for each element, as ones among zeros; how many do): of constant targets."""
+    target, weight, ignored = made.args[at], made.args[at + 1], made.args[at + 3]
+    if weight is not None or not (isinstance(target, Value) and target.constant):
+        raise no_expression(made)
+    classes = np.asarray(target.value).astype(np.int64)
+    counts = classes != ignored
+    chosen_ = np.zeros(shape_of(own))
+    axis = 0 if chosen_.ndim == 1 else 1
+    if classes.size:
+        wide = classes.reshape(1) if chosen_.ndim == 1 else np.expand_dims(classes, axis)
+        ones = counts.reshape(1) if chosen_.ndim == 1 else np.expand_dims(counts, axis)
+        np.put_along_axis(chosen_, np.where(ones, wide, 0), ones.astype(float), axis)
+    return chosen_, int(counts.sum())
+
+
+def _nll(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+    """`nll_loss`, and how many targets count."""
+    own, _, _, reduction, ignored = args
+    _, count = _targets(made, made.args[0], 1)
+    options: list[tuple[str, Any]] = [] if ignored == -100 else [("ignore_index", ignored)]
+    if reduction != 1:
+        options.append(("reduction", "none" if reduction == 0 else "sum"))
+    operands = [full(own, shape_of(made.args[0])), array(made.args[1].value)]
+    found = call("nn.functional.nll_loss", operands, made.outputs[0].shape, options)
+    return [found, number(count if reduction else 0)]
+
+
+def _nll_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    g, shape = as_number(args[0]), shape_of(made.args[1])
+    ones, count = _targets(made, made.args[1], 2)
+    if args[4] == 1:
+        if not count:
+            raise no_expression(made)
+        g = alg.divide(g, number(count))
+    if g.shape and len(shape) > 1:
+        g = reshaped(g, (shape[0], 1, *shape[2:]))
+    return alg.negate(alg.multiply(g, array(ones)))
+
+
 def _norm(reader: Reader, made: Call, args: list[Any]) -> Expression:
     own, order, dim, keepdim = args[:4]
     word = "norm" if order == 2 and dim is None and not keepdim else "linalg.vector_norm"
@@ -345,6 +385,8 @@ def _triangle(reader: Reader, made: Call, args: list[Any]) -> Expression:
 FORMS: dict[str, Handler] = {
     **ELEMENTWISE_FORMS,
     "diag_embed": _diag_embed,
+    **dict.fromkeys(["nll_loss_forward", "nll_loss2d_forward"], _nll),
+    **dict.fromkeys(["nll_loss_backward", "nll_loss2d_backward"], _nll_backward),
     "diagonal_copy": _named("diagonal"),
     "t_copy": _transpose,
     "transpose_copy": _transpose,

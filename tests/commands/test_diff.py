@@ -67,6 +67,10 @@ def lines(*argv: str) -> list[str]:
             ["lerp(x@w, c, d)**2", "--wrt=w", "--order=2", *SHAPES],
             ["x.T@(2*x@ones(3, 2)*(1 - d)**2)"],
         ),
+        (
+            ["nn.functional.cross_entropy(x, tensor([0,1]))", "--x=1,2;3,5"],
+            ["softmax(x, 1)/2 - tensor([[1.0, 0.0], [0.0, 1.0]])/2"],
+        ),
         (["mean(x, 0, True)", "--x=1,2;3,5"], ["full_like(x, 1/2)"]),
     ],
     ids=lambda v: " ".join(v),
@@ -84,6 +88,11 @@ def test_prints(argv: list[str], expected: list[str]) -> None:
         (["clamp(s, 0.9, 0.8)", "--format=python", "--s=0.95"], "min(max(s, 0.9), 0.8)"),
         (["quantile(x, 0.5, dim=1)", "--x=1,2,4;3,5,1"], "scatter_add("),
         (["nn.functional.layer_norm(x, (2,))", "--x=1,2;3,5"], "mean(x, 1, True)"),
+        (["nn.functional.cross_entropy(x, tensor(1))", "--x=1,2", "--format=torch"], "nll_loss("),
+        (
+            ["nn.functional.cross_entropy(x, tensor([0,1]), label_smoothing=0.2)", "--shape=x=2,3"],
+            "x",
+        ),
         (["softmax(x, 1)", "--shape=x=0,2", "--format=numpy"], "zeros_like(x)"),
         (["tanh(combinations(x))", "--shape=x=3"], "masked_select("),
     ],

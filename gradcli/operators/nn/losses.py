@@ -429,7 +429,7 @@ def _nll_backward(
     return out
 
 
-def _nll_rows(node: str) -> tuple[Any, Any]:
+def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
     class backward:
         grad_output = lambda g, target, weight, reduction, ignore_index: forward_row(
             g, target, weight, reduction, ignore_index
@@ -441,6 +441,7 @@ def _nll_rows(node: str) -> tuple[Any, Any]:
             g, self, target, weight, reduction, ignore_index, total_weight
         )
 
+    forward.__name__, backward.__name__ = f"{name}_forward", f"{name}_backward"
     backward_row = operator(
         _nll_backward,
         f"{node}BackwardBackward0",
@@ -460,8 +461,8 @@ def _nll_rows(node: str) -> tuple[Any, Any]:
     return forward_row, backward_row
 
 
-nll_loss_row, nll_loss_backward = _nll_rows("NllLoss")
-nll_loss2d_row, nll_loss2d_backward = _nll_rows("NllLoss2D")
+nll_loss_row, nll_loss_backward = _nll_rows("NllLoss", "nll_loss")
+nll_loss2d_row, nll_loss2d_backward = _nll_rows("NllLoss2D", "nll_loss2d")
 
 
 def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
