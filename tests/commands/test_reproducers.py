@@ -55,7 +55,10 @@ FOUND = [
     (["eval", "x", "--x", "0:1e12"], 2, "", "1000000000000 values (at most 1000000000)"),
     (["eval", "x", "--x", "0:1e18:1e-9"], 2, "", "about 2**89 values (at most 1000000000)"),
     (["check", "x*x", "--samples", "2", "--manual-seed", "-1"], 0, "ok: 2 points", ""),
-]
+    (["eval", "mean(x, 0, True)", "--x", "1,2,3"], 0, "[2]", ""),
+    (["eval", "prod(x, 0, True), std(x, 0, True), var(x, 0, True)", "--x", "1,1"], 0, "[1]", ""),
+    (["diff", "F.layer_norm(a*(b > 0.1), (3,)).mean()", "--shape=a=4,1", "--b=ones(4,3)"], 0, "a.grad", ""),
+]  # fmt: skip
 # What the generator of views and in-place writes found (tests/fuzz/inplace.py).
 WRITTEN = [
     (["diff", "a = sin(s); b = a[None]; a.neg_(); b[0]"], 0, "*cos(s)", ""),

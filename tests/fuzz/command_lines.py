@@ -298,17 +298,19 @@ def suiting(random: random.Random, command: str, variables: list[str]) -> list[s
     declared = [
         option
         for option in options(command)
-        if option.is_flag or option.count or _suitable(random, option, variables)
+        if option.is_flag or option.count or _suitable(random, command, option, variables)
     ]
     words: list[str] = []
     for option in random.sample(declared, min(len(declared), random.choice((0, 1, 1, 2, 3)))):
         words.append(random.choice([o for o in option.opts if len(o) > 2] or option.opts))
         if not (option.is_flag or option.count):
-            words.append(_suitable(random, option, variables))
+            words.append(_suitable(random, command, option, variables))
     return words
 
 
-def _suitable(random: random.Random, option: click.Option, variables: list[str]) -> str:
+def _suitable(
+    random: random.Random, command: str, option: click.Option, variables: list[str]
+) -> str:
     """A value of an option; "" where there is none."""
     choices = [str(c) for c in getattr(option.type, "choices", None) or ()]
     if choices:
@@ -317,12 +319,14 @@ def _suitable(random: random.Random, option: click.Option, variables: list[str])
         "NAMES|all": (*variables, "all"),
         "NAMES": (*variables, ",".join(variables)),
         "N": ("1", "2", "3"),
-        "FILE": ("out.txt", "-"),
+        "FILE": {"graph": ("out.svg", "out.html", "out.dot"), "map": ("out.csv", "out.npy")}.get(
+            command, ()
+        ),
         "A,B": ("-1,1", "0.5,2"),
         "x=VALUE": tuple(f"{name}=0.01" for name in variables),
         "all|none|NAMES": ("all", "none", "x"),
     }
-    return random.choice(found.get(str(option.metavar), ("",)))
+    return random.choice(found.get(str(option.metavar)) or ("",))
 
 
 def anything(random: random.Random) -> tuple[list[str], str]:
@@ -389,9 +393,9 @@ def make_shapes(folder: Path) -> None:
     for shape in SHAPED:
         value = np.linspace(-1.2, 1.3, int(np.prod(shape))).round(2).reshape(shape)
         path = folder / _stem(shape)
-        np.savetxt(path.with_suffix(".csv"), value, "%r", ",")
-        np.savetxt(path.with_suffix(".tsv"), value, "%r", "\t")
-        np.savetxt(path.with_suffix(".txt"), value, "%r")
+        np.savetxt(path.with_suffix(".csv"), value, "%.17g", ",")
+        np.savetxt(path.with_suffix(".tsv"), value, "%.17g", "\t")
+        np.savetxt(path.with_suffix(".txt"), value, "%.17g")
         path.with_suffix(".json").write_text(str(value.tolist()))
         np.save(path.with_suffix(".npy"), value)
         np.savez(path.with_suffix(".npz"), value=value)
