@@ -60,7 +60,7 @@ OPERATORS = {
     **dict.fromkeys("×·⋅∙•∗⨯", "*"), **dict.fromkeys("÷∕⁄", "/"), **dict.fromkeys("−–—", "-"),
     "≤": "<=", "≥": ">=", "≠": "!=", "∧": "&", "∨": "|", "¬": "~",
 }  # fmt: skip
-ROOTS = {"√": "sqrt({0})", "∛": "{a}**(1/3)", "∑": "sum({0})", "Σ": "sum({0})", "∏": "prod({0})"}
+ROOTS = {"√": "sqrt({0})", "∛": "{a}**(1/3)", "∑": "sum({0})", "∏": "prod({0})"}
 LATEX = {
     **dict.fromkeys(("cdot", "times", "ast"), "*"), "div": "/", "infty": "inf", "le": "<=", "leq": "<=",
     "ge": ">=", "geq": ">=", "ne": "!=", "neq": "!=", "sum": "∑", "prod": "∏", "lvert": "|",
@@ -74,7 +74,7 @@ _TOKEN = re.compile(
     r"(?P<string>[A-Za-z]{0,2}(?:'[^'\n]*'|\"[^\"\n]*\"))"
     r"|(?P<number>0[xX][0-9a-fA-F_]+|0[bB][01_]+|(?:[0-9][0-9_]*(?:\.(?![*/^])[0-9_]*)?|\.[0-9][0-9_]*)"
     r"(?:[eE][+-]?[0-9]+)?(?:[jJ](?!\w))?)"
-    r"|(?P<name>(?:[^\W\d\u00b2\u00b3\u00b9\u2070-\u207f]|_)[^\W\u00b2\u00b3\u00b9\u2070-\u207f]*)"
+    r"|(?P<name>∞|(?:[^\W\d\u00b2\u00b3\u00b9\u2070-\u207f]|_)[^\W\u00b2\u00b3\u00b9\u2070-\u207f]*)"
     r"|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+)"
     r"|\\[A-Za-z]+|\\.|\*\*=?|//=?|[-+*/%@&|<>=!]=|&&|\|\||->|\.\.\.|\.[*^/]|\n|.)",
     re.S,
@@ -352,6 +352,7 @@ class _Reader:
                 text = f"{_operand(text)}**{_raised(self.take())}"
             elif following == "(" and callable_ and not blank:
                 text = f"{text}({', '.join(self.arguments())})"
+                continue
             elif following == "[" and not blank:
                 text = f"{_operand(text)}[{self.group()}]"
                 continue
@@ -487,7 +488,7 @@ class _Reader:
     def function(self, name: str) -> tuple[str, bool]:
         """A name that may be a function's, and its argument."""
         name, base = _logarithm(name)
-        short = name.removeprefix("torch.")
+        short = re.sub(r"^F\.", "nn.functional.", name.removeprefix("torch."))
         if name != short and names.functional(short) is not None:
             name = short
         if not is_function(name) and not names.is_known(short):
@@ -496,7 +497,7 @@ class _Reader:
             if short in FUNCTIONS or short.rpartition(".")[2] in FUNCTIONS:
                 name = short.rpartition(".")[2]
         if self.peek() == "(" and not self.blank():
-            return self.call(name, [*self.arguments(), *base]), False
+            return self.call(name, [*self.arguments(), *base]), not is_function(name)
         if not is_function(name) or name in names.LETTERS:
             return name, True
         start = self.at

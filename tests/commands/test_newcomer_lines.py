@@ -86,3 +86,34 @@ def test_nothing_of_it_is_imported_for_an_answer() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "x.grad = [0, 4, 8, 12]\nFalse\n"
+
+
+def test_every_translation_is_a_working_line() -> None:
+    from gradcli import evaluate
+    from gradcli.language import translations
+    from gradcli.language.parser import parses
+
+    matrices = {"inv", "transpose"}
+    lines = [f"{name}(x)" for name in translations.FUNCTIONS if name not in ("power", "mod")]
+    lines += [f"{prefix}.exp(x)" for prefix in translations.PREFIXES]
+    lines += ["power(x, 2)", "np.mod(x, 2)", *(f"{root}x" for root in translations.ROOTS)]
+    lines += [f"x*{name}" for name in translations.CONSTANTS]
+    for line in lines:
+        told = translations.hint(line, parses, {"x": False})
+        assert told is not None, line
+        value = [[2.0]] if line.partition("(")[0] in matrices else [1.5]
+        if line != "array(x)" and line != "concatenate(x)":
+            evaluate(told.removeprefix("here it is written "), x=value)
+
+
+def test_what_is_right_is_not_translated() -> None:
+    from gradcli.language import translations
+    from gradcli.language.parser import parses
+
+    for line in (
+        "2*dot(x, x)", "y = a*x; y + b", "f = lambda x: x**2; f(3)(4)", "x[1:, ::2] @ y.T", "a | b",
+        "def gamma(x): return x\ngamma(2)", "ln = log; ln(x)", "sum(x, dim=0)", "max(x, 0)",
+        "x.sum().backward()", "F.relu(x)", "linalg.norm(x)", "f'{x:.3f}'", "[1, 2], (3,)", "-x**-2",
+        "import numpy as np\nnp.pi", "x if y else z", "not a and b", "x -1", "1e-3*x", "0x1f", "2j",
+    ):  # fmt: skip
+        assert translations.hint(line, parses) is None, line
