@@ -8,10 +8,11 @@ out as JSON, Python and JavaScript do (`\\u001b`), so that a text of any of thes
 from __future__ import annotations
 
 import re
+from functools import cache
 
 # All controls but newline and tab; what breaks lines or turns the direction of writing; halves of
 # characters; what XML has no place for.
-_HIDDEN = re.compile(
+_HIDDEN = (
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb\ufffe\uffff]"
 )
 
@@ -21,9 +22,9 @@ def visible(text: str) -> str:
 
     Newlines and tabs stay. Colours of one's own are added behind the gate.
     """
-    if text.isprintable():
+    if text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable():
         return text
-    return _HIDDEN.sub(_spelt, text)
+    return _hidden().sub(_spelt, text)
 
 
 def visible_line(text: str) -> str:
@@ -31,6 +32,12 @@ def visible_line(text: str) -> str:
     if text.isprintable():
         return text
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+@cache
+def _hidden() -> re.Pattern[str]:
+    """The pattern, made when it is first needed: most texts show as they are."""
+    return re.compile(_HIDDEN)
 
 
 def _spelt(found: re.Match[str]) -> str:
