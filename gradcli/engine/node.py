@@ -307,16 +307,20 @@ def accumulator(variable: Tensor) -> AccumulateGrad:
 
 
 # -- the classes of nodes -------------------------------------------------------------------------
-class _Freed:
-    """What `saved_items` gives for a saved tensor that a backward pass has freed."""
+class _Gone:
+    """What `saved_items` gives for a saved tensor that is not there to be seen, and why."""
 
-    __slots__ = ()
+    __slots__ = ("why",)
+
+    def __init__(self, why: str) -> None:
+        self.why = why
 
     def __repr__(self) -> str:
-        return "(freed)"
+        return f"({self.why})"
 
 
-FREED = _Freed()
+FREED = _Gone("freed")  # by a backward pass
+WRITTEN = _Gone("written in place since")
 
 
 @cache

@@ -28,6 +28,7 @@ from gradcli.engine.memory import address, element_strides, memory_of
 from gradcli.engine.node import (
     FREED,
     FREED_MESSAGE,
+    WRITTEN,
     Meta,
     Node,
     Port,
@@ -39,7 +40,7 @@ from gradcli.engine.node import (
 from gradcli.engine.out import into
 from gradcli.engine.promotion import HALF, SINGLE, mismatch, promote, raw, shape_error
 from gradcli.engine.saved import Packed, Saved, pack
-from gradcli.engine.stale import check_versions
+from gradcli.engine.stale import check_versions, is_stale
 from gradcli.engine.tensor import (
     LAZY,
     Scalar,
@@ -570,9 +571,12 @@ class Row:
 
     def saved_items(self, node: Node) -> Iterator[tuple[str, Any]]:
         """(field, value) of what a node saved, in alphabetical order, as PyTorch shows them."""
+        written = node._saved is not None and is_stale(node)
         for field in self.saves:
             if field in self.saved_fields and node._saved is None:
                 yield field, FREED
+            elif field in self.saved_fields and written:
+                yield field, WRITTEN
             else:
                 yield field, self._show(node, field)
 

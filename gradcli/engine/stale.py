@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcli.engine import dtypes, modes
+from gradcli.engine import dtypes, modes, versions
 from gradcli.engine.node import Node, short_name
 from gradcli.engine.tensor import Scalar, Tensor
 
@@ -25,6 +25,17 @@ def check_versions(node: Node) -> None:
             if counter.stale(after):
                 shape, dtype = node.output_meta()[nr]
                 raise stale_error(shape, dtype, (node, nr), counter, after)
+
+
+def is_stale(node: Node) -> bool:
+    """Whether a backward pass through the node would be refused for what has been written since."""
+    if node._seq >= versions.last:
+        return False
+    try:
+        check_versions(node)
+    except RuntimeError:
+        return True
+    return False
 
 
 def _check_input(saved: Any, node: Node) -> None:
