@@ -572,20 +572,19 @@ class Parser:
     @property
     def shown(self) -> str:
         """The parameters, as `gradcli ops` shows them."""
-        return " or ".join(str(s) for s in self.signatures)
+        return " or ".join(dict.fromkeys(str(s) for s in self.signatures))
 
     @property
     def tensor_args(self) -> frozenset[int | str]:
         """Positions and names of the parameters that want a tensor, or a number as its elements.
 
-        The second of `max` does not in every signature: `max(x, 0)` is of dimension 0.
+        Only where every signature wants one: `max(x, 0)` is of dimension 0, `clamp(x, 0, 1)` of numbers.
         """
         tensors: set[int | str] = set()
         others: set[int | str] = set()
         for s in self.signatures:
             for place, p in (*enumerate(s.positional), *((p.name, p) for p in s.parameters)):
-                if p.kind != "Scalar":
-                    (tensors if p.kind == "Tensor" else others).add(place)
+                (tensors if p.kind == "Tensor" else others).add(place)
         return frozenset(tensors - others)
 
 
