@@ -55,7 +55,7 @@ def lines(*argv: str) -> list[str]:
         (["with no_grad():\n    c = x*2\nsum(c*x)", "--x", "3,4", "--at"], ["2*x = [6, 8]"]),
         (["special.bessel_j0(x)*x"], ["special.bessel_j0(x) - x*special.bessel_j1(x)"]),
         (["y = x**2; y*sin(y)"], ["2*x*(sin(x**2) + x**2*cos(x**2))"]),
-        (["clamp(x, a, 1)", "--wrt", "a"], ["where((x < a) & (a < 1), 1, 0)"]),
+        (["clamp(x, a, tensor(1.0))", "--wrt", "a"], ["where((x < a) & (a < 1), 1, 0)"]),
         (
             ["dot(x, (C@y)*y)", "--wrt=x", "--x=1,2", "--y=3,4", "--C=1,2;3,4", "--at"],
             ["y*(C@y) = [33, 100]"],
