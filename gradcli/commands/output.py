@@ -232,11 +232,15 @@ def _check_written(value: Any) -> None:
 # -- plain ----------------------------------------------------------------------------------------
 def to_plain(value: Any, precision: int | None = None) -> str:
     """The value as the language reads it after `--x`."""
+    _check_written(value)
+    return _plain(value, precision)
+
+
+def _plain(value: Any, precision: int | None) -> str:
     array = as_array(value)
     if array is None:
         if isinstance(value, tuple | list):
-            _check_written(value)
-            items = [repr(v) if isinstance(v, str) else to_plain(v, precision) for v in value]
+            items = [repr(v) if isinstance(v, str) else _plain(v, precision) for v in value]
             return f"[{', '.join(items)}]"
         return _other_text(value)
     numbers, kind, shape = parts(array, precision), array.dtype.kind, array.shape
@@ -274,15 +278,19 @@ def _readable_complex(number: complex) -> str:
 # -- JSON -----------------------------------------------------------------------------------------
 def to_json(value: Any, precision: int | None = None) -> Any:
     """The value as what `json.dumps` takes: nested lists of numbers for a tensor."""
+    _check_written(value)
+    return _json(value, precision)
+
+
+def _json(value: Any, precision: int | None) -> Any:
     array = as_array(value)
     if array is None:
         if value is None or isinstance(value, str):
             return value
         if isinstance(value, Mapping):
-            return {str(key): to_json(item, precision) for key, item in value.items()}
+            return {str(key): _json(item, precision) for key, item in value.items()}
         if isinstance(value, tuple | list):
-            _check_written(value)
-            return [to_json(item, precision) for item in value]
+            return [_json(item, precision) for item in value]
         return repr(value)
     items = parts(array, precision)
     kind = array.dtype.kind
