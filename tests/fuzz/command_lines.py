@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import resource
 import shlex
+import shutil
 import signal
 import sys
 import tempfile
 import time
+from collections import Counter
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -28,7 +32,7 @@ from gradcli.language import names as known
 from gradcli.language.compile_grammar import load_lark
 from gradcli.operators import table
 from tests import fuzz
-from tests.fuzz import inplace, pairs
+from tests.fuzz import files, inplace, pairs
 
 MEMORY, SECONDS, PATIENCE = 4_000_000 * 1024, 5, 30
 NAMES = ("x", "y", "w", "F", "torch", "nn", "x", "y", "π", "e", "t", "linalg", "a_long_name")
@@ -64,6 +68,8 @@ VALUES = (
     *("1", "1,2,3", "1,2;3,4", "0:4", "0:1:0.25", "ones(3)", "tensor([1,2])", "nan,inf", "-", "[[1],[2]]"),
     *("1+2j", "True", "'a'", "", " ", "0:1e12", "1:", ":::", "randn(2,2,2)", "zeros(0)", "1e400", "[", "x"),
     *("@a.csv", "@a.tsv", "@a.json", "@a.json:k", "@a.npy", "@a.npz", "@a.npz:b", "@junk.npy", "@junk.csv"),
+    *("0.994±0.002", "1(2)", "1+-0.1,2+-0.2", "1.5(1)e3,2", "±", "1±-1", "(1 ± 2)e3", "nan±1", "1(2)e-400"),
+    *("@a.csv:x", "@table.parquet:x", "@table.feather:y", "@table.csv.xz", "@table.csv:label"),
     *("@", "@none.csv", "@a.txt", "eye(3)", "tensor(3, dtype=int8)", "ones(2,3,dtype=float16)", "lambda: 1"),
 )  # fmt: skip
 JUNK = ("\0", "\x1b", "\n", "\t", "\\", "'", '"', "(", ")", "[", "]", "{", "é", "²", "\ud800",
@@ -74,16 +80,82 @@ _LIKELY = {
     "NAMES": ("x", "y", "x,y"),
     "NAME=VALUE": ("x=2", "y=1,2"),
     "x=3,4": ("x=3,4", "y=()"),
-    "FILE": ("out.txt", "out.svg", "-"),
+    "FILE": ("out.txt", "out.svg", "out.csv", "out.npz", "-", "program.txt", ".", ""),
+    "FILE.py": files.LOADED,
+    "FILE.py[:NAME]": files.LOADED,
     "A,B": ("-1,1", "0,0"),
     "VALUE": ("1,2,3", "ones", "1"),
 }
-LEFT_OUT = {
-    "load",
-    "open",
-    "help",
-    "file",
-}  # what runs Python, a browser, a pager; files are values here
+LEFT_OUT = {"open", "help"}  # what starts a browser or a pager
+# Words in front of a line that set the environment.
+_SETTING = re.compile(r"[A-Z_]+=")
+SETTINGS = (
+    *(
+        "COLUMNS=20",
+        "COLUMNS=²",
+        "NO_COLOR=1",
+        "FORCE_COLOR=1",
+        "TERM=dumb",
+        "GRADCLI_DTYPE=float16",
+    ),
+    *("GRADCLI_DTYPE=float32", "GRADCLI_DTYPE=int8", "LINES=x", "LC_ALL=C", "HOME=", "PAGER=false"),
+)
+# What a session is told besides programs.
+SAID = (
+    *(
+        ":names",
+        ":save kept.txt",
+        ":load kept.txt",
+        ":load program.txt",
+        ":reset",
+        ":quit",
+        ":help",
+        ":x",
+    ),
+    *(
+        "help",
+        "help FUNCTION",
+        "FUNCTION?",
+        "NAME?",
+        "NAME.sum?",
+        "help NAME.grad_fn",
+        ":load",
+        "(",
+        '"""',
+    ),
+    *(
+        "graph NAME*2",
+        "graph sin(NAME) --saved --grads",
+        "graph NAME --depth x",
+        "_*2",
+        "exit",
+        "",
+        "NAME",
+    ),
+    *(
+        "def f(a):\n  return a*2\n\nf(NAME)",
+        "if NAME.sum() > 0:\n  y = 1\nelse:\n  y = 2",
+        "_.backward()",
+    ),
+    *(
+        "NAME.backward()",
+        "print(NAME.grad)",
+        "display(NAME)",
+        "for i in range(3):\n  print(i)\n",
+        "NAME = 3",
+    ),
+    *(
+        "try:\n  NAME[9]\nexcept IndexError:\n  'no'\n",
+        ":save /no/such/file",
+        ":save .",
+        "NAME.grad_fn",
+    ),
+)
+# The endings of what `-o` writes.
+WRITTEN = {
+    "graph": (".svg", ".html", ".dot", ".json", ".mmd", ".tex", ".png", ".pdf", ".txt"),
+    "map": (".csv", ".npy", ".tsv", ".jsonl", ".parquet", ".feather", ".csv.gz"),
+}
 PROGRAMS = (
     "2*dot(x,x)", "y = a*x; y + b", "sum(sin(w*x + y)**2)/3", "x @ x.T", "for i in range(3): x = x*2\nx",
     "def f(x):\n  if x.sum() > 0:\n    return x*2\n  return f(x + 1)\nf(x)",
@@ -224,29 +296,106 @@ def wanted(text: str, random: random.Random) -> list[str]:
     return [name for name in found if random.random() < 0.97]
 
 
-def command_line(random: random.Random) -> tuple[list[str], str]:
-    """The words, and what standard input holds: mostly a line that runs, or once did."""
-    if random.random() < 0.7:
-        argv, stdin = fitting(random)
+@dataclass
+class Line:
+    """A command line: words (those like NAME=VALUE in front set the environment), what standard input
+    holds, and files besides those that are always there."""
+
+    argv: list[str]
+    stdin: str = ""
+    files: dict[str, bytes] = field(default_factory=dict)
+
+    def told(self) -> str:
+        """For a reader who wants to try it."""
+        front = next((i for i, word in enumerate(self.argv) if not _SETTING.match(word)), None)
+        setting = self.argv[:front]
+        text = shlex.join([*setting, "gradcli", *self.argv[len(setting) :]])
+        if "-" in self.argv or "repl" in self.argv:
+            text += f"\n  standard input: {self.stdin!r}"
+        return text + "".join(f"\n  {name}: {data!r}" for name, data in self.files.items())
+
+
+def command_line(random: random.Random) -> Line:
+    """Mostly a line that runs, or once did."""
+    kind = random.random()
+    if kind < 0.05:
+        line = completing(random)
+    elif kind < 0.12:
+        line = session(random)
+    elif kind < 0.7:
+        line = fitting(random)
         if random.random() < 0.15:
-            place = random.randrange(len(argv))
-            argv[place] = mutated(random, argv[place])
+            place = random.randrange(len(line.argv))
+            line.argv[place] = mutated(random, line.argv[place])
     else:
-        argv, stdin = anything(random)
-    return [word.replace("\0", "") for word in argv], stdin  # no process can be given NUL
+        line = anything(random)
+    if random.random() < 0.1:
+        line.argv.insert(0, random.choice(SETTINGS))
+    for place, word in enumerate(line.argv):
+        named = re.search(r"[\w.]+\.[a-z][\w.]*", word)
+        if named and named[0] in files.contents() and random.random() < 0.1:
+            name, data = files.damaged(random, named[0])
+            line.argv[place] = word.replace(named[0], name)
+            line.files[name] = data
+    line.argv = [word.replace("\0", "") for word in line.argv]  # no process can be given NUL
+    return line
 
 
-def fitting(random: random.Random) -> tuple[list[str], str]:
+def completing(random: random.Random) -> Line:
+    """What a shell asks when somebody presses Tab in the midst of a line."""
+    argv = fitting(random).argv
+    shell, count = random.choice(("bash", "zsh", "fish")), random.randrange(len(argv) + 1)
+    last = argv[count][: random.randrange(9)] if count < len(argv) else random.choice(("", "--"))
+    text = shlex.join(["gradcli", *argv[:count]]) + (f" {last}" if shell != "fish" else "")
+    if random.random() < 0.2:
+        text = mutated(random, text)
+    place = last if shell == "fish" else str(count + 1)
+    return Line(
+        [f"_GRADCLI_COMPLETE={shell}_complete", f"COMP_WORDS={text}", f"COMP_CWORD={place}"]
+    )
+
+
+def session(random: random.Random) -> Line:
+    """A session of `repl`: a program's lines, commands among them."""
+    lines = []
+    for _ in range(random.choice((1, 2, 3))):
+        case = pairs.composed(random)
+        for name, value in case.values.items():
+            lines.append(f"{name} = tensor({value.tolist()}, requires_grad=True)")
+        lines += case.source.split("; ")
+        name, function = random.choice([*case.values, "y"]), random.choice(words()[0])
+        said = random.choice(SAID).replace("NAME", name).replace("FUNCTION", function)
+        lines.insert(random.randrange(len(lines) + 1), said)
+    text = "\n".join(mutated(random, line) if random.random() < 0.1 else line for line in lines)
+    return Line(["repl", *suiting(random, "repl", ["x"])], text + random.choice(("\n", "\n", "")))
+
+
+def fitting(random: random.Random) -> Line:
     """A line whose program has values of its variables' shapes and whose options suit it."""
-    command = random.choice(("map", "map", "run", "ops", *EXPRESSIONS * 2))
+    command = random.choice(("map", "map", "run", "ops", "help", *EXPRESSIONS * 2))
     if command == "ops":
-        return [command, random.choice(table.names())], ""
-    if command == "map":
-        name = random.choice(
-            ("table.csv", "table.tsv", "gaps.csv", "table.jsonl", "table.npy", "-")
+        asked = [command, random.choice(table.names())]
+        return Line(asked + random.choice(([], ["--json"], ["--plain"], ["--help-all"])))
+    if command == "help":
+        name, shell = random.choice([*COMMANDS]), random.choice(("bash", "zsh", "fish"))
+        more = ([command], ["completion", shell], ["--version"], ["--help"])
+        return Line(
+            list(random.choice(([command, name], [name, "--help"], [name, "--help-all"], *more)))
         )
-        argv, stdin = [command, rowwise(random, 3), name], "x,y\n1,2\n3,4.5\n"
-        return [*argv, *suiting(random, command, ["x", "y"])], stdin
+    if command == "map":
+        argv = [command, rowwise(random, 3), random.choice((*files.TABLES, "-"))]
+        line = Line([*argv, *suiting(random, command, ["x", "y"])], "x,y\n1,2\n3,4.5\n")
+    else:
+        line = _of_program(random, command)
+    if random.random() < 0.1 and command not in ("map", "run"):
+        if "-" not in line.argv:
+            line.argv[1:2], line.stdin = ["-f", "-"], line.argv[1]
+        else:
+            line.argv[1:2] = ["-f", files.PROGRAM]
+    return line
+
+
+def _of_program(random: random.Random, command: str) -> Line:
     case = random.choice((pairs.composed, pairs.composed, inplace.program))(random)
     while not case.wrt:
         case = pairs.composed(random)
@@ -260,6 +409,8 @@ def fitting(random: random.Random) -> tuple[list[str], str]:
             argv += [f"--shape={name}={','.join(map(str, value.shape)) or '()'}"]
             continue
         text = written(random, value)
+        if command == "grad" and value.ndim < 2 and random.random() < 0.15:
+            text = with_spread(random, value)
         if text == "-" and (command == "run" or "-" in argv):
             text = str(value.tolist())
         elif text == "-":
@@ -267,7 +418,7 @@ def fitting(random: random.Random) -> tuple[list[str], str]:
         argv += [f"--{name}={text}"]
     if command == "jvp":
         argv += ["--vector", f"{random.choice(case.wrt)}=ones"]
-    return [*argv, *suiting(random, command, case.wrt)], stdin
+    return Line([*argv, *suiting(random, command, case.wrt)], stdin)
 
 
 def rowwise(random: random.Random, depth: int) -> str:
@@ -288,9 +439,22 @@ def written(random: random.Random, value: np.ndarray) -> str:
     if value.ndim in (1, 2) and value.size:
         ways += [";".join(",".join(map(str, row)) for row in np.atleast_2d(value).tolist())] * 2
         ways += ["-"] * (value.ndim == 2)
-    if value.shape in SHAPED:
-        ways += [f"@{_stem(value.shape)}{random.choice(ENDINGS)}"] * 2
+    if value.shape in files.SHAPED:
+        ways += [f"@{files.stem(value.shape)}{random.choice(files.ENDINGS)}"] * 2
+    if value.shape in ((2,), (3,)):
+        name = "table.tsv" if value.shape == (2,) else "table.csv"
+        ways += [f"@{name}:{random.choice('xy')}"]
     return random.choice(ways)
+
+
+def with_spread(random: random.Random, value: np.ndarray) -> str:
+    """Numbers with their standard uncertainties, as they may be written."""
+
+    def one(number: float) -> str:
+        form = random.choice(("{}±0.02", "{}+-1e-3", "{}+/-0", "({} ± 1)e-3", "{}(15)", "{}(2)e2"))
+        return form.format(round(number, 3))
+
+    return ",".join(one(number) for number in np.atleast_1d(value).tolist())
 
 
 def suiting(random: random.Random, command: str, variables: list[str]) -> list[str]:
@@ -315,23 +479,34 @@ def _suitable(
     choices = [str(c) for c in getattr(option.type, "choices", None) or ()]
     if choices:
         return random.choice(choices)
+    if option.name == "file":  # another expression: `fitting` sees to it
+        return ""
+    endings = WRITTEN.get(command, (".npy", ".npz", ".csv"))
     found: dict[str, tuple[str, ...]] = {
         "NAMES|all": (*variables, "all"),
         "NAMES": (*variables, ",".join(variables)),
         "N": ("1", "2", "3"),
-        "FILE": {"graph": ("out.svg", "out.html", "out.dot"), "map": ("out.csv", "out.npy")}.get(
-            command, ()
-        ),
+        "FILE": tuple(f"out{ending}" for ending in endings),
+        "FILE.py": files.LOADED[:1],
         "A,B": ("-1,1", "0.5,2"),
+        "VALUE": ("ones", "1"),
+        "DIR": ("frames",),
+        "NAME=VALUE": ("z=2",),
+        "NAME|NODE": (*variables, "0", "1"),
+        "'NAME: EXPR of grad'": tuple(f"{name}: grad*2" for name in variables),
         "x=VALUE": tuple(f"{name}=0.01" for name in variables),
-        "all|none|NAMES": ("all", "none", "x"),
+        "x,y=VALUE": (f"{variables[0]},{variables[-1]}=0.001",),
+        "x=COLUMNS": ("x=ones", "x=y", "x=1"),
+        "'x=x1,x2'": ("x=x,y", "x=x*", "y=x"),
+        "EXPR2": tuple(f"2*{name}" for name in variables),
+        "all|none|NAMES": ("all", "none", "x", "label"),
     }
     return random.choice(found.get(str(option.metavar)) or ("",))
 
 
-def anything(random: random.Random) -> tuple[list[str], str]:
+def anything(random: random.Random) -> Line:
     """A line of texts made of the grammar, of samples and of junk, its values of any kind."""
-    command = random.choice([*(c for c in COMMANDS if c != "completion"), *EXPRESSIONS * 3])
+    command = random.choice([*COMMANDS, *EXPRESSIONS * 3])
     samples = words()[2]
     text = random.choice(
         (
@@ -350,7 +525,11 @@ def anything(random: random.Random) -> tuple[list[str], str]:
     if random.random() < 0.4:
         text = mutated(random, text)
     argv = [command] if command == "repl" else [command, text]
-    if command not in ("repl", "ops", "run"):
+    if command == "map":
+        argv.append(random.choice((*files.TABLES, "none.csv", "-", "a.npz", "a.txt")))
+    if command in ("help", "completion"):
+        argv[1] = random.choice((*COMMANDS, "bash", "zsh", "fish", text))
+    elif command not in ("repl", "ops", "run"):
         for name in wanted(text, random):
             value = random.choice(VALUES[:6] if random.random() < 0.7 else VALUES)
             argv += [f"--{name}", mutated(random, value) if random.random() < 0.05 else value]
@@ -364,47 +543,9 @@ def anything(random: random.Random) -> tuple[list[str], str]:
             argv.append(mutated(random, value) if random.random() < 0.2 else value)
     if random.random() < 0.03:
         random.shuffle(argv)
-    return argv, text if command == "repl" else random.choice(("1,2,3", "1\n2\n3\n", "", text))
-
-
-def make_files(folder: Path) -> None:
-    """What `@…` may name."""
-    (folder / "a.csv").write_text("x,y\n1,2\n3,4\n")
-    (folder / "a.tsv").write_text("1\t2\n3\t4\n")
-    (folder / "a.txt").write_text("1 2\n3 4\n")
-    (folder / "a.json").write_text('{"k": [1, 2.5, "nan"], "value": [[1, 2]]}')
-    np.save(folder / "a.npy", np.arange(3.0))
-    np.savez(folder / "a.npz", a=np.ones(2), b=np.zeros((2, 2)))
-    (folder / "junk.npy").write_bytes(b"\x93NUMPY\x01\x00junk\xff\x00")
-    (folder / "junk.csv").write_bytes(b"1,2\n\xff\x1b,3\n")
-
-
-# Arrays that files hold, each in every format.
-SHAPED = ((1,), (2,), (3,), (2, 3), (3, 3), (3, 2), (1, 3))
-ENDINGS = (".csv", ".tsv", ".txt", ".json", ".npy", ".npz")
-
-
-def _stem(shape: tuple[int, ...]) -> str:
-    return "s" + "x".join(map(str, shape))
-
-
-def make_shapes(folder: Path) -> None:
-    """Files of arrays of `SHAPED`, and the tables that `map` reads."""
-    for shape in SHAPED:
-        value = np.linspace(-1.2, 1.3, int(np.prod(shape))).round(2).reshape(shape)
-        path = folder / _stem(shape)
-        np.savetxt(path.with_suffix(".csv"), value, "%.17g", ",")
-        np.savetxt(path.with_suffix(".tsv"), value, "%.17g", "\t")
-        np.savetxt(path.with_suffix(".txt"), value, "%.17g")
-        path.with_suffix(".json").write_text(str(value.tolist()))
-        np.save(path.with_suffix(".npy"), value)
-        np.savez(path.with_suffix(".npz"), value=value)
-    (folder / "table.csv").write_text("x,y,label\n1,2,a\n0.5,-4,b\n3,1e-3,c\n")
-    (folder / "table.tsv").write_text("x\ty\n1\t2\n0\t-4\n")
-    (folder / "gaps.csv").write_text("x,y\n1,2\n,4\nabc,5\n6\n")
-    (folder / "table.jsonl").write_text('{"x": 1, "y": 2.5}\n{"x": -1, "y": 0}\n')
-    rows = np.array([(1.0, 2.0), (3.0, -0.5)], [("x", "f8"), ("y", "f8")])
-    np.save(folder / "table.npy", rows)
+    return Line(
+        argv, text if command == "repl" else random.choice(("1,2,3", "1\n2\n3\n", "", text))
+    )
 
 
 def ran(argv: list[str], stdin: str, folder: Path) -> tuple[int, str, str]:
@@ -445,6 +586,9 @@ def _run_child(argv: list[str], streams: list[int], folder: Path) -> None:
         sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
         os.chdir(folder)
         os.environ.pop("GRADCLI_DEBUG", None)
+        while argv and _SETTING.match(argv[0]):
+            name, _, value = argv[0].partition("=")
+            os.environ[name], argv = value, argv[1:]
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 26, 1 << 26))
@@ -463,6 +607,11 @@ def _run_child(argv: list[str], streams: list[int], folder: Path) -> None:
         os._exit(code)
 
 
+# Control characters, and those that turn the direction of writing.
+BINARY = ("npy", "npz", "png", "pdf", "parquet", "feather")
+_RAW = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
 def wrong(argv: list[str], found: tuple[int, str, str]) -> str | None:
     """What is wrong with an answer, in a few words; None if nothing is."""
     code, out, err = found
@@ -478,33 +627,64 @@ def wrong(argv: list[str], found: tuple[int, str, str]) -> str | None:
         return "an error on standard output"
     if code == 2 and not err:
         return "exit code 2 without a word"
-    if code == 0 and "gradcli: error:" in err and argv[:1] != ["repl"]:
+    if any(word.startswith("_GRADCLI_COMPLETE=") for word in argv):
+        return "a shell that asks is told: " + err if err else None
+    if code == 0 and "gradcli: error:" in err and "repl" not in argv:
         return "an error, and exit code 0"
+    coloured = any("COLOR" in word or "always" in word or word in BINARY for word in argv)
+    for name, text in (("output", out), ("error", err)):
+        if (raw := _RAW.search(text)) and not coloured:
+            return f"{raw[0]!r} on standard {name}"
     return None
 
 
-def shrunk(argv: list[str], stdin: str, folder: Path, problem: str) -> list[str]:
-    """The words with as much left out as still goes wrong in the same way."""
+def tried(line: Line, folder: Path) -> str | None:
+    """Run a line in a folder that has the files; what is wrong, if anything is."""
+    for name, data in {**files.contents(), **line.files}.items():
+        (folder / name).write_bytes(data)
+    problem = wrong(line.argv, ran(line.argv, line.stdin, folder))
+    said = "\n".join([*line.argv, line.stdin, *line.files])
+    stray = ""
+    for path in folder.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name not in files.contents():
+            path.unlink()
+        if path.name not in files.contents() and path.name not in said:
+            stray = path.name
+    return problem or (f"left a file behind: {stray!r}" if stray else None)
+
+
+def shrunk(line: Line, folder: Path, problem: str) -> Line:
+    """The line with as much left out as still goes wrong in the same way."""
     kind = problem[:30]
-
-    def fails(words: list[str]) -> bool:
-        found = wrong(words, ran(words, stdin, folder))
-        return found is not None and found[:30] == kind
-
     end = time.monotonic() + 20
+
+    def shorter(argv: list[str], stdin: str) -> bool:
+        nonlocal line
+        other = Line(argv, stdin, line.files)
+        found = tried(other, folder) if time.monotonic() < end else None
+        if found is None or found[:30] != kind:
+            return False
+        line = other
+        return True
+
     for size in (64, 16, 4, 1):
-        for position in range(len(argv) - 1, 0, -1):
-            if size == 64 and fails(argv[:position] + argv[position + 1 :]):
-                argv = argv[:position] + argv[position + 1 :]
+        for position in range(len(line.argv) - 1, 0, -1):
+            argv = line.argv
+            if size == 64 and shorter(argv[:position] + argv[position + 1 :], line.stdin):
                 continue
             start = 0
-            while start < len(argv[position]) and time.monotonic() < end:
-                word = argv[position][:start] + argv[position][start + size :]
-                if fails([*argv[:position], word, *argv[position + 1 :]]):
-                    argv = [*argv[:position], word, *argv[position + 1 :]]
-                else:
-                    start += size
-    return argv
+            while start < len(line.argv[position]):
+                word = line.argv[position]
+                word = word[:start] + word[start + size :]
+                argv = [*line.argv[:position], word, *line.argv[position + 1 :]]
+                start += 0 if shorter(argv, line.stdin) else size
+        lines = line.stdin.splitlines(True)
+        for position in range(len(lines) - 1, -1, -1):
+            if shorter(line.argv, "".join(lines[:position] + lines[position + 1 :])):
+                del lines[position]
+    return line
 
 
 def run(seed: int, seconds: float) -> list[str]:
@@ -512,17 +692,14 @@ def run(seed: int, seconds: float) -> list[str]:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     table.base()
     failures: dict[str, str] = {}
+    reached: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        make_shapes(folder)
         for random in fuzz.cases(seed, seconds):
-            make_files(folder)
-            argv, stdin = command_line(random)
-            problem = wrong(argv, ran(argv, stdin, folder))
+            line = command_line(random)
+            problem = tried(line, folder)
+            reached[next((word for word in line.argv if word in COMMANDS), "none")] += 1
             if problem is not None and problem[:60] not in failures:
-                argv = shrunk(argv, stdin, folder, problem)
-                said = f"{problem}\n  gradcli {shlex.join(argv)}"
-                failures[problem[:60]] = said + (
-                    f"\n  standard input: {stdin!r}" if "-" in argv or argv[0] == "repl" else ""
-                )
+                failures[problem[:60]] = f"{problem}\n  {shrunk(line, folder, problem).told()}"
+    print("command_lines:", ", ".join(f"{count} {name}" for name, count in reached.most_common()))
     return list(failures.values())

@@ -3,10 +3,13 @@ a row of a table."""
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
+from gradcli.commands import COMMANDS
 from tests import fuzz
-from tests.fuzz import command_lines, inplace, text_growth
+from tests.fuzz import command_lines, inplace, interrupts, text_growth
 
 
 def test_every_generator_can_be_run() -> None:
@@ -24,6 +27,17 @@ def test_the_same_seed_tries_the_same_cases() -> None:
 def test_a_few_command_lines(monkeypatch) -> None:
     monkeypatch.setattr(fuzz, "count", 30)
     assert command_lines.run(12, 0) == []
+
+
+def test_command_lines_reach_every_command() -> None:
+    lines = (command_lines.command_line(random.Random(f"reach {n}")) for n in range(400))
+    reached = {word for line in lines for word in line.argv if word in COMMANDS}
+    assert reached == set(COMMANDS)
+
+
+def test_a_few_interrupts(monkeypatch) -> None:
+    monkeypatch.setattr(fuzz, "count", 6)
+    assert interrupts.run(2, 0) == []
 
 
 def test_a_few_programs_of_views_and_writes(monkeypatch) -> None:
