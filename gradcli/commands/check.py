@@ -320,8 +320,8 @@ def _to_json(request: Request, reports: list[Verdict], ok: bool) -> dict[str, An
     firsts = [r for r in reports if not r.second]
     shown = next((r for r in firsts if not r.ok), firsts[0])
     inputs = {n: _input_json(c) for n, c in shown.by.items()}
-    made: dict[str, Any] = {"expression": request.source, "ok": ok, "inputs": inputs}
-    made["points"] = len(firsts)
+    made: dict[str, Any] = {"expression": request.source, "ok": ok, "wrt": inputs}
+    made |= {"inputs": inputs, "points": len(firsts)}  # inputs: the name of 0.1.0
     seconds = [r for r in reports if r.second]
     if seconds:
         worst = next((r for r in seconds if not r.ok), seconds[0])
@@ -379,19 +379,15 @@ def _compare(
             break
     assert found is not None
     if request.style.form == "json":
-        made = {
-            "expression": request.source,
-            "against": text,
-            "ok": found.ok,
-            "inputs": {
-                name: {
-                    "max_error": output.to_json(found.error),
-                    "analytical": output.to_json(found.true),
-                    "given": output.to_json(found.given),
-                }
-            },
+        by = {
+            name: {
+                "max_error": output.to_json(found.error),
+                "analytical": output.to_json(found.true),
+                "given": output.to_json(found.given),
+            }
         }
-        output.write_json({**made, "derivative": found.derivative})
+        made = {"expression": request.source, "against": text, "ok": found.ok, "wrt": by}
+        output.write_json({**made, "inputs": by, "derivative": found.derivative})
     elif found.ok:
         suffix = f", {len(points)} points" if len(points) > 1 else ""
         output.write(f"ok: {name} (max error {found.error:.1e}{suffix})")

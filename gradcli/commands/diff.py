@@ -216,12 +216,10 @@ def _write_lines(request: Request, texts: dict[str, str], values: dict[str, Any]
 
 
 def _write_json(request: Request, made: Printed, where: Point, values: dict[str, Any]) -> None:
-    report: dict[str, Any] = {
-        "expression": request.source,
-        "derivatives": made.by,
-        "shapes": {n: list(a.shape) for n, a in where.arrays.items()},
-    }
-    if values:
-        precision = request.style.precision
-        report["values"] = {n: output.to_json(v, precision) for n, v in values.items()}
-    output.write_json(report)
+    shapes = {n: list(a.shape) for n, a in where.arrays.items()}
+    shown = {n: output.to_json(v, request.style.precision) for n, v in values.items()}
+    wrt = {n: {"derivative": text, "shape": shapes[n]} for n, text in made.by.items()}
+    for n, value in shown.items():
+        wrt[n]["value"] = value
+    old = {"derivatives": made.by, "shapes": shapes, **({"values": shown} if shown else {})}
+    output.write_json({"expression": request.source, "wrt": wrt, **old})

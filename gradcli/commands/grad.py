@@ -200,13 +200,15 @@ def to_json(
     """The object that --json prints."""
     precision = evaluation.request.style.precision
     value = evaluation.value
+    grads = {n: _grad_json(t, precision) for n, t in _reached(evaluation).items()}
     return {
         "expression": evaluation.request.source,
         **output.described(value, precision),
         "grad_fn": None if value.grad_fn is None else value.grad_fn.name(),
         "seed": 1.0 if seed is None else output.to_json(seed, precision),
         "passes": passes,
-        "grads": {n: _grad_json(t, precision) for n, t in _reached(evaluation).items()},
+        "wrt": grads,
+        "grads": grads,  # the name of 0.1.0
         "retained": {n: _grad_json(t, precision) for n, t in intermediates.items()},
     }
 
@@ -219,9 +221,8 @@ def _reached(evaluation: Evaluation) -> dict[str, Any]:
 
 def _grad_json(tensor: Any, precision: int | None) -> dict[str, Any]:
     grad = tensor.grad
-    found = output.described(tensor if grad is None else grad, precision)
-    value = found.pop("value")
-    return {"grad": None if grad is None else value, **found}
+    found = output.described(tensor if grad is None else grad, precision, "grad")
+    return {**found, "grad": None} if grad is None else found
 
 
 def _names_to_retain(request: Request, texts: tuple[str, ...]) -> tuple[list[str], bool]:

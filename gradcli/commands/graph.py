@@ -214,9 +214,7 @@ def _check_norms(norms: bool, form: str, folder: str | None) -> None:
 def _write_norms(graph: Graph, by: str, form: str, path: str | None, style: Style) -> None:
     found = graph.norms()
     if form == "json":
-        import json
-
-        text = json.dumps(found.to_json(by), ensure_ascii=False, allow_nan=False)
+        text = output.object_text({"expression": graph.source, **found.to_json(by)})
         output.write_file(path or "-", f"{text}\n")
         return
     from gradcli.graphs.norms import Table
@@ -312,10 +310,8 @@ def write_graph(
 
 def _written(graph: Graph, given: dict[str, Any], form: str) -> str | bytes:
     if form == "json":
-        import json
-
         known = {k: v for k, v in given.items() if k in ("only", "depth", "forward", "values")}
-        return json.dumps(graph.to_json(**known), ensure_ascii=False, allow_nan=False)
+        return output.object_text({"expression": graph.source, **graph.to_json(**known)})
     made: str | bytes = getattr(graph, f"to_{form}")(**given)
     return made
 

@@ -46,7 +46,12 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
             products = matrices.hvp(request.program, tensors, given, request.loaded)
         except ENGINE_ERRORS as error:
             raise evaluation.refused(error) from error
-        made = {"hvp": {n: output.to_json(v, precision) for n, v in products.items()}}
+        shown = {n: output.to_json(v, precision) for n, v in products.items()}
+        made = {
+            **output.described(value, precision),
+            "wrt": {n: {"hvp": v} for n, v in shown.items()},
+            "hvp": shown,  # the name of 0.1.0
+        }
         matrix.write(request, [(f"{n}.hvp", v) for n, v in products.items()], made)
         return
     try:
@@ -54,8 +59,8 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
     except ENGINE_ERRORS as error:
         raise evaluation.refused(error) from error
     matrix.note_slow([name for row in found.values() for name in row.slow])
-    shown = matrix.sparse_object if sparse else output.to_json
-    blocks = {n: {m: shown(b, precision) for m, b in r.by.items()} for n, r in found.items()}
+    form = matrix.sparse_object if sparse else output.to_json
+    blocks = {n: {m: form(b, precision) for m, b in r.by.items()} for n, r in found.items()}
     results = [
         (f"{n}.hessian" if len(found) == 1 else f"{n}.{m}.hessian", block)
         for n, row in found.items()
@@ -63,5 +68,9 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
     ]
     if sparse and request.style.form != "json":
         results = [one for name, block in results for one in matrix.elements(name, block)]
-    made = {"wrt": {n: row[n] for n, row in blocks.items()}, "blocks": blocks}
+    made = {
+        **output.described(value, precision),
+        "wrt": {n: {"hessian": row} for n, row in blocks.items()},
+        "blocks": blocks,  # the name of 0.1.0
+    }
     matrix.write(request, results, made)

@@ -39,17 +39,15 @@ def write_higher(
         raise evaluation.refused(error) from error
     precision = request.style.precision
     if request.style.form == "json":
-        grads = {}
-        for n, g in found.items():
-            entry = output.described(g, precision)
-            grads[n] = {"grad": entry.pop("value"), **entry}
+        grads = {n: output.described(g, precision, "grad") for n, g in found.items()}
         output.write_json(
             {
                 "expression": request.source,
                 **output.described(value, precision),
                 "seed": 1.0 if gradient is None else output.to_json(gradient, precision),
                 "order": order,
-                "grads": grads,
+                "wrt": grads,
+                "grads": grads,  # the name of 0.1.0
             }
         )
         return

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from gradcli.commands import matrix, output
@@ -54,7 +52,12 @@ def command(
             _, found = matrices.jvp(request.program, tensors, given, request.loaded)
         except ENGINE_ERRORS as error:
             raise evaluation.refused(error) from error
-        made: dict[str, Any] = {"jvp": output.to_json(found, precision)}
+        directions = {n: {"vector": output.to_json(v, precision)} for n, v in given.items()}
+        made = {
+            **output.described(value, precision),
+            "jvp": output.to_json(found, precision),
+            "wrt": directions,
+        }
         matrix.write(request, [("jvp", found)], made)
         return
     chosen = None if mode == "auto" else mode
@@ -68,8 +71,8 @@ def command(
     matrix.note_slow(found.slow)
     shown = matrix.sparse_object if sparse else output.to_json
     made = {
-        "wrt": {n: shown(j, precision) for n, j in found.by.items()},
-        "shape": list(value.shape),
+        **output.described(value, precision),
+        "wrt": {n: {"jacobian": shown(j, precision)} for n, j in found.by.items()},
         "method": found.method,
     }
     named = [(f"{n}.jacobian", j) for n, j in found.by.items()]

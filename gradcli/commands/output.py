@@ -322,12 +322,12 @@ def _shaped(items: list[Any], shape: tuple[int, ...]) -> Any:
     return items
 
 
-def described(value: Any, precision: int | None = None) -> dict[str, Any]:
-    """{"value", "shape", "dtype"} of a tensor or number; shape and dtype are null for other values."""
+def described(value: Any, precision: int | None = None, name: str = "value") -> dict[str, Any]:
+    """{NAME, "shape", "dtype"} of a tensor or number; shape and dtype are null for other values."""
     array = as_array(value)
     tensor = hasattr(value, "requires_grad")
     return {
-        "value": to_json(value, precision),
+        name: to_json(value, precision),
         "shape": None if array is None else list(array.shape),
         "dtype": value.dtype.name if tensor else None,
     }
@@ -358,11 +358,16 @@ def labelled(name: str | None, text: str, style: Style) -> str:
     return f"{click.style(shown, fg='cyan') if style.colour else shown} = {visible(text)}"
 
 
-def write_json(found: Mapping[str, Any]) -> None:
-    """One object on one line."""
+def object_text(found: Mapping[str, Any]) -> str:
+    """The object that --json prints, on one line: what was found, and the notes that were made."""
     import json
 
-    write(json.dumps(found, ensure_ascii=False, allow_nan=False))
+    return json.dumps({**found, "notes": _notes()}, ensure_ascii=False, allow_nan=False)
+
+
+def write_json(found: Mapping[str, Any]) -> None:
+    """One object on one line, with the notes."""
+    write(object_text(found))
 
 
 def write(text: str, *, styled: bool = False) -> None:
@@ -378,9 +383,20 @@ def write(text: str, *, styled: bool = False) -> None:
 
 
 def note(text: str, kind: str = "note") -> None:
-    """A remark, on standard error; lost where the caller closed that, for click would use the other."""
+    """A remark, on standard error and among the `notes` of the object that --json prints.
+
+    Lost on standard error where the caller closed that, for click would use the other.
+    """
+    _notes().append(text if kind == "note" else f"{kind}: {text}")
     if sys.stderr is not None:
         click.echo(visible(f"gradcli: {kind}: {text}"), file=sys.stderr)
+
+
+def _notes() -> list[str]:
+    """The notes of the command that runs, in order."""
+    context = click.get_current_context(silent=True)
+    found: list[str] = [] if context is None else context.meta.setdefault("gradcli.notes", [])
+    return found
 
 
 def write_drawing(drawing: Any, style: Style) -> None:

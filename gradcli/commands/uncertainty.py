@@ -180,7 +180,7 @@ class Uncertainties:
         from gradcli.commands import output
 
         grads = {name: grad for name, grad in found["grads"].items() if name not in self.hidden}
-        made = {**found, "grads": grads, "uncertainty": output.to_json(self.error)}
+        made = {**found, "wrt": grads, "grads": grads, "uncertainty": output.to_json(self.error)}
         if self.budget:
             made["budget"] = {
                 part.name: {

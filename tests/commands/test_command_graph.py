@@ -51,7 +51,7 @@ def test_json_is_one_line_and_the_same_by_both_names():
 @pytest.mark.parametrize(
     "name, start",
     [
-        ("g.json", '{"root"'),
+        ("g.json", '{"expression"'),
         ("g.dot", "digraph"),
         ("g.gv", "digraph"),
         ("g.mmd", "flowchart"),

@@ -34,7 +34,7 @@ def test_jacobian() -> None:
 def test_modes_agree(mode: str) -> None:
     argv = ["jacobian", "stack([x[0]*x[1], x[0]**2, sin(x[1])])", "--x", "2,0", "--json"]
     found = json.loads(lines(*argv, "--mode", mode)[0])
-    assert found["wrt"] == {"x": [[0.0, 2.0], [4.0, 0.0], [0.0, 1.0]]}
+    assert found["wrt"] == {"x": {"jacobian": [[0.0, 2.0], [4.0, 0.0], [0.0, 1.0]]}}
     assert found["shape"] == [3]
 
 
@@ -69,7 +69,7 @@ def test_hessian() -> None:
         "a.a.hessian = 0",
     ]
     found = json.loads(lines("hessian", "sum(x**3)", "--x", "1,2", "--json")[0])
-    assert found["wrt"] == {"x": [[6.0, 0.0], [0.0, 12.0]]}
+    assert found["wrt"] == {"x": {"hessian": {"x": [[6.0, 0.0], [0.0, 12.0]]}}}
 
 
 def test_sparse() -> None:
@@ -86,9 +86,11 @@ def test_sparse() -> None:
     found = json.loads(lines("jacobian", "x*sum(x)", "--x", "1,-1", "--sparse", "--json")[0])
     assert found["wrt"] == {
         "x": {
-            "shape": [2, 2],
-            "indices": [[0, 0], [0, 1], [1, 0], [1, 1]],
-            "values": [1, 1, -1, -1],
+            "jacobian": {
+                "shape": [2, 2],
+                "indices": [[0, 0], [0, 1], [1, 0], [1, 1]],
+                "values": [1, 1, -1, -1],
+            }
         }
     }
     zero = run("hessian", "sum(x)", "--x", "1,2", "--sparse")

@@ -22,7 +22,7 @@ TYPES: dict[str, Any] = {
     "null": type(None),
 }
 KEYWORDS = {"$ref", "anyOf", "enum", "type", "required", "properties", "additionalProperties"}
-KEYWORDS |= {"items", "description"}
+KEYWORDS |= {"items", "description", "deprecated"}
 
 
 def faults(value: Any, schema: dict[str, Any], place: str = "") -> list[str]:
