@@ -16,6 +16,8 @@ from gradcli.engine.tensor import Tensor, edge, wrap
 from gradcli.engine.watched_pass import discover
 from gradcli.operators.table import resolve
 
+ROWS = 256  # of a Jacobian whose product alone is wanted, at once
+
 
 def reverse(
     output: Tensor,
@@ -51,6 +53,21 @@ def reverse(
         _zeros(output, w) if g is None else g.reshape((*shape, *w.shape))
         for g, w in zip(found, wrt, strict=True)
     ]
+
+
+def product(output: Tensor, wrt: Sequence[Tensor], vectors: Sequence[Tensor]) -> Tensor:
+    """The product of a tensor's Jacobian with vectors, by its rows."""
+    flat = np.zeros(output.numel(), output.array.dtype)
+    for k in range(0, flat.size if output.requires_grad else 0, ROWS):
+        level = Level(min(ROWS, flat.size - k), linear=True)
+        unit = np.zeros((level.size, flat.size), flat.dtype)
+        unit[np.arange(level.size), np.arange(k, k + level.size)] = 1
+        seed = wrap(unit.reshape(level.size, *output.shape))
+        for g, v in zip(pulled([output], wrt, [seed], level), vectors, strict=True):
+            if g is not None:
+                # A row is a gradient: for complex numbers the conjugate of the derivative.
+                flat[k : k + ROWS] += np.tensordot(np.conj(g.array), v.array, axes=v.ndim)
+    return wrap(flat.reshape(output.shape))
 
 
 class Sparse:
@@ -168,12 +185,28 @@ def forward(output: Tensor, wrt: Sequence[Tensor], level: Level) -> list[Tensor]
             return None
     if every is None:
         return [_zeros(output, w) for w in wrt]
-    blocks, at = [], 0
+    return blocks(wrap(np.moveaxis(every.array, 0, -1)), wrt, shape)
+
+
+def blocks(every: Tensor, wrt: Sequence[Tensor], shape: tuple[int, ...]) -> list[Tensor]:
+    """The Jacobian of each of wrt, from one with all columns as its last dimension."""
+    found, at = [], 0
     for w in wrt:
-        block = np.moveaxis(every.array[at : at + w.numel()], 0, -1)
-        blocks.append(wrap(np.ascontiguousarray(block).reshape((*shape, *w.shape))))
+        block = every.array[..., at : at + w.numel()]
+        found.append(wrap(np.ascontiguousarray(block).reshape((*shape, *w.shape))))
         at += w.numel()
-    return blocks
+    return found
+
+
+def watched(output: Tensor) -> bool:
+    """Whether hooks have a say in the gradients of a tensor."""
+    if not output.requires_grad:
+        return False
+    for node in discover([edge(output)])[0]:
+        variable = getattr(node, "variable", None)
+        if node._hooks is not None or (variable is not None and variable.hooks):
+            return True
+    return False
 
 
 def pushed(
@@ -211,4 +244,7 @@ def units(wrt: Sequence[Tensor], level: Level) -> list[Tensor]:
     return found
 
 
-__all__ = ["Transposed", "forward", "pulled", "pushed", "reverse", "sparse", "units"]
+__all__ = [
+    *("Transposed", "blocks", "forward", "product", "pulled", "pushed", "reverse"),
+    *("sparse", "units", "watched"),
+]

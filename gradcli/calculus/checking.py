@@ -428,7 +428,7 @@ def _checked_part(row: Any, values: Any, node: Node) -> Part | None:
             args[i] = own[f"v{i}"]
         if custom is not None:
             return custom.apply(*args)
-        return row.general(tuple(args), {}) if not row.keyword_only else _with_keywords(row, args)
+        return row.ordered(args)
 
     arrays = {f"v{i}": values[i].array for i in places}
     try:
@@ -443,11 +443,6 @@ def _checked_part(row: Any, values: Any, node: Node) -> Part | None:
     return Part(
         name, node.span, worst.error, worst.analytical[worst.index], worst.numerical[worst.index]
     )
-
-
-def _with_keywords(row: Any, args: list[Any]) -> Any:
-    at = len(args) - row.keyword_only
-    return row.general(tuple(args[:at]), dict(zip(row.names[at:], args[at:], strict=True)))
 
 
 __all__ = [

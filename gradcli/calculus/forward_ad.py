@@ -18,7 +18,7 @@ from gradcli.engine.backward import grad
 from gradcli.engine.function import BackwardCFunction
 from gradcli.engine.gradients import fit
 from gradcli.engine.node import Port, Wide, blank, edge_of
-from gradcli.engine.operator import Row
+from gradcli.engine.operator import NoDerivative, Row
 from gradcli.engine.tensor import Scalar, Tensor, edge, wrap
 from gradcli.engine.views import set_tangent
 
@@ -37,8 +37,10 @@ class UnpackedDualTensor(NamedTuple):
 class dual_level(modes.Mode):
     """Inside, tangents travel with the tensors that `make_dual` has given them to."""
 
+    taped = False
+
     def values(self) -> dict[str, Any]:
-        return {"intercept": _push}
+        return {"intercept": _push, "taped": self.taped}
 
     def __enter__(self) -> int:
         if _levels:
@@ -50,6 +52,44 @@ class dual_level(modes.Mode):
     def __exit__(self, *error: object) -> None:
         _levels.pop()
         super().__exit__(*error)
+
+
+class taped_level(dual_level):
+    """Inside, tangents travel along the tape: with what is recorded, and with nothing else.
+
+    So that `no_grad`, `detach` and writes in place mean what they mean to `grad`. `refused` is filled
+    where an operation has no rule for tangents, or its derivative is what a user wrote: then the tape
+    knows it, and tangents do not.
+    """
+
+    taped = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: list[Exception] = []
+
+    def values(self) -> dict[str, Any]:
+        return super().values() | {"intercept": self._push}
+
+    def _push(self, row: Any, values: Any, outputs: Any) -> None:
+        if self.refused or not any(isinstance(o, Tensor) and o.requires_grad for o in outputs):
+            return
+        if isinstance(row, BackwardCFunction) or row.node == "NotImplemented":
+            self.refused.append(NotImplementedError("only its node knows"))
+            return
+        try:
+            with modes.no_grad():
+                _push(row, values, outputs)
+        except NotImplementedError as error:
+            self.refused.append(error)
+        for out in outputs:
+            if not out.requires_grad:
+                out.tangent = None
+
+
+def carry(tensor: Tensor, tangent: Tensor) -> None:
+    """Give a leaf a tangent of its shape and dtype; only inside a level."""
+    tensor.tangent = (_levels[-1], tangent)
 
 
 def enter_dual_level() -> int:
@@ -285,7 +325,7 @@ def _row(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:
         return [_elementwise(row, values, outputs)]
     try:
         return _transposed(row, values, outputs)
-    except NotImplementedError:
+    except (NotImplementedError, NoDerivative):
         raise NotImplementedError(
             f"Trying to use forward AD with {row.name} that does not support it because it has not "
             "been implemented yet.\nPlease file an issue to PyTorch at "
@@ -307,12 +347,7 @@ def _linear(row: Row, values: list[Any]) -> Any:
         elif values[i] is not None:
             own = _tangent(values[i])
             args[i] = own if own is not None else _zeros(values[i])
-    return row.general(tuple(args), {}) if not row.keyword_only else _call(row, args)
-
-
-def _call(row: Row, args: list[Any]) -> Any:
-    at = len(args) - row.keyword_only
-    return row.general(tuple(args[:at]), dict(zip(row.names[at:], args[at:], strict=True)))
+    return row.ordered(args)
 
 
 def _bilinear(row: Row, values: list[Any]) -> Any:
@@ -323,7 +358,7 @@ def _bilinear(row: Row, values: list[Any]) -> Any:
             continue
         args = [v.tensor() if type(v) is Scalar else v for v in values]
         args[i] = own
-        part = row.general(tuple(args), {})
+        part = row.ordered(args)
         total = part if total is None else total + part
     return total
 
@@ -416,5 +451,5 @@ class _Named(Wide):
 
 __all__ = [
     *("UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual"),
-    "unpack_dual",
+    *("carry", "taped_level", "unpack_dual"),
 ]

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.calculus import batched
+from gradcli.calculus import batched, forward_ad
 from gradcli.engine.backward import grad
-from gradcli.engine.batch import Level
+from gradcli.engine.batch import Level, opened
+from gradcli.engine.batching import remove_batch_dim
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language import run
 from gradcli.language.program import Program
@@ -40,9 +41,32 @@ def _recorded(
     program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names
 ) -> tuple[Any, list[Tensor]]:
     """(the program's value, the variables it was recorded for)."""
-    leaves = {n: tensors[n].detach().clone().requires_grad_() for n in wrt}
+    leaves = _leaves(tensors, wrt)
     value = run(program, {**(names or {}), **tensors, **leaves}).value
     return value, list(leaves.values())
+
+
+def _leaves(tensors: Mapping[str, Tensor], wrt: Sequence[str]) -> dict[str, Any]:
+    return {n: tensors[n].detach().clone().requires_grad_() for n in wrt}
+
+
+def _pushed(
+    program: Program, tensors: Mapping[str, Tensor], vectors: Mapping[str, Any], names: Names
+) -> tuple[Any, list[Tensor], Any]:
+    """(value, variables, the derivative along the vectors), by tangents beside the tape.
+
+    The derivative is None where the tape alone knows it: operations that users wrote, and hooks.
+    """
+    leaves = _leaves(tensors, list(vectors))
+    with (level := forward_ad.taped_level()):
+        for n, leaf in leaves.items():
+            forward_ad.carry(leaf, vectors[n])
+        value = run(program, {**(names or {}), **tensors, **leaves}).value
+        found = forward_ad.unpack_dual(value).tangent if value.requires_grad else None
+    if level.refused or batched.watched(value):
+        return value, list(leaves.values()), None
+    zeros = wrap(np.zeros_like(value.array))
+    return value, list(leaves.values()), zeros if found is None else found
 
 
 def jacobian(
@@ -57,13 +81,13 @@ def jacobian(
     By columns or by rows, whichever are fewer, unless mode ("forward" or "reverse") says; by rows where
     an operation cannot be differentiated twice.
     """
-    value, leaves = _recorded(program, tensors, wrt, names)
-    columns = sum(t.numel() for t in leaves)
-    real = all(t.array.dtype.kind == "f" for t in [value, *leaves])
-    method, found = "forward", None
+    value, leaves, found = None, [], None
+    columns = sum(tensors[n].numel() for n in wrt)
+    method, level = "forward", Level(columns, linear=True)
+    if mode != "forward":
+        value, leaves = _recorded(program, tensors, wrt, names)
     if mode == "forward" or (mode is None and columns < value.numel()):
-        level = Level(columns, linear=True)
-        found = batched.forward(value, leaves, level) if real else None
+        value, leaves, found = _columns(program, tensors, wrt, names, level)
     if found is None:
         method, level = "reverse", Level(value.numel(), linear=True)
         found = batched.reverse(value, leaves, level)
@@ -71,8 +95,23 @@ def jacobian(
     return Matrices(by, method, tuple(value.shape), list(level.slow))
 
 
-def sparse_jacobian(
-    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names = None
+def _columns(
+    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names, level: Level
+) -> tuple[Any, list[Tensor], list[Tensor] | None]:
+    """(value, variables, its Jacobians by all columns at once), the last None where rows are needed."""
+    units = batched.units([tensors[n] for n in wrt], level)
+    with opened(level):
+        value, leaves, every = _pushed(
+            program, tensors, dict(zip(wrt, units, strict=True)), names
+        )
+        if every is None:
+            real = all(t.array.dtype.kind == "f" for t in [value, *leaves])
+            return value, leaves, batched.forward(value, leaves, level) if real else None
+        every = remove_batch_dim(every, value.ndim, level)
+    return value, leaves, batched.blocks(every, leaves, tuple(value.shape))
+
+
+def sparse_jacobian(    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names = None
 ) -> Matrices:
     """As `jacobian`, by rows and without the zeros: each of `by` is a `batched.Sparse`."""
     value, leaves = _recorded(program, tensors, wrt, names)
@@ -120,18 +159,14 @@ def jvp(
     vectors: Mapping[str, Tensor],
     names: Names = None,
 ) -> tuple[Any, Any]:
-    """(value, its derivative along the vectors): the recorded backward pass, pulled back."""
-    value, leaves = _recorded(program, tensors, list(vectors), names)
-    zeros = wrap(np.zeros_like(value.array))
-    if not value.requires_grad:
-        return value, zeros
-    back = batched.Transposed(value, leaves)
-    used = back.used(list(vectors.values()))
-    if not used:
-        return value.detach(), zeros
-    parts, along = zip(*used, strict=True)
-    (found,) = grad(parts, [back.seed], along, allow_unused=True)
-    return value.detach(), zeros if found is None else found
+    """(value, its derivative along the vectors), in forward mode.
+
+    Where the tape alone knows it, the Jacobian's rows are found and multiplied.
+    """
+    value, leaves, found = _pushed(program, tensors, vectors, names)
+    if found is None:
+        found = batched.product(value, leaves, list(vectors.values()))
+    return value.detach(), found.detach()
 
 
 def hvp(

@@ -52,7 +52,10 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     local = {n: f"t{i}" if i in row.tensors else f"o{i}" for i, n in enumerate(row.names)}
     # Keywords and wrong counts of a lone operand are caught on the way, not in a call around this one.
     lone = fallback is None and len(local) == 1
-    unusual = "odd(t0, more, named)" if lone else f"general(({', '.join(local.values())},), {{}})"
+    at = len(local) - row.keyword_only
+    given = ", ".join(list(local.values())[:at])
+    named = ", ".join(f"{n!r}: {v}" for n, v in list(local.items())[at:])
+    unusual = "odd(t0, more, named)" if lone else f"general(({given},), {{{named}}})"
     plain = row.plain if fallback is not None else None
     slowly = [*_promotion(row), *_result(row, plain), *_admit(row)]
     body = [

@@ -52,7 +52,7 @@ class State:
 
     __slots__ = (
         *("anomaly", "before_write", "check_nan", "enabled", "inference", "intercept", "levels"),
-        *("pack", "recorder", "rules"),
+        *("pack", "recorder", "rules", "taped"),
     )
 
     def __init__(self) -> None:
@@ -63,6 +63,7 @@ class State:
         self.check_nan = True
         self.pack: tuple[Any, ...] = ()  # the stack of saved_tensors_hooks
         self.intercept: Any = None  # called with (row, operands, outputs) after every operation
+        self.taped = False  # tangents travel with what is recorded, and with nothing else
         self.levels: tuple[Any, ...] = ()  # the batches that are open: engine.batch.Level
         self.before_write: Any = None  # called with a tensor that is about to be written in place
         self.recorder: Recorder | None = None  # runs rows in the engine's place, and keeps what ran

@@ -13,7 +13,7 @@ whose class has `__operator__` (recorded arrays), so that rules may call rows an
 from __future__ import annotations
 
 import operator as op
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from types import FunctionType
 from typing import Any
@@ -258,10 +258,18 @@ class Row:
         """The call in full: any operands, any state of the thread."""
         if "out" in kwargs and "out" not in self.position:
             return into(self.title, kwargs.pop("out"), self.call, args, kwargs)
-        values = self.bind(args, kwargs) if kwargs or len(args) != len(self.names) else list(args)
+        bound = kwargs or self.keyword_only or len(args) != len(self.names)
+        return self.ordered(self.bind(args, kwargs) if bound else list(args), len(args))
+
+    def ordered(self, given: Sequence[Any], positional: int = 0) -> Any:
+        """As `general`, with a value for every parameter, in their order.
+
+        positional: how many a caller gave by position, as messages say it.
+        """
+        values = list(given)
         for i in self.whole:
             if type(values[i]) is not int:
-                values[i] = self._integer(i, values[i], i < len(args))
+                values[i] = self._integer(i, values[i], i < positional)
         state = modes.local.state
         like = None
         arrays_only = True
@@ -297,7 +305,7 @@ class Row:
                 raise self.type_error(numbers[0], values[numbers[0]], "Tensor")
             return batch.run(self, values)
         if numbers and state is not None and state.rules and self.scalar is not None:
-            return self.scalar.general(tuple(values), {})
+            return self.scalar.ordered(values)
         for i in self.tensors:
             value = values[i]
             if self.kinds[i] == "list":
@@ -671,6 +679,10 @@ class Row:
 _NODE_BASES: dict[str, type[Node]] = {}
 
 
+class NoDerivative(RuntimeError):
+    """An operation's derivative is not implemented."""
+
+
 class NotImplementedNode(Wide):
     """The node of an operation without a derivative: refuses to run backward."""
 
@@ -681,7 +693,7 @@ class NotImplementedNode(Wide):
 
     def apply(self, grad: Any) -> Any:
         assert self._row is not None
-        raise RuntimeError(f"derivative for aten::{self._row.title} is not implemented")
+        raise NoDerivative(f"derivative for aten::{self._row.title} is not implemented")
 
     apply_recorded = apply
 
@@ -792,4 +804,4 @@ def operator(
     return make
 
 
-__all__ = ["LAZY", "Array", "Arrays", "Row", "operator"]
+__all__ = ["LAZY", "Array", "Arrays", "NoDerivative", "Row", "operator"]

@@ -286,7 +286,7 @@ def _inplace(
     if recorded and tensor.tangent is not None:
         before.tangent = _kept(tensor.tangent)  # the tensor's own is about to be written
     out = row(before, *args, **kwargs)
-    if modes.current().intercept:
+    if (state := modes.current()).intercept and (recorded or not state.taped):
         set_tangent(tensor, out.tangent)
     node = out.node
     if isinstance(node, Port):

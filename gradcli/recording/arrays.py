@@ -89,7 +89,7 @@ class Recorded(NDArrayOperatorsMixin):
 
     # -- what rules and kernels do with arrays -----------------------------------------------------
     def __operator__(self, row: Any, values: Any) -> Any:
-        return unwrapped(row.general(tuple(map(wrapped, values)), {}))
+        return unwrapped(row.ordered([wrapped(v) for v in values]))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **options: Any) -> Any:
         from gradcli.operators import table

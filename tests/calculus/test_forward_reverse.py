@@ -93,6 +93,7 @@ BY_ENTRY = frozenset(
             "nn.functional.conv1d",
         ),
         *("embedding_backward", "_embedding_bag_backward", "backward"),
+        *("as_strided_copy", "block_diag", "nn.functional.affine_grid"),
     ]
 )
 # Functions whose gradient has no derivative: no columns at once.
