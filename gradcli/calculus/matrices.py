@@ -101,9 +101,7 @@ def _columns(
     """(value, variables, its Jacobians by all columns at once), the last None where rows are needed."""
     units = batched.units([tensors[n] for n in wrt], level)
     with opened(level):
-        value, leaves, every = _pushed(
-            program, tensors, dict(zip(wrt, units, strict=True)), names
-        )
+        value, leaves, every = _pushed(program, tensors, dict(zip(wrt, units, strict=True)), names)
         if every is None:
             real = all(t.array.dtype.kind == "f" for t in [value, *leaves])
             return value, leaves, batched.forward(value, leaves, level) if real else None
@@ -111,7 +109,8 @@ def _columns(
     return value, leaves, batched.blocks(every, leaves, tuple(value.shape))
 
 
-def sparse_jacobian(    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names = None
+def sparse_jacobian(
+    program: Program, tensors: Mapping[str, Tensor], wrt: Sequence[str], names: Names = None
 ) -> Matrices:
     """As `jacobian`, by rows and without the zeros: each of `by` is a `batched.Sparse`."""
     value, leaves = _recorded(program, tensors, wrt, names)

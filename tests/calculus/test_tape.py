@@ -76,6 +76,31 @@ def test_products(name: str) -> None:
     np.testing.assert_allclose(pushed.numpy().ravel(), jacobian @ vector, rtol=1e-10, atol=1e-12)
 
 
+# (program, x, vector, the derivative along it): the backward pass is not smooth there, tangents are.
+SINGULAR = [
+    ("sinc(x)", [0.0, 1.0], [1.0, 1.0], [0.0, -1.0]),
+    ("norm(x)", [0.0, 0.0], [1.0, 1.0], 0.0),
+    ("prod(x)", [0.0, 0.0, 2.0], [1.0, 1.0, 1.0], 0.0),
+    ("prod(x)", [0.0, 3.0, 2.0], [1.0, 1.0, 1.0], 6.0),
+    ("cumprod(x, 0)", [0.0, 0.0, 2.0], [1.0, 1.0, 1.0], [1.0, 0.0, 0.0]),
+    # Once differentiable: by rows.
+    ("pdist(x.view(3, 1))", [0.0, 3.0, 7.0], [1.0, 2.0, 4.0], [1.0, 3.0, 2.0]),
+    ("h = x*2\nh.register_hook(lambda g: 3*g)\nh", [1.0, 2.0], [1.0, 2.0], [6.0, 12.0]),
+    ("x.register_hook(lambda g: 3*g)\nx*2", [1.0, 2.0], [1.0, 2.0], [6.0, 12.0]),
+]
+
+
+@pytest.mark.parametrize(("source", "x", "vector", "expected"), SINGULAR)
+def test_along_a_vector_where_a_rule_is_not_smooth(
+    source: str, x: Any, vector: Any, expected: Any
+) -> None:
+    program, given = language.parse(source), {"x": gradcli.tensor(x)}
+    _, found = matrices.jvp(program, given, {"x": gradcli.tensor(vector)})
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-15)
+    columns = matrices.jacobian(program, given, ["x"], mode="forward").by["x"]
+    np.testing.assert_allclose(columns @ np.asarray(vector), expected, atol=1e-15)
+
+
 def test_a_custom_function_goes_by_rows() -> None:
     """Its derivative is not differentiated to go by columns."""
 
