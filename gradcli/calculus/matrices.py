@@ -81,7 +81,9 @@ def jacobian(
     By columns or by rows, whichever are fewer, unless mode ("forward" or "reverse") says; by rows where
     an operation cannot be differentiated twice.
     """
-    value, leaves, found = None, [], None
+    value: Any = None
+    leaves: list[Tensor] = []
+    found: list[Tensor] | None = None
     columns = sum(tensors[n].numel() for n in wrt)
     method, level = "forward", Level(columns, linear=True)
     if mode != "forward":
