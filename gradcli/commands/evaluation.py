@@ -198,11 +198,11 @@ def files_of(request: Request) -> Reader | None:
 
 def read_variable(request: Request, name: str, files: Reader | None) -> Any:
     """The tensor that the command line gives a variable, without a graph of its own."""
+    if name in request.tensors:
+        return request.tensors[name].detach().clone()
     value = read_value(request.texts[name], request.options[name].rstrip("="), files=files)
-    if (
-        value.grad_fn is not None
-    ):  # `tensor([1.], requires_grad=True)*2`: the option's value is a leaf
-        value = value.detach()
+    if value.grad_fn is not None:
+        value = value.detach()  # `tensor([1.], requires_grad=True)*2`: the option's value is a leaf
     return value
 
 

@@ -16,7 +16,7 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -69,17 +69,28 @@ class Split:
         self.missing: str | None = None
 
 
+class SessionNames:
+    """The names of a session in which a command runs: its tensors are variables, the others are known."""
+
+    __slots__ = ("others", "tensors")
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self.tensors = {n: v for n, v in names.items() if hasattr(v, "requires_grad")}
+        self.others = {n: v for n, v in names.items() if n not in self.tensors}
+
+
 class Request:
     """What the command line asks for, before anything is computed.
 
     names: the variables, in the order of the command line. texts: the text of every variable's value.
     uncertainties: the text of those that are given with one, `x±u`.
     options: how it was given, `--x` or `--let x=`. loaded: the names that --load brought.
+    tensors: the variables that are tensors of a session, which stay as they are.
     """
 
     __slots__ = (
         *("dtype", "loaded", "manual_seed", "missing", "names", "no_grad", "options", "program"),
-        *("style", "texts", "uncertainties", "wrt"),
+        *("style", "tensors", "texts", "uncertainties", "wrt"),
     )
 
     def __init__(
@@ -96,6 +107,7 @@ class Request:
         style: Style,
         missing: str = "error",
         uncertainties: dict[str, str] | None = None,
+        tensors: dict[str, Any] | None = None,
     ) -> None:
         self.program, self.names = program, list(texts)
         self.texts, self.options = texts, options
@@ -103,6 +115,7 @@ class Request:
         self.dtype, self.manual_seed = dtype, manual_seed
         self.loaded, self.style, self.missing = loaded, style, missing
         self.uncertainties = uncertainties or {}
+        self.tensors = tensors or {}
 
     @property
     def source(self) -> str:
@@ -228,6 +241,7 @@ class ExpressionCommand(Command):
         bound = {name for name, _ in found.bindings} | {
             item.partition("=")[0] for item in _lets(found.options)
         }
+        bound |= ctx.obj.tensors.keys() if ctx.obj is not None else set()
         known_by = _looks_known if lenient else _is_known
         shown = [
             name
@@ -245,7 +259,7 @@ class ExpressionCommand(Command):
                 f"--{n}={v}" for n, v in found.bindings if n in shown and f"--{n}" not in declared
             ]
             return super().parse_args(ctx, [*found.options, *known, "--", *found.positionals])
-        if program is not None and "load" not in found.given:
+        if program is not None and "load" not in found.given and ctx.obj is None:
             _check_names(program, shown, bound, declared)
         _check_spelling(found, {f"--{name}" for name in shown} | set(declared))
         _check_positionals(found, declared, self.operands)
@@ -488,13 +502,23 @@ def _request(
         texts[name], options[name] = text, f"--let {name}="
     _check_standard_input(found, texts, options, operand)
     uncertainties = _uncertainties(texts, options, ctx.command.propagates)
+    wrt = name_list(params.pop("wrt"), "--wrt", shown)
     loaded: dict[str, Any] = {}
+    tensors: dict[str, Any] = {}
+    if ctx.obj is not None:
+        tensors = {n: t for n, t in ctx.obj.tensors.items() if n in shown and n not in texts}
+        texts |= {n: f"{n} of this session" for n in tensors}
+        options |= dict.fromkeys(tensors, "")
+        loaded = dict(ctx.obj.others)
+        shown = [name for name in shown if name in texts or name not in loaded]
+        if wrt is None and any(t.requires_grad for t in tensors.values()):
+            wrt = [n for n in shown if n not in tensors or tensors[n].requires_grad]
     if paths := params.pop("load"):
         from gradcli.commands.evaluation import prepare
         from gradcli.commands.load import load_files
 
         prepare(ctx, params["dtype"], params["manual_seed"])
-        loaded = load_files(ctx, paths)
+        loaded |= load_files(ctx, paths)
         shown = [name for name in shown if name in texts or name not in loaded]
     for name in shown:
         if name not in texts and not ctx.command.may_stay_open(ctx, program, name):
@@ -506,7 +530,7 @@ def _request(
         program,
         texts=texts,
         options=options,
-        wrt=name_list(params.pop("wrt"), "--wrt", shown),
+        wrt=wrt,
         no_grad=name_list(params.pop("no_grad"), "--no-grad", shown, every=True) or [],
         dtype=params.pop("dtype"),
         manual_seed=params.pop("manual_seed"),
@@ -514,6 +538,7 @@ def _request(
         style=style,
         missing=params.pop("missing"),
         uncertainties=uncertainties,
+        tensors=tensors,
     )
 
 

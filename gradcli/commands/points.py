@@ -76,14 +76,13 @@ class Point:
 def point(ctx: click.Context, request: Request, shapes: Iterable[str]) -> Point:
     """The values of the command line, and made-up ones for the variables that have none."""
     from gradcli.calculus.shapes import made_up
-    from gradcli.commands.evaluation import files_of, read_value, set_up
+    from gradcli.commands.evaluation import files_of, read_variable, set_up
 
     set_up(ctx, request)
     tensors = {}
     files = files_of(request)
     for name in request.names:
-        option = request.options[name].rstrip("=")
-        value = read_value(request.texts[name], option, files=files)
+        value = read_variable(request, name, files)
         tensors[name] = value.detach() if value.requires_grad else value
     open_names = [n for n in ctx.meta.get(OPEN, []) if n not in tensors]
     declared = _shapes(shapes, open_names, tensors)

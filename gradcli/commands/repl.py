@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import click
 
+from gradcli.budget import TooMany
 from gradcli.commands import COMMANDS, completers, output
 from gradcli.commands.errors import as_report, quoted, to_text, usage
 from gradcli.commands.help import Command
-from gradcli.commands.options import FLOATS, Whole, read_text
+from gradcli.commands.options import FLOATS, SessionNames, Whole, read_text
 from gradcli.commands.output import Style
 from gradcli.commands.terminal import is_terminal
 from gradcli.language.errors import LanguageError
@@ -53,6 +56,32 @@ class Console:
         from gradcli.commands.ops import show
 
         show(name, self.style)
+
+    def command(self, verb: str, text: str, options: str, names: Mapping[str, Any]) -> None:
+        """`gradcli VERB EXPR OPTIONS`, with the session's names; its tensors keep their gradients."""
+        from gradcli.engine.dtypes import get_default_dtype
+
+        words = [text]
+        try:
+            if text[0] in "\"'":  # as it was pasted from a shell
+                words = shlex.split(text)
+            words += shlex.split(options)
+        except ValueError as error:
+            raise usage(f"{verb}: {str(error).lower()}", hint="close the quotation mark") from None
+        if verb != "ops":
+            words += ["--color", self.colour, "--dtype", get_default_dtype().name]
+        run = import_module(f"gradcli.commands.{verb}").command.main
+        try:
+            run(words, f"gradcli {verb}", standalone_mode=False, obj=SessionNames(names))
+        except BrokenPipeError:
+            raise
+        except (click.ClickException, MemoryError, RecursionError, OSError, TooMany) as error:
+            raise as_report(error) from error
+
+    def clear(self) -> None:
+        """Clear the screen, where there is one."""
+        if self.interactive:
+            click.clear()
 
     def draw(self, graph: Any, options: Mapping[str, Any]) -> None:
         """A graph, as `gradcli graph` draws it."""

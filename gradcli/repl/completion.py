@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gradcli.language import names as known
-from gradcli.repl.session import COLON_COMMANDS
+from gradcli.repl.session import COLON_COMMANDS, VERBS
 
 _CHAIN = re.compile(r"([^\W\d]\w*(?:\.\w+)*|[)\]])\.(\w*)$")
 _WORD = re.compile(r"(?<![\w.])([^\W\d]\w*)?$")
@@ -39,7 +39,7 @@ def complete(before: str, names: Mapping[str, Any]) -> tuple[int, list[Candidate
 
     before: the line up to the cursor. names: the session's.
     """
-    if before.startswith(":"):
+    if before.startswith((":", "%")):
         return _command(before)
     if match := re.match(r"\s*help\s+([\w.]*)$", before):
         found = [Candidate(name, signature(known.meaning(name))) for name in known.all_names()]
@@ -54,6 +54,9 @@ def complete(before: str, names: Mapping[str, Any]) -> tuple[int, list[Candidate
         return len(before), []
     word = match[1] or ""
     start = len(before) - len(word)
+    if word and not before[:start].strip():
+        verbs = [Candidate(f"{verb} ", said) for verb, said in VERBS.items()]
+        return start, _starting([*verbs, *_own(names), *_others(names)], word)
     found = [*_keyword_arguments(code[:start], names), *_own(names)]
     return start, _starting([*found, *_others(names)] if word else found, word)
 
@@ -90,11 +93,11 @@ def _command(before: str) -> tuple[int, list[Candidate]]:
     word, space, path = before.partition(" ")
     if not space:
         found = [
-            Candidate(name + " " * (name in _WITH_FILE), doc)
+            Candidate(before[0] + name[1:] + " " * (name in _WITH_FILE), doc)
             for name, doc in COLON_COMMANDS.items()
         ]
         return 0, _starting(found, word)
-    if word not in _WITH_FILE:
+    if f":{word[1:]}" not in _WITH_FILE:
         return len(before), []
     full = os.path.expanduser(path)
     tail = len(os.path.basename(path))  # only the last part is new

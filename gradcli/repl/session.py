@@ -22,13 +22,29 @@ _FUNCTIONS = frozenset(tree.KIND[name] for name in ("function", "function_annota
 _CLAUSE = re.compile(r"(else|elif|except|finally)\b")
 _HELP = re.compile(r"help(?:\s+([\w.]+))?|([\w.]+)\s*\?")
 _GRAPH = re.compile(r"graph\s+(?!(?:if|in|is|and|or|not)\b)([\w(].*?)((?:\s+--?\w.*)?)")
-_COLON = re.compile(r":(\w*)\s*(.*)")
+_COLON = re.compile(r"[:%](\w*)\s*(.*)")
+VERBS = {
+    "grad": "the gradient",
+    "diff": "the derivative as an expression",
+    "jacobian": "the Jacobian",
+    "hessian": "the matrix of second derivatives",
+    "jvp": "the derivative along --vector",
+    "check": "the gradients against numerical ones",
+    "eval": "the value",
+    "ops": "what a function does, or which there are",
+}
+# A verb, and what no operator and no assignment begins with; in brackets it is a function's call.
+_VERB = re.compile(
+    rf"({'|'.join(VERBS)})\s+(?!(?:if|in|is|and|or|not)\b)([\w\"'(\[-].*?)((?:\s+--?[A-Za-z].*)?)"
+)
+_CALL_OF_DIFF = re.compile(r"\bdiff\s*\(")
 _LEAVE = re.compile(r"(exit|quit)(\s*\(\s*\))?")
 COLON_COMMANDS = {
     ":save": "write the lines that ran to a file",
     ":load": "run a file",
     ":names": "list the names of the session",
     ":reset": "forget them",
+    ":clear": "clear the screen",
     ":quit": "leave",
     ":help": "this help",
 }
@@ -48,6 +64,12 @@ class Frontend(Protocol):
 
     def explain(self, name: str) -> None:
         """What `help NAME` says of a function; LanguageError if there is none."""
+
+    def command(self, verb: str, text: str, options: str, names: Mapping[str, Any]) -> None:
+        """Run a command of gradcli on an expression of the session's names; LanguageError if refused."""
+
+    def clear(self) -> None:
+        """Clear the screen."""
 
     def draw(self, graph: Any, options: Mapping[str, Any]) -> None:
         """A graph."""
@@ -80,6 +102,7 @@ class Session:
         self.failed: LanguageError | None = None  # the last error, for the exit code
         self._error: LanguageError | None = None  # what is wrong with the pending text
         self._function: list[str] = []  # the function that the last blank line ended
+        self._told = False  # what diff(x) means, and diff x
         self.reset()
 
     def reset(self) -> None:
@@ -178,6 +201,12 @@ class Session:
             return
         if keep:
             self.kept.append(text)
+        if not self._told and _CALL_OF_DIFF.search(text) and "diff" not in self.machine.names:
+            self._told = True
+            self.frontend.note(
+                "note: diff(x) is torch.diff, the differences of neighbours; the derivative is "
+                "`diff EXPR`, without brackets"
+            )
         if value is not None and is_displayed(program):
             self.machine.names["_"] = value
             try:
@@ -221,15 +250,27 @@ class Session:
                 raise Leave
             if match := _COLON.fullmatch(stripped):
                 self._colon(match[1], match[2])
+            elif stripped in ("?", "clear") and stripped not in self.machine.names:
+                self._colon("help" if stripped == "?" else "clear", "")
             elif (match := _HELP.fullmatch(stripped)) and "help" not in self.machine.names:
                 self.help(match[1] or match[2])
             elif match := _GRAPH.fullmatch(stripped):
                 self.graph(match[1], match[2].split())
+            elif (match := _VERB.fullmatch(stripped)) and self._is_verb(match[1], match[2]):
+                self.frontend.command(match[1], match[2], match[3], self.machine.names)
             else:
                 return False
         except LanguageError as error:
             self.report(error)
         return True
+
+    def _is_verb(self, verb: str, text: str) -> bool:
+        """Whether the line is a command, and not `diff (x)` or `grad - x` with a grad of the session's."""
+        if text[0] not in "([-":
+            return True
+        from gradcli.language.names import meaning
+
+        return verb not in self.machine.names and meaning(verb) is None
 
     def _colon(self, word: str, argument: str) -> None:
         if word in ("q", "quit", "exit"):
@@ -240,6 +281,8 @@ class Session:
             self._list_names()
         elif word == "reset":
             self.reset()
+        elif word == "clear":
+            self.frontend.clear()
         elif word in ("save", "load") and not argument:
             raise LanguageError(f":{word} needs a file", kind="usage", hint=f":{word} FILE")
         elif word == "save":
@@ -264,12 +307,16 @@ class Session:
             rows = {
                 "help NAME": "what a function does; NAME? is the same",
                 "graph EXPR": "the backward graph; --saved, --grads, --edges, --depth N",
+                **{f"{verb} {'NAME' if verb == 'ops' else 'EXPR'}": said
+                   for verb, said in VERBS.items()},
+                "_": "the last value",
+                "?, clear": "this help; clear the screen",
                 **{f"{k} FILE" if k in (":save", ":load") else k: v
                    for k, v in COLON_COMMANDS.items()},
             }  # fmt: skip
             self.frontend.write(
                 "Everything else is run: expressions, assignments, def, for, if, …\n"
-                + "\n".join(f"  {key:<12}{text}" for key, text in rows.items())
+                + "\n".join(f"  {key:<15}{text}" for key, text in rows.items())
             )
         elif name.partition(".")[0] in self.machine.names:
             self._describe(name)

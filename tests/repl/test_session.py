@@ -32,6 +32,12 @@ class Recorder:
             raise LanguageError("no function is called `nothing`")
         self.lines.append(f"<{name}>")
 
+    def command(self, verb, text, options, names):
+        self.lines.append(f"<{verb}|{text}|{options.strip()}>")
+
+    def clear(self):
+        self.lines.append("<clear>")
+
     def draw(self, graph, options):
         self.graphs.append((graph, options))
 
@@ -257,3 +263,67 @@ def test_a_value_without_end_does_not_end_the_session(value):
     session.feed("1 + 1")
     assert console.lines == ["2"]
     assert len(console.errors) == 1
+
+
+VERB_LINES = {
+    "grad sum(x*x)": "<grad|sum(x*x)|>",
+    "grad sum(x*x) --wrt x --json": "<grad|sum(x*x)|--wrt x --json>",
+    "diff x**2": "<diff|x**2|>",
+    'check "x**2"': '<check|"x**2"|>',
+    "grad -x": "<grad|-x|>",
+    "grad (x+1)*x": "<grad|(x+1)*x|>",
+    "ops sin": "<ops|sin|>",
+    "clear": "<clear>",
+    "%clear": "<clear>",
+    "diff(tensor([1., 3.]))": "tensor([2.])",
+    "diff (tensor([1., 3.]))": "tensor([2.])",
+    "grad = 3; grad - 1": "2",
+    "clear = 3; clear": "3",
+}
+
+
+@pytest.mark.parametrize("line, shown", VERB_LINES.items())
+def test_a_verb_is_a_command_and_a_name_is_a_name(session, console, line, shown):
+    session.feed(line)
+    assert (console.errors, console.lines[-1:]) == ([], [shown])
+
+
+def test_what_diff_means_is_said_once(session, console):
+    type_in(session, "diff(tensor([1., 3.]))\ndiff(tensor([1., 3.]))")
+    assert len([line for line in console.lines if "torch.diff" in line]) == 1
+
+
+SESSION = """\
+x = tensor([1., 2.], requires_grad=True)
+w = tensor([3., 4.])
+n = 2
+grad sum(w*x**n)
+x.grad
+grad sum(w*x) --wrt w
+diff sum(x**n)
+diff t**3
+jacobian w*x
+hessian sum(w*x**3)
+jvp x*x --vector 1,1
+eval "2*x"
+eval 2*z --z 3
+grad x*x
+"""
+ANSWERS = """\
+x.grad = [6, 16]
+w.grad = [1, 2]
+2*x
+3*t**2
+x.jacobian = [[3, 0], [0, 4]]
+x.hessian = [[18, 0], [0, 48]]
+jvp = [2, 4]
+[2, 4]
+6
+"""
+
+
+def test_verbs_take_the_names_of_the_session_and_leave_them_as_they_are():
+    result = CliRunner().invoke(main, ["repl"], input=SESSION, prog_name="gradcli")
+    assert result.stdout == ANSWERS
+    assert result.stderr.startswith("error: grad can be implicitly created only for scalar")
+    assert result.exit_code == 1
