@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from gradcli.engine import dtypes, modes
+from tests.sweep import as_it_was
 
 # The same examples in every run; `--hypothesis-profile fresh` looks for others.
 settings.register_profile("same", derandomize=True, database=None, deadline=None)
@@ -15,9 +15,11 @@ settings.register_profile("fresh", derandomize=False)
 settings.load_profile("same")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--row", help="of the sweeps, only the rows whose names contain this")
+
+
 @pytest.fixture(autouse=True)
 def _as_it_was() -> Iterator[None]:
-    before, state = dtypes.get_default_dtype(), modes.local.state
-    yield
-    dtypes.set_default_dtype(before)
-    modes.restore(state)
+    with as_it_was():
+        yield

@@ -7,7 +7,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
+from tests.sweep import sweep
 
 PACKAGE = Path(__file__).parents[1] / "gradcli"
 
@@ -64,7 +64,7 @@ def imports(path: Path) -> frozenset[str]:
 UPWARDS = {("gradcli.calculus.code", "gradcli")}
 
 
-@pytest.mark.parametrize("path", modules(), ids=name_of)
+@sweep("path", modules, name=name_of)
 def test_imports_point_down(path: Path) -> None:
     room = room_of(name_of(path))
     for target in imports(path):

@@ -10,11 +10,12 @@ import pytest
 
 import gradcli
 from tests.golden.record_answers import RECORDED, answer, programs
+from tests.sweep import sweep
 
 EXPECTED: dict[str, str] = json.loads(RECORDED.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("program", programs())
+@sweep("program", programs)
 def test_answers_as_torch(program: str) -> None:
     assert answer(program, gradcli) == EXPECTED[program]
 

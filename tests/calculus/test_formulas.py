@@ -15,6 +15,7 @@ from gradcli.calculus.checking import check_point
 from gradcli.calculus.code import to_code
 from gradcli.calculus.derivative import differentiate
 from gradcli.calculus.text import to_text
+from tests.sweep import sweep
 
 ROWS = [
     line.split("\t")
@@ -34,8 +35,8 @@ def test_there_are_a_hundred() -> None:
     assert len({name for name, _, _ in ROWS}) == len(ROWS)
 
 
-@pytest.mark.parametrize(("formula", "given"), [r[1:] for r in ROWS], ids=[r[0] for r in ROWS])
-def test_all_ways_agree(formula: str, given: str) -> None:
+@sweep(("name", "formula", "given"), ROWS)
+def test_all_ways_agree(name: str, formula: str, given: str) -> None:
     arrays = values(given)
     program = language.parse(formula)
     leaves = {n: gradcli.tensor(a, requires_grad=True) for n, a in arrays.items()}
@@ -54,8 +55,8 @@ def test_all_ways_agree(formula: str, given: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["python", "numpy"])
-@pytest.mark.parametrize(("formula", "given"), [r[1:] for r in ROWS], ids=[r[0] for r in ROWS])
-def test_code_runs_with_numpy_alone(formula: str, given: str, form: str) -> None:
+@sweep(("name", "formula", "given"), ROWS)
+def test_code_runs_with_numpy_alone(name: str, formula: str, given: str, form: str) -> None:
     arrays = values(given)
     program = language.parse(formula)
     found = differentiate(program, arrays)

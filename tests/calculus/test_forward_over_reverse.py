@@ -11,10 +11,11 @@ import gradcli
 from gradcli.calculus import forward_ad
 from tests.calculus import samples
 from tests.calculus.test_forward_reverse import NO_SECOND_DERIVATIVE, REFUSED, case, run
+from tests.sweep import sweep
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("text", samples.differentiable())
+@sweep("text", samples.differentiable)
 def test_hessian_products_agree(text: str) -> None:
     try:
         reverse, forward = _both_ways(text)

@@ -14,6 +14,7 @@ from gradcli import language
 from gradcli.autograd import forward_ad
 from gradcli.calculus import matrices
 from tests.calculus import samples
+from tests.sweep import sweep
 
 # Rows whose gradient has no derivative, in torch neither; forward mode goes through that derivative.
 NO_SECOND_DERIVATIVE = re.compile(
@@ -43,7 +44,7 @@ def run(program: Any, tensors: dict[str, Any]) -> Any:
         return language.run(program, tensors).value
 
 
-@pytest.mark.parametrize("text", samples.differentiable())
+@sweep("text", samples.differentiable)
 def test_products_agree(text: str) -> None:
     """v·(J u) three ways: by forward mode, by reverse mode, by differences."""
     program, tensors, output = case(text)
@@ -100,7 +101,7 @@ BY_ENTRY = frozenset(
 ONCE = ("cdist", "pdist", "grid_sample", "hardsigmoid", "ctc_loss", "embedding_bag", "margin_loss(")
 
 
-@pytest.mark.parametrize("text", samples.differentiable())
+@sweep("text", samples.differentiable, parts=8)
 def test_batched_jacobians(text: str) -> None:
     """All rows and all columns at once give what one row after the other gives."""
     program, tensors, output = case(text)
@@ -170,7 +171,7 @@ def smooth() -> list[str]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("text", smooth())
+@sweep("text", smooth, parts=16)
 def test_second_derivatives(text: str) -> None:
     """gradgradcheck on every smooth sample."""
     program, tensors, output = case(text)

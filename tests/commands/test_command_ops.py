@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from gradcli.cli import main
 from gradcli.commands.ops import example
 from gradcli.operators import table
+from tests.sweep import sweep
 
 
 def run(*argv):
@@ -34,7 +35,7 @@ def test_every_function_is_listed_once():
     assert sorted(line.split()[0] for line in text.splitlines()) == sorted(names)
 
 
-@pytest.mark.parametrize("entry", FUNCTIONS, ids=lambda entry: entry.name)
+@sweep("entry", FUNCTIONS, name=lambda entry: entry.name)
 def test_the_examples_run(entry):
     result = run("ops", entry.name, "--json")
     assert result.exit_code == 0, result.stderr

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import gradcli as torch
+from tests.sweep import sweep
 
 # What records, and which of its tensors the node needs again: x and w are operands, y the result.
 SAVED: dict[str, tuple[Any, str]] = {
@@ -52,8 +53,9 @@ def recorded(make: Any) -> dict[str, Any]:
     return {"x": x, "w": w, "y": make(x, w)}
 
 
-@pytest.mark.parametrize("write", WRITES)
-@pytest.mark.parametrize("name", SAVED)
+@sweep(
+    ("name", "write"), [(name, write) for name in SAVED for write in WRITES], name="{}, {}".format
+)
 def test_writing_what_was_saved_is_refused(name, write):
     make, saved = SAVED[name]
     for which in ("x", "w", "y"):
@@ -67,8 +69,11 @@ def test_writing_what_was_saved_is_refused(name, write):
             kept.backward()
 
 
-@pytest.mark.parametrize("access", HARMLESS)
-@pytest.mark.parametrize("name", SAVED)
+@sweep(
+    ("name", "access"),
+    [(name, access) for name in SAVED for access in HARMLESS],
+    name="{}, {}".format,
+)
 def test_what_is_no_write_is_not_refused(name, access):
     for which in ("x", "w", "y"):
         tensors = recorded(SAVED[name][0])

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from torch_expressions import CONSTANTS, EXPRESSIONS, VARIABLES
 
 from gradcli.engine.tensor import wrap
 from gradcli.graphs import inspect
 from gradcli.language import parse, run
+from tests.sweep import sweep
 
 RECORDED: dict[str, list[Any]] = json.loads(
     (Path(__file__).parent.parent / "golden" / "torch_graphs.json").read_text(encoding="utf-8")
@@ -30,7 +30,7 @@ def tensors() -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS)
+@sweep("expression", EXPRESSIONS)
 def test_the_same_graph(expression: str) -> None:
     result = run(parse(expression), tensors()).value
     found = [

@@ -14,6 +14,7 @@ import pytest
 
 from gradcli.language import LanguageError, parse
 from gradcli.language.errors import edit_distance, suggest, underline
+from tests.sweep import sweep
 
 GOLDEN = Path(__file__).with_name("refused.txt")
 SEPARATOR = "\n" + "-" * 40 + "\n"
@@ -64,7 +65,7 @@ def test_refusals_are_explained() -> None:
         assert block == wanted
 
 
-@pytest.mark.parametrize("source", REFUSED)
+@sweep("source", REFUSED)
 def test_no_internal_names_reach_the_user(source: str) -> None:
     text = told(source)
     for word in (

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-_NO_TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch")
+# Without torch nothing asks it: the expected answers stand in the tests.
+ANSWERING = ["gradcli", *(["torch"] if importlib.util.find_spec("torch") else [])]
 
 
-@pytest.fixture(params=["gradcli", pytest.param("torch", marks=_NO_TORCH)])
+@pytest.fixture(params=ANSWERING)
 def torch(request: Any) -> Any:
     """The module that answers."""
     return importlib.import_module(request.param)

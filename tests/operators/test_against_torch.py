@@ -16,6 +16,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "golden"))
 from graph_cases import CALLS, observe
 
+from tests.sweep import sweep
+
 RECORDED: dict[str, dict[str, Any]] = {
     seen["call"]: seen
     for seen in json.loads(CALLS.with_name("graphs.json").read_text(encoding="utf-8"))
@@ -42,10 +44,8 @@ def gradcli() -> Any:
     return importlib.import_module("gradcli")
 
 
-@pytest.mark.parametrize("call", RECORDED)
+@sweep("call", [call for call in RECORDED if call not in KNOWN_DIFFERENCES])
 def test_call_is_torchs(call: str, gradcli: Any) -> None:
-    if call in KNOWN_DIFFERENCES:
-        pytest.skip(KNOWN_DIFFERENCES[call])
     assert not (found := compare(call, gradcli)), "\n".join(found)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import gradcli as torch
 from gradcli.engine import dtypes
+from tests.sweep import sweep
 
 GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "creation.json").read_text())
 
@@ -28,7 +29,7 @@ def shown(value):
     return repr(value) + dtype
 
 
-@pytest.mark.parametrize("case", GOLDEN["cases"], ids=lambda case: case["call"])
+@sweep("case", GOLDEN["cases"], name=lambda case: case["call"])
 def test_calls_answer_as_torch(case):
     torch.manual_seed(7)
     with warnings.catch_warnings():

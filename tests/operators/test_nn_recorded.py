@@ -7,16 +7,16 @@ import warnings
 from typing import Any
 
 import numpy as np
-import pytest
 
 import gradcli
 from tests.fuzz import nn_against_torch as fuzz
 from tests.golden import record_nn
+from tests.sweep import sweep
 
 RECORDED = json.loads(record_nn.PATH.read_text())
 
 
-@pytest.mark.parametrize("row", RECORDED, ids=[row["call"] for row in RECORDED])
+@sweep("row", RECORDED, name=lambda row: row["call"])
 def test_as_torch(row: dict[str, Any]) -> None:
     arrays = [record_nn.read(stored) for stored in row["operands"]]
     theirs = {

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 import gradcli
 from tests.golden.record_refusals import RECORDED, calls, refusal
+from tests.sweep import sweep
 
 EXPECTED = json.loads(RECORDED.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("call", calls())
+@sweep("call", calls)
 def test_refused_as_by_torch(call: str) -> None:
     assert refusal(call, gradcli) == EXPECTED[call]

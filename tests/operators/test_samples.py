@@ -15,6 +15,7 @@ import gradcli
 from gradcli.operators import table
 from tests.golden.record_samples import answer, texts
 from tests.sampling import cotangent, take_apart, tensors
+from tests.sweep import sweep
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "samples.json"
 RECORDED = json.loads(GOLDEN.read_text())
@@ -71,7 +72,7 @@ def answered() -> list[str]:
     return [t for t in texts() if "values" in RECORDED.get(t, {}) and not t.startswith("empty")]
 
 
-@pytest.mark.parametrize("text", answered())
+@sweep("text", answered)
 def test_as_torch(text: str) -> None:
     recorded = RECORDED[text]
     with warnings.catch_warnings():
@@ -106,7 +107,7 @@ def _is_real(answer: dict[str, Any] | None) -> bool:
     )
 
 
-@pytest.mark.parametrize("text", real())
+@sweep("text", real)
 def test_gradient_against_differences(text: str) -> None:
     """A vector-Jacobian product along a random direction, by central differences."""
     gradcli.set_default_dtype(gradcli.float64)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.operators.both import torch, tree
+from tests.sweep import sweep
 
 __all__ = ["torch"]  # the fixture
 
@@ -375,7 +376,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "shape", "stride", "offset", "is_view", "graph"), LAYOUTS)
+@sweep(("text", "shape", "stride", "offset", "is_view", "graph"), LAYOUTS)
 def test_layout_and_graph(
     torch: Any,
     text: str,
@@ -397,7 +398,7 @@ def test_layout_and_graph(
     assert tree(result.grad_fn) == graph
 
 
-@pytest.mark.parametrize(("text", "kind", "message"), REFUSED)
+@sweep(("text", "kind", "message"), REFUSED)
 def test_refused(torch: Any, text: str, kind: str, message: str) -> None:
     """The same refusal in the same words."""
     with warnings.catch_warnings():

@@ -19,6 +19,7 @@ from tests.golden.record_samples import HERE, texts
 from tests.plan import programs
 from tests.plan.same import assert_same, by_plan, by_tape
 from tests.sampling import cotangent, take_apart, tensors
+from tests.sweep import sweep
 
 RECORDED = json.loads((HERE / "samples.json").read_text())
 WAYS: list[dict[str, int]] = [
@@ -63,7 +64,7 @@ def test_rows_are_shared_out() -> None:
 
 
 # 4268: repeated rows that a product of whole arrays reads, beside an array in Fortran's order.
-@pytest.mark.parametrize("seed", [*range(150), 4268])
+@sweep("seed", [*range(150), 4268])
 def test_random_programs(seed: int) -> None:
     _check_program(seed)
 
@@ -161,7 +162,7 @@ def differentiable() -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("text", differentiable())
+@sweep("text", differentiable)
 def test_samples_of_the_table(text: str) -> None:
     """Every sample: both ways give the tape's bits."""
     gradcli.set_default_dtype(gradcli.float64)

@@ -1,0 +1,98 @@
+"""One test for many rows: each of them runs, and all that fail are named.
+
+A test of its own for each of fifteen thousand samples costs more than the samples do. So a sweep is a few
+tests; each runs its part of the rows, every row as if it were alone, and its failure names the rows:
+
+    FAILED tests/operators/test_samples.py::test_as_torch[3] - Failed: 1 of 76: cumsum(x, 0)
+
+`pytest tests/operators/test_samples.py --row "cumsum("` runs only the rows whose names contain these words.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from gradcli.engine import dtypes, modes
+
+SHOWN = 5  # tracebacks; the names are told of all that fail
+
+
+@contextmanager
+def as_it_was() -> Iterator[None]:
+    """Put back the default dtype and grad mode."""
+    before, state = dtypes.get_default_dtype(), modes.local.state
+    try:
+        yield
+    finally:
+        dtypes.set_default_dtype(before)
+        modes.restore(state)
+
+
+def sweep(
+    names: str | tuple[str, ...],
+    rows: Callable[[], Iterable[Any]] | Iterable[Any],
+    *,
+    name: Callable[..., str] | None = None,
+    parts: int = 4,
+) -> Callable[[Callable[..., None]], Any]:
+    """Like `pytest.mark.parametrize`, in so many tests; `rows` may be a function, called when they run.
+
+    `name` tells a row's name from its values; without it, it is the first text among them. A row may not
+    skip: what does not belong is left out of `rows`.
+    """
+    wanted = (names,) if isinstance(names, str) else names
+
+    def decorate(test: Callable[..., None]) -> Any:
+        @functools.wraps(test)
+        def run(part: int, pytestconfig: pytest.Config, **fixtures: Any) -> None:
+            every = [
+                (row,) if isinstance(names, str) else tuple(row)
+                for row in (rows() if callable(rows) else rows)
+            ]
+            assert len(every) >= parts, f"{len(every)} rows for {parts} tests"
+            own = [(_name(row, name), row) for row in every[part::parts]]
+            words = pytestconfig.getoption("row")
+            if words is not None:
+                own = [(title, row) for title, row in own if words in title]
+                if not own:
+                    pytest.skip("no such row here")
+            failed = []
+            for title, row in own:
+                try:
+                    with as_it_was():
+                        test(**fixtures, **dict(zip(wanted, row, strict=True)))
+                except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
+                    failed.append((title, error))
+            if failed:
+                pytest.fail(_report(failed, len(own)), pytrace=False)
+
+        own = inspect.signature(test).parameters
+        kept = [own[n] for n in own if n not in wanted]
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        added = [inspect.Parameter(n, kind) for n in ("part", "pytestconfig")]
+        run.__signature__ = inspect.Signature([*added, *kept])  # type: ignore[attr-defined]
+        return pytest.mark.parametrize("part", range(parts))(run)
+
+    return decorate
+
+
+def _name(row: tuple[Any, ...], name: Callable[..., str] | None) -> str:
+    if name is not None:
+        return name(*row)
+    return next((v for v in row if isinstance(v, str)), repr(row))
+
+
+def _report(failed: list[tuple[str, BaseException]], count: int) -> str:
+    """All names in one line; then what went wrong with the first of them."""
+    lines = [f"{len(failed)} of {count}: " + "; ".join(title for title, _ in failed)]
+    for title, error in failed[:SHOWN]:
+        where = error.__traceback__ and error.__traceback__.tb_next  # without the frame of `sweep`
+        lines += ["", f"-- {title}", *traceback.format_exception(type(error), error, where)]
+    return "\n".join(lines)
