@@ -23,6 +23,16 @@ def copied(array: Any) -> Any:
     return np.array(array) if isinstance(array, (np.ndarray, np.generic)) else array.copy()
 
 
+def spent(ufunc: Any, own: Any, *operands: Any) -> Any:
+    """A ufunc of operands, written over `own`, a large array of the result's shape that nobody else has.
+
+    Fresh memory costs a kernel more than the arithmetic; an array that is no plain one is left alone.
+    """
+    if type(own) is np.ndarray and own.size >= 4096:
+        return ufunc(*operands, out=own)
+    return ufunc(*operands)
+
+
 def memory_of(array: Any) -> Any:
     """The array that owns the memory that `array` is a view of."""
     while True:

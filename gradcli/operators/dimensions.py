@@ -33,24 +33,28 @@ multiply_reduce: Any = np.multiply.reduce
 
 
 def _over_few(ufunc: Any) -> Any:
-    """A reduction that takes few elements at the end of many rows column by column: ten times faster."""
+    """A reduction of few elements at the end of many rows, turned block by block: ten times faster."""
     reduce = ufunc.reduce
 
     def call(array: Any, axis: Any = None, **options: Any) -> Any:
         few = type(array) is np.ndarray and array.size > 4096 and array.ndim > 1
-        if not few or not 1 < array.shape[-1] <= 8 or options.keys() - {"keepdims"}:
+        if not few or not 1 < array.shape[-1] <= 16 or options.keys() - {"keepdims", "out"}:
             return reduce(array, axis=axis, **options)
-        last = array.ndim - 1
-        if axis not in (last, -1, (last,), (-1,)):
+        out, last = options.get("out"), array.ndim - 1
+        if axis not in (last, -1, (last,), (-1,)) or not (out is None or out.flags.c_contiguous):
             return reduce(array, axis=axis, **options)
-        found = array[..., 0].copy()
-        for k in range(1, array.shape[-1]):
-            ufunc(found, array[..., k], out=found)
+        rows = array.reshape(-1, array.shape[-1])
+        found = np.empty(len(rows), array.dtype) if out is None else out.reshape(-1)
+        for k in range(0, len(rows), _TURNED):
+            reduce(rows[k : k + _TURNED].T.copy(), axis=0, out=found[k : k + _TURNED])
+        found = found.reshape(array.shape[:-1])
         return found[..., None] if options.get("keepdims") else found
 
+    call.__name__ = "reduce"
     return call
 
 
+_TURNED = 2048  # rows that stay in the fastest memory
 maximum_reduce: Any = _over_few(np.maximum)
 minimum_reduce: Any = _over_few(np.minimum)
 

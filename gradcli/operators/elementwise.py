@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.memory import spent
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.engine.views import inplace
@@ -182,7 +183,8 @@ class tanh:
 
 
 def _tanh_backward(grad_output: Array, output: Array) -> Array:
-    return grad_output * (1 - conj(output * output))
+    squares = conj(output * output)
+    return grad_output * spent(np.subtract, squares, 1, squares)
 
 
 @operator(_tanh_backward, "TanhBackwardBackward0", public=False, batch="elementwise")
@@ -284,7 +286,8 @@ class sigmoid:
 
 
 def _sigmoid_backward(grad_output: Array, output: Array) -> Array:
-    return grad_output * conj((1 - output) * output)
+    rest = 1 - output
+    return grad_output * conj(spent(np.multiply, rest, rest, output))
 
 
 @operator(_sigmoid_backward, "SigmoidBackwardBackward0", public=False, batch="elementwise")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.calculus import trees
 from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import table
@@ -53,7 +54,7 @@ class Plan:
         found = self.recording
         if self.executor is None:
             return text.straight_text(found.outputs)
-        roles = {found.value.index: "value"}
+        roles = {o.index: "value" for o in (found.value, *found.more)}
         for name, g in found.gradients.items():
             if g is not None and g.function is not None:
                 roles[g.index] = f"{name}.grad"
@@ -120,10 +121,10 @@ class Compiled:
         self.__name__ = title
 
     def __call__(self, *args: Any, **arrays: Any) -> Any:
-        """The value."""
+        """The value: arrays (tensors, if any argument is one), nested as the function's result is."""
         given, tensors = self._arrays(args, arrays)
-        value = self._run(given, False)[0]
-        return _result(value, tensors)
+        found = self._run(given, False)
+        return _result(found[0], tensors)
 
     def value_and_grad(self, *args: Any, **arrays: Any) -> tuple[Any, dict[str, Any]]:
         """(the value, the gradients by name); the value must have one element.
@@ -212,7 +213,9 @@ class Compiled:
         variables = dict(zip(self.names, given, strict=True))
         wrt = frozenset(self._differentiated(given)) if gradients else frozenset()
         try:
-            found = record(self.function, variables, wrt=wrt, backward=gradients)
+            found = record(
+                self.function, variables, wrt=wrt, backward=gradients, nested=not gradients
+            )
         except Untraceable as reason:
             return reason
         return Plan(found, threads=self.threads)
@@ -226,16 +229,18 @@ class Compiled:
 
     def _run(self, given: list[Any], gradients: bool) -> tuple[Any, ...]:
         plan = self._plan(given, gradients)
-        if type(plan) is Plan:
-            return plan.run(*given)  # type: ignore[no-any-return]
-        return self._tape(given, gradients)
+        if type(plan) is not Plan:
+            return self._tape(given, gradients)
+        values: tuple[Any, ...] = plan.run(*given)
+        spec = plan.recording.spec
+        return values if spec is None else (trees.unflatten(values, spec),)
 
     def _tape(self, given: list[Any], gradients: bool) -> tuple[Any, ...]:
         names = self._differentiated(given) if gradients else []
         tensors = {n: wrap(a, n in names) for n, a in zip(self.names, given, strict=True)}
         result = self.function(**tensors)
         if not gradients:
-            return (result.array if isinstance(result, Tensor) else result,)
+            return (_mapped(lambda v: v.array if isinstance(v, Tensor) else v, result),)
         if not isinstance(result, Tensor):
             raise TypeError(f"{self.title} gives {type(result).__name__}, not a tensor")
         result.backward()
@@ -252,9 +257,15 @@ def _array(value: Any) -> Any:
 
 
 def _result(value: Any, tensors: bool) -> Any:
-    if tensors and isinstance(value, (np.ndarray, np.generic)):
-        return wrap(value)
-    return value
+    if not tensors:
+        return value
+    return _mapped(lambda v: wrap(v) if isinstance(v, (np.ndarray, np.generic)) else v, value)
+
+
+def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
+    """The function on whatever is in nested tuples, lists and dicts."""
+    leaves, spec = trees.flatten(value)
+    return trees.unflatten(map(function, leaves), spec)
 
 
 def compile(

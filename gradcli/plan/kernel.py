@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.operators.dimensions import maximum_reduce, minimum_reduce
 from gradcli.plan.functions import method_call, put_along
 from gradcli.plan.graph import Operation, cast, operands
 from gradcli.plan.schedule import Region, Schedule
 
+_OVER_FEW = {np.maximum.reduce: maximum_reduce, np.minimum.reduce: minimum_reduce}
 _RESHAPE = method_call("reshape")
 _SHORTCUTS: dict[Any, Any] = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal}
 
@@ -207,7 +209,8 @@ class Kernel:
         f = o.function
         if o.kind == "reduce":
             options = "".join([f", {k}={self._constant(v)}" for k, v in o.options])
-            self._lines.append(f"{self._constant(f)}({given[0]}{options}, out={name})")
+            reduce = self._constant(_OVER_FEW.get(f, f))
+            self._lines.append(f"{reduce}({given[0]}{options}, out={name})")
         elif f is cast:
             self._lines.append(f"copyto({name}, {given[0]}, 'unsafe')")
         elif f is np.take_along_axis:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.calculus import trees
 from gradcli.engine import modes
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.plan import functions
@@ -22,15 +23,18 @@ class Recording:
 
     value: the operation of its value. gradients: by name of a variable, None where the value does not
     depend on it; empty where no gradient was asked for. result: the tensor with its nodes, of abstract
-    arrays. names: what the program bound.
+    arrays. names: what the program bound. spec: the structure of a value of several tensors, of which
+    `value` is the first and `more` are the others.
     """
 
     __slots__ = (
         "gradients",
         "graph",
         "inputs",
+        "more",
         "names",
         "result",
+        "spec",
         "value",
         "variables",
         "warnings",
@@ -39,6 +43,8 @@ class Recording:
     def __init__(self, graph: Graph, inputs: dict[str, Operation]) -> None:
         self.graph, self.inputs = graph, inputs
         self.value: Operation
+        self.more: list[Operation] = []
+        self.spec: trees.Spec | None = None
         self.result: Any = None
         self.gradients: dict[str, Operation | None] = {}
         self.variables: dict[str, Tensor] = {}
@@ -48,7 +54,7 @@ class Recording:
     @property
     def outputs(self) -> list[Operation]:
         """The operations whose results are wanted."""
-        return [self.value, *[g for g in self.gradients.values() if g is not None]]
+        return [self.value, *self.more, *[g for g in self.gradients.values() if g is not None]]
 
 
 def record(
@@ -59,12 +65,14 @@ def record(
     seed: Any = None,
     backward: bool = True,
     fixed: bool = False,
+    nested: bool = False,
 ) -> Recording:
     """Run a function of tensors, and the backward pass from its value, on abstract arrays.
 
     variables: arrays by name (only shape, dtype and layout count). wrt: those that require grad.
     seed: the gradient to start from, an array or a function of the result that gives it. fixed:
-    random numbers that are drawn on the way may become part of the recording. Raises Untraceable
+    random numbers that are drawn on the way may become part of the recording. nested: the value may be
+    nested tuples, lists and dicts of tensors, where there is no backward pass. Raises Untraceable
     where the program's path, or a shape in it, depends on the numbers, or where anything else stands
     in the way.
     """
@@ -82,7 +90,7 @@ def record(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            _run(found, function, seed, backward and bool(wrt))
+            _run(found, function, seed, backward and bool(wrt), nested)
             if not fixed and random.rewind(before):
                 raise Untraceable("the program draws random numbers")
         except (Exception, Untraceable) as error:
@@ -96,8 +104,14 @@ def record(
     return found
 
 
-def _run(found: Recording, function: Any, seed: Any, backward: bool) -> None:
+def _run(found: Recording, function: Any, seed: Any, backward: bool, nested: bool) -> None:
     result = function(**found.variables)
+    if nested and not backward and not isinstance(result, Tensor):
+        leaves, found.spec = trees.flatten(result)
+        if leaves and all(isinstance(v, Tensor) for v in leaves):
+            found.result = result
+            found.value, *found.more = [_operation(found.graph, v.array) for v in leaves]
+            return
     if not isinstance(result, Tensor):
         raise Untraceable(f"the value is no tensor but {type(result).__name__}")
     graph = found.graph

@@ -11,8 +11,9 @@ from tests.benchmarks.cold import cold
 from tests.benchmarks.interleave import Facts, interleaved
 from tests.benchmarks.problems import PROBLEMS
 from tests.benchmarks.records import Measure, Record, ratio, spread
+from tests.benchmarks.rows import COMPILED, FORMULAS
 
-GROUPS = ("cold", "parse", "tape", "replay", "large", "sizes")
+GROUPS = ("cold", "parse", "tape", "replay", "large", "rows", "sizes")
 PEAK = 1.25  # × (inputs + gradients), where these have
 LARGE = 16_000_000  # bytes
 SMALL_GRAPHS = ("chain", "dag")
@@ -70,6 +71,9 @@ def jobs() -> Iterator[Job]:
     for problem in PROBLEMS.values():
         for (size, dtype), marks in problem.marks.items():
             yield large("large", problem.name, size, dtype, marks)
+    for name in FORMULAS:
+        yield Job("rows", name, 100_000, marks={"torch": 0.7}, peers={"torch": ever})
+        yield Job("rows", name + COMPILED, 100_000, marks={"jax": 1.3}, peers={"jax": ever})
     for n in (1000, 10_000, 100_000, 1_000_000, 10_000_000):
         yield large("sizes", "exp_sin", n, "float64", {})
     for n in (10, 100, 10_000, 100_000):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks.records import Measure, Record, Results
+from tests.benchmarks.rows import COMPILED, FORMULAS
 
 PAGE = Path(__file__).parents[2] / "docs" / "speed.md"
 START, END = "<!-- benchmarks -->\n", "<!-- end of benchmarks -->\n"
@@ -145,6 +146,11 @@ ROWS = [
     Row("`2*dot(x,x)`, {sizes}", "large", "2*dot"),
     Row("broadcasting add and mean, (1000,1000) + (1000,)", "large", "broadcast_mean"),
     Row("three-layer MLP, 10,000 × 256, {dtypes}", "large", "mlp"),
+    *(
+        Row(f"gradients of 10⁵ rows, `vmap(grad(f))`: {name}{how}", "rows", name + how)
+        for name in FORMULAS
+        for how in ("", COMPILED)
+    ),
 ]
 COLUMNS = ("work", "mark", "torch", "JAX", "others", "peak memory")
 

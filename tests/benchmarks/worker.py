@@ -100,6 +100,19 @@ def small(peer: str, work: str, size: int) -> Work:
     return Work(call, repeat=max(1, 20_000 // size))
 
 
+def rows(peer: str, work: str, size: int) -> Work:
+    """Gradients of every row; checked on a small size first."""
+    from tests.benchmarks import rows
+
+    name = work.removesuffix(rows.COMPILED)
+    given = rows.inputs(name, rows.SMALL)
+    for found, wanted in zip(
+        rows.make(peer, work, given)(), rows.by_hand(name, *given), strict=True
+    ):
+        _check(found, wanted, "the gradients", 1e-9)
+    return Work(rows.make(peer, work, rows.inputs(name, size)))
+
+
 def text(peer: str, size: int) -> Work:
     """Parsing."""
     from tests.benchmarks import text
@@ -112,6 +125,8 @@ def prepare(peer: str, group: str, name: str, size: int, dtype: str) -> Work:
     """What is to be timed."""
     if group == "large":
         return large(peer, name, size, dtype)
+    if group == "rows":
+        return rows(peer, name, size)
     return text(peer, size) if group == "parse" else small(peer, f"{group}.{name}", size)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.memory import spent
 from gradcli.engine.tensor import wrap_dim
 from gradcli.operators.dimensions import (
     add_reduce,
@@ -46,7 +47,9 @@ def _logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Array:
     largest = maximum_reduce(self.real, axis=axis, keepdims=True)
     largest = np.where(np.isinf(largest), largest.dtype.type(0), largest)
     with np.errstate(all="ignore"):
-        found = np.log(add_reduce(np.exp(self - largest), axis=axis, keepdims=True)) + largest
+        shifted = self - largest
+        powers = spent(np.exp, shifted, shifted)
+        found = np.log(add_reduce(powers, axis=axis, keepdims=True)) + largest
     if not keepdim:
         found = found.squeeze(axis) if axis is not None else found.reshape(())
     return found[()] if not found.ndim else found
@@ -55,7 +58,8 @@ def _logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Array:
 def _logsumexp_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
     if not keepdim and self.ndim:
         g, result = unsqueeze_dims(g, dim, self.ndim), unsqueeze_dims(result, dim, self.ndim)
-    return g * conj(np.exp(self - result))
+    shifted = self - result
+    return g * conj(spent(np.exp, shifted, shifted))
 
 
 @operator(_logsumexp, "LogsumexpBackward0", types="float", public=False, axes="dim")
