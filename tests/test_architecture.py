@@ -161,3 +161,41 @@ def test_nothing_but_the_gate_calls_lapack() -> None:
         and ast.unparse(node.func.value) in ("np.linalg", "scipy.linalg")
     ]
     assert calls == []
+
+
+def strings(path: Path) -> set[str]:
+    """The texts in quotes of a module."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {
+        n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+    }
+
+
+def is_name_of_row(node: ast.AST) -> bool:
+    """Whether an expression is `row.name`, of whatever row."""
+    owner = node.value if isinstance(node, ast.Attribute) and node.attr == "name" else None
+    return getattr(owner, "id", getattr(owner, "attr", None)) == "row"
+
+
+OUTSIDE = [p for p in modules() if room_of(name_of(p)) != "operators"]
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=name_of)
+def test_rows_are_named_by_operators_alone(path: Path) -> None:
+    """What holds for a row alone is a fact of the row: no other room asks which one it is.
+
+    The functions of the language are words that any room may write, and a row may have the name of one;
+    so nothing may be decided by the name of a row either.
+    """
+    from gradcli.operators import table
+
+    table.load()
+    words = {*table.FUNCTIONS, *(name.rpartition(".")[2] for name in table.FUNCTIONS)}
+    assert strings(path) & {row.name for row in table.ROWS} <= words
+    decided = [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.Compare, ast.Subscript, ast.Call, ast.Attribute))
+        and any(map(is_name_of_row, ast.iter_child_nodes(node)))
+    ]
+    assert decided == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,31 +32,10 @@ if TYPE_CHECKING:
 Handler = Callable[["Reader", Call, list[Any]], Any]
 
 
-def _elementwise(word: str) -> Handler:
-    def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
-        return function(word, *map(as_number, args))
-
-    return handle
-
-
-def _with_alpha(sign: Number, flipped: bool = False) -> Handler:
+def _with_alpha(sign: Number) -> Handler:
     def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
         a, b, alpha = args
-        a, b = as_number(a), as_number(b)
-        own, other = (a, b) if not flipped else (b, a)
-        factor = sign * Number.of(alpha)
-        if flipped:  # other - alpha * self
-            return alg.combine([(own, ONE), (other, factor)])
-        return alg.combine([(own, ONE), (other, factor)])
-
-    return handle
-
-
-def _formula(formula: Callable[..., Expression]) -> Handler:
-    """A row that is an elementwise formula of its operands and options."""
-
-    def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
-        return formula(*args)
+        return alg.combine([(as_number(a), ONE), (as_number(b), sign * Number.of(alpha))])
 
     return handle
 
@@ -157,16 +135,8 @@ def _log_sigmoid(reader: Reader, made: Call, args: list[Any]) -> list[Expression
     return [found, alg.zero]
 
 
-def _positive(u: Expression) -> Expression:
-    return compare("gt", u, alg.zero)
-
-
-def sigmoid(u: Expression) -> Expression:
-    """The logistic function."""
-    return function("sigmoid", u)
-
-
-def _gelu_backward(g: Expression, u: Expression, approximate: str) -> Expression:
+def _gelu_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    g, u, approximate = args
     if approximate == "tanh":
         raise NoExpression("the derivative of gelu(approximate='tanh') has no short expression")
     root_two = alg.root(number(2))
@@ -176,17 +146,6 @@ def _gelu_backward(g: Expression, u: Expression, approximate: str) -> Expression
         alg.root(alg.scale(Number.of(2), known_number(math.pi))),
     )
     return alg.multiply(g, alg.add(cdf, alg.multiply(u, density)))
-
-
-def _elu_backward(
-    g: Expression, alpha: Any, scale: Any, inner: Any, is_result: Any, u: Expression
-) -> Expression:
-    if is_result:
-        raise NoExpression("the derivative of an in-place elu has no form as an expression")
-    slope = alg.multiply(
-        number(alpha), number(scale), number(inner), function("exp", alg.multiply(number(inner), u))
-    )
-    return alg.multiply(g, alg.where(_positive(u), number(scale), slope))
 
 
 def _cast(reader: Reader, made: Call, args: list[Any]) -> Expression:
@@ -212,16 +171,6 @@ def _conj(reader: Reader, made: Call, args: list[Any]) -> Expression:
     return function("conj", args[0])
 
 
-def _multiply_add(reader: Reader, made: Call, args: list[Any]) -> Expression:
-    own, a, b, value = args
-    pair = alg.divide(a, b) if made.row.name == "addcdiv" else alg.multiply(a, b)
-    return alg.combine([(own, ONE), (pair, Number.of(value))])
-
-
-def _lerp(own: Expression, end: Expression, weight: Any) -> Expression:
-    return alg.add(own, alg.multiply(as_number(weight), alg.subtract(end, own)))
-
-
 def _sgn(reader: Reader, made: Call, args: list[Any]) -> Expression:
     complex_ = made.outputs[0].value.dtype.kind == "c"
     return function("sgn" if complex_ else "sign", *args)
@@ -233,17 +182,6 @@ def _polygamma(reader: Reader, made: Call, args: list[Any]) -> Expression:
     if order == 0:
         return function("digamma", *operands)
     return call("polygamma", operands, operands[0].shape, [("", order), ("@", 0)])
-
-
-def _within(u: Expression, width: Any) -> Expression:
-    low, high = compare("ge", u, number(-width)), compare("le", u, number(width))
-    return function("bitwise_and", low, high)
-
-
-def _hardswish_backward(g: Expression, u: Expression) -> Expression:
-    middle = alg.add(alg.divide(u, number(3)), number(Fraction(1, 2)))
-    rising = alg.where(compare("lt", u, number(3)), middle, alg.one)
-    return alg.multiply(g, alg.where(compare("le", u, number(-3)), alg.zero, rising))
 
 
 def _rounded(reader: Reader, made: Call, args: list[Any]) -> Expression:
@@ -264,90 +202,19 @@ def _elu(reader: Reader, made: Call, args: list[Any]) -> Expression:
 
 
 ELEMENTWISE_FORMS: dict[str, Handler] = {
-    "add": _with_alpha(ONE),
-    "add_scalar": _with_alpha(ONE),
-    "sub": _with_alpha(MINUS_ONE),
-    "sub_scalar": _with_alpha(MINUS_ONE),
-    "rsub_scalar": _with_alpha(MINUS_ONE, flipped=True),
-    "rsub_tensor": _with_alpha(MINUS_ONE, flipped=True),
-    "mul": _elementwise("mul"),
-    "neg": _elementwise("neg"),
+    "plus": _with_alpha(ONE),
+    "minus": _with_alpha(MINUS_ONE),
     "sgn": _sgn,
-    "polygamma_row": _polygamma,
-    **dict.fromkeys(["xlogy_tensors", "xlogy_of", "xlogy_by"], _elementwise("xlogy")),
-    **dict.fromkeys(
-        ["xlog1py_tensors", "xlog1py_of", "xlog1py_by"], _elementwise("special.xlog1py")
-    ),
-    "div_rounded": _rounded,
-    "hardshrink_backward": _formula(lambda g, u, width: alg.where(_within(u, width), alg.zero, g)),
-    "softshrink_backward": _formula(lambda g, u, width: alg.where(_within(u, width), alg.zero, g)),
-    "hardsigmoid_backward": _formula(
-        lambda g, u: alg.where(
-            function("bitwise_and", compare("gt", u, number(-3)), compare("lt", u, number(3))),
-            alg.divide(g, number(6)),
-            alg.zero,
-        )
-    ),
-    "hardswish_backward": _formula(_hardswish_backward),
-    "mul_scalar": _elementwise("mul"),
-    "div_true": _elementwise("div"),
-    "div_scalar": _elementwise("div"),
-    "pow_number": _elementwise("pow"),
-    "pow_tensors": _elementwise("pow"),
-    "pow_base": _elementwise("pow"),
-    "remainder_number": _elementwise("remainder"),
-    "remainder_tensors": _elementwise("remainder"),
-    "fmod_number": _elementwise("fmod"),
-    "fmod_tensors": _elementwise("fmod"),
-    "copysign_number": _elementwise("copysign"),
-    "copysign_tensors": _elementwise("copysign"),
-    "round_whole": _elementwise("round"),
-    "floor_divide": _elementwise("floor_divide"),
-    "maximum": _elementwise("maximum"),
-    "addcmul": _multiply_add,
-    "addcdiv": _multiply_add,
-    "lerp_number": _formula(_lerp),
-    "lerp_tensor": _formula(_lerp),
-    **{
-        word: _formula(lambda a, b, word=word: compare(word, a, b))
-        for word in ("eq", "ne", "lt", "le", "gt", "ge")
-    },
-    "clamp_numbers": _clamp(True, True),
-    "clamp_tensors": _clamp(True, True),
+    "polygamma": _polygamma,
+    "rounded quotient": _rounded,
+    "clamp": _clamp(True, True),
     "clamp_min": _clamp(True, False),
     "clamp_max": _clamp(False, True),
-    "where_of": _where_of,
-    "masked_fill_number": _masked_fill,
-    "masked_fill_tensor": _masked_fill,
-    "sigmoid_backward": _formula(lambda g, r: alg.multiply(g, r, alg.subtract(alg.one, r))),
-    "tanh_backward": _formula(
-        lambda g, r: alg.multiply(g, alg.subtract(alg.one, alg.multiply(r, r)))
-    ),
-    "threshold_backward": _formula(
-        lambda g, r, threshold: alg.where(compare("gt", r, number(threshold)), g, alg.zero)
-    ),
-    "softplus_backward": _formula(
-        lambda g, u, beta, threshold: alg.multiply(g, sigmoid(alg.multiply(number(beta), u)))
-    ),
-    "hardtanh_backward": _formula(
-        lambda g, u, low, high: alg.where(
-            function("bitwise_and", compare("gt", u, number(low)), compare("lt", u, number(high))),
-            g,
-            alg.zero,
-        )
-    ),
-    "leaky_relu_backward": _formula(
-        lambda g, u, slope, *rest: alg.multiply(g, alg.where(_positive(u), alg.one, number(slope)))
-    ),
-    "elu_backward": _formula(
-        lambda g, alpha, scale, inner, u: _elu_backward(g, alpha, scale, inner, False, u)
-    ),
-    "elu_row": _elu,
-    "gelu_backward": _formula(_gelu_backward),
-    "log_sigmoid_row": _log_sigmoid,
-    "log_sigmoid_backward": _formula(lambda g, u, buffer: alg.multiply(g, sigmoid(alg.negate(u)))),
-    "to_copy": _cast,
-    "to_discrete": _cast,
-    "conj_of": _conj,
-    "conj_physical_of": _conj,
+    "where": _where_of,
+    "masked_fill": _masked_fill,
+    "elu": _elu,
+    "slope of gelu": _gelu_backward,
+    "logsigmoid": _log_sigmoid,
+    "to": _cast,
+    "conj": _conj,
 }

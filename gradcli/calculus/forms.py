@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradcli.calculus import formulas
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.arrays import (
     axes_of,
@@ -32,17 +34,19 @@ if TYPE_CHECKING:
 def _sum(reader: Reader, made: Call, args: list[Any]) -> Expression:
     shape = shape_of(made.args[0])
     picked = getattr(made.args[0], "call", None)
-    if picked is not None and picked.row.name == "masked_select":  # with zeros for what is left out
+    if (
+        picked is not None and picked.row.spelled == "masked_select:"
+    ):  # with zeros for what is left out
         own, mask = (reader.operand(a) for a in picked.args)
         shape = np.broadcast_shapes(*map(shape_of, picked.args))
         return total(alg.where(mask, own, alg.zero), shape, None, False)
-    dim, keepdim = (args[1], args[2]) if made.row.name == "sum_dim" else (None, False)
+    dim, keepdim = (args[1], args[2]) if "dim" in made.row.names else (None, False)
     return total(args[0], shape, dim, keepdim)
 
 
 def _mean(reader: Reader, made: Call, args: list[Any]) -> Expression:
     shape = shape_of(made.args[0])
-    dim, keepdim = (args[1], args[2]) if made.row.name == "mean_dim" else (None, False)
+    dim, keepdim = (args[1], args[2]) if "dim" in made.row.names else (None, False)
     outer, own = alg.scalars_out(args[0])
     if not own.shape:
         return args[0]  # type: ignore[no-any-return]
@@ -140,18 +144,20 @@ def _unsqueeze(reader: Reader, made: Call, args: list[Any]) -> Expression:
     return reshaped(own, (*own.shape[:at], 1, *own.shape[at:]))
 
 
-def _getitem(reader: Reader, made: Call, args: list[Any]) -> Expression:
-    own, *where_ = args
-    shape = shape_of(made.args[0])
-    word = made.row.name
-    if not own.shape:
-        return own  # type: ignore[no-any-return]
-    if word == "slice":
-        dim, start, end, step = where_
-        size = shape[dim]
-        if (start or 0) == 0 and (end is None or end >= size) and step == 1:
+def _getitem(word: str) -> Handler:
+    def handle(reader: Reader, made: Call, args: list[Any]) -> Expression:
+        own, *where_ = args
+        shape = shape_of(made.args[0])
+        if not own.shape:
             return own  # type: ignore[no-any-return]
-    return call(word, [full(own, shape)], made.outputs[0].shape, [("", w) for w in where_])
+        if word == "slice":
+            dim, start, end, step = where_
+            size = shape[dim]
+            if (start or 0) == 0 and (end is None or end >= size) and step == 1:
+                return own  # type: ignore[no-any-return]
+        return call(word, [full(own, shape)], made.outputs[0].shape, [("", w) for w in where_])
+
+    return handle
 
 
 def _zeros(shape: Any) -> Expression:
@@ -321,26 +327,22 @@ def _addmm(reader: Reader, made: Call, args: list[Any]) -> Expression:
     return alg.combine([(own, Number.of(beta)), (product, Number.of(alpha))])
 
 
-def _parts(word: str, names: str) -> Handler:
-    """split and unbind: a list of pieces, each by its subscript."""
+def _unbind(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+    own, dim = full(args[0], shape_of(made.args[0])), args[1]
+    return [
+        call("select", [own], o.shape, [("", dim), ("", k)]) for k, o in enumerate(made.outputs)
+    ]
 
-    def handle(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
-        own = full(args[0], shape_of(made.args[0]))
-        if word == "unbind":
-            dim = args[1] % own.args[0].data if False else args[1]
-            return [
-                call("select", [own], o.shape, [("", dim), ("", k)])
-                for k, o in enumerate(made.outputs)
-            ]
-        found, start, dim = [], 0, args[2]
-        for o in made.outputs:
-            end = start + o.shape[dim]
-            where_ = [("", dim), ("", start), ("", end), ("", 1)]
-            found.append(call("slice", [own], o.shape, where_))
-            start = end
-        return found
 
-    return handle
+def _split(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
+    own = full(args[0], shape_of(made.args[0]))
+    found, start, dim = [], 0, args[2]
+    for o in made.outputs:
+        end = start + o.shape[dim]
+        where_ = [("", dim), ("", start), ("", end), ("", 1)]
+        found.append(call("slice", [own], o.shape, where_))
+        start = end
+    return found
 
 
 def _diag_embed(reader: Reader, made: Call, args: list[Any]) -> Any:
@@ -378,119 +380,51 @@ def _index_fill(reader: Reader, made: Call, args: list[Any]) -> Any:
     return reader.general("index_fill", made, args)
 
 
-def _triangle(reader: Reader, made: Call, args: list[Any]) -> Expression:
-    return reader.general(made.row.name, made, args, "diagonal")  # type: ignore[no-any-return]
-
-
 FORMS: dict[str, Handler] = {
     **ELEMENTWISE_FORMS,
-    "diag_embed": _diag_embed,
-    **dict.fromkeys(["nll_loss_forward", "nll_loss2d_forward"], _nll),
-    **dict.fromkeys(["nll_loss_backward", "nll_loss2d_backward"], _nll_backward),
-    "diagonal_copy": _named("diagonal"),
-    "t_copy": _transpose,
-    "transpose_copy": _transpose,
-    "alias_copy": _same,
-    "nansum_row": _named("nansum", "dim keepdim -"),
-    "expand_size_copy": _same,
-    "permute_dims_copy": _transpose,
-    "squeeze_all_copy": _reshape,
-    "squeeze_dim_copy": _reshape,
-    "squeeze_dims_copy": _reshape,
-    "view_size_copy": _reshape,
-    "unsqueeze_copy": _unsqueeze,
-    "index_fill_number": _index_fill,
-    "index_fill_tensor": _index_fill,
-    "hardtanh_row": _named("nn.functional.hardtanh"),
-    "leaky_relu_row": _named("nn.functional.leaky_relu", "negative_slope"),
-    "celu_row": _named("nn.functional.celu", "alpha"),
-    "mish_row": _named("nn.functional.mish"),
-    "hardsigmoid_row": _named("nn.functional.hardsigmoid"),
-    "hardswish_row": _named("nn.functional.hardswish"),
-    "threshold_row": _named("nn.functional.threshold", "threshold value"),
-    "sum_all": _sum,
-    "sum_dim": _sum,
-    "mean_all": _mean,
-    "mean_dim": _mean,
-    "prod_all": _named("prod", "-"),
-    "prod_dim": _named("prod", "dim keepdim -"),
-    "cumsum_row": _named("cumsum", "dim -"),
-    "cumprod_row": _named("cumprod", "dim -"),
-    "var_correction": _moment("var"),
-    "std_correction": _moment("std"),
-    "var_mean_correction": _moment("var_mean"),
-    "std_mean_correction": _moment("std_mean"),
-    "vector_norm_row": _norm,
-    "norm_dim": _norm,
-    "logsumexp_row": _named("logsumexp", "dim keepdim"),
-    "softmax_row": _named("softmax", "dim"),
-    "log_softmax_row": _named("log_softmax", "dim"),
-    "softmax_backward_data": _softmax_backward,
-    "log_softmax_backward_data": _log_softmax_backward,
-    "sort_row": _named("sort"),
-    "sort_stable_row": _named("sort", "dim descending stable"),
-    "topk_row": _named("topk"),
-    "median_all": _named("median"),
-    "median_dim": _named("median"),
-    "dot": _dot,
-    "mv": _matmul,
-    "mm": _matmul,
-    "bmm": _matmul,
-    "addmm": _addmm,
-    "addmv": _addmm,
-    "baddbmm": _addmm,
-    "inv_ex": _inverse,
-    "det_row": _first("linalg.det"),
-    "cholesky_ex_row": _first("linalg.cholesky", "upper -"),
-    "solve_ex": _solve,
-    "slogdet_row": _named("linalg.slogdet"),
-    "qr_row": _named("linalg.qr", "mode"),
-    "eigh_row": _named("linalg.eigh", "UPLO -"),
-    "eig_row": _named("linalg.eig"),
-    "svd_row": _named("linalg.svd", "full_matrices -"),
-    "matrix_exp_row": _named("matrix_exp"),
-    "pinv_row": _named("linalg.pinv", "- - -"),
-    "t": _transpose,
-    "t_row": _transpose,
+    "same": _same,
     "transpose": _transpose,
-    "transpose_row": _transpose,
-    "transpose_in_place": _transpose,
-    "permute_dims": _transpose,
-    "expand_size": _same,
-    "clone_as": _same,
-    "alias": _same,
-    "detach": _same,
-    "squeeze_own": _reshape,
-    **dict.fromkeys(
-        [
-            *("view_size", "unsafe_view", "reshape_alias", "squeeze_all", "squeeze_dim"),
-            *("squeeze_dims", "squeeze_all_row", "squeeze_dim_row", "squeeze_dims_row"),
-            "squeeze_in_place",
-        ],
-        _reshape,
-    ),
+    "reshape": _reshape,
     "unsqueeze": _unsqueeze,
-    "unsqueeze_row": _unsqueeze,
-    "unsqueeze_in_place": _unsqueeze,
-    "select": _getitem,
-    "slice": _getitem,
-    "select_backward": _scattered("select_scatter"),
-    "slice_backward": _scattered("slice_scatter"),
-    "diagonal_backward": _scattered("diagonal_scatter"),
+    "select": _getitem("select"),
+    "slice": _getitem("slice"),
+    "select_scatter": _scattered("select_scatter"),
+    "slice_scatter": _scattered("slice_scatter"),
+    "diagonal_scatter": _scattered("diagonal_scatter"),
     "index": _index,
-    "index_put_impl": _index_put,
     "index_put": _index_put,
-    "unbind": _parts("unbind", "dim"),
-    "split_size": _parts("split", "split_size dim"),
-    "unsafe_split": _parts("split", "split_size dim"),
-    "split_by_sizes": _parts("split", "split_sizes dim"),
-    "flip_dims": _named("flip", "dims"),
-    "roll_by": _named("roll", "shifts dims"),
-    "rot90_by": _named("rot90", "k dims"),
-    "repeat_by": _named("tile", "dims"),
-    "tril": _triangle,
-    "triu": _triangle,
-    "scatter_src": _named("scatter"),
-    **dict.fromkeys(["fill_tensor", "fill_tensor_"], lambda reader, made, args: args[1]),
-    **dict.fromkeys(["fill_number", "fill_number_"], lambda reader, made, args: as_number(args[1])),
+    "index_fill": _index_fill,
+    "unbind": _unbind,
+    "split": _split,
+    "fill": lambda reader, made, args: as_number(args[1]),
+    "diag_embed": _diag_embed,
+    "sum": _sum,
+    "mean": _mean,
+    "var": _moment("var"),
+    "std": _moment("std"),
+    "var_mean": _moment("var_mean"),
+    "std_mean": _moment("std_mean"),
+    "norm": _norm,
+    "slope of softmax": _softmax_backward,
+    "slope of log_softmax": _log_softmax_backward,
+    "nll_loss": _nll,
+    "slope of nll_loss": _nll_backward,
+    "dot": _dot,
+    "matmul": _matmul,
+    "addmm": _addmm,
+    "linalg.inv": _inverse,
+    "linalg.solve": _solve,
 }
+
+
+@cache
+def form_of(spelled: str) -> Handler:
+    """The way to read a row that is spelled so: see `gradcli.engine.operator.operator`."""
+    if spelled in FORMS:
+        return FORMS[spelled]
+    word, call_, names = spelled.partition(":")
+    if not call_:
+        return lambda reader, made, args: formulas.read(spelled, made.row.names, args)
+    if word.endswith("[0]"):
+        return _first(word.removesuffix("[0]"), names)
+    return _named(word, names or None)

@@ -15,19 +15,18 @@ import numpy as np
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.constants import as_number, constant, known_number
 from gradcli.calculus.expressions import Expression, array, broadcast, call
-from gradcli.calculus.forms import FORMS
+from gradcli.calculus.forms import form_of
 from gradcli.calculus.numbers import ONE, Number
 from gradcli.calculus.simplify import full, function
 from gradcli.calculus.spelling import (
-    ELEMENTWISE,
     NoExpression,
     chosen,
     is_tensor,
     no_expression,
-    public_name,
     shape_of,
 )
 from gradcli.engine.tensor import Scalar, Tensor
+from gradcli.operators import table
 from gradcli.recording.graph import Call, Value, calls, operands_of
 from gradcli.recording.recorder import expanded
 
@@ -72,7 +71,7 @@ class Reader:
     def terms(self, made: Call) -> list[tuple[Expression, Number]]:
         """The terms of a sum, with those of the sums in it that nothing else reads."""
         a, b, alpha = made.args
-        factor = Number.of(alpha) if made.row.name == "add" else -Number.of(alpha)
+        factor = Number.of(alpha) if made.row.spelled == "plus" else -Number.of(alpha)
         found = self.sums.pop(id(a), None)
         if found is None:
             found = [(as_number(self.operand(a)), ONE)]
@@ -108,13 +107,12 @@ class Reader:
                 args.append(known_number(value))
             else:
                 args.append(self.operand(value))
-        handler = FORMS.get(row.name)
-        if handler is not None:
-            return handler(self, made, args)
-        word = public_name(row)
+        if row.spelled:
+            return form_of(row.spelled)(self, made, args)
+        word = table.public_name(row)
         if word is None:
             return self.expand(made)
-        if row.kind == "elementwise" or row.name in ELEMENTWISE:
+        if row.batch == "elementwise":
             if all(k == "tensor" for k in row.kinds):
                 return function(word, *args)
             tensors = [a for a, k in zip(args, row.kinds, strict=True) if k == "tensor"]
@@ -189,7 +187,9 @@ def _inner_sums(order: Sequence[Call], outputs: Sequence[Value]) -> set[int]:
     sums = [
         c
         for c in order
-        if c.row.name in ("add", "sub") and isinstance(c.args[2], int) and not is_tensor(c.args[2])
+        if c.row.spelled in ("plus", "minus")
+        and isinstance(c.args[2], int)
+        and not is_tensor(c.args[2])
     ]
     if len(sums) < 2:
         return set()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -70,23 +69,6 @@ def shape_of(value: Any) -> tuple[int, ...]:
     return tuple(value.shape) if hasattr(value, "shape") else ()
 
 
-@cache
-def _public() -> dict[int, str]:
-    from gradcli.operators import table
-
-    table.load()
-    return {id(f.target): f.name for f in table.FUNCTIONS.values()}
-
-
-def public_name(row: Any) -> str | None:
-    """The name by which the language calls a row."""
-    from gradcli.operators import table
-
-    if row.name in table.FUNCTIONS:  # itself, or one of the rows that the function picks from
-        return str(row.name)
-    return _public().get(id(row))
-
-
 def chosen(row: Any, args: list[Any], names: str | None = None) -> list[tuple[str, Any]]:
     """The options of a call that differ from their defaults, by keyword; `dim` by position.
 
@@ -123,15 +105,3 @@ DEFAULTS: dict[str, Any] = {
     "descending": False,
     "accumulate": False,
 }
-
-
-ELEMENTWISE = frozenset(
-    [
-        *("maximum", "minimum", "fmax", "fmin", "atan2", "hypot", "logaddexp", "logaddexp2"),
-        *("isnan", "isinf", "isfinite", "signbit", "heaviside", "xlogy", "isposinf", "isneginf"),
-        *("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor"),
-        *("logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"),
-        *("floor_divide", "complex", "polar", "special.entr", "igamma", "igammac", "polygamma"),
-        *("real", "imag", "angle", "conj"),
-    ]
-)

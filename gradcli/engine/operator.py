@@ -108,10 +108,13 @@ class Row:
         axes: str = "",
         sizes: str = "",
         dynamic: str = "",
+        guarded: bool = True,
+        spelled: str = "",
         doc: str = "",
     ) -> None:
         self.name, self.node, self.kind, self.view, self.doc = name, node, kind, view, doc
-        self.discrete, self.wide = discrete, wide
+        self.discrete, self.wide, self.guarded = discrete, wide, guarded
+        self.spelled = spelled
         self.title = name  # what messages call it: the name of the function that records the row
         self.numbers, self.form = numbers, form
         self.numpy = kernel if isinstance(kernel, np.ufunc) else None
@@ -173,7 +176,7 @@ class Row:
         lists = any(self.kinds[i] == "list" for i in self.differentiated)
         # PyTorch's guard: an input that one rule out of several needs is saved only for that rule.
         self.guards: dict[str, tuple[int, ...]] = {}
-        if len(self.differentiated) > 1 and not lists and "backward" not in self.name:
+        if len(self.differentiated) > 1 and not lists and self.guarded:
             for field in self.saved_fields:
                 users = [
                     t for t, need in zip(self.targets, self.needs, strict=True) if field in need
@@ -791,7 +794,13 @@ def operator(
     dynamic: whether the result's shape depends on the operands' numbers: "always", or "masks", where a
     mask is among them. batch: how the kernel takes one more dimension in front (a name of
     `engine.batch`, or a function of the row, its operands and the level that gives the results with the
-    batch in front); axes: the options that are dimensions; sizes: the option that is a shape.
+    batch in front); axes: the options that are dimensions; sizes: the option that is a shape. guarded:
+    what one rule out of several needs is saved only where that rule is wanted: not so in the rows of
+    derivatives, where PyTorch saves all. spelled: how a derivative has the row, where that is no call
+    of the function of its name with options of its names: a formula of its parameters; `WORD: OPTIONS`,
+    another function, and what that calls them (`-` for one that it lacks, nothing where they are called
+    the same); `WORD[0]: OPTIONS`, the first of its results; or the name of a form of
+    `gradcli.calculus.forms`.
     """
 
     def make(body: type) -> Row:

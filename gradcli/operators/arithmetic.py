@@ -131,6 +131,7 @@ def _scaled(g: Any, alpha: Any) -> Any:
     form="Tensor input, Tensor other, *, Number alpha = 1, Tensor out = None",
     samples=_samples("add", "add(randn(3), randn(3), alpha=2)"),
     batch="elementwise",
+    spelled="plus",
 )
 class add:
     """Sum, `input + alpha * other`."""
@@ -155,6 +156,7 @@ class add:
     aliases="subtract",
     samples=_samples("sub", "sub(randn(3), randn(3), alpha=2)"),
     batch="elementwise",
+    spelled="minus",
 )
 class sub:
     """Difference, `input - alpha * other`."""
@@ -167,17 +169,24 @@ class sub:
 _SHIFT: Any = {"kind": "elementwise", "types": "own", "analytic": True}
 
 
-@operator(_add_scalar, "AddBackward1", **_SHIFT, public=False, scalar_of=add)
+@operator(_add_scalar, "AddBackward1", **_SHIFT, public=False, scalar_of=add, spelled="plus")
 class add_scalar:
     self = lambda g: g
 
 
-@operator(_sub_scalar, "SubBackward1", **_SHIFT, public=False, scalar_of=sub)
+@operator(_sub_scalar, "SubBackward1", **_SHIFT, public=False, scalar_of=sub, spelled="minus")
 class sub_scalar:
     self = lambda g: g
 
 
-@operator(_rsub, "RsubBackward1", **_SHIFT, public=False, samples=("2 - randn(3)",))
+@operator(
+    _rsub,
+    "RsubBackward1",
+    **_SHIFT,
+    public=False,
+    samples=("2 - randn(3)",),
+    spelled="other - alpha * self",
+)
 class rsub_scalar:
     self = lambda g, alpha: -_scaled(g, alpha)
 
@@ -195,6 +204,7 @@ def _rsub_tensor(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     wide=True,
     public=False,
     batch="elementwise",
+    spelled="other - alpha * self",
 )
 class rsub_tensor:
     self = lambda g, alpha: -_scaled(g, alpha)
@@ -211,6 +221,7 @@ class rsub_tensor:
     numbers=True,
     aliases="multiply",
     samples=_samples("mul"),
+    spelled="self * other",
 )
 class mul:
     """Product of the elements."""
@@ -220,7 +231,13 @@ class mul:
 
 
 @operator(
-    _mul_scalar, "MulBackward1", kind="linear", public=False, scalar_of=mul, batch="elementwise"
+    _mul_scalar,
+    "MulBackward1",
+    kind="linear",
+    public=False,
+    scalar_of=mul,
+    batch="elementwise",
+    spelled="self * other",
 )
 class mul_scalar:
     self = lambda g, other: g * conj(other)
@@ -236,6 +253,7 @@ class mul_scalar:
     wide=True,
     public=False,
     samples=_samples("div"),
+    spelled="self / other",
 )
 class div_true:
     self = lambda g, other: g / conj(other)
@@ -250,6 +268,7 @@ class div_true:
     public=False,
     scalar_of=div_true,
     batch="elementwise",
+    spelled="self / other",
 )
 class div_scalar:
     self = lambda g, other: g / conj(other)
@@ -268,7 +287,15 @@ def _rounded(self: Array, other: Array, rounding_mode: str | None = None) -> Arr
     return quotient + ((quotient < 0) & ~exact)
 
 
-@operator(_rounded, "DivBackward2", types="common", wide=True, public=False, batch="elementwise")
+@operator(
+    _rounded,
+    "DivBackward2",
+    types="common",
+    wide=True,
+    public=False,
+    batch="elementwise",
+    spelled="rounded quotient",
+)
 class div_rounded:
     self = lambda g, other, rounding_mode: zeros_like(g)
     other = lambda g, other, self, rounding_mode: zeros_like(g)
@@ -298,6 +325,7 @@ class reciprocal:
     numpy=np.negative,
     samples=("neg(randn(2,3))", "neg(randn(()))", "neg(randn(0))"),
     batch="elementwise",
+    spelled="-self",
 )
 class neg:
     """Minus the elements."""
@@ -381,6 +409,7 @@ def _pow_backward_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any
     analytic=True,
     public=False,
     samples=("pow(randn(2,3), 3)", "pow(rand(3) + 0.5, 0.5)", "pow(rand(()) + 0.5, -1)"),
+    spelled="self ** exponent",
 )
 class pow_number:
     self = lambda g, self, exponent: _pow_backward(g, self, exponent)
@@ -393,6 +422,7 @@ class pow_number:
     refuses={"b": "pow"},
     public=False,
     samples=("pow(rand(2,3) + 0.5, randn(3))", "pow(rand(()) + 0.5, randn(2))"),
+    spelled="self ** exponent",
 )
 class pow_tensors:
     self = lambda g, self, exponent: _pow_backward_self(g, self, exponent)
@@ -400,7 +430,12 @@ class pow_tensors:
 
 
 @operator(
-    _pow_base, "PowBackward2", kind="elementwise", public=False, samples=("pow(2, randn(3))",)
+    _pow_base,
+    "PowBackward2",
+    kind="elementwise",
+    public=False,
+    samples=("pow(2, randn(3))",),
+    spelled="self ** exponent",
 )
 class pow_base:
     exponent = lambda g, self, exponent, result: _pow_base_rule(g, self, exponent, result)
@@ -457,6 +492,7 @@ def _remainder_number(self: Array, other: Any) -> Array:
     numbers=True,
     samples=("floor_divide(tensor([7., -7.]), 2)",),
     batch="elementwise",
+    spelled="floor_divide(self, other)",
 )
 class floor_divide:
     """Quotient rounded down."""
@@ -472,13 +508,20 @@ class floor_divide:
     refuses={"bc": "remainder_cpu"},
     public=False,
     batch="elementwise",
+    spelled="remainder(self, other)",
 )
 class remainder_tensors:
     self = lambda g: g
     other = lambda g, self, other: -g * _floor_quotient(self, other)
 
 
-@operator(_remainder_number, "RemainderBackward0", public=False, batch="elementwise")
+@operator(
+    _remainder_number,
+    "RemainderBackward0",
+    public=False,
+    batch="elementwise",
+    spelled="remainder(self, other)",
+)
 class remainder_number:
     self = lambda g: g
 
@@ -594,7 +637,7 @@ def square(input: Array) -> Any:
 
 
 # -- comparisons and logic ------------------------------------------------------------------------
-def _compare(ufunc: Any, name: str, aliases: str = "") -> Row:
+def _compare(ufunc: Any, name: str, aliases: str = "", sign: str = "") -> Row:
     body = type(name, (), {"__doc__": f"Elementwise `{name}`.", "__module__": __name__})
     logical = name.startswith("logical")
     zero = "zeros(3)" if logical else "0"
@@ -605,16 +648,17 @@ def _compare(ufunc: Any, name: str, aliases: str = "") -> Row:
         refuses={"c": f"{name}_cpu"} if name in ("lt", "le", "gt", "ge") else None,
         numbers=not logical,
         aliases=aliases,
+        spelled=f"self {sign} other" if sign else "",
         samples=(f"{name}(randn(3), {zero})", f"{name}(randn(3,1), randn(4))"),
     )(body)
 
 
-eq = _compare(np.equal, "eq")
-ne = _compare(np.not_equal, "ne", "not_equal")
-lt = _compare(np.less, "lt", "less")
-le = _compare(np.less_equal, "le", "less_equal")
-gt = _compare(np.greater, "gt", "greater")
-ge = _compare(np.greater_equal, "ge", "greater_equal")
+eq = _compare(np.equal, "eq", sign="==")
+ne = _compare(np.not_equal, "ne", "not_equal", "!=")
+lt = _compare(np.less, "lt", "less", "<")
+le = _compare(np.less_equal, "le", "less_equal", "<=")
+gt = _compare(np.greater, "gt", "greater", ">")
+ge = _compare(np.greater_equal, "ge", "greater_equal", ">=")
 logical_and = _compare(np.logical_and, "logical_and")
 logical_or = _compare(np.logical_or, "logical_or")
 logical_xor = _compare(np.logical_xor, "logical_xor")

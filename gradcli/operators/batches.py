@@ -352,7 +352,7 @@ def selected(row: Row, operands: list[Any], level: Level) -> Any:
     at = dim % x.ndim
     if not _in(index, level):
         return batch.run(row, [full(x, level), at + 1, index])
-    from gradcli.operators.indexing import index as advanced
+    from gradcli.operators.indexing import index_row as advanced
 
     keys: list[Any] = [None] * at + [index]
     return indexed(advanced, [x, keys], level)

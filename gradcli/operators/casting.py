@@ -15,13 +15,17 @@ from gradcli.operators.strides import contiguous as in_order
 from gradcli.operators.strides import copied, follows, formatted
 from gradcli.operators.table import Array, function, is_array, operator
 
+FAMILY = "shapes"
+
 
 # -- copies ---------------------------------------------------------------------------------------
 def _clone(self: Array, memory_format: str | None = None) -> Array:
     return formatted(self, memory_format) if isinstance(self, np.ndarray) else self
 
 
-@operator(_clone, "CloneBackward0", kind="linear", public=False, batch="elementwise")
+@operator(
+    _clone, "CloneBackward0", kind="linear", public=False, batch="elementwise", spelled="same"
+)
 class clone_as:
     self = lambda g: g
 
@@ -78,13 +82,19 @@ def cast_back(g: Any, dtype: Any) -> Any:
 
 
 @operator(
-    _to_copy, "ToCopyBackward0", kind="linear", analytic=False, public=False, batch="elementwise"
+    _to_copy,
+    "ToCopyBackward0",
+    kind="linear",
+    analytic=False,
+    public=False,
+    batch="elementwise",
+    spelled="to",
 )
 class to_copy:
     self = lambda g, self_dtype: cast_back(g, self_dtype)
 
 
-@operator(_to_copy, public=False, batch="elementwise")
+@operator(_to_copy, public=False, batch="elementwise", spelled="to")
 class to_discrete:
     """Integers and booleans: not differentiable."""
 

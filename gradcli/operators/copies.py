@@ -11,6 +11,8 @@ from gradcli.operators import shapes
 from gradcli.operators.strides import contiguous, integers
 from gradcli.operators.table import Array, function, operator
 
+FAMILY = "shapes"
+
 
 def _copying(view: Row) -> Callable[..., Any]:
     kernel, many = view.kernel, view.many
@@ -24,8 +26,8 @@ def _copying(view: Row) -> Callable[..., Any]:
 
 def _copy_of(view: Row, *, public: bool = True, samples: tuple[str, ...] = ()) -> Row:
     """The row of the view's copies: the view's own rules, under the node's name with `_copy`."""
-    name = f"{view.name}_copy"
-    body = type(name, (), {**view.rules, "__doc__": f"A copy of `{view.name}`."})
+    name = view.name.removesuffix("_row")
+    body = type(f"{name}_copy", (), {**view.rules, "__doc__": f"A copy of `{name}`."})
     body.__module__ = __name__
     row = operator(
         view.kernel,
@@ -34,6 +36,7 @@ def _copy_of(view: Row, *, public: bool = True, samples: tuple[str, ...] = ()) -
         batch=view.batch,
         axes=view.axes,
         sizes=view.sizes,
+        spelled=view.spelled or (f"{view.name}:" if public else ""),
         outputs="list" if view.many else None,
         public=public,
         method=False,
@@ -48,7 +51,7 @@ t_copy = _copy_of(shapes.t, samples=("t_copy(randn(2,3))",))
 transpose_copy = _copy_of(shapes.transpose, samples=("transpose_copy(randn(2,3), 0, 1)",))
 unsqueeze_copy = _copy_of(shapes.unsqueeze, samples=("unsqueeze_copy(randn(3), 0)",))
 select_copy = _copy_of(shapes.select, samples=("select_copy(randn(2,3), 0, 1)",))
-slice_copy = _copy_of(shapes.slice_, samples=("slice_copy(randn(4), 0, 1, 3)",))
+slice_copy = _copy_of(shapes.slice_row, samples=("slice_copy(randn(4), 0, 1, 3)",))
 unfold_copy = _copy_of(shapes.unfold, samples=("unfold_copy(randn(5), 0, 2, 1)",))
 unbind_copy = _copy_of(shapes.unbind, samples=("unbind_copy(randn(2,3))[0]",))
 diagonal_copy = _copy_of(shapes.diagonal, samples=("diagonal_copy(randn(3,3))",))

@@ -16,6 +16,8 @@ from gradcli.operators.lapack import refuse_failed
 from gradcli.operators.products import matmul
 from gradcli.operators.table import Array, is_array, operator
 
+FAMILY = "linalg"
+
 
 # -- what rules say on arrays and tensors alike ---------------------------------------------------
 def mH(x: Any) -> Any:
@@ -154,6 +156,7 @@ def _inv_backward(g: Any, inverse: Any) -> Any:
     public=False,
     numpy=np.linalg.inv,
     batch="leading",
+    spelled="linalg.inv",
 )
 class inv_ex:
     A = lambda g, inverse: _inv_backward(g, inverse)
@@ -234,6 +237,7 @@ def _solve_backward(
     differentiable=1,
     public=False,
     batch=batches.solved,
+    spelled="linalg.solve",
 )
 class solve_ex:
     A__B = lambda g, A, LU, pivots, result, left, mask: _solve_backward(
@@ -410,6 +414,7 @@ def _without(s: Any, i: int) -> Any:
     differentiable=1,
     public=False,
     batch="leading",
+    spelled="linalg.det[0]:",
 )
 class det_row:
     A = lambda g, A, LU, pivots, result: _det_backward(g, A, LU, pivots, result)
@@ -458,6 +463,7 @@ def _slogdet_backward(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> An
     differentiable=2,
     public=False,
     batch="leading",
+    spelled="linalg.slogdet:",
 )
 class slogdet_row:
     A = lambda grads, A, LU, pivots, sign: _slogdet_backward(grads, A, LU, pivots, sign)
@@ -491,6 +497,7 @@ def _cholesky_backward(g: Any, upper: bool, factor: Any) -> Any:
     differentiable=1,
     public=False,
     batch="leading",
+    spelled="linalg.cholesky[0]: upper -",
 )
 class cholesky_ex_row:
     A = lambda g, L, upper: _cholesky_backward(g, upper, L)
@@ -634,7 +641,14 @@ def _qr_backward(grads: Any, Q: Any, R: Any, mode: str) -> Any:
     return out if g_r is None else out + matmul(Q, g_r)
 
 
-@operator(_qr, "LinalgQrBackward0", outputs="Q R", public=False, batch="leading")
+@operator(
+    _qr,
+    "LinalgQrBackward0",
+    outputs="Q R",
+    public=False,
+    batch="leading",
+    spelled="linalg.qr: mode",
+)
 class qr_row:
     A = lambda grads, Q, R, mode: _qr_backward(grads, Q, R, mode)
 
@@ -703,7 +717,12 @@ def _eig_backward(grads: Any, values: Any, vectors: Any, hermitian: bool) -> Any
 
 
 @operator(
-    _eigh, "LinalgEighBackward0", outputs="eigenvalues eigenvectors", public=False, batch="leading"
+    _eigh,
+    "LinalgEighBackward0",
+    outputs="eigenvalues eigenvectors",
+    public=False,
+    batch="leading",
+    spelled="linalg.eigh: UPLO -",
 )
 class eigh_row:
     A = lambda grads, eigenvalues, eigenvectors: _eig_backward(
@@ -724,7 +743,12 @@ def _to_real(g: Any, complex_input: bool) -> Any:
 
 
 @operator(
-    _eig, "LinalgEigBackward0", outputs="eigenvalues eigenvectors", public=False, batch="leading"
+    _eig,
+    "LinalgEigBackward0",
+    outputs="eigenvalues eigenvectors",
+    public=False,
+    batch="leading",
+    spelled="linalg.eig:",
 )
 class eig_row:
     self = lambda grads, eigenvalues, eigenvectors, self_dtype: _to_real(
@@ -802,7 +826,14 @@ def _check_phases(uu: Any, vv: Any) -> None:
         )
 
 
-@operator(_svd, "LinalgSvdBackward0", outputs="U S Vh", public=False, batch="leading")
+@operator(
+    _svd,
+    "LinalgSvdBackward0",
+    outputs="U S Vh",
+    public=False,
+    batch="leading",
+    spelled="linalg.svd: full_matrices -",
+)
 class svd_row:
     A = lambda grads, U, S, Vh, full_matrices, S_sym_argsize_minus_1: _svd_backward(
         grads, U, S, Vh, full_matrices, S_sym_argsize_minus_1
@@ -869,7 +900,14 @@ def _pinv_backward(g: Any, pinv: Any, A: Any) -> Any:
     )
 
 
-@operator(_pinv, "LinalgPinvBackward0", public=False, numpy=np.linalg.pinv, batch="leading")
+@operator(
+    _pinv,
+    "LinalgPinvBackward0",
+    public=False,
+    numpy=np.linalg.pinv,
+    batch="leading",
+    spelled="linalg.pinv: -",
+)
 class pinv_row:
     self = lambda g, result, self: _pinv_backward(g, result, self)
 
@@ -1201,7 +1239,9 @@ def _matrix_exp_backward(g: Any, self: Any) -> Any:
     return matrix_exp_row(_cat([top, bottom], -2))[..., :n, n:]
 
 
-@operator(_matrix_exp, "LinalgMatrixExpBackward0", public=False, batch="leading")
+@operator(
+    _matrix_exp, "LinalgMatrixExpBackward0", public=False, batch="leading", spelled="matrix_exp:"
+)
 class matrix_exp_row:
     self = lambda g, self: _matrix_exp_backward(g, self)
 

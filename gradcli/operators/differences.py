@@ -33,6 +33,8 @@ from gradcli.operators.table import (
     resolve,
 )
 
+FAMILY = "statistics"
+
 
 # -- differences and integrals --------------------------------------------------------------------
 @function(
@@ -79,9 +81,9 @@ def _beside(part: Any, input: Any, at: int) -> Any:
 
 def _pair_of(value: Any, dim: int) -> tuple[Any, Any]:
     """All but the last and all but the first along a dimension."""
-    from gradcli.operators.shapes import slice_
+    from gradcli.operators.shapes import slice_row
 
-    return slice_(value, dim, 0, -1, 1), slice_(value, dim, 1, None, 1)
+    return slice_row(value, dim, 0, -1, 1), slice_row(value, dim, 1, None, 1)
 
 
 def _beside_steps(name: str, y: Any, x: Any, dim: int) -> tuple[Any, int]:
@@ -161,9 +163,9 @@ def cumulative_trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int
 
 # -- gradients of samples -------------------------------------------------------------------------
 def _part(value: Any, dim: int, start: Any, end: Any) -> Any:
-    from gradcli.operators.shapes import slice_
+    from gradcli.operators.shapes import slice_row
 
-    return slice_(value, dim, start, end, 1)
+    return slice_row(value, dim, start, end, 1)
 
 
 def _step(value: Any, dim: int, to: tuple[int, Any], start: tuple[int, Any]) -> Any:

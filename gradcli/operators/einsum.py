@@ -12,6 +12,8 @@ from gradcli.engine.tensor import Tensor
 from gradcli.operators.products import bmm
 from gradcli.operators.table import function
 
+FAMILY = "linalg"
+
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"  # PyTorch's order
 _REST = "..."
 

@@ -187,7 +187,14 @@ def _tanh_backward(grad_output: Array, output: Array) -> Array:
     return grad_output * spent(np.subtract, squares, 1, squares)
 
 
-@operator(_tanh_backward, "TanhBackwardBackward0", public=False, batch="elementwise")
+@operator(
+    _tanh_backward,
+    "TanhBackwardBackward0",
+    public=False,
+    batch="elementwise",
+    guarded=False,
+    spelled="grad_output * (1 - output * output)",
+)
 class tanh_backward:
     grad_output = lambda g, output: tanh_backward(g, conj(output))
     output = lambda g, output, grad_output: conj(g) * (-2 * conj(output) * grad_output)
@@ -290,7 +297,14 @@ def _sigmoid_backward(grad_output: Array, output: Array) -> Array:
     return grad_output * conj(spent(np.multiply, rest, rest, output))
 
 
-@operator(_sigmoid_backward, "SigmoidBackwardBackward0", public=False, batch="elementwise")
+@operator(
+    _sigmoid_backward,
+    "SigmoidBackwardBackward0",
+    public=False,
+    batch="elementwise",
+    guarded=False,
+    spelled="grad_output * output * (1 - output)",
+)
 class sigmoid_backward:
     grad_output = lambda g, output: sigmoid_backward(g, conj(output))
     output = lambda g, output, grad_output: conj(g) * grad_output * (-2 * conj(output) + 1)
@@ -319,7 +333,14 @@ def _threshold_backward(grad_output: Array, self: Array, threshold: Any) -> Arra
     return where(self <= threshold, grad_output.dtype.type(0), grad_output)
 
 
-@operator(_threshold_backward, "ThresholdBackwardBackward0", public=False, batch="elementwise")
+@operator(
+    _threshold_backward,
+    "ThresholdBackwardBackward0",
+    public=False,
+    batch="elementwise",
+    guarded=False,
+    spelled="where(self > threshold, grad_output, 0)",
+)
 class threshold_backward:
     grad_output = lambda g, self, threshold: threshold_backward(g, self, threshold)
     self = lambda g: zeros_like(g)
@@ -351,7 +372,14 @@ class softplus:
     self = lambda g, self, beta, threshold: softplus_backward(g, self, beta, threshold)
 
 
-@operator(_softplus_backward, "SoftplusBackwardBackward0", public=False, batch="elementwise")
+@operator(
+    _softplus_backward,
+    "SoftplusBackwardBackward0",
+    public=False,
+    batch="elementwise",
+    guarded=False,
+    spelled="grad_output * sigmoid(beta * self)",
+)
 class softplus_backward:
     grad_output = lambda g, self, beta, threshold: softplus_backward(g, self, beta, threshold)
     self = lambda g, grad_output, self, beta, threshold: _softplus_double_backward(
@@ -410,7 +438,7 @@ def _sgn_backward(g: Any, self: Any, result: Any) -> Any:
     return masked_fill((g / size - (g * conj(result)).real * result / size), size == 0.0, 0)
 
 
-@_unary(_sgn, "SgnBackward0", types="common")
+@_unary(_sgn, "SgnBackward0", types="common", spelled="sgn")
 class sgn:
     """The sign; for complex numbers the unit number of the same angle."""
 
@@ -465,6 +493,7 @@ def _round_decimals(self: Array, decimals: int) -> Array:
     types="common",
     refuses={"bc": "round_vml_cpu"},
     batch="elementwise",
+    spelled="round(self)",
 )
 class round_whole:
     self = lambda g: zeros_like(g)
@@ -550,6 +579,7 @@ _NO_BOOL_CLAMP = {**_NO_COMPLEX_CLAMP, "b": "clamp_scalar_cpu"}
     types="common",
     refuses=_NO_BOOL_CLAMP,
     public=False,
+    spelled="clamp",
 )
 class clamp_numbers:
     self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
@@ -562,6 +592,7 @@ class clamp_numbers:
     refuses=_NO_COMPLEX_CLAMP,
     public=False,
     batch="elementwise",
+    spelled="clamp",
 )
 class clamp_tensors:
     self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
@@ -624,9 +655,15 @@ def _clamp_one(ufunc: Any, name: str, doc: str) -> Any:
     number.__annotations__ = {"self": "Array"}
     tensors.__annotations__ = {"self": "Array", side: "Array"}
     node = "ClampMinBackward" if low else "ClampMaxBackward"
-    own: dict[str, Any] = {"public": False, "types": "common", "batch": "elementwise"}
-    first = operator(number, f"{node}0", **own)(type(name, (), facts))
-    second = operator(tensors, f"{node}1", **own)(type(name, (), {**facts, side: limit_rule}))
+    own: dict[str, Any] = {
+        "public": False,
+        "types": "common",
+        "batch": "elementwise",
+        "spelled": name,
+    }
+    rules = {**facts, side: limit_rule}
+    first = operator(number, f"{node}0", **own)(type(f"{name}_number", (), facts))
+    second = operator(tensors, f"{node}1", **own)(type(f"{name}_tensor", (), rules))
 
     def limited(input: Array, limit: Any) -> Any:
         if hasattr(limit, "requires_grad"):
@@ -664,6 +701,7 @@ def _pairs(name: str) -> tuple[str, ...]:
     types="common",
     refuses={"c": (RuntimeError, "maximum not implemented for complex tensors.")},
     samples=_pairs("maximum"),
+    spelled="maximum(self, other)",
 )
 class maximum:
     """The larger of two; equal ones share the gradient."""
@@ -800,7 +838,9 @@ def _fmod_tensors(self: Array, other: Array) -> Array:
     return np.fmod(self, other)
 
 
-@operator(_fmod_number, "FmodBackward0", public=False, batch="elementwise")
+@operator(
+    _fmod_number, "FmodBackward0", public=False, batch="elementwise", spelled="fmod(self, other)"
+)
 class fmod_number:
     self = lambda g: g
 
@@ -812,6 +852,7 @@ class fmod_number:
     refuses={"bc": "fmod_cpu"},
     public=False,
     batch="elementwise",
+    spelled="fmod(self, other)",
 )
 class fmod_tensors:
     self = lambda g: g
@@ -851,13 +892,27 @@ def _copysign_backward(g: Any, self: Any, result: Any) -> Any:
     return g * masked_fill(result / self, self == 0, 0)
 
 
-@operator(_copysign, "CopysignBackward0", types="float", public=False, batch="elementwise")
+@operator(
+    _copysign,
+    "CopysignBackward0",
+    types="float",
+    public=False,
+    batch="elementwise",
+    spelled="copysign(self, other)",
+)
 class copysign_tensors:
     self = lambda g, self, result: _copysign_backward(g, self, result)
     other = lambda g, result: zeros_like(result)
 
 
-@operator(_copysign_number, "CopysignBackward1", types="float", public=False, batch="elementwise")
+@operator(
+    _copysign_number,
+    "CopysignBackward1",
+    types="float",
+    public=False,
+    batch="elementwise",
+    spelled="copysign(self, other)",
+)
 class copysign_number:
     self = lambda g, self, result: _copysign_backward(g, self, result)
 
@@ -915,6 +970,7 @@ def _lerp_tensor(self: Array, end: Array, weight: Array) -> Array:
     refuses={"biu": "lerp_kernel_scalar"},
     public=False,
     batch="elementwise",
+    spelled="self + weight * (end - self)",
 )
 class lerp_number:
     self = lambda g, weight: g * conj(1 - weight)
@@ -928,6 +984,7 @@ class lerp_number:
     refuses={"biu": "lerp_kernel_tensor"},
     public=False,
     batch="elementwise",
+    spelled="self + weight * (end - self)",
 )
 class lerp_tensor:
     self = lambda g, weight: g * conj(1 - weight)
@@ -965,6 +1022,7 @@ def _addcdiv(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> 
     inplace=True,
     samples=("addcmul(randn(3), randn(3), randn(3), value=2)",),
     batch="elementwise",
+    spelled="self + value * tensor1 * tensor2",
 )
 class addcmul:
     """input + value * tensor1 * tensor2."""
@@ -980,6 +1038,7 @@ class addcmul:
     types="common",
     public=False,
     batch="elementwise",
+    spelled="self + value * tensor1 / tensor2",
 )
 class addcdiv_:
     self = lambda g: g
@@ -1288,6 +1347,7 @@ _NO_COMPLEX_XLOGY = {"c": "xlogy_cpu"}
     refuses=_NO_COMPLEX_XLOGY,
     public=False,
     batch="elementwise",
+    spelled="xlogy(self, other)",
 )
 class xlogy_tensors:
     self = lambda g, self, other: masked_fill(
@@ -1303,6 +1363,7 @@ class xlogy_tensors:
     refuses=_NO_COMPLEX_XLOGY,
     public=False,
     batch="elementwise",
+    spelled="xlogy(self, other)",
 )
 class xlogy_of:
     other = lambda g, self, other: g * self / other
@@ -1315,6 +1376,7 @@ class xlogy_of:
     refuses=_NO_COMPLEX_XLOGY,
     public=False,
     batch="elementwise",
+    spelled="xlogy(self, other)",
 )
 class xlogy_by:
     self = lambda g, self, other: (

@@ -43,6 +43,8 @@ from gradcli.operators.table import (
     resolve,
 )
 
+FAMILY = "reductions"
+
 
 # -- the largest and the smallest -----------------------------------------------------------------
 def _check_order(name: str, self: Any, kernel: str) -> None:
@@ -191,8 +193,12 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
         )
     }
     whole = operator(
-        _whole(ufunc, name), f"{node}1", public=False, batch=batches.whole(lambda: along)
-    )(type(name, (), facts | all_rule))
+        _whole(ufunc, name),
+        f"{node}1",
+        public=False,
+        batch=batches.whole(lambda: along),
+        spelled=f"{name}:",
+    )(type(f"{name}_all", (), facts | all_rule))
     along = operator(
         _selecting(ufunc, name),
         f"{node}0",
@@ -200,7 +206,8 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
         outputs="values indices",
         differentiable=1,
         public=False,
-    )(type(name, (), facts | dim_rule))
+        spelled=f"{name}:",
+    )(type(f"{name}_dim", (), facts | dim_rule))
     result = return_type(name, "values indices")
 
     def pair(input: Array, other: Array) -> Any:

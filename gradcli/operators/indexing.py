@@ -21,7 +21,7 @@ from gradcli.operators.shapes import (
     expand_size,
     reshape,
     select,
-    slice_,
+    slice_row,
     view_size,
 )
 from gradcli.operators.strides import contiguous, copied, dense_order, fresh, laid_out
@@ -147,11 +147,13 @@ def _index_back(g: Any, sizes: tuple[int, ...], indices: Any) -> Any:
     "IndexBackward0",
     kind="linear",
     dynamic="masks",
+    name="index",
     public=False,
     samples=("randn(3)[[0,2]]",),
     batch=batches.indexed,
+    spelled="index",
 )
-class index:
+class index_row:
     """The elements at the given positions of each dim: `x[a, b]`."""
 
     self = lambda g, self_sym_sizes, indices: _index_back(g, self_sym_sizes, indices)
@@ -202,6 +204,7 @@ def _index_put_back(g: Any, shape: Any, indices: Any, accumulate: bool) -> Any:
         "index_put(randn(3), (tensor([0, 0]),), randn(2), True)",
     ),
     batch=batches.index_written,
+    spelled="index_put",
 )
 class index_put:
     """`input` with `values` at the given positions; accumulate adds them."""
@@ -209,15 +212,21 @@ class index_put:
     self = lambda g, values_args, indices, accumulate: _index_put_back(
         g, values_args, indices, accumulate
     )
-    values = lambda g, indices: index(g, indices)
+    values = lambda g, indices: index_row(g, indices)
 
 
-@operator(_index_put, "IndexPutImplBackward0", public=False, batch=batches.index_written)
+@operator(
+    _index_put,
+    "IndexPutImplBackward0",
+    public=False,
+    batch=batches.index_written,
+    spelled="index_put",
+)
 class index_put_impl:
     self = lambda g, values_args, indices, accumulate: _index_put_back(
         g, values_args, indices, accumulate
     )
-    values = lambda g, indices: index(g, indices)
+    values = lambda g, indices: index_row(g, indices)
 
 
 # -- by condition ---------------------------------------------------------------------------------
@@ -228,7 +237,9 @@ def _where(condition: Array, self: Array, other: Array, dtype: Any = None) -> Ar
     return found if found.ndim else found[()]
 
 
-@operator(_where, "WhereBackward0", kind="linear", public=False, batch="elementwise")
+@operator(
+    _where, "WhereBackward0", kind="linear", public=False, batch="elementwise", spelled="where"
+)
 class where_of:
     self = lambda g, condition: where(condition, g, 0)
     other = lambda g, condition: where(condition, 0, g)
@@ -354,7 +365,9 @@ def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
     return found if found.ndim else found[()]
 
 
-@operator(_masked_fill, "MaskedFillBackward0", public=False, batch="elementwise")
+@operator(
+    _masked_fill, "MaskedFillBackward0", public=False, batch="elementwise", spelled="masked_fill"
+)
 class masked_fill_number:
     self = lambda g, mask: masked_fill(g, mask, 0)
 
@@ -368,7 +381,13 @@ def _masked_fill_tensor(self: Array, mask: Array, value: Array) -> Array:
     return _masked_fill(self, mask, value)
 
 
-@operator(_masked_fill_tensor, "MaskedFillBackward1", public=False, batch=batches.filled)
+@operator(
+    _masked_fill_tensor,
+    "MaskedFillBackward1",
+    public=False,
+    batch=batches.filled,
+    spelled="masked_fill",
+)
 class masked_fill_tensor:
     self = lambda g, mask: masked_fill(g, mask, 0)
     value = lambda g, mask: masked_select(g, mask).sum()
@@ -408,6 +427,7 @@ def _masked_select_back(g: Any, self: Any, mask: Any) -> Any:
     dynamic="masks",
     samples=("masked_select(randn(3), tensor([True, False, True]))",),
     batch=batches.masked,
+    spelled="masked_select:",
 )
 class masked_select:
     """The elements where the mask is true, as a vector."""
@@ -575,7 +595,7 @@ def _scatter(self: Array, dim: int, index: Array, src: Array) -> Array:
     return made
 
 
-@operator(_scatter, "ScatterBackward0", public=False, axes="dim")
+@operator(_scatter, "ScatterBackward0", public=False, axes="dim", spelled="scatter:")
 class scatter_src:
     self = lambda g, dim, index: scatter_value(g, dim, index, 0)
     src = lambda g, dim, index: gather(g, dim, index, False)
@@ -989,7 +1009,14 @@ def _index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
     return made
 
 
-@operator(_index_fill, "IndexFillBackward0", public=False, axes="dim", batch=batches.apart("index"))
+@operator(
+    _index_fill,
+    "IndexFillBackward0",
+    public=False,
+    axes="dim",
+    batch=batches.apart("index"),
+    spelled="index_fill",
+)
 class index_fill_number:
     self = lambda g, dim, index: index_fill_number(g, dim, index, 0)
 
@@ -1013,6 +1040,7 @@ def _unique(index: Any) -> Any:
     public=False,
     axes="dim",
     batch=batches.apart("index", "value"),
+    spelled="index_fill",
 )
 class index_fill_tensor:
     self = lambda g, dim, index: index_fill_number(g, dim, index, 0)
@@ -1256,7 +1284,7 @@ def _slice_scatter(
     self: Array, src: Array, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Array:
     made = copied(self)
-    return _placed("slice", self, slice_(made, dim, start, end, step), src, made)
+    return _placed("slice", self, slice_row(made, dim, start, end, step), src, made)
 
 
 @operator(
@@ -1272,7 +1300,7 @@ class slice_scatter:
     self = lambda g, src_args, dim, start, end, step: slice_scatter(
         g, new_zeros(g, src_args), dim, start, end, step
     )
-    src = lambda g, dim, start, end, step: slice_(g, dim, start, end, step)
+    src = lambda g, dim, start, end, step: slice_row(g, dim, start, end, step)
 
 
 def _diagonal_scatter(

@@ -96,24 +96,26 @@ def _fill_tensor(self: Array, value: Array) -> Array:
     return np.full(self.shape, _cast(np.asarray(value), self.dtype))[()]
 
 
-@operator(_fill, "FillBackward0", public=False, batch="elementwise")
+@operator(_fill, "FillBackward0", public=False, batch="elementwise", spelled="fill")
 class fill_number:
     self = lambda g: zeros_like(g)
 
 
-@operator(_fill_tensor, "FillBackward1", public=False, batch="elementwise")
+@operator(_fill_tensor, "FillBackward1", public=False, batch="elementwise", spelled="fill")
 class fill_tensor:
     self = lambda g: zeros_like(g)
     value = lambda g: g.sum()
 
 
-@operator(_fill, "FillBackward2", public=False, batch="elementwise")
-class fill_number_:
+@operator(_fill, "FillBackward2", public=False, batch="elementwise", spelled="fill")
+class fill_number_in_place:
     self = lambda g: zeros_like(g)
 
 
-@operator(_fill_tensor, "FillBackward3", public=False, batch="elementwise", discrete=True)
-class fill_tensor_:
+@operator(
+    _fill_tensor, "FillBackward3", public=False, batch="elementwise", discrete=True, spelled="fill"
+)
+class fill_tensor_in_place:
     self = lambda g: zeros_like(g)
     value = lambda g: g.sum()
 
@@ -124,10 +126,14 @@ def fill(input: Array, value: Any) -> Any:
     return (fill_tensor if isinstance(value, Tensor) else fill_number)(input, value)
 
 
-@function(name="fill_", rows=[fill_number_, fill_tensor_], samples=["zeros(3).fill_(2.)"])
+@function(
+    name="fill_", rows=[fill_number_in_place, fill_tensor_in_place], samples=["zeros(3).fill_(2.)"]
+)
 def fill_(input: Array, value: Any) -> Any:
     """Write one value over all elements."""
-    return overwrite(fill_tensor_ if isinstance(value, Tensor) else fill_number_, input, value)
+    return overwrite(
+        fill_tensor_in_place if isinstance(value, Tensor) else fill_number_in_place, input, value
+    )
 
 
 def _zero(self: Array) -> Array:
@@ -147,7 +153,7 @@ def zero_(input: Array) -> Any:
 
 @function(
     name="fill_diagonal_",
-    rows=[fill_number_],
+    rows=[fill_number_in_place],
     samples=["zeros(3, 3).fill_diagonal_(2.)"],
 )
 def fill_diagonal_(input: Array, fill_value: Any, wrap: bool = False) -> Any:
@@ -278,32 +284,54 @@ _logic(arithmetic.logical_not)
 
 
 # -- the same tensor in another shape -------------------------------------------------------------
-@operator(_t, "TBackward1", kind="linear", public=False, batch=batches.transposed)
+@operator(
+    _t, "TBackward1", kind="linear", public=False, batch=batches.transposed, spelled="transpose"
+)
 class t_row:
     self = lambda g: t(g)
 
 
-@operator(_transpose, "TransposeBackward1", kind="linear", public=False, axes="dim0 dim1")
+@operator(
+    _transpose,
+    "TransposeBackward1",
+    kind="linear",
+    public=False,
+    axes="dim0 dim1",
+    spelled="transpose",
+)
 class transpose_row:
     self = lambda g, dim0, dim1: transpose(g, dim0, dim1)
 
 
-@operator(_unsqueeze, "UnsqueezeBackward1", kind="linear", public=False, axes="+dim")
+@operator(
+    _unsqueeze, "UnsqueezeBackward1", kind="linear", public=False, axes="+dim", spelled="unsqueeze"
+)
 class unsqueeze_row:
     self = lambda g, dim: squeeze_dim(g, dim)
 
 
-@operator(_squeeze, "SqueezeBackward3", kind="linear", public=False, batch=batches.squeezed)
+@operator(
+    _squeeze,
+    "SqueezeBackward3",
+    kind="linear",
+    public=False,
+    batch=batches.squeezed,
+    spelled="reshape",
+)
 class squeeze_all_row:
     self = lambda g, self_sym_sizes: _unsqueeze_to(g, self_sym_sizes)
 
 
-@operator(_squeeze_dim, "SqueezeBackward4", kind="linear", public=False, axes="dim")
+@operator(
+    _squeeze_dim, "SqueezeBackward4", kind="linear", public=False, axes="dim", spelled="reshape"
+)
 class squeeze_dim_row:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, (dim,))
 
 
-@operator(_squeeze_dims, "SqueezeBackward5", kind="linear", public=False, axes="dim")
+@operator(
+    _squeeze_dims, "SqueezeBackward5", kind="linear", public=False, axes="dim", spelled="reshape"
+)
 class squeeze_dims_row:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
 

@@ -18,13 +18,15 @@ from gradcli.operators.shapes import (
     expand_size,
     reshape,
     select,
-    slice_,
+    slice_row,
     squeeze_dim,
     unsqueeze,
     view_size,
 )
 from gradcli.operators.strides import contiguous, copied, integers, unique_dims
 from gradcli.operators.table import Array, Arrays, function, is_array, operator
+
+FAMILY = "shapes"
 
 
 # -- one after the other --------------------------------------------------------------------------
@@ -64,7 +66,7 @@ def _cat_back(g: Any, shapes: Any, dim: int, mask: tuple[bool, ...]) -> list[Any
             found.append(new_zeros(g, (0,)) if wanted else None)
             continue
         end = start + shape[at]
-        found.append(slice_(g, at, start, end, 1) if wanted else None)
+        found.append(slice_row(g, at, start, end, 1) if wanted else None)
         start = end
     return found
 
@@ -255,7 +257,14 @@ def _repeat_back(g: Any, repeats: tuple[int, ...], sizes: tuple[int, ...]) -> An
     return reshape(g, tuple(shape)).sum(tuple(summed))
 
 
-@operator(_repeat, "RepeatBackward0", kind="linear", public=False, batch=batches.repeated)
+@operator(
+    _repeat,
+    "RepeatBackward0",
+    kind="linear",
+    public=False,
+    batch=batches.repeated,
+    spelled="tile: dims",
+)
 class repeat_by:
     self = lambda g, repeats, self_sym_sizes: _repeat_back(g, repeats, self_sym_sizes)
 
@@ -390,7 +399,7 @@ def _filled(made: Any, values: Any) -> Any:
     return made
 
 
-@operator(_flip, "FlipBackward0", kind="linear", public=False, axes="dims")
+@operator(_flip, "FlipBackward0", kind="linear", public=False, axes="dims", spelled="flip: dims")
 class flip_dims:
     self = lambda g, dims: flip_dims(g, dims)
 
@@ -431,7 +440,14 @@ def _roll(self: Array, shifts: Any, dims: Any = ()) -> Array:
     return contiguous(np.roll(self, shifts, tuple(wrap_dim(d, self.ndim) for d in dims)))
 
 
-@operator(_roll, "RollBackward0", kind="linear", public=False, batch=batches.rolled)
+@operator(
+    _roll,
+    "RollBackward0",
+    kind="linear",
+    public=False,
+    batch=batches.rolled,
+    spelled="roll: shifts dims",
+)
 class roll_by:
     self = lambda g, shifts, dims: roll_by(g, tuple(-n for n in reversed(shifts)), dims[::-1])
 
@@ -469,7 +485,9 @@ def _rot90(self: Array, k: int = 1, dims: Any = (0, 1)) -> Array:
     return _flip(self, (a,)).swapaxes(a, b) if k == 3 else copied(self)
 
 
-@operator(_rot90, "Rot90Backward0", kind="linear", public=False, axes="dims")
+@operator(
+    _rot90, "Rot90Backward0", kind="linear", public=False, axes="dims", spelled="rot90: k dims"
+)
 class rot90_by:
     self = lambda g, k, dims: rot90_by(g, -k, dims)
 
@@ -506,6 +524,7 @@ def _triu(self: Array, diagonal: int = 0) -> Array:
     numpy=np.tril,
     samples=("tril(randn(3,3))", "tril(randn(2,3,3), -1)"),
     batch="leading",
+    spelled="tril: diagonal",
 )
 class tril:
     """The lower triangle; 0 above."""
@@ -521,6 +540,7 @@ class tril:
     numpy=np.triu,
     samples=("triu(randn(3,3))", "triu(randn(2,3,3), 1)"),
     batch="leading",
+    spelled="triu: diagonal",
 )
 class triu:
     """The upper triangle; 0 below."""
@@ -552,6 +572,7 @@ def _diag_embed(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
         "diag_embed(randn(2,3), 0, 0, 2)",
     ),
     axes="+dim1 +dim2",
+    spelled="diag_embed",
 )
 class diag_embed:
     """Matrices with the last dim on their diagonals, 0 elsewhere."""
@@ -616,7 +637,7 @@ def _block_diag_back(g: Any, shapes: Any, mask: tuple[bool, ...]) -> list[Any]:
         if not wanted:
             found.append(None)
             continue
-        part = slice_(slice_(g, 0, rows[i], rows[i + 1], 1), 1, columns[i], columns[i + 1], 1)
+        part = slice_row(slice_row(g, 0, rows[i], rows[i + 1], 1), 1, columns[i], columns[i + 1], 1)
         if len(shape) == 1:
             part = squeeze_dim(part, -1)
         elif not shape:

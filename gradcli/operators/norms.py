@@ -36,6 +36,8 @@ from gradcli.operators.table import (
     resolve,
 )
 
+FAMILY = "reductions"
+
 
 # -- norms ----------------------------------------------------------------------------------------
 def _shown_order(order: float) -> str:
@@ -135,7 +137,7 @@ def norm_backward(g: Any, self: Any, p: Any, norm: Any, dim: Any, keepdim: bool)
     return scaled * masked_fill(g / norm ** (p - 1), norm == 0, 0)
 
 
-@operator(_vector_norm, "LinalgVectorNormBackward0", public=False, axes="dim*")
+@operator(_vector_norm, "LinalgVectorNormBackward0", public=False, axes="dim*", spelled="norm")
 class vector_norm_row:
     self = lambda g, self, ord, result, dim, keepdim: norm_backward(
         g, self, ord, result, () if dim is None else dim, keepdim

@@ -16,6 +16,8 @@ from gradcli.operators import batches
 from gradcli.operators.helpers import conj
 from gradcli.operators.table import Array, Arrays, function, is_array, operator
 
+FAMILY = "linalg"
+
 
 # -- refusals, in PyTorch's words -----------------------------------------------------------------
 def _kind(value: Any) -> str:
@@ -198,6 +200,7 @@ def _dot(self: Array, tensor: Array) -> Array:
     types="own",
     samples=("dot(randn(3), randn(3))", "dot(randn(1), randn(1))", "dot(randn(0), randn(0))"),
     batch=batches.dot,
+    spelled="dot",
 )
 class dot:
     """The sum of the products of two vectors' elements."""
@@ -244,6 +247,7 @@ def _mv(self: Array, vec: Array) -> Array:
     types="own",
     samples=("mv(randn(2,3), randn(3))", "mv(randn(0,3), randn(3))", "mv(randn(1,1), randn(1))"),
     batch=batches.mv,
+    spelled="matmul",
 )
 class mv:
     """The product of a matrix and a vector."""
@@ -277,6 +281,7 @@ def _mm(self: Array, mat2: Array) -> Array:
         "mm(randn(1,1), randn(1,1))",
     ),
     batch=batches.mm,
+    spelled="matmul",
 )
 class mm:
     """The product of two matrices."""
@@ -304,6 +309,7 @@ def _bmm(self: Array, mat2: Array) -> Array:
     types="own",
     samples=("bmm(randn(2,3,4), randn(2,4,5))", "bmm(randn(0,3,4), randn(0,4,5))"),
     batch=batches.bmm,
+    spelled="matmul",
 )
 class bmm:
     """The products of two batches of matrices."""
@@ -353,6 +359,7 @@ def _addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any =
         "addmm(randn(2), randn(2,3), randn(3,2), beta=0.5, alpha=2)",
     ),
     batch=batches.added_product("mm"),
+    spelled="addmm",
 )
 class addmm:
     """`beta * input + alpha * (mat1 @ mat2)`."""
@@ -382,6 +389,7 @@ def _addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1
         "addmv(randn(2), randn(2,3), randn(3), beta=0.5, alpha=2)",
     ),
     batch=batches.added_product("mv"),
+    spelled="addmm",
 )
 class addmv:
     """`beta * input + alpha * (mat @ vec)`."""
@@ -505,6 +513,7 @@ def _baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha:
         "baddbmm(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
     ),
     batch=batches.added_product("bmm"),
+    spelled="addmm",
 )
 class baddbmm:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
@@ -519,7 +528,14 @@ def _as_new_shape(self: Array, size: Any) -> Array:
     return self.reshape(size)
 
 
-@operator(_as_new_shape, "UnsafeViewBackward0", kind="linear", public=False, sizes="size")
+@operator(
+    _as_new_shape,
+    "UnsafeViewBackward0",
+    kind="linear",
+    public=False,
+    sizes="size",
+    spelled="reshape",
+)
 class unsafe_view:
     """A fresh result in another shape."""
 
@@ -530,7 +546,9 @@ def _squeeze_own(self: Array, dim: int) -> Array:
     return self.reshape(self.shape[:dim] + self.shape[dim + 1 :])
 
 
-@operator(_squeeze_own, "SqueezeBackward4", kind="linear", public=False, axes="dim")
+@operator(
+    _squeeze_own, "SqueezeBackward4", kind="linear", public=False, axes="dim", spelled="reshape"
+)
 class squeeze_own:
     """A fresh result without one dimension of size 1 (PyTorch's in-place `squeeze_`)."""
 

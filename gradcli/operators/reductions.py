@@ -78,12 +78,19 @@ def sum_backward(g: Any, sizes: tuple[int, ...], dim: Any, keepdim: bool) -> Any
     return expand(g, sizes)
 
 
-@operator(_sum, "SumBackward0", kind="linear", public=False, batch=batches.summed(lambda: sum_dim))
+@operator(
+    _sum,
+    "SumBackward0",
+    kind="linear",
+    public=False,
+    batch=batches.summed(lambda: sum_dim),
+    spelled="sum",
+)
 class sum_all:
     self = lambda g, self_sym_sizes: expand(g, self_sym_sizes)
 
 
-@operator(_sum_dim, "SumBackward1", kind="linear", public=False, axes="dim")
+@operator(_sum_dim, "SumBackward1", kind="linear", public=False, axes="dim", spelled="sum")
 class sum_dim:
     self = lambda g, self_sym_sizes, dim, keepdim: sum_backward(g, self_sym_sizes, dim, keepdim)
 
@@ -155,13 +162,18 @@ def mean_backward(g: Any, sizes: tuple[int, ...], dim: Any, numel: int, keepdim:
 
 
 @operator(
-    _mean, "MeanBackward0", kind="linear", public=False, batch=batches.whole(lambda: mean_dim, (1,))
+    _mean,
+    "MeanBackward0",
+    kind="linear",
+    public=False,
+    batch=batches.whole(lambda: mean_dim, (1,)),
+    spelled="mean",
 )
 class mean_all:
     self = lambda g, self_sym_sizes, self_sym_numel: expand(g, self_sym_sizes) / self_sym_numel
 
 
-@operator(_mean_dim, "MeanBackward1", kind="linear", public=False, axes="dim")
+@operator(_mean_dim, "MeanBackward1", kind="linear", public=False, axes="dim", spelled="mean")
 class mean_dim:
     self = lambda g, self_sym_sizes, dim, self_sym_numel, keepdim: mean_backward(
         g, self_sym_sizes, dim, self_sym_numel, keepdim
@@ -251,12 +263,14 @@ def _prod_dim_backward(g: Any, self: Any, result: Any, dim: int, keepdim: bool) 
     return _prod_safe_backward(g, self, dim)
 
 
-@operator(_prod, "ProdBackward0", public=False, batch=batches.whole(lambda: prod_dim))
+@operator(
+    _prod, "ProdBackward0", public=False, batch=batches.whole(lambda: prod_dim), spelled="prod: -"
+)
 class prod_all:
     self = lambda g, self, result: _prod_backward(g, self, result)
 
 
-@operator(_prod_dim, "ProdBackward1", public=False, axes="dim")
+@operator(_prod_dim, "ProdBackward1", public=False, axes="dim", spelled="prod: dim keepdim -")
 class prod_dim:
     self = lambda g, self, result, dim, keepdim: _prod_dim_backward(g, self, result, dim, keepdim)
 

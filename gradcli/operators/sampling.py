@@ -404,9 +404,9 @@ class bernoulli_tensor:
 
 UNIFORM = _overwriting("uniform", "UniformBackward0")
 NORMAL = _overwriting("normal", "NormalBackward0")
-RANDOM = _overwriting("random", "RandomBackward0")
-RANDOM_TO = _overwriting("random", "RandomBackward1")
-RANDOM_FROM = _overwriting("random", "RandomBackward2")
+RANDOM = _overwriting("random_full", "RandomBackward0")
+RANDOM_TO = _overwriting("random_to", "RandomBackward1")
+RANDOM_FROM = _overwriting("random_from", "RandomBackward2")
 BERNOULLI: tuple[Any, ...] = (_overwriting("bernoulli", "BernoulliBackward2"), bernoulli_tensor)
 EXPONENTIAL = _overwriting("exponential", "ExponentialBackward0")
 CAUCHY = _overwriting("cauchy", "CauchyBackward0")

@@ -43,6 +43,8 @@ from gradcli.operators.table import (
     resolve,
 )
 
+FAMILY = "reductions"
+
 
 # -- running sums and products --------------------------------------------------------------------
 def _running(ufunc: Any) -> Any:
@@ -76,7 +78,14 @@ def _cumsum_backward(g: Any, dim: int, dtype: Any) -> Any:
     return _reversed_cumsum(g, dim)
 
 
-@operator(_running(np.add), "CumsumBackward0", kind="linear", public=False, axes="dim")
+@operator(
+    _running(np.add),
+    "CumsumBackward0",
+    kind="linear",
+    public=False,
+    axes="dim",
+    spelled="cumsum: dim -",
+)
 class cumsum_row:
     self = lambda g, dim, self_dtype: _cumsum_backward(g, dim, self_dtype)
 
@@ -122,7 +131,9 @@ def _cumprod_backward_slices(g: Any, self: Any, dim: int) -> Any:
     return resolve("stack")(slices, dim)
 
 
-@operator(_running(np.multiply), "CumprodBackward0", public=False, axes="dim")
+@operator(
+    _running(np.multiply), "CumprodBackward0", public=False, axes="dim", spelled="cumprod: dim -"
+)
 class cumprod_row:
     self = lambda g, self, dim, result: _cumprod_backward(g, self, dim, result)
 

@@ -58,12 +58,21 @@ def _view(self: Array, size: Any) -> Array:
     public=False,
     samples=("view(randn(2,3), 3, 2)",),
     sizes="size",
+    spelled="reshape",
 )
 class view_size:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
 
-@operator(_view, "ReshapeAliasBackward0", kind="linear", view=True, public=False, sizes="size")
+@operator(
+    _view,
+    "ReshapeAliasBackward0",
+    kind="linear",
+    view=True,
+    public=False,
+    sizes="size",
+    spelled="reshape",
+)
 class reshape_alias:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
@@ -72,8 +81,15 @@ def _unsafe_view(self: Array, size: Any) -> Array:
     return self.reshape(infer_shape(size, self.size))
 
 
-@operator(_unsafe_view, "UnsafeViewBackward0", kind="linear", public=False, sizes="size")
-class unsafe_view:
+@operator(
+    _unsafe_view,
+    "UnsafeViewBackward0",
+    kind="linear",
+    public=False,
+    sizes="size",
+    spelled="reshape",
+)
+class reshape_copy:
     """Another shape of a fresh result that nobody else sees: not a view."""
 
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
@@ -131,7 +147,7 @@ def view(*args: Any, **named: Any) -> Any:
 
 @function(
     numpy=np.reshape,
-    rows=[view_size, reshape_alias, unsafe_view],
+    rows=[view_size, reshape_alias, reshape_copy],
     samples=[
         "reshape(randn(2,3), (3, 2))",
         "reshape(randn(2,3), (-1,))",
@@ -149,7 +165,7 @@ def reshape(input: Array, shape: Any, *more: int) -> Any:
     shape = infer_shape(shape, array.size)
     if shares(array.reshape(shape), array):
         return reshape_alias(input, shape)
-    return unsafe_view(input.contiguous(), shape)
+    return reshape_copy(input.contiguous(), shape)
 
 
 @function(
@@ -234,6 +250,7 @@ def _unsqueeze(self: Array, dim: int) -> Array:
     numpy=np.expand_dims,
     samples=("unsqueeze(randn(2,3), 0)", "unsqueeze(randn(2,3), -1)", "unsqueeze(randn(()), 0)"),
     axes="+dim",
+    spelled="unsqueeze",
 )
 class unsqueeze:
     """A dimension of size 1 more, at `dim`."""
@@ -276,18 +293,40 @@ def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
 
 
 @operator(
-    _squeeze, "SqueezeBackward0", kind="linear", view=True, public=False, batch=batches.squeezed
+    _squeeze,
+    "SqueezeBackward0",
+    kind="linear",
+    view=True,
+    public=False,
+    batch=batches.squeezed,
+    spelled="reshape",
 )
 class squeeze_all:
     self = lambda g, self_sym_sizes: _unsqueeze_to(g, self_sym_sizes)
 
 
-@operator(_squeeze_dim, "SqueezeBackward1", kind="linear", view=True, public=False, axes="dim")
+@operator(
+    _squeeze_dim,
+    "SqueezeBackward1",
+    kind="linear",
+    view=True,
+    public=False,
+    axes="dim",
+    spelled="reshape",
+)
 class squeeze_dim:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, (dim,))
 
 
-@operator(_squeeze_dims, "SqueezeBackward2", kind="linear", view=True, public=False, axes="dim")
+@operator(
+    _squeeze_dims,
+    "SqueezeBackward2",
+    kind="linear",
+    view=True,
+    public=False,
+    axes="dim",
+    spelled="reshape",
+)
 class squeeze_dims:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
 
@@ -324,6 +363,7 @@ def _transpose(self: Array, dim0: int, dim1: int) -> Array:
     numpy=np.swapaxes,
     samples=("transpose(randn(2,3), 0, 1)", "transpose(randn(2,3,4), -1, 0)"),
     axes="dim0 dim1",
+    spelled="transpose",
 )
 class transpose:
     """Two dims exchanged."""
@@ -344,6 +384,7 @@ def _t(self: Array) -> Array:
     view=True,
     samples=("t(randn(2,3))", "t(randn(3))", "t(randn(()))"),
     batch=batches.transposed,
+    spelled="transpose",
 )
 class t:
     """The transpose of a matrix; vectors and numbers as they are."""
@@ -373,7 +414,13 @@ def _permute_back(g: Any, dims: tuple[int, ...]) -> Any:
 
 
 @operator(
-    _permute, "PermuteBackward0", kind="linear", view=True, public=False, batch=batches.permuted
+    _permute,
+    "PermuteBackward0",
+    kind="linear",
+    view=True,
+    public=False,
+    batch=batches.permuted,
+    spelled="transpose",
 )
 class permute_dims:
     self = lambda g, dims: _permute_back(g, dims)
@@ -518,6 +565,7 @@ def _expand(self: Array, size: Any) -> Array:
     public=False,
     sizes="size",
     batch="expanded",
+    spelled="same",
 )
 class expand_size:
     self = lambda g, self_sym_sizes: sum_to(g, self_sym_sizes)
@@ -609,6 +657,7 @@ def _select(self: Array, dim: int, index: int) -> Array:
     view=True,
     samples=("select(randn(2,3), 0, 1)", "select(randn(2,3), -1, -2)", "select(randn(3), 0, 0)"),
     axes="dim",
+    spelled="select",
 )
 class select:
     """One position of a dim, without that dim."""
@@ -629,6 +678,7 @@ def _select_backward(grad_output: Array, input_sizes: Any, dim: int, index: int)
     public=False,
     sizes="input_sizes",
     axes="dim",
+    spelled="select_scatter",
 )
 class select_backward:
     grad_output = lambda g, dim, index: select(g, dim, index)
@@ -660,8 +710,9 @@ def _slice(self: Array, dim: int = 0, start: Any = None, end: Any = None, step: 
     public=False,
     samples=("randn(4)[1:3]",),
     axes="dim",
+    spelled="slice",
 )
-class slice_:
+class slice_row:
     self = lambda g, self_sym_sizes, dim, start, end, step: slice_backward(
         g, self_sym_sizes, dim, 0 if start is None else start, END if end is None else end, step
     )
@@ -684,15 +735,16 @@ def _slice_backward(
     public=False,
     sizes="input_sizes",
     axes="dim",
+    spelled="slice_scatter",
 )
 class slice_backward:
-    grad_output = lambda g, dim, start, end, step: slice_(g, dim, start, end, step)
+    grad_output = lambda g, dim, start, end, step: slice_row(g, dim, start, end, step)
 
 
 @function(
     "narrow(Tensor input, int dim, Tensor start, int length)",
     "narrow(Tensor input, int dim, int start, int length)",
-    rows=[slice_],
+    rows=[slice_row],
     samples=["narrow(randn(2,4), 1, 1, 2)"],
 )
 def narrow(input: Array, dim: int, start: Any, length: int) -> Any:
@@ -710,7 +762,7 @@ def narrow(input: Array, dim: int, start: Any, length: int) -> Any:
     start = start + size if start < 0 else start
     if start + length > size:
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
-    return slice_(input, dim, start, start + length, 1)
+    return slice_row(input, dim, start, start + length, 1)
 
 
 def _diagonal(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Array:
@@ -768,6 +820,7 @@ def _diagonal_backward(
     public=False,
     sizes="input_sizes",
     axes="dim1 dim2",
+    spelled="diagonal_scatter",
 )
 class diagonal_backward:
     grad_output = lambda g, offset, dim1, dim2: diagonal(g, offset, dim1, dim2)
@@ -882,7 +935,14 @@ def _split_back(g: Any, sizes: tuple[int, ...], split_size: int, dim: int) -> An
 
 
 @operator(
-    _split, "SplitBackward0", kind="linear", view=True, outputs="list", public=False, axes="dim"
+    _split,
+    "SplitBackward0",
+    kind="linear",
+    view=True,
+    outputs="list",
+    public=False,
+    axes="dim",
+    spelled="split",
 )
 class split_size:
     self = lambda g, self_sym_sizes, split_size, dim: _split_back(
@@ -905,6 +965,7 @@ def _unsafe_split(self: Array, split_size: int, dim: int = 0) -> Any:
     outputs="list",
     samples=("unsafe_split(randn(4,2), 2)[0]",),
     axes="dim",
+    spelled="split",
 )
 class unsafe_split:
     """As `split`, but the parts are no views."""
@@ -944,6 +1005,7 @@ def _split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any:
     outputs="list",
     public=False,
     axes="dim",
+    spelled="split",
 )
 class split_by_sizes:
     self = lambda g, self_sym_sizes, split_sizes, dim: _joined(g, split_sizes, dim, self_sym_sizes)
@@ -1047,7 +1109,7 @@ def _tensor_split(input: Array, indices_or_sections: Any, dim: int) -> Any:
         budget.items(sections, "a tuple of tensors", budget.MAX_TENSORS)
         ends = list(accumulate(small + (i < larger) for i in range(sections)))
         starts = [0, *ends[:-1]]
-    return tuple(slice_(input, at, s, e, 1) for s, e in zip(starts, ends, strict=True))
+    return tuple(slice_row(input, at, s, e, 1) for s, e in zip(starts, ends, strict=True))
 
 
 tensor_split = choice(
@@ -1057,7 +1119,7 @@ tensor_split = choice(
     targets=[_tensor_split],
     doc="A number of parts as equal as can be, or parts that begin at the given indices.",
     module=__name__,
-    rows=[slice_],
+    rows=[slice_row],
     samples=["tensor_split(randn(5), 2)", "tensor_split(randn(5,2), (1,3))"],
 )
 
@@ -1087,7 +1149,7 @@ def _splitting(name: str, at: int, least: int, doc: str, *samples: str) -> Any:
         targets=[parts],
         doc=doc,
         module=__name__,
-        rows=[slice_],
+        rows=[slice_row],
         samples=samples,
     )
 
@@ -1125,6 +1187,7 @@ def _unbind_back(grads: Any, dim: int) -> Any:
     outputs="list",
     samples=("unbind(randn(2,3))[1]", "unbind(randn(2,3), 1)[0]"),
     axes="dim",
+    spelled="unbind",
 )
 class unbind:
     """The positions of a dim, each without it."""
@@ -1145,6 +1208,7 @@ def _alias(self: Array) -> Array:
     public=False,
     samples=("randn(3)[...]",),
     batch="elementwise",
+    spelled="same",
 )
 class alias:
     self = lambda g: g
@@ -1304,7 +1368,15 @@ def _conj(self: Array) -> Array:
     return self.conj()
 
 
-@operator(_conj, "ConjBackward0", kind="linear", analytic=False, public=False, batch="elementwise")
+@operator(
+    _conj,
+    "ConjBackward0",
+    kind="linear",
+    analytic=False,
+    public=False,
+    batch="elementwise",
+    spelled="conj",
+)
 class conj_of:
     self = lambda g: conj(g)
 
@@ -1320,6 +1392,7 @@ def _conj_physical(self: Array) -> Array:
     analytic=False,
     public=False,
     batch="elementwise",
+    spelled="conj",
 )
 class conj_physical_of:
     self = lambda g: conj_physical(g)

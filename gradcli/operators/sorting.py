@@ -50,6 +50,8 @@ from gradcli.operators.table import (
     operator,
 )
 
+FAMILY = "statistics"
+
 # -- sorting --------------------------------------------------------------------------------------
 # Beyond this many elements a slice with ties is ordered stably, not as libstdc++ would.
 _EMULATED = 1 << 16
@@ -157,7 +159,13 @@ def _sorted(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, A
 
 
 @operator(
-    _sort, "SortBackward0", outputs="values indices", differentiable=1, public=False, axes="dim"
+    _sort,
+    "SortBackward0",
+    outputs="values indices",
+    differentiable=1,
+    public=False,
+    axes="dim",
+    spelled="sort:",
 )
 class sort_row:
     self = lambda g, self_sym_sizes, dim, indices: selected_backward(
@@ -172,6 +180,7 @@ class sort_row:
     differentiable=1,
     public=False,
     axes="dim",
+    spelled="sort: dim descending stable",
 )
 class sort_stable_row:
     self = lambda g, self_sym_sizes, dim, indices: selected_backward(
@@ -296,7 +305,7 @@ def _median_along(name: str, skip: bool) -> Any:
     return kernel
 
 
-@operator(_median, "MedianBackward0", public=False)
+@operator(_median, "MedianBackward0", public=False, spelled="median:")
 class median_all:
     self = lambda g, self, result: shared_evenly(g, self, result)
 
@@ -306,14 +315,14 @@ class nanmedian_all:
     self = lambda g, self, result: shared_evenly(g, self, result)
 
 
-def _selecting_row(kernel: Any, name: str, node: str) -> Row:
+def _selecting_row(kernel: Any, name: str, node: str, spelled: str = "") -> Row:
     """A row (values, indices) = f(self, ..., dim, keepdim)."""
     rules = {
         "self": lambda g, self_sym_sizes, dim, indices, keepdim: selected_backward(
             g, self_sym_sizes, dim, indices, keepdim
         )
     }
-    facts = {"outputs": "values indices", "differentiable": 1, "axes": "dim"}
+    facts = {"outputs": "values indices", "differentiable": 1, "axes": "dim", "spelled": spelled}
     return operator(kernel, node, public=False, **facts)(
         type(name, (), {"__module__": __name__, **rules})
     )
@@ -321,7 +330,7 @@ def _selecting_row(kernel: Any, name: str, node: str) -> Row:
 
 def _medians(name: str, whole: Row, skip: bool, doc: str) -> Any:
     along = _selecting_row(
-        _median_along(name, skip), f"{name}_dim", f"{name.capitalize()}Backward1"
+        _median_along(name, skip), f"{name}_dim", f"{name.capitalize()}Backward1", whole.spelled
     )
     whole.batch = batches.whole(lambda: along)
     result = return_type(name, "values indices")
@@ -474,7 +483,13 @@ def _topk(
 
 
 @operator(
-    _topk, "TopkBackward0", outputs="values indices", differentiable=1, public=False, axes="dim"
+    _topk,
+    "TopkBackward0",
+    outputs="values indices",
+    differentiable=1,
+    public=False,
+    axes="dim",
+    spelled="topk:",
 )
 class topk_row:
     self = lambda g, self_sym_sizes, dim, indices: selected_backward(
@@ -508,7 +523,9 @@ def _squeeze_last(self: Array, dim: int) -> Array:
     )
 
 
-@operator(_squeeze_last, "SqueezeBackward4", kind="linear", public=False, axes="dim")
+@operator(
+    _squeeze_last, "SqueezeBackward4", kind="linear", public=False, axes="dim", spelled="reshape"
+)
 class squeeze_in_place:
     self = lambda g, self_sym_sizes, dim: unsqueeze(g, -1) if self_sym_sizes[-1] == 1 else g
 
@@ -517,7 +534,14 @@ def _unsqueeze_first(self: Array, dim: int) -> Array:
     return np.expand_dims(self, dim)
 
 
-@operator(_unsqueeze_first, "UnsqueezeBackward1", kind="linear", public=False, axes="+dim")
+@operator(
+    _unsqueeze_first,
+    "UnsqueezeBackward1",
+    kind="linear",
+    public=False,
+    axes="+dim",
+    spelled="unsqueeze",
+)
 class unsqueeze_in_place:
     self = lambda g, dim: g.squeeze(dim)
 
@@ -526,7 +550,14 @@ def _transpose_ends(self: Array, dim0: int, dim1: int) -> Array:
     return np.swapaxes(self, dim0, dim1)
 
 
-@operator(_transpose_ends, "TransposeBackward1", kind="linear", public=False, axes="dim0 dim1")
+@operator(
+    _transpose_ends,
+    "TransposeBackward1",
+    kind="linear",
+    public=False,
+    axes="dim0 dim1",
+    spelled="transpose",
+)
 class transpose_in_place:
     self = lambda g, dim0, dim1: g.swapaxes(dim0, dim1) if is_array(g) else g.transpose(dim0, dim1)
 

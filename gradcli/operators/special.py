@@ -193,7 +193,14 @@ def _trigamma(self: Array) -> Array:
     return where(small, reflected, value)
 
 
-@operator(_polygamma, "PolygammaBackward0", types="float", public=False, batch="elementwise")
+@operator(
+    _polygamma,
+    "PolygammaBackward0",
+    types="float",
+    public=False,
+    batch="elementwise",
+    spelled="polygamma",
+)
 class polygamma_row:
     self = lambda g, n, self: g * polygamma_row(n + 1, self)
 
@@ -580,6 +587,7 @@ def _xlog1py_by(self: Array, other: Any) -> Array:
     refuses=_NO_XLOG1PY,
     public=False,
     batch="elementwise",
+    spelled="special.xlog1py(self, other)",
 )
 class xlog1py_tensors:
     self = lambda g, self, other: masked_fill(
@@ -595,6 +603,7 @@ class xlog1py_tensors:
     refuses=_NO_XLOG1PY,
     public=False,
     batch="elementwise",
+    spelled="special.xlog1py(self, other)",
 )
 class xlog1py_of:
     other = lambda g, self, other: g * self / (other + 1)
@@ -607,6 +616,7 @@ class xlog1py_of:
     refuses=_NO_XLOG1PY,
     public=False,
     batch="elementwise",
+    spelled="special.xlog1py(self, other)",
 )
 class xlog1py_by:
     self = lambda g, self, other: (

@@ -66,7 +66,7 @@ def _nansum_backward(g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
     return sum_backward(g, tuple(self.shape), dim, keepdim) * ~np.isnan(self)
 
 
-@operator(_nansum, "NansumBackward0", public=False, axes="dim*")
+@operator(_nansum, "NansumBackward0", public=False, axes="dim*", spelled="nansum: dim keepdim -")
 class nansum_row:
     self = lambda g, self, dim, keepdim: _nansum_backward(g, self, dim, keepdim)
 

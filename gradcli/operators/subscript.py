@@ -42,9 +42,9 @@ def getitem(input: Any, key: Any) -> Any:
     sliced, indices = _basic(input, _as_tuple(key))
     if not indices:
         return shapes.alias(sliced) if sliced is input else sliced
-    from gradcli.operators.indexing import index
+    from gradcli.operators.indexing import index_row
 
-    return index(sliced, indices)
+    return index_row(sliced, indices)
 
 
 def setitem(input: Tensor, key: Any, value: Any) -> None:
@@ -242,7 +242,7 @@ def _slice(input: Any, key: slice, dim: int, *, keep: bool) -> Any:
     start, stop, step = _bounds(key)
     if not keep and start == 0 and step == 1 and (dim >= input.ndim or stop >= input.shape[dim]):
         return input
-    return shapes.slice_(input, dim, start, stop, step)
+    return shapes.slice_row(input, dim, start, stop, step)
 
 
 def _bounds(key: slice) -> tuple[int, int, int]:

@@ -9,6 +9,7 @@ tests.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
@@ -147,26 +148,14 @@ def _strict(row: Row) -> Callable[..., Any]:
 
 
 # -- filling the table ----------------------------------------------------------------------------
-_LARGER = {  # modules that are part of a family
-    **{"joining": "shapes", "casting": "shapes", "copies": "shapes"},
-    **{"products": "linalg", "einsum": "linalg", "decompositions": "linalg"},
-    **{"extrema": "reductions", "variances": "reductions", "norms": "reductions"},
-    **{"softmax": "reductions", "scans": "reductions", "sorting": "statistics"},
-    **{"differences": "statistics", "distances": "statistics"},
-    **{"activations": "nn", "normalizations": "nn", "pooling": "nn", "convolution": "nn"},
-    **{"padding": "nn", "resampling": "nn", "dropout": "nn", "images": "nn"},
-    **{"attention": "nn", "layers": "nn", "sequences": "losses"},
-}
-
-
 def home(module: str) -> str:
     """A module's name below this package, as the index has it: `nn.losses`."""
     return module.removeprefix(f"{__package__}.")
 
 
 def _family(module: str) -> str:
-    name = module.rpartition(".")[2]
-    return _LARGER.get(name, name)
+    """The family of a module's functions: the module itself, or the larger one that it says."""
+    return getattr(sys.modules[module], "FAMILY", module.rpartition(".")[2])
 
 
 def _enter(entry: Function, numpy: Any) -> None:
@@ -197,7 +186,8 @@ def operator(
 
     See `gradcli.engine.operator.operator` for the facts about the row. aliases: further names.
     method, inplace: whether `x.NAME()` and `x.NAME_()` exist. samples: calls in the language, for
-    tests and documentation. name: the public name, where the class cannot carry it. numpy: the
+    tests and documentation. name: the public name (in messages, where there is no function), where the
+    class cannot carry it. numpy: the
     NumPy functions that mean this row in rules (a ufunc kernel always does). scalar_of: the row in
     whose place this one is recorded when rules multiply by a plain number. analytic: whether it is
     complex-differentiable; where nothing is said, linear and bilinear rows are, and no others.
@@ -226,8 +216,10 @@ def operator(
                 parser=Parser((signature,), row) if signature else None,
             )
             _enter(entry, numpy or row.numpy)
-        elif numpy is not None:
-            NUMPY[numpy] = row
+        else:
+            row.title = name or row.title
+            if numpy is not None:
+                NUMPY[numpy] = row
         return row
 
     return decorate
@@ -432,6 +424,17 @@ def resolve(name: str) -> Any:
     if found is None and name.endswith("_") and (entry := _inplace_entry(name)) is not None:
         found = Function(name, _inplace_call(entry), family="inplace", method=True)
     return found
+
+
+@cache
+def _names_of_rows() -> dict[int, str]:
+    load()
+    return {id(f.target): f.name for f in FUNCTIONS.values()}
+
+
+def public_name(row: Row) -> str | None:
+    """The name by which the language calls a row: its own, if a function has that, or its function's."""
+    return row.name if row.name in FUNCTIONS else _names_of_rows().get(id(row))
 
 
 def knows(name: str) -> bool:

@@ -40,6 +40,8 @@ from gradcli.operators.table import (
     operator,
 )
 
+FAMILY = "reductions"
+
 
 # -- variances ------------------------------------------------------------------------------------
 def _spread(name: str, self: Any, dim: Any, correction: Any, keepdim: bool) -> tuple[Any, Any]:
@@ -149,28 +151,42 @@ def _std_mean_backward(
     return _with_mean(slope, g[1], self, dim, keepdim)
 
 
-@operator(_var, "VarBackward0", public=False, axes="dim*")
+@operator(_var, "VarBackward0", public=False, axes="dim*", spelled="var")
 class var_correction:
     self = lambda g, self, dim, correction, keepdim: _var_backward(
         g, self, dim, correction, keepdim
     )
 
 
-@operator(_std, "StdBackward0", public=False, axes="dim*")
+@operator(_std, "StdBackward0", public=False, axes="dim*", spelled="std")
 class std_correction:
     self = lambda g, self, result, dim, correction, keepdim: _std_backward(
         g, self, result, dim, correction, keepdim
     )
 
 
-@operator(_var_mean, "VarMeanBackward0", outputs="result0 result1", public=False, axes="dim*")
+@operator(
+    _var_mean,
+    "VarMeanBackward0",
+    outputs="result0 result1",
+    public=False,
+    axes="dim*",
+    spelled="var_mean",
+)
 class var_mean_correction:
     self = lambda g, self, dim, correction, keepdim: _var_mean_backward(
         g, self, dim, correction, keepdim
     )
 
 
-@operator(_std_mean, "StdMeanBackward0", outputs="result0 result1", public=False, axes="dim*")
+@operator(
+    _std_mean,
+    "StdMeanBackward0",
+    outputs="result0 result1",
+    public=False,
+    axes="dim*",
+    spelled="std_mean",
+)
 class std_mean_correction:
     self = lambda g, self, result0, dim, correction, keepdim: _std_mean_backward(
         g, self, result0, dim, correction, keepdim

@@ -568,10 +568,6 @@ def pick(values: Any, index: int) -> Any:
 def row_called(graph: Graph, row: Any, operands_: list[Any]) -> Any:
     """A row's kernel as one call on whole arrays; None where its results' shapes are not known."""
     args = tuple(operands_)
-    if row.name == "expand" and type(args[0]) is Operation:
-        shape = np.broadcast_shapes(args[0].shape, tuple(n for n in args[1] if n != -1) or ())
-        if -1 not in args[1] and shape == tuple(args[1]):
-            return _broadcast_to(graph, args[0], shape)
     given = list(operands(args))
     if row.dynamic == "always" or sum(o.size for o in given) > _TRIAL:
         return None

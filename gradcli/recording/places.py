@@ -127,7 +127,7 @@ def _stretch(size: int, part: Any, offset: int) -> list[Step] | None:
 def _function(name: str) -> Any:
     from gradcli.operators import indexing, shapes, table
 
-    rows = {"slice": shapes.slice_, "index": indexing.index}
+    rows = {"slice": shapes.slice_row, "index": indexing.index_row}
     return rows.get(name) or table.resolve(name)
 
 

@@ -18,6 +18,8 @@ from gradcli.operators.elementwise import silu as silu_row
 from gradcli.operators.helpers import where, zeros_like
 from gradcli.operators.table import Array, Row, function, is_array, operator
 
+FAMILY = "nn"
+
 Call = Callable[..., Any]
 _ANY = ("(randn(2,3))", "(randn(()))", "(randn(0))")
 
@@ -25,13 +27,15 @@ _ANY = ("(randn(2,3))", "(randn(()))", "(randn(0))")
 NUMBERS = "biuc"  # the kinds of dtypes that kernels of floats refuse
 
 
-def activation(kernel: Any, node: str, refuses: str = "", kinds: str = NUMBERS) -> Any:
+def activation(
+    kernel: Any, node: str, refuses: str = "", kinds: str = NUMBERS, spelled: str = ""
+) -> Any:
     """A row of one tensor and options, behind a function of `nn.functional`.
 
     refuses: the name of PyTorch's kernel, which is not implemented for these kinds of dtypes.
     """
-    names = {kinds: refuses} if refuses else None
-    return operator(kernel, node, kind="elementwise", types="own", public=False, refuses=names)
+    facts: dict[str, Any] = {"refuses": {kinds: refuses} if refuses else None, "spelled": spelled}
+    return operator(kernel, node, kind="elementwise", types="own", public=False, **facts)
 
 
 def rectifier(
@@ -94,7 +98,7 @@ def overwriting(
 def backward_row(kernel: Any, node: str, **facts: Any) -> Any:
     """The row of a derivative that PyTorch has as an operator of its own."""
     facts.setdefault("batch", "along" if "axes" in facts else "elementwise")
-    return operator(kernel, node, public=False, types="own", **facts)
+    return operator(kernel, node, public=False, types="own", guarded=False, **facts)
 
 
 # -- clipped lines --------------------------------------------------------------------------------
@@ -109,7 +113,11 @@ def _hardtanh_backward(grad_output: Array, self: Array, min_val: Any, max_val: A
     return where((self <= min_val) | (self >= max_val), 0, grad_output)
 
 
-@backward_row(_hardtanh_backward, "HardtanhBackwardBackward0")
+@backward_row(
+    _hardtanh_backward,
+    "HardtanhBackwardBackward0",
+    spelled="where((self > min_val) & (self < max_val), grad_output, 0)",
+)
 class hardtanh_backward:
     grad_output = lambda g, self, min_val, max_val: hardtanh_backward(g, self, min_val, max_val)
     self = lambda g: zeros_like(g)
@@ -125,6 +133,7 @@ class hardtanh_backward:
         "b": (RuntimeError, "Bool inputs not supported for hardtanh"),
         "c": "clamp is not supported for complex types",
     },
+    spelled="nn.functional.hardtanh:",
 )
 class hardtanh_row:
     self = lambda g, self, min_val, max_val: hardtanh_backward(g, self, min_val, max_val)
@@ -166,13 +175,22 @@ def _leaky_relu_backward(grad_output: Array, self: Array, negative_slope: Any) -
     return where(self > 0, grad_output, grad_output * negative_slope)
 
 
-@backward_row(_leaky_relu_backward, "LeakyReluBackwardBackward0")
+@backward_row(
+    _leaky_relu_backward,
+    "LeakyReluBackwardBackward0",
+    spelled="grad_output * where(self > 0, 1, negative_slope)",
+)
 class leaky_relu_backward:
     grad_output = lambda g, self, negative_slope: leaky_relu_backward(g, self, negative_slope)
     self = lambda g: zeros_like(g)
 
 
-@activation(_leaky_relu, "LeakyReluBackward0", "leaky_relu_cpu")
+@activation(
+    _leaky_relu,
+    "LeakyReluBackward0",
+    "leaky_relu_cpu",
+    spelled="nn.functional.leaky_relu: negative_slope",
+)
 class leaky_relu_row:
     self = lambda g, self, negative_slope: leaky_relu_backward(g, self, negative_slope)
 
@@ -196,7 +214,13 @@ def _threshold(self: Array, threshold: Any, value: Any) -> Array:
     return where(self <= threshold, self.dtype.type(value), self)
 
 
-@activation(_threshold, "ThresholdBackward0", "threshold_cpu", "bc")
+@activation(
+    _threshold,
+    "ThresholdBackward0",
+    "threshold_cpu",
+    "bc",
+    spelled="nn.functional.threshold: threshold value",
+)
 class threshold_row:
     self = lambda g, self, threshold: threshold_backward(g, self, threshold)
 
@@ -233,7 +257,11 @@ def _shrink_backward(grad_output: Array, self: Array, lambd: Any) -> Array:
     return where((self >= -lambd) & (self <= lambd), 0, grad_output)
 
 
-@backward_row(_shrink_backward, "HardshrinkBackwardBackward0")
+@backward_row(
+    _shrink_backward,
+    "HardshrinkBackwardBackward0",
+    spelled="where((self >= -lambd) & (self <= lambd), 0, grad_output)",
+)
 class hardshrink_backward:
     grad_output = lambda g, self, lambd: hardshrink_backward(g, self, lambd)
     self = lambda g: zeros_like(g)
@@ -268,7 +296,11 @@ def _softshrink(self: Array, lambd: Any = 0.5) -> Array:
     return where(self > lambd, self - lambd, where(self < -lambd, self + lambd, self * 0))
 
 
-@backward_row(_shrink_backward, "SoftshrinkBackwardBackward0")
+@backward_row(
+    _shrink_backward,
+    "SoftshrinkBackwardBackward0",
+    spelled="where((self >= -lambd) & (self <= lambd), 0, grad_output)",
+)
 class softshrink_backward:
     grad_output = lambda g, self, lambd: softshrink_backward(g, self, lambd)
     self = lambda g: zeros_like(g)
@@ -304,7 +336,12 @@ def _elu_backward(
     return where(self_or_result <= 0, grad_output * slope, grad_output * scale)  # nan: as above 0
 
 
-@backward_row(_elu_backward, "EluBackwardBackward0")
+@backward_row(
+    _elu_backward,
+    "EluBackwardBackward0",
+    spelled="grad_output * where(self_or_result > 0, scale, "
+    "exp(input_scale * self_or_result) * alpha * scale * input_scale)",
+)
 class elu_backward:
     grad_output = lambda g, alpha, scale, input_scale, self_or_result: elu_backward(
         g, alpha, scale, input_scale, self_or_result
@@ -316,7 +353,7 @@ class elu_backward:
     )
 
 
-@activation(_elu, "EluBackward0", "elu_cpu")
+@activation(_elu, "EluBackward0", "elu_cpu", spelled="elu")
 class elu_row:
     self = lambda g, self, alpha, scale, input_scale: elu_backward(
         g, alpha, scale, input_scale, self
@@ -376,7 +413,7 @@ def _celu(self: Array, alpha: Any = 1.0) -> Array:
     return _elu(self, alpha, 1, 1 / alpha)
 
 
-@activation(_celu, "CeluBackward0", "elu_cpu")
+@activation(_celu, "CeluBackward0", "elu_cpu", spelled="nn.functional.celu: alpha")
 class celu_row:
     self = lambda g, self, alpha: elu_backward(g, alpha, 1, 1.0 / alpha, self)
 
@@ -440,7 +477,7 @@ def _gelu_double_backward(g: Any, grad_output: Any, self: Any, approximate: str)
     return g * grad_output * pdf * (2 - self * self)
 
 
-@backward_row(_gelu_backward, "GeluBackwardBackward0")
+@backward_row(_gelu_backward, "GeluBackwardBackward0", spelled="slope of gelu")
 class gelu_backward:
     grad_output = lambda g, self, approximate: gelu_backward(g, self, approximate)
     self = lambda g, grad_output, self, approximate: _gelu_double_backward(
@@ -479,7 +516,7 @@ def _mish_backward(g: Any, self: Any) -> Any:
     return g * (t + self * s * (1 - t * t))
 
 
-@activation(_mish, "MishBackward0", "mish_cpu")
+@activation(_mish, "MishBackward0", "mish_cpu", spelled="nn.functional.mish:")
 class mish_row:
     self = lambda g, self: _mish_backward(g, self)
 
@@ -499,7 +536,9 @@ def _log_sigmoid_backward(grad_output: Array, self: Array, buffer: Array) -> Arr
     return grad_output * (where(below, 1, 0) - where(below, part, -part))
 
 
-@backward_row(_log_sigmoid_backward, "LogSigmoidBackwardBackward0")
+@backward_row(
+    _log_sigmoid_backward, "LogSigmoidBackwardBackward0", spelled="grad_output * sigmoid(-self)"
+)
 class log_sigmoid_backward:
     grad_output = lambda g, self, buffer: log_sigmoid_backward(g, self, buffer)
     self = lambda g, grad_output, self, buffer: (
@@ -516,6 +555,7 @@ class log_sigmoid_backward:
     differentiable=1,
     public=False,
     batch="elementwise",
+    spelled="logsigmoid",
 )
 class log_sigmoid_row:
     self = lambda g, self, buffer: log_sigmoid_backward(g, self, buffer)
@@ -545,13 +585,19 @@ def _hardsigmoid_backward(grad_output: Array, self: Array) -> Array:
 _SIXTH = float(np.float32(1) / np.float32(6))  # PyTorch's constant is of single precision
 
 
-@backward_row(_hardsigmoid_backward, "NotImplemented")
+@backward_row(
+    _hardsigmoid_backward,
+    "NotImplemented",
+    spelled="where((self > -3) & (self < 3), grad_output / 6, 0)",
+)
 class hardsigmoid_backward:
     grad_output = lambda g, self: hardsigmoid_backward(g, self)
     self = lambda g: zeros_like(g)
 
 
-@activation(_hardsigmoid, "HardsigmoidBackward0", "hardsigmoid_cpu")
+@activation(
+    _hardsigmoid, "HardsigmoidBackward0", "hardsigmoid_cpu", spelled="nn.functional.hardsigmoid:"
+)
 class hardsigmoid_row:
     self = lambda g, self: hardsigmoid_backward(g, self)
 
@@ -568,7 +614,11 @@ def _hardswish_backward(grad_output: Array, self: Array) -> Array:
     return where(self <= -3, 0, where(self < 3, inner, grad_output))
 
 
-@backward_row(_hardswish_backward, "HardswishBackwardBackward0")
+@backward_row(
+    _hardswish_backward,
+    "HardswishBackwardBackward0",
+    spelled="grad_output * where(self <= -3, 0, where(self < 3, self / 3 + 1 / 2, 1))",
+)
 class hardswish_backward:
     grad_output = lambda g, self: hardswish_backward(g, self)
     self = lambda g, grad_output, self: where(
@@ -576,7 +626,7 @@ class hardswish_backward:
     )
 
 
-@activation(_hardswish, "HardswishBackward0", "hardswish_cpu")
+@activation(_hardswish, "HardswishBackward0", "hardswish_cpu", spelled="nn.functional.hardswish:")
 class hardswish_row:
     self = lambda g, self: hardswish_backward(g, self)
 

@@ -17,6 +17,8 @@ from gradcli.operators.nn.padding import pad
 from gradcli.operators.products import baddbmm, bmm
 from gradcli.operators.table import Array, function, resolve
 
+FAMILY = "nn"
+
 
 # -- projections ----------------------------------------------------------------------------------
 def _parts(x: Any, w: Any, b: Any, count: int, size: int) -> Any:

@@ -13,6 +13,8 @@ from gradcli.operators import batches
 from gradcli.operators.helpers import implemented
 from gradcli.operators.table import Array, function, is_array, operator
 
+FAMILY = "nn"
+
 
 def several(value: Any, n: int) -> tuple[int, ...]:
     """One number for every dimension, or the numbers given."""

@@ -47,6 +47,8 @@ from gradcli.operators.table import (
     operator,
 )
 
+FAMILY = "statistics"
+
 
 # -- distances ------------------------------------------------------------------------------------
 def _dist(self: Array, other: Array, p: Any = 2) -> Array:
@@ -358,7 +360,7 @@ def _norm_dim(self: Array, p: Any, dim: Any, keepdim: bool = False) -> Array:
     return norm_of(self, 2 if p is None else p, dim, keepdim)
 
 
-@operator(_norm_dim, "NormBackward1", public=False, axes="dim*")
+@operator(_norm_dim, "NormBackward1", public=False, axes="dim*", spelled="norm")
 class norm_dim:
     self = lambda g, self, p, dim, keepdim, result: norm_backward(g, self, p, result, dim, keepdim)
 

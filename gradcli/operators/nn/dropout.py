@@ -11,6 +11,8 @@ from gradcli.engine import random
 from gradcli.engine.tensor import wrap
 from gradcli.operators.table import Array, function
 
+FAMILY = "nn"
+
 _ALPHA = 1.7580993408473766  # what SELU saturates at, with the sign turned
 
 

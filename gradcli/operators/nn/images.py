@@ -15,6 +15,8 @@ from gradcli.operators.nn.resampling import cubic_weights
 from gradcli.operators.products import bmm
 from gradcli.operators.table import Array, Row, function, operator
 
+FAMILY = "nn"
+
 _MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 _PADDING = {"zeros": 0, "border": 1, "reflection": 2}
 

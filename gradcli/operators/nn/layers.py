@@ -14,6 +14,8 @@ from gradcli.operators.nn.dropout import dropped
 from gradcli.operators.products import addmm, matmul
 from gradcli.operators.table import Array, function, is_array, operator
 
+FAMILY = "nn"
+
 
 # -- linear maps ----------------------------------------------------------------------------------
 @function(

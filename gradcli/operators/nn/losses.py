@@ -448,6 +448,8 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
         public=False,
         types="own",
         batch=batches.classes_backward,
+        guarded=False,
+        spelled="slope of nll_loss",
     )(backward)
     forward_row = operator(
         _nll,
@@ -457,6 +459,7 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
         public=False,
         types="own",
         batch=batches.classes,
+        spelled="nll_loss",
     )(forward)
     return forward_row, backward_row
 

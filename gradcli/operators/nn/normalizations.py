@@ -14,6 +14,8 @@ from gradcli.operators.elementwise import clamp_min
 from gradcli.operators.helpers import implemented, refuse_grad
 from gradcli.operators.table import Array, Row, function, is_array, operator, resolve
 
+FAMILY = "nn"
+
 
 def _mean(x: Any, dims: tuple[int, ...]) -> Any:
     return x.mean(dims, keepdims=True) if is_array(x) else x.mean(dims, True)
@@ -360,14 +362,14 @@ def _batch_norm_backward(
     running_var: Any,
     training: bool,
     eps: float,
-    mean: Any,
-    rstd: Any,
+    result1: Any,
+    result2: Any,
     mask: Any,
 ) -> tuple[Any, Any, Any]:
     dims = (0, *range(2, input.ndim))
     if training:
         centered, scale = _statistics(
-            input, _channels(mean, input.ndim), _channels(rstd, input.ndim), dims
+            input, _channels(result1, input.ndim), _channels(result2, input.ndim), dims
         )
     else:
         scale = _channels((running_var + eps) ** -0.5, input.ndim)
@@ -383,29 +385,22 @@ def _batch_norm_backward(
     return g_input, g_weight, g_bias
 
 
-class _BatchNorm:
-    input__weight__bias = (
-        lambda g, input, weight, running_mean, running_var, training, eps, result1, result2, mask: (
-            _batch_norm_backward(
-                g, input, weight, running_mean, running_var, training, eps, result1, result2, mask
-            )
-        )
-    )
-
-
-def _batch_norm_row(node: str) -> Row:
+def _batch_norm_row(name: str, node: str) -> Row:
+    rules = {"input__weight__bias": _batch_norm_backward, "__module__": __name__}
     made: Row = operator(
         _batch_norm,
         node,
         outputs="result0 result1 result2",
         differentiable=1,
         public=False,
-    )(_BatchNorm)
+    )(type(name, (), rules))
     return made
 
 
-native_batch_norm_row = _batch_norm_row("NativeBatchNormBackward0")
-native_batch_norm_legit_row = _batch_norm_row("NativeBatchNormLegitBackward0")
+native_batch_norm_row = _batch_norm_row("native_batch_norm_row", "NativeBatchNormBackward0")
+native_batch_norm_legit_row = _batch_norm_row(
+    "native_batch_norm_legit_row", "NativeBatchNormLegitBackward0"
+)
 
 
 def _several_values(size: list[int]) -> None:

@@ -10,6 +10,8 @@ from gradcli.operators.helpers import implemented, zeros_like
 from gradcli.operators.joining import constant_pad_nd
 from gradcli.operators.table import Array, Row, function, operator
 
+FAMILY = "nn"
+
 
 # -- what is there already ------------------------------------------------------------------------
 def _reflected(size: int, before: int, after: int) -> Any:
@@ -62,7 +64,7 @@ def _border_rows(kind: str, positions: Any, n: int) -> Row:
     node = f"{kind}Pad{n}D"
     backward.__name__, forward.__name__ = f"{node}_backward", node
     backward_row: Row = operator(
-        kernel_backward, f"{node}BackwardBackward0", public=False, batch="folded"
+        kernel_backward, f"{node}BackwardBackward0", public=False, batch="folded", guarded=False
     )(backward)
     row: Row = operator(kernel, f"{node}Backward0", kind="linear", public=False, batch="folded")(
         forward
@@ -88,9 +90,9 @@ _REPLICATE = {n: _border_rows("Replication", _replicated, n) for n in (1, 2, 3)}
 
 # -- around the circle ----------------------------------------------------------------------------
 def _slice(x: Any, dim: int, start: int, end: int) -> Any:
-    from gradcli.operators.shapes import slice_
+    from gradcli.operators.shapes import slice_row
 
-    return slice_(x, dim, start, end, 1)
+    return slice_row(x, dim, start, end, 1)
 
 
 def _circular(input: Any, pad: tuple[int, ...]) -> Any:

@@ -12,6 +12,8 @@ from gradcli.operators.helpers import implemented, zeros_like
 from gradcli.operators.nn.convolution import several, windows
 from gradcli.operators.table import Array, Row, function, operator
 
+FAMILY = "nn"
+
 Sizes = tuple[int, ...]
 
 
@@ -162,9 +164,9 @@ def _picking_rows(
 ) -> tuple[Row, Row]:
     """The rows of a pooling that picks elements and says where they lay, and of its backward."""
     backward.__name__ = f"{forward.__name__}_backward"
-    back = operator(kernel_backward, f"{node}BackwardBackward0", public=False, batch="folded")(
-        backward
-    )
+    back = operator(
+        kernel_backward, f"{node}BackwardBackward0", public=False, batch="folded", guarded=False
+    )(backward)
     row = operator(
         kernel,
         f"{node}Backward0",
@@ -397,7 +399,7 @@ def _avg_rows(n: int) -> Row:
     forward.__name__, backward.__name__ = f"avg_pool{n}d", f"avg_pool{n}d_backward"
     node = f"AvgPool{n}D"
     backward_row: Row = operator(
-        _avg_pool_backward, f"{node}BackwardBackward0", public=False, batch="folded"
+        _avg_pool_backward, f"{node}BackwardBackward0", public=False, batch="folded", guarded=False
     )(backward)
     row: Row = operator(_avg_pool, f"{node}Backward0", kind="linear", public=False, batch="folded")(
         forward
@@ -554,7 +556,7 @@ def _adaptive_avg_rows(n: int) -> Row:
     forward.__name__ = f"_adaptive_avg_pool{n}d"
     backward.__name__ = f"{forward.__name__}_backward"
     backward_row: Row = operator(
-        kernel_backward, f"{node}BackwardBackward0", public=False, batch="folded"
+        kernel_backward, f"{node}BackwardBackward0", public=False, batch="folded", guarded=False
     )(backward)
     row: Row = operator(
         _adaptive_avg, f"{node}Backward0", kind="linear", public=False, batch="folded"

@@ -10,6 +10,8 @@ import numpy as np
 from gradcli.operators.helpers import implemented
 from gradcli.operators.table import Array, Row, function, operator, resolve
 
+FAMILY = "nn"
+
 Sizes = tuple[int, ...]
 
 

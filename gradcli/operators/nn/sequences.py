@@ -11,6 +11,8 @@ from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.nn.losses import MEAN, SUM, reduction_number
 from gradcli.operators.table import Array, function, operator, resolve
 
+FAMILY = "losses"
+
 
 # -- connectionist temporal classification --------------------------------------------------------
 def _labels(targets: Any, lengths: Any, blank: int) -> list[Any]:

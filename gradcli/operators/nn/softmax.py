@@ -37,6 +37,8 @@ from gradcli.operators.table import (
     operator,
 )
 
+FAMILY = "reductions"
+
 
 # -- logsumexp and softmax ------------------------------------------------------------------------
 def _logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Array:
@@ -62,7 +64,14 @@ def _logsumexp_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool)
     return g * conj(spent(np.exp, shifted, shifted))
 
 
-@operator(_logsumexp, "LogsumexpBackward0", types="float", public=False, axes="dim")
+@operator(
+    _logsumexp,
+    "LogsumexpBackward0",
+    types="float",
+    public=False,
+    axes="dim",
+    spelled="logsumexp: dim keepdim",
+)
 class logsumexp_row:
     self = lambda g, self, result, dim, keepdim: _logsumexp_backward(g, self, result, dim, keepdim)
 
@@ -132,7 +141,14 @@ def sumgiven_keepdim(value: Any, dim: int) -> Any:
     return value.sum(axis=dim, keepdims=True) if is_array(value) else value.sum(dim, True)
 
 
-@operator(_softmax_backward, "SoftmaxBackwardDataBackward0", public=False, axes="dim")
+@operator(
+    _softmax_backward,
+    "SoftmaxBackwardDataBackward0",
+    public=False,
+    axes="dim",
+    guarded=False,
+    spelled="slope of softmax",
+)
 class softmax_backward_data:
     grad_output = lambda g, output, dim: softmax_backward_data(g, output, dim)
     output = lambda g, output, grad_output, dim: (
@@ -142,7 +158,14 @@ class softmax_backward_data:
     )
 
 
-@operator(_log_softmax_backward, "LogSoftmaxBackwardDataBackward0", public=False, axes="dim")
+@operator(
+    _log_softmax_backward,
+    "LogSoftmaxBackwardDataBackward0",
+    public=False,
+    axes="dim",
+    guarded=False,
+    spelled="slope of log_softmax",
+)
 class log_softmax_backward_data:
     grad_output = lambda g, output, dim: g - sumgiven_keepdim(g * np.exp(output), dim)
     output = lambda g, output, grad_output, dim: (
@@ -150,12 +173,12 @@ class log_softmax_backward_data:
     )
 
 
-@operator(_softmax, "SoftmaxBackward0", public=False, axes="dim")
+@operator(_softmax, "SoftmaxBackward0", public=False, axes="dim", spelled="softmax: dim")
 class softmax_row:
     self = lambda g, result, dim: softmax_backward_data(g, result, dim)
 
 
-@operator(_log_softmax, "LogSoftmaxBackward0", public=False, axes="dim")
+@operator(_log_softmax, "LogSoftmaxBackward0", public=False, axes="dim", spelled="log_softmax: dim")
 class log_softmax_row:
     self = lambda g, result, dim: log_softmax_backward_data(g, result, dim)
 

@@ -1,0 +1,41 @@
+"""The table's rows: each has a name of its own, and says how a derivative spells it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from gradcli.calculus import formulas
+from gradcli.calculus.forms import FORMS
+from gradcli.calculus.simplify import number
+from gradcli.operators import table
+
+table.load()
+SPELLED = [row for row in table.ROWS if row.spelled]
+
+
+def test_names_are_unique() -> None:
+    counts = Counter(row.name for row in table.ROWS)
+    assert [name for name, count in counts.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("row", SPELLED, ids=lambda row: row.name)
+def test_spelling_can_be_read(row: table.Row) -> None:
+    """By a form, by a function of the language and its options, or by a formula of the row's parameters."""
+    if row.spelled in FORMS:
+        return
+    word, is_call, options = row.spelled.partition(":")
+    if is_call:
+        assert word.removesuffix("[0]") in table.FUNCTIONS
+        assert len(options.split()) in (0, row.kinds.count("option"))
+        return
+    names = re.findall(r"[A-Za-z_][\w.]*", row.spelled)
+    assert all(n in row.names or n in table.FUNCTIONS for n in names)
+    args = [1.5 if kind == "option" else number(2) for kind in row.kinds]
+    assert formulas.read(row.spelled, row.names, args).shape == ()
+
+
+def test_every_form_spells_a_row() -> None:
+    assert set(FORMS) == {row.spelled for row in SPELLED} & set(FORMS)
