@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.tensor import Tensor, wrap
+from gradcli.language.errors import LanguageError
 from gradcli.plan.graph import live
 from gradcli.plan.record import Recording, Untraceable, record
 from gradcli.plan.straight import program
@@ -134,23 +135,21 @@ class Rows:
                     value.backward()
             except REFUSALS as error:
                 refused[row] = error
-                values.append(None)
                 continue
             except Exception as error:
                 if not hasattr(error, "render"):  # an error of the language, with its place
                     raise
                 refused[row] = error
-                values.append(None)
                 continue
             values.append(value)
             for name, kept in grads.items():
                 grad = tensors[name]._grad
                 kept.append(None if grad is None else grad.array)
-        shown = [value for value in values if value is not None]
-        kept_rows = rows - len(refused)
-        gradients = {n: _stack(kept, self._like(n, batch), kept_rows) for n, kept in grads.items()}
-        found = Results(_values(shown), gradients, refused)
-        return _spread(found, rows) if refused and shown else found
+        if not values:
+            return Results({}, {}, refused)
+        gradients = {n: _stack(kept, self._like(n, batch)) for n, kept in grads.items()}
+        found = Results(_values(values), gradients, refused)
+        return _spread(found, rows) if refused else found
 
     def _like(self, name: str, batch: Arrays) -> Any:
         return batch[name][0] if name in batch else self.shared[name]
@@ -182,18 +181,18 @@ def _columns(suffix: str, value: Any, rows: int) -> Arrays:
     """The parts of the value of mapped rows."""
     if isinstance(value, tuple | list):
         found: Arrays = {}
+        if not value:
+            raise _not_columns("the value of a row has no elements")
         for k, item in enumerate(value):
             found.update(_columns(f"{suffix}_{k}", item, rows))
         return found
     array = value.detach().array
-    return _parts(suffix, np.broadcast_to(array, (rows, *array.shape[1:])))
+    return _some_parts(suffix, np.broadcast_to(array, (rows, *array.shape[1:])))
 
 
-def _stack(kept: list[Any], like: Any, rows: int) -> Any:
+def _stack(kept: list[Any], like: Any) -> Any:
     """Gradients of rows, one below the other; what a row does not depend on has 0."""
     zero = np.zeros(np.shape(like), np.asarray(like).dtype)
-    if not kept:
-        return np.zeros((rows, *zero.shape), zero.dtype)
     return np.stack([zero if grad is None else np.asarray(grad) for grad in kept])
 
 
@@ -201,33 +200,48 @@ def _kind(value: Any) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
+def _not_columns(message: str) -> LanguageError:
+    """The error about values that make no columns."""
+    return LanguageError(message, kind="value", usage=False)
+
+
 def _values(values: list[Any]) -> Arrays:
     """The parts of the rows' values, which must be alike."""
-    if not values:
-        return {}
     first = values[0]
     if isinstance(first, tuple | list):
         found: Arrays = {}
+        if not first:
+            raise _not_columns("the value of a row has no elements")
         for k in range(len(first)):
             if any(not isinstance(v, tuple | list) or len(v) != len(first) for v in values):
-                raise ValueError("the rows' values are not alike: some have more items than others")
+                raise _not_columns(
+                    "the values of the rows are not alike: some have more items than others"
+                )
             found.update({f"_{k}{s}": a for s, a in _values([v[k] for v in values]).items()})
         return found
     arrays: list[Any] = []
     for value in values:
         array = np.asarray(value.array if isinstance(value, Tensor) else value)
         if array.dtype.kind not in "biufc":
-            raise TypeError(f"the value is {_kind(value)}, not a number or a tensor")
+            raise _not_columns(f"the value is {_kind(value)}, not a number or a tensor")
         if array.shape != np.shape(arrays[0] if arrays else array):
-            raise ValueError(
-                f"the rows' values are not alike: shapes {arrays[0].shape} and {array.shape}"
+            raise _not_columns(
+                "the values of the rows are not alike: "
+                f"they have shapes {arrays[0].shape} and {array.shape}"
             )
         arrays.append(array)
-    return _parts("", np.stack(arrays))
+    return _some_parts("", np.stack(arrays))
+
+
+def _some_parts(suffix: str, array: Any) -> Arrays:
+    """A column for every element of a row's value, which has some."""
+    if 0 in array.shape[1:]:
+        raise _not_columns(f"the value of a row has no elements: its shape is {array.shape[1:]}")
+    return _parts(suffix, array)
 
 
 def _parts(suffix: str, array: Any) -> Arrays:
-    """A column for every element of a row's value."""
+    """A column for every element."""
     if array.ndim == 1:
         return {suffix: array}
     return {

@@ -59,6 +59,17 @@ FOUND = [
     (["eval", "prod(x, 0, True), std(x, 0, True), var(x, 0, True)", "--x", "1,1"], 0, "[1]", ""),
     (["diff", "F.layer_norm(a*(b > 0.1), (3,)).mean()", "--shape=a=4,1", "--b=ones(4,3)"], 0, "a.grad", ""),
 ]  # fmt: skip
+# The same of `map`, over three rows.
+ROWS = [
+    (["x*ones(0)", "--uncertainty=x=0"], "grad can be implicitly created only for scalar outputs"),
+    (["x*ones(2)", "--uncertainty=x=0"], "grad can be implicitly created only for scalar outputs"),
+    (["x*ones(0)", "--no-grad=all"], "the value of a row has no elements: its shape is (0,)"),
+    (["(x, ())", "--no-grad=all"], "the value of a row has no elements"),
+    (["x[x > 1]", "--no-grad=all"], "they have shapes (0,) and (1,)"),
+    (["(x, x) if x > 1 else (x,)", "--no-grad=all"], "some have more items than others"),
+    (["print(x)", "--no-grad=all"], "the value is None, not a number or a tensor"),
+    (["(x, 'a')", "--no-grad=all"], "the value is a str, not a number or a tensor"),
+]
 # What the generator of views and in-place writes found (tests/fuzz/inplace.py).
 WRITTEN = [
     (["graph", "b = sin(x); c = b.exp_(); b.zero_(); sum(c**2 + b)", "--saved", "--x=1,2"],
@@ -144,6 +155,13 @@ def test_what_once_went_wrong(
     found, out, err = ran(argv, "", tmp_path)
     assert (found, shown in out, said in err) == (code, True, True), f"{found}\n{out}\n{err}"
     assert bool(err) == bool(said), err
+
+
+@pytest.mark.parametrize(("argv", "said"), ROWS, ids=lambda value: str(value)[:60])
+def test_what_once_went_wrong_over_rows(argv: list[str], said: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n0.5,-4\n3,0.001\n")
+    found, out, err = ran(["map", argv[0], "t.csv", *argv[1:]], "", tmp_path)
+    assert (found, out, said in err, "fault" in err) == (1, "", True, False), f"{out}\n{err}"
 
 
 def test_memory_is_asked_for() -> None:
