@@ -60,11 +60,13 @@ def nested(value: Any) -> None:
     while waiting:
         found, done = waiting.pop()
         key = id(found)
+        if not done and (key in counted or key in open_lists):
+            continue
         inner = [item for item in found if type(item) in (list, tuple)]
         if done:
             open_lists.discard(key)
             counted[key] = len(found) + sum(counted.get(id(item), 1) for item in inner)
-        elif key not in counted and key not in open_lists:
+        else:
             open_lists.add(key)
             waiting.append((found, True))
             waiting += ((item, False) for item in inner)

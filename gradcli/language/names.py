@@ -108,6 +108,7 @@ def _tuple(values: Iterable[Any] = (), /) -> tuple[Any, ...]:
 
 def _sorted(values: Iterable[Any], /, *, key: Any = None, reverse: bool = False) -> list[Any]:
     budget.items(budget.size_of(values))
+    budget.nested(values)
     return sorted(values, key=key, reverse=reverse)
 
 
@@ -513,6 +514,14 @@ def _string_method(value: str, name: str) -> Builtin:
 
 def _list_method(values: list[Any], name: str) -> Any:
     method = getattr(values, name)
+    if name in ("index", "count", "remove"):
+
+        def look(item: Any, /, *bounds: Any) -> Any:
+            if isinstance(item, (list, tuple)):  # compared with each, item by item
+                budget.nested(values)
+            return method(item, *bounds)
+
+        return Builtin(name, look)
     if name != "extend":
         return method
 

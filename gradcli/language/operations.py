@@ -85,6 +85,9 @@ def plain(kind: int, a: Any, b: Any) -> Any:
     """A binary operator between values that are not tensors."""
     if kind in _GUARDED:
         guard(kind, a, b)
+    elif (type(a) is list or type(a) is tuple) and a is not b:  # to be compared item by item
+        budget.nested(a)
+        budget.nested(b)
     return BINARY[kind](a, b)
 
 
@@ -147,11 +150,15 @@ def _check_arguments(args: list[Any]) -> None:
     """What is made into tensors: no endless ranges, no lists that hold themselves or too much."""
     for value in args:
         if type(value) is list or type(value) is tuple:
-            if budget.is_cyclic(value):
-                raise ValueError("a list that holds itself is no tensor")
-            budget.nested(value)
+            _check_nested(value)
         elif isinstance(value, names.LAZY):
             names.check_lazy((value,))
+
+
+def _check_nested(value: Any) -> None:
+    if budget.is_cyclic(value):
+        raise ValueError("a list that holds itself is no tensor")
+    budget.nested(value)
 
 
 _NUMBERS = (bool, int, float, complex)
@@ -260,7 +267,11 @@ def set_subscript(value: Any, index: Any, new: Any) -> None:
 def _check_index(index: Any) -> None:
     """Refuse indices that yield more items than there may be."""
     if type(index) is tuple:
-        names.check_lazy(index)
+        for part in index:
+            if type(part) is not slice and type(part) is not int:
+                _check_nested(part) if type(part) is tuple else _check_index(part)
+    elif type(index) is list:
+        _check_nested(index)
     elif isinstance(index, names.LAZY):
         names.check_lazy((index,))
 
