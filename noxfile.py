@@ -11,7 +11,7 @@ from pathlib import Path
 import nox
 
 nox.options.error_on_missing_interpreters = False
-nox.options.sessions = ["tests", "oldest", "build"]
+nox.options.sessions = ["tests", "oldest", "site", "build"]
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
 
@@ -27,6 +27,13 @@ def oldest(session: nox.Session) -> None:
     """The whole suite with the oldest NumPy that is promised, without what needs a newer one."""
     session.install("numpy==2.0.*", "pytest", "pytest-xdist", "pytest-benchmark", "hypothesis", ".")
     session.run("pytest", "-q", *session.posargs)
+
+
+@nox.session
+def site(session: nox.Session) -> None:
+    """The site of docs/, with every link checked."""
+    session.install("mkdocs-material>=9.5")
+    session.run("mkdocs", "build", "--strict", "--site-dir", session.create_tmp())
 
 
 @nox.session

@@ -1,7 +1,8 @@
-"""Write docs/*.md from the source: python docs/generate.py
+"""Write docs/*.md and the manual page from the source: python docs/generate.py
 
-commands.md is what `--help-all` says; operators.md is the table; language.md is the closed lists of names,
-the grammar, and examples that are run here and now. tests/docs holds that nothing is out of date.
+commands.md is what `--help-all` says, and so is the manual page gradcli.1; operators.md is the table;
+language.md is the closed lists of names, the grammar, and examples that are run here and now.
+tests/docs holds that nothing is out of date.
 """
 
 from __future__ import annotations
@@ -61,14 +62,24 @@ ATTRIBUTES = [("a tensor", "ones(2, 2)"), ("a node", "ones(1, requires_grad=True
 
 def commands() -> str:
     """Every command with its help."""
-    import click
-
-    from gradcli.cli import main
     from gradcli.commands import COMMANDS
     from gradcli.commands.help import WHOLE
 
     parts = [f"{NOTE}\n# Commands\n"]
     parts += [f"- [`{name}`](#gradcli-{name}): {text}" for name, text in COMMANDS.items()]
+    for name, command, ctx in _commands():
+        ctx.meta[WHOLE] = True
+        parts.append(f"\n## gradcli {name}\n\n```text\n{command.get_help(ctx)}\n```")
+    return "\n".join(parts) + "\n"
+
+
+def _commands() -> Iterator[tuple[str, Any, Any]]:
+    """Every command: its name, itself, and a context of click's."""
+    import click
+
+    from gradcli.cli import main
+    from gradcli.commands import COMMANDS
+
     group = click.Context(
         main,
         info_name="gradcli",
@@ -78,11 +89,74 @@ def commands() -> str:
     )
     for name in COMMANDS:
         command = main.get_command(group, name)
-        assert command is not None
         with click.Context(command, info_name=name, parent=group) as ctx:
-            ctx.meta[WHOLE] = True
-            parts.append(f"\n## gradcli {name}\n\n```text\n{command.get_help(ctx)}\n```")
+            yield name, command, ctx
+
+
+MANUAL = {
+    "EXIT STATUS": [
+        ("0", "It is done."),
+        ("1", "The computation was refused, or a check failed."),
+        ("2", "The command line or the expression has an error."),
+        ("130", "Ctrl-C."),
+    ],
+    "ENVIRONMENT": [
+        ("GRADCLI_DTYPE", "The default of --dtype."),
+        ("GRADCLI_HISTORY", "The file of the history of gradcli repl; empty for none."),
+        ("NO_COLOR, FORCE_COLOR, COLUMNS, TERM", "As usual."),
+    ],
+}
+
+
+def manual() -> str:
+    """The manual page gradcli(1), in roff."""
+    from gradcli.cli import main
+    from gradcli.version import __version__
+
+    summary = (main.help or "").strip().rstrip(".")
+    parts = [
+        '.\\" Written by docs/generate.py; do not edit.',
+        f'.TH GRADCLI 1 "" "gradcli {__version__}" "User Commands"',
+        ".SH NAME",
+        f"gradcli \\- {_roff(summary[:1].lower() + summary[1:])}",
+        ".SH SYNOPSIS",
+        ".B gradcli",
+        r"\fICOMMAND\fR [\fIARGUMENT\fR ...] [\fIOPTION\fR ...]",
+        ".SH COMMANDS",
+    ]
+    common: dict[str, str] = {}
+    for name, command, ctx in _commands():
+        usage = " ".join(command.collect_usage_pieces(ctx))
+        parts += [f".SS gradcli {_roff(name)} {_roff(usage)}"]
+        for paragraph in (command.help or "").strip().split("\n\n"):
+            parts += [_roff(" ".join(paragraph.replace("\b", "").split())), ".PP"]
+        examples = (command.epilog or "").replace("\b", "").strip()
+        parts += [".EX", *map(_roff, examples.splitlines()), ".EE"] if examples else []
+        for title, records in command.records(ctx).items():
+            if title == "Options":
+                parts += _entries(r for r in records if "--help" not in r[0])
+            else:
+                common |= records
+    parts += [".SH OPTIONS OF MOST COMMANDS", *_entries(common.items())]
+    for title, entries in MANUAL.items():
+        parts += [f".SH {title}", *_entries(entries)]
     return "\n".join(parts) + "\n"
+
+
+def _entries(entries: Iterable[tuple[str, str]]) -> list[str]:
+    """Terms, and what is said of each."""
+    return [
+        line
+        for term, said in entries
+        for line in (".TP", f".B {_roff(term)}", _roff(" ".join(said.split())))
+    ]
+
+
+def _roff(text: str) -> str:
+    """A line of text as roff has to read it."""
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    text = "".join(c if c.isascii() else f"\\[u{ord(c):04X}]" for c in text)
+    return f"\\&{text}" if text[:1] in (".", "'") else text
 
 
 def operators() -> str:
@@ -215,6 +289,7 @@ PAGES = {
     "operators.md": operators,
     "language.md": language,
     "graph.svg": picture,
+    "gradcli.1": manual,
 }
 
 

@@ -40,14 +40,13 @@ class Program(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Usage, what it does, examples, commands, options."""
+        """Usage, what it does, an example, commands: a screen of 24 lines has room for it."""
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
         self.format_epilog(ctx, formatter)
         self.format_commands(ctx, formatter)
-        super(click.Group, self).format_options(ctx, formatter)
         formatter.write_paragraph()
-        formatter.write_text("gradcli COMMAND --help tells more.")
+        formatter.write_text("gradcli COMMAND --help tells more; --version shows the version.")
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, loaded now."""
@@ -145,9 +144,9 @@ class Program(click.Group):
         if instruction := os.environ.get(COMPLETION_VARIABLE):
             from click.shell_completion import shell_complete
 
-            from gradcli.commands import bash
+            from gradcli.commands import shells
 
-            bash.register()
+            shells.register()
             return shell_complete(self, extra, prog_name, COMPLETION_VARIABLE, instruction)
         try:
             with self.make_context(prog_name, arguments, **extra) as ctx:
@@ -217,16 +216,11 @@ def _interrupted() -> None:
 @click.group(
     cls=Program,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="""\b
-Examples:
-  gradcli grad "2*dot(x,x)" --x 0,1,2,3
-  gradcli graph "y = a*x; y + b" --x 3 --a 4 --b 5 --saved
-  gradcli diff "sin(x)*y"
-""",
+    epilog='Example: gradcli grad "2*dot(x,x)" --x 0,1,2,3',
 )
 @click.version_option(__version__, prog_name="gradcli", message="%(prog)s %(version)s")
 def main() -> None:
-    """Evaluate, differentiate and inspect tensor expressions, in PyTorch's language."""
+    """Evaluate, differentiate, inspect tensor expressions, in PyTorch's language."""
 
 
 if __name__ == "__main__":

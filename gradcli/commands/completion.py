@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gradcli.commands import COMPLETION_VARIABLE, output
+from gradcli.commands import COMPLETION_VARIABLE, output, shells
 from gradcli.commands.help import Command
 
 WHERE = {
@@ -25,6 +25,7 @@ def command(ctx: click.Context, shell: str) -> None:
     """Print the completion script for bash, zsh or fish."""
     from click.shell_completion import get_completion_class
 
+    shells.register()
     kind = get_completion_class(shell)
     assert kind is not None
     script = kind(ctx.find_root().command, {}, "gradcli", COMPLETION_VARIABLE)

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from gradcli.commands.bash import rejoined
+from gradcli.commands.shells import rejoined
 from tests.commands.terminal import environment
 
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")

@@ -61,7 +61,11 @@ def test_a_closed_pipe_under_a_program_s_own_print(tmp_path):
 
 def test_constants_are_shown(tmp_path):
     assert run("ops", "pi").stdout == "pi = 3.141592653589793\n"
-    assert json.loads(run("ops", "inf", "--json").stdout) == {"name": "inf", "value": "inf"}
+    assert json.loads(run("ops", "inf", "--json").stdout) == {
+        "name": "inf",
+        "value": "inf",
+        "notes": [],
+    }
     assert run("ops", "F.relu").stdout.startswith("nn.functional.relu(")
 
 

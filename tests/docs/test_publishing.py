@@ -8,6 +8,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from gradcli.version import __version__
 
 TOP = Path(__file__).parents[2]
@@ -30,6 +32,35 @@ def test_contributing_leads_somewhere() -> None:
     paths += re.findall(r"`((?:gradcli|tests|docs|grammars|\.ci)/?[\w./]*)`", text)
     assert "docs/architecture.md" in paths and "gradcli/operators" in paths
     assert [path for path in paths if not (TOP / path).exists()] == []
+
+
+PAGES = sorted([*TOP.glob("*.md"), *(TOP / "docs").glob("*.md")])
+
+
+def anchors(page: Path) -> set[str]:
+    """What `page.md#…` may say: the headings, as GitHub and the site make anchors of them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.*)", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    lost = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text)):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path) if path else page
+        if "://" in link:
+            continue
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            lost.append(link)
+    assert lost == []
+
+
+def test_the_site_has_every_page() -> None:
+    nav = re.findall(r"\w+\.md", (TOP / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert sorted(nav) == sorted(path.name for path in (TOP / "docs").glob("*.md"))
 
 
 def test_the_row_that_contributing_shows_works(tmp_path: Path) -> None:

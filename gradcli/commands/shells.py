@@ -1,8 +1,8 @@
-"""Bash's words put together again: it splits what is being completed at `=`, `:` and `@`."""
+"""What click's completion needs in bash, which splits words at `=`, `:` and `@`, and in fish."""
 
 from __future__ import annotations
 
-from click.shell_completion import BashComplete, add_completion_class
+from click.shell_completion import BashComplete, FishComplete, add_completion_class
 
 _JOINTS = ("=", ":", "@", "=@")
 
@@ -20,6 +20,14 @@ class Bash(BashComplete):
         return args, incomplete
 
 
+class Fish(FishComplete):
+    """click's, for values and descriptions that have commas in them."""
+
+    source_template = FishComplete.source_template.replace(
+        'string split ","', 'string split --max 1 ","'
+    )
+
+
 def rejoined(words: list[str]) -> list[str]:
     """`--x`, `=`, `1` as `--x=1`, `0`, `:`, `4` as `0:4`; a joint that ends the line stays apart."""
     found: list[str] = []
@@ -35,5 +43,6 @@ def rejoined(words: list[str]) -> list[str]:
 
 
 def register() -> None:
-    """Let click use it."""
+    """Let click use them."""
     add_completion_class(Bash)
+    add_completion_class(Fish)
