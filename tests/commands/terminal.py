@@ -1,4 +1,7 @@
-"""Running gradcli as a process of its own: in a pipe, and in a terminal that is really one."""
+"""Running gradcli as a process of its own: in a pipe, and in a terminal that is really one.
+
+The process is forked from a warm one, unless its environment says something to Python (see `warm`).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import pty
 import subprocess
 import sys
 import threading
+
+from tests.commands import warm
 
 GRADCLI = [sys.executable, "-m", "gradcli"]
 CLEAN = {
@@ -21,10 +26,17 @@ def environment(**env: str) -> dict[str, str]:
     return {**CLEAN, "TERM": "xterm-256color", "PYTHONUTF8": "1", **env}
 
 
+def started(env: dict[str, str]) -> list[str]:
+    """What starts gradcli in this environment: Python reads some settings only then."""
+    return (
+        GRADCLI if any(n.startswith(("PYTHON", "LC_", "LANG")) for n in env) else [*warm.command()]
+    )
+
+
 def piped(*argv: str, input: str | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     """Run gradcli with its streams in pipes."""
     return subprocess.run(
-        [*GRADCLI, *argv],
+        [*started(env), *argv],
         env=environment(**env),
         input=input,
         capture_output=True,
@@ -38,7 +50,7 @@ def in_terminal(*argv: str, columns: int = 80, **env: str) -> tuple[int, str]:
     """Run gradcli in a terminal; the exit code and everything that appears on the screen."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [*GRADCLI, *argv],
+        [*started(env), *argv],
         env=environment(COLUMNS=str(columns), **env),
         stdin=subprocess.DEVNULL,
         stdout=theirs,

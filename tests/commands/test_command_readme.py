@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import warm
 from tests.commands.terminal import environment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,9 +35,7 @@ EXAMPLES = list(dict.fromkeys(examples(README) + examples(GUIDE)))
 def path(tmp_path_factory):
     """A PATH where gradcli is the one under test."""
     folder = tmp_path_factory.mktemp("bin")
-    script = folder / "gradcli"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m gradcli "$@"\n')
-    script.chmod(0o755)
+    warm.script(folder)
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
 
 

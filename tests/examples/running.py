@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
+from tests.commands import warm
 from tests.commands.terminal import environment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,9 +25,7 @@ def output(path: Path) -> str:
     """Everything that appears on the screen of somebody who runs the example."""
     command = ["bash", path.name] if path.suffix == ".sh" else ["gradcli", "run", path.name]
     with tempfile.TemporaryDirectory() as folder:
-        script = Path(folder) / "gradcli"
-        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m gradcli "$@"\n')
-        script.chmod(0o755)
+        warm.script(Path(folder))
         env = environment(
             PATH=f"{folder}{os.pathsep}{os.environ['PATH']}", PYTHONPATH=str(ROOT), LC_ALL="C.UTF-8"
         )
