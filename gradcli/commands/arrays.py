@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from gradcli.commands import output
-from gradcli.commands.errors import usage
+from gradcli.commands.errors import usage, without_name
+from gradcli.language.errors import kind_of
 
 BLOCK = 1 << 16  # numbers that are text at a time
 ENDINGS = {".npy": "npy", ".npz": "npz", ".csv": "csv"}
@@ -18,6 +19,8 @@ Result = tuple[str | None, Any]
 def form_of(path: str) -> str:
     """The form that the ending of -o FILE asks for."""
     form = ENDINGS.get(os.path.splitext(path.lower())[1])
+    if not path:
+        raise without_name()
     if form is None:
         raise usage(
             f"-o: no format has the ending of {path}",
@@ -84,8 +87,9 @@ def _named(results: list[Result], option: str) -> dict[str, Any]:
         if array is not None and array.dtype.kind == "O":
             array = _integer(array)
         if array is None or array.dtype.kind not in "biufc":
-            shown = "None" if value is None else f"a {type(value).__name__}"
-            raise usage(f"{option}: {word} is {shown}, and no array of numbers", kind="value")
+            raise usage(
+                f"{option}: {word} is {kind_of(value)}, and no array of numbers", kind="value"
+            )
         found[word] = array
     return found
 

@@ -33,6 +33,11 @@ def usage(
     return LanguageError(message, kind=kind, source=source, span=span, hint=hint)
 
 
+def without_name() -> LanguageError:
+    """The error about `-o ""`."""
+    return usage("cannot write a file without a name", kind="file")
+
+
 def unknown_command(word: str, commands: Iterable[str]) -> LanguageError:
     """The error for a first word that is neither an option nor a command."""
     names = list(commands)

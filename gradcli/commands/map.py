@@ -12,7 +12,7 @@ import click
 
 from gradcli import interrupts
 from gradcli.commands import COMMANDS, completers, output
-from gradcli.commands.errors import usage
+from gradcli.commands.errors import usage, without_name
 from gradcli.commands.evaluation import cannot_require_grad, files_of, read_variable, set_up
 from gradcli.commands.options import Request, Whole, expression_options, uncertainty_options
 from gradcli.commands.points import OPEN, OpenCommand
@@ -158,6 +158,8 @@ def _format(request: Request, form: str | None, path: str | None) -> str:
         return form
     if path is not None and path not in output.STANDARD_OUTPUT:
         found = format_of(path)
+        if not path:
+            raise without_name()
         if found is None:
             raise usage(
                 f"-o: no format has the ending of {path}",

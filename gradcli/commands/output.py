@@ -444,10 +444,10 @@ def write_file(path: str, text: str | bytes) -> None:
         else:
             write(text.removesuffix("\n"))
         return
-    from gradcli.commands.errors import usage
+    from gradcli.commands.errors import usage, without_name
 
     if not path:
-        raise usage("cannot write a file without a name", kind="file")
+        raise without_name()
     try:
         with held():
             _replace_file(os.path.realpath(os.path.expanduser(path)), text)
@@ -461,17 +461,17 @@ class Replacement:
     """A file that is written in place of another, and takes its name once it is complete."""
 
     def __init__(self, path: str) -> None:
-        from gradcli.commands.errors import usage
+        from gradcli.commands.errors import usage, without_name
 
         if not path:
-            raise usage("cannot write a file without a name", kind="file")
+            raise without_name()
         import tempfile
 
         try:
-            self.path = os.path.realpath(os.path.expanduser(path))
+            self.name, self.path = path, os.path.realpath(os.path.expanduser(path))
             self.temporary: str | None = None
-            if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe
-                self.stream: Any = open(path, "wb")  # noqa: SIM115 (closed by `close`)
+            if os.path.exists(self.path) and not os.path.isfile(self.path):  # a device or a pipe
+                self.stream: Any = open(self.path, "wb")  # noqa: SIM115 (closed by `close`)
                 return
             with held():
                 handle, self.temporary = tempfile.mkstemp(
@@ -494,14 +494,21 @@ class Replacement:
                 raise
         if self.temporary is None:
             return
-        with held():
+        try:
+            with held():
+                if keep:
+                    os.chmod(self.temporary, _mode(self.path))
+                    os.replace(self.temporary, self.path)
+                else:
+                    os.unlink(self.temporary)
+                unfinished.discard(self.temporary)
+                self.temporary = None
+        except OSError as error:
+            from gradcli.commands.errors import usage
+
             if keep:
-                os.chmod(self.temporary, _mode(self.path))
-                os.replace(self.temporary, self.path)
-            else:
-                os.unlink(self.temporary)
-            unfinished.discard(self.temporary)
-        self.temporary = None
+                self.close(keep=False)
+            raise usage(f"cannot write {self.name}: {error.strerror}", kind="file") from None
 
 
 def _replace_file(path: str, text: str | bytes) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.tensor import Tensor, wrap
-from gradcli.language.errors import LanguageError
+from gradcli.language.errors import LanguageError, kind_of
 from gradcli.plan.graph import live
 from gradcli.plan.record import Recording, Untraceable, record
 from gradcli.plan.straight import program
@@ -130,7 +130,7 @@ class Rows:
                 if self.wrt:
                     if not isinstance(value, Tensor):
                         raise TypeError(
-                            f"the value is {_kind(value)}, not a tensor: there is no gradient"
+                            f"the value is {kind_of(value)}, not a tensor: there is no gradient"
                         )
                     value.backward()
             except REFUSALS as error:
@@ -196,10 +196,6 @@ def _stack(kept: list[Any], like: Any) -> Any:
     return np.stack([zero if grad is None else np.asarray(grad) for grad in kept])
 
 
-def _kind(value: Any) -> str:
-    return "None" if value is None else f"a {type(value).__name__}"
-
-
 def _not_columns(message: str) -> LanguageError:
     """The error about values that make no columns."""
     return LanguageError(message, kind="value", usage=False)
@@ -223,7 +219,7 @@ def _values(values: list[Any]) -> Arrays:
     for value in values:
         array = np.asarray(value.array if isinstance(value, Tensor) else value)
         if array.dtype.kind not in "biufc":
-            raise _not_columns(f"the value is {_kind(value)}, not a number or a tensor")
+            raise _not_columns(f"the value is {kind_of(value)}, not a number or a tensor")
         if array.shape != np.shape(arrays[0] if arrays else array):
             raise _not_columns(
                 "the values of the rows are not alike: "

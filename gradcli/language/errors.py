@@ -6,6 +6,15 @@ from typing import Any
 
 Span = tuple[int, int]
 
+
+def kind_of(value: Any) -> str:
+    """What a value is, with its article: `a list`, `an int`; or None."""
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"a{'n' * (name[0] in 'aeiouAEIO')} {name}"
+
+
 _TAB = 4
 _MAX_CALLS = 4
 

@@ -105,6 +105,9 @@ class UserFunction:
         return scope
 
 
+UserFunction.__name__ = "function"  # type: ignore[method-assign, assignment]  # in messages
+
+
 class Frame:
     """One call in progress."""
 

@@ -96,6 +96,11 @@ class Builtin:
         return f"<built-in function {self.__name__}>"
 
 
+# In messages as Python names them.
+Builtin.__name__ = "builtin_function_or_method"
+Namespace.__name__ = Constants.__name__ = "module"
+
+
 def _list(values: Iterable[Any] = (), /) -> list[Any]:
     budget.items(budget.size_of(values))
     return list(values)
@@ -174,6 +179,10 @@ class TypeOf:
 
     def __repr__(self) -> str:
         return class_text(self.kind)
+
+
+TypeOf.__name__ = "type"
+TypeOf.__module__ = "builtins"
 
 
 def class_text(kind: type) -> str:

@@ -10,7 +10,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TextIO
 
-from gradcli.language.errors import LanguageError, Span
+from gradcli.language.errors import LanguageError, Span, kind_of
 
 if TYPE_CHECKING:
     from gradcli.engine.tensor import Tensor
@@ -312,7 +312,7 @@ def as_tensor(value: Any, dtype: Any = None, *, where: tuple[str, Span] | None =
             return _tensor(np.asarray(value), dtype)
     if hasattr(value, "_fields") and isinstance(value[0], Tensor):
         return value[0]
-    what = "nothing" if value is None else f"a {type(value).__name__}"
+    what = "nothing" if value is None else kind_of(value)
     if isinstance(value, str):
         what = "text"
     elif callable(value):

@@ -129,6 +129,9 @@ class Function:
         return f"<function {self.name} of gradcli>"
 
 
+Function.__name__ = "builtin_function_or_method"  # in messages, as PyTorch's
+
+
 _NUMBERS = frozenset([bool, int, float, complex])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 import zlib
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 _HEADER = 1 << 16  # no array of numbers has a longer one
+_WORDS = re.compile(
+    "EOF: |the magic string|version|we only|descr is|shape is|fortran_order is|Header"
+)
 
 
 def read_array(file: Opened) -> Array:
@@ -47,7 +51,10 @@ def array_in(stream: Any, name: str, size: int | None = None) -> Array:
     except Exception as error:  # a header is text that NumPy's parser may refuse in any way
         if isinstance(error, (OSError, TableError, MemoryError)):
             raise
-        raise TableError(f"{name}: not a NumPy file of numbers ({_short(error)})") from None
+        words = _short(error)
+        if not _WORDS.match(words):  # the words of Python's parser
+            words = "its header cannot be read"
+        raise TableError(f"{name}: not a NumPy file of numbers ({words})") from None
     if dtype.hasobject:
         raise TableError(f"{name}: not a NumPy file of numbers (it holds Python objects)")
     if any(n < 0 or n >= 1 << 63 for n in shape) or len(shape) > 64:

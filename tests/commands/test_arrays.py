@@ -59,7 +59,7 @@ REFUSED = [
     ),
     (["eval", "zeros(2, 2, 2)", "--csv"], "--csv is a table, and value has 3 dimensions"),
     (["eval", "x.shape", *X, "--lines"], "--lines: value is a Size, and no array of numbers"),
-    (["eval", "2**64", "-o", "a.npy"], "value is a int, and no array of numbers"),
+    (["eval", "2**64", "-o", "a.npy"], "value is an int, and no array of numbers"),
     (["grad", "x.detach() + a", "--x", "1", "--a", "1", "--wrt", "x,a", "--csv"], "x.grad is None"),
     (["eval", "x = 3", "--lines"], "--lines: there is no value"),
     (["eval", "x", *X, "--json", "--lines"], "--json and --lines exclude each other"),

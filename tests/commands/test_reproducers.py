@@ -147,6 +147,20 @@ WORDS = [
     (["print(1, foo=1)"], "", "print() got an unexpected keyword argument 'foo'"),
     (["F.dropout(ones(2), 1, 2, 3, 4, 5)"], "", "error: dropout() takes"),
     (["print"], "<built-in function print>", ""),
+    (
+        ["print + 1"],
+        "",
+        "unsupported operand type(s) for +: 'builtin_function_or_method' and 'int'",
+    ),
+    (
+        ["sin(sin)"],
+        "",
+        "argument 'input' (position 1) must be Tensor, not builtin_function_or_method",
+    ),
+    (["ones(2)[lambda: 1]"], "", "are valid indices (got function)"),
+    (["(lambda: 1)[0]"], "", "'function' object is not subscriptable"),
+    (["type(1).foo"], "", "'type' object has no attribute 'foo'"),
+    (["import math; math + 1"], "", "unsupported operand type(s) for +: 'module' and 'int'"),
     (["[sorted, 'a'.upper]"], "[<built-in function sorted>, <built-in function upper>]", ""),
     (["['a', [1, 'b']]"], "['a', [1, 'b']]", ""),
     (["isinstance([], list), type(()) == tuple"], "(True, True)", ""),
@@ -176,6 +190,31 @@ def test_what_once_went_wrong_over_rows(argv: list[str], said: str, tmp_path: Pa
     (tmp_path / "t.csv").write_text("x,y\n1,2\n0.5,-4\n3,0.001\n")
     found, out, err = ran(["map", argv[0], "t.csv", *argv[1:]], "", tmp_path)
     assert (found, out, said in err, "fault" in err) == (1, "", True, False), f"{out}\n{err}"
+
+
+HEADER = "{'descr': '<f8', 'fortran_order': False, 'shape': "
+# (files, command line, what standard error says)
+FILES = [
+    ({"a.npy": HEADER + "(3,"}, ["eval", "x", "--x", "@a.npy"], "(its header cannot be read)"),
+    ({"a.npy": HEADER + "(10**15,), }"}, ["eval", "x", "--x", "@a.npy"], "(its header cannot be read)"),
+    ({"a.npy": "(" * 5000}, ["map", "x", "a.npy"], "(its header cannot be read)"),
+    ({}, ["eval", "x*x", "--x", "3", "-o", "é" * 127 + ".npy"], "cannot write é"),
+    ({}, ["eval", "x*x", "--x", "3", "-o", ""], "cannot write a file without a name"),
+    ({"a.csv": "x\n1\n"}, ["map", "x*x", "a.csv", "-o", ""], "cannot write a file without a name"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "argv", "said"), FILES, ids=[row[2] for row in FILES])
+def test_files_that_once_went_wrong(
+    files: dict[str, str], argv: list[str], said: str, tmp_path: Path
+) -> None:
+    for name, text in files.items():
+        data = text.encode("latin1")
+        magic = b"\x93NUMPY\x01\x00" + len(data).to_bytes(2, "little")
+        (tmp_path / name).write_bytes(magic + data if name.endswith(".npy") else data)
+    found, out, err = ran(argv, "", tmp_path)
+    assert (found, out, said in err) == (2, "", True), f"{out}\n{err}"
+    assert {path.name for path in tmp_path.iterdir()} == set(files)  # none half written
 
 
 def test_memory_is_asked_for() -> None:
