@@ -18,9 +18,10 @@ from gradcli.engine.backward import grad
 from gradcli.engine.function import BackwardCFunction
 from gradcli.engine.gradients import fit
 from gradcli.engine.node import Port, Wide, blank, edge_of
-from gradcli.engine.operator import NoDerivative, Row
+from gradcli.engine.operator import NotImplementedNode, Row
 from gradcli.engine.tensor import Scalar, Tensor, edge, wrap
 from gradcli.engine.views import set_tangent
+from gradcli.engine.watched_pass import discover
 
 _levels: list[int] = []  # a fresh number for each level, so that no tangent outlives its own
 _fresh = itertools.count().__next__
@@ -325,7 +326,7 @@ def _row(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:
         return [_elementwise(row, values, outputs)]
     try:
         return _transposed(row, values, outputs)
-    except (NotImplementedError, NoDerivative):
+    except NotImplementedError:
         raise NotImplementedError(
             f"Trying to use forward AD with {row.name} that does not support it because it has not "
             "been implemented yet.\nPlease file an issue to PyTorch at "
@@ -410,6 +411,12 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
     node._edges = tuple(edges)
     # The rule is linear in its gradient, so the point does not matter; at ones it is smooth. But where
     # complex vectors are known up to a phase, rules refuse gradients that depend on it.
+    recorded = modes.is_grad_enabled()
+
+    def read(field: str) -> Any:
+        value = _field(row, field, values, outputs)
+        return value.detach() if isinstance(value, Tensor) and not recorded else value
+
     phased = len(diff) > 1 and any(outputs[k].is_complex() for k in diff)
     start = np.zeros_like if phased else np.ones_like
     with modes.enable_grad():
@@ -418,7 +425,7 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
             for k in range(count)
         ]
         given: Any = dummies[0] if count == 1 and not row.many else list(dummies)
-        pulled = row.backward_on(node, given, lambda f: _field(row, f, values, outputs))
+        pulled = row.backward_on(node, given, read)
         products, tangents = [], []
         for e, v, p in zip(edges, operands, pulled, strict=True):
             if e is None or p is None:
@@ -430,7 +437,9 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
         if not products:
             return [wrap(np.zeros_like(o.array)) for o in outputs[:count]]
         wanted = [d for d in dummies if d is not None]
-        found = grad(products, wanted, tangents, create_graph=True, materialize_grads=True)
+        if any(isinstance(n, NotImplementedNode) for n in discover(map(edge, products))[0]):
+            raise NotImplementedError(row.name)
+        found = grad(products, wanted, tangents, create_graph=recorded, materialize_grads=True)
     results: list[Any] = [None] * len(outputs)
     for k, f in zip(diff, found, strict=True):
         results[k] = f

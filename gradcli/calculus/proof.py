@@ -210,7 +210,14 @@ def _drawn(numbers: Any, like: Any, low: float, high: float) -> Any:
     values = numbers.uniform(low, high, like.shape)
     if like.dtype.kind == "c":
         values = values + 1j * numbers.uniform(low, high, like.shape)
-    return np.asarray(values).astype(like.dtype)
+    return _laid(values, like)
+
+
+def _laid(values: Any, like: Any) -> Any:
+    """The values in the dtype of an array, and lying in memory as it does."""
+    made = np.empty_like(like)
+    made[...] = values
+    return made
 
 
 def _near(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
@@ -222,7 +229,7 @@ def _near(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
             own = np.asarray(v)
             if own.dtype.kind in "fc":
                 moved = own * numbers.uniform(1.01, 1.05, own.shape)
-                own = (moved + numbers.uniform(0.001, 0.01, own.shape)).astype(own.dtype)
+                own = _laid(moved + numbers.uniform(0.001, 0.01, own.shape), own)
             made[n] = own
         yield made
 
@@ -311,7 +318,7 @@ def _shaken(arrays: Arrays, seed: int) -> dict[str, Any]:
         own = np.asarray(v)
         if own.dtype.kind in "fc":
             eps = float(np.finfo(own.dtype).eps)
-            made[n] = (own * (1 + 64 * eps * numbers.uniform(-1, 1, own.shape))).astype(own.dtype)
+            made[n] = _laid(own * (1 + 64 * eps * numbers.uniform(-1, 1, own.shape)), own)
     return made
 
 

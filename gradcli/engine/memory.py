@@ -46,7 +46,12 @@ def memory_of(array: Any) -> Any:
 
 
 def buffer_of(array: Any) -> Any:
-    """The memory behind `array`, with its dims in the order in which they lie there."""
+    """The memory behind `array`, with its dims in the order in which they lie there.
+
+    Raises where `array` is a recorded one: what lies in its memory depends on variables.
+    """
+    if (numbers := getattr(array, "numbers", None)) is not None:
+        array = numbers()
     root = laid_out(memory_of(array))
     if root.flags.c_contiguous:
         return root

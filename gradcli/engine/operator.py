@@ -682,10 +682,6 @@ class Row:
 _NODE_BASES: dict[str, type[Node]] = {}
 
 
-class NoDerivative(RuntimeError):
-    """An operation's derivative is not implemented."""
-
-
 class NotImplementedNode(Wide):
     """The node of an operation without a derivative: refuses to run backward."""
 
@@ -696,7 +692,7 @@ class NotImplementedNode(Wide):
 
     def apply(self, grad: Any) -> Any:
         assert self._row is not None
-        raise NoDerivative(f"derivative for aten::{self._row.title} is not implemented")
+        raise RuntimeError(f"derivative for aten::{self._row.title} is not implemented")
 
     apply_recorded = apply
 
@@ -813,4 +809,4 @@ def operator(
     return make
 
 
-__all__ = ["LAZY", "Array", "Arrays", "NoDerivative", "Row", "operator"]
+__all__ = ["LAZY", "Array", "Arrays", "Row", "operator"]

@@ -6,7 +6,7 @@ It runs in PyTorch's exact order, ties included (engine.order).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import count
 from typing import Any
@@ -164,7 +164,7 @@ def queue_callback(callback: Callable[[], Any]) -> None:
     _running.callbacks.append(callback)
 
 
-def discover(roots: Sequence[Edge]) -> tuple[list[Node], dict[Node, list[Port]]]:
+def discover(roots: Iterable[Edge]) -> tuple[list[Node], dict[Node, list[Port]]]:
     """Every node that can be reached from the roots; the ports met, by node."""
     nodes: list[Node] = []
     ports: dict[Node, list[Port]] = {}

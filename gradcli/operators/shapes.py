@@ -1283,7 +1283,13 @@ def positions(shape: Any, strides: Any) -> Any:
 
 
 @operator(
-    _as_strided, "AsStridedBackward0", kind="linear", view=True, public=False, batch=batches.strided
+    _as_strided,
+    "AsStridedBackward0",
+    kind="linear",
+    view=True,
+    public=False,
+    batch=batches.strided,
+    spelled="as_strided:",
 )
 class as_strided_size:
     self = lambda g, self_geometry, size, stride, storage_offset: _as_strided_back(

@@ -43,7 +43,7 @@ class Case:
     def __post_init__(self) -> None:
         self.program = language.parse(self.source)
         free = set(self.program.free_variables())
-        self.values = {n: np.asarray(v) for n, v in self.values.items() if n in free}
+        self.values = {n: np.array(v, order="C") for n, v in self.values.items() if n in free}
         self.wrt = [n for n, v in self.values.items() if v.dtype.kind == "f"]
 
     def tensors(self, track: bool = False) -> dict[str, Any]:
@@ -583,6 +583,8 @@ def _is_refusal(error: Exception) -> bool:
             "is not differentiable with respect to",
             "_backward' is not implemented",  # twice, as in PyTorch
             "_double is not implemented",
+            "the derivative for '_",  # has none, in PyTorch's words
+            "Trying to use forward AD with",  # nor tangents, as in PyTorch
         )
     )
 

@@ -135,6 +135,18 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) ->
 
 
 # -- embeddings -----------------------------------------------------------------------------------
+def check_indices(indices: Any, name: str) -> None:
+    """Refuse indices that are no integers, in PyTorch's words."""
+    if indices.dtype.kind not in "iu":
+        from gradcli.engine import dtypes
+
+        kind = dtypes.TYPE_NAMES[dtypes.of(indices.dtype).name]
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
+            f"Long, Int; but got torch.{kind} instead (while checking arguments for {name})"
+        )
+
+
 def _embedding(
     weight: Array,
     indices: Array,
@@ -144,14 +156,7 @@ def _embedding(
 ) -> Array:
     if weight.ndim != 2:
         raise RuntimeError("'weight' must be 2-D")
-    if indices.dtype.kind not in "iu":
-        from gradcli.engine import dtypes
-
-        kind = dtypes.TYPE_NAMES[dtypes.of(indices.dtype).name]
-        raise RuntimeError(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
-            f"Long, Int; but got torch.{kind} instead (while checking arguments for embedding)"
-        )
+    check_indices(indices, "embedding")
     if ((indices < 0) | (indices >= weight.shape[0])).any():
         raise IndexError("index out of range in self")
     return weight[indices]

@@ -560,15 +560,14 @@ def _class_indices(
         return loss
     weighted = logs if weight is None else logs * _along_classes(weight, input.ndim, dim)
     smooth = -weighted.sum(dim)
-    ignored = target.array == ignore_index
-    smooth = smooth.masked_fill(wrap(np.asarray(ignored)), 0.0)
+    ignored = target.detach() == ignore_index
+    smooth = smooth.masked_fill(ignored, 0.0)
     if reduction == MEAN:
-        if weight is None:
-            count = wrap(np.asarray((~ignored).sum()))
-        else:
-            chosen = np.asarray(target.array)[~ignored]
-            count = wrap(weight.array[chosen].sum())
-        smooth = smooth.sum() / count
+        count = ignored.logical_not()
+        if weight is not None:
+            chosen = weight.detach()[target.detach().masked_fill(ignored, 0)]
+            count = chosen.masked_fill(ignored, 0.0)
+        smooth = smooth.sum() / count.sum()
     elif reduction == SUM:
         smooth = smooth.sum()
     return mul_scalar(loss, 1 - smoothing) + mul_scalar(smooth, smoothing / classes)

@@ -8,6 +8,8 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor, wrap
+from gradcli.operators.dimensions import not_differentiable
+from gradcli.operators.nn.layers import check_indices
 from gradcli.operators.nn.losses import MEAN, SUM, reduction_number
 from gradcli.operators.table import Array, function, operator, resolve
 
@@ -257,9 +259,10 @@ def _bag_backward(
     return out
 
 
-@operator(_bag_backward, "NotImplemented", public=False)
+@operator(_bag_backward, "EmbeddingBagBackwardBackward0", public=False)
 class _embedding_bag_backward:
-    grad = lambda g: g
+    grad = lambda g: not_differentiable("_embedding_bag_backward")
+    weights = lambda g: not_differentiable("_embedding_bag_backward")
 
 
 def _bag_weights_backward(
@@ -328,6 +331,7 @@ def embedding_bag(
     padding_idx: int | None,
 ) -> Any:
     """Sums, means or maxima of the rows of a table that bags of indices name."""
+    check_indices(input.array, "embedding_bag")
     if weight.array.dtype.kind != "f":
         kind = dtypes.SCALAR_NAMES[weight.dtype.name]
         shown = f"CPU{kind}Type" if weight.array.dtype.kind in "bc" else f"torch.{kind}Tensor"
