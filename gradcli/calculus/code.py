@@ -240,13 +240,7 @@ class TorchPrinter(Printer):
             texts = ", ".join(self.bare_number(i) for i in items)
             return f"{self.like}.new_tensor({f'[{texts}]' if is_call(own, '[]') else texts})", ATOM
         if function in _TENSORS_ONLY or _of_numbers(node):
-            args = [self.of(a) for a in node.args]
-            bare = [is_scalar_constant(a) for a in node.args]
-            made = [
-                (f"{self.like}.new_tensor({a[0]})", ATOM) if b else a
-                for a, b in zip(args, bare, strict=True)
-            ]
-            return self.call(function, made, options)
+            return self.call(function, self.tensors([self.of(a) for a in node.args], node), options)
         return super().make_call(node)
 
     def bare_number(self, item: Expression) -> str:
@@ -257,6 +251,19 @@ class TorchPrinter(Printer):
 
     def call_float(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return f"{self.like}.new_tensor({super().call_float(args, options, node)[0]})", ATOM
+
+    def call_expand(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return super().call_expand(self.tensors(args[:1], node), options, node)
+
+    def call_expand_as(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return super().call_expand_as([*self.tensors(args[:1], node), *args[1:]], options, node)
+
+    def tensors(self, args: list[Piece], node: Expression) -> list[Piece]:
+        """The operands of a call, numbers of Python's as tensors."""
+        return [
+            (f"{self.like}.new_tensor({a[0]})", ATOM) if is_scalar_constant(own) else a
+            for a, own in zip(args, node.args, strict=False)
+        ]
 
     def call_eye(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return f"torch.eye({node.shape[0]}, dtype={self.like}.dtype)", ATOM
