@@ -213,7 +213,6 @@ NO_FORM = re.compile(
 REFUSED = {
     r"^(?!mul\().*_\(": "a leaf Variable that requires grad is being used in an in-place operation",
     r"^masked_select\(": "how many elements there are depends on the variables' values",
-    r"label_smoothing": "the program goes on with a number that depends on the variables' values",
 }
 
 
