@@ -15,9 +15,9 @@ from gradcli.commands.points import (
     Point,
     note_guesses,
     point,
-    shape_option,
     wanted_names,
 )
+from gradcli.commands.shapes import shape_option
 from gradcli.language.errors import LanguageError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ Examples:
   gradcli check "x**3" --against "3*x**2" --wrt x --samples 5""",
 )
 @expression_options
-@shape_option
+@shape_option("Shape of a variable without a value (else a scalar).")
 @click.option("--second-order", is_flag=True, help="Check the second derivatives too.")
 @click.option(
     "--samples", metavar="N", type=click.IntRange(1), help="Check at N random points instead."

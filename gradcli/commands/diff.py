@@ -15,9 +15,9 @@ from gradcli.commands.points import (
     Point,
     note_guesses,
     point,
-    shape_option,
     wanted_names,
 )
+from gradcli.commands.shapes import shape_option
 
 if TYPE_CHECKING:
     from gradcli.calculus.derivative import Derivatives
@@ -29,7 +29,7 @@ CODE = ("python", "numpy", "torch")  # formats that are programs
 
 @click.command("diff", cls=OpenCommand, epilog='Example: gradcli diff "sin(x)*y" --wrt x')
 @expression_options
-@shape_option
+@shape_option("Shape of a variable without a value (else a scalar).")
 @click.option(
     "--order", metavar="N", type=click.IntRange(1, 20), default=1, help="Differentiate N times."
 )

@@ -8,7 +8,13 @@ import click
 
 from gradcli.commands import output
 from gradcli.commands.inspection import evaluate_watched, refuse_anomalies
-from gradcli.commands.options import ExpressionCommand, Request, array_options, expression_options
+from gradcli.commands.options import (
+    ExpressionCommand,
+    Request,
+    array_options,
+    drawn_option,
+    expression_options,
+)
 from gradcli.commands.planned import evaluate_planned, plan_option, write_plan
 
 
@@ -22,6 +28,7 @@ Examples:
   gradcli eval "softmax(x, dim=0)" --x @logits.csv --precision 4""",
 )
 @expression_options
+@drawn_option
 @array_options
 @click.option("--detect-anomaly", is_flag=True, help="Refuse NaN and infinity; say where from.")
 @plan_option

@@ -17,6 +17,7 @@ from gradcli.commands.options import (
     Whole,
     array_options,
     assigned_names,
+    drawn_option,
     expression_options,
     name_list,
     uncertainty_options,
@@ -45,6 +46,7 @@ Examples:
   gradcli grad "4*pi**2*L/T**2" --L 0.994±0.002 --T "2.003(5)" --budget""",
 )
 @expression_options
+@drawn_option
 @array_options
 @click.option("--seed", "--gradient", metavar="VALUE", help="Seed gradient; `ones` has any shape.")
 @click.option(

@@ -17,6 +17,7 @@ from gradcli.commands.options import (
     ExpressionCommand,
     Request,
     Whole,
+    drawn_option,
     expression_options,
     split,
 )
@@ -105,6 +106,7 @@ Examples:
   gradcli graph --torch train.py:loss --by module --grads -- --epochs 1""",
 )
 @expression_options
+@drawn_option
 @click.option("--saved", is_flag=True, help="Show what every node saves.")
 @click.option("--values", is_flag=True, help="Show the values of the forward pass.")
 @click.option("--grads", is_flag=True, help="Backpropagate; show the gradients on the way.")

@@ -7,13 +7,20 @@ import click
 from gradcli.commands import matrix, output
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
-from gradcli.commands.options import ExpressionCommand, Request, array_options, expression_options
+from gradcli.commands.options import (
+    ExpressionCommand,
+    Request,
+    array_options,
+    drawn_option,
+    expression_options,
+)
 
 
 @click.command(
     "hessian", cls=ExpressionCommand, epilog='Example: gradcli hessian "x[0]**2*x[1]" --x 2,3'
 )
 @expression_options
+@drawn_option
 @array_options
 @matrix.vector_option("The Hessian times this vector, without the matrix.")
 @matrix.sparse_option

@@ -7,13 +7,20 @@ import click
 from gradcli.commands import matrix, output
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
-from gradcli.commands.options import ExpressionCommand, Request, array_options, expression_options
+from gradcli.commands.options import (
+    ExpressionCommand,
+    Request,
+    array_options,
+    drawn_option,
+    expression_options,
+)
 
 
 @click.command(
     "jacobian", cls=ExpressionCommand, epilog='Example: gradcli jacobian "sin(x)*sum(x)" --x 1,2,3'
 )
 @expression_options
+@drawn_option
 @array_options
 @matrix.vector_option("The Jacobian times this vector, without the matrix.")
 @click.option(

@@ -9,13 +9,20 @@ import click
 from gradcli.commands import matrix, output
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
-from gradcli.commands.options import ExpressionCommand, Request, array_options, expression_options
+from gradcli.commands.options import (
+    ExpressionCommand,
+    Request,
+    array_options,
+    drawn_option,
+    expression_options,
+)
 
 
 @click.command(
     "jvp", cls=ExpressionCommand, epilog='Example: gradcli jvp "sin(x)" --x 0,1 --vector 1,0'
 )
 @expression_options
+@drawn_option
 @array_options
 @matrix.vector_option("The direction, of the variable's shape, or ones.")
 @click.option("--value", "show_value", is_flag=True, help="Print the value too.")

@@ -24,7 +24,8 @@ import click
 from gradcli.commands import completers
 from gradcli.commands.errors import usage
 from gradcli.commands.help import Command
-from gradcli.commands.output import Style
+from gradcli.commands.output import Style, note
+from gradcli.commands.shapes import shape_option, shapes_of
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program
@@ -172,6 +173,7 @@ class ExpressionCommand(Command):
     operand = "EXPR"
     operands = 1  # words that are no options: EXPR, and what stands behind it
     may_be_empty = False
+    draws = True  # whether a variable of --shape is drawn
     propagates = False  # whether values may have an uncertainty
 
     def __init__(self, name: str | None, **attributes: Any) -> None:
@@ -520,6 +522,8 @@ def _request(
         prepare(ctx, params["dtype"], params["manual_seed"])
         loaded |= load_files(ctx, paths)
         shown = [name for name in shown if name in texts or name not in loaded]
+    if ctx.command.draws:
+        _draw(params.pop("shapes", ()), shown, texts, options)
     for name in shown:
         if name not in texts and not ctx.command.may_stay_open(ctx, program, name):
             raise _unbound(program, name, declared, set(texts))
@@ -540,6 +544,16 @@ def _request(
         uncertainties=uncertainties,
         tensors=tensors,
     )
+
+
+def _draw(
+    shapes: Iterable[str], names: list[str], texts: dict[str, str], options: dict[str, str]
+) -> None:
+    """Let the variables of --shape be drawn from the normal distribution."""
+    for name, sizes in shapes_of(shapes, [n for n in names if n not in texts], texts).items():
+        texts[name] = f"randn({', '.join(map(str, sizes)) or '()'})"
+        options[name] = f"--shape {name}="
+        note(f"{name} is {texts[name]}; --manual-seed N draws other numbers")
 
 
 def _uncertainties(
@@ -792,6 +806,9 @@ def program_options(function: F) -> F:
     for option in reversed((*_PROGRAM_OPTIONS, _COLOUR_OPTION)):
         function = option(function)
     return function
+
+
+drawn_option = shape_option("Shape of a variable to be drawn: as --x 'randn(3,4)'.")
 
 
 def expression_options(function: F) -> F:

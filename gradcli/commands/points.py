@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradcli.commands import output
 from gradcli.commands.errors import usage
 from gradcli.commands.options import ExpressionCommand, Request
+from gradcli.commands.shapes import shapes_of
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program
 
 OPEN = "gradcli.open"
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class OpenCommand(ExpressionCommand):
     """An expression's command that can do without the variables' values."""
+
+    draws = False
 
     def is_variable(self, program: Program | None, name: str) -> bool:
         """A function's name that is never called is a variable: `std**2`."""
@@ -41,17 +42,6 @@ class OpenCommand(ExpressionCommand):
             return False
         ctx.meta.setdefault(OPEN, []).append(name)
         return True
-
-
-def shape_option(function: F) -> F:
-    """--shape."""
-    return click.option(
-        "--shape",
-        "shapes",
-        metavar="x=3,4",
-        multiple=True,
-        help="Shape of a variable without a value (else a scalar).",
-    )(function)
 
 
 class Point:
@@ -85,7 +75,7 @@ def point(ctx: click.Context, request: Request, shapes: Iterable[str]) -> Point:
         value = read_variable(request, name, files)
         tensors[name] = value.detach() if value.requires_grad else value
     open_names = [n for n in ctx.meta.get(OPEN, []) if n not in tensors]
-    declared = _shapes(shapes, open_names, tensors)
+    declared = shapes_of(shapes, open_names, tensors)
     arrays, guessed = made_up(
         request.program,
         {n: t.array for n, t in tensors.items()},
@@ -94,24 +84,6 @@ def point(ctx: click.Context, request: Request, shapes: Iterable[str]) -> Point:
         request.loaded,
     )
     return Point(arrays, tensors, {n: s for n, s in guessed.items() if s})
-
-
-def _shapes(
-    texts: Iterable[str], names: list[str], tensors: dict[str, Any]
-) -> dict[str, tuple[int, ...]]:
-    found: dict[str, tuple[int, ...]] = {}
-    for text in texts:
-        name, equals, sizes = text.partition("=")
-        name = name.strip()
-        if not equals or not re.fullmatch(r"[\s()\[\]\d,x]*", sizes):
-            raise usage(f"--shape wants NAME=SIZES, not {text!r}", hint="as in --shape x=3,4")
-        if name in tensors:
-            raise usage(f"--shape: {name} has a value, which has a shape", hint="leave out one")
-        if name not in names:
-            known = ", ".join(names) if names else "none"
-            raise usage(f"--shape: {name!r} is no variable (there are: {known})", kind="name")
-        found[name] = tuple(int(n) for n in re.findall(r"\d+", sizes))
-    return found
 
 
 def wanted_names(request: Request, point: Point) -> list[str]:

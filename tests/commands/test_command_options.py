@@ -263,3 +263,35 @@ def test_nothing_heavy_is_imported(argv, env):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+SHAPED = [
+    (["eval", "x.shape", "--shape", "x=2,3"], "torch.Size([2, 3])\n"),
+    (["grad", "sum(x*w)", "--shape", "x=3", "--w", "1,2,3", "--wrt", "x"], "x.grad = [1, 2, 3]\n"),
+    (
+        ["jacobian", "A@x", "--shape", "A=2,3", "--x", "1,2,3", "--wrt", "x", "--precision", "3"],
+        None,
+    ),
+    (["jvp", "2*x", "--shape", "x=2", "--vector", "1,1"], "jvp = [2, 2]\n"),
+    (["graph", "x*y", "--shape", "x=", "--shape", "y=2x2"], None),
+    (["hessian", "sum(x**2)", "--shape", "x=2"], "x.hessian = [[2, 0], [0, 2]]\n"),
+]
+
+
+@pytest.mark.parametrize("argv, out", SHAPED, ids=[" ".join(argv) for argv, _ in SHAPED])
+def test_variables_of_shape_are_drawn(argv, out):
+    argv = [*argv, "--manual-seed", "1"]
+    result = CliRunner().invoke(main, argv, prog_name="gradcli")
+    assert result.exit_code == 0 and "is randn(" in result.stderr
+    assert out is None or result.stdout == out
+    assert CliRunner().invoke(main, argv, prog_name="gradcli").stdout == result.stdout
+
+
+def test_a_shape_goes_to_a_variable_without_a_value():
+    for argv, words in (
+        (["grad", "x", "--x", "1", "--shape", "x=2"], "x has a value, which has a shape"),
+        (["grad", "x", "--x", "1", "--shape", "y=2"], "'y' is no variable"),
+        (["grad", "2*shape", "--shape", "3"], "hint: --let shape=3"),
+    ):
+        result = CliRunner().invoke(main, argv, prog_name="gradcli")
+        assert result.exit_code == 2 and words in result.stderr
