@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "gradcli"
 def floor_plan() -> dict[str, int]:
     """The floor of every room, as docs/architecture.md has it."""
     text = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\d) \| (.+?) \|", text, re.M)
+    rows = re.findall(r"^\| (\d+) \| (.+?) \|", text, re.M)
     return {room: int(floor) for floor, rooms in rows for room in re.findall(r"`([^`]+)`", rooms)}
 
 

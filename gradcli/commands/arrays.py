@@ -12,7 +12,8 @@ from gradcli.commands.errors import usage, without_name
 from gradcli.language.errors import kind_of
 
 BLOCK = 1 << 16  # numbers that are text at a time
-ENDINGS = {".npy": "npy", ".npz": "npz", ".csv": "csv"}
+TABLES = ("csv", "parquet", "feather")
+ENDINGS = {".npy": "npy", ".npz": "npz"} | {f".{form}": form for form in TABLES}
 Result = tuple[str | None, Any]
 
 
@@ -24,7 +25,7 @@ def form_of(path: str) -> str:
     if form is None:
         raise usage(
             f"-o: no format has the ending of {path}",
-            hint="there are .npy (one array), .npz (arrays by name) and .csv",
+            hint="there are .npy (one array), .npz (arrays by name), .csv, .parquet and .feather",
         )
     return form
 
@@ -40,7 +41,7 @@ def write_arrays(results: list[Result], style: output.Style) -> None:
             f"{what} one array, and there are {len(found)}: {names}",
             hint="choose one with --wrt, or write them all with --csv or -o FILE.npz",
         )
-    columns = _columns(found) if style.form == "csv" else []
+    columns = _columns(found, option) if style.form in TABLES else []
     if style.path is None:
         if sys.stdout is None:
             from gradcli.language.errors import LanguageError
@@ -61,8 +62,8 @@ def write_arrays(results: list[Result], style: output.Style) -> None:
 def _write(
     stream: BinaryIO, found: dict[str, Any], columns: list[tuple[str, Any]], style: output.Style
 ) -> None:
-    if style.form == "csv":
-        _write_table(stream, columns, style.precision)
+    if style.form in TABLES:
+        _write_table(stream, columns, style)
     elif style.form == "lines":
         for text in lines(next(iter(found.values())), style.precision):
             stream.write(text.encode())
@@ -108,13 +109,13 @@ def lines(array: Any, precision: int | None) -> Iterator[str]:
         yield output.joined(flat[start : start + BLOCK], "\n", precision) + "\n"
 
 
-def _columns(found: dict[str, Any]) -> list[tuple[str, Any]]:
+def _columns(found: dict[str, Any], option: str) -> list[tuple[str, Any]]:
     """The columns of a table: a vector is one, a matrix has `name[j]`, a number is a vector of one."""
     columns: list[tuple[str, Any]] = []
     for name, array in found.items():
         if array.ndim > 2:
             raise usage(
-                f"--csv is a table, and {name} has {array.ndim} dimensions",
+                f"{option} is a table, and {name} has {array.ndim} dimensions",
                 hint="write it with -o FILE.npy or FILE.npz",
             )
         if array.ndim < 2:
@@ -126,16 +127,22 @@ def _columns(found: dict[str, Any]) -> list[tuple[str, Any]]:
         rows = {name: len(a.reshape(-1)) if a.ndim < 2 else len(a) for name, a in found.items()}
         shown = ", ".join(f"{name} {count}" for name, count in rows.items())
         raise usage(
-            f"--csv is one table, and the results have different numbers of rows: {shown}",
+            f"{option} is one table, and the results have different numbers of rows: {shown}",
             hint="choose one with --wrt, or write them with -o FILE.npz",
         )
     return columns
 
 
-def _write_table(stream: BinaryIO, columns: list[tuple[str, Any]], precision: int | None) -> None:
+def _write_table(stream: BinaryIO, columns: list[tuple[str, Any]], style: output.Style) -> None:
+    from gradcli.language.values import table_error
+    from gradcli.tables import TableError
     from gradcli.tables.writing import sink
 
-    table = sink("csv", stream, lambda array: output.numerals(array, precision), precision is None)
+    numerals = lambda array: output.numerals(array, style.precision)  # noqa: E731
+    try:
+        table = sink(style.form, stream, numerals, style.precision is None)
+    except TableError as error:
+        raise table_error(error) from None
     count = len(columns[0][1]) if columns else 0
     step = max(BLOCK // max(len(columns), 1), 1)
     for start in range(0, max(count, 1), step):

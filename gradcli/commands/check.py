@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradcli.commands import output
+from gradcli.commands.by_rows import by_rows_option, check_by_rows, large_table
 from gradcli.commands.errors import refused, usage
 from gradcli.commands.options import Request, expression_options
 from gradcli.commands.points import (
@@ -50,6 +51,7 @@ Examples:
 )
 @click.option("--rtol", type=float, help="Relative tolerance (1e-6; 1e-9 with --against).")
 @click.option("--atol", type=float, help="Absolute tolerance (1e-8 of the largest element).")
+@by_rows_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -61,6 +63,7 @@ def command(
     against: str | None,
     rtol: float | None,
     atol: float | None,
+    by_rows: bool | None,
 ) -> None:
     """Check the gradients of EXPR against numerical ones, in float64; exit 1 where they differ.
 
@@ -72,6 +75,15 @@ def command(
     from gradcli.calculus.verdicts import verdicts
     from gradcli.engine import dtypes
 
+    if (table := large_table(request, by_rows)) is not None:
+        from gradcli.rows.run import Threads
+
+        others = {"--shape": shapes, "--samples": samples, "--against": against}
+        for option, given in {**others, "--second-order": second_order, "--atol": atol}.items():
+            if given:
+                raise usage(f"{option} does not go with --by-rows", hint="leave out one of them")
+        _report(ctx, request, [check_by_rows(ctx, request, table, Threads(), rtol)])
+        return
     low, high = _limits(limits)
     where = point(ctx, request, shapes)
     dtypes.set_default_dtype(dtypes.float64)

@@ -7,6 +7,8 @@ from typing import Any
 import click
 
 from gradcli.commands import output
+from gradcli.commands.by_rows import by_rows_option, eval_by_rows, large_table
+from gradcli.commands.errors import usage
 from gradcli.commands.inspection import evaluate_watched, refuse_anomalies
 from gradcli.commands.options import (
     ExpressionCommand,
@@ -32,9 +34,23 @@ Examples:
 @array_options
 @click.option("--detect-anomaly", is_flag=True, help="Refuse NaN and infinity; say where from.")
 @plan_option
+@by_rows_option
 @click.pass_context
-def command(ctx: click.Context, request: Request, detect_anomaly: bool, plan: bool | None) -> None:
+def command(
+    ctx: click.Context,
+    request: Request,
+    detect_anomaly: bool,
+    plan: bool | None,
+    by_rows: bool | None,
+) -> None:
     """Print the value of EXPR."""
+    if (table := large_table(request, by_rows)) is not None and (by_rows or not detect_anomaly):
+        from gradcli.rows.run import Threads
+
+        if detect_anomaly:
+            raise usage("--detect-anomaly does not go with --by-rows", hint="leave out one of them")
+        eval_by_rows(ctx, request, table, Threads())
+        return
     lines = None
     if detect_anomaly:
         evaluation, watched = evaluate_watched(ctx, request, detect_anomaly)

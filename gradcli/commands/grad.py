@@ -8,6 +8,7 @@ import click
 
 from gradcli.commands import completers, output
 from gradcli.commands.backward import backward, retained, seed_of
+from gradcli.commands.by_rows import by_rows_option, grad_by_rows, large_table
 from gradcli.commands.evaluation import Evaluation
 from gradcli.commands.hooks import register_hooks, split_hooks
 from gradcli.commands.inspection import evaluate_watched, observed
@@ -81,6 +82,7 @@ Examples:
 @click.option("--trace", "show_trace", is_flag=True, help="One row a step of the backward pass.")
 @uncertainty_options
 @plan_option
+@by_rows_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -99,11 +101,30 @@ def command(
     covariances: tuple[str, ...],
     budget: bool,
     plan: bool | None,
+    by_rows: bool | None,
 ) -> None:
     """Print the gradient of EXPR with respect to its variables.
 
     Where values have an uncertainty (0.994±0.002, 0.994+-0.002, 0.994(2)), that of EXPR is printed first.
     """
+    if (table := large_table(request, by_rows)) is not None:
+        altered = {
+            "--passes": passes > 1,
+            "--order": order > 1,
+            "--hook": bool(hooks),
+            "--retain": bool(retain_names),
+            "--retain-graph": retain_graph,
+            "--create-graph": create_graph,
+            "--detect-anomaly": detect_anomaly,
+            "--trace": show_trace,
+            "an uncertainty": bool(request.uncertainties or uncertainties or covariances or budget),
+        }
+        given = [option for option, is_given in altered.items() if is_given]
+        if by_rows or not given:
+            from gradcli.rows.run import Threads
+
+            grad_by_rows(ctx, request, table, Threads(), seed, show_value, given)
+            return
     errors: Uncertainties | None = None
     if request.uncertainties or uncertainties or covariances or budget:
         from gradcli.commands.uncertainty import Uncertainties

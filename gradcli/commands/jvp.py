@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from gradcli.commands import matrix, output
+from gradcli.commands.by_rows import by_rows_option, jvp_by_rows, large_table
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
 from gradcli.commands.options import (
@@ -26,14 +27,24 @@ from gradcli.commands.options import (
 @array_options
 @matrix.vector_option("The direction, of the variable's shape, or ones.")
 @click.option("--value", "show_value", is_flag=True, help="Print the value too.")
+@by_rows_option
 @click.pass_context
 def command(
-    ctx: click.Context, request: Request, vectors: tuple[str, ...], show_value: bool
+    ctx: click.Context,
+    request: Request,
+    vectors: tuple[str, ...],
+    show_value: bool,
+    by_rows: bool | None,
 ) -> None:
     """Print the derivative of EXPR along a direction: its Jacobian times a vector.
 
     A variable without a vector stays where it is.
     """
+    if (table := large_table(request, by_rows)) is not None:
+        from gradcli.rows.run import Threads
+
+        jvp_by_rows(ctx, request, table, Threads(), vectors, show_value)
+        return
     from gradcli.calculus import matrices
 
     evaluation = evaluate(ctx, request)

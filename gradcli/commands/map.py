@@ -19,7 +19,7 @@ from gradcli.commands.points import OPEN, OpenCommand
 from gradcli.language.errors import LanguageError, did_you_mean, suggest
 
 if TYPE_CHECKING:
-    from gradcli.commands.rows import Results, Rows
+    from gradcli.rows.mapped import Results, Rows
     from gradcli.tables import Table
     from gradcli.tables.stream import Stream
     from gradcli.tables.writing import Column, Sink
@@ -288,8 +288,8 @@ class _Job:
 
     def differentiate(self, order: int, directions: Sequence[str]) -> None:
         """Take in what is asked for besides gradients: derivatives of higher order, and along a direction."""
-        from gradcli.commands.rows import Rows, direction, jvp, nth
         from gradcli.commands.uncertainty import named
+        from gradcli.rows.mapped import Rows, direction, jvp, nth
 
         known = [*self.columns, *self.shared]
         for name, text in named(directions, "--jvp", 1, known).items():
@@ -387,8 +387,8 @@ class _Job:
         """The columns that are written for a batch."""
         import numpy as np
 
-        from gradcli.commands.rows import direction
         from gradcli.engine import random
+        from gradcli.rows.mapped import direction
 
         if table.names != self.names:
             self._follow(table)
@@ -547,7 +547,7 @@ class _Job:
 
     def _rows(self) -> Rows:
         if self.rows is None:
-            from gradcli.commands.rows import Rows
+            from gradcli.rows.mapped import Rows
 
             self.rows = Rows(self._function(), self.shared, [*self.wrt, *self.hidden])
         return self.rows
@@ -586,7 +586,7 @@ class _Job:
         import numpy as np
 
         from gradcli.commands import uncertainty
-        from gradcli.commands.rows import elements
+        from gradcli.rows.mapped import elements
 
         values = results.values
         if not values:

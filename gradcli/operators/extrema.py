@@ -131,14 +131,23 @@ def _equal_or_nan(self: Any, result: Any) -> Any:
     missing = np.isnan(numbers(result))
     if isinstance(missing, Batched):  # in some entries, perhaps
         return (self == result) | (np.isnan(self) & wrap(missing))
+    if type(missing) not in (np.bool_, np.ndarray):  # of a recorded array: not known yet
+        return (self == result) | (np.isnan(self) & (missing if is_array(self) else wrap(missing)))
     return np.isnan(self) if missing else self == result
+
+
+def _count(mask: Any, dtype: Any) -> Any:
+    """How many are true, as a divisor; of a recorded mask a number that is not known yet."""
+    if type(mask) in (np.ndarray, np.bool_):
+        return max(np.count_nonzero(mask), 1)
+    return np.count_nonzero(mask).astype(dtype)
 
 
 def shared_evenly(g: Any, self: Any, result: Any) -> Any:
     """The gradient of one selected value, shared by the elements that equal it."""
     mask = _equal_or_nan(self, result)
     if is_array(self):
-        return np.where(mask, g / max(np.count_nonzero(mask), 1), g.dtype.type(0))[()]
+        return np.where(mask, g / _count(mask, g.dtype), g.dtype.type(0))[()]
     return zeros_like(self).masked_fill(mask, g / mask.sum())
 
 

@@ -259,6 +259,8 @@ class Abstract(NDArrayOperatorsMixin):
 
     def mean(self, *args: Any, **options: Any) -> Any:
         """The mean along axes."""
+        if self._op.dtype.char in functions.MEANS:
+            return np.mean(self, *args, **options)
         return self._called(functions.method_call("mean"), (self._op, *args), options)
 
     def var(self, *args: Any, **options: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 import operator
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -12,13 +13,28 @@ import numpy as np
 from gradcli.plan.graph import Graph, Operation, fill, operands, replaced, spread
 
 ABSTRACT: list[Any] = []  # the class of abstract arrays, which is made on top of this module
+_MAPPED = 1 << 24  # bytes from which on an array that nobody reads has no memory
 _TRIAL = 100_000  # elements up to which a function is tried on ones to see its result's shape
+
+
+def unread(shape: tuple[int, ...], dtype: Any) -> Any:
+    """An array of which only shape, dtype and layout count: a large one takes addresses, and no memory."""
+    kind = np.dtype(dtype)
+    size = math.prod(shape) * kind.itemsize
+    if size < _MAPPED or not hasattr(mmap, "MAP_PRIVATE"):
+        return np.empty(shape, kind)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    try:
+        memory = mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ)
+    except (OSError, OverflowError):
+        return np.empty(shape, kind)
+    return np.ndarray(shape, kind, memory)
 
 
 def blank(op: Operation) -> Any:
     """An array of the operation's shape, dtype and layout; its memory is never touched."""
     if op.contiguous or op.strides is None:
-        return np.empty(op.shape, op.dtype)
+        return unread(op.shape, op.dtype)
     span = sum(s * (n - 1) for s, n in zip(op.strides, op.shape, strict=True) if n > 1)
     if min(op.strides, default=0) < 0:
         return np.empty(op.shape, op.dtype)[tuple(slice(None, None, -1) for _ in op.shape)]
@@ -347,7 +363,8 @@ def _broadcast_to(graph: Graph, a: Any, shape: Any, subok: bool = False) -> Oper
     )
 
 
-def _repeat(array: Any, shape: tuple[int, ...]) -> Any:
+def repeat_to(array: Any, shape: tuple[int, ...]) -> Any:
+    """The elements repeated to a shape, in memory of their own."""
     made = np.empty(shape, array.dtype)
     made[...] = array
     return made
@@ -356,7 +373,7 @@ def _repeat(array: Any, shape: tuple[int, ...]) -> Any:
 def repeated(graph: Graph, a: Operation, shape: tuple[int, ...]) -> Operation:
     """The elements repeated to a shape, in memory of their own."""
     np.broadcast_shapes(a.shape, shape)
-    return graph.put("whole", _repeat, (a, shape), None, shape, a.dtype)
+    return graph.put("whole", repeat_to, (a, shape), None, shape, a.dtype)
 
 
 def _viewer(name: str) -> Any:
@@ -396,6 +413,22 @@ def _concatenate(graph: Graph, arrays: Any, axis: Any = 0, **options: Any) -> Op
     return graph.put("whole", np.concatenate, (parts, axis), None, tuple(shape), dtype, ordered)
 
 
+MEANS = "fdFD"  # of which a mean is the sum divided by the count
+
+
+def _mean(graph: Graph, a: Any, axis: Any = None, **options: Any) -> Operation:
+    if a.dtype.char not in MEANS or "dtype" in options:
+        raise _untraceable("a mean of these")
+    total = reduction(graph, np.add, (a,), {"axis": axis, **options})
+    return elementwise(graph, np.divide, (total, a.size // max(total.size, 1)))
+
+
+def _count_nonzero(graph: Graph, a: Any, axis: Any = None, **options: Any) -> Operation:
+    there = a if a.dtype.kind == "b" else elementwise(graph, np.not_equal, (a, 0))
+    named = {"axis": axis, "dtype": np.dtype(np.intp), **options}
+    return reduction(graph, np.add, (there,), named)
+
+
 def _sum(graph: Graph, a: Any, axis: Any = None, **options: Any) -> Operation:
     return reduction(graph, np.add, (a,), {"axis": axis, **options})
 
@@ -421,6 +454,8 @@ SPECIAL: dict[Any, Any] = {
     np.moveaxis: _moveaxis,
     np.flip: _flip,
     np.concatenate: _concatenate,
+    np.count_nonzero: _count_nonzero,
+    np.mean: _mean,
     np.sum: _sum,
     np.clip: _clip,
 }
@@ -493,6 +528,9 @@ def _large(graph: Graph, function: Any, args: tuple[Any, ...], options: dict[str
         ordered = bool(a.ordered and indices.ordered)
         return graph.put("whole", function, args, options, shape, a.dtype, ordered)
     a = args[0]
+    if getattr(function, "__name__", "") == "accumulate" and options.get("axis") is not None:
+        found = function(np.ones((1,) * a.ndim, a.dtype), **options).dtype
+        return graph.put("whole", function, args, options, a.shape, found, bool(a.ordered))
     if function not in (np.cumsum, np.cumprod) or a.dtype.kind not in "fc" or options:
         return None
     if len(args) < 2 or args[1] is None:
@@ -569,11 +607,18 @@ def row_called(graph: Graph, row: Any, operands_: list[Any]) -> Any:
     """A row's kernel as one call on whole arrays; None where its results' shapes are not known."""
     args = tuple(operands_)
     given = list(operands(args))
-    if row.dynamic == "always" or sum(o.size for o in given) > _TRIAL:
+    if row.dynamic == "always":
         return None
-    if any(o.dtype.kind == "b" and o.kind != "constant" for o in given):
+    if row.name == "stack" and len({(o.shape, o.dtype) for o in given}) == 1:
+        at = args[1] % (given[0].ndim + 1)
+        shape = (*given[0].shape[:at], len(given), *given[0].shape[at:])
+        return graph.put("whole", RowCall.of(row), args, None, shape, given[0].dtype)
+    if not row.view and (
+        sum(o.size for o in given) > _TRIAL
+        or any(o.dtype.kind == "b" and o.kind != "constant" for o in given)
+    ):
         return None
-    stand_ins = [replaced(a, _ones) for a in args]
+    stand_ins = [replaced(a, blank if row.view else _ones) for a in args]
     try:
         with np.errstate(all="ignore"):
             trial = RowCall.of(row)(*stand_ins)

@@ -141,6 +141,7 @@ class Graph:
         self.inputs: list[Operation] = []
         self._known: dict[Any, Operation] = {}
         self._kept: list[Any] = []  # what keys name by id
+        self.stop: tuple[int, Exception] | None = None  # what an operation of this number raises
 
     def input(self, name: str, array: Any) -> Operation:
         """A variable of this array's shape, dtype and layout."""
@@ -221,6 +222,8 @@ class Graph:
 
     def _append(self, operation: Operation) -> Operation:
         operation.index = len(self.operations)
+        if self.stop is not None and self.stop[0] == operation.index:
+            raise self.stop[1]
         self.operations.append(operation)
         return operation
 

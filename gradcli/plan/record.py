@@ -66,13 +66,17 @@ def record(
     backward: bool = True,
     fixed: bool = False,
     nested: bool = False,
+    worded: bool = False,
+    stop: tuple[int, Exception] | None = None,
 ) -> Recording:
     """Run a function of tensors, and the backward pass from its value, on abstract arrays.
 
     variables: arrays by name (only shape, dtype and layout count). wrt: those that require grad.
     seed: the gradient to start from, an array or a function of the result that gives it. fixed:
     random numbers that are drawn on the way may become part of the recording. nested: the value may be
-    nested tuples, lists and dicts of tensors, where there is no backward pass. Raises Untraceable
+    nested tuples, lists and dicts of tensors, where there is no backward pass. worded: what a row cannot
+    do is an Exception on its way through the program, which may say where it was. stop: an error that
+    the operation of this number raises. Raises Untraceable (with the former as its cause)
     where the program's path, or a shape in it, depends on the numbers, or where anything else stands
     in the way.
     """
@@ -80,13 +84,14 @@ def record(
 
     graph = Graph()
     inputs = {name: graph.input(name, array) for name, array in variables.items()}
+    graph.stop = stop
     found = Recording(graph, inputs)
     for name, op in inputs.items():
         tensor = wrap(Abstract(graph, op), name in wrt)
         tensor.label = name
         found.variables[name] = tensor
     before = random.snapshot()
-    state = modes.change(recorder=_Kernels(), before_write=lambda t: graph.written(t.array))
+    state = modes.change(recorder=_Kernels(worded), before_write=lambda t: graph.written(t.array))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -144,6 +149,9 @@ class _Kernels:
 
     tensors = False
 
+    def __init__(self, worded: bool = False) -> None:
+        self.worded = worded
+
     def call(self, row: Any, values: list[Any]) -> Any:
         """A row on tensors."""
         return self.run(row, row._arrays(values))
@@ -163,6 +171,8 @@ class _Kernels:
             if random.rewind(before):
                 raise Untraceable("the program draws random numbers") from None
             if made is None:
+                if self.worded and isinstance(error, Untraceable):
+                    raise RuntimeError(str(error)) from None
                 raise error
             if type(made) is list:
                 return tuple(Abstract(graph, m) for m in made)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.tables.delimited import Dialect
@@ -232,3 +232,58 @@ def text_batch(
     if not columns or not len(columns[0]):
         return None
     return TextTable(name, dialect.names, columns, slowly)
+
+
+# -- parts of files -------------------------------------------------------------------------------
+def _worded(name: str, kind: str, error: Exception) -> TableError:
+    words = " ".join(str(error).split())
+    return TableError(f"{name}: not a {kind.title()} file ({words[:100]})")
+
+
+def row_groups(file: Opened) -> tuple[list[str], list[int]]:
+    """The names of a Parquet file's columns, and the rows of its row groups."""
+    arrow = pyarrow(file.name)
+    import pyarrow.parquet as parquet
+
+    try:
+        with parquet.ParquetFile(file.path) as reader:
+            metadata = reader.metadata
+            counts = [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
+            return list(reader.schema_arrow.names), counts
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        raise _worded(file.name, "parquet", error) from None
+
+
+def row_group(
+    path: str, number: int, columns: Sequence[str], rows: int, start: int
+) -> Iterator[ArrowTable]:
+    """The batches of a row group, of which no more is in memory than a batch takes."""
+    import os
+
+    arrow = pyarrow(path)
+    import pyarrow.parquet as parquet
+
+    try:
+        # Pages are read as they are needed, however large the row group.
+        with parquet.ParquetFile(
+            os.path.expanduser(path), pre_buffer=False, buffer_size=1 << 20
+        ) as reader:
+            for batch in reader.iter_batches(
+                rows, row_groups=[number], columns=list(columns) or None, use_threads=False
+            ):
+                yield ArrowTable(path, batch, start)
+                start += batch.num_rows
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        raise _worded(path, "parquet", error) from None
+
+
+def feather_rows(file: Opened) -> tuple[list[str], int]:
+    """The names of a Feather file's columns, and how many rows it has."""
+    arrow = pyarrow(file.name)
+    import pyarrow.dataset as dataset
+
+    try:
+        found = dataset.dataset(file.path, format="ipc")
+        return list(found.schema.names), found.count_rows()
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        raise _worded(file.name, "feather", error) from None

@@ -367,7 +367,10 @@ def _ends_like_a_file(path: str) -> bool:
 
 
 def matching(pattern: str) -> list[str]:
-    """The files that a pattern means, in order; the path itself where it is none."""
+    """The files that a pattern or a folder means, in order; the path itself where it is neither."""
+    full = os.path.expanduser(pattern)
+    if os.path.isdir(full):
+        return _in_folder(full)
     if not any(mark in pattern for mark in "*?[") or _is_there(pattern):
         return [pattern]
     import glob
@@ -376,3 +379,16 @@ def matching(pattern: str) -> list[str]:
     if not found:
         raise TableError(f"{pattern}: there is no such file")
     return found
+
+
+def _in_folder(folder: str) -> list[str]:
+    """The tables in a folder and in those that it holds; what begins with . or _ is somebody's remark."""
+    found = [
+        os.path.join(where, name)
+        for where, _, names in os.walk(folder)
+        for name in names
+        if name[:1] not in "._" and _ends_like_a_file(name)
+    ]
+    if not found:
+        raise TableError(f"{folder}: there is no table in this folder")
+    return sorted(found)

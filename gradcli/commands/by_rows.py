@@ -1,0 +1,631 @@
+"""`eval`, `grad`, `jvp` and `check` of columns that need not fit into memory: in passes over the rows."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import gradcli.budget as budget
+from gradcli.commands import output
+from gradcli.commands.errors import refused, usage
+from gradcli.commands.evaluation import files_of, read_value, read_variable, set_up
+from gradcli.commands.options import Request
+from gradcli.language.errors import LanguageError
+
+if TYPE_CHECKING:
+    from gradcli.rows.run import Runner
+    from gradcli.rows.sums import Column, Values, Work
+    from gradcli.tables.parts import Parts
+
+_LARGE = 1 << 24  # bytes of files from which on it is asked whether memory has room
+_TIMES = 4  # what a column takes in memory: itself, its gradient, and what is between
+_SHARE = 2  # of the memory that is free, what columns may take
+
+by_rows_option = click.option(
+    "--by-rows/--whole",
+    "by_rows",
+    default=None,
+    help="Read a table in passes over its rows, which need not fit into memory, or at once. "
+    "(By rows where it would take half of the memory that is free.)",
+)
+
+
+class Table:
+    """The table of a command line: its parts, and where the variables lie in it."""
+
+    __slots__ = ("columns", "parts", "rows")
+
+    def __init__(self, parts: Parts, columns: dict[str, Column], rows: int) -> None:
+        self.parts, self.columns, self.rows = parts, columns, rows
+
+
+def large_table(request: Request, wanted: bool | None) -> Table | None:
+    """The table that is to be read by rows, if there is one; `wanted` where the command line says."""
+    if wanted is False or not any("@" in text for text in request.texts.values()):
+        if wanted:
+            raise usage("--by-rows: no variable is a column of a file", hint="as in --x @big.csv:x")
+        return None
+    from gradcli.language.values import file_reference, table_error
+    from gradcli.tables import TableError
+    from gradcli.tables.reading import matching, split
+
+    found: dict[str, dict[str, str | None]] = {}
+    sizes: dict[str, int] = {}
+    for name, text in request.texts.items():
+        reference = file_reference(text)
+        if reference is None:
+            continue
+        try:
+            pattern, columns = split(reference)
+            if pattern not in sizes:
+                sizes[pattern] = sum(_size(path) for path in matching(pattern))
+            found.setdefault(pattern, {})[name] = columns
+        except (TableError, OSError):
+            continue  # said better where the option is read
+    largest = max(sizes, key=lambda pattern: sizes[pattern], default=None)
+    if largest is None or not (wanted or sizes[largest] >= _LARGE):
+        return None
+    try:
+        made = _table(largest, found[largest], request.missing, bool(wanted))
+    except TableError as error:
+        if not wanted:
+            return None
+        name = next(iter(found[largest]))
+        text = request.texts[name]
+        found_error = table_error(error, text, (0, max(len(text), 1)))
+        found_error.message = f"{request.options[name].rstrip('=')}: {found_error.message}"
+        raise found_error from None
+    except OSError as error:
+        if not wanted:
+            return None
+        raise usage(f"cannot read {error.filename}: {error.strerror}", kind="file") from None
+    return made
+
+
+def _size(path: str) -> int:
+    full = os.path.expanduser(path)
+    return os.path.getsize(full) if os.path.isfile(full) else 0
+
+
+def _table(
+    pattern: str, wanted: Mapping[str, str | None], missing: str, forced: bool
+) -> Table | None:
+    from gradcli.rows.sums import Column
+    from gradcli.tables.parts import Parts
+    from gradcli.tables.reading import matching
+    from gradcli.tables.table import ArrayTable, is_list
+
+    parts = Parts(pattern)
+    shell = ArrayTable(pattern, parts.names, [])
+    columns = {}
+    for name, text in wanted.items():
+        if text is None:
+            columns[name] = Column(range(parts.width), parts.width > 1)
+        else:
+            columns[name] = Column(shell.find(text), is_list(text))
+    used = list(dict.fromkeys(i for column in columns.values() for i in column.columns))
+    if not forced:
+        size = sum(map(_size, matching(pattern)))
+        if parts.rows is not None:
+            size = parts.rows * len(used) * 8
+        free = budget.free_memory()
+        if free is None or size * _TIMES * _SHARE < free:
+            return None
+    return Table(parts, columns, parts.count(used, missing))
+
+
+class Passes:
+    """A program whose variables are columns of a large table, ready to run.
+
+    values: of the variables that are no columns, as tensors.
+    """
+
+    def __init__(self, ctx: click.Context, request: Request, table: Table) -> None:
+        set_up(ctx, request)
+        self.request, self.table = request, table
+        if request.loaded:
+            raise usage("--by-rows does not go with --load", hint="leave out one of them")
+        names = [n for n in request.names if n not in table.columns]
+        files = files_of(request) if names else None
+        self.tensors = {n: read_variable(request, n, files).detach() for n in names}
+        # Integers are no variables of the recording: what indexes an array is known.
+        self.known = {n: t.array for n, t in self.tensors.items() if t.array.dtype.kind not in "fc"}
+        self.shared = {n: t.array for n, t in self.tensors.items() if n not in self.known}
+
+    def wrt(self) -> list[str]:
+        """The variables to differentiate by."""
+        from gradcli.commands.evaluation import cannot_require_grad
+
+        request = self.request
+        for name in request.wrt or ():
+            if name in self.known:
+                raise cannot_require_grad(request, name, self.tensors[name])
+        wanted = request.names if request.wrt is None else request.wrt
+        return [n for n in wanted if n not in request.no_grad and n not in self.known]
+
+    def work(
+        self,
+        wrt: Sequence[str] | None,
+        *,
+        seed: Any = None,
+        directions: Sequence[str] = (),
+        moved: Sequence[str] = (),
+        columns: Mapping[str, Column] | None = None,
+        shared: Mapping[str, Any] | None = None,
+    ) -> Work:
+        """What there is to compute, seen to be possible. Raises LanguageError with the operator's place."""
+        from gradcli.rows.sums import NoPasses, Work, expression
+
+        request = self.request
+        if not self.table.rows:
+            raise usage(f"{self.table.parts.pattern} has no rows", kind="value")
+        work = Work(
+            (expression, (request.source, self.known, tuple(directions), tuple(moved))),
+            self.table.parts,
+            self.table.columns if columns is None else columns,
+            self.shared if shared is None else shared,
+            self.table.rows,
+            wrt=wrt,
+            seed=seed,
+            missing=request.missing,
+        )
+        try:
+            work.cut  # noqa: B018 (made here, before anything is read)
+        except NoPasses as error:
+            raise self._refused(error) from None
+        return work
+
+    def _refused(self, error: Any) -> LanguageError:
+        request, words = self.request, str(error)
+        program = request.program
+        span = error.span
+        if words.startswith("grad can be implicitly created"):
+            return refused(
+                RuntimeError("grad can be implicitly created only for scalar outputs"),
+                source=request.source,
+                span=program.span(len(program) - 2) if program.ends_in_expression else None,
+                hint="reduce the value, as in sum(…) or mean(…), or say --seed ones",
+            )
+        what = request.source[slice(*span)] if span else "this"
+        hint = "sums over rows can be cut: sum, mean, dot, norm, var, logsumexp, max, X.T @ X, …"
+        if "in memory" in words:
+            hint = "take it from the same table, or say --no-grad"
+        found = refused(
+            RuntimeError(f"{what} cannot be computed in passes over the rows: {words}"),
+            source=request.source,
+            span=span,
+            hint=f"{hint}; --whole reads the table into memory",
+        )
+        return found
+
+    def run(self, work: Work, runner: Runner) -> tuple[Values, int | None]:
+        """All passes; what is wrong with the table is said with its place."""
+        from gradcli.language.values import table_error
+        from gradcli.rows.run import passes
+        from gradcli.tables import TableError
+
+        parts = self.table.parts.parts
+        total = self.table.rows * max(sum(bool(p) for p in work.cut.passes), 1)
+        try:
+            with RowsBar(total) as bar:
+                return passes(work, parts, runner, bar.advance)
+        except TableError as error:
+            raise table_error(error) from None
+        except OSError as error:
+            raise usage(f"cannot read {error.filename}: {error.strerror}", kind="file") from None
+
+    def write(
+        self,
+        work: Work,
+        values: Values,
+        number: int | None,
+        *,
+        value: bool = True,
+        label: str = "value",
+    ) -> None:
+        """The rows of the outputs that have rows, to the file of -o; a remark where there is none.
+
+        value: whether those of the value are wanted. label: what they are called.
+        """
+        from gradcli.language.values import table_error
+        from gradcli.tables import TableError
+        from gradcli.tables.writing import FORMATS, sink
+
+        written = {n: k for n, k in work.written().items() if value or n != "value"}
+        written = {label if n == "value" else n: k for n, k in written.items()}
+        if number is None or not written:
+            return
+        style = self.request.style
+        names = " and ".join(written)
+        if style.path is None:
+            have = "has" if len(written) == 1 else "have"
+            output.note(f"{names} {have} {self.table.rows:,} rows: -o FILE.parquet writes them")
+            return
+        if style.form not in FORMATS:
+            raise usage(
+                f"-o: rows are not written one after the other into {style.path}",
+                hint="there are .parquet, .feather and .csv",
+            )
+        file = output.Replacement(style.path)
+        kept = False
+        try:
+            numerals = lambda array: output.numerals(array, style.precision)  # noqa: E731
+            out = sink(style.form, file.stream, numerals, style.precision is None)
+            with RowsBar(self.table.rows) as bar:
+                for part in self.table.parts.parts:
+                    for _, rows in work.batches(number, values, part):
+                        out.write(_columns({n: rows[k] for n, k in written.items()}))
+                        bar.advance(len(rows[0]))
+            out.close()
+            kept = True
+        except TableError as error:
+            raise table_error(error) from None
+        finally:
+            file.close(keep=kept)
+
+
+def _columns(arrays: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    from gradcli.rows.mapped import elements
+
+    return [pair for name, array in arrays.items() for pair in elements(name, array).items()]
+
+
+class RowsBar:
+    """A bar on standard error, if somebody looks and it takes long."""
+
+    AFTER = 2.0  # seconds
+
+    def __init__(self, total: int) -> None:
+        from gradcli.commands.terminal import is_terminal
+
+        self.total, self.rows = total, 0
+        self.shown = sys.stderr is not None and is_terminal(sys.stderr)
+        self.bar: Any = None
+
+    def __enter__(self) -> RowsBar:
+        from time import monotonic
+
+        self.begun = monotonic()
+        return self
+
+    def advance(self, rows: int) -> None:
+        """So many rows more are done."""
+        self.rows += rows
+        if not self.shown:
+            return
+        from time import monotonic
+
+        if self.bar is None:
+            if monotonic() - self.begun < self.AFTER:
+                return
+            self._start()
+        rate = self.rows / max(monotonic() - self.begun, 1e-9)
+        shown = {"rows": f"{self.rows:,} rows", "rate": f"{rate:,.0f}/s"}
+        self.bar.update(self.task, completed=self.rows, **shown)
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        from gradcli import interrupts
+
+        columns = [TextColumn("{task.fields[rows]}"), TextColumn("{task.fields[rate]}")]
+        if self.total:
+            columns += [BarColumn(), TimeRemainingColumn()]  # type: ignore[list-item]
+        self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self.task = self.bar.add_task("", total=self.total or None, rows="", rate="")
+        interrupts.drawing = "\x1b[?25h"  # the cursor, which rich hides
+        self.bar.start()
+
+    def __exit__(self, *error: object) -> None:
+        if self.bar is not None:
+            from gradcli import interrupts
+
+            self.bar.stop()
+            interrupts.drawing = ""
+
+
+# -- the commands -----------------------------------------------------------------------------------
+def seed_of(text: str | None) -> Any:
+    """What gives the gradient to start from, of the result."""
+    if text is None:
+        return None
+    if text.strip() == "-":
+        raise usage("--seed: by rows it cannot come from standard input", hint="write its value")
+
+    def seed(result: Any) -> Any:
+        import numpy as np
+
+        array = result.array
+        if text.strip() == "ones":
+            return np.broadcast_to(array.dtype.type(1), array.shape)
+        found = read_value(text, "--seed", result.dtype).detach().array
+        if found.shape and found.shape != array.shape:
+            raise ValueError(f"the seed has shape {found.shape}, and the value {array.shape}")
+        return np.broadcast_to(found, array.shape)
+
+    return seed
+
+
+def grad_by_rows(
+    ctx: click.Context,
+    request: Request,
+    table: Table,
+    runner: Runner,
+    seed: str | None,
+    show_value: bool,
+    altered: Iterable[str],
+) -> None:
+    """`grad`. altered: the options that were given and need the graph."""
+    for option in altered:
+        raise usage(f"{option} does not go with --by-rows", hint="--whole reads the table at once")
+    made = Passes(ctx, request, table)
+    wrt = made.wrt()
+    if not wrt:
+        raise refused(
+            RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn"),
+            source=request.source,
+            hint="see --wrt and --no-grad",
+        )
+    work = made.work(wrt, seed=seed_of(seed))
+    if work.recording.result.node is None:
+        raise refused(
+            RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn"),
+            source=request.source,
+            hint="the value does not depend on a variable that requires grad",
+        )
+    values, number = made.run(work, runner)
+    value, grads = work.results(values)
+    _note_what_is_not_finite(grads)
+    if request.style.form == "json":
+        output.write_json(_grad_json(request, work, value, grads, seed))
+    else:
+        results = [("value", value)] if show_value and value is not None else []
+        _write([*results, *[(f"{n}.grad", grads[n]) for n in wrt if n in grads]], request.style)
+    made.write(work, values, number, value=show_value)
+
+
+def _write(results: list[tuple[str | None, Any]], style: output.Style) -> None:
+    """Results of a few numbers, as text: -o has those with rows."""
+    from gradcli.commands.output import Style
+
+    form = style.form if style.form in ("text", "plain") else "text"
+    output.write_results(results, Style(form, style.precision, style.summarise, style.colour))
+
+
+def _grad_json(
+    request: Request, work: Work, value: Any, grads: Mapping[str, Any], seed: str | None
+) -> dict[str, Any]:
+    precision = request.style.precision
+    found = work.recording
+    described = (
+        output.described(value, precision)
+        if value is not None
+        else {"value": None, "shape": list(found.value.shape), "dtype": found.value.dtype.name}
+    )
+    made = {}
+    for name, g in found.gradients.items():
+        like = found.inputs[name] if g is None else g
+        entry = {"grad": None, "shape": list(like.shape), "dtype": like.dtype.name}
+        if grads.get(name) is not None:
+            entry["grad"] = output.to_json(grads[name], precision)
+        made[name] = entry
+    node = found.result.grad_fn
+    return {
+        "expression": request.source,
+        **described,
+        "grad_fn": None if node is None else node.name(),
+        "seed": 1.0 if seed is None else seed,
+        "passes": 1,
+        "grads": made,
+        "retained": {},
+    }
+
+
+def _note_what_is_not_finite(grads: Mapping[str, Any]) -> None:
+    import numpy as np
+
+    wrong = [n for n, g in grads.items() if g is not None and not np.isfinite(g.array).all()]
+    if wrong:
+        shown = ", ".join(wrong[:3]) + (", …" if len(wrong) > 3 else "")
+        what = "gradient is" if len(wrong) == 1 else "gradients are"
+        output.note(f"the {what} not finite ({shown})")
+
+
+def eval_by_rows(ctx: click.Context, request: Request, table: Table, runner: Runner) -> None:
+    """`eval`."""
+    made = Passes(ctx, request, table)
+    work = made.work(None)
+    values, number = made.run(work, runner)
+    value, _ = work.results(values)
+    style = request.style
+    if style.form == "json":
+        found = work.recording.value
+        described = (
+            output.described(value, style.precision)
+            if value is not None
+            else {"value": None, "shape": list(found.shape), "dtype": found.dtype.name}
+        )
+        more = {"requires_grad": bool(made.wrt()), "grad_fn": None}
+        output.write_json({"expression": request.source, **described, **more})
+    elif value is not None:
+        _write([(None, value)], style)
+    made.write(work, values, number)
+
+
+def jvp_by_rows(
+    ctx: click.Context,
+    request: Request,
+    table: Table,
+    runner: Runner,
+    vectors: Sequence[str],
+    show_value: bool,
+) -> None:
+    """`jvp`."""
+    from gradcli.rows.mapped import direction
+
+    made = Passes(ctx, request, table)
+    wrt = made.wrt()
+    if not vectors:
+        raise usage("no direction", hint=f"add --vector VALUE, of the shape of {(wrt or ['x'])[0]}")
+    columns, shared = dict(table.columns), dict(made.shared)
+    names = []
+    for text in vectors:
+        name, value = _named(text, wrt)
+        if name in names:
+            raise usage(f"--vector: {name} has two vectors", hint="leave out one")
+        names.append(name)
+        found = _direction(made, name, value)
+        if hasattr(found, "columns"):
+            columns[direction(name)] = found
+        else:
+            shared[direction(name)] = found
+    work = made.work(None, directions=names, columns=columns, shared=shared)
+    whole = made.work(None) if show_value else None
+    results: list[tuple[str | None, Any]] = []
+    if whole is not None:
+        found_value = whole.results(made.run(whole, runner)[0])[0]
+        results.append(("value", found_value))
+    values, number = made.run(work, runner)
+    found, _ = work.results(values)
+    results.append(("jvp", found))
+    results = [(n, v) for n, v in results if v is not None]
+    if request.style.form == "json":
+        precision = request.style.precision
+        shown = {str(n): output.to_json(v, precision) for n, v in results}
+        output.write_json({"expression": request.source, "jvp": None, **shown})
+    else:
+        _write(results, request.style)
+    made.write(work, values, number, label="jvp")
+
+
+def _named(text: str, wanted: list[str]) -> tuple[str, str]:
+    """The variable of a --vector, and its value."""
+    name, equals, value = text.partition("=")
+    name = name.strip()
+    known = ", ".join(wanted)
+    if not equals or not name.isidentifier():
+        if len(wanted) != 1:
+            raise usage(
+                f"--vector: of which variable? (there are: {known})",
+                hint="write --vector x=VALUE, or choose one with --wrt",
+            )
+        return wanted[0], text
+    if name not in wanted:
+        raise usage(f"--vector: {name!r} is no variable (there are: {known})", kind="name")
+    return name, value
+
+
+def _direction(made: Passes, name: str, value: str) -> Any:
+    """A column of the same table, or an array."""
+    import numpy as np
+
+    from gradcli.engine import dtypes
+    from gradcli.language.values import file_reference, table_error
+    from gradcli.rows.sums import Column
+    from gradcli.tables import TableError
+    from gradcli.tables.reading import split
+    from gradcli.tables.table import ArrayTable, is_list
+
+    table = made.table
+    column = table.columns.get(name)
+    reference = file_reference(value)
+    if column is not None and reference is not None:
+        try:
+            pattern, wanted = split(reference)
+            if pattern == table.parts.pattern and wanted is not None:
+                shell = ArrayTable(pattern, table.parts.names, [])
+                found = Column(shell.find(wanted), is_list(wanted))
+                if found.shape(1) == column.shape(1):
+                    return found
+        except TableError as error:
+            raise table_error(error, value, (0, len(value))) from None
+    shape = column.shape(table.rows) if column is not None else made.shared[name].shape
+    dtype = dtypes.default.real if column is not None else made.shared[name].dtype
+    if value.strip() == "ones":
+        return np.ones((), dtype)
+    array = read_value(value, "--vector").detach().array.astype(dtype)
+    if array.shape != shape:
+        raise usage(
+            f"--vector: {name} has shape {shape}, and its vector {array.shape}",
+            hint="a column of the same table, or ones" if column is not None else None,
+            kind="shape",
+        )
+    return array
+
+
+def check_by_rows(
+    ctx: click.Context, request: Request, table: Table, runner: Runner, rtol: float | None
+) -> Any:
+    """`check`: the gradients by numbers against differences; columns are moved as a whole."""
+    import numpy as np
+
+    from gradcli.calculus.checking import RTOL, Checked
+    from gradcli.calculus.verdicts import Verdict
+    from gradcli.engine import dtypes
+    from gradcli.rows.sums import shift
+
+    made = Passes(ctx, request, table)
+    wrt = made.wrt()
+    moved = [n for n in wrt if n in table.columns]
+    zero = np.zeros((), dtypes.default.real)[()]
+    shared = {**made.shared, **{shift(n): zero for n in moved}}
+    asked = {n: shift(n) if n in moved else n for n in wrt}
+    work = made.work(list(asked.values()), moved=moved, shared=shared)
+    values, _ = made.run(work, runner)
+    _, slopes = work.results(values)
+    alone = made.work(None, moved=moved, shared=shared)
+
+    def value(arrays: Mapping[str, Any]) -> Any:
+        alone.shared = dict(arrays)
+        found, _ = alone.results(made.run(alone, runner)[0])
+        assert found is not None
+        return found.array
+
+    by = {}
+    for name, word in asked.items():
+        slope = slopes[word]
+        numerical, uncertain = _differences(value, shared, word)
+        method = "differences" + ", all rows moved at once" * (name in moved)
+        analytical = np.zeros_like(numerical) if slope is None else np.asarray(slope.array)
+        given = RTOL if rtol is None else rtol
+        by[name] = Checked(analytical, numerical, uncertain, [], method, given, None)
+    return Verdict(dict(made.shared), by, False, None)
+
+
+def _differences(value: Any, arrays: Mapping[str, Any], name: str) -> tuple[Any, Any]:
+    """The slopes by each element of a variable, and how wrong they may be: extrapolated from two steps."""
+    import numpy as np
+
+    at = np.asarray(arrays[name])
+    slopes, wrong = np.zeros(at.shape), np.zeros(at.shape)
+    for index in np.ndindex(at.shape):
+        step = 1e-3 * max(1.0, float(np.abs(at[index])))
+        found = []
+        for h in (step, step / 2):
+            ends = []
+            for sign in (1, -1):
+                there = np.array(at)
+                there[index] += sign * h
+                ends.append(value({**arrays, name: there[()]}))
+            found.append((ends[0] - ends[1]) / (2 * h))
+            rounding = 1e-15 * float(np.abs(ends[0])) / h
+        slopes[index] = (4 * found[1] - found[0]) / 3
+        wrong[index] = float(np.abs(found[1] - found[0])) * 1e-3 + rounding
+    return slopes, wrong
+
+
+__all__ = [
+    "Passes",
+    "Table",
+    "by_rows_option",
+    "check_by_rows",
+    "eval_by_rows",
+    "grad_by_rows",
+    "jvp_by_rows",
+    "large_table",
+]

@@ -1,0 +1,344 @@
+"""A program of whole columns, run in passes over the parts of a table that need not fit into memory.
+
+The program is recorded once, for as many rows as there are, and cut by rows (`plan.cut`). In each pass every
+part of the table gives its parts of the sums, which are combined as a tree over the parts in their order:
+whoever worked them out, and however many did, the bits are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes
+from gradcli.engine.tensor import Tensor, wrap
+from gradcli.language.errors import LanguageError
+from gradcli.operators import table
+from gradcli.plan.cut import Cut, Uncut
+from gradcli.plan.functions import unread
+from gradcli.plan.record import Recording, Untraceable, record
+from gradcli.tables.parts import Part, Parts, columns_of
+
+Values = dict[int, Any]
+
+
+class NoPasses(Exception):
+    """A program that cannot be cut by rows. span: of what cannot, where that is known."""
+
+    def __init__(self, reason: str, span: tuple[int, int] | None) -> None:
+        super().__init__(reason)
+        self.span = span
+
+
+class Column:
+    """Where the values of a variable are: columns of a table, side by side if it is a matrix."""
+
+    __slots__ = ("columns", "is_matrix")
+
+    def __init__(self, columns: Sequence[int], is_matrix: bool) -> None:
+        self.columns, self.is_matrix = list(columns), is_matrix
+
+    def shape(self, rows: int) -> tuple[int, ...]:
+        """The shape of so many rows."""
+        return (rows, len(self.columns)) if self.is_matrix else (rows,)
+
+
+class Work:
+    """What there is to compute: a function of tensors, some of which are columns of a table.
+
+    source: what makes the function, `make(*arguments)`, by which another process makes it too. shared: the
+    arrays of the other variables. wrt: what to differentiate by; None for the value alone. seed: the
+    gradient to start from. Raises NoPasses.
+    """
+
+    def __init__(
+        self,
+        source: tuple[Callable[..., Any], tuple[Any, ...]],
+        table: Parts,
+        columns: Mapping[str, Column],
+        shared: Mapping[str, Any],
+        rows: int,
+        *,
+        wrt: Sequence[str] | None,
+        seed: Any = None,
+        missing: str = "error",
+    ) -> None:
+        self.source, self.names = source, table.names
+        self.columns, self.shared = dict(columns), dict(shared)
+        self.rows, self.missing = rows, missing
+        self.wrt, self.seed = wrt, seed
+        self.dtype = dtypes.get_default_dtype().name
+        self._made: tuple[Recording, Cut] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_made": None}
+
+    @property
+    def recording(self) -> Recording:
+        """The program as it was recorded."""
+        return self._planned()[0]
+
+    @property
+    def cut(self) -> Cut:
+        """How it is cut."""
+        return self._planned()[1]
+
+    def _planned(self) -> tuple[Recording, Cut]:
+        if self._made is None:
+            self._made = self._plan()
+        return self._made
+
+    def _plan(self) -> tuple[Recording, Cut]:
+        dtypes.set_default_dtype(getattr(dtypes, self.dtype))
+        make, arguments = self.source
+        function = make(*arguments)
+        real = dtypes.default.real
+        variables = {
+            **{n: unread(c.shape(self.rows), real) for n, c in self.columns.items()},
+            **self.shared,
+        }
+        wrt = frozenset(self.wrt or ())
+        try:
+            return self._attempt(function, variables, wrt)
+        except NoPasses as error:
+            if wrt and error.span is None:  # perhaps of an operation that has a place
+                self._attempt(function, variables, frozenset())
+            raise
+
+    def _attempt(
+        self, function: Callable[..., Any], variables: dict[str, Any], wrt: frozenset[str]
+    ) -> tuple[Recording, Cut]:
+        def recorded(stop: tuple[int, Exception] | None = None) -> Recording:
+            return record(
+                function,
+                variables,
+                wrt=wrt,
+                seed=self.seed,
+                backward=bool(wrt),
+                fixed=True,
+                worded=True,
+                stop=stop,
+            )
+
+        try:
+            found = recorded()
+            return found, self._cut(found)
+        except Untraceable as error:
+            raise _worded(error) from None
+        except Uncut as error:
+            reason = NoPasses(str(error), None)
+            try:  # once more, to see where in the program that operation is made
+                recorded((error.index, RuntimeError(str(error))))
+            except Untraceable as found_at:
+                reason.span = getattr(found_at.__cause__, "span", None)
+            raise reason from None
+
+    def _cut(self, found: Recording) -> Cut:
+        wide = [found.inputs[n] for n in self.columns]
+        outputs: list[tuple[Any, bool | None]] = [(found.value, None)]
+        outputs += [(g, n in self.columns) for n, g in found.gradients.items() if g is not None]
+        return Cut(outputs, wide, self.rows)
+
+    # -- running it --------------------------------------------------------------------------------
+    def start(self) -> Values:
+        """What is known before the first pass."""
+        found = self.recording
+        return {found.inputs[n].index: np.asarray(a)[()] for n, a in self.shared.items()}
+
+    def run_part(self, number: int, values: Values, part: Part) -> Any:
+        """The sums of a part of the table; None where it has no rows."""
+        total = Tree(self.combine(number))
+        for sums, _ in self.batches(number, values, part):
+            total.add(sums)
+        return total.result()
+
+    def batches(
+        self, number: int, values: Values, part: Part
+    ) -> Iterator[tuple[list[Any], list[Any]]]:
+        """For each batch of a part: (its sums, the rows of the outputs that have rows)."""
+        cut, inputs = self.cut, self.recording.inputs
+        read = {o.index for o in cut.wanted(number)}
+        wanted = {n: c for n, c in self.columns.items() if inputs[n].index in read}
+        # `skip` leaves out the rows that lack a number in any column, wanted in this pass or not.
+        asked = self.columns if self.missing == "skip" else wanted
+        columns = list(dict.fromkeys(i for c in asked.values() for i in c.columns))
+        names = [self.names[i] for i in columns] if self.names else []
+        start, real = part.start, dtypes.default.real
+        for batch in part.batches(names or self.names[:1]):
+            arrays = dict(
+                zip(columns, columns_of(batch, self.names, columns, self.missing), strict=True)
+            )
+            m = len(arrays[columns[0]]) if columns else batch.rows
+            given = {}
+            for name, column in wanted.items():
+                some = [arrays[i].astype(real, copy=False) for i in column.columns]
+                data = np.stack(some, axis=1) if column.is_matrix else some[0]
+                given[inputs[name].index] = data
+            if m:
+                yield cut.run(number, values, given, start, m)
+            start += m
+
+    def combine(self, number: int) -> Combine:
+        """How the sums of a pass are combined."""
+        return Combine([self.cut.totals[o.index].total for o in self.cut.passes[number]])
+
+    def take(self, number: int, values: Values, sums: Any) -> None:
+        """The sums of all parts, among what is known for the passes that follow."""
+        made = self.cut.passes[number]
+        if sums is None:
+            sums = [_of_nothing(self.cut, o) for o in made]
+        values.update({o.index: s for o, s in zip(made, sums, strict=True)})
+
+    def results(self, values: Values) -> tuple[Any, dict[str, Any]]:
+        """(the value, the gradients by name) as tensors, once all passes are over; None for what has rows.
+
+        A column's gradient, which has rows, is not among them: see `written`.
+        """
+        self.cut.between(values, len(self.cut.passes))
+        rows = {o.index for o, _ in self.cut.written}
+        found = self.recording
+        value = None if found.value.index in rows else _tensor(values[found.value.index])
+        grads = {
+            n: None if g is None else _tensor(values[g.index])
+            for n, g in found.gradients.items()
+            if g is None or n not in self.columns
+        }
+        return value, grads
+
+    def written(self) -> dict[str, int]:
+        """The outputs that have rows: their names, and which of what `batches` gives they are."""
+        places = {o.index: k for k, (o, _) in enumerate(self.cut.written)}
+        found = {}
+        if self.recording.value.index in places and self.cut.mode_of(self.recording.value):
+            found["value"] = places[self.recording.value.index]
+        for name in self.columns:
+            g = self.recording.gradients.get(name)
+            if g is not None:
+                found[f"{name}.grad"] = places[g.index]
+        return found
+
+
+def expression(
+    source: str,
+    known: Mapping[str, Any],
+    directions: Sequence[str] = (),
+    moved: Sequence[str] = (),
+) -> Callable[..., Any]:
+    """The function of a program of the language; known: arrays that are no variables of it.
+
+    directions: the variables along which it is differentiated, instead of its value, by one variable more
+    for each (`mapped.direction`); a number is the same for all elements. moved: the variables to all
+    elements of which one variable more is added (`shift`).
+    """
+    from gradcli import language
+    from gradcli.rows.mapped import direction, jvp
+
+    table.base()  # operators of tensors are rows of the table
+    program = language.parse(source)
+    fixed = {n: wrap(np.asarray(a)[()]) for n, a in known.items()}
+
+    def function(**given: Any) -> Any:
+        if not {"print", "display"}.isdisjoint(program.words):
+            raise Untraceable("the program prints")
+        for name in moved:
+            given[name] = given[name] + given.pop(shift(name))
+        result = language.run(program, {**fixed, **given})
+        for name, value in result.names.items():
+            if name in given or not isinstance(value, Tensor):
+                continue
+            if value.is_leaf and value.requires_grad:
+                raise Untraceable("the program makes variables of its own")
+        return result.value
+
+    if not directions:
+        return function
+    along = jvp(function, directions)
+
+    def pushed(**given: Any) -> Any:
+        for name in directions:
+            at, word = given[name], direction(name)
+            if given[word].shape != at.shape:
+                given[word] = given[word].expand(at.shape)
+        return along(**given)
+
+    return pushed
+
+
+def shift(name: str) -> str:
+    """The name of what moves all elements of a variable, which no variable has."""
+    return f"{name} shift"
+
+
+class Combine:
+    """Sums of two runs of rows as those of both: by a ufunc for each."""
+
+    def __init__(self, functions: Sequence[Any]) -> None:
+        self.functions = list(functions)
+
+    def __call__(self, one: Any, other: Any) -> Any:
+        if one is None or other is None:
+            return one if other is None else other
+        with np.errstate(all="ignore"):
+            return [f(a, b) for f, a, b in zip(self.functions, one, other, strict=True)]
+
+
+class Tree:
+    """Combines neighbours two by two, then these, and so on: in an order that only their number tells."""
+
+    def __init__(self, combine: Callable[[Any, Any], Any]) -> None:
+        self.combine = combine
+        self.waiting: list[tuple[int, Any]] = []
+
+    def add(self, item: Any) -> None:
+        """The next item."""
+        level = 0
+        while self.waiting and self.waiting[-1][0] == level:
+            item = self.combine(self.waiting.pop()[1], item)
+            level += 1
+        self.waiting.append((level, item))
+
+    def result(self) -> Any:
+        """All items as one; None if there are none."""
+        if not self.waiting:
+            return None
+        _, found = self.waiting[-1]
+        for _, item in reversed(self.waiting[:-1]):
+            found = self.combine(item, found)
+        return found
+
+
+def totals(parts: Iterable[Any], combine: Callable[[Any, Any], Any]) -> Any:
+    """The sums of parts, in their order, as those of all."""
+    tree = Tree(combine)
+    for part in parts:
+        tree.add(part)
+    return tree.result()
+
+
+def _tensor(array: Any) -> Tensor:
+    return wrap(np.asarray(array)[()])
+
+
+def _of_nothing(cut: Cut, o: Any) -> Any:
+    """The sum of no rows."""
+    identity = cut.totals[o.index].total.identity
+    if identity is None:
+        raise ValueError("there are no rows")
+    return np.full(o.shape, identity, o.dtype)[()]
+
+
+def _worded(error: Untraceable) -> NoPasses:
+    """What stood in the way of recording; an error of the program's own is that error."""
+    cause = error.__cause__
+    if isinstance(cause, LanguageError):
+        return NoPasses(_reason(cause.message.partition("\n")[0]), cause.span)
+    return NoPasses(_reason(str(error)), None)
+
+
+def _reason(words: str) -> str:
+    return "it needs all rows at once" if words.startswith("no shape is known") else words
+
+
+__all__ = ["Column", "Combine", "NoPasses", "Tree", "Work", "expression", "shift", "totals"]

@@ -1,0 +1,204 @@
+"""A table of any size as parts that can be read by themselves, in any order, by any process.
+
+What a part is follows from the files alone (a row group of a Parquet file, a run of rows of a NumPy file, or
+else a whole file), and so does how it is cut into batches: sums over parts are the same whoever makes them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gradcli.tables.errors import TableError
+from gradcli.tables.reading import matching
+from gradcli.tables.source import STANDARD_INPUT, Opened, opened
+from gradcli.tables.stream import Stream
+from gradcli.tables.table import ArrayTable, Table, chosen
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+ROWS = 1 << 16  # in a batch
+_RUN = 1 << 20  # rows of a NumPy file in a part
+
+
+class Part:
+    """Some rows of a file. number: of the row group; first: the rows before them in the file.
+
+    rows: how many; None where only reading tells.
+    """
+
+    __slots__ = ("first", "kind", "number", "path", "rows", "start")
+
+    def __init__(self, path: str, kind: str, number: int, first: int, rows: int | None) -> None:
+        self.path, self.kind, self.number = path, kind, number
+        self.first, self.rows = first, rows
+        self.start = 0  # the rows before them in the table
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Table]:
+        """Its rows in batches, with at least these columns (all, where there are no names)."""
+        if self.kind == "parquet":
+            yield from _row_group(self, columns)
+        elif self.kind == "npy":
+            yield from _run(self)
+        else:
+            yield from Stream(self.path)
+
+
+class Parts:
+    """The parts of the files that a path or a pattern names: nothing is read but how long they are.
+
+    names: of the columns. Raises TableError for what can be read but once, and OSError.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.parts: list[Part] = []
+        self.names: list[str] = []
+        self.width = 0
+        for path in matching(pattern):
+            self._add(path)
+        self._number()
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows there are; None where only reading tells."""
+        counts = [part.rows for part in self.parts]
+        return None if None in counts else sum(n for n in counts if n is not None)
+
+    def _add(self, path: str) -> None:
+        full = os.path.expanduser(path)
+        if path in STANDARD_INPUT or not os.path.isfile(full):
+            what = "standard input" if path in STANDARD_INPUT else path
+            if not os.path.exists(full) and path not in STANDARD_INPUT:
+                open(full, "rb").close()  # says what is wrong
+            raise TableError(
+                f"{what} can be read but once, and this takes more",
+                hint="write it into a file first",
+            )
+        file = opened(path)
+        try:
+            names, width, parts = _parts(file, path)
+        finally:
+            file.stream.close()
+        if self.parts and (names != self.names or width != self.width):
+            raise TableError(
+                f"{path} has other columns than the files before it",
+                hint=f"it has {', '.join(names)}; they have {', '.join(self.names)}",
+            )
+        self.names, self.width = names, width
+        self.parts += parts
+
+    def count(self, columns: Sequence[int], missing: str) -> int:
+        """How many rows there are, if need be by reading them; the rows that `skip` leaves out are none."""
+        if self.rows is None or missing == "skip":
+            names = [self.names[i] for i in columns] if self.names else []
+            for part in self.parts:
+                part.rows = sum(
+                    len(arrays[0]) if columns else table.rows
+                    for table in part.batches(names)
+                    for arrays in [self.arrays(table, columns, missing)]
+                )
+            self._number()
+        total = self.rows
+        assert total is not None
+        return total
+
+    def _number(self) -> None:
+        start = 0
+        for part in self.parts:
+            part.start = start
+            start += part.rows or 0
+
+    def arrays(self, table: Table, columns: Sequence[int], missing: str) -> list[Array]:
+        """The numbers of columns of a batch; columns are counted as in all of the table."""
+        return columns_of(table, self.names, columns, missing)
+
+
+def columns_of(
+    table: Table, names: Sequence[str], columns: Sequence[int], missing: str
+) -> list[Array]:
+    """The numbers of columns of a batch, which may have some of all columns only."""
+    places = list(columns)
+    if names:
+        where = {name: i for i, name in enumerate(table.names)}
+        places = [where[names[i]] for i in columns]
+    if table.bad:
+        raise table.bad[min(table.bad)]
+    return chosen([table], [places], missing)
+
+
+def _parts(file: Opened, path: str) -> tuple[list[str], int, list[Part]]:
+    """The names of the columns, how many they are, and the parts of a file."""
+    kind = file.kind
+    if kind in ("parquet", "feather", "npy") and file.path is None:
+        raise TableError(f"{path} is packed, and cannot be read part by part", hint="unpack it")
+    if kind == "parquet":
+        from gradcli.tables.arrow import row_groups
+
+        names, counts = row_groups(file)
+        found, first = [], 0
+        for number, rows in enumerate(counts):
+            found.append(Part(path, kind, number, first, rows))
+            first += rows
+        return names, len(names), found
+    if kind == "feather":
+        from gradcli.tables.arrow import feather_rows
+
+        names, rows = feather_rows(file)
+        return names, len(names), [Part(path, kind, 0, 0, rows)]
+    if kind == "npy":
+        shape, dtype, _, _ = _header(file.path or path)
+        if len(shape) not in (1, 2) or (dtype.names and len(shape) != 1):
+            raise TableError(f"{path}: an array of shape {shape} is no table of rows")
+        runs = range(0, max(shape[0], 1), _RUN)
+        found = [
+            Part(path, kind, k, first, min(_RUN, shape[0] - first)) for k, first in enumerate(runs)
+        ]
+        if dtype.names:
+            return list(dtype.names), len(dtype.names), found
+        return [], shape[1] if len(shape) > 1 else 1, found
+    stream = Stream(path)
+    return stream.names, len(stream.names), [Part(path, "text", 0, 0, None)]
+
+
+def _row_group(part: Part, columns: Sequence[str]) -> Iterator[Table]:
+    from gradcli.tables.arrow import row_group
+
+    yield from row_group(part.path, part.number, columns, ROWS, part.first)
+
+
+def _header(path: str) -> tuple[tuple[int, ...], Any, int, bool]:
+    """The shape and dtype of a `.npy` file, where its numbers begin, and whether rows lie in order."""
+    import numpy as np
+
+    try:
+        found = np.load(os.path.expanduser(path), mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise TableError(f"{path}: not a NumPy file of numbers ({error})") from None
+    return found.shape, found.dtype, found.offset, bool(found.flags.c_contiguous)
+
+
+def _run(part: Part) -> Iterator[Table]:
+    import numpy as np
+
+    shape, dtype, offset, in_order = _header(part.path)
+    path = os.path.expanduser(part.path)
+    wide = shape[1] if len(shape) > 1 else 1
+    for start in range(part.first, part.first + (part.rows or 0), ROWS):
+        m = min(ROWS, part.first + (part.rows or 0) - start)
+        if in_order:
+            begin = offset + start * wide * dtype.itemsize
+            data = np.fromfile(path, dtype, m * wide, offset=begin)
+            arrays = list(data.reshape(m, wide).T) if not dtype.names else []
+        else:
+            begins = [offset + (k * shape[0] + start) * dtype.itemsize for k in range(wide)]
+            arrays = [np.fromfile(path, dtype, m, offset=begin) for begin in begins]
+        names = dtype.names or ()
+        yield ArrayTable(path, names, [data[n] for n in names] or arrays, start)
+
+
+__all__ = ["ROWS", "Part", "Parts", "columns_of"]

@@ -1,0 +1,196 @@
+# ruff: noqa: E501 (tables of cases)
+"""`--by-rows`: columns that need not fit into memory, from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from gradcli.cli import main
+
+pyarrow = pytest.importorskip("pyarrow")
+LOSS = "mean((a*x + b - y)**2)"
+ROWS = 1000
+
+
+def run(*argv: str) -> tuple[int, str, str]:
+    found = CliRunner().invoke(main, list(argv), prog_name="gradcli")
+    assert "fault in gradcli" not in found.stderr, found.stderr
+    return found.exit_code, found.stdout, found.stderr
+
+
+def numbers(text: str) -> dict[str, Any]:
+    """`name = value` lines."""
+    lines = [line.partition(" = ") for line in text.splitlines()]
+    return {name: json.loads(value) for name, _, value in lines}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same table in every format, as pandas and NumPy write it."""
+    import pandas as pd
+
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(ROWS)
+    frame = pd.DataFrame({"x": x, "y": 2 * x + 1, "n": np.arange(ROWS)})
+    frame.to_parquet("t.parquet", row_group_size=300)
+    frame.to_feather("t.feather")
+    frame.to_csv("t.csv", index=False)
+    frame.to_csv("t.csv.gz", index=False)
+    frame.to_json("t.jsonl", orient="records", lines=True)
+    np.save("t.npy", frame[["x", "y"]].to_records(index=False))
+    os.mkdir("parts")
+    frame[:400].to_parquet("parts/a.parquet")
+    frame[400:].to_parquet("parts/b.parquet")
+    return tmp_path
+
+
+TABLES = [
+    "t.parquet",
+    "t.feather",
+    "t.csv",
+    "t.csv.gz",
+    "t.jsonl",
+    "t.npy",
+    "parts",
+    "parts/*.parquet",
+]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_format_gives_the_same(table: str) -> None:
+    given = ["--x", f"@{table}:x", "--y", f"@{table}:y", "--a", "1", "--b", "0", "--value"]
+    code, out, err = run("grad", LOSS, *given, "--by-rows", "--wrt", "a,b")
+    assert (code, err) == (0, "")
+    whole = numbers(run("grad", LOSS, *given, "--whole", "--wrt", "a,b")[1])
+    found = numbers(out)
+    assert list(found) == list(whole) == ["value", "a.grad", "b.grad"]
+    assert all(np.allclose(found[n], whole[n], rtol=1e-12) for n in whole)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_without_names(order: str) -> None:
+    np.save("m.npy", np.array(np.arange(3000.0).reshape(ROWS, 3), order=order))  # type: ignore[call-overload]
+    given = ["--X", "@m.npy", "--w", "1,2,3"]
+    by = run("grad", "sum((X@w)**2)", *given, "--wrt", "w", "--by-rows")
+    assert by == run("grad", "sum((X@w)**2)", *given, "--wrt", "w", "--whole")
+
+
+def test_columns_side_by_side_are_a_matrix() -> None:
+    given = ["--X", "@t.parquet:x,y", "--w", "1,2"]
+    found = numbers(run("grad", "mean((X@w)**2)", *given, "--by-rows", "--wrt", "w")[1])
+    whole = numbers(run("grad", "mean((X@w)**2)", *given, "--whole", "--wrt", "w")[1])
+    assert np.allclose(found["w.grad"], whole["w.grad"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather", "csv", "npy"])
+def test_gradients_of_columns_go_to_a_file(ending: str) -> None:
+    given = ["--x", "@t.parquet:x", "--y", "@t.parquet:y", "--a", "1", "--b", "0"]
+    code, out, err = run("grad", LOSS, *given, "--by-rows", "-o", f"g.{ending}")
+    assert (code, err) == (0, "") and list(numbers(out)) == ["a.grad", "b.grad"]
+    assert run("grad", LOSS, *given, "--whole", "-o", "whole.npz")[0] == 0
+    whole = np.load("whole.npz")
+    for name in ("x.grad", "y.grad"):
+        found = run("eval", "v", "--v", f"@g.{ending}:{name}", "--json")[1]
+        assert np.allclose(json.loads(found)["value"], whole[name], rtol=1e-12)
+
+
+def test_without_a_file_their_rows_are_not_printed() -> None:
+    code, out, err = run("grad", "sum(a*x)", "--x", "@t.csv:x", "--a", "2", "--by-rows")
+    assert code == 0 and list(numbers(out)) == ["a.grad"]
+    assert err == "gradcli: note: x.grad has 1,000 rows: -o FILE.parquet writes them\n"
+
+
+def test_eval_jvp_check_alike() -> None:
+    x, y = ["--x", "@t.parquet:x"], ["--y", "@t.parquet:y"]
+    for source in ("std(x)/mean(y)", "logsumexp(x, 0) + max(y)", "x.min()"):
+        given = x + (y if "y" in source else [])
+        by, whole = (run("eval", source, *given, how)[1] for how in ("--by-rows", "--whole"))
+        assert np.isclose(float(by), float(whole), rtol=1e-12)
+    vectors = ["--vector", "x=@t.parquet:n", "--vector", "y=ones"]
+    code, out, _ = run("jvp", "mean(x*y)", *x, *y, *vectors, "--by-rows", "--value")
+    assert code == 0
+    n, d = np.arange(ROWS), numbers(out)
+    table = np.load("t.npy")
+    assert np.isclose(d["value"], np.mean(table["x"] * table["y"]), rtol=1e-12)
+    assert np.isclose(d["jvp"], np.mean(n * table["y"] + table["x"]), rtol=1e-12)
+    code, out, _ = run("check", LOSS, *x, *y, "--a", "1", "--b", "0", "--by-rows")
+    assert code == 0 and [line.split()[1] for line in out.splitlines()] == ["x", "y", "a", "b"]
+    code, out, _ = run("check", "mean(a*x**2) + a.detach()", *x, "--a", "2", "--by-rows")
+    assert code == 1 and "wrong gradient: a" in out
+
+
+@pytest.mark.parametrize(("missing", "count"), [("skip", 3), ("nan", 4), ("error", None)])
+def test_missing_numbers(missing: str, count: int | None) -> None:
+    Path("m.csv").write_text("x,y\n1,2\n,3\n4,5\n6,7\n")
+    argv = ["eval", "0*nansum(x) + x.numel()", "--x", "@m.csv:x", "--by-rows", "--missing", missing]
+    code, out, err = run(*argv)
+    if count is None:
+        assert code == 2 and "m.csv, line 3, column x: a number is missing here" in err
+    else:
+        assert (code, out) == (0, f"{count}\n")
+
+
+REFUSED = [
+    (["grad", "sum(sort(x)[0])"], 1, ["sort(x) cannot be computed in passes", "        ^^^^^^^\n", "--whole reads"]),
+    (["grad", "a*x", "--a", "2"], 1, ["grad can be implicitly created only for scalar outputs"]),
+    (["grad", "sum(x)", "--trace"], 2, ["--trace does not go with --by-rows"]),
+    (["grad", "sum(x*v)", "--v", "0:1000"], 1, ["by what is in memory", "--no-grad"]),
+    (["check", "sum(x)", "--samples", "3"], 2, ["--samples does not go with --by-rows"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("argv", "code", "words"), REFUSED)
+def test_refusals(argv: list[str], code: int, words: list[str]) -> None:
+    found, out, err = run(*argv, "--x", "@t.csv:x", "--by-rows")
+    assert (found, out) == (code, "")
+    for word in words:
+        assert word in err
+
+
+def test_what_is_no_file_is_refused() -> None:
+    assert "can be read but once" in run("eval", "sum(x)", "--x", "@-:x", "--by-rows")[2]
+    assert "no variable is a column of a file" in run("eval", "sum(x)", "--x", "1", "--by-rows")[2]
+    assert "did you mean `x`" in run("eval", "sum(x)", "--x", "@t.csv:xx", "--by-rows")[2]
+
+
+def test_a_large_table_is_read_by_rows_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gradcli import budget
+    from gradcli.commands import by_rows
+
+    monkeypatch.setattr(by_rows, "_LARGE", 0)
+    given = ["grad", "sum(a*x)", "--x", "@t.parquet:x", "--a", "2"]
+    assert "x.grad = " in run(*given)[1]
+    monkeypatch.setattr(budget, "free_memory", lambda: 10_000)
+    assert "x.grad = " not in run(*given)[1]
+    assert "x.grad = " in run(*given, "--whole")[1]
+
+
+@pytest.mark.long
+def test_memory_does_not_grow_with_the_file(folder: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    rng = np.random.default_rng(0)
+    schema = pa.schema([("x", pa.float64()), ("y", pa.float64())])
+    with parquet.ParquetWriter("big.parquet", schema) as writer:
+        for _ in range(60):  # a gigabyte
+            data = [rng.standard_normal(1_000_000) for _ in range(2)]
+            writer.write_table(pa.table(data, schema=schema))
+    given = ["--x", "@big.parquet:x", "--y", "@big.parquet:y", "--a", "1", "--b", "0"]
+    code = (
+        "import resource, sys; from gradcli.cli import main\n"
+        f"main({['grad', LOSS, *given, '--by-rows', '-o', 'g.parquet']!r}, standalone_mode=False)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(found.stdout.splitlines()[-1]) < 500_000  # kilobytes
