@@ -99,6 +99,8 @@ def _stack(tensors: Arrays, dim: int = 0) -> Array:
                 f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry "
                 f"0 and {list(a.shape)} at entry {i}"
             )
+    if any(isinstance(a, np.ndarray) and type(a) is not np.ndarray for a in tensors):
+        return np.stack(tensors, at)  # recorded, where what is made cannot be written
     made = np.empty((*first.shape[:at], len(tensors), *first.shape[at:]), first.dtype)
     before = (slice(None),) * at
     for i, a in enumerate(tensors):

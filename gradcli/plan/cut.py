@@ -158,11 +158,6 @@ class Cut:
             return self._along(o, given)
         if type(f) is RowCall and f.row.view:
             return self._viewed(o, f)
-        if type(f) is RowCall and f.row.name == "stack":
-            own = self._mode(next(a for a in given if a.index in self.wide))
-            back = own[0] - given[0].ndim
-            at = own[0] + (o.args[1] % o.ndim <= own[0])
-            return _Wide(at, own[1], {a.index: self._aligned(o, a, back, own[1]) for a in given})
         raise Uncut(o, "it needs all rows at once")
 
     def _mode(self, a: Operation) -> tuple[int, int]:

@@ -413,6 +413,16 @@ def _concatenate(graph: Graph, arrays: Any, axis: Any = 0, **options: Any) -> Op
     return graph.put("whole", np.concatenate, (parts, axis), None, tuple(shape), dtype, ordered)
 
 
+def _stack(graph: Graph, arrays: Any, axis: Any = 0) -> Operation:
+    parts = [p if type(p) is Operation else graph.constant(p) for p in arrays]
+    at = axis % (parts[0].ndim + 1)
+    shape = (*parts[0].shape[:at], 1, *parts[0].shape[at:])
+    made = _concatenate(graph, [view(graph, p, "reshape", (shape,), {}) for p in parts], at)
+    if made.contiguous:
+        return made
+    return graph.put("whole", np.array, (made,), {"order": "C"}, made.shape, made.dtype)
+
+
 MEANS = "fdFD"  # of which a mean is the sum divided by the count
 
 
@@ -454,6 +464,7 @@ SPECIAL: dict[Any, Any] = {
     np.moveaxis: _moveaxis,
     np.flip: _flip,
     np.concatenate: _concatenate,
+    np.stack: _stack,
     np.count_nonzero: _count_nonzero,
     np.mean: _mean,
     np.sum: _sum,
@@ -609,10 +620,6 @@ def row_called(graph: Graph, row: Any, operands_: list[Any]) -> Any:
     given = list(operands(args))
     if row.dynamic == "always":
         return None
-    if row.name == "stack" and len({(o.shape, o.dtype) for o in given}) == 1:
-        at = args[1] % (given[0].ndim + 1)
-        shape = (*given[0].shape[:at], len(given), *given[0].shape[at:])
-        return graph.put("whole", RowCall.of(row), args, None, shape, given[0].dtype)
     if not row.view and (
         sum(o.size for o in given) > _TRIAL
         or any(o.dtype.kind == "b" and o.kind != "constant" for o in given)
