@@ -60,8 +60,9 @@ def imports(path: Path) -> frozenset[str]:
     return frozenset(found)
 
 
-# The proof of a derivative written for torch runs it on the API under torch's names, which is the root.
-UPWARDS = {("gradcli.calculus.code", "gradcli")}
+# The API under torch's names, which is the root: the proof of a derivative written for torch runs on it,
+# and a program's `func.grad` is its.
+UPWARDS = {("gradcli.calculus.code", "gradcli"), ("gradcli.language.names", "gradcli")}
 
 
 @sweep("path", modules, name=name_of)

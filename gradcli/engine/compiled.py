@@ -79,7 +79,9 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
             **_RUNTIME,
         },
     )
-    return fast if fallback is not None or lone else _named(row, fast)
+    made = fast if fallback is not None or lone else _named(row, fast)
+    made.__name__ = made.__qualname__ = row.name  # as errors and `repr` tell it
+    return made
 
 
 def _straight(row: Row) -> bool:

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import gradcli.budget as budget
@@ -22,7 +23,8 @@ def words(*lines: str) -> frozenset[str]:
 
 LETTERS = frozenset("etij")  # never predefined as values, because people use them as names
 NAMESPACES = frozenset(
-    ("torch", "linalg", "special", "fft", "nn", "nn.functional", "nn.init", "autograd", "func", "random")
+    ("torch", "linalg", "special", "fft", "nn", "nn.functional", "nn.init", "func", "random", "autograd",
+     "autograd.functional")
 )  # fmt: skip
 SHORT = {"F": "nn.functional", "torch": ""}
 MODULES = {"torch": "", "numpy": "numpy", "math": "math"}
@@ -223,6 +225,16 @@ _HOMES: dict[str, str] = {
     **{"Size": "size", "device": "device", "Generator": "random", "set_printoptions": "printing"},
     "Tensor": "tensor",
 }
+# Functions of functions: the Python API's own, which is the root of the package.
+_TRANSFORMS = frozenset(
+    (
+        "vmap",
+        *(f"func.{n}" for n in ("grad", "grad_and_value", "vmap", "vjp", "jvp")),
+        *(f"func.{n}" for n in ("jacrev", "jacfwd", "hessian")),
+        *(f"autograd.functional.{n}" for n in ("jacobian", "hessian", "vjp", "jvp", "vhp", "hvp")),
+    )
+)
+_OWN = frozenset((*_HOMES, *_TRANSFORMS))
 
 
 def qualified(name: str) -> Any:
@@ -236,6 +248,10 @@ def qualified(name: str) -> Any:
 
         module = import_module(f"gradcli.engine.{_HOMES[name]}")
         return getattr(module, name.rpartition(".")[2])
+    if name in _TRANSFORMS:
+        import gradcli
+
+        return Builtin(name.rpartition(".")[2], attrgetter(name)(gradcli))
     if name in NAMESPACES:
         return Namespace(name)
     from gradcli.operators import table
@@ -283,7 +299,7 @@ def is_known(name: str) -> bool:
     """Whether a name means something without being bound. Imports no operator."""
     if name in ("print", "display") or name in _registered or name in _BUILTINS:
         return True
-    if name in SHORT or name in _HOMES or name in NAMESPACES:
+    if name in SHORT or name in _OWN or name in NAMESPACES:
         return True
     from gradcli.operators import table
 
@@ -299,7 +315,7 @@ def all_names() -> list[str]:
     """Every name that means something, for suggestions and completion."""
     from gradcli.operators import table
 
-    own = {*_BUILTINS, *SHORT, *NAMESPACES, *_registered, *_HOMES, "print", "display"}
+    own = {*_BUILTINS, *SHORT, *NAMESPACES, *_registered, *_OWN, "print", "display"}
     return sorted({*table.names(), *own})
 
 
@@ -432,7 +448,7 @@ def attributes(value: Any) -> list[str]:
     if isinstance(value, Namespace):
         from gradcli.operators import table
 
-        known = {*table.names(), *NAMESPACES, *_registered, *_HOMES}
+        known = {*table.names(), *NAMESPACES, *_registered, *_OWN}
         start = f"{value.prefix}." if value.prefix else ""
         return sorted(
             {name[len(start) :].split(".")[0] for name in known if name.startswith(start)}

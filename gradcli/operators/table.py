@@ -62,6 +62,10 @@ class Function:
         self.target = target if self._parsed is None or self.rows == (target,) else self._parsed
 
     @property
+    def __name__(self) -> str:
+        return self.name.rpartition(".")[2]
+
+    @property
     def call(self) -> Callable[..., Any]:
         """The plain function, which takes what PyTorch's takes."""
         if self._parsed is not None:

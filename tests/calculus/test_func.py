@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import gradcli
 from gradcli import func, language
+from gradcli.cli import main
 from tests.calculus.func_programs import CALLS, PROGRAMS, answer, call_space, plain, space
 from tests.calculus.tape_programs import PROGRAMS as TAPE
+from tests.golden.record_answers import RECORDED
+from tests.sweep import sweep
 
 ANSWERS = json.loads((Path(__file__).parent / "func.json").read_text())
+EXPECTED: dict[str, str] = json.loads(RECORDED.read_text(encoding="utf-8"))
 TAPE_ANSWERS = json.loads((Path(__file__).parent / "tape.json").read_text())
 
 
@@ -115,3 +122,36 @@ def test_writes_in_place(name: str) -> None:
     same(hessian(x).tolist(), answer["hessian"])
     if not alone:
         same(func.vmap(hessian)(gradcli.stack([x * 2, x]))[1].tolist(), answer["hessian"])
+
+
+OF_FUNCTIONS = [p for p in EXPECTED if re.search(r"vmap|func\.|functional\.[hjv]", p)]
+
+
+@sweep("program", lambda: OF_FUNCTIONS)
+def test_functions_of_functions_in_the_language(program: str) -> None:
+    """A program's `func.grad` and its like answer what torch's do: the recorded rows, as expressions."""
+    try:
+        found = repr(language.run(language.parse(program), {}).value)
+    except Exception as error:
+        found = str(error)
+    wanted = EXPECTED[program]
+    assert wanted.partition(": ")[2] in found if "Error: " in wanted else found == wanted
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        (
+            'eval "func.vmap(func.grad(lambda x: sin(x)))(x)"',
+            "[0.5403023058681398, -0.41614683654714",
+        ),
+        ('grad "func.grad(lambda x: sum(x**3))(x).sum()"', "x.grad = [6, 12, 18]"),
+        ('diff "sum(func.grad(lambda x: sum(sin(x)))(x))"', "-sin(x)"),
+        ('jacobian "func.grad(lambda x: sum(x**3))(x)" --sparse', "x.jacobian[0, 0] = 6"),
+        ('check "func.grad(lambda x: sum(x**3))(x).sum()"', "ok: x"),
+    ],
+)
+def test_functions_of_functions_in_commands(command: str, answer: str) -> None:
+    given = [] if command.startswith("diff") else ["--x", "1,2,3"]
+    found = CliRunner().invoke(main, [*shlex.split(command), *given])
+    assert found.output.startswith(answer), found.output
