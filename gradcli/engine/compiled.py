@@ -23,6 +23,7 @@ from gradcli.engine.tensor import LAZY, Tensor, edge, lend, refuse_inference, sc
 if TYPE_CHECKING:
     from gradcli.engine.operator import Row
 
+MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()  # no argument given
 _MADE: dict[str, Any] = {}  # rows of one shape share the work of compiling
 
 
@@ -44,47 +45,104 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     """The function that runs and records the row.
 
     Fast for rows of required tensors with one result; any other row gets `general` itself.
-    fallback: what to call instead of `general` for unusual operands.
+    fallback: what an operator of Python calls instead of `general` for unusual operands.
     """
-    general = fallback or row.general
-    if not _straight(row):
+    general = fallback or _general(row)
+    if not straight(row):
         return lambda *args, **kwargs: general(args, kwargs)
-    local = {n: f"t{i}" if i in row.tensors else f"o{i}" for i, n in enumerate(row.names)}
-    # Keywords and wrong counts of a lone operand are caught on the way, not in a call around this one.
-    lone = fallback is None and len(local) == 1
+    if fallback is None:
+        return _straight(row, general, {i: f"o{i}.__class__ is int" for i in row.whole})
+    local = _local(row)
+    spec = [f"{v}=defaults[{n!r}]" if n in row.defaults else v for n, v in local.items()]
     at = len(local) - row.keyword_only
-    given = ", ".join(list(local.values())[:at])
+    given_ = ", ".join(list(local.values())[:at])
     named = ", ".join(f"{n!r}: {v}" for n, v in list(local.items())[at:])
-    unusual = "odd(t0, more, named)" if lone else f"general(({given},), {{{named}}})"
-    plain = row.plain if fallback is not None else None
+    body = _operands(row, f"return general(({given_},), {{{named}}})")
+    return _made(row, ", ".join(spec), body, general, row.plain, {})
+
+
+def _general(row: Row) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+    general, ordered, count = row.general, row.ordered, len(row.names)
+
+    def call(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        args = given(args)
+        whole = len(args) == count and not named
+        return ordered(args, count) if whole else general(args, named)
+
+    return call
+
+
+def bound(
+    row: Row,
+    unusual: Callable[[tuple[Any, ...], dict[str, Any]], Any],
+    tests: dict[int, str],
+    space: dict[str, Any],
+    numbers: bool = False,
+) -> Callable[..., Any] | None:
+    """`call` for users: all but the usual classes of arguments goes to `unusual(args, named)`.
+
+    tests: by position, the expression that is true of an option (`o1`) of a usual class; space: the names
+    in these. numbers: taken for tensors. None where straight-line code does not cover the row.
+    """
+    if not straight(row) or not all(
+        n in row.defaults for n in row.names[len(row.names) - row.keyword_only :]
+    ):
+        return None
+    return _straight(row, unusual, tests, numbers or row.numbers, row.keyword_only, space)
+
+
+def _straight(
+    row: Row,
+    unusual: Callable[..., Any],
+    tests: dict[int, str],
+    numbers: bool = True,
+    keyword_only: int = 0,
+    space: dict[str, Any] | None = None,
+) -> Callable[..., Any]:
+    local = _local(row)
+    slots = list(local.values())[: len(local) - keyword_only]
+    otherwise = f"return general(({''.join(f'{v}, ' for v in slots)}*more), named)"
+    body = _operands(row, otherwise, " or more or named", numbers)
+    for i, (name, variable) in enumerate(local.items()):
+        test, default = tests.get(i), f"{variable} = defaults[{name!r}]"
+        if variable not in slots:
+            body.append(default)
+        elif name in row.defaults:
+            body.append(f"if {variable} is missing: {default}")
+            body += [f"elif not ({test}): {otherwise}"] if test else []
+        elif variable[0] == "o":
+            body.append(f"if not ({test or f'{variable} is not missing'}): {otherwise}")
+    spec = ", ".join([*(f"{v}=missing" for v in slots), "/", "*more", "**named"])
+    return _made(row, spec, body, unusual, None, space or {})
+
+
+def _local(row: Row) -> dict[str, str]:
+    """The variables of the code, by argument."""
+    return {n: f"t{i}" if i in row.tensors else f"o{i}" for i, n in enumerate(row.names)}
+
+
+def _made(
+    row: Row,
+    spec: str,
+    operands: list[str],
+    general: Callable[..., Any],
+    plain: str | None,
+    space: dict[str, Any],
+) -> Callable[..., Any]:
     slowly = [*_promotion(row), *_result(row, plain), *_admit(row)]
     body = [
-        *_operands(row, f"return {unusual}", " or more or named" if lone else ""),
+        *operands,
         *(_quickly(row, plain, slowly) if row.real else slowly),
-        *_record(row, local),
+        *_record(row, _local(row)),
     ]
-    fast = function(
-        "call",
-        "t0=missing, *more, **named" if lone else _signature(row, local),
-        body,
-        {
-            "Node": row.node_type,
-            "defaults": row.defaults,
-            "general": general,
-            "kernel": row.kernel,
-            "missing": _MISSING,
-            "odd": _odd(general),
-            "promote": promote,
-            "refusal": row.refusal,
-            **_RUNTIME,
-        },
-    )
-    made = fast if fallback is not None or lone else _named(row, fast)
+    values = {"Node": row.node_type, "defaults": row.defaults, "general": general}
+    values |= {"kernel": row.kernel, "promote": promote, "refusal": row.refusal}
+    made = function("call", spec, body, values | space | _RUNTIME)
     made.__name__ = made.__qualname__ = row.name  # as errors and `repr` tell it
-    return made
+    return made  # type: ignore[no-any-return]
 
 
-def _straight(row: Row) -> bool:
+def straight(row: Row) -> bool:
     """Whether straight-line code covers the row."""
     return (
         row.single
@@ -100,57 +158,32 @@ def _straight(row: Row) -> bool:
     )
 
 
-def _signature(row: Row, local: dict[str, str]) -> str:
-    parts = []
-    for i, (name, variable) in enumerate(local.items()):
-        if i == len(row.names) - row.keyword_only:
-            parts.append("*")
-        parts.append(variable + (f"=defaults[{name!r}]" if name in row.defaults else ""))
-    return ", ".join(parts)
-
-
-_MISSING = object()
-
-
-def _odd(general: Callable[..., Any]) -> Callable[..., Any]:
-    def call(first: Any, more: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        return general(more if first is _MISSING else (first, *more), named)
-
-    return call
-
-
-def _named(row: Row, fast: Callable[..., Any]) -> Callable[..., Any]:
-    """As `fast`; keywords, and too few or too many arguments, go to `general` to bind or refuse."""
-    general = row.general
-    most = len(row.names) - row.keyword_only
-    least = len([n for n in row.names[:most] if n not in row.defaults])
-
-    def named(*args: Any, **kwargs: Any) -> Any:
-        if kwargs or not least <= len(args) <= most:
-            return general(args, kwargs)
-        return fast(*args)
-
-    return named
+def given(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments without the places that nothing was given for."""
+    while args and args[-1] is MISSING:
+        args = args[:-1]
+    return args
 
 
 # -- the parts of the code -------------------------------------------------------------------------
-def _operands(row: Row, unusual: str, more: str) -> list[str]:
+def _operands(row: Row, unusual: str, more: str = "", numbers: bool = True) -> list[str]:
     """From the arguments to arrays; numbers become operands, all else is unusual."""
     strange = " or ".join(f"t{i}.__class__ is not Tensor" for i in row.tensors)
-    special = "special and local.state is not None"
-    if row.tensors != (0, 1):
-        body = [f"if {strange}{more} or ({special}): {unusual}"]
+    special = f"(special and local.state is not None){more}"
+    if row.tensors != (0, 1) or not numbers:
+        body = [f"if {strange} or {special}: {unusual}"]
     else:
         # Differences refuse bools, in words that are `general`'s.
-        numbers = "strict_numbers" if row.types == "numbers" else "numbers"
+        numbers_ = "strict_numbers" if row.types == "numbers" else "numbers"
         body = [
             f"if {special}: {unusual}",
             f"if {strange}:",
-            f" if t1.__class__ in {numbers} and t0.__class__ is Tensor: t1 = scalar(t1, t0)",
-            f" elif t0.__class__ in {numbers} and t1.__class__ is Tensor: t0 = scalar(t0, t1)",
+            f" if t1.__class__ in {numbers_} and t0.__class__ is Tensor: t1 = scalar(t1, t0)",
+            f" elif t0.__class__ in {numbers_} and t1.__class__ is Tensor: t0 = scalar(t0, t1)",
             f" else: {unusual}",
         ]
-    body += [f"if o{i}.__class__ is not int: {unusual}" for i in row.whole]
+    if not more:
+        body += [f"if o{i}.__class__ is not int: {unusual}" for i in row.whole]
     body += [f"a{i} = t{i}.array" for i in row.tensors]
     if row.view:
         body += ["if a0.__class__ is not ndarray: a0 = t0.memory()"]
@@ -322,6 +355,7 @@ _RUNTIME: dict[str, Any] = {
     "Meta": Meta,
     "NOTHING": _NOTHING,
     "lend": lend,
+    "missing": MISSING,
     "meta": meta,
     "ndarray": np.ndarray,
     "track": track,

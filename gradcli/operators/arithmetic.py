@@ -128,10 +128,13 @@ def _scaled(g: Any, alpha: Any) -> Any:
     inplace=True,
     numpy=np.add,
     numbers=True,
-    form="Tensor input, Tensor other, *, Number alpha = 1, Tensor out = None",
     samples=_samples("add", "add(randn(3), randn(3), alpha=2)"),
     batch="elementwise",
     spelled="plus",
+    signature=(
+        "add(Tensor input, Scalar alpha, Tensor other, *, Tensor out=None)|deprecated",
+        "add(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)",
+    ),
 )
 class add:
     """Sum, `input + alpha * other`."""
@@ -152,11 +155,14 @@ class add:
     inplace=True,
     numpy=np.subtract,
     numbers=True,
-    form="Tensor input, Tensor other, *, Number alpha = 1, Tensor out = None",
     aliases="subtract",
     samples=_samples("sub", "sub(randn(3), randn(3), alpha=2)"),
     batch="elementwise",
     spelled="minus",
+    signature=(
+        "sub(Tensor input, Scalar alpha, Tensor other, *, Tensor out=None)|deprecated",
+        "sub(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)",
+    ),
 )
 class sub:
     """Difference, `input - alpha * other`."""
@@ -493,6 +499,10 @@ def _remainder_number(self: Array, other: Any) -> Array:
     samples=("floor_divide(tensor([7., -7.]), 2)",),
     batch="elementwise",
     spelled="floor_divide(self, other)",
+    signature=(
+        "floor_divide(Tensor input, Tensor other, *, Tensor out=None)",
+        "floor_divide(Tensor input, Scalar other)",
+    ),
 )
 class floor_divide:
     """Quotient rounded down."""
@@ -641,6 +651,10 @@ def _compare(ufunc: Any, name: str, aliases: str = "", sign: str = "") -> Row:
     body = type(name, (), {"__doc__": f"Elementwise `{name}`.", "__module__": __name__})
     logical = name.startswith("logical")
     zero = "zeros(3)" if logical else "0"
+    either = (
+        f"{name}(Tensor input, Tensor other, *, Tensor out=None)",
+        f"{name}(Tensor input, Scalar other, *, Tensor out=None)",
+    )
     return operator(
         ufunc,
         types="common",
@@ -650,6 +664,7 @@ def _compare(ufunc: Any, name: str, aliases: str = "", sign: str = "") -> Row:
         aliases=aliases,
         spelled=f"self {sign} other" if sign else "",
         samples=(f"{name}(randn(3), {zero})", f"{name}(randn(3,1), randn(4))"),
+        signature=() if logical else either,
     )(body)
 
 
@@ -681,6 +696,14 @@ def _bits(ufunc: Any) -> Callable[..., Any]:
     return kernel
 
 
+def _of_bits(name: str) -> tuple[str, ...]:
+    return (
+        f"{name}(Tensor input, Tensor other, *, Tensor out=None)",
+        f"{name}(Scalar self, Tensor other)",
+        f"{name}(Tensor input, Scalar other, *, Tensor out=None)",
+    )
+
+
 def _bitwise(ufunc: Any, sign: str) -> Row:
     body = type(f"bitwise_{sign}", (), {"__doc__": f"Bitwise {sign}.", "__module__": __name__})
     return operator(
@@ -692,6 +715,7 @@ def _bitwise(ufunc: Any, sign: str) -> Row:
         inplace=True,
         numpy=ufunc,
         samples=(f"bitwise_{sign}(tensor([True, False]), tensor([True, True]))",),
+        signature=_of_bits(f"bitwise_{sign}"),
     )(body)
 
 
@@ -727,7 +751,8 @@ def _shift(ufunc: Any, name: str) -> Row:
     doc = f"Bits moved to the {'left' if name == 'left' else 'right'}."
     body = type(f"bitwise_{name}_shift", (), {"__doc__": doc, "__module__": __name__})
     sample = f"bitwise_{name}_shift(tensor([4, 8]), 1)"
-    facts = {"types": "common", "refuses": words, "numbers": True}
+    facts: Any = {"types": "common", "refuses": words, "numbers": True}
+    facts["signature"] = _of_bits(f"bitwise_{name}_shift")
     return operator(kernel, batch="elementwise", inplace=True, samples=(sample,), **facts)(body)
 
 

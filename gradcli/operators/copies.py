@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import index as to_int
 from typing import Any
 
 from gradcli.engine.operator import Row
 from gradcli.operators import shapes
-from gradcli.operators.strides import contiguous, integers
-from gradcli.operators.table import Array, function, operator
+from gradcli.operators.strides import contiguous
+from gradcli.operators.table import Array, choice, function, operator
 
 FAMILY = "shapes"
 
@@ -24,11 +23,12 @@ def _copying(view: Row) -> Callable[..., Any]:
     return copy
 
 
-def _copy_of(view: Row, *, public: bool = True, samples: tuple[str, ...] = ()) -> Row:
+def _copy_of(view: Row, *samples: str, options: str = "", out: str = "Tensor") -> Row:
     """The row of the view's copies: the view's own rules, under the node's name with `_copy`."""
     name = view.name.removesuffix("_row")
     body = type(f"{name}_copy", (), {**view.rules, "__doc__": f"A copy of `{name}`."})
     body.__module__ = __name__
+    signature = f"{name}_copy(Tensor input{options}, *, {out} out=None)"
     row = operator(
         view.kernel,
         f"{view.node}_copy",
@@ -36,99 +36,105 @@ def _copy_of(view: Row, *, public: bool = True, samples: tuple[str, ...] = ()) -
         batch=view.batch,
         axes=view.axes,
         sizes=view.sizes,
-        spelled=view.spelled or (f"{view.name}:" if public else ""),
+        spelled=view.spelled or (f"{view.name}:" if samples else ""),
         outputs="list" if view.many else None,
-        public=public,
+        public=bool(samples),
         method=False,
         samples=samples,
+        signature=signature,
     )(body)
     row.kernel = _copying(view)
     return row
 
 
-alias_copy = _copy_of(shapes.alias, samples=("alias_copy(randn(3))",))
-t_copy = _copy_of(shapes.t, samples=("t_copy(randn(2,3))",))
-transpose_copy = _copy_of(shapes.transpose, samples=("transpose_copy(randn(2,3), 0, 1)",))
-unsqueeze_copy = _copy_of(shapes.unsqueeze, samples=("unsqueeze_copy(randn(3), 0)",))
-select_copy = _copy_of(shapes.select, samples=("select_copy(randn(2,3), 0, 1)",))
-slice_copy = _copy_of(shapes.slice_row, samples=("slice_copy(randn(4), 0, 1, 3)",))
-unfold_copy = _copy_of(shapes.unfold, samples=("unfold_copy(randn(5), 0, 2, 1)",))
-unbind_copy = _copy_of(shapes.unbind, samples=("unbind_copy(randn(2,3))[0]",))
-diagonal_copy = _copy_of(shapes.diagonal, samples=("diagonal_copy(randn(3,3))",))
-view_as_real_copy = _copy_of(
-    shapes.view_as_real, samples=("view_as_real_copy(randn(2, dtype=complex128))",)
+alias_copy = _copy_of(shapes.alias, "alias_copy(randn(3))")
+t_copy = _copy_of(shapes.t, "t_copy(randn(2,3))")
+transpose_copy = _copy_of(
+    shapes.transpose, "transpose_copy(randn(2,3), 0, 1)", options=", int dim0, int dim1"
 )
-view_size_copy = _copy_of(shapes.view_size, public=False)
-expand_size_copy = _copy_of(shapes.expand_size, public=False)
-permute_dims_copy = _copy_of(shapes.permute_dims, public=False)
-squeeze_all_copy = _copy_of(shapes.squeeze_all, public=False)
-squeeze_dim_copy = _copy_of(shapes.squeeze_dim, public=False)
-squeeze_dims_copy = _copy_of(shapes.squeeze_dims, public=False)
-as_strided_size_copy = _copy_of(shapes.as_strided_size, public=False)
-split_size_copy = _copy_of(shapes.split_size, public=False)
-split_by_sizes_copy = _copy_of(shapes.split_by_sizes, public=False)
+unsqueeze_copy = _copy_of(shapes.unsqueeze, "unsqueeze_copy(randn(3), 0)", options=", int dim")
+select_copy = _copy_of(
+    shapes.select, "select_copy(randn(2,3), 0, 1)", options=", int dim, int index"
+)
+slice_copy = _copy_of(
+    shapes.slice_row,
+    "slice_copy(randn(4), 0, 1, 3)",
+    options=", int dim=0, int? start=None, int? end=None, int step=1",
+)
+unfold_copy = _copy_of(
+    shapes.unfold, "unfold_copy(randn(5), 0, 2, 1)", options=", int dimension, int size, int step"
+)
+unbind_copy = _copy_of(
+    shapes.unbind, "unbind_copy(randn(2,3))[0]", options=", int dim=0", out="Tensor[]"
+)
+diagonal_copy = _copy_of(
+    shapes.diagonal, "diagonal_copy(randn(3,3))", options=", int offset=0, int dim1=0, int dim2=1"
+)
+view_as_real_copy = _copy_of(shapes.view_as_real, "view_as_real_copy(randn(2, dtype=complex128))")
+view_size_copy = _copy_of(shapes.view_size)
+expand_size_copy = _copy_of(shapes.expand_size)
+permute_dims_copy = _copy_of(shapes.permute_dims)
+squeeze_all_copy = _copy_of(shapes.squeeze_all)
+squeeze_dim_copy = _copy_of(shapes.squeeze_dim)
+squeeze_dims_copy = _copy_of(shapes.squeeze_dims)
+as_strided_size_copy = _copy_of(shapes.as_strided_size)
+split_size_copy = _copy_of(shapes.split_size)
+split_by_sizes_copy = _copy_of(shapes.split_by_sizes)
 
 
-@function(method=False, rows=[view_size_copy], samples=["view_copy(randn(2,3), (3,2))"])
-def view_copy(input: Array, size: Any) -> Any:
-    """A copy of `view`."""
-    return view_size_copy(input, integers("view_copy", "size", size))
+def _choice(*signatures: str, rows: list[Row], samples: list[str]) -> Callable[..., Any]:
+    """`NAME_copy` of a view that several rows make."""
+    doc = f"A copy of `{signatures[0].partition('_copy(')[0]}`."
+    texts = [s.replace(")", ", *, Tensor out=None)") for s in signatures]
+    facts: dict[str, Any] = {"samples": samples, "method": False, "module": __name__}
+    return choice(*texts, targets=rows, doc=doc, **facts)
 
 
-@function(method=False, rows=[expand_size_copy], samples=["expand_copy(randn(3), (2,3))"])
-def expand_copy(input: Array, size: Any) -> Any:
-    """A copy of `expand`."""
-    return expand_size_copy(input, integers("expand_copy", "size", size))
-
-
-@function(method=False, rows=[permute_dims_copy], samples=["permute_copy(randn(2,3), (1,0))"])
-def permute_copy(input: Array, dims: Any) -> Any:
-    """A copy of `permute`."""
-    return permute_dims_copy(input, integers("permute_copy", "dims", dims))
-
-
-@function(
-    method=False,
+view_copy = _choice(
+    "view_copy(Tensor input, ScalarType dtype) -> view_dtype",
+    "view_copy(Tensor input, int[] size) -> view_size_copy",
+    rows=[shapes.view_dtype, view_size_copy],
+    samples=["view_copy(randn(2,3), (3,2))"],
+)
+permute_copy = _choice(
+    "permute_copy(Tensor input, int[] dims) -> permute_dims_copy",
+    rows=[permute_dims_copy],
+    samples=["permute_copy(randn(2,3), (1,0))"],
+)
+squeeze_copy = _choice(
+    "squeeze_copy(Tensor input) -> squeeze_all_copy",
+    "squeeze_copy(Tensor input, int dim) -> squeeze_dim_copy",
+    "squeeze_copy(Tensor input, int[] dim) -> squeeze_dims_copy",
     rows=[squeeze_all_copy, squeeze_dim_copy, squeeze_dims_copy],
     samples=["squeeze_copy(randn(1,3))", "squeeze_copy(randn(1,3), 0)"],
 )
-def squeeze_copy(input: Array, dim: Any = None) -> Any:
-    """A copy of `squeeze`."""
-    if dim is None:
-        return squeeze_all_copy(input)
-    if isinstance(dim, (tuple, list)):
-        return squeeze_dims_copy(input, integers("squeeze_copy", "dim", dim))
-    return squeeze_dim_copy(input, to_int(dim))
-
-
-@function(
-    method=False,
+as_strided_copy = _choice(
+    "as_strided_copy(Tensor input, int[] size, int[] stride, int? storage_offset=None)"
+    " -> as_strided_size_copy",
     rows=[as_strided_size_copy],
     samples=["as_strided_copy(randn(2,3), (2,2), (1,2))"],
 )
-def as_strided_copy(input: Array, size: Any, stride: Any, storage_offset: Any = None) -> Any:
-    """A copy of `as_strided`."""
-    return as_strided_size_copy(
-        input,
-        integers("as_strided_copy", "size", size),
-        integers("as_strided_copy", "stride", stride),
-        storage_offset,
-    )
-
-
-@function(method=False, rows=[split_size_copy], samples=["split_copy(randn(4), 2)[0]"])
-def split_copy(input: Array, split_size: int, dim: int = 0) -> Any:
-    """A copy of `split`."""
-    return split_size_copy(input, to_int(split_size), dim)
+split_copy = _choice(
+    "split_copy(Tensor input, int split_size, int dim=0) -> split_size_copy",
+    rows=[split_size_copy],
+    samples=["split_copy(randn(4), 2)[0]"],
+)
+split_with_sizes_copy = _choice(
+    "split_with_sizes_copy(Tensor input, int[] split_sizes, int dim=0) -> split_by_sizes_copy",
+    rows=[split_by_sizes_copy],
+    samples=["split_with_sizes_copy(randn(4), (1,3))[0]"],
+)
 
 
 @function(
-    method=False, rows=[split_by_sizes_copy], samples=["split_with_sizes_copy(randn(4), (1,3))[0]"]
+    "expand_copy(Tensor input, int[] size, *, bool implicit=False, Tensor out=None)",
+    method=False,
+    rows=[expand_size_copy],
+    samples=["expand_copy(randn(3), (2,3))"],
 )
-def split_with_sizes_copy(input: Array, split_sizes: Any, dim: int = 0) -> Any:
-    """A copy of `split_with_sizes`."""
-    sizes = integers("split_with_sizes_copy", "split_sizes", split_sizes)
-    return split_by_sizes_copy(input, sizes, dim)
+def expand_copy(input: Array, size: Any, implicit: bool) -> Any:
+    """A copy of `expand`."""
+    return expand_size_copy(input, size)
 
 
 def _narrow_copy(self: Array, dim: int, start: int, length: int) -> Array:
@@ -145,6 +151,7 @@ def _narrow_back(g: Any, sizes: tuple[int, ...], dim: int, start: int, length: i
     kind="linear",
     samples=("narrow_copy(randn(4), 0, 1, 2)",),
     axes="dim",
+    signature="narrow_copy(Tensor input, int dim, int start, int length, *, Tensor out=None)",
 )
 class narrow_copy:
     """A copy of `narrow`."""

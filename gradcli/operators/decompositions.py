@@ -290,6 +290,10 @@ def _solve_triangular_backward(
         "linalg.solve_triangular(randn(3,3) + 3*eye(3), randn(2,3), upper=False, left=False)",
     ),
     batch="leading",
+    signature=(
+        "linalg_solve_triangular(Tensor input, Tensor B, *, bool upper, bool "
+        "left=True, bool unitriangular=False, Tensor out=None)"
+    ),
 )
 class solve_triangular:
     """X with A X = B (left) or X A = B, reading one triangle of A."""
@@ -516,6 +520,7 @@ def _cholesky(self: Array, upper: bool = False) -> Array:
     "CholeskyBackward0",
     samples=("cholesky(randn(3,3) * 0.1 + eye(3) * 2)", "cholesky(2*eye(3), upper=True)"),
     batch="leading",
+    signature="cholesky(Tensor input, bool upper=False, *, Tensor out=None)",
 )
 class cholesky:
     """L with input = L @ L.mH (an older name of linalg.cholesky)."""
@@ -554,6 +559,7 @@ def _cholesky_solve_backward(
     "CholeskySolveBackward0",
     samples=("cholesky_solve(randn(3,2), tril(randn(3,3)) + 3*eye(3))",),
     batch="leading",
+    signature=("cholesky_solve(Tensor input, Tensor input2, bool upper=False, *, Tensor out=None)"),
 )
 class cholesky_solve:
     """X with A X = input, from the Cholesky factor of A."""
@@ -580,6 +586,7 @@ def _cholesky_inverse_backward(g: Any, self: Any, upper: bool, result: Any) -> A
     "CholeskyInverseBackward0",
     samples=("cholesky_inverse(tril(randn(3,3)) + 3*eye(3))",),
     batch="leading",
+    signature="cholesky_inverse(Tensor input, bool upper=False, *, Tensor out=None)",
 )
 class cholesky_inverse:
     """The inverse of A from its Cholesky factor."""
@@ -1379,7 +1386,14 @@ def _ormqr_backward(
 
 
 @operator(
-    _ormqr, "OrmqrBackward0", samples=("ormqr(randn(3,2), rand(2), randn(3,4))",), batch="leading"
+    _ormqr,
+    "OrmqrBackward0",
+    samples=("ormqr(randn(3,2), rand(2), randn(3,4))",),
+    batch="leading",
+    signature=(
+        "ormqr(Tensor input, Tensor input2, Tensor input3, bool left=True, bool "
+        "transpose=False, *, Tensor out=None)"
+    ),
 )
 class ormqr:
     """A matrix times the orthogonal matrix of Householder reflectors."""

@@ -322,6 +322,7 @@ def _relu(self: Array) -> Array:
         "b": (RuntimeError, "Boolean inputs not supported for relu"),
         "c": "clamp is not supported for complex types",
     },
+    signature="relu(Tensor input)",
 )
 class relu:
     """The elements, negative ones replaced by 0."""
@@ -365,6 +366,7 @@ def _softplus_backward(grad_output: Array, self: Array, beta: Any, threshold: An
     method=False,
     types="own",
     refuses={"biuc": "softplus_cpu"},
+    signature="softplus(Tensor input, Scalar beta=1, Scalar threshold=20, *, Tensor out=None)",
 )
 class softplus:
     """log(1 + exp(beta * input)) / beta; linear above the threshold."""
@@ -1023,6 +1025,16 @@ def _addcdiv(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> 
     samples=("addcmul(randn(3), randn(3), randn(3), value=2)",),
     batch="elementwise",
     spelled="self + value * tensor1 * tensor2",
+    signature=(
+        (
+            "addcmul(Tensor input, Scalar value, Tensor tensor1, Tensor tensor2, *, Tensor "
+            "out=None)|deprecated"
+        ),
+        (
+            "addcmul(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1, Tensor "
+            "out=None)"
+        ),
+    ),
 )
 class addcmul:
     """input + value * tensor1 * tensor2."""
@@ -1143,6 +1155,10 @@ def _nan_to_num(self: Array, nan: Any = None, posinf: Any = None, neginf: Any = 
     kind="elementwise",
     inplace=True,
     samples=("nan_to_num(tensor([1.0, nan, inf]))",),
+    signature=(
+        "nan_to_num(Tensor input, float? nan=None, float? posinf=None, float? "
+        "neginf=None, *, Tensor out=None)"
+    ),
 )
 class nan_to_num:
     """NaN and infinities replaced by numbers."""
@@ -1150,16 +1166,19 @@ class nan_to_num:
     self = lambda g, self: g * np.isfinite(self)
 
 
-def _test(ufunc: Any, name: str, doc: str) -> Any:
+def _test(ufunc: Any, name: str, doc: str, *signature: str) -> Any:
     body = type(name, (), {"__doc__": doc, "__module__": __name__})
     sample = f"{name}(tensor([1.0, nan, inf]))"
     words = {"c": "signbit is not implemented for complex tensors."} if name == "signbit" else None
-    return operator(ufunc, params="self", refuses=words, samples=(sample,))(body)
+    facts: Any = {"params": "self", "refuses": words, "signature": signature}
+    return operator(ufunc, samples=(sample,), **facts)(body)
 
 
-isnan = _test(np.isnan, "isnan", "True where NaN.")
-isinf = _test(np.isinf, "isinf", "True where infinite.")
-isfinite = _test(np.isfinite, "isfinite", "True where neither infinite nor NaN.")
+isnan = _test(np.isnan, "isnan", "True where NaN.", "isnan(Tensor input)")
+isinf = _test(np.isinf, "isinf", "True where infinite.", "isinf(Tensor input)")
+isfinite = _test(
+    np.isfinite, "isfinite", "True where neither infinite nor NaN.", "isfinite(Tensor input)"
+)
 signbit = _test(np.signbit, "signbit", "True where the sign bit is set.")
 
 

@@ -205,6 +205,7 @@ def _index_put_back(g: Any, shape: Any, indices: Any, accumulate: bool) -> Any:
     ),
     batch=batches.index_written,
     spelled="index_put",
+    signature=("index_put(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False)"),
 )
 class index_put:
     """`input` with `values` at the given positions; accumulate adds them."""
@@ -552,6 +553,9 @@ def _gather_back(g: Any, self: Any, dim: int, index: Any) -> Any:
         "gather(randn(3), 0, tensor([2, 0, 0]))",
     ),
     axes="dim",
+    signature=(
+        "gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False, Tensor out=None)"
+    ),
 )
 class gather:
     """The elements that `index` names along a dim."""
@@ -668,6 +672,7 @@ def _scatter_add(self: Array, dim: int, index: Array, src: Array) -> Array:
     inplace=True,
     samples=("scatter_add(randn(2,3), 1, tensor([[0, 0], [2, 1]]), randn(2,2))",),
     axes="dim",
+    signature=("scatter_add(Tensor input, int dim, Tensor index, Tensor src, *, Tensor out=None)"),
 )
 class scatter_add:
     """`src` added to the places that `index` names along a dim."""
@@ -793,6 +798,10 @@ def _scatter_reduce_back(
         f"scatter_reduce(randn(3), 0, tensor([0, 0, 2]), randn(3), '{r}')" for r in _REDUCERS
     ),
     axes="dim",
+    signature=(
+        "scatter_reduce(Tensor input, int dim, Tensor index, Tensor src, str "
+        "reduce, *, bool include_self=True, Tensor out=None)"
+    ),
 )
 class scatter_reduce:
     """`src` reduced into the places that `index` names along a dim."""
@@ -859,6 +868,7 @@ def _index_select_back(g: Any, sizes: tuple[int, ...], dim: int, index: Any) -> 
     kind="linear",
     samples=("index_select(randn(2,3), 1, tensor([2, 0, 0]))",),
     batch=batches.selected,
+    signature="index_select(Tensor input, int dim, Tensor index, *, Tensor out=None)",
 )
 class index_select:
     """The positions of a dim that a vector of indices names."""
@@ -924,6 +934,10 @@ def _source_back(g: Any, source: Any, dim: int, index: Any, alpha: Any = 1) -> A
     samples=("index_add(randn(3,2), 0, tensor([0, 2]), randn(2,2), alpha=2)",),
     axes="dim",
     batch=batches.apart("index"),
+    signature=(
+        "index_add(Tensor input, int dim, Tensor index, Tensor source, *, Scalar "
+        "alpha=1, Tensor out=None)"
+    ),
 )
 class index_add:
     """`alpha * source` added to the positions of a dim that a vector of indices names."""
@@ -981,6 +995,9 @@ def _index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
     samples=("index_copy(randn(3,2), 0, tensor([0, 2]), randn(2,2))",),
     axes="dim",
     batch=batches.apart("index"),
+    signature=(
+        "index_copy(Tensor input, int dim, Tensor index, Tensor source, *, Tensor out=None)"
+    ),
 )
 class index_copy:
     """`source` written to the positions of a dim that a vector of indices names."""
@@ -1127,6 +1144,10 @@ def _index_reduce_back(
     ),
     axes="dim",
     batch=batches.apart("index"),
+    signature=(
+        "index_reduce(Tensor input, int dim, Tensor index, Tensor source, str "
+        "reduce, *, bool include_self=True, Tensor out=None)"
+    ),
 )
 class index_reduce:
     """`source` reduced into the positions of a dim that a vector of indices names."""
@@ -1199,6 +1220,7 @@ def _put(self: Array, index: Array, source: Array, accumulate: bool = False) -> 
         "put(randn(2,3), tensor([0, 5]), randn(2))",
         "put(randn(3), tensor([0, 0]), randn(2), True)",
     ),
+    signature="put(Tensor input, Tensor index, Tensor source, bool accumulate=False)",
 )
 class put:
     """`source` at positions of the flattened tensor; accumulate adds."""
@@ -1272,6 +1294,7 @@ def _select_scatter(self: Array, src: Array, dim: int, index: int) -> Array:
     kind="linear",
     samples=("select_scatter(randn(2,3), randn(3), 0, 1)",),
     axes="dim",
+    signature="select_scatter(Tensor input, Tensor src, int dim, int index)",
 )
 class select_scatter:
     """`input` with one position of a dim replaced by `src`."""
@@ -1293,6 +1316,10 @@ def _slice_scatter(
     kind="linear",
     samples=("slice_scatter(randn(4), randn(2), 0, 1, 3)",),
     axes="dim",
+    signature=(
+        "slice_scatter(Tensor input, Tensor src, int dim=0, int? start=None, int? "
+        "end=None, int step=1, *, Tensor out=None)"
+    ),
 )
 class slice_scatter:
     """`input` with a slice of a dim replaced by `src`."""
@@ -1316,6 +1343,7 @@ def _diagonal_scatter(
     kind="linear",
     samples=("diagonal_scatter(randn(3,3), randn(3))",),
     axes="dim1 dim2",
+    signature=("diagonal_scatter(Tensor input, Tensor src, int offset=0, int dim1=0, int dim2=1)"),
 )
 class diagonal_scatter:
     """`input` with a diagonal replaced by `src`."""

@@ -81,6 +81,7 @@ def _cat_back(g: Any, shapes: Any, dim: int, mask: tuple[bool, ...]) -> list[Any
     numpy=np.concatenate,
     samples=("cat([randn(2,3), randn(1,3)])", "cat([randn(2,3), randn(2,2)], dim=-1)"),
     axes="dim",
+    signature="cat(Tensor[] tensors, int dim=0, *, Tensor out=None)",
 )
 class cat:
     """The tensors one after the other along a dim."""
@@ -117,6 +118,7 @@ def _stack(tensors: Arrays, dim: int = 0) -> Array:
     numpy=np.stack,
     samples=("stack([randn(2,3), randn(2,3)])", "stack([randn(3), randn(3)], dim=-1)"),
     axes="+dim",
+    signature="stack(Tensor[] tensors, int dim=0, *, Tensor out=None)",
 )
 class stack:
     """The tensors along a new dim."""
@@ -377,6 +379,7 @@ def _constant_pad(self: Array, pad: Any, value: Any = 0) -> Array:
     method=False,
     samples=("constant_pad_nd(randn(2,3), (1,2))", "constant_pad_nd(randn(2,3), (-1,2), 3.0)"),
     batch="leading",
+    signature="constant_pad_nd(Tensor input, int[] pad, Scalar value=0)",
 )
 class constant_pad_nd:
     """The last dimensions lengthened by a constant, or shortened."""
@@ -527,6 +530,7 @@ def _triu(self: Array, diagonal: int = 0) -> Array:
     samples=("tril(randn(3,3))", "tril(randn(2,3,3), -1)"),
     batch="leading",
     spelled="tril: diagonal",
+    signature="tril(Tensor input, int diagonal=0, *, Tensor out=None)",
 )
 class tril:
     """The lower triangle; 0 above."""
@@ -543,6 +547,7 @@ class tril:
     samples=("triu(randn(3,3))", "triu(randn(2,3,3), 1)"),
     batch="leading",
     spelled="triu: diagonal",
+    signature="triu(Tensor input, int diagonal=0, *, Tensor out=None)",
 )
 class triu:
     """The upper triangle; 0 below."""
@@ -575,6 +580,7 @@ def _diag_embed(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
     ),
     axes="+dim1 +dim2",
     spelled="diag_embed",
+    signature="diag_embed(Tensor input, int offset=0, int dim1=-2, int dim2=-1)",
 )
 class diag_embed:
     """Matrices with the last dim on their diagonals, 0 elsewhere."""

@@ -298,7 +298,7 @@ def qr(input: Array, some: bool) -> Any:
 
 
 @function(
-    "linalg_eigh(Tensor A, str UPLO='L', *, Tensor[]? out=None)",
+    "linalg_eigh(Tensor input, str UPLO='L', *, Tensor[]? out=None)",
     name="linalg.eigh",
     method=False,
     rows=[rows.eigh_row],

@@ -258,6 +258,14 @@ class mv:
     )
 
 
+def _matrices(name: str) -> tuple[str, ...]:
+    plain = f"{name}(Tensor input, Tensor mat2"
+    return (
+        f"{plain}, *, Tensor out=None)",
+        f"{plain}, ScalarType out_dtype, *, Tensor out=None)|function",
+    )
+
+
 def _mm(self: Array, mat2: Array) -> Array:
     if (
         self.ndim != 2
@@ -282,6 +290,7 @@ def _mm(self: Array, mat2: Array) -> Array:
     ),
     batch=batches.mm,
     spelled="matmul",
+    signature=_matrices("mm"),
 )
 class mm:
     """The product of two matrices."""
@@ -310,6 +319,7 @@ def _bmm(self: Array, mat2: Array) -> Array:
     samples=("bmm(randn(2,3,4), randn(2,4,5))", "bmm(randn(0,3,4), randn(0,4,5))"),
     batch=batches.bmm,
     spelled="matmul",
+    signature=_matrices("bmm"),
 )
 class bmm:
     """The products of two batches of matrices."""
@@ -319,6 +329,18 @@ class bmm:
 
 
 # -- a product added to something -----------------------------------------------------------------
+def _added(name: str, a: str, b: str, out_dtype: bool = False) -> tuple[str, ...]:
+    """The signatures of `beta * input + alpha * (a @ b)`, those of former days too."""
+    pair, options = f"Tensor {a}, Tensor {b}", "*, Scalar beta=1, Scalar alpha=1, Tensor out=None)"
+    beside = f"{name}(Tensor input, {pair}, ScalarType out_dtype, {options}|function"
+    return (
+        f"{name}(Scalar beta, Tensor input, Scalar alpha, {pair}, *, Tensor out=None)|deprecated",
+        f"{name}(Scalar beta, Tensor input, {pair}, *, Tensor out=None)|deprecated",
+        f"{name}(Tensor input, {pair}, {options}",
+        *([beside] if out_dtype else []),
+    )
+
+
 def _mix(self: Any, product: Any, beta: Any, alpha: Any) -> Any:
     """`beta * self + alpha * product`, where beta 0 ignores even NaN."""
     if product.dtype.kind in "iu":
@@ -360,6 +382,7 @@ def _addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any =
     ),
     batch=batches.added_product("mm"),
     spelled="addmm",
+    signature=_added("addmm", "mat1", "mat2", out_dtype=True),
 )
 class addmm:
     """`beta * input + alpha * (mat1 @ mat2)`."""
@@ -390,6 +413,7 @@ def _addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1
     ),
     batch=batches.added_product("mv"),
     spelled="addmm",
+    signature=_added("addmv", "mat", "vec"),
 )
 class addmv:
     """`beta * input + alpha * (mat @ vec)`."""
@@ -416,6 +440,7 @@ def _addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 
         "addr(randn(3), randn(2), randn(3), beta=0.5, alpha=2)",
     ),
     batch=batches.outer_added,
+    signature=_added("addr", "vec1", "vec2"),
 )
 class addr:
     """`beta * input + alpha * outer(vec1, vec2)`."""
@@ -460,6 +485,7 @@ def _over_batches(g: Any, sizes: tuple[int, ...]) -> Any:
         "addbmm(randn(3,5), randn(2,3,4), randn(2,4,5))",
         "addbmm(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
     ),
+    signature=_added("addbmm", "batch1", "batch2"),
 )
 class addbmm:
     """`beta * input + alpha * sum(batch1[i] @ batch2[i])`."""
@@ -514,6 +540,7 @@ def _baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha:
     ),
     batch=batches.added_product("bmm"),
     spelled="addmm",
+    signature=_added("baddbmm", "batch1", "batch2", out_dtype=True),
 )
 class baddbmm:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
@@ -825,6 +852,7 @@ def _cross(self: Array, other: Array, *, dim: int = -1) -> Array:
         "linalg.cross(randn(3,2), randn(3,2), dim=0)",
     ),
     axes="dim",
+    signature="linalg_cross(Tensor input, Tensor other, *, int dim=-1, Tensor out=None)",
 )
 class linalg_cross:
     """The cross product of vectors of three elements."""
@@ -880,6 +908,7 @@ def _trace_backward(g: Any, sizes: tuple[int, ...]) -> Any:
     numpy=np.trace,
     samples=("trace(randn(3,3))", "trace(randn(2,3))", "trace(randn(0,0))"),
     batch=batches.traced,
+    signature="trace(Tensor input)",
 )
 class trace:
     """The sum of the main diagonal."""

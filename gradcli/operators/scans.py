@@ -274,6 +274,7 @@ def _logcumsumexp_backward(g: Any, self: Any, result: Any, dim: int) -> Any:
     "LogcumsumexpBackward0",
     samples=named("logcumsumexp", *ALONG, "{0}(randn(0), 0)"),
     axes="dim",
+    signature="logcumsumexp(Tensor input, int dim, *, Tensor out=None)",
 )
 class logcumsumexp:
     """The logarithm of the running sum of exponentials."""

@@ -22,13 +22,12 @@ from gradcli.engine.size import Size
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import as_strided_array
 from gradcli.operators import batches
-from gradcli.operators.arguments import listed
-from gradcli.operators.dimensions import as_dims, combination
+from gradcli.operators.dimensions import as_dims
 from gradcli.operators.helpers import conj, is_complex, new_zeros
+from gradcli.operators.signatures import Parser
 from gradcli.operators.strides import (
     contiguous,
     infer_shape,
-    integers,
     shares,
     unique_dims,
 )
@@ -125,27 +124,27 @@ class view_dtype:
     """The bytes read as another dtype: the same memory, but never part of a graph."""
 
 
-@function(rows=[view_size, view_dtype], samples=["view(randn(2,3), 3, 2)", "view(randn(2,3), -1)"])
-@listed("input", "size")
-def view(*args: Any, **named: Any) -> Any:
-    """The same memory in another shape (one size may be -1), or read as another dtype."""
-    input, *given = args
-    given += named.values()
-    if len(given) == 1 and isinstance(given[0], dtypes.dtype):
-        out = view_dtype(input, given[0])
-        if isinstance(input, Tensor):
-            out.versions = input.shared_versions()
-        return out
-    try:
-        return view_size(input, integers("view", "size", given[0], given[1:]))
-    except (IndexError, TypeError):
-        if not given or not all(isinstance(n, (int, Tensor)) for n in given):
-            forms = ("torch.dtype dtype", "tuple of ints size")
-            raise combination("view", tuple(given), forms) from None
-        raise
+def dtype_view(input: Array, dtype: dtypes.dtype) -> Any:
+    """The bytes read as another dtype."""
+    out = view_dtype(input, dtype)
+    if isinstance(input, Tensor):
+        out.versions = input.shared_versions()
+    return out
+
+
+view = choice(
+    "view(Tensor input, ScalarType dtype)|method -> dtype_view",
+    "view(Tensor input, int[] size)|method -> view_size",
+    targets=[dtype_view, view_size],
+    rows=[view_dtype],
+    samples=["view(randn(2,3), 3, 2)", "view(randn(2,3), -1)"],
+    doc="The same memory in another shape (one size may be -1), or read as another dtype.",
+    module=__name__,
+)
 
 
 @function(
+    "reshape(Tensor input, int[] shape)",
     numpy=np.reshape,
     rows=[view_size, reshape_alias, reshape_copy],
     samples=[
@@ -154,9 +153,8 @@ def view(*args: Any, **named: Any) -> Any:
         "reshape(randn(()), (1,1))",
     ],
 )
-def reshape(input: Array, shape: Any, *more: int) -> Any:
+def reshape(input: Array, shape: Any) -> Any:
     """Another shape: a view where the memory allows it, else a copy."""
-    shape = integers("reshape", "shape", shape, more)
     if is_array(input):
         return input.reshape(shape)
     if not isinstance(input, Tensor) or input.is_contiguous():
@@ -251,6 +249,7 @@ def _unsqueeze(self: Array, dim: int) -> Array:
     samples=("unsqueeze(randn(2,3), 0)", "unsqueeze(randn(2,3), -1)", "unsqueeze(randn(()), 0)"),
     axes="+dim",
     spelled="unsqueeze",
+    signature="unsqueeze(Tensor input, int dim)",
 )
 class unsqueeze:
     """A dimension of size 1 more, at `dim`."""
@@ -364,6 +363,7 @@ def _transpose(self: Array, dim0: int, dim1: int) -> Array:
     samples=("transpose(randn(2,3), 0, 1)", "transpose(randn(2,3,4), -1, 0)"),
     axes="dim0 dim1",
     spelled="transpose",
+    signature="transpose(Tensor input, int dim0, int dim1)",
 )
 class transpose:
     """Two dims exchanged."""
@@ -426,14 +426,14 @@ class permute_dims:
     self = lambda g, dims: _permute_back(g, dims)
 
 
-@function(
+permute = choice(
+    "permute(Tensor input, int[] dims) -> permute_dims",
+    targets=[permute_dims],
     numpy=np.transpose,
-    rows=[permute_dims],
     samples=["permute(randn(2,3,4), (2,0,1))", "permute(randn(2,3,4), (-1,0,1))"],
+    doc="The dims in another order.",
+    module=__name__,
 )
-def permute(input: Array, dims: Any, *more: int) -> Any:
-    """The dims in another order."""
-    return permute_dims(input, integers("permute", "dims", dims, more))
 
 
 @function(
@@ -572,12 +572,13 @@ class expand_size:
 
 
 @function(
+    "expand(Tensor input, int[] size, *, bool implicit=False)|method",
     rows=[expand_size],
     samples=["expand(randn(3), (2,3))", "expand(randn(2,1), (-1,3))", "expand(randn(()), (2,))"],
 )
-def expand(input: Array, size: Any, *more: int) -> Any:
+def expand(input: Array, size: Any, implicit: bool = False) -> Any:
     """Dims of size 1 repeated, and new ones in front, without a copy; -1 keeps a size."""
-    return expand_size(input, integers("expand", "size", size, more))
+    return expand_size(input, size)
 
 
 @function(
@@ -590,16 +591,24 @@ def expand_as(input: Array, other: Array) -> Any:
     return expand_size(input, tuple(other.shape))
 
 
-@function(numpy=np.broadcast_to, rows=[expand_size], samples=["broadcast_to(randn(3), (2,3))"])
-def broadcast_to(input: Array, size: Any, *more: int) -> Any:
-    """`input` expanded to a shape."""
-    return expand_size(input, integers("broadcast_to", "size", size, more))
+broadcast_to = choice(
+    "broadcast_to(Tensor input, int[] size) -> expand_size",
+    targets=[expand_size],
+    numpy=np.broadcast_to,
+    samples=["broadcast_to(randn(3), (2,3))"],
+    doc="`input` expanded to a shape.",
+    module=__name__,
+)
 
 
-@function(rows=[expand_size], samples=["sum_to_size(randn(2,3), (1,3))"])
-def sum_to_size(input: Array, size: Any, *more: int) -> Any:
+@function(
+    "sum_to_size(Tensor input, int[] size)|method",
+    rows=[expand_size],
+    samples=["sum_to_size(randn(2,3), (1,3))"],
+)
+def sum_to_size(input: Array, size: Any) -> Any:
     """Summed over the dims that would have to be expanded from `size`."""
-    given = integers("sum_to_size", "size", size, more)
+    given = size
     shape = tuple(input.shape)
     tail = shape[len(shape) - len(given) :]
     if len(given) > len(shape) or any(a not in (1, b) for a, b in zip(given, tail, strict=True)):
@@ -658,6 +667,7 @@ def _select(self: Array, dim: int, index: int) -> Array:
     samples=("select(randn(2,3), 0, 1)", "select(randn(2,3), -1, -2)", "select(randn(3), 0, 0)"),
     axes="dim",
     spelled="select",
+    signature="select(Tensor input, int dim, int index)",
 )
 class select:
     """One position of a dim, without that dim."""
@@ -796,6 +806,7 @@ def _diagonal(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Arr
         "diagonal(randn(2,3,3), 0, -2, -1)",
     ),
     axes="dim1 dim2",
+    signature="diagonal(Tensor input, int offset=0, int dim1=0, int dim2=1)",
 )
 class diagonal:
     """A diagonal of two dims, as the last dim."""
@@ -858,6 +869,7 @@ def _unfold(self: Array, dimension: int, size: int, step: int) -> Array:
     view=True,
     samples=("unfold(randn(2,5), 1, 2, 1)", "unfold(randn(6), 0, 3, 2)"),
     axes="dimension",
+    signature="unfold(Tensor input, int dimension, int size, int step)",
 )
 class unfold:
     """Windows of `size` positions, `step` apart, as a last dim."""
@@ -966,6 +978,7 @@ def _unsafe_split(self: Array, split_size: int, dim: int = 0) -> Any:
     samples=("unsafe_split(randn(4,2), 2)[0]",),
     axes="dim",
     spelled="split",
+    signature="unsafe_split(Tensor input, int split_size, int dim=0)",
 )
 class unsafe_split:
     """As `split`, but the parts are no views."""
@@ -1022,6 +1035,7 @@ def _unsafe_split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any
     outputs="list",
     samples=("unsafe_split_with_sizes(randn(4,2), (1,3))[0]",),
     axes="dim",
+    signature="unsafe_split_with_sizes(Tensor input, int[] split_sizes, int dim=0)",
 )
 class unsafe_split_with_sizes:
     """As `split_with_sizes`, but the parts are no views."""
@@ -1040,14 +1054,18 @@ def split_with_sizes(input: Array, split_sizes: Any, dim: int) -> Any:
 
 
 @function(
+    "split(Any tensor, Any split_size_or_sections, Any dim=0)|function",
+    "split(Any input, Any split_size, Any dim=0)|method",
+    python=True,
     rows=[split_size, split_by_sizes],
     samples=["split(randn(5,2), 2)", "split(randn(2,3), (1,2), 1)"],
 )
-def split(tensor: Array, split_size_or_sections: Any, dim: int = 0) -> Any:
+def split(tensor: Array, split_size: Any, dim: int) -> Any:
     """Parts of a size (the last may be smaller), or of the given sizes, along a dim."""
-    if hasattr(split_size_or_sections, "__index__"):
-        return split_size(tensor, to_int(split_size_or_sections), dim)
-    return split_with_sizes(tensor, split_size_or_sections, dim)
+    return (split_in if isinstance(split_size, int) else split_with_sizes)(tensor, split_size, dim)
+
+
+split_in = Parser(("split(Tensor input, int split_size, int dim=0)",), split_size).function()
 
 
 @function(
@@ -1188,6 +1206,7 @@ def _unbind_back(grads: Any, dim: int) -> Any:
     samples=("unbind(randn(2,3))[1]", "unbind(randn(2,3), 1)[0]"),
     axes="dim",
     spelled="unbind",
+    signature="unbind(Tensor input, int dim=0)",
 )
 class unbind:
     """The positions of a dim, each without it."""

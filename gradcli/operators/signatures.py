@@ -14,6 +14,9 @@ check of their types out of the body: it is called with all values, in the order
   each leads to a row or function of its own, its name follows an arrow, and `table.choice` makes the
   function: `max = choice("max(Tensor input) -> whole", "max(Tensor input, Tensor other) -> maximum",
   targets=(whole, maximum))`.
+- After the last bracket, `|deprecated`: taken, with a warning, and not listed; `|function`, `|method`:
+  of that form alone. A method has no signature without an `input`, which it is called on.
+- A row's signature is "NAME(Tensor input, …, *, Tensor out=None)" where nothing else is said.
 - A parameter called `out` is taken care of here. `axis`, `keepdims`, `x` are taken for `dim`,
   `keepdim`, `input`.
 - `python=True` for functions that PyTorch writes in Python (most of `nn.functional`): Python itself
@@ -32,6 +35,7 @@ the usual classes of arguments, and `Parser.general` for all others.
 from __future__ import annotations
 
 import builtins
+import warnings
 from collections.abc import Callable
 from functools import cached_property
 from types import FunctionType
@@ -40,11 +44,12 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.compiled import MISSING, bound, given, straight
 from gradcli.engine.compiled import function as compiled
 from gradcli.engine.operator import Row
 from gradcli.engine.tensor import Tensor
+from gradcli.engine.views import inplace
 
-MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 REQUIRED = MISSING
 _NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2"}
 _TORCH_NAMES = {"axis": "dim", "keepdims": "keepdim"}
@@ -56,7 +61,8 @@ _SAID = {
 }
 # The functions that take Python numbers for tensors.
 _TAKE_NUMBERS = frozenset(
-    "add sub subtract mul multiply div divide true_divide floor_divide copy_".split()
+    "add sub subtract mul multiply div divide true_divide floor_divide copy_ "
+    "add_ sub_ subtract_ mul_ multiply_ div_ divide_ true_divide_ floor_divide_".split()
 )
 
 
@@ -125,6 +131,12 @@ _QUICK = {  # the usual classes, as an expression over a value
 
 def _ints(values: Any) -> bool:
     return all(v.__class__ is int for v in values)
+
+
+_CLASSES: dict[str, Any] = {
+    **{"Tensor": Tensor, "numbers": _REAL | {complex}, "arrays": _ARRAYS},
+    **{"dtype_class": dtypes.dtype, "real": _REAL, "ints": _ints},
+}
 
 
 def type_name(value: Any) -> str:
@@ -209,12 +221,21 @@ def _number(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-class Signature:
-    """One signature, read: `name(TYPE NAME=DEFAULT, *, …) -> TARGET`."""
+_FORMS = ["function", "method"]
 
-    def __init__(self, text: str) -> None:
+
+class Signature:
+    """One signature, read: `name(TYPE NAME=DEFAULT, *, …)|MARK -> TARGET`.
+
+    first: 1 for the method's, whose input, the object that it is called on, comes first.
+    """
+
+    def __init__(self, text: str, first: int = 0) -> None:
         left, _, self.target = (part.strip() for part in text.partition("->"))
+        left, *marks = left.split("|")
         self.name, _, inside = left[:-1].partition("(")
+        self.deprecated = "deprecated" in marks
+        self.forms = [form for form in _FORMS if form in marks] or _FORMS
         self.parameters: list[Parameter] = []
         star = False
         for part in _split(inside):
@@ -222,19 +243,28 @@ class Signature:
                 star = True
             else:
                 self.parameters.append(Parameter(part, star))
+        self.has_input = any(p.name == "input" for p in self.parameters)
+        if first:  # a method has no `out`
+            own = (p for p in self.parameters if p.name != "out")
+            self.parameters = sorted(own, key=lambda p: p.name != "input")
         self.has_out = any(p.name == "out" for p in self.parameters)
         self.positional = [p for p in self.parameters if not p.keyword_only]
-        self.least = sum(not p.optional for p in self.positional)
+        self.least = sum(not p.optional for p in self.parameters)
         self.passed = [p for p in self.parameters if p.name != "out"]
+        # `expand(2, 3)`: a lone sequence of ints may be given one by one.
+        own = self.positional[first:]
+        self.spread = len(own) == 1 and own[0].kind == "int[]"
 
-    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any], first: int) -> dict[str, Any]:
+    def bind(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], first: int, numbers: bool = False
+    ) -> dict[str, Any]:
         """The values by parameter; Unfit, with PyTorch's words for one signature, if they are none.
 
-        first: 1 where the input is the object that a method was called on.
+        first: 1 where the input is the object that a method was called on. numbers: taken for tensors.
         """
-        name, positional = self.name, self.positional
-        most, given = len(positional) - first, len(args) - first
-        spread = most == 1 and positional[-1].kind == "int[]"  # `expand(2, 3)`
+        name, spread = self.name, self.spread
+        numbers = numbers or name in _TAKE_NUMBERS
+        most, given = len(self.positional) - first, len(args) - first
         if given > most and not spread:
             least = max(self.least - first, 0)
             if least != most:
@@ -260,7 +290,7 @@ class Signature:
             elif spread and at == first and not by_name and _TAKES["int[]"](args[at:]):
                 value, at = tuple(args[at:]), len(args) - 1
             elif not p.takes(value) and not (
-                p.kind == "Tensor" and name in _TAKE_NUMBERS and _TAKES["Scalar"](value)
+                numbers and p.kind == "Tensor" and _TAKES["Scalar"](value)
             ):
                 if p.kind == "Tensor[]" and isinstance(value, (tuple, list)):
                     raise Unfit(_no_tensors(value, i - first))
@@ -303,8 +333,6 @@ class Signature:
         """As the errors list it: `(Tensor input, *, torch.dtype dtype = None)`."""
         parts, star = [], False
         for p in self.parameters[first:]:
-            if first and p.name == "out":
-                continue
             if p.keyword_only and not star:
                 parts.append("*")
                 star = True
@@ -360,24 +388,27 @@ def _described(value: Any) -> str:
     return type_name(value)
 
 
-def _why(listed: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """PyTorch's second line about a signature: only where its parts are as many as the arguments."""
-    parts = listed[1:-1].split(", ")
-    if len(parts) != len(args) + len(kwargs):
-        return ""
-    types = [p.rpartition(" ")[0] for p in parts]
-    names = [p.rpartition(" ")[2] for p in parts]
-    unmatched = [k for k in kwargs if k not in names[max(len(parts) - len(kwargs), 0) :]]
-    before = "      didn't match because some of the "
-    if unmatched:
-        return f"{before}keywords were incorrect: {', '.join(unmatched)}\n"
+def _unmatched(parts: list[str], kwargs: dict[str, Any]) -> str:
+    """The keywords that are not among as many last parts of a signature as there are keywords."""
+    names = [p.rpartition(" ")[2] for p in parts[max(len(parts) - len(kwargs), 0) :]]
+    return ", ".join(k for k in kwargs if k not in names)
+
+
+def _marked(parts: list[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """The types of the arguments, those marked that a signature with as many parts has otherwise."""
     shown = []
-    for i in range(len(parts)):
-        value = args[i] if i < len(args) else kwargs[names[i]]
-        text = ("" if i < len(args) else f"{names[i]}=") + _described(value)
-        fits = type_name(value) == types[i] or (types[i] == "float" and type(value) is int)
+    for i, part in enumerate(parts):
+        wanted, _, name = part.rpartition(" ")
+        value = args[i] if i < len(args) else kwargs[name]
+        text = ("" if i < len(args) else f"{name}=") + _described(value)
+        fits = type_name(value) == wanted or (wanted == "float" and type(value) is int)
         shown.append(text if fits else f"!{text}!")
-    return f"{before}arguments have invalid types: ({', '.join(shown)})\n"
+    return _closed(", ".join(shown), args, kwargs)
+
+
+def _closed(listed: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """PyTorch leaves a comma where there are keywords alone."""
+    return f"{listed}, " if kwargs and not args else listed
 
 
 def refusal(
@@ -385,22 +416,40 @@ def refusal(
 ) -> TypeError:
     """PyTorch's error for a call that none of several signatures fits."""
     count = len(args) + len(kwargs)
+    signatures = [s for s in signatures if not s.deprecated]
     likely = [s for s in signatures if s.plausible(count, first)]
     if len(likely) == 1:
         try:
             likely[0].bind(args, kwargs, first)
         except Unfit as error:
             return TypeError(*error.args)
-    args = args[first:]
-    got = [type_name(a) for a in args] + [f"{k}={type_name(v)}" for k, v in kwargs.items()]
-    lines = ""
+    name, args = signatures[0].name, args[first:]
+    start = f"{name}() received an invalid combination of arguments - got "
+    kwargs = dict(reversed(kwargs.items()))  # PyTorch names the last one first
+    given = [*map(type_name, args), *(f"{k}={type_name(v)}" for k, v in kwargs.items())]
+    got = _closed(", ".join(given), args, kwargs)
+    count -= first
+    lines = []
     for s in signatures:
         listed = s.listed(first)
-        lines += f" * {listed}\n{_why(listed, args, kwargs)}"
-    return TypeError(
-        f"{signatures[0].name}() received an invalid combination of arguments - got "
-        f"({', '.join(got)}), but expected one of:\n{lines}"
-    )
+        parts = listed[1:-1].split(", ")  # PyTorch counts the `*` for one
+        unmatched = _unmatched(parts, kwargs)
+        if len(signatures) == 1 and unmatched:
+            return TypeError(f"{start}unrecognized keyword arguments: {unmatched}")
+        if len(signatures) == 1:
+            got = _marked(parts, args, kwargs) if len(parts) == count else got
+            expected = listed
+            break
+        lines.append(f" * {listed}\n")
+        if len(parts) == count:
+            lines.append("      didn't match because some of the ")
+            if unmatched:
+                lines.append(f"keywords were incorrect: {unmatched}\n")
+            else:
+                types = _marked(parts, args, kwargs)
+                lines.append(f"arguments have invalid types: ({types})\n")
+        expected = f"one of:\n{''.join(lines)}"
+    return TypeError(f"{start}({got}), but expected {expected}")
 
 
 # -- functions ------------------------------------------------------------------------------------
@@ -408,65 +457,118 @@ Target = Callable[..., Any]
 
 
 class Parser:
-    """The signatures of a function and what they lead to; makes the function that users call."""
+    """The signatures of a function and what they lead to; makes the functions that users call."""
 
-    def __init__(self, texts: tuple[str, ...], targets: Any, python: bool = False) -> None:
-        self._texts, self._targets, self.python = texts, targets, python
-        self.name = texts[0].partition("(")[0].strip()
+    def __init__(
+        self, texts: tuple[str, ...], targets: Any, python: bool = False, name: str = ""
+    ) -> None:
+        """name: the public one, where a row has no text."""
+        self._given, self._targets, self.python = texts, targets, python
+        plain = name.removeprefix("nn.functional.").replace(".", "_")
+        self.name = texts[0].partition("(")[0] if texts else plain
+
+    @cached_property
+    def _texts(self) -> tuple[str, ...]:
+        return self._given or (_of_tensors(self.name, self._targets),)
 
     @cached_property
     def signatures(self) -> list[Signature]:
         """The texts, read."""
         return [Signature(text) for text in self._texts]
 
-    @cached_property
-    def targets(self) -> list[Target]:
-        """What each signature leads to, called with its values in their order."""
-        if isinstance(self._targets, dict):
-            found = [self._targets[s.target] for s in self.signatures]
-        elif len(self.signatures) == 1:
-            found = [self._targets]
-        else:
-            found = [_by_name(self._targets, s) for s in self.signatures]
-        return [f.call if isinstance(f, Row) else f for f in found]
+    def function(
+        self, first: int = 0, *, numbers: bool = False, suffix: str = ""
+    ) -> Callable[..., Any]:
+        """The public function; first=1: the method. Its code is made when it is first called.
 
-    def function(self, first: int = 0) -> Callable[..., Any]:
-        """The public function; first=1: the method. Its code is made when it is first called."""
+        numbers: Python numbers are taken for tensors. suffix: "_" for the in-place form.
+        """
         space: dict[str, Any] = {"__name__": __name__, "__builtins__": builtins}
-        made = FunctionType(_STUB, space, self.name)
-        made.__qualname__ = self.name
+        made = FunctionType(_STUB, space, self.name + suffix)
+        made.__qualname__ = self.name + suffix
 
         def start(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            code = self._compile(first)
+            binder = Binder(self._texts, self._targets, first, numbers, suffix, self.python)
+            code = binder.as_python(first) if self.python else binder.as_parser()
             space.update(code.__globals__)
             # The stub looks at no default, so that a call of another thread meets a whole function.
             made.__defaults__, made.__kwdefaults__ = code.__defaults__, code.__kwdefaults__
+            if self.python:
+                made.__qualname__ = code.__qualname__
             made.__code__ = code.__code__
             return made(*args, **kwargs)
 
         space["start"] = start
         return made
 
-    def _compile(self, first: int) -> Any:
-        numbers = _REAL | {complex}
-        space = {"Tensor": Tensor, "missing": MISSING, "numbers": numbers, "real": _REAL}
-        space |= {"arrays": _ARRAYS, "dtype_class": dtypes.dtype}
-        space |= {f"t{k}": target for k, target in enumerate(self.targets)}
-        space |= {f"{_name(p)}{k}": p.default for k, p in self._defaults()} | {"ints": _ints}
-        if self.python:
-            return self._as_python(space)
-        return self._as_parser(space, first)
+    @cached_property
+    def general(self) -> Callable[..., Any]:
+        """The function itself, for callers that have positions and keywords apart."""
+        call = Binder(self._texts, self._targets).general
+        return lambda *args, **kwargs: call(args, kwargs)
 
-    def _defaults(self) -> list[tuple[int, Parameter]]:
-        return [(k, p) for k, s in enumerate(self.signatures) for p in s.parameters if p.optional]
+    @property
+    def shown(self) -> str:
+        """The parameters, as `gradcli ops` shows them."""
+        signatures = [s for s in self.signatures if not s.deprecated]
+        return " or ".join(dict.fromkeys(str(s) for s in signatures))
 
-    def _as_python(self, space: dict[str, Any]) -> Any:
+    @property
+    def tensor_args(self) -> frozenset[int | str]:
+        """Positions and names of the parameters that want a tensor, or a number as its elements.
+
+        Only where every signature wants one: `max(x, 0)` is of dimension 0, `clamp(x, 0, 1)` of numbers.
+        """
+        tensors: set[int | str] = set()
+        others: set[int | str] = set()
+        for s in self.signatures:
+            for place, p in (*enumerate(s.positional), *((p.name, p) for p in s.parameters)):
+                if not s.deprecated:
+                    (tensors if p.kind == "Tensor" else others).add(place)
+        return frozenset(tensors - others)
+
+
+class Binder:
+    """One form of a function (itself, the method, in place): what its arguments are bound by."""
+
+    def __init__(
+        self,
+        texts: tuple[str, ...],
+        targets: Any,
+        first: int = 0,
+        numbers: bool = False,
+        suffix: str = "",
+        python: bool = False,
+    ) -> None:
+        if all("|method" in text for text in texts):
+            first = 1  # PyTorch has the method alone
+        self.first, self.numbers, self.suffix = first, numbers, suffix
+        read = [Signature(text, first) for text in texts]
+        form = _FORMS[first]
+        kept = [s for s in read if form in s.forms and (s.has_input or not first)]
+        kept.sort(key=lambda s: s.deprecated)
+        self.signatures = kept
+        self.name = kept[0].name + suffix
+        for s in kept:
+            s.name = self.name
+        several = len(read) > 1 and not python
+        self.found = [
+            targets[s.target] if isinstance(targets, dict) else targets for s in kept
+        ]  # rows or functions
+        self.targets = [
+            _in_order(f, s, several and not isinstance(targets, dict))
+            for f, s in zip(self.found, kept, strict=True)
+        ]
+        if suffix:
+            self.targets = [_inplace(t) for t in self.targets]
+
+    # -- a Python function ------------------------------------------------------------------------
+    def as_python(self, first: int) -> Any:
         """A function whose parameters Python itself binds; types are looked at here."""
         (signature,) = self.signatures
         names = [p.name for p in signature.parameters]
         tests = [t for p in signature.parameters if (t := p.quick(p.name))]
         values = ", ".join(names)
-        space["checked"] = self._checked
         body = [f"if not ({' and '.join(tests)}): {values}, = checked({values})"] if tests else []
         parts, star = [], False
         for p in signature.parameters:
@@ -474,8 +576,9 @@ class Parser:
                 parts.append("*")
                 star = True
             parts.append(f"{p.name}={_name(p)}0" if p.optional else p.name)
+        space = self._space() | {"checked": self._checked}
         made = compiled(self.name, ", ".join(parts), [*body, f"return t0({values})"], space)
-        made.__qualname__ = self.name
+        made.__qualname__ = f"Tensor.{self.name}" if first else self.name
         return made
 
     def _checked(self, *values: Any) -> list[Any]:
@@ -492,53 +595,116 @@ class Parser:
         pairs = zip(signature.parameters, values, strict=True)
         return [p.unpack(name, value) for p, value in pairs]
 
-    def _as_parser(self, space: dict[str, Any], first: int) -> Any:
+    # -- a function behind PyTorch's parser -------------------------------------------------------
+    def as_parser(self) -> Any:
         """Straight-line code for positions; keywords by way of Python's own binding."""
+        row = self._row()
+        if row is not None:
+            made = bound(row, self.unusual, self._options(row), _CLASSES, self.numbers)
+            if made is not None:
+                return made
         slots = [f"a{i}" for i in range(max(len(s.positional) for s in self.signatures))]
-        body = [f"if more or named: return keyed(({''.join(f'{a}, ' for a in slots)}*more), named)"]
+        spread = any(s.spread for s in self.signatures)
+        all_ = f"({''.join(f'{a}, ' for a in slots)}*more)"
+        body = [f"if {'' if spread else 'more or '}named: return unusual({all_}, named)"]
+        space = self._space() | {"unusual": self.unusual}
         for k, s in enumerate(self.signatures):
-            if any(p.keyword_only and not p.optional for p in s.parameters):
-                continue  # `keyed` takes it
-            tests = [
-                f"({a} is missing or {t})" if p.optional else t
-                for a, p in zip(slots, s.positional, strict=False)
-                if (t := p.quick(a))
-            ]
-            tests += [f"{a} is missing" for a in slots[len(s.positional) :]]
-            place = {p.name: a for a, p in zip(slots, s.positional, strict=False)}
-            values = []
-            for p in s.passed:
-                a, default = place.get(p.name), f"{_name(p)}{k}"
-                given = a if not p.optional else f"{default} if {a} is missing else {a}"
-                values.append(default if a is None else str(given))
-            fits = " and ".join(tests) or "True"
-            body.append(f"if {fits}: return t{k}({', '.join(values)})")
-        body.append(f"return general(given(({''.join(f'{a}, ' for a in slots)})), {{}})")
-        quick = [self._keyed(k, s, space) for k, s in enumerate(self.signatures)]
-        targets = self.targets
+            if not s.deprecated and not any(p.keyword_only and not p.optional for p in s.passed):
+                body += self._straight(k, s, slots, spread)
+            if self._long(k):
+                space[f"t{k}"] = self.found[k].ordered
+        body.append(f"return unusual({all_}, {{}})")
+        spec = [f"{a}=missing" for a in slots] + ["/"] * bool(slots) + ["*more", "**named"]
+        return compiled(self.name, ", ".join(spec), body, space)
 
-        def general(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            return self.general(args, kwargs, first)
+    def _straight(self, k: int, s: Signature, slots: list[str], spread: bool) -> list[str]:
+        """The lines that call a signature's target where all classes are the usual ones."""
+        tests = [
+            f"({a} is missing or {t})" if p.optional else t
+            for a, p in zip(slots, s.positional, strict=False)
+            if (t := p.quick(a))
+        ]
+        tests += [f"{a} is missing" for a in slots[len(s.positional) :]]
+        place = {p.name: a for a, p in zip(slots, s.positional, strict=False)}
+        values = []
+        for p in s.passed:
+            a, default = place.get(p.name), f"{_name(p)}{k}"
+            given = a if not p.optional else f"{default} if {a} is missing else {a}"
+            values.append(default if a is None else str(given))
+        if spread:
+            tests.append("not more")
+        call = "t{}(({},))" if self._long(k) else "t{}({})"
+        fits = " and ".join(tests) or "True"
+        lines = [f"if {fits}: return {call.format(k, ', '.join(values))}"]
+        if s.spread:  # `view(2, 3)`
+            a, at = slots[self.first], s.passed.index(s.positional[self.first])
+            tests[self.first] = f"{a}.__class__ is int and ints(more)"
+            values[at] = f"({a}, *more)"
+            tests = [t for t in tests[: self.first + 1] if t]
+            fits = " and ".join(tests)
+            lines.append(f"if {fits}: return {call.format(k, ', '.join(values))}")
+        return lines
 
-        def keyed(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-            args, as_given = _given(args), named
+    def _long(self, k: int) -> bool:
+        """Whether a signature leads to a row that takes all calls the long way."""
+        row = self.found[k]
+        return isinstance(row, Row) and self.targets[k] == row.call and not straight(row)
+
+    def _space(self) -> dict[str, Any]:
+        space: dict[str, Any] = {"missing": MISSING, **_CLASSES}
+        for k, s in enumerate(self.signatures):
+            space[f"t{k}"] = self.targets[k]
+            space |= {f"{_name(p)}{k}": p.default for p in s.parameters if p.optional}
+        return space
+
+    def _row(self) -> Row | None:
+        """The row that all signatures lead to, in the order of the first."""
+        row = self.found[0]
+        same = isinstance(row, Row) and all(f is row for f in self.found) and not self.suffix
+        same = same and not any(s.spread for s in self.signatures)
+        visible = [s for s in self.signatures if not s.deprecated]
+        return row if same and len(visible) == 1 and _ordered(row, visible[0]) else None
+
+    def _options(self, row: Row) -> dict[int, str]:
+        """By position among the row's arguments: the usual classes of an option."""
+        passed = self.signatures[0].passed
+        return {i: passed[i].quick(f"o{i}") for i in range(len(passed)) if i not in row.tensors}
+
+    @cached_property
+    def unusual(self) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+        """What takes a call with keywords, or of unusual classes."""
+        first, general = self.first, self.general
+        forms = [
+            (frozenset(p.name for p in s.passed), self._by_keyword(k, s), self.targets[k])
+            for k, s in enumerate(self.signatures)
+            if not s.deprecated
+        ]
+        spread = any(s.spread for s in self.signatures)
+
+        def call(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+            args = given(args)
+            if not named:
+                return general(args, named)
+            as_given = args, named  # for the words
             if "axis" in named or "keepdims" in named:
                 renamed = {_TORCH_NAMES.get(n, n): v for n, v in named.items()}
                 named = renamed if len(renamed) == len(named) else named
-            for k, bind in enumerate(quick):
+            if spread and len(args) > first and args[first].__class__ is int:
+                args = (*args[:first], args[first:])  # `zeros(2, 3, dtype=int32)`
+            for names, bind, target in forms:
+                if not names.issuperset(named):
+                    continue
                 try:
                     values = bind(*args, **named)
                 except TypeError:
                     continue
                 if values is not None:
-                    return targets[k](*values)
-            return self.general(args, as_given, first)
+                    return target(*values)
+            return general(*as_given)
 
-        space |= {"given": _given, "general": general, "keyed": keyed}
-        spec = [f"{a}=missing" for a in slots] + ["/"] * bool(slots) + ["*more", "**named"]
-        return compiled(self.name, ", ".join(spec), body, space)
+        return call
 
-    def _keyed(self, k: int, signature: Signature, space: dict[str, Any]) -> Any:
+    def _by_keyword(self, k: int, signature: Signature) -> Any:
         """A function that binds keywords as Python does: the values, or None where a class is odd."""
         parts, star = [], False
         for p in signature.passed:
@@ -549,17 +715,27 @@ class Parser:
         tests = [t for p in signature.passed if (t := p.quick(p.name))]
         values = "".join(f"{p.name}, " for p in signature.passed)
         tested = f" if {' and '.join(tests)} else None" if tests else ""
-        return compiled("bind", ", ".join(parts), [f"return ({values}){tested}"], space)
+        return compiled("bind", ", ".join(parts), [f"return ({values}){tested}"], self._space())
 
-    def general(self, args: tuple[Any, ...], kwargs: dict[str, Any], first: int = 0) -> Any:
+    def general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call in full: any arguments; TypeError in PyTorch's words."""
-        for signature, target in zip(self.signatures, self.targets, strict=True):
+        first, signatures = self.first, self.signatures
+        if (
+            first
+            and (len(args) > 1 or kwargs)
+            and len(signatures[0].passed) == len(signatures) == 1
+        ):
+            what = "keyword arguments" if kwargs else f"arguments ({len(args) - 1} given)"
+            raise TypeError(f"TensorBase.{self.name}() takes no {what}")
+        for signature, target in zip(signatures, self.targets, strict=True):
             try:
-                values = signature.bind(args, kwargs, first)
+                values = signature.bind(args, kwargs, first, self.numbers)
             except Unfit as error:
-                if len(self.signatures) == 1:
+                if len(signatures) == 1:
                     raise TypeError(*error.args) from None
                 continue
+            if signature.deprecated:
+                self._warn(signature)
             out = values.pop("out", None)
             passed = [p.unpack(self.name, values[p.name]) for p in signature.passed]
             if out is None:
@@ -567,25 +743,28 @@ class Parser:
             from gradcli.engine.out import into
 
             return into(self.name, out, target, tuple(passed), {})
-        raise refusal(self.signatures, args, kwargs, first)
+        raise refusal(signatures, args, kwargs, first)
 
-    @property
-    def shown(self) -> str:
-        """The parameters, as `gradcli ops` shows them."""
-        return " or ".join(dict.fromkeys(str(s) for s in self.signatures))
+    def _warn(self, deprecated: Signature) -> None:
+        """PyTorch's warning about a form of former days."""
+        listed = [s.listed(self.first) for s in self.signatures if not s.deprecated]
+        warnings.warn(
+            f"This overload of {self.name} is deprecated:\n\t{self.name}"
+            f"{deprecated.listed(self.first)}\nConsider using one of the following signatures instead:"
+            + "".join(f"\n\t{self.name}{each}" for each in listed),
+            UserWarning,
+            stacklevel=4,
+        )
 
-    @property
-    def tensor_args(self) -> frozenset[int | str]:
-        """Positions and names of the parameters that want a tensor, or a number as its elements.
 
-        Only where every signature wants one: `max(x, 0)` is of dimension 0, `clamp(x, 0, 1)` of numbers.
-        """
-        tensors: set[int | str] = set()
-        others: set[int | str] = set()
-        for s in self.signatures:
-            for place, p in (*enumerate(s.positional), *((p.name, p) for p in s.parameters)):
-                (tensors if p.kind == "Tensor" else others).add(place)
-        return frozenset(tensors - others)
+def _of_tensors(name: str, row: Row) -> str:
+    """The signature of a row of tensors alone, which most rows are."""
+    kinds = {"tensor": "Tensor {}", "optional": "Tensor? {}=None", "list": "Tensor[] {}"}
+    parts = [
+        kinds[kind].format("input" if n == "self" else n)
+        for n, kind in zip(row.names, row.kinds, strict=True)
+    ]
+    return f"{name}({', '.join(parts)}{'' if row.view else ', *, Tensor out=None'})"
 
 
 def _stub(*args: Any, **kwargs: Any) -> Any:
@@ -600,17 +779,48 @@ def _name(p: Parameter) -> str:
     return f"default_{p.name}_"
 
 
-def _given(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments without the places that nothing was given for."""
-    return tuple(a for a in args if a is not MISSING)
+def _names(signature: Signature) -> list[str]:
+    return ["input" if p.name == "self" else p.name for p in signature.passed]
 
 
-def _by_name(body: Target, signature: Signature) -> Target:
-    names = [p.name for p in signature.passed]
-    code = body.__code__
+def _ordered(row: Row, signature: Signature) -> bool:
+    """Whether a row's arguments are a signature's parameters, in their order."""
+    return ["input" if n == "self" else n for n in row.names] == _names(signature)
+
+
+def _in_order(target: Any, signature: Signature, by_name: bool) -> Target:
+    """The target as a function of a signature's values in their order."""
+    names = _names(signature)
+    if isinstance(target, Row):
+        own = ["input" if n == "self" else n for n in target.names]
+        if own == names:
+            return target.call  # type: ignore[no-any-return]
+        if not set(names) <= set(own):  # out_dtype
+            return _of_other_devices(signature.name)
+        defaults = [target.defaults.get(n) for n in target.names]
+        order = [names.index(n) if n in names else None for n in own]
+        return lambda *values: target.call(
+            *(d if i is None else values[i] for i, d in zip(order, defaults, strict=True))
+        )
+    if not by_name:
+        return target  # type: ignore[no-any-return]
+    code = target.__code__
     if tuple(names) == code.co_varnames[: code.co_argcount][: len(names)]:
-        return body  # the first parameters in their order
-    return lambda *values: body(**dict(zip(names, values, strict=True)))
+        return target  # type: ignore[no-any-return]  # the first parameters in their order
+    return lambda *values: target(**dict(zip(names, values, strict=True)))
+
+
+def _of_other_devices(name: str) -> Target:
+    def refuse(*values: Any) -> Any:
+        raise NotImplementedError(
+            f"Could not run 'aten::{name}.dtype' with arguments from the 'CPU' backend."
+        )
+
+    return refuse
+
+
+def _inplace(target: Target) -> Target:
+    return lambda input, *values: inplace(target, input, *values)
 
 
 __all__ = ["Parser", "Signature", "refusal", "type_name"]

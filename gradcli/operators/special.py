@@ -241,6 +241,7 @@ def _mvlgamma_backward(g: Any, self: Any, p: int) -> Any:
     aliases="special.multigammaln",
     samples=("mvlgamma(rand(3) + 2, 2)",),
     batch="elementwise",
+    signature="mvlgamma(Tensor input, int p, *, Tensor out=None)",
 )
 class mvlgamma:
     """The logarithm of the multivariate gamma function of dimension p."""
@@ -545,7 +546,13 @@ def _logit_backward(g: Any, self: Any, eps: Any) -> Any:
     return where((self >= eps) & (self <= 1.0 - eps), slope, 0.0)
 
 
-@_unary(_logit, "LogitBackward0", _UNIT, aliases="special.logit")
+@_unary(
+    _logit,
+    "LogitBackward0",
+    _UNIT,
+    aliases="special.logit",
+    signature="logit(Tensor input, float? eps=None, *, Tensor out=None)",
+)
 class logit:
     """log(input / (1 - input)), the inverse of sigmoid."""
 

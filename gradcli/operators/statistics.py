@@ -374,6 +374,7 @@ def _histc(self: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Array:
 @operator(
     _histc,
     samples=named("histc", "{0}(randn(6), 4)", "{0}(randn(6), bins=4, min=-1, max=1)"),
+    signature=("histc(Tensor input, int bins=100, Scalar min=0, Scalar max=0, *, Tensor out=None)"),
 )
 class histc:
     """How many elements fall into each of equally wide bins."""

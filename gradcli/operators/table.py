@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from typing import Any
 
@@ -57,48 +57,55 @@ class Function:
         self.aliases, self.method, self.inplace = aliases, method, inplace
         self.samples, self.parser = samples, parser
         self.rows = (target,) if isinstance(target, Row) else rows
-        self._parsed: Callable[..., Any] | None = None if parser is None else parser.function()
         # What callers hold: for a function with signatures that which binds its arguments.
-        self.target = target if self._parsed is None or self.rows == (target,) else self._parsed
+        self.target = target if parser is None or self.rows == (target,) else self.call
 
     @property
     def __name__(self) -> str:
         return self.name.rpartition(".")[2]
 
-    @property
+    @cached_property
     def call(self) -> Callable[..., Any]:
         """The plain function, which takes what PyTorch's takes."""
-        if self._parsed is not None:
-            return self._parsed
-        if not isinstance(self.target, Row):
-            return self.target
-        row = self.target
-        return row.call if row.numbers or len(row.tensors) < 2 else _strict(row)
+        return self.target if self.parser is None else self.parser.function()
 
     @property
     def method_call(self) -> Callable[..., Any]:
         """The same as a method, whose errors do not count the object that it is called on."""
         return self.call if self.parser is None else self.parser.function(first=1)
 
+    @cached_property
+    def inplace_call(self) -> Callable[..., Any]:
+        """The in-place form, as a method."""
+        if self.parser is not None:
+            made = self.parser.function(first=1, suffix="_")
+            made.__doc__ = f"In-place form of `{self.name}`."
+            return made
+        call = self.call
+
+        def run(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+            return inplace(call, input, *args, **kwargs)
+
+        run.__name__ = run.__qualname__ = f"{self.name}_"
+        run.__doc__ = f"In-place form of `{self.name}`."
+        return run
+
+    @cached_property
+    def _lenient(self) -> Callable[..., Any]:
+        """As `call`; beside a tensor a row takes numbers for tensors."""
+        row = self.target
+        if self.parser is None or not isinstance(row, Row) or row.numbers or len(row.tensors) < 2:
+            return self.call
+        return self.parser.function(numbers=True)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._parsed is not None:
-            return self._parsed(*args, **kwargs)
-        return (self.target.call if isinstance(self.target, Row) else self.target)(*args, **kwargs)
+        return self._lenient(*args, **kwargs)
 
     @property
     def signature(self) -> str:
         """`name(input, dim=None, keepdim=False)`."""
         if self.parser is not None:
             return f"{self.name}{self.parser.shown}"
-        if isinstance(self.target, Row):
-            row = self.target
-            parts = []
-            for i, n in enumerate(row.names):
-                if i == len(row.names) - row.keyword_only:
-                    parts.append("*")
-                shown = "input" if n == "self" else n
-                parts.append(f"{shown}={row.defaults[n]!r}" if n in row.defaults else shown)
-            return f"{self.name}({', '.join(parts)})"
         import inspect
 
         target = inspect.unwrap(self.target)
@@ -111,12 +118,12 @@ class Function:
     @property
     def tensor_args(self) -> frozenset[int | str]:
         """Positions and names of the parameters that want a tensor."""
-        if self.parser is not None:
-            return self.parser.tensor_args
         if isinstance(self.target, Row):
             row = self.target
             wanted = [i for i in row.tensors if row.kinds[i] != "list"]
             return frozenset(wanted) | {row.names[i] for i in wanted} | {"input"}
+        if self.parser is not None:
+            return self.parser.tensor_args
         body: Any = getattr(self.target, "__wrapped__", self.target)
         code = getattr(body, "__code__", None)
         if code is None:  # a class, such as the legacy constructors
@@ -134,24 +141,6 @@ class Function:
 
 
 Function.__name__ = "builtin_function_or_method"  # in messages, as PyTorch's
-
-
-_NUMBERS = frozenset([bool, int, float, complex])
-
-
-@cache
-def _strict(row: Row) -> Callable[..., Any]:
-    """A row's function that refuses Python numbers for tensors, as PyTorch's functions do."""
-    positions, call = row.tensors, row.call
-
-    def strict(*args: Any, **kwargs: Any) -> Any:
-        for i in positions:
-            if i < len(args) and args[i].__class__ in _NUMBERS:
-                raise row.type_error(i, args[i], "Tensor")
-        return call(*args, **kwargs)
-
-    strict.__name__ = strict.__qualname__ = row.name
-    return strict
 
 
 # -- filling the table ----------------------------------------------------------------------------
@@ -186,7 +175,7 @@ def operator(
     numpy: Any = None,
     scalar_of: Row | None = None,
     analytic: bool | None = None,
-    signature: str = "",
+    signature: str | tuple[str, ...] = (),
     **facts: Any,
 ) -> Callable[[type], Row]:
     """A row, entered as a function of its own name unless public=False.
@@ -198,7 +187,7 @@ def operator(
     NumPy functions that mean this row in rules (a ufunc kernel always does). scalar_of: the row in
     whose place this one is recorded when rules multiply by a plain number. analytic: whether it is
     complex-differentiable; where nothing is said, linear and bilinear rows are, and no others.
-    signature: PyTorch's, where the row has options (see `gradcli.operators.signatures`).
+    signature: PyTorch's, one or several, where the row has options (see `gradcli.operators.signatures`).
     """
     make = engine.operator(kernel, node, **facts)
 
@@ -210,6 +199,7 @@ def operator(
         if scalar_of is not None:
             scalar_of.scalar = row
         if public:
+            texts = (signature,) if isinstance(signature, str) else signature
             entry = Function(
                 name or row.name,
                 row,
@@ -220,7 +210,7 @@ def operator(
                 method=method,
                 inplace=inplace,
                 samples=row.samples,
-                parser=Parser((signature,), row) if signature else None,
+                parser=Parser(texts, row, name=name or row.name),
             )
             _enter(entry, numpy or row.numpy)
         else:
@@ -429,7 +419,7 @@ def resolve(name: str) -> Any:
         return CONSTANTS[name]
     found = _find(name)
     if found is None and name.endswith("_") and (entry := _inplace_entry(name)) is not None:
-        found = Function(name, _inplace_call(entry), family="inplace", method=True)
+        found = Function(name, entry.inplace_call, family="inplace", method=True)
     return found
 
 
@@ -466,17 +456,6 @@ def _inplace_entry(name: str) -> Function | None:
     return entry if entry is not None and entry.inplace else None
 
 
-def _inplace_call(entry: Function) -> Callable[..., Any]:
-    call = entry.call
-
-    def run(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return inplace(call, input, *args, **kwargs)
-
-    run.__name__ = run.__qualname__ = f"{entry.name}_"
-    run.__doc__ = f"In-place form of `{entry.name}`."
-    return run
-
-
 def find_method(name: str) -> Any:
     """The method or property of tensors of that name; None if there is none."""
     entry = _find(name)
@@ -493,7 +472,7 @@ def find_method(name: str) -> Any:
         return run
     if name.endswith("_"):
         found = _inplace_entry(name)
-        return _inplace_call(found) if found is not None else None
+        return found.inplace_call if found is not None else None
     return None
 
 

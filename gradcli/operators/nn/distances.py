@@ -78,6 +78,7 @@ def _dist(self: Array, other: Array, p: Any = 2) -> Array:
         ),
         "{0}(randn(3), randn(3), 3)",
     ),
+    signature="dist(Tensor input, Tensor other, Scalar p=2)",
 )
 class dist:
     """The p-norm of input - other."""
@@ -137,6 +138,7 @@ def _norm_along(self: Any, p: Any, over: tuple[int, ...]) -> Any:
     "RenormBackward0",
     inplace=True,
     samples=named("renorm", "{0}(randn(2,3), 2, 0, 1.0)", "{0}(randn(2,3), 1, 1, 0.5)"),
+    signature="renorm(Tensor input, Scalar p, int dim, Scalar maxnorm, *, Tensor out=None)",
 )
 class renorm:
     """Each slice along a dimension, shrunk where its p-norm exceeds `maxnorm`."""

@@ -278,6 +278,8 @@ def _sampler_rows(n: int) -> Row:
             f"grid_sampler_{n}d(randn(1,2,{','.join(['4'] * n)}), "
             f"rand(1,{','.join(['3'] * n)},{n}) - 0.5, 0, 0, False)",
         ),
+        signature=f"grid_sampler_{n}d(Tensor input, Tensor grid, int interpolation_mode, "
+        "int padding_mode, bool align_corners)",
     )(forward)
     return row
 

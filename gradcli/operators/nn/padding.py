@@ -222,6 +222,7 @@ def _pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
     method=False,
     samples=("nn.functional.pixel_shuffle(randn(2,8,3,3), 2)",),
     batch="leading",
+    signature="pixel_shuffle(Tensor input, int upscale_factor)",
 )
 class pixel_shuffle:
     """Channels rearranged into a larger image."""
@@ -238,6 +239,7 @@ class pixel_shuffle:
     method=False,
     samples=("nn.functional.pixel_unshuffle(randn(2,2,4,4), 2)",),
     batch="leading",
+    signature="pixel_unshuffle(Tensor input, int downscale_factor)",
 )
 class pixel_unshuffle:
     """An image rearranged into more channels."""
@@ -269,6 +271,7 @@ def _channel_shuffle(self: Array, groups: int) -> Array:
     method=False,
     samples=("nn.functional.channel_shuffle(randn(1,4,2,2), 2)",),
     batch="folded",
+    signature="channel_shuffle(Tensor input, int groups)",
 )
 class channel_shuffle:
     """Channels dealt out over groups."""
