@@ -87,8 +87,6 @@ CIRCLES: set[frozenset[str]] = {
     circle("calculus", "expressions simplify text"),
     circle("commands", "completers options"),
     circle("commands", "errors load"),
-    circle("engine", "batch tensor"),
-    circle("engine", "batching operator"),
     circle("language", "checks complaints parser program"),
     circle("language", "frames interpreter operations refusals values"),
     circle("operators", "arithmetic inplace subscript"),

@@ -54,6 +54,13 @@ def _regenerate(tensor: Any) -> Any:
     return views.regenerate(tensor)
 
 
+def _in_batches(tensor: Any, wanted: Any) -> Any:
+    from gradcli.engine import batching
+
+    return batching.lift(tensor, wanted)
+
+
 Node.push, AccumulateGrad.push = _push, _accumulate
 Node.__call__ = _call_node  # type: ignore[method-assign]
 Tensor.run_backward, Tensor.regenerate = _run_backward, _regenerate
+Tensor.in_batches = _in_batches

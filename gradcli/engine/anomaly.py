@@ -13,11 +13,11 @@ from gradcli.engine.node import Node
 from gradcli.engine.tensor import Tensor
 
 
-class _Running(threading.local):
+class _NodeOfThread(threading.local):
     node: Node | None = None  # the node that runs in this thread now
 
 
-running = _Running()
+running = _NodeOfThread()
 
 
 def remember(node: Node) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import batch, compiled, compiled_rules, dtypes, modes, versions
+from gradcli.engine import batch, batch_rows, compiled, compiled_rules, dtypes, modes, versions
 from gradcli.engine.anomaly import remember
 from gradcli.engine.batch import Batched, is_batched
 from gradcli.engine.hooks import RARE
@@ -306,7 +306,7 @@ class Row:
         if arrays_only:
             if numbers and len(numbers) == len(self.tensors):
                 raise self.type_error(numbers[0], values[numbers[0]], "Tensor")
-            return batch.run(self, values)
+            return batch_rows.run(self, values)
         if numbers and state is not None and state.rules and self.scalar is not None:
             return self.scalar.ordered(values)
         for i in self.tensors:
@@ -365,7 +365,7 @@ class Row:
             if is_batched(values):
                 if not self.rare and (state is None or state.enabled):
                     values = self._lifted(values)
-                result = batch.run(self, self._arrays(values))
+                result = batch_rows.run(self, self._arrays(values))
             elif state is not None and state.recorder is not None:
                 result = state.recorder.call(self, values)
             else:
@@ -393,8 +393,7 @@ class Row:
 
         So that a gradient that differs from entry to entry is summed where it leaves the batch.
         """
-        from gradcli.engine.batching import lift
-
+        lift = Tensor.in_batches
         wanted = batch.batch_of(values)
         made = list(values)
         for i in self.differentiated:

@@ -2,55 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from gradcli.engine import dtypes, modes, versions
 from gradcli.engine.node import Node, short_name
-from gradcli.engine.tensor import Scalar, Tensor
+from gradcli.engine.tensor import Tensor
 
 
 def check_versions(node: Node) -> None:
     """Raise RuntimeError, in PyTorch's words, where a saved tensor has been written since."""
     if node._hooks is not None and node._hooks.packed:
         return
-    for s in node._saved or ():
-        if type(s) is tuple:
-            for part in s:
-                _check_input(part, node)
-        else:
-            _check_input(s, node)
-    if node._written is not None:
-        after = node._result_tick or node._seq
-        for nr, counter in node._written.items():
-            if counter.stale(after):
-                shape, dtype = node.output_meta()[nr]
-                raise stale_error(shape, dtype, (node, nr), counter, after)
+    for saved in _saved_tensors(node):
+        refuse_detached(saved, node._seq)
+        if _written_since(saved, node):
+            origin = None if saved.is_leaf else (saved.grad_fn, saved.output_nr)
+            array = saved.array
+            raise stale_error(array.shape, array.dtype, origin, saved.versions, node._seq)
+    for nr, counter, after in _written_results(node):
+        shape, dtype = node.output_meta()[nr]
+        raise stale_error(shape, dtype, (node, nr), counter, after)
 
 
 def is_stale(node: Node) -> bool:
     """Whether a backward pass through the node would be refused for what has been written since."""
-    if node._seq >= versions.last:
+    if node._seq >= versions.last or (node._hooks is not None and node._hooks.packed):
         return False
-    try:
-        check_versions(node)
-    except RuntimeError:
-        return True
-    return False
+    lost = (_detached_since(s, node._seq) or _written_since(s, node) for s in _saved_tensors(node))
+    return any(lost) or any(_written_results(node))
 
 
-def _check_input(saved: Any, node: Node) -> None:
-    if type(saved) is Scalar or not isinstance(saved, Tensor):
-        return
-    refuse_detached(saved, node._seq)
-    counter = saved.versions
-    if counter is not None and counter.stale(node._seq):
-        origin = None if saved.is_leaf else (saved.grad_fn, saved.output_nr)
-        raise stale_error(saved.array.shape, saved.array.dtype, origin, counter, node._seq)
+def _saved_tensors(node: Node) -> Iterator[Tensor]:
+    """The tensors among the operands that a node has saved."""
+    for saved in node._saved or ():
+        for part in saved if type(saved) is tuple else (saved,):
+            if isinstance(part, Tensor):
+                yield part
+
+
+def _written_since(saved: Tensor, node: Node) -> bool:
+    return saved.versions is not None and saved.versions.stale(node._seq)
+
+
+def _written_results(node: Node) -> Iterator[tuple[int, Any, int]]:
+    """Which saved results of a node have been written since, with their counters and the time they had."""
+    after = node._result_tick or node._seq
+    for nr, counter in (node._written or {}).items():
+        if counter.stale(after):
+            yield nr, counter, after
+
+
+def _detached_since(saved: Tensor, tick: int) -> bool:
+    return saved.detached > tick and saved.is_leaf
 
 
 def refuse_detached(saved: Tensor, tick: int) -> None:
     """Raise where a tensor has lost its history since it was saved."""
-    if saved.detached > tick and saved.is_leaf:
+    if _detached_since(saved, tick):
         raise RuntimeError(
             "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
             "This is not supported, please use out-of-place `.detach()` instead"

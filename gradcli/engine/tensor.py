@@ -79,9 +79,11 @@ class Tensor:
     tangent: Any = None  # (level, tensor) in forward mode
     _grad_dtype: Any = OWN  # the dtype of `.grad`, where it is not the tensor's; None: any
     __array_priority__ = 1000
-    # Attached in engine/__init__: the backward pass from here, and the node of a stale view.
+    # Attached in engine/__init__: the backward pass from here, the node of a stale view, and the same
+    # tensor in more batches.
     run_backward: Any
     regenerate: Any
+    in_batches: Any
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         out = super().__new__(cls)

@@ -52,7 +52,7 @@ class Pass:
         return self.captured is not None and self.captured.wants(node)
 
 
-class _Running(threading.local):
+class _PassOfThread(threading.local):
     callbacks: list[Callable[[], Any]] | None = None
     task: Pass | None = None
     depth = 0  # how many passes run inside one another
@@ -65,7 +65,7 @@ def current_pass() -> Pass:
     return _running.task
 
 
-_running = _Running()
+_running = _PassOfThread()
 
 
 class Captured:
