@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 from tests.sweep import sweep
 
@@ -40,15 +43,36 @@ def name_of(path: Path) -> str:
 
 
 @cache
+def text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(text(path))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forget() -> Iterator[None]:
+    """A million nodes would slow down every collection of garbage in the tests that follow."""
+    yield
+    tree.cache_clear()
+
+
+# What holds statements: an expression imports nothing.
+STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
+
+
+@cache
 def imports(path: Path) -> frozenset[str]:
     """The gradcli modules that a module imports, at load or later; not those for type checkers alone."""
     found = set()
-    stack: list[ast.AST] = [ast.parse(path.read_text())]
+    stack: list[ast.AST] = [tree(path)]
     while stack:
         node = stack.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             continue
-        stack += ast.iter_child_nodes(node)
+        stack += [n for n in ast.iter_child_nodes(node) if isinstance(n, STATEMENTS)]
         if isinstance(node, ast.Import):
             found |= {a.name for a in node.names if a.name.startswith("gradcli")}
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gradcli"):
@@ -138,10 +162,8 @@ def test_no_circles() -> None:
 def test_commands_import_nothing_heavy_for_help() -> None:
     """Checked for real in a process by tests/commands; here: cli.py names no heavy module."""
     heavy = {"numpy", "lark", "rich"}
-    tree = ast.parse((PACKAGE / "cli.py").read_text())
-    named = {
-        a.name.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names
-    }
+    nodes = ast.walk(tree(PACKAGE / "cli.py"))
+    named = {a.name.split(".")[0] for n in nodes if isinstance(n, ast.Import) for a in n.names}
     assert not named & heavy
 
 
@@ -152,8 +174,8 @@ def test_nothing_but_the_gate_calls_lapack() -> None:
     calls = [
         f"{path.name}:{node.lineno}"
         for path in modules()
-        if path.name != "lapack.py"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if path.name != "lapack.py" and "linalg" in text(path)
+        for node in ast.walk(tree(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in (*lapack, *more)
@@ -164,10 +186,8 @@ def test_nothing_but_the_gate_calls_lapack() -> None:
 
 def strings(path: Path) -> set[str]:
     """The texts in quotes of a module."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return {
-        n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)
-    }
+    constants = (n for n in ast.walk(tree(path)) if isinstance(n, ast.Constant))
+    return {n.value for n in constants if isinstance(n.value, str)}
 
 
 def is_name_of_row(node: ast.AST) -> bool:
@@ -192,7 +212,8 @@ def test_rows_are_named_by_operators_alone() -> None:
     decided = [
         f"{name_of(path)}:{node.lineno}: {ast.unparse(node)}"
         for path in outside
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if "row.name" in text(path)
+        for node in ast.walk(tree(path))
         if isinstance(node, (ast.Compare, ast.Subscript, ast.Call, ast.Attribute))
         and any(map(is_name_of_row, ast.iter_child_nodes(node)))
     ]

@@ -35,6 +35,7 @@ def test_program_shows_what_torch_shows(number: int, gradcli: Any) -> None:
     assert "\n".join(programs.show(code, gradcli)) == "\n".join(shown), "\n".join(code)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_torch_still_shows_so() -> None:
     torch = importlib.import_module("torch")

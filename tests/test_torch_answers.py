@@ -24,6 +24,7 @@ def test_every_program_is_recorded_once() -> None:
     assert list(EXPECTED) == programs()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_torch_still_answers_so() -> None:
     torch = importlib.import_module("torch")

@@ -49,6 +49,7 @@ def test_every_question_has_an_answer() -> None:
     assert set(KNOWN_DIFFERENCES) <= set(QUESTIONS)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_torch_still_says_so() -> None:
     import record

@@ -103,10 +103,11 @@ def test_no_complex_step_to_a_complex_value() -> None:
     assert found.ok and found.method == "differences"
 
 
-def test_a_complex_step_is_right_wherever_it_is_taken() -> None:
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.long)])
+def test_a_complex_step_is_right_wherever_it_is_taken(step: int) -> None:
     """Whatever the rows that a sample is made of call analytic."""
     taken = 0
-    for text in samples.differentiable():
+    for text in samples.differentiable()[::step]:
         program, tensors, _ = case(text)
         arrays = {n: t.array for n, t in tensors.items()}
         if is_analytic(program, arrays):
@@ -116,7 +117,7 @@ def test_a_complex_step_is_right_wherever_it_is_taken() -> None:
                 lambda p=program, **given: run(p, given), arrays, wanted, analytic=True
             )
             assert all(checked.ok for checked in found.values()), text
-    assert taken > 300
+    assert taken > 300 // step
 
 
 def test_complex_variables() -> None:

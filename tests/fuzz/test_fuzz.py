@@ -25,7 +25,7 @@ def test_the_same_seed_tries_the_same_cases() -> None:
 
 
 def test_a_few_command_lines(monkeypatch) -> None:
-    monkeypatch.setattr(fuzz, "count", 30)
+    monkeypatch.setattr(fuzz, "count", 12)
     assert command_lines.run(12, 0) == []
 
 
@@ -36,12 +36,12 @@ def test_command_lines_reach_every_command() -> None:
 
 
 def test_a_few_interrupts(monkeypatch) -> None:
-    monkeypatch.setattr(fuzz, "count", 6)
+    monkeypatch.setattr(fuzz, "count", 4)
     assert interrupts.run(2, 0) == []
 
 
 def test_a_few_programs_of_views_and_writes(monkeypatch) -> None:
-    monkeypatch.setattr(fuzz, "count", 25)
+    monkeypatch.setattr(fuzz, "count", 10)
     assert inplace.run(3, 0) == []
 
 

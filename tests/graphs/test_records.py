@@ -143,10 +143,10 @@ def test_edges_are_worked_out_once() -> None:
 
 @pytest.mark.parametrize("build", [fakes.chain, fakes.additions, fakes.squarings])
 def test_no_recursion(build: Callable[[int], tuple[fakes.Node, str]]) -> None:
-    root, source = build(10_000)
+    root, source = build(4_000)
     skeleton = walk([root])
-    assert len(skeleton) == 10_001
-    assert sum(1 for _ in records(Describer(skeleton, source))) == 10_001
+    assert len(skeleton) == 4_001
+    assert sum(1 for _ in records(Describer(skeleton, source))) == 4_001
     unlink(skeleton.nodes)
 
 

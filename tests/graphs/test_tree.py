@@ -164,13 +164,13 @@ def test_rich_is_not_imported_for_plain_text() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"collapse": False}, {"collapse": False, "saved": True}])
-def test_ten_thousand_nodes(options: dict[str, Any]) -> None:
-    root, source = fakes.additions(10_000)
+def test_thousands_of_nodes(options: dict[str, Any]) -> None:
+    root, source = fakes.additions(4_000)
     start = time.process_time()
     known = big(root, source)
-    assert "10,001 nodes" in str(tree_of(known, **options))
-    # Well under a second on an idle machine; the bound leaves room for a busy one.
-    assert time.process_time() - start < 4
+    assert "4,001 nodes" in str(tree_of(known, **options))
+    # A third of a second on an idle machine; the bound leaves room for a busy one.
+    assert time.process_time() - start < 2
     unlink(known.skeleton.nodes)
 
 

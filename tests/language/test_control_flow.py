@@ -7,7 +7,7 @@ import io
 import warnings
 from contextlib import redirect_stdout
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gradcli.language import LanguageError, parse, run
@@ -110,7 +110,6 @@ def we_print(source: str) -> tuple[str, type[BaseException] | None]:
 
 
 @given(programs)
-@settings(max_examples=400, deadline=None)
 def test_programs_print_what_python_prints(lines: list[str]) -> None:
     source = "\n".join(lines)
     printed, failed = we_print(source)

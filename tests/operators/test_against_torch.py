@@ -49,6 +49,7 @@ def test_call_is_torchs(call: str, gradcli: Any) -> None:
     assert not (found := compare(call, gradcli)), "\n".join(found)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_torch_still_says_so() -> None:
     torch = importlib.import_module("torch")

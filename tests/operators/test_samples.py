@@ -156,6 +156,7 @@ def test_gradient_against_differences(text: str) -> None:
         gradcli.set_default_dtype(gradcli.float32)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     "torch" not in sys.modules and not __import__("importlib").util.find_spec("torch"),
     reason="torch is not installed",
