@@ -12,7 +12,7 @@ from gradcli.engine.memory import spent
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.engine.views import inplace
-from gradcli.operators.arithmetic import check_divisor
+from gradcli.operators.arithmetic import check_divisor, pow_base
 from gradcli.operators.casting import cast
 from gradcli.operators.dimensions import scalar_name
 from gradcli.operators.helpers import conj, dtype_of, is_complex, masked_fill, where, zeros_like
@@ -949,7 +949,7 @@ def _ldexp(self: Array, other: Array) -> Array:
 class ldexp:
     """input * 2**other."""
 
-    self = lambda g, other: g * conj(2**other)
+    self = lambda g, other: g * conj(pow_base(2, other))
     other = lambda g, result: g * conj(result) * _LN2
 
 

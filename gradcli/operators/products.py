@@ -343,13 +343,17 @@ def _added(name: str, a: str, b: str, out_dtype: bool = False) -> tuple[str, ...
 
 def _mix(self: Any, product: Any, beta: Any, alpha: Any) -> Any:
     """`beta * self + alpha * product`, where beta 0 ignores even NaN."""
-    if product.dtype.kind in "iu":
-        beta, alpha = int(beta), int(alpha)
+    beta, alpha = _number(beta, product.dtype), _number(alpha, product.dtype)
     scaled = product if alpha == 1 else product * alpha
     self = expanded(self, product.shape)
     if beta == 0:
         return scaled
     return scaled + (self if beta == 1 else self * beta)
+
+
+def _number(value: Any, dtype: Any) -> Any:
+    """A coefficient in the dtype of the result; RuntimeError where it does not fit."""
+    return value if value.__class__ is int and value in (0, 1) else dtypes.checked(value, dtype)
 
 
 def _addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
@@ -398,6 +402,8 @@ class addmm:
 
 def _addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
     _refuse_mv(mat, vec, self)
+    if self.dtype.kind == "c" and beta == 1:
+        self = self * self.dtype.type(1)  # as BLAS, which makes NaN of an infinity so
     return _mix(self, mat.dot(vec), beta, alpha)
 
 
@@ -427,7 +433,24 @@ def _addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 
     for i, vec in enumerate((vec1, vec2), 1):
         if vec.ndim != 1:
             raise RuntimeError(f"addr: Expected 1-D argument vec{i}, but got {vec.ndim}-D")
-    return _mix(self, vec1[:, None] * vec2, beta, alpha)
+    if self.dtype.kind in "biu":
+        beta, alpha = _whole(beta, "beta"), _whole(alpha, "alpha")
+    if self.dtype.kind == "b":
+        product = (vec1[:, None] & vec2) & bool(alpha)
+        return (expanded(self, product.shape) & True) | product if beta else product
+    beta, alpha = (dtypes.checked(number, self.dtype) for number in (beta, alpha))
+    product = (alpha * vec1)[:, None] * vec2
+    self = expanded(self, product.shape)
+    return product if beta == 0 else beta * self + product
+
+
+def _whole(number: Any, name: str) -> Any:
+    """A coefficient of integers; RuntimeError in PyTorch's words for others."""
+    if isinstance(number, (float, complex)):
+        raise RuntimeError(
+            f"For integral input tensors, argument {name} must not be a floating point number."
+        )
+    return number
 
 
 @operator(

@@ -243,7 +243,8 @@ def _logcumsumexp(self: Array, dim: int) -> Array:
     with np.errstate(all="ignore"):
         if self.dtype.kind == "f":
             wide = self.astype(np.float32) if self.dtype.itemsize == 2 else self
-            return np.logaddexp.accumulate(wide, axis=axis).astype(self.dtype, copy=False)
+            found = np.logaddexp.accumulate(wide, axis=axis) + 0  # -0 comes out as 0
+            return found.astype(self.dtype, copy=False)
         found = np.moveaxis(self.copy(), axis, 0)
         for k in range(1, len(found)):
             found[k] = _log_add(found[k - 1], found[k])

@@ -177,9 +177,7 @@ def _polygamma(n: int, self: Array) -> Array:
     factor = sign * math.factorial(n)
     if n == 1:
         return _trigamma(self)
-    return self.dtype.type(factor) * scipy_function("zeta", "polygamma")(
-        self.dtype.type(n + 1), self
-    )
+    return self.dtype.type(factor) * _zeta(self.dtype.type(n + 1), self)
 
 
 def _trigamma(self: Array) -> Array:
@@ -648,6 +646,8 @@ def xlog1py(input: Any, other: Any) -> Any:
 
 # -- parts of floating-point numbers --------------------------------------------------------------
 def _frexp(self: Array) -> Any:
+    if self.dtype.kind != "f":
+        raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     mantissa, exponent = np.frexp(self)
     return mantissa, np.asarray(exponent, np.int32)[()]
 

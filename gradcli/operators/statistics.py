@@ -28,6 +28,7 @@ from gradcli.operators.elementwise import (
     clamp,
 )
 from gradcli.operators.helpers import (
+    implemented,
     is_complex,
     zeros_like,
 )
@@ -487,7 +488,43 @@ def bucketize(
 _histogram_type = return_type("histogram", "hist bin_edges")
 
 
-@function(samples=named("histogram", "{0}(randn(6), 4)", "{0}(randn(6), 4, range=(-1., 1.))"))
+def _histogram(
+    self: Array, weight: Array | None, bins: Any, range: Any, density: bool
+) -> tuple[Array, Array]:
+    implemented("histogramdd", self, "fd")
+    limits = None if range is None else tuple(range)
+    if isinstance(bins, int):
+        if bins <= 0:
+            raise RuntimeError(
+                f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0"
+            )
+        low, high = limits or ((self.min(), self.max()) if self.size else (0, 1))
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise RuntimeError(
+                f"torch.histogramdd: dimension 0's range [{low:g}, {high:g}] is not finite"
+            )
+        if low > high:
+            raise RuntimeError(
+                "torch.histogramdd: min should not exceed max, but got "
+                f"min {low:g} max {high:g} for dimension 0"
+            )
+    else:  # what lies below, above, or beside a NaN is in no bin
+        inside = (self >= bins[0]) & (self <= bins[-1])
+        self, weight = self[inside], None if weight is None else weight[inside]
+    counts, edges = np.histogram(self, bins, limits, weights=weight, density=density)
+    return counts.astype(self.dtype), edges.astype(self.dtype)
+
+
+@operator(_histogram, "NotImplemented", outputs="hist bin_edges", public=False, batch="dynamic")
+class histogram_row:
+    self = lambda g: g
+    weight = lambda g: g
+
+
+@function(
+    rows=[histogram_row],
+    samples=named("histogram", "{0}(randn(6), 4)", "{0}(randn(6), 4, range=(-1., 1.))"),
+)
 def histogram(
     input: Array,
     bins: Any,
@@ -497,22 +534,8 @@ def histogram(
     density: bool = False,
 ) -> Any:
     """How many elements fall into each bin, and the edges of the bins; has no derivative."""
-    values = data(input)
-    if values.dtype.kind != "f":
-        raise NotImplementedError(
-            f"\"histogram_cpu\" not implemented for '{scalar_name(values.dtype)}'"
-        )
     edges = bins if isinstance(bins, int) else data(bins)
-    counts, found = np.histogram(
-        values,
-        edges,
-        None if range is None else tuple(range),
-        weights=None if weight is None else data(weight),
-        density=density,
-    )
-    kind = values.dtype
-    made = (wrap(counts.astype(kind)), wrap(np.asarray(found).astype(kind)))
-    return _histogram_type(made)
+    return _histogram_type(histogram_row(input, weight, edges, range, density))
 
 
 @function(samples=named("isin", "{0}(tensor([1, 2, 3]), tensor([2, 3]))"), method=False)

@@ -134,6 +134,11 @@ def _pixels(flat: Any, index: Any, inside: Any) -> Any:
     return np.where(inside[:, None], np.take_along_axis(flat, index[:, None], 2), 0)
 
 
+def _masked(flat: Any, index: Any, inside: Any) -> Any:
+    """The same by multiplication, as PyTorch's second derivative: a NaN next to outside stays."""
+    return np.take_along_axis(flat, index[:, None], 2) * inside[:, None]
+
+
 # -- rows -----------------------------------------------------------------------------------------
 def _grid_sampler(
     input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool
@@ -197,14 +202,13 @@ def _grid_sampler_double(
     sizes, dims = input.shape[2:], len(taps)
     flat = input.reshape(*input.shape[:2], prod(sizes))
     g = grad_output.reshape(*input.shape[:2], -1)
-    zero = np.zeros_like(flat)
-    ahead = zero if g_input is None else g_input.reshape(flat.shape)
     u = np.zeros((*g.shape[::2], dims), g.dtype)
     if g_grid is not None:
         u = g_grid.reshape(u.shape)[..., ::-1]  # in the order of the image's dimensions
     to_g, to_input, to_grid = np.zeros_like(g), np.zeros_like(flat), np.zeros_like(u)
     rows = np.arange(flat.shape[0])[:, None, None]
     channels = np.arange(flat.shape[1])[:, None]
+    bent = interpolation_mode != 1  # the nearest pixel stays the nearest
     for choice in product(*(range(len(t)) for t in taps)):
         index, inside = _corner(taps, choice, sizes)
 
@@ -217,14 +221,22 @@ def _grid_sampler_double(
 
         once = [[int(e == d) for e in range(dims)] for d in range(dims)]
         slopes = [factor(orders) for orders in once]
-        along = sum(slope * u[..., d] for d, slope in enumerate(slopes))
-        pixel, other = _pixels(flat, index, inside), _pixels(ahead, index, inside)
-        to_g += factor([0] * dims)[:, None] * other + along[:, None] * pixel
-        np.add.at(to_input, (rows, channels, index[:, None]), along[:, None] * g)
-        for d in range(dims):
-            twice = [[a + b for a, b in zip(once[d], once[e], strict=True)] for e in range(dims)]
-            bend = sum(factor(orders) * u[..., e] for e, orders in enumerate(twice))
-            to_grid[..., d] += slopes[d] * (g * other).sum(1) + bend * (g * pixel).sum(1)
+        if g_input is not None:
+            ahead = _masked(g_input.reshape(flat.shape), index, inside)
+            to_g += factor([0] * dims)[:, None] * ahead
+            for d in range(dims if bent else 0):
+                to_grid[..., d] += slopes[d] * (g * ahead).sum(1)
+        if g_grid is not None and bent:
+            pixel = _masked(flat, index, inside)
+            along = sum(slope * u[..., d] for d, slope in enumerate(slopes))
+            to_g += along[:, None] * pixel
+            np.add.at(to_input, (rows, channels, index[:, None]), along[:, None] * g)
+            for d in range(dims):
+                twice = [
+                    [a + b for a, b in zip(once[d], once[e], strict=True)] for e in range(dims)
+                ]
+                bend = sum(factor(orders) * u[..., e] for e, orders in enumerate(twice))
+                to_grid[..., d] += bend * (g * pixel).sum(1)
     shaped = np.ascontiguousarray(to_grid[..., ::-1]).reshape(grid.shape)
     return to_g.reshape(grad_output.shape), to_input.reshape(input.shape), shaped
 
