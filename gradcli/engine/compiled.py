@@ -129,7 +129,11 @@ def _made(
     plain: str | None,
     space: dict[str, Any],
 ) -> Callable[..., Any]:
-    slowly = [*_promotion(row), *_result(row, plain), *_admit(row)]
+    count = len(row.names)
+    again = f"ordered(({''.join(f'{v}, ' for v in _local(row).values())}), {count})"
+    slowly = [*_promotion(row), *_result(row, plain), *_admit(row, again)]
+    if "C" in row.refuses:  # whether it is recorded is for `ordered` to look at
+        slowly.insert(0, f"if a0.dtype.kind == 'c': return {again}")
     body = [
         *operands,
         *(_quickly(row, plain, slowly) if row.real else slowly),
@@ -137,6 +141,7 @@ def _made(
     ]
     values = {"Node": row.node_type, "defaults": row.defaults, "general": general}
     values |= {"kernel": row.kernel, "promote": promote, "refusal": row.refusal}
+    values["ordered"] = row.ordered
     made = function("call", spec, body, values | space | _RUNTIME)
     made.__name__ = made.__qualname__ = row.name  # as errors and `repr` tell it
     return made  # type: ignore[no-any-return]
@@ -267,14 +272,13 @@ def _quickly(row: Row, plain: str | None, slowly: list[str]) -> list[str]:
     ]
 
 
-def _admit(row: Row) -> list[str]:
+def _admit(row: Row, again: str) -> list[str]:
     """Return `out` as it is where nothing is recorded; the edges and the result's Meta."""
     edges = [f"e{i}" for i in row.differentiated]
     body = [f"e{i} = t{i}.node" for i in row.differentiated]
     nothing = " and ".join(f"{e} is None" for e in edges)
     # What cannot change the dtype of its operands needs no second look at the result's.
-    if not row.real and (row.kind is None or len(row.names) > len(row.tensors)):
-        nothing += " or y.dtype.kind not in 'fc'"
+    look = not row.real and (row.kind is None or len(row.names) > len(row.tensors))
     # Of operands of several dtypes, a gradient may come in a third: such a result's Meta is unlike all
     # others, so that the pass looks (see `compiled_rules.keeps`).
     mixes = _mixes(row)
@@ -283,6 +287,7 @@ def _admit(row: Row) -> list[str]:
         f"if {nothing}:",
         " lend(out)" if row.view else " out.node = None",
         " return out",
+        *([f"if y.dtype.kind not in 'fc': return {again}"] if look else []),
         *(f"if {e} is LAZY: {e} = t{e[1:]}.accumulates() or edge(t{e[1:]})" for e in edges),
         *_refusals(row),
         "m = " + "".join(f"{e}._meta if {e} is not None else " for e in edges) + "NOTHING",

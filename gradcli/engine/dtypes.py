@@ -125,6 +125,11 @@ C_NAMES = {
     **{"uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int"},
     "int64": "int64_t",
 }
+# What other messages call them: the names that C++'s compiler gives.
+C_TYPES = {
+    **C_NAMES,
+    **{"uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int64": "long int"},
+}
 
 
 NO_COMPLEX_HALF = (

@@ -103,6 +103,7 @@ class Row:
         form: str = "",
         view: bool = False,
         discrete: bool = False,
+        lossy: bool = False,
         wide: bool = False,
         batch: Any = None,
         axes: str = "",
@@ -113,7 +114,7 @@ class Row:
         doc: str = "",
     ) -> None:
         self.name, self.node, self.kind, self.view, self.doc = name, node, kind, view, doc
-        self.discrete, self.wide, self.guarded = discrete, wide, guarded
+        self.discrete, self.lossy, self.wide, self.guarded = discrete, lossy, wide, guarded
         self.spelled = spelled
         self.title = name  # what messages call it: the name of the function that records the row
         self.numbers, self.form = numbers, form
@@ -323,13 +324,13 @@ class Row:
 
     def _integer(self, i: int, value: Any, positional: bool) -> Any:
         """An option that is an integer; TypeError for a number or text that is none."""
-        if isinstance(value, (float, complex, str, list, tuple)):
+        if isinstance(value, (bool, float, complex, str, list, tuple)):
             where = f" (position {i + 1})" if positional else ""
             raise TypeError(
-                f"{self.name}(): argument '{self.names[i]}'{where} must be int, not "
+                f"{self.title}(): argument '{self.names[i]}'{where} must be int, not "
                 f"{type(value).__name__}"
             )
-        return value if value is None or isinstance(value, bool) else op.index(value)
+        return value if value is None else op.index(value)
 
     def run(self, operands: list[Any]) -> Any:
         """The kernel's result on arrays and options."""
@@ -472,7 +473,15 @@ class Row:
             return
         count = len(made) if self.many else self.differentiable
         if not (self.discrete or any(o.array.dtype in dtypes.DIFFERENTIABLE for o in made[:count])):
-            return
+            if self.view or self.lossy or not any(e is not None for e in edges):
+                return
+            kind = dtypes.SCALAR_NAMES[dtypes.of(made[0].array.dtype).name]
+            raise RuntimeError(f"Autograd not support dtype: {kind}")
+        if "C" in self.refuses and any(o.array.dtype.kind == "c" for o in made[:count]):
+            raise RuntimeError(
+                f"{self.refuses['C']} does not support automatic differentiation for outputs with "
+                "complex dtype."
+            )
         node = blank(self.node_type)
         if self.rare:
             node._mark = RARE
@@ -780,12 +789,14 @@ def operator(
     kernels that are ufuncs and have no rules. outputs: names of the outputs, or "list".
     differentiable: how many of them, counted from the first. refuses: by letters of NumPy's kinds (and
     e for float16), PyTorch's words (or the name of its kernel, or an error and its words) for dtypes
-    that are not taken. numbers: Python numbers are taken for tensors in a user's call too. form:
-    PyTorch's signature, where its errors show one. plain: the operator of Python that the kernel is
+    that are not taken; by C, its name where it records nothing of complex numbers. numbers: Python
+    numbers are taken for tensors in a user's call too. form: PyTorch's signature, where its errors show
+    one. plain: the operator of Python that the kernel is
     where all options have their defaults. real: by argument, what its rule comes to where nothing is
     complex: the plain backward pass runs this expression in place of a call. view: the results alias
-    the first argument. discrete: a call is recorded where its result is of integers too. wide: of
-    float16, PyTorch takes numbers and 0-d tensors of other dtypes as they are, and rounds the result.
+    the first argument. discrete: a call is recorded where its result is of integers too; lossy: it is
+    not, without an error. wide: of float16, PyTorch takes numbers and 0-d tensors of other dtypes as
+    they are, and rounds the result.
     dynamic: whether the result's shape depends on the operands' numbers: "always", or "masks", where a
     mask is among them. batch: how the kernel takes one more dimension in front (a name of
     `engine.batch`, or a function of the row, its operands and the level that gives the results with the

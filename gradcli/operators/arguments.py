@@ -127,7 +127,7 @@ def size_error(name: str, position: int, value: Any) -> TypeError:
 def shape_of(name: str, items: Any) -> tuple[int, ...]:
     """The shape from a sequence of ints."""
     for i, item in enumerate(items):
-        if not is_integer(item):
+        if not is_integer(item) and not (i and isinstance(item, bool)):  # as PyTorch, not the first
             raise TypeError(
                 f"{name}(): argument 'size' failed to unpack the object at pos {i + 1} with error "
                 f'"type must be tuple of ints,but got {type_name(item)}"'

@@ -14,6 +14,7 @@ from gradcli.engine import dtypes, modes
 from gradcli.engine.promotion import BOOL_OPERAND
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.arguments import invalid
+from gradcli.operators.casting import cast
 from gradcli.operators.helpers import conj, dtype_of, is_complex, where, zeros_like
 from gradcli.operators.table import (
     Array,
@@ -383,6 +384,8 @@ def _pow_tensors(self: Array, exponent: Array) -> Array:
 
 def _pow_base(self: Any, exponent: Array) -> Array:
     exponent = _meeting(exponent, self)
+    if self == 1:
+        return np.ones_like(exponent)[()]
     if exponent.dtype.kind in "biu":
         self = dtypes.constant(self, exponent.dtype)
     return _pow(self, exponent)
@@ -405,6 +408,8 @@ def _pow_backward_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any
         still = (self == 0) & (exponent >= 0)
     if is_complex(result) and not is_complex(self):
         self = self + 0j  # a negative base has a logarithm too
+    elif dtype_of(self) != dtype_of(result):
+        self = cast(self, dtype_of(result))
     return g * conj(np.where(still, 0.0, result * np.log(self)))
 
 

@@ -11,7 +11,7 @@ from gradcli.engine.batch import Batched, anywhere
 from gradcli.engine.memory import laid_out
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import batches, lapack
-from gradcli.operators.helpers import conj, is_complex
+from gradcli.operators.helpers import conj, implemented, is_complex
 from gradcli.operators.lapack import refuse_failed
 from gradcli.operators.products import matmul
 from gradcli.operators.table import Array, is_array, operator
@@ -86,6 +86,17 @@ def _values(x: Any) -> Any:
 
 
 # -- checks, in PyTorch's words -------------------------------------------------------------------
+# The kernels by which PyTorch refuses half precision.
+_KERNELS = {
+    **dict.fromkeys(("linalg.lu", "linalg.lu_factor", "linalg.solve", "linalg.det"), "lu_cpu"),
+    **dict.fromkeys(("cholesky", "linalg.cholesky"), "cholesky_cpu"),
+    "linalg.svd": "linalg_svd_cpu",
+    "linalg.eig": "linalg_eig_out_cpu",
+    "linalg.eigh": "linalg_eigh_cpu",
+    "linalg.qr": "geqrf_cpu",
+}
+
+
 def check_floating(name: str, a: Any, what: str = "Expected") -> None:
     """Refuses integers and half precision."""
     kind = dtypes.SCALAR_NAMES[dtypes.of(a.dtype).name]
@@ -94,6 +105,8 @@ def check_floating(name: str, a: Any, what: str = "Expected") -> None:
             f"{name}: Expected a floating point or complex tensor as input. Got {kind}"
         )
     if a.dtype == np.float16:
+        if name in _KERNELS:
+            raise NotImplementedError(f"\"{_KERNELS[name]}\" not implemented for '{kind}'")
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {kind}")
 
 
@@ -251,18 +264,16 @@ def _solve_triangular(
     name = "linalg.solve_triangular"
     check_square(name, self)
     check_matrix(name, B, "B")
-    if self.dtype != B.dtype:
-        raise RuntimeError(
-            f"{name}: Expected A and B to have the same dtype, but found A of type "
-            f"{dtypes.SCALAR_NAMES[dtypes.of(self.dtype).name]} and B of type "
-            f"{dtypes.SCALAR_NAMES[dtypes.of(B.dtype).name]} instead"
-        )
     if self.shape[-1] != B.shape[-2 if left else -1]:
         raise RuntimeError(
             f"{name}: Incompatible shapes of A and B for the equation "
             f"{'AX = B' if left else 'XA = B'} ({self.shape[-2]}x{self.shape[-1]} and "
             f"{B.shape[-2]}x{B.shape[-1]})"
         )
+    implemented("triangular_solve_cpu", self, "fdFD")
+    if self.dtype != B.dtype:  # PyTorch copies B into a result of A's dtype
+        B = np.real(B) if self.dtype.kind == "f" else B
+        B = B.astype(self.dtype)
     return lapack.by_columns(
         lapack.solve_triangular(self, B, upper=upper, left=left, unit=unitriangular)
     )
@@ -303,12 +314,37 @@ class solve_triangular:
     )
 
 
+def _check_solved(name: str, b: Any, a: Any) -> None:
+    """RuntimeError, in the words of PyTorch's older solvers, unless A X = B makes sense."""
+    if b.dtype != a.dtype:
+        kinds = [dtypes.SCALAR_NAMES[dtypes.of(x.dtype).name] for x in (b, a)]
+        raise RuntimeError(
+            "Expected b and A to have the same dtype, but found b of type "
+            f"{kinds[0]} and A of type {kinds[1]} instead."
+        )
+    if a.shape[-1] != a.shape[-2]:
+        raise RuntimeError(
+            f"A must be batches of square matrices, but they are {a.shape[-2]} by {a.shape[-1]} "
+            "matrices"
+        )
+    if a.shape[-1] != b.shape[-2]:
+        raise RuntimeError(
+            f"Incompatible matrix sizes for {name}: each A matrix is {a.shape[-1]} by "
+            f"{a.shape[-1]} but each b matrix is {b.shape[-2]} by {b.shape[-1]}"
+        )
+
+
 def _triangular_solve(
     self: Array, A: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Array, Array]:
-    name = "triangular_solve"
-    check_square(name, A)
-    check_matrix(name, self, "b")
+    for name, value in (("b", self), ("A", A)):
+        if value.ndim < 2:
+            raise RuntimeError(
+                f"torch.triangular_solve: Expected {name} to have at least 2 dimensions, but it has "
+                f"{value.ndim} dimensions instead"
+            )
+    _check_solved("triangular_solve", self, A)
+    implemented("triangular_solve_cpu", A, "fdFD")
     a = A.mT if transpose else A
     solution = lapack.solve_triangular(a, self, upper=upper != transpose, unit=unitriangular)
     batch = np.broadcast_shapes(A.shape[:-2], self.shape[:-2])
@@ -508,6 +544,8 @@ class cholesky_ex_row:
 
 
 def _cholesky(self: Array, upper: bool = False) -> Array:
+    if not self.size:
+        return self.copy()
     check_square("cholesky", self)
     check_floating("cholesky", self)
     factor, info = lapack.cholesky(self, upper)
@@ -535,7 +573,8 @@ def _cholesky_solve(self: Array, input2: Array, upper: bool = False) -> Array:
             raise RuntimeError(
                 f"{which} should have at least 2 dimensions, but has {value.ndim} dimensions instead"
             )
-    check_floating("cholesky_solve", input2)
+    _check_solved("cholesky_solve", self, input2)
+    implemented("cholesky_solve_cpu", self, "fdFD")
     h = lapack.adjoint(input2)
     first, second = (h, input2) if upper else (input2, h)
     x = lapack.solve_triangular(first, self, upper=False)
@@ -1357,11 +1396,57 @@ class householder_product:
     input__tau = lambda g, input, result, tau, mask: _householder_backward(g, input, tau)
 
 
+def _check_ormqr(input: Any, tau: Any, other: Any, left: bool) -> None:
+    """RuntimeError, in PyTorch's words, for operands of ormqr that do not fit together."""
+    name = "torch.ormqr"
+    for what, value in (("input", input), ("other", other)):
+        if value.ndim < 2:
+            raise RuntimeError(f"{name}: {what} must have at least 2 dimensions.")
+    if tau.ndim == 0:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
+    side = -2 if left else -1
+    if other.shape[side] < tau.shape[-1]:
+        raise RuntimeError(
+            f"{name}: other.shape[{side}] must be greater than or equal to tau.shape[-1]"
+        )
+    if other.shape[side] != input.shape[-2]:
+        raise RuntimeError(f"{name}: other.shape[{side}] must be equal to input.shape[-2]")
+    if tau.shape[-1] != min(other.shape[side], input.shape[-1]):
+        raise RuntimeError(
+            f"{name}: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])"
+        )
+    if tau.ndim != input.ndim - 1:
+        raise RuntimeError(
+            f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to "
+            f"{tau.ndim} and input.ndim is equal to {input.ndim}"
+        )
+    if other.ndim != input.ndim:
+        raise RuntimeError(
+            f"{name}: Expected other to have the same number of dimensions as input, but got "
+            f"other.ndim equal to {other.ndim} and input.ndim is equal to {input.ndim}"
+        )
+    for what, batch in (("tau", tau.shape[:-1]), ("other", other.shape[:-2])):
+        if batch != input.shape[:-2]:
+            raise RuntimeError(
+                f"{name}: Expected batch dimensions of {what} to be equal to input.shape[:-2], but "
+                f"got {list(batch)}"
+            )
+    for what, value in (("tau", tau), ("other", other)):
+        if value.dtype != input.dtype:
+            kinds = [dtypes.SCALAR_NAMES[dtypes.of(x.dtype).name] for x in (input, value)]
+            raise RuntimeError(
+                f"{name}: Expected input and {what} to have the same dtype, but input has dtype"
+                f"{kinds[0]} and {what} has dtype {kinds[1]}"
+            )
+
+
 def _ormqr(
     self: Array, input2: Array, input3: Array, left: bool = True, transpose: bool = False
 ) -> Array:
+    _check_ormqr(self, input2, input3, left)
     if 0 in self.shape or 0 in input3.shape:
         return input3.copy()
+    implemented("ormqr_cpu", self, "fdFD")
     m = self.shape[-2]
     full = np.zeros((*self.shape[:-1], m), self.dtype)
     full[..., : self.shape[-1]] = self[..., :m]

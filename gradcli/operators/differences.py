@@ -251,6 +251,8 @@ def _spacings(input: Any, spacing: Any, dims: tuple[int, ...], given: bool) -> l
 )
 def gradient(input: Array, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
     """The derivatives of a sampled function, by central differences: a tuple, one a dimension."""
+    if data(input).dtype == np.uint8:
+        raise RuntimeError("torch.gradient does not support uint8 input.")
     dims = given_dims("gradient", dim)
     if dims is None:
         dims = tuple(range(input.ndim))

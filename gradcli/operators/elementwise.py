@@ -269,8 +269,8 @@ def _sinc(self: Array) -> Array:
 
 def _sinc_backward(g: Any, self: Any) -> Any:
     product = pi * self
-    slope = g * conj(product * np.cos(product) - np.sin(product)) / conj(product * self)
-    return masked_fill(slope, self == 0.0, 0)
+    slope = g * conj((product * np.cos(product) - np.sin(product)) / (product * self))
+    return where(self == 0.0, 0.0, slope)
 
 
 @_unary(_sinc, "SincBackward0", aliases="special.sinc")
@@ -403,7 +403,14 @@ def _silu_backward(g: Any, self: Any) -> Any:
     return g * s * (1 + self * (1 - s))
 
 
-@_unary(_silu, "SiluBackward0", name="silu", method=False, types="own", refuses={"biu": "silu_cpu"})
+@_unary(
+    _silu,
+    "SiluBackward0",
+    name="silu",
+    method=False,
+    types="own",
+    refuses={"biu": "silu_cpu", "C": "silu"},
+)
 class silu:
     """input * sigmoid(input)."""
 
@@ -420,7 +427,7 @@ class abs:
 
 def _sign(self: Array) -> Array:
     if self.dtype.kind == "b":
-        return self
+        return self.copy()
     signs = np.sign(self)
     # PyTorch's sign of NaN is 0.
     return where(np.isnan(self), signs.dtype.type(0), signs) if self.dtype.kind == "f" else signs
@@ -664,12 +671,18 @@ def _clamp_one(ufunc: Any, name: str, doc: str) -> Any:
         "spelled": name,
     }
     rules = {**facts, side: limit_rule}
-    first = operator(number, f"{node}0", **own)(type(f"{name}_number", (), facts))
-    second = operator(tensors, f"{node}1", **own)(type(f"{name}_tensor", (), rules))
+    kernel = "maximum_cpu" if low else "minimum_cpu"
+    no_numbers = {**_NO_COMPLEX_CLAMP, "b": f"{name}_scalar_cpu"}
+    made = operator(number, f"{node}0", refuses=no_numbers, **own)
+    first = made(type(f"{name}_number", (), facts))
+    made = operator(tensors, f"{node}1", refuses={"c": kernel}, **own)
+    second = made(type(f"{name}_tensor", (), rules))
 
     def limited(input: Array, limit: Any) -> Any:
         if hasattr(limit, "requires_grad"):
             return second(input, limit)
+        if isinstance(limit, complex):
+            raise NotImplementedError(_NO_COMPLEX_CLAMP["c"])
         return first(_meeting(input, limit), limit)
 
     return choice(
@@ -955,6 +968,7 @@ class ldexp:
 
 # -- weighted sums --------------------------------------------------------------------------------
 def _lerp_number(self: Array, end: Array, weight: Any) -> Array:
+    weight = dtypes.checked(weight, self.dtype)
     if np.abs(weight) < 0.5:
         return self + weight * (end - self)
     return end - (end - self) * (1 - weight)
@@ -1004,8 +1018,19 @@ class lerp_tensor:
 def lerp(input: Array, end: Array, weight: Any) -> Any:
     """input + weight * (end - input)."""
     if isinstance(weight, (int, float, complex)):
+        _check_lerp(input, end=end)
         return lerp_number(input, end, weight)
+    _check_lerp(input, end=end, weight=weight)
     return lerp_tensor(input, end, weight)
+
+
+def _check_lerp(input: Any, **others: Any) -> None:
+    """RuntimeError, in PyTorch's words, for operands of other dtypes than the first."""
+    own = dtype_of(input)
+    for name, other in others.items():
+        if dtype_of(other) != own:
+            wanted, found = (dtypes.C_TYPES[kind.name] for kind in (own, dtype_of(other)))
+            raise RuntimeError(f"expected dtype {wanted} for `{name}` but got dtype {found}")
 
 
 def _addcmul(self: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Array:
@@ -1153,6 +1178,7 @@ def _nan_to_num(self: Array, nan: Any = None, posinf: Any = None, neginf: Any = 
     _nan_to_num,
     "NanToNumBackward0",
     kind="elementwise",
+    refuses={"C": "nan_to_num"},
     inplace=True,
     samples=("nan_to_num(tensor([1.0, nan, inf]))",),
     signature=(
@@ -1338,6 +1364,8 @@ def _xlogy(self: Any, other: Any) -> Any:
         self = dtypes.checked(self, other.dtype)
     if not isinstance(other, _ARRAYS):
         other = dtypes.checked(other, self.dtype)
+    elif other.dtype != self.dtype:  # in the rule, of an operand of another dtype
+        other = other.astype(self.dtype)
     with np.errstate(all="ignore"):
         product = self * np.log(other)
     zero = (self == 0) & ~np.isnan(np.asarray(other))

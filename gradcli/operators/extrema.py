@@ -173,7 +173,7 @@ def _selecting(ufunc: Any, name: str) -> Any:
         axis = wrap_dim(dim, self.ndim)
         _check_some(name, self, (axis,), IndexError)
         if not self.ndim:
-            return self, np.int64(0)
+            return self.copy(), np.int64(0)
         at = arg(self, axis, keepdims=True)
         values = np.take_along_axis(self, at, axis)
         if keepdim:

@@ -88,6 +88,16 @@ def implemented(name: str, array: Any, chars: str) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
 
 
+def expect_alike(first: Any, *others: Any) -> None:
+    """RuntimeError, in PyTorch's words, for an operand of another dtype than the first; None is none."""
+    for other in others:
+        if other is not None and dtype_of(other) != dtype_of(first):
+            wanted, found = (
+                dtypes.SCALAR_NAMES[dtypes.of(dtype_of(x)).name] for x in (first, other)
+            )
+            raise RuntimeError(f"expected scalar type {wanted} but found {found}")
+
+
 def refuse_grad(name: str, **arguments: Any) -> None:
     """PyTorch's refusal of arguments that a function cannot be differentiated by."""
     for argument, value in arguments.items():

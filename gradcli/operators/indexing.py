@@ -32,17 +32,9 @@ def _kind(array: Any) -> str:
     return dtypes.SCALAR_NAMES[dtypes.of(array.dtype).name]
 
 
-_C_NAMES = {
-    **{"float16": "c10::Half", "float32": "float", "float64": "double", "bool": "bool"},
-    **{"complex64": "c10::complex<float>", "complex128": "c10::complex<double>"},
-    **{"uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int"},
-    "int64": "long int",
-}
-
-
 def c_name(numpy_dtype: Any) -> str:
     """What some messages call a dtype: its type in C."""
-    return _C_NAMES[dtypes.of(numpy_dtype).name]
+    return dtypes.C_TYPES[dtypes.of(numpy_dtype).name]
 
 
 def _is_mask(array: Any) -> bool:
@@ -793,6 +785,7 @@ def _scatter_reduce_back(
 @operator(
     _scatter_reduce,
     "ScatterReduceBackward0",
+    refuses={"C": "scatter_reduce"},
     inplace=True,
     samples=tuple(
         f"scatter_reduce(randn(3), 0, tensor([0, 0, 2]), randn(3), '{r}')" for r in _REDUCERS
@@ -1014,13 +1007,15 @@ def _index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
         raise RuntimeError("Index has to be a vector/scalar")
     line = index.reshape(-1)
     n = self.shape[at] if self.ndim else 1
-    bad = _stray(line, n, -n)
+    bad = _stray(line, n, -n) if self.size else None
     if bad is not None:
         raise IndexError(f"index {bad} is out of bounds for dimension {at} with size {n}")
     if isinstance(value, complex) and self.dtype.kind != "c":
         raise RuntimeError(
             "index_fill_(): Converting complex Scalar to non-complex type is not supported"
         )
+    if not self.size:
+        return self.copy()
     made, key = _target(self, at, line)
     _one(made)[key] = dtypes.checked(value, self.dtype)
     return made

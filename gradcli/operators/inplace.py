@@ -56,7 +56,7 @@ def _copy(self: Array, src: Array) -> Array:
     return _cast(src, self.dtype)
 
 
-@operator(_copy, "CopyBackwards", public=False, batch=batches.copied)
+@operator(_copy, "CopyBackwards", public=False, lossy=True, batch=batches.copied)
 class copy_row:
     self = lambda g: zeros_like(g)
     src = lambda g, src_dtype: _to_source(g, src_dtype)

@@ -445,8 +445,11 @@ def linalg_matrix_rank(
 ) -> Any:
     """The number of singular values that are not negligible."""
     a = _values(A)
-    rows.check_matrix("linalg.matrix_rank", a)
+    rows.check_matrix("torch.linalg.matrix_rank", a, "input")
     atol = tol if atol is None else atol
+    if atol is None and rtol is None and a.dtype.char not in "fdFD":
+        raise RuntimeError("This function doesn't handle types other than float and double")
+    rows.check_floating("linalg.eigh" if hermitian else "linalg.svd", a)
     limits = [x.array if isinstance(x, Tensor) else x for x in (atol, rtol)]
     s = np.abs(lapack.eigh(a)[0]) if hermitian else lapack.svdvals(a)
     cutoff = rows._cutoff(s, a.shape[-2], a.shape[-1], *limits)
@@ -792,6 +795,12 @@ def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Any:
 )
 def linalg_vander(x: Array, N: int | None) -> Any:
     """The matrix of powers of x, ascending."""
+    kind = _values(x).dtype
+    if kind.char in "e?":
+        raise RuntimeError(
+            "linalg.vander supports floating point, complex, and integer tensors, but got "
+            f"{dtypes.SCALAR_NAMES[dtypes.of(kind).name]}"
+        )
     if x.ndim == 0:
         x = x.unsqueeze(-1)
     n = x.shape[-1] if N is None else N

@@ -13,7 +13,7 @@ from gradcli.engine import dtypes
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.operators import batches
-from gradcli.operators.helpers import conj
+from gradcli.operators.helpers import conj, dtype_of, expect_alike
 from gradcli.operators.table import Array, Arrays, function, is_array, operator
 
 FAMILY = "linalg"
@@ -25,18 +25,9 @@ def _kind(value: Any) -> str:
     return dtypes.SCALAR_NAMES[dtypes.of(value.dtype).name]
 
 
-_C_NAMES = {
-    "Float": "float",
-    "Double": "double",
-    "Long": "long int",
-    "Int": "int",
-    "Half": "c10::Half",
-}
-
-
 def _c_kind(value: Any) -> str:
     """The dtype's name where the message has C++'s: float, double, long."""
-    return _C_NAMES.get(_kind(value), _kind(value))
+    return dtypes.C_TYPES[value.dtype.name]
 
 
 def _times(a: Any, b: Any) -> str:
@@ -110,8 +101,9 @@ def _refuse_bmm(batch1: Any, batch2: Any) -> None:
             f"Expected size for first two dimensions of batch2 tensor to be: {wanted} but got: "
             f"{list(batch2.shape[:2])}."
         )
-    if batch1.dtype != batch2.dtype:
-        raise RuntimeError(f"expected scalar type {_kind(batch1)} but found {_kind(batch2)}")
+    if not batch1.size or not batch2.size:
+        return
+    expect_alike(batch1, batch2)
     _no_bool("bmm", batch1)
 
 
@@ -304,10 +296,10 @@ class mm:
 
 
 def _bmm(self: Array, mat2: Array) -> Array:
-    if self.ndim != 3 or mat2.ndim != 3 or self.dtype is not mat2.dtype:
+    odd = self.dtype is not mat2.dtype or self.dtype.kind == "b" or not self.ndim == mat2.ndim == 3
+    if odd or self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1]:
         _refuse_bmm(self, mat2)
-    if self.shape[0] != mat2.shape[0] or self.shape[2] != mat2.shape[1] or self.dtype.kind == "b":
-        _refuse_bmm(self, mat2)
+        return (self @ mat2).astype(mat2.dtype)  # of nothing, whatever the dtypes
     return self @ mat2
 
 
@@ -435,6 +427,10 @@ def _addr(self: Array, vec1: Array, vec2: Array, *, beta: Any = 1, alpha: Any = 
             raise RuntimeError(f"addr: Expected 1-D argument vec{i}, but got {vec.ndim}-D")
     if self.dtype.kind in "biu":
         beta, alpha = _whole(beta, "beta"), _whole(alpha, "alpha")
+    if isinstance(alpha, bool) and self.dtype.kind != "b":
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(beta, bool) and self.dtype.kind != "b":
+        raise RuntimeError("Boolean beta only supported for Boolean results.")
     if self.dtype.kind == "b":
         product = (vec1[:, None] & vec2) & bool(alpha)
         return (expanded(self, product.shape) & True) | product if beta else product
@@ -752,6 +748,8 @@ def inner(input: Array, other: Array) -> Any:
     """The product summed over the last dimension of both."""
     if input.ndim == 0 or other.ndim == 0:
         return input * other
+    if dtype_of(input) != dtype_of(other):
+        raise RuntimeError("both inputs should have same dtype")
     if input.shape[-1] != other.shape[-1]:
         raise RuntimeError(
             "inner() the last dimension must match on both input tensors but got shapes "
@@ -857,6 +855,8 @@ def _cross(self: Array, other: Array, *, dim: int = -1) -> Array:
     refusal = mismatch([self.shape, other.shape])
     if refusal is not None:
         raise refusal
+    _no_bool("cross", self)
+    expect_alike(self, other)
     a = [self.take(i, at) for i in range(3)]
     b = [other.take(i, at) for i in range(3)]
     parts = [a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in range(3)]
@@ -867,6 +867,7 @@ def _cross(self: Array, other: Array, *, dim: int = -1) -> Array:
     _cross,
     "LinalgCrossBackward0",
     kind="bilinear",
+    types="own",
     name="linalg.cross",
     method=False,
     samples=(
@@ -910,6 +911,7 @@ def cross(input: Array, other: Array, dim: int | None) -> Any:
 def _trace(self: Array) -> Array:
     if self.ndim != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
+    _no_bool("trace", self)
     return self.trace(dtype=np.int64 if self.dtype.kind in "biu" else self.dtype)
 
 
@@ -1056,6 +1058,18 @@ def chain_matmul(*matrices: Any) -> Any:
 )
 def vecdot(x: Array, y: Array, dim: int) -> Any:
     """The dot products along a dimension; complex ones conjugate the first."""
+    first, second = dtype_of(x), dtype_of(y)
+    if first.kind not in "fc":
+        raise RuntimeError(
+            "linalg.vecdot: Expected a floating point or complex tensor as input. Got "
+            f"{dtypes.SCALAR_NAMES[dtypes.of(first).name]}"
+        )
+    if first != second:
+        a, b = (dtypes.SCALAR_NAMES[dtypes.of(kind).name] for kind in (first, second))
+        raise RuntimeError(
+            "linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
+            f"{a} and y of type {b} instead"
+        )
     if x.ndim == y.ndim == 1:
         return vdot(x, y)
     return (conj(x) * y).sum(dim)

@@ -163,14 +163,14 @@ cumprod = _scan(
 def _running_extrema(name: str, ufunc: Any) -> Any:
     def kernel(self: Array, dim: int) -> tuple[Array, Array]:
         axis = wrap_dim(dim, self.ndim)
+        if not self.ndim:
+            return self.copy(), np.int64(0)
+        if not self.size:
+            return self.copy(), np.zeros(self.shape, np.int64)
         if self.dtype.kind == "c":
             raise NotImplementedError(
                 f"\"{name}_cpu\" not implemented for '{scalar_name(self.dtype)}'"
             )
-        if not self.ndim:
-            return self, np.int64(0)
-        if not self.size:
-            return self.copy(), np.zeros(self.shape, np.int64)
         values = ufunc.accumulate(self, axis=axis)
         new = self == values
         if self.dtype.kind == "f":

@@ -188,7 +188,7 @@ class Parameter:
         if self.kind in ("int[]", "float[]") and isinstance(value, (tuple, list)):
             item = _TAKES[self.kind[:-2]]
             for i, v in enumerate(value):
-                if not item(v):
+                if not item(v) and not (i and isinstance(v, bool)):  # as PyTorch, not the first
                     raise TypeError(
                         f"{function}(): argument '{self.name}' failed to unpack the object at pos "
                         f'{i + 1} with error "type must be {self.said},but got {type_name(v)}"'

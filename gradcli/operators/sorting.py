@@ -33,6 +33,7 @@ from gradcli.operators.extrema import (
     selected_backward,
     shared_evenly,
 )
+from gradcli.operators.helpers import implemented
 from gradcli.operators.return_types import (
     return_type,
 )
@@ -138,7 +139,7 @@ def _sorted(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, A
     if self.dtype.kind == "c":
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     if not self.ndim:
-        return self, np.int64(0)
+        return self.copy(), np.int64(0)
     size = self.shape[axis]
 
     def choose(values: list[Any]) -> list[int]:
@@ -254,7 +255,10 @@ def _median_of(self: Any, skip: bool) -> Any:
     _middle("median_cpu", self)
     flat = self.reshape(-1)
     if not flat.size:
-        return self.dtype.type(np.nan if self.dtype.kind == "f" else np.iinfo(self.dtype).min)
+        # Of integers what C++ makes of NaN.
+        wide = self.dtype.kind == "i" and self.dtype.itemsize >= 4
+        least = np.iinfo(self.dtype).min if wide else 0
+        return self.dtype.type(np.nan if self.dtype.kind == "f" else least)
     nans = int(np.isnan(flat).sum()) if flat.dtype.kind == "f" else 0
     if nans and (not skip or nans == flat.size):
         return self.dtype.type(np.nan)
@@ -295,7 +299,7 @@ def _median_along(name: str, skip: bool) -> Any:
         _middle("median_cpu", self)
         _check_reduced(name, self, axis)
         if not self.ndim:
-            return self, np.int64(0)
+            return self.copy(), np.int64(0)
         if self.dtype.kind == "f" and np.isnan(self).any():
             at = _median_with_nan(self, axis, skip)
         else:
@@ -365,7 +369,7 @@ def _kthvalue(self: Array, k: int, dim: int = -1, keepdim: bool = False) -> tupl
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
     _middle("kthvalue_cpu", self)
     if not self.ndim:
-        return self, np.int64(0)
+        return self.copy(), np.int64(0)
 
     def choose(values: list[Any]) -> list[int]:
         positions = list(range(size))
@@ -398,8 +402,9 @@ def kthvalue(input: Array, k: int, dim: int, keepdim: bool) -> Any:
 def _mode(self: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
     axis = wrap_dim(dim, self.ndim)
     _check_reduced("mode", self, axis)
+    implemented("mode_cpu", self, "efd?Bbhilq")
     if not self.ndim:
-        return self, np.int64(0)
+        return self.copy(), np.int64(0)
 
     def choose(values: list[Any]) -> list[int]:
         positions = list(range(len(values)))
@@ -458,7 +463,7 @@ def _topk(
     if self.dtype.kind in "cb":
         raise NotImplementedError(f"\"topk_cpu\" not implemented for '{scalar_name(self.dtype)}'")
     if not self.ndim:
-        return self, np.int64(0)
+        return self.copy(), np.int64(0)
 
     def choose(values: list[Any]) -> list[int]:
         positions = list(range(size))

@@ -216,8 +216,10 @@ def polygamma(n: Any, input: Any) -> Any:
 
 
 def _mvlgamma(self: Array, p: int) -> Array:
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
     i = np.arange(-p / 2 + 0.5, 0.5, 0.5).astype(self.dtype)
-    total = scipy_function("gammaln", "mvlgamma")(np.asarray(self)[..., None] + i).sum(-1)
+    total = _lgamma(np.asarray(self)[..., None] + i).sum(-1)
     return total + self.dtype.type(p * (p - 1) / 4 * log(pi))
 
 
@@ -549,6 +551,7 @@ def _logit_backward(g: Any, self: Any, eps: Any) -> Any:
     "LogitBackward0",
     _UNIT,
     aliases="special.logit",
+    refuses={"c": "logit_cpu"},
     signature="logit(Tensor input, float? eps=None, *, Tensor out=None)",
 )
 class logit:
@@ -564,6 +567,8 @@ def _xlog1py(self: Any, other: Any) -> Any:
         self = dtypes.checked(self, other.dtype)
     if not is_array(other):
         other = dtypes.checked(other, self.dtype)
+    elif other.dtype != self.dtype:  # in the rule, of an operand of another dtype
+        other = other.astype(self.dtype)
     with np.errstate(all="ignore"):
         product = self * np.log1p(other)
     zero = (self == 0) & ~np.isnan(np.asarray(other))
@@ -679,6 +684,7 @@ def frexp(input: Array) -> Any:
     np.nextafter,
     "NextafterBackward0",
     types="common",
+    refuses={"biuc": "nextafter_cpu"},
     inplace=True,
     samples=("nextafter(randn(3), randn(3))",),
 )

@@ -138,8 +138,10 @@ def _unique_dim(self: Array, dim: int, inverse: bool, counts: bool) -> tuple[Arr
 
 
 def _uniques(self: Any, axis: int, shape: Any, inverse: bool, counts: bool) -> tuple[Any, Any, Any]:
-    found, places, times = np.unique(
+    # With indices the sort is stable: the first of equal elements stays, of 0 and -0 too.
+    found, _, places, times = np.unique(
         self,
+        return_index=True,
         return_inverse=True,
         return_counts=True,
         axis=None if self.ndim == 1 else axis,
@@ -191,6 +193,7 @@ class unique_2:
     "UniqueDimBackward0",
     outputs="output inverse counts",
     differentiable=1,
+    refuses={"c": "unique_dim"},
     public=False,
     batch="dynamic",
 )
@@ -203,6 +206,7 @@ class unique_dim:
     "UniqueConsecutiveBackward0",
     outputs="output inverse counts",
     differentiable=1,
+    refuses={"c": "unique"},
     public=False,
     batch="dynamic",
 )
@@ -433,6 +437,11 @@ def _place(edges: Any, values: Any, side: str) -> Any:
 
 
 def _searched(edges: Any, values: Any, side: str, sorter: Any, out_int32: bool) -> Tensor:
+    meeting = np.result_type(edges, values)
+    if meeting.kind in "cb":
+        raise NotImplementedError(
+            f"\"searchsorted_out_cpu\" not implemented for '{scalar_name(meeting)}'"
+        )
     if edges.ndim > 1 and edges.shape[:-1] != values.shape[:-1]:
         raise RuntimeError(
             "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 "

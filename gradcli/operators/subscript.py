@@ -108,7 +108,8 @@ def _copy_to(part: Tensor, value: Tensor) -> None:
     elif not value.ndim:
         fill_(part, value)
     else:
-        copy_(part, shapes.expand_size(_without_leading_ones(value), shape))
+        value = _without_leading_ones(value)
+        copy_(part, value if tuple(value.shape) == shape else shapes.expand_size(value, shape))
 
 
 # -- the decomposition ----------------------------------------------------------------------------

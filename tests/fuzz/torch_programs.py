@@ -63,6 +63,27 @@ INDICES = (
 # Where gradcli is meant to differ from torch: what the line and the difference match, and why.
 MEANT: tuple[tuple[str, str, str], ...] = (
     (r"svd|eigh?\b|eigh?\(", "values|zero", "LAPACK chooses the signs of vectors"),
+    (r"linalg|lu|triangular", "sign of zero", "signs of zeros are the LAPACK's that is at hand"),
+    (
+        r"clamp|min|max|relu|hardtanh|unique|sort|median",
+        "sign of zero",
+        "which of 0 and -0 is the larger is the processor's choice, in torch too",
+    ),
+    (
+        r" [-+] |[-+]= |(add|sub|rsub|subtract)_?\(",
+        r"(nan|inf) .*j\)",
+        "torch multiplies by alpha = 1+0j, which makes NaN of what is infinite; gradcli adds",
+    ),
+    (
+        r"",
+        r"operands overlap",
+        "torch reads what it has just written: true is what was there before the line",
+    ),
+    (
+        r"",
+        r"refused .*(svd|lu|eigh|chol|histogram).*'Half'",
+        "LAPACK has no float16; torch looks no closer at empty matrices",
+    ),
     (r"fft", "nan|zero", "how far NaN spreads, and signs of zero, are the algorithm's"),
     (r"svd|qr|pinv|cholesky_inverse|triangular|householder", "nan", "where NaN lands in a result"),
     (r"cholesky_inverse", "values", "complex diagonals, of which LAPACK reads a part"),
@@ -76,7 +97,9 @@ MEANT: tuple[tuple[str, str, str], ...] = (
     ),
     (r"", "INTERNAL ASSERT|MKL FFT", "faults of torch's"),
     (r"matrix_exp", "refused", "torch's of float16 is far off"),
-    (r"complex|polar", "complex32|ComplexHalf|dtype", "gradcli has no complex32"),
+    (r"", "complex32|ComplexHalf", "gradcli has no complex32"),
+    (r"complex|polar", "dtype", "gradcli has no complex32"),
+    (r"", "ZeroTensors", "torch's gradients of zeros are immutable, without need"),
 )
 
 
@@ -336,6 +359,18 @@ class Side:
         named = {n: v for n, v in self.tensors() if n in line and hasattr(v, "grad_fn")}
         return all(bool(v.isfinite().all()) for v in named.values())
 
+    def overlaps(self, line: str) -> bool:
+        """Whether a line writes into a tensor whose memory another operand sees in another way."""
+        written = re.search(r"(v\d+)(\.\w+_\(|\[.*\] = | [^ \w]+= )", line)
+        if written is None or not hasattr(self.space.get(written[1]), "stride"):
+            return False
+        target, *others = (
+            (x.untyped_storage().data_ptr(), x.storage_offset(), x.stride(), x.shape)
+            for x in map(self.space.get, [written[1], *re.findall(r"v\d+", line)])
+            if hasattr(x, "stride")
+        )
+        return any(other[0] == target[0] and other != target for other in others)
+
     def tensors(self) -> Iterator[tuple[str, Any]]:
         for name, value in self.space.items():
             if re.fullmatch(r"[vg]\d+", name):
@@ -477,7 +512,7 @@ def attempt(lines: list[str], torch: Any, gradcli: Any) -> Failure | None:
                 return Failure("refused", line, f"gradcli: {': '.join(found)}")
             if not found[0]:
                 return Failure("taken", line, f"torch: {': '.join(wanted)}")
-        if found[0] and re.search(r"_\(|\] = ", line):
+        if found[0] and re.search(r"_\(|\] = | [^ \w]+= ", line):
             return None  # what torch writes before it refuses is not compared
         if found != wanted:
             details = f"torch {': '.join(wanted)}\n  gradcli {': '.join(found)}"
@@ -490,6 +525,7 @@ def attempt(lines: list[str], torch: Any, gradcli: Any) -> Failure | None:
                 back = back or kind
             if kind:
                 what = f"gradient: {kind}" if back else kind
+                details += ", operands overlap" if theirs.overlaps(line) else ""
                 return Failure(what, line, f"{name}: {details}")
     return None
 

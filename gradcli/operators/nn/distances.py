@@ -24,6 +24,7 @@ from gradcli.operators.dimensions import (
 )
 from gradcli.operators.helpers import (
     conj,
+    expect_alike,
     implemented,
     is_complex,
     masked_fill,
@@ -94,9 +95,11 @@ def _minus(value: Any) -> Any:
 
 
 def _renorm(self: Array, p: Any, dim: int, maxnorm: Any) -> Array:
-    if p <= 0:
+    if isinstance(p, complex):
+        raise RuntimeError("renorm: p must be real-valued")
+    if not p > 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
-    if maxnorm < 0:
+    if not maxnorm >= 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     if self.ndim < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
@@ -165,7 +168,9 @@ def _distances(difference: Any, p: float) -> Any:
 
 
 def _cdist(x1: Array, x2: Array, p: float = 2.0) -> Array:
-    implemented("cdist", x1, "fd")
+    if x1.size and x2.size:
+        expect_alike(x1, x2)
+        implemented("cdist", x1, "fd")
     return _distances(_differences(x1, x2), p)
 
 
@@ -263,7 +268,7 @@ def cdist(x1: Array, x2: Array, p: float, compute_mode: str) -> Any:
             f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}"
         )
     p = real("cdist", p, "p", 3)
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError("cdist only supports non-negative p values")
     rows = (x1.shape[-2], x2.shape[-2])
     large = compute_mode == _MODES[1] or (compute_mode == _MODES[0] and max(rows) > 25)

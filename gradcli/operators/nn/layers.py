@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine import dtypes
 from gradcli.engine.tensor import wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import mul_scalar
@@ -368,14 +369,6 @@ class flash_attention:
     )
 
 
-_C_NAMES = {
-    **{"float16": "c10::Half", "float32": "float", "float64": "double", "bool": "bool"},
-    **{"uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int"},
-    **{"int64": "long int", "complex64": "c10::complex<float>"},
-    "complex128": "c10::complex<double>",
-}
-
-
 def _uses_flash(query: Any, key: Any, value: Any, mask: Any, dropout_p: float) -> bool:
     tensors = (query, key, value)
     return (
@@ -424,7 +417,7 @@ def scaled_dot_product_attention(
         )
     kinds = [x.array.dtype.name for x in (query, key, value)]
     if len(set(kinds)) > 1:
-        q, k, v = (_C_NAMES[kind] for kind in kinds)
+        q, k, v = (dtypes.C_TYPES[kind] for kind in kinds)
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got "
             f"query.dtype: {q} key.dtype: {k} and value.dtype: {v} instead."
