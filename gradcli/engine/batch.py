@@ -297,6 +297,15 @@ def is_diagonal(array: Any, level: Level | None = None) -> bool:
     return level is None or array.level is level
 
 
+def common(value: Any, level: Level) -> Any:
+    """An operand that is batched, but the same for all entries, as one array; any other as it is."""
+    if type(value) is Batched and value.level is level and level.size > 1:
+        every = value.every
+        if isinstance(every, np.ndarray) and every.strides[0] == 0:
+            return every[0]
+    return value
+
+
 _FACTS: dict[Any, Callable[..., Any]] = {
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,

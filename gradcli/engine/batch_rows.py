@@ -18,6 +18,7 @@ from gradcli.engine.batch import (
     Level,
     aligned,
     anywhere,
+    common,
     entry,
     full,
     is_batched,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 def _diagonal(row: Row, operands: list[Any], level: Level) -> Any:
     """The row on diagonals, where that gives one; else None."""
+    operands = [common(v, level) for v in operands]
     inside: list[Any] = [v for v in operands if isinstance(v, Batched) and v.level is level]
     if not inside or not all(map(is_diagonal, inside)) or not row.single or row.view:
         return None
@@ -159,7 +161,7 @@ def _leading(row: Row, operands: list[Any], level: Level) -> Any:
     return None if ready is None else run(row, ready)
 
 
-def _along(row: Row, operands: list[Any], level: Level) -> Any:
+def along(row: Row, operands: list[Any], level: Level) -> Any:
     """Options that are dimensions (`axes`) move by one, sizes (`sizes`) get the batch in front.
 
     A name in `axes` with a plus counts dimensions of the result, which has one more; None stands for all
@@ -265,7 +267,7 @@ def _drawn(row: Row, operands: list[Any], level: Level) -> Any:
 _WAYS: dict[str, Callable[[Row, list[Any], Level], Any]] = {
     "elementwise": elementwise,
     "leading": _leading,
-    "along": _along,
+    "along": along,
     "folded": _folded,
     "expanded": _same,
     "dynamic": _dynamic,

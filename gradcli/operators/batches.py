@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import batch, batch_rows
-from gradcli.engine.batch import Batched, Level, full, is_batched, is_diagonal, moveaxis
+from gradcli.engine.batch import Batched, Level, common, full, is_batched, is_diagonal, moveaxis
 from gradcli.engine.operator import Row
 
 Rule = Callable[[Row, list[Any], Level], Any]
@@ -150,13 +150,27 @@ def layer_normed(row: Row, operands: list[Any], level: Level) -> Any:
     return batch_rows.run(row, [full(x, level), shape, *own, eps])
 
 
-def _one(value: Any, level: Level) -> Any:
-    """An operand that is batched, but the same for all entries, as one array; any other as it is."""
-    if type(value) is Batched and value.level is level and level.size > 1:
-        every = value.every
-        if isinstance(every, np.ndarray) and every.strides[0] == 0:
-            return every[0]
-    return value
+def slope_of_shares(shares: Callable[[Any], Any], weighted: bool) -> Rule:
+    """The gradient of softmax and its like, of a diagonal: a diagonal less a product of two vectors.
+
+    shares: of the saved output, the softmax. weighted: whether the diagonal is multiplied by it.
+    """
+
+    def rule(row: Row, operands: list[Any], level: Level) -> Any:
+        g, output, _ = operands
+        if not is_diagonal(g, level) or g.ndim != 1 or not isinstance(output, np.ndarray):
+            return batch_rows.along(row, operands, level)
+        parts = shares(output)
+        own = g.diagonal * output if weighted else g.diagonal
+        if is_batched(own):
+            return batch_rows.along(row, operands, level)
+        made = np.multiply.outer(own, -parts)
+        if not np.abs(own).min() * np.abs(parts).min() > 0:
+            made += 0.0  # no negative zeros
+        made.reshape(-1)[:: level.size + 1] += own
+        return made
+
+    return rule
 
 
 # -- products -----------------------------------------------------------------------------------------
@@ -168,7 +182,7 @@ def dot(row: Row, operands: list[Any], level: Level) -> Any:
     """Vectors: a matrix times a vector, or products summed."""
     from gradcli.operators.products import bmm, mv
 
-    a, b = (_one(v, level) for v in operands)
+    a, b = (common(v, level) for v in operands)
     if not is_batched([a, b]):
         a = operands[0]
     if not _in(a, level):
@@ -187,7 +201,7 @@ def mv(row: Row, operands: list[Any], level: Level) -> Any:
     """A matrix and a vector: one product of matrices, whichever is batched."""
     from gradcli.operators.products import bmm, mm
 
-    a, x = (_one(v, level) for v in operands)
+    a, x = (common(v, level) for v in operands)
     if not is_batched([a, x]):
         x = operands[1]
     if a.ndim != 2 or x.ndim != 1:
@@ -211,7 +225,7 @@ def mm(row: Row, operands: list[Any], level: Level) -> Any:
     """Matrices: one product of larger ones, or a batch of products."""
     from gradcli.operators.products import bmm
 
-    a, b = (_one(v, level) for v in operands)
+    a, b = (common(v, level) for v in operands)
     if not is_batched([a, b]):
         a = operands[0]
     if a.ndim != 2 or b.ndim != 2:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradcli.engine.memory import spent
 from gradcli.engine.tensor import wrap_dim
+from gradcli.operators import batches
 from gradcli.operators.dimensions import (
     add_reduce,
     axes,
@@ -145,6 +146,7 @@ def sumgiven_keepdim(value: Any, dim: int) -> Any:
     _softmax_backward,
     "SoftmaxBackwardDataBackward0",
     public=False,
+    batch=batches.slope_of_shares(lambda output: output, weighted=True),
     axes="dim",
     guarded=False,
     spelled="slope of softmax",
@@ -162,6 +164,7 @@ class softmax_backward_data:
     _log_softmax_backward,
     "LogSoftmaxBackwardDataBackward0",
     public=False,
+    batch=batches.slope_of_shares(np.exp, weighted=False),
     axes="dim",
     guarded=False,
     spelled="slope of log_softmax",
