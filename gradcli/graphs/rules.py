@@ -37,14 +37,17 @@ def rules_by_edge(node: Any) -> list[str]:
 
 
 def rule_text(rule: Any) -> str:
-    """Return the text of a rule: a lambda's body, or a function's only expression, or its name."""
+    """Return the text of a rule: a lambda's body, or a helper's only expression, or a function's call."""
     if not isinstance(rule, FunctionType):
         return ""
     code = rule.__code__
-    found = _bodies(code.co_filename).get((code.co_firstlineno, code.co_name))
+    first, *rest = code.co_varnames[: code.co_argcount] or ("",)
+    found = None
+    if code.co_name.startswith(("_", "<")):
+        found = _bodies(code.co_filename).get((code.co_firstlineno, code.co_name))
     if found is None:
-        return "" if code.co_name == "<lambda>" else f"{code.co_name}(…)"
-    first = code.co_varnames[0] if code.co_argcount else ""
+        name = code.co_name.removeprefix("_")
+        return "" if name == "<lambda>" else f"{name}({', '.join(['grad', *rest])})"
     return re.sub(rf"(?<![\w.]){re.escape(first)}(?!\w)", "grad", found) if first else found
 
 

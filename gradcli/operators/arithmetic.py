@@ -141,7 +141,7 @@ class add:
     """Sum, `input + alpha * other`."""
 
     self = lambda g: g
-    other = lambda g, alpha: _scaled(g, alpha)
+    other = _scaled
 
 
 @operator(
@@ -423,7 +423,7 @@ def _pow_backward_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any
     spelled="self ** exponent",
 )
 class pow_number:
-    self = lambda g, self, exponent: _pow_backward(g, self, exponent)
+    self = _pow_backward
 
 
 @operator(
@@ -436,8 +436,8 @@ class pow_number:
     spelled="self ** exponent",
 )
 class pow_tensors:
-    self = lambda g, self, exponent: _pow_backward_self(g, self, exponent)
-    exponent = lambda g, self, exponent, result: _pow_backward_exponent(g, self, exponent, result)
+    self = _pow_backward_self
+    exponent = _pow_backward_exponent
 
 
 @operator(

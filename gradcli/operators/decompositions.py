@@ -172,7 +172,7 @@ def _inv_backward(g: Any, inverse: Any) -> Any:
     spelled="linalg.inv",
 )
 class inv_ex:
-    A = lambda g, inverse: _inv_backward(g, inverse)
+    A = _inv_backward
 
 
 def turned(A: Any) -> bool:
@@ -253,9 +253,7 @@ def _solve_backward(
     spelled="linalg.solve",
 )
 class solve_ex:
-    A__B = lambda g, A, LU, pivots, result, left, mask: _solve_backward(
-        g, A, LU, pivots, result, left, mask
-    )
+    A__B = _solve_backward
 
 
 def _solve_triangular(
@@ -309,9 +307,7 @@ def _solve_triangular_backward(
 class solve_triangular:
     """X with A X = B (left) or X A = B, reading one triangle of A."""
 
-    self__B = lambda g, self, result, upper, left, unitriangular, mask: _solve_triangular_backward(
-        g, self, result, upper, left, unitriangular, mask
-    )
+    self__B = _solve_triangular_backward
 
 
 def _check_solved(name: str, b: Any, a: Any) -> None:
@@ -457,7 +453,7 @@ def _without(s: Any, i: int) -> Any:
     spelled="linalg.det[0]:",
 )
 class det_row:
-    A = lambda g, A, LU, pivots, result: _det_backward(g, A, LU, pivots, result)
+    A = _det_backward
 
 
 def _units(values: Any, size: Any) -> Any:
@@ -506,7 +502,7 @@ def _slogdet_backward(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> An
     spelled="linalg.slogdet:",
 )
 class slogdet_row:
-    A = lambda grads, A, LU, pivots, sign: _slogdet_backward(grads, A, LU, pivots, sign)
+    A = _slogdet_backward
 
 
 # -- Cholesky -------------------------------------------------------------------------------------
@@ -603,9 +599,7 @@ def _cholesky_solve_backward(
 class cholesky_solve:
     """X with A X = input, from the Cholesky factor of A."""
 
-    self__input2 = lambda g, self, input2, result, upper, mask: _cholesky_solve_backward(
-        g, self, input2, result, upper, mask
-    )
+    self__input2 = _cholesky_solve_backward
 
 
 def _cholesky_inverse(self: Array, upper: bool = False) -> Array:
@@ -630,7 +624,7 @@ def _cholesky_inverse_backward(g: Any, self: Any, upper: bool, result: Any) -> A
 class cholesky_inverse:
     """The inverse of A from its Cholesky factor."""
 
-    self = lambda g, self, upper, result: _cholesky_inverse_backward(g, self, upper, result)
+    self = _cholesky_inverse_backward
 
 
 # -- QR -------------------------------------------------------------------------------------------
@@ -696,7 +690,7 @@ def _qr_backward(grads: Any, Q: Any, R: Any, mode: str) -> Any:
     spelled="linalg.qr: mode",
 )
 class qr_row:
-    A = lambda grads, Q, R, mode: _qr_backward(grads, Q, R, mode)
+    A = _qr_backward
 
 
 # -- eigenvalues ----------------------------------------------------------------------------------
@@ -1039,7 +1033,7 @@ def _lstsq_backward(grads: Any, self: Any, b: Any, solution: Any, mask: Any) -> 
     public=False,
 )
 class lstsq_row:
-    self__b = lambda grads, self, b, solution, mask: _lstsq_backward(grads, self, b, solution, mask)
+    self__b = _lstsq_backward
 
 
 # -- LU -------------------------------------------------------------------------------------------
@@ -1261,9 +1255,7 @@ def _lu_solve_factor_backward(
 
 @operator(_lu_solve, "LinalgLuSolveBackward0", public=False, batch="leading")
 class lu_solve_row:
-    LU = lambda g, LU, pivots, result, left, adjoint: _lu_solve_factor_backward(
-        g, LU, pivots, result, left, adjoint
-    )
+    LU = _lu_solve_factor_backward
     B = lambda g, LU, pivots, left, adjoint: lu_solve_row(
         LU, pivots, g, left=left, adjoint=not adjoint
     )
@@ -1289,7 +1281,7 @@ def _matrix_exp_backward(g: Any, self: Any) -> Any:
     _matrix_exp, "LinalgMatrixExpBackward0", public=False, batch="leading", spelled="matrix_exp:"
 )
 class matrix_exp_row:
-    self = lambda g, self: _matrix_exp_backward(g, self)
+    self = _matrix_exp_backward
 
 
 # -- Householder reflectors -----------------------------------------------------------------------

@@ -277,7 +277,7 @@ def _sinc_backward(g: Any, self: Any) -> Any:
 class sinc:
     """sin(pi x) / (pi x), 1 at 0."""
 
-    self = lambda g, self: _sinc_backward(g, self)
+    self = _sinc_backward
 
 
 # -- sigmoids and rectifiers ----------------------------------------------------------------------
@@ -344,7 +344,7 @@ def _threshold_backward(grad_output: Array, self: Array, threshold: Any) -> Arra
 )
 class threshold_backward:
     grad_output = lambda g, self, threshold: threshold_backward(g, self, threshold)
-    self = lambda g: zeros_like(g)
+    self = zeros_like
 
 
 def _softplus(self: Array, beta: Any = 1, threshold: Any = 20) -> Array:
@@ -414,7 +414,7 @@ def _silu_backward(g: Any, self: Any) -> Any:
 class silu:
     """input * sigmoid(input)."""
 
-    self = lambda g, self: _silu_backward(g, self)
+    self = _silu_backward
 
 
 # -- signs and rounding ---------------------------------------------------------------------------
@@ -451,14 +451,14 @@ def _sgn_backward(g: Any, self: Any, result: Any) -> Any:
 class sgn:
     """The sign; for complex numbers the unit number of the same angle."""
 
-    self = lambda g, self, result: _sgn_backward(g, self, result)
+    self = _sgn_backward
 
 
 def _still(
     kernel: Any, node: str, name: str, doc: str, numpy: Any = None, aliases: str = ""
 ) -> Any:
     """A step function: its derivative is zero."""
-    body = type(name, (), {"__doc__": doc, "__module__": __name__, "self": lambda g: zeros_like(g)})
+    body = type(name, (), {"__doc__": doc, "__module__": __name__, "self": zeros_like})
     refuses = {"b": f"{name}_vml_cpu", "c": f"{name} is not supported for complex inputs"}
     if name == "sign":
         refuses = {"c": _SIGN_REFUSAL}
@@ -505,7 +505,7 @@ def _round_decimals(self: Array, decimals: int) -> Array:
     spelled="round(self)",
 )
 class round_whole:
-    self = lambda g: zeros_like(g)
+    self = zeros_like
 
 
 @operator(
@@ -516,7 +516,7 @@ class round_whole:
     batch="elementwise",
 )
 class round_to:
-    self = lambda g: zeros_like(g)
+    self = zeros_like
 
 
 @function(
@@ -605,7 +605,7 @@ class clamp_numbers:
 )
 class clamp_tensors:
     self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
-    min__max = lambda g, self, min, max, mask: _clamp_limits(g, self, min, max, mask)
+    min__max = _clamp_limits
 
 
 @function(
@@ -789,7 +789,7 @@ def _atan2_backward(g: Any, self: Any, other: Any, mask: Any) -> tuple[Any, Any]
 class atan2:
     """The angle of the point (other, input)."""
 
-    self__other = lambda g, self, other, mask: _atan2_backward(g, self, other, mask)
+    self__other = _atan2_backward
 
 
 @operator(
@@ -916,7 +916,7 @@ def _copysign_backward(g: Any, self: Any, result: Any) -> Any:
     spelled="copysign(self, other)",
 )
 class copysign_tensors:
-    self = lambda g, self, result: _copysign_backward(g, self, result)
+    self = _copysign_backward
     other = lambda g, result: zeros_like(result)
 
 
@@ -929,7 +929,7 @@ class copysign_tensors:
     spelled="copysign(self, other)",
 )
 class copysign_number:
-    self = lambda g, self, result: _copysign_backward(g, self, result)
+    self = _copysign_backward
 
 
 @function(
@@ -1128,7 +1128,7 @@ def _angle_backward(g: Any, self: Any) -> Any:
 class angle:
     """The angle of complex numbers; 0 or pi by the sign of real ones."""
 
-    self = lambda g, self: _angle_backward(g, self)
+    self = _angle_backward
 
 
 @function("isreal(Tensor input)", samples=["isreal(randn(3))"])

@@ -94,11 +94,7 @@ def extreme_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) ->
 
 
 def _amaxmin(ufunc: Any, name: str, node: str, doc: str, numpy: Any) -> Any:
-    rules = {
-        "self": lambda g, self, result, dim, keepdim: extreme_backward(
-            g, self, result, dim, keepdim
-        )
-    }
+    rules = {"self": extreme_backward}
     body = type(name, (), {"__doc__": doc, "__module__": __name__, **rules})
     row = operator(_extreme(ufunc, name), node, public=False, axes="dim")(body)
 
@@ -195,7 +191,7 @@ def _whole(ufunc: Any, name: str) -> Any:
 def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
     node = f"{name.capitalize()}Backward"
     facts = {"__module__": __name__}
-    all_rule = {"self": lambda g, self, result: shared_evenly(g, self, result)}
+    all_rule = {"self": shared_evenly}
     dim_rule = {
         "self": lambda g, self_sym_sizes, dim, indices, keepdim: selected_backward(
             g, self_sym_sizes, dim, indices, keepdim

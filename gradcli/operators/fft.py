@@ -94,7 +94,7 @@ class fft_r2c:
 
 @operator(_c2r, "FftC2RBackward0", kind="linear", analytic=False, public=False, axes="dim")
 class fft_c2r:
-    self = lambda g, dim, normalization: _c2r_backward(g, dim, normalization)
+    self = _c2r_backward
 
 
 # -- arguments ------------------------------------------------------------------------------------

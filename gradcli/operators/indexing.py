@@ -425,7 +425,7 @@ def _masked_select_back(g: Any, self: Any, mask: Any) -> Any:
 class masked_select:
     """The elements where the mask is true, as a vector."""
 
-    self = lambda g, self, mask: _masked_select_back(g, self, mask)
+    self = _masked_select_back
 
 
 def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
@@ -799,9 +799,7 @@ def _scatter_reduce_back(
 class scatter_reduce:
     """`src` reduced into the places that `index` names along a dim."""
 
-    self__src = lambda g, self, dim, index, src, reduce, include_self, result: _scatter_reduce_back(
-        g, self, dim, index, src, reduce, include_self, result
-    )
+    self__src = _scatter_reduce_back
 
 
 # -- along a dim, an index a slice ----------------------------------------------------------------
@@ -1147,9 +1145,7 @@ def _index_reduce_back(
 class index_reduce:
     """`source` reduced into the positions of a dim that a vector of indices names."""
 
-    self__source = lambda g, self, dim, index, source, reduce, include_self, result: (
-        _index_reduce_back(g, self, dim, index, source, reduce, include_self, result)
-    )
+    self__source = _index_reduce_back
 
 
 # -- by position in the flattened tensor ----------------------------------------------------------

@@ -58,7 +58,7 @@ def _copy(self: Array, src: Array) -> Array:
 
 @operator(_copy, "CopyBackwards", public=False, lossy=True, batch=batches.copied)
 class copy_row:
-    self = lambda g: zeros_like(g)
+    self = zeros_like
     src = lambda g, src_dtype: _to_source(g, src_dtype)
 
 
@@ -98,25 +98,25 @@ def _fill_tensor(self: Array, value: Array) -> Array:
 
 @operator(_fill, "FillBackward0", public=False, batch="elementwise", spelled="fill")
 class fill_number:
-    self = lambda g: zeros_like(g)
+    self = zeros_like
 
 
 @operator(_fill_tensor, "FillBackward1", public=False, batch="elementwise", spelled="fill")
 class fill_tensor:
-    self = lambda g: zeros_like(g)
+    self = zeros_like
     value = lambda g: g.sum()
 
 
 @operator(_fill, "FillBackward2", public=False, batch="elementwise", spelled="fill")
 class fill_number_in_place:
-    self = lambda g: zeros_like(g)
+    self = zeros_like
 
 
 @operator(
     _fill_tensor, "FillBackward3", public=False, batch="elementwise", discrete=True, spelled="fill"
 )
 class fill_tensor_in_place:
-    self = lambda g: zeros_like(g)
+    self = zeros_like
     value = lambda g: g.sum()
 
 
@@ -142,7 +142,7 @@ def _zero(self: Array) -> Array:
 
 @operator(_zero, "ZeroBackward0", public=False, batch="elementwise")
 class zero_row:
-    self = lambda g: zeros_like(g)
+    self = zeros_like
 
 
 @function(name="zero_", rows=[zero_row], samples=["randn(3).zero_()"])
@@ -237,11 +237,11 @@ def _comparison(row: Row) -> None:
     def with_tensor(self: Array, other: Array) -> Array:
         return ufunc(self, other)
 
-    rules: dict[str, Any] = {"self": lambda g: zeros_like(g)}
+    rules: dict[str, Any] = {"self": zeros_like}
     facts: dict[str, Any] = {"refuses": row.refuses, "public": False, "discrete": True}
     facts["batch"] = "elementwise"
     number_row = operator(with_number, f"{node}0", **facts)(type(f"{row.name}_number", (), rules))
-    rules = {**rules, "other": lambda g: zeros_like(g)}
+    rules = {**rules, "other": zeros_like}
     tensor_row = operator(with_tensor, f"{node}1", types="common", **facts)(
         type(f"{row.name}_tensor", (), rules)
     )

@@ -267,12 +267,12 @@ def _prod_dim_backward(g: Any, self: Any, result: Any, dim: int, keepdim: bool) 
     _prod, "ProdBackward0", public=False, batch=batches.whole(lambda: prod_dim), spelled="prod: -"
 )
 class prod_all:
-    self = lambda g, self, result: _prod_backward(g, self, result)
+    self = _prod_backward
 
 
 @operator(_prod_dim, "ProdBackward1", public=False, axes="dim", spelled="prod: dim keepdim -")
 class prod_dim:
-    self = lambda g, self, result, dim, keepdim: _prod_dim_backward(g, self, result, dim, keepdim)
+    self = _prod_dim_backward
 
 
 def _prod_whole(input: Array, dtype: Any) -> Any:

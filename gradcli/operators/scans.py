@@ -135,7 +135,7 @@ def _cumprod_backward_slices(g: Any, self: Any, dim: int) -> Any:
     _running(np.multiply), "CumprodBackward0", public=False, axes="dim", spelled="cumprod: dim -"
 )
 class cumprod_row:
-    self = lambda g, self, dim, result: _cumprod_backward(g, self, dim, result)
+    self = _cumprod_backward
 
 
 def _scan(name: str, row: Row, doc: str, numpy: Any, samples: tuple[str, ...]) -> Any:
@@ -200,7 +200,7 @@ def _running_backward(g: Any, self: Any, indices: Any, dim: int) -> Any:
 
 def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
     rules = {
-        "self": lambda g, self, indices, dim: _running_backward(g, self, indices, dim),
+        "self": _running_backward,
     }
     row = operator(
         _running_extrema(name, ufunc),
@@ -280,4 +280,4 @@ def _logcumsumexp_backward(g: Any, self: Any, result: Any, dim: int) -> Any:
 class logcumsumexp:
     """The logarithm of the running sum of exponentials."""
 
-    self = lambda g, self, result, dim: _logcumsumexp_backward(g, self, result, dim)
+    self = _logcumsumexp_backward

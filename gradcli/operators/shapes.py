@@ -423,7 +423,7 @@ def _permute_back(g: Any, dims: tuple[int, ...]) -> Any:
     spelled="transpose",
 )
 class permute_dims:
-    self = lambda g, dims: _permute_back(g, dims)
+    self = _permute_back
 
 
 permute = choice(
@@ -1211,7 +1211,7 @@ def _unbind_back(grads: Any, dim: int) -> Any:
 class unbind:
     """The positions of a dim, each without it."""
 
-    self = lambda g, dim: _unbind_back(g, dim)
+    self = _unbind_back
 
 
 # -- memory as it is ------------------------------------------------------------------------------

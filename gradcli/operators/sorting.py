@@ -311,12 +311,12 @@ def _median_along(name: str, skip: bool) -> Any:
 
 @operator(_median, "MedianBackward0", public=False, spelled="median:")
 class median_all:
-    self = lambda g, self, result: shared_evenly(g, self, result)
+    self = shared_evenly
 
 
 @operator(_nanmedian, "NanmedianBackward0", public=False)
 class nanmedian_all:
-    self = lambda g, self, result: shared_evenly(g, self, result)
+    self = shared_evenly
 
 
 def _selecting_row(kernel: Any, name: str, node: str, spelled: str = "") -> Row:

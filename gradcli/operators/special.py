@@ -246,7 +246,7 @@ def _mvlgamma_backward(g: Any, self: Any, p: int) -> Any:
 class mvlgamma:
     """The logarithm of the multivariate gamma function of dimension p."""
 
-    self = lambda g, self, p: _mvlgamma_backward(g, self, p)
+    self = _mvlgamma_backward
 
 
 def _pair(name: str, public: str) -> Callable[..., Any]:
@@ -280,7 +280,7 @@ class igamma:
     """The regularised lower incomplete gamma function."""
 
     self = lambda g: _no_rule("igamma: input")
-    other = lambda g, self, other: _igamma_slope(g, self, other)
+    other = _igamma_slope
 
 
 @operator(
@@ -386,14 +386,14 @@ def _i1e_backward(g: Any, self: Any, result: Any) -> Any:
 class i1:
     """The modified Bessel function of the first kind of order 1."""
 
-    self = lambda g, self, result: _i1_backward(g, self, result)
+    self = _i1_backward
 
 
 @_unary(_kernel("i1e", "special.i1e"), "SpecialI1EBackward0", name="special.i1e", method=False)
 class i1e:
     """exp(-|input|) * i1(input)."""
 
-    self = lambda g, self, result: _i1e_backward(g, self, result)
+    self = _i1e_backward
 
 
 # PyTorch has these without derivatives, as constants; a derivative that is known is given here.
@@ -557,7 +557,7 @@ def _logit_backward(g: Any, self: Any, eps: Any) -> Any:
 class logit:
     """log(input / (1 - input)), the inverse of sigmoid."""
 
-    self = lambda g, self, eps: _logit_backward(g, self, eps)
+    self = _logit_backward
 
 
 # -- products with logarithms ---------------------------------------------------------------------

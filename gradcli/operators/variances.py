@@ -153,16 +153,12 @@ def _std_mean_backward(
 
 @operator(_var, "VarBackward0", public=False, axes="dim*", spelled="var")
 class var_correction:
-    self = lambda g, self, dim, correction, keepdim: _var_backward(
-        g, self, dim, correction, keepdim
-    )
+    self = _var_backward
 
 
 @operator(_std, "StdBackward0", public=False, axes="dim*", spelled="std")
 class std_correction:
-    self = lambda g, self, result, dim, correction, keepdim: _std_backward(
-        g, self, result, dim, correction, keepdim
-    )
+    self = _std_backward
 
 
 @operator(
@@ -174,9 +170,7 @@ class std_correction:
     spelled="var_mean",
 )
 class var_mean_correction:
-    self = lambda g, self, dim, correction, keepdim: _var_mean_backward(
-        g, self, dim, correction, keepdim
-    )
+    self = _var_mean_backward
 
 
 @operator(
@@ -188,9 +182,7 @@ class var_mean_correction:
     spelled="std_mean",
 )
 class std_mean_correction:
-    self = lambda g, self, result0, dim, correction, keepdim: _std_mean_backward(
-        g, self, result0, dim, correction, keepdim
-    )
+    self = _std_mean_backward
 
 
 def _variance(name: str, row: Row, doc: str, numpy: Any = None) -> Any:

@@ -120,7 +120,7 @@ def _hardtanh_backward(grad_output: Array, self: Array, min_val: Any, max_val: A
 )
 class hardtanh_backward:
     grad_output = lambda g, self, min_val, max_val: hardtanh_backward(g, self, min_val, max_val)
-    self = lambda g: zeros_like(g)
+    self = zeros_like
 
 
 @operator(
@@ -182,7 +182,7 @@ def _leaky_relu_backward(grad_output: Array, self: Array, negative_slope: Any) -
 )
 class leaky_relu_backward:
     grad_output = lambda g, self, negative_slope: leaky_relu_backward(g, self, negative_slope)
-    self = lambda g: zeros_like(g)
+    self = zeros_like
 
 
 @activation(
@@ -264,7 +264,7 @@ def _shrink_backward(grad_output: Array, self: Array, lambd: Any) -> Array:
 )
 class hardshrink_backward:
     grad_output = lambda g, self, lambd: hardshrink_backward(g, self, lambd)
-    self = lambda g: zeros_like(g)
+    self = zeros_like
 
 
 @operator(
@@ -303,7 +303,7 @@ def _softshrink(self: Array, lambd: Any = 0.5) -> Array:
 )
 class softshrink_backward:
     grad_output = lambda g, self, lambd: softshrink_backward(g, self, lambd)
-    self = lambda g: zeros_like(g)
+    self = zeros_like
 
 
 @operator(
@@ -480,9 +480,7 @@ def _gelu_double_backward(g: Any, grad_output: Any, self: Any, approximate: str)
 @backward_row(_gelu_backward, "GeluBackwardBackward0", spelled="slope of gelu")
 class gelu_backward:
     grad_output = lambda g, self, approximate: gelu_backward(g, self, approximate)
-    self = lambda g, grad_output, self, approximate: _gelu_double_backward(
-        g, grad_output, self, approximate
-    )
+    self = _gelu_double_backward
 
 
 @operator(
@@ -518,7 +516,7 @@ def _mish_backward(g: Any, self: Any) -> Any:
 
 @activation(_mish, "MishBackward0", "mish_cpu", spelled="nn.functional.mish:")
 class mish_row:
-    self = lambda g, self: _mish_backward(g, self)
+    self = _mish_backward
 
 
 rectifier("silu(Tensor input)", silu_row, "input * sigmoid(input).")
@@ -592,7 +590,7 @@ _SIXTH = float(np.float32(1) / np.float32(6))  # PyTorch's constant is of single
 )
 class hardsigmoid_backward:
     grad_output = lambda g, self: hardsigmoid_backward(g, self)
-    self = lambda g: zeros_like(g)
+    self = zeros_like
 
 
 @activation(
@@ -710,8 +708,8 @@ def _glu_double(g: Any, grad_output: Any, self: Any, dim: int) -> Any:
 
 @backward_row(_glu_backward, "GluBackwardBackward0", axes="dim")
 class glu_backward:
-    grad_output = lambda g, self, dim: _glu_double_gate(g, self, dim)
-    self = lambda g, grad_output, self, dim: _glu_double(g, grad_output, self, dim)
+    grad_output = _glu_double_gate
+    self = _glu_double
 
 
 @operator(
@@ -834,9 +832,7 @@ def _rrelu_backward(g: Any, self: Any, noise: Any, lower: Any, upper: Any, train
     batch="elementwise",
 )
 class rrelu_row:
-    self = lambda g, self, noise, lower, upper, training: _rrelu_backward(
-        g, self, noise, lower, upper, training
-    )
+    self = _rrelu_backward
 
 
 @operator(

@@ -258,23 +258,7 @@ def _double(
     public=False,
 )
 class convolution_gradients:
-    grad_output__input__weight = (
-        lambda grads, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, mask: (  # noqa: E501
-            _double(
-                grads,
-                grad_output,
-                input,
-                weight,
-                stride,
-                padding,
-                dilation,
-                transposed,
-                output_padding,
-                groups,
-                mask,
-            )
-        )
-    )
+    grad_output__input__weight = _double
 
 
 @operator(_convolution, "ConvolutionBackward0", public=False, batch=batches.convolved)

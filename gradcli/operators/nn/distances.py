@@ -146,7 +146,7 @@ def _norm_along(self: Any, p: Any, over: tuple[int, ...]) -> Any:
 class renorm:
     """Each slice along a dimension, shrunk where its p-norm exceeds `maxnorm`."""
 
-    self = lambda g, self, p, dim, maxnorm: _renorm_backward(g, self, p, dim, maxnorm)
+    self = _renorm_backward
 
 
 def _differences(x1: Any, x2: Any) -> Any:
@@ -234,7 +234,7 @@ def _euclidean_backward(g: Any, x1: Any, x2: Any, result: Any) -> tuple[Any, Any
 
 @operator(_euclidean, "EuclideanDistBackward0", public=False, batch="leading")
 class euclidean_dist:
-    x1__x2 = lambda g, x1, x2, result: _euclidean_backward(g, x1, x2, result)
+    x1__x2 = _euclidean_backward
 
 
 _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist")

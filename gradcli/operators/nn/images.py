@@ -377,7 +377,7 @@ def _affine_backward(g: Any, size: Any, align_corners: bool) -> Any:
 
 @operator(_affine_grid, "AffineGridGeneratorBackward0", kind="linear", public=False)
 class affine_grid_generator:
-    theta = lambda g, size, align_corners: _affine_backward(g, size, align_corners)
+    theta = _affine_backward
 
 
 @function(

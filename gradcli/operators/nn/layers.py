@@ -92,9 +92,7 @@ def _trilinear_backward(
 
 @operator(_trilinear, "TrilinearBackward0", public=False)
 class trilinear:
-    i1__i2__i3 = lambda g, i1, i2, i3, expand1, expand2, expand3, sumdim, mask: _trilinear_backward(
-        g, i1, i2, i3, expand1, expand2, expand3, sumdim, mask
-    )
+    i1__i2__i3 = _trilinear_backward
 
 
 @function(
@@ -198,7 +196,7 @@ def _embedding_double(g: Any, indices: Any, padding_idx: int) -> Any:
     batch=batches.embedded_back,
 )
 class embedding_backward:
-    grad_output = lambda g, indices, padding_idx: _embedding_double(g, indices, padding_idx)
+    grad_output = _embedding_double
 
 
 @operator(_embedding, "EmbeddingBackward0", public=False, batch=batches.embedded)
@@ -295,7 +293,7 @@ def _softmax_slope(g: Any, result: Any, dim: int) -> Any:
 
 @operator(_safe_softmax, "SafeSoftmaxBackward0", public=False, axes="dim")
 class safe_softmax:
-    self = lambda g, result, dim: _softmax_slope(g, result, dim)
+    self = _softmax_slope
 
 
 def _attend(query: Any, key: Any, mask: Any, is_causal: bool, scale: float | None) -> Any:

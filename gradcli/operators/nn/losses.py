@@ -434,7 +434,7 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
         grad_output = lambda g, target, weight, reduction, ignore_index: forward_row(
             g, target, weight, reduction, ignore_index
         )[0]
-        self = lambda g: zeros_like(g)
+        self = zeros_like
 
     class forward:
         self = lambda g, self, target, weight, reduction, ignore_index, total_weight: backward_row(
@@ -669,15 +669,9 @@ def _bce_target_slope(g: Any, self: Any, weight: Any, reduction: int) -> Any:
     batch=batches.loss_backward,
 )
 class binary_cross_entropy_backward:
-    grad_output = lambda g, self, target, weight, reduction: _bce_double_gate(
-        g, self, target, weight, reduction
-    )
-    self = lambda g, grad_output, self, target, weight, reduction: _bce_double(
-        g, grad_output, self, target, weight, reduction
-    )
-    target = lambda g, grad_output, self, weight, reduction: _bce_double_target(
-        g, grad_output, self, weight, reduction
-    )
+    grad_output = _bce_double_gate
+    self = _bce_double
+    target = _bce_double_target
 
 
 @operator(
@@ -782,9 +776,7 @@ def _bce_logits_target_slope(
     batch=batches.loss,
 )
 class binary_cross_entropy_with_logits_row:
-    self = lambda g, self, target, weight, pos_weight, reduction: _bce_logits_slope(
-        g, self, target, weight, pos_weight, reduction
-    )
+    self = _bce_logits_slope
     target = lambda g, self, target, weight, pos_weight, reduction: _bce_logits_target_slope(
         g, self, weight, pos_weight, reduction
     )
@@ -858,7 +850,7 @@ def _soft_margin_slope(g: Any, self: Any, target: Any, reduction: int) -> Any:
 
 @operator(_soft_margin, "SoftMarginLossBackward0", public=False, types="common", batch=batches.loss)
 class soft_margin_loss_row:
-    self = lambda g, self, target, reduction: _soft_margin_slope(g, self, target, reduction)
+    self = _soft_margin_slope
 
 
 @function(

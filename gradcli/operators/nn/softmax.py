@@ -74,7 +74,7 @@ def _logsumexp_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool)
     spelled="logsumexp: dim keepdim",
 )
 class logsumexp_row:
-    self = lambda g, self, result, dim, keepdim: _logsumexp_backward(g, self, result, dim, keepdim)
+    self = _logsumexp_backward
 
 
 @function(
