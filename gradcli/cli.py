@@ -131,7 +131,7 @@ class Program(click.Group):
             except BrokenPipeError:
                 _abandon_stdout()
                 code = 0
-            except Exception as error:
+            except Exception as error:  # the end of the process: every error is shown
                 code = _show(error, arguments, {})
         except KeyboardInterrupt:
             _interrupted()
@@ -154,7 +154,7 @@ class Program(click.Group):
                     self.invoke(ctx)
                 except (click.exceptions.Exit, BrokenPipeError):
                     raise
-                except Exception as error:
+                except Exception as error:  # every error of a command is shown with its options
                     if isinstance(error.__cause__, BrokenPipeError):  # the program's own print()
                         raise error.__cause__ from None
                     return _show(error, arguments, ctx.meta)

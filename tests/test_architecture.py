@@ -218,3 +218,14 @@ def test_rows_are_named_by_operators_alone() -> None:
         and any(map(is_name_of_row, ast.iter_child_nodes(node)))
     ]
     assert decided == []
+
+
+def test_every_error_is_caught_with_a_reason() -> None:
+    """`except Exception` hides faults: it stands around the user's own code, and says why."""
+    bare = [
+        f"{name_of(path)}:{number}"
+        for path in modules()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(r"except( \(?Exception\b.*)?:", line) and "#" not in line
+    ]
+    assert bare == []

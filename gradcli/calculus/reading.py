@@ -25,6 +25,7 @@ from gradcli.calculus.spelling import (
     no_expression,
     shape_of,
 )
+from gradcli.engine.refusals import REFUSALS
 from gradcli.engine.tensor import Scalar, Tensor
 from gradcli.operators import table
 from gradcli.recording.graph import Call, Value, calls, operands_of
@@ -175,7 +176,10 @@ class Reader:
         """The formula that an internal row stands for, by tracing its kernel."""
         try:
             results = expanded(made)
-        except Exception as error:
+        except (
+            *REFUSALS,
+            AttributeError,
+        ) as error:  # a recorded array lacks most methods of NumPy's
             raise no_expression(made) from error
         self.kept += results
         read = self.read(results)

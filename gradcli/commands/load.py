@@ -69,7 +69,7 @@ def load_file(path: str) -> dict[str, Any]:
     assert spec is not None and spec.loader is not None
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except Exception as error:  # the user's module may end in any way
         del sys.modules[module.__name__]
         raise _refused(path, full, error) from error
     finally:

@@ -204,17 +204,18 @@ def _with_variables(sample: str) -> tuple[str, dict[str, str]]:
 def _verb(expression: str, values: dict[str, str]) -> str | None:
     """What can be done with the sample: `grad`, `grad --seed ones`, `eval`, or nothing."""
     from gradcli import language
+    from gradcli.engine.refusals import REFUSALS
 
     try:
         variables = {n: language.read_value(text).requires_grad_() for n, text in values.items()}
         value = language.run(language.parse(expression), variables).value
-    except Exception:  # whatever is wrong with a sample, the next one may do
+    except language.LanguageError:  # the next one may do
         return None
     if not getattr(value, "requires_grad", False):
         return "eval"
     try:
         value.backward(value.detach())
-    except Exception:  # a derivative that PyTorch refuses too
+    except REFUSALS:  # a derivative that PyTorch refuses too
         return "eval"
     return "grad" if value.numel() == 1 else "grad --seed ones"
 

@@ -18,6 +18,7 @@ from gradcli.commands.options import (
     read_text,
 )
 from gradcli.language.display import is_displayed, pretty
+from gradcli.language.errors import LanguageError
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program
@@ -40,7 +41,9 @@ class RunCommand(ExpressionCommand):
             return read_text(path)
         try:
             return None if path == "-" else read_text(path)
-        except Exception:  # a file that cannot be read has no variables to complete or to help with
+        except (
+            LanguageError
+        ):  # a file that cannot be read has no variables to complete or to help with
             return None
 
     def may_stay_open(self, ctx: click.Context, program: Program, name: str) -> bool:

@@ -182,7 +182,7 @@ def _run(source: bytes, full: str, path: str, module: ModuleType, watch: Watch) 
     except SystemExit as error:
         if error.code not in (None, 0):
             return f"{path} ended with exit code {error.code}"
-    except Exception as error:
+    except Exception as error:  # the user's program may end in any way
         return _words(error, full, path)
     return None
 

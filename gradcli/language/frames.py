@@ -144,7 +144,7 @@ def execute(machine: Machine, first: Frame) -> Any:
         while True:
             try:
                 return _run(machine, frames)
-            except Exception as error:
+            except Exception as error:  # what a program may catch, and what ends it
                 top, calls = frames[-1], _calls(frames)
                 inner = isinstance(error, LanguageError)
                 cause = (error.__cause__ or error) if inner else error

@@ -271,7 +271,7 @@ def run_straight(machine: Machine, program: Program) -> None:
         from gradcli.language.refusals import called_from
 
         raise called_from(error, program, row, b) from error.__cause__
-    except Exception as error:
+    except Exception as error:  # whatever ends a program is shown where it happened
         from gradcli.language.refusals import refusal
 
         raise refusal(program, row, error, (a, b), machine.names) from error

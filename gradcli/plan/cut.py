@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.refusals import REFUSALS
 from gradcli.plan.functions import RowCall, method_call, put_along, repeat_to, written
 from gradcli.plan.graph import Operation, live, operands, replaced
 from gradcli.plan.straight import program
@@ -289,7 +290,7 @@ class Cut:
         trial = np.arange(_size(shape)).reshape(shape)
         try:
             found = f(trial, *o.args[1:], **dict(o.options))
-        except Exception as error:
+        except REFUSALS as error:
             raise Uncut(o, "it needs all rows at once") from error
         if found.size != trial.size or not np.array_equal(found.ravel(), trial.ravel()):
             raise Uncut(o, "it needs all rows at once")

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gradcli.engine.refusals import REFUSALS
 from gradcli.plan.graph import Graph, Operation, fill, operands, replaced, spread
 
 ABSTRACT: list[Any] = []  # the class of abstract arrays, which is made on top of this module
@@ -509,7 +510,7 @@ def called(graph: Graph, function: Any, args: tuple[Any, ...], options: dict[str
     try:
         with np.errstate(all="ignore"):
             trial = function(*given, **named)
-    except Exception as error:
+    except REFUSALS as error:
         raise _untraceable(str(error)) from None
     if not isinstance(trial, (np.ndarray, np.generic)):
         return None
@@ -629,7 +630,7 @@ def row_called(graph: Graph, row: Any, operands_: list[Any]) -> Any:
     try:
         with np.errstate(all="ignore"):
             trial = RowCall.of(row)(*stand_ins)
-    except Exception:
+    except REFUSALS:
         return None
     kind = "view" if row.view else "whole"
     function = RowCall.of(row)

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcli.calculus import trees
 from gradcli.engine import modes
+from gradcli.engine.refusals import REFUSALS
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.plan import functions
 from gradcli.plan.abstract import Abstract, Untraceable, _argument
@@ -98,7 +99,7 @@ def record(
             _run(found, function, seed, backward and bool(wrt), nested)
             if not fixed and random.rewind(before):
                 raise Untraceable("the program draws random numbers")
-        except (Exception, Untraceable) as error:
+        except (Exception, Untraceable) as error:  # the program itself says what is wrong with it
             random.rewind(before)
             if isinstance(error, Untraceable):
                 raise
@@ -163,7 +164,7 @@ class _Kernels:
             return row.compute(operands)
         try:
             return row.compute(operands)
-        except (Exception, Untraceable) as error:
+        except (*REFUSALS, AttributeError, Untraceable) as error:
             from gradcli.engine import random
 
             before = random.snapshot()

@@ -150,11 +150,8 @@ class _Editor:
                 self.readline.redisplay()
                 self.found = []
                 return None
-            try:
-                start, found = complete(before, self.names())
-            except Exception:  # no completion is worth the end of a session
-                self.found = []
-                return None
+            self.found = []  # readline takes an error for no completion
+            start, found = complete(before, self.names())
             # readline replaces from `begin` on, which may lie before or behind where we begin.
             head = before[begin:start] if start >= begin else ""
             cut = max(begin - start, 0)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.refusals import REFUSALS
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language.errors import LanguageError, kind_of
 from gradcli.plan.graph import live
@@ -21,7 +22,6 @@ from gradcli.plan.straight import program
 
 Arrays = dict[str, Any]
 _CHUNK = 1 << 14  # rows that are mapped at once
-REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, ArithmeticError)
 
 
 class Results:
@@ -101,11 +101,7 @@ class Rows:
             if numbers:
                 grads, value = value
             values = _columns("", value, rows)
-        except (*REFUSALS, Untraceable) as error:
-            return self._row_by_row(batch, rows, error)
-        except Exception as error:
-            if not hasattr(error, "render"):  # an error of the language, with its place
-                raise
+        except (*REFUSALS, LanguageError, Untraceable) as error:
             return self._row_by_row(batch, rows, error)
         gradients = {n: g.detach().array for n, g in zip(self.wrt, grads, strict=True)}
         return Results(values, gradients, {})
@@ -133,12 +129,7 @@ class Rows:
                             f"the value is {kind_of(value)}, not a tensor: there is no gradient"
                         )
                     value.backward()
-            except REFUSALS as error:
-                refused[row] = error
-                continue
-            except Exception as error:
-                if not hasattr(error, "render"):  # an error of the language, with its place
-                    raise
+            except (*REFUSALS, LanguageError) as error:
                 refused[row] = error
                 continue
             values.append(value)

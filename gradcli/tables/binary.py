@@ -6,6 +6,7 @@ import io
 import re
 import zipfile
 import zlib
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any
 
 from gradcli.tables.errors import TableError
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 _HEADER = 1 << 16  # no array of numbers has a longer one
 _WORDS = re.compile(
     "EOF: |the magic string|version|we only|descr is|shape is|fortran_order is|Header"
+)
+# A header is text that NumPy has Python's parser read: it may be refused in many ways.
+_UNREADABLE = (
+    *(ArithmeticError, AttributeError, EOFError, LookupError, RuntimeError, SyntaxError),
+    *(TypeError, ValueError, TokenError, zipfile.BadZipFile, zlib.error),
 )
 
 
@@ -48,9 +54,7 @@ def array_in(stream: Any, name: str, size: int | None = None) -> Array:
             raise ValueError(f"version {version[0]}.{version[1]} of the format")
         else:
             shape, fortran, dtype = read(stream, max_header_size=_HEADER)
-    except Exception as error:  # a header is text that NumPy's parser may refuse in any way
-        if isinstance(error, (OSError, TableError, MemoryError)):
-            raise
+    except _UNREADABLE as error:
         words = _short(error)
         if not _WORDS.match(words):  # the words of Python's parser
             words = "its header cannot be read"

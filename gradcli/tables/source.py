@@ -186,6 +186,14 @@ def _unpacked(stream: BinaryIO, packing: str, name: str) -> Any:
     return _Worded(arrow.CompressedInputStream(arrow.PythonFile(stream, "r"), "zstd"), name)
 
 
+def _damages() -> tuple[type[Exception], ...]:
+    """The errors of unpacking, by the modules that are imported where they are used."""
+    import zlib
+
+    lzma: Any = sys.modules.get("lzma")
+    return (OSError, EOFError, ValueError, zlib.error, *([] if lzma is None else [lzma.LZMAError]))
+
+
 class _Worded(io.RawIOBase):
     """A stream whose errors are ours."""
 
@@ -199,15 +207,9 @@ class _Worded(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Fill the buffer."""
-        import zlib
-
         try:
             data = self.packed.read(len(buffer))
-        except (OSError, EOFError, ValueError, zlib.error) as error:
-            raise TableError(f"{self.name}: cannot unpack it: {error}") from None
-        except Exception as error:
-            if type(error).__name__ != "LZMAError":
-                raise
+        except _damages() as error:
             raise TableError(f"{self.name}: cannot unpack it: {error}") from None
         buffer[: len(data)] = data
         return len(data)
