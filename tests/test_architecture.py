@@ -108,16 +108,10 @@ def circle(room: str, files: str) -> frozenset[str]:
 
 # Files of one room that know of each other: fewer with every change, never more.
 CIRCLES: set[frozenset[str]] = {
-    circle("calculus", "expressions simplify text"),
-    circle("commands", "completers options"),
-    circle("commands", "errors load"),
     circle("language", "checks complaints parser program"),
     circle("language", "frames interpreter operations refusals values"),
     circle("operators", "arithmetic inplace subscript"),
     circle("operators", "batches copies indexing joining products reductions shapes"),
-    circle("operators", "make_index table"),
-    circle("plan", "abstract functions"),
-    circle("tables", "arrow source"),
 }
 
 

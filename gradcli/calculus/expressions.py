@@ -44,11 +44,6 @@ class Expression:
         self.plain = (op != "call" or data[0] in PLAIN) and all(a.plain for a in args)
         self.weight = 1 + sum(a.weight for a in exponents_and(self))
 
-    def __repr__(self) -> str:
-        from gradcli.calculus.text import to_text
-
-        return to_text(self)
-
 
 def exponents_and(expression: Expression) -> Iterator[Expression]:
     """Everything that an expression is made of: arguments, and exponents that are expressions."""

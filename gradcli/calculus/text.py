@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.calculus.expressions import Expression, is_call, order
+from gradcli.calculus.expressions import Expression, is_call, make, order
 from gradcli.calculus.numbers import MINUS_ONE, ONE, ZERO, Number
-from gradcli.calculus.simplify import HALF
+from gradcli.calculus.simplify import HALF, negate
 
 Piece = tuple[str, int]
 
@@ -331,8 +331,6 @@ def _joined(pairs: Iterable[tuple[Expression, Any]]) -> list[tuple[Expression, A
     for exponent in dict.fromkeys(e for _, e in constants):
         alike = [b for b, e in constants if e == exponent]
         if len(alike) > 1:
-            from gradcli.calculus.expressions import make
-
             numbers = [b for b in alike if b.op == "number"]
             names = tuple(b for b in alike if b.op != "number")
             if len(numbers) == 1 and names:
@@ -344,8 +342,6 @@ def _joined(pairs: Iterable[tuple[Expression, Any]]) -> list[tuple[Expression, A
 
 
 def _negated(exponent: Expression) -> Expression | Number:
-    from gradcli.calculus.simplify import negate
-
     found = negate(exponent)
     return found.data if found.op == "number" else found
 
@@ -398,6 +394,9 @@ def literal(value: Any) -> str:
 def to_text(expression: Expression, names: Mapping[int, str] | None = None) -> str:
     """The expression as text of the language."""
     return Printer(names).text(expression)
+
+
+Expression.__repr__ = to_text  # type: ignore[assignment, method-assign]  # for who debugs
 
 
 __all__ = ["MINUS_ONE", "Printer", "enclosed", "literal", "numeral", "to_text"]

@@ -8,7 +8,7 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import click
@@ -19,6 +19,8 @@ from gradcli.visible import visible
 
 DEBUG_VARIABLE = "GRADCLI_DEBUG"
 LONGEST_SOURCE = 10_000  # characters that an error in JSON quotes
+# What tells some errors anew, before they are shown: `commands.load` those of a user's file.
+retold: list[Callable[[Exception], Exception]] = []
 
 
 def usage(
@@ -149,10 +151,8 @@ def _bold(text: str, colour: str) -> str:
 
 def as_report(error: Exception) -> LanguageError:
     """Any error as one that can be shown; what began in a loaded file in Python's words."""
-    if "gradcli.commands.load" in sys.modules:
-        from gradcli.commands.load import as_pythons
-
-        error = as_pythons(error)
+    for tell in retold:
+        error = tell(error)
     if isinstance(error, LanguageError):
         return error
     if isinstance(error, click.ClickException):

@@ -17,7 +17,6 @@ from gradcli.commands.options import (
     Request,
     Whole,
     array_options,
-    assigned_names,
     drawn_option,
     expression_options,
     name_list,
@@ -252,6 +251,8 @@ def _names_to_retain(request: Request, texts: tuple[str, ...]) -> tuple[list[str
     """The names in --retain, and whether it says `all`."""
     if any(text.strip() == "all" for text in texts):
         return [], True
+    from gradcli.language.checks import assigned_names
+
     known = [*assigned_names(request.program), *request.names]
     what = "a name that the expression assigns"
     return name_list(texts, "--retain", known, what=what) or [], False

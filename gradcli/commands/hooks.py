@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, Evaluation
-from gradcli.commands.options import assigned_names, name_list
+from gradcli.commands.options import name_list
+from gradcli.language.checks import assigned_names
 
 if TYPE_CHECKING:
     from gradcli.commands.options import Request

@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 
-from gradcli.commands.errors import usage
+from gradcli.commands.errors import retold, usage
 from gradcli.language.errors import LanguageError
 
 _FRAMES_SHOWN = 6
@@ -173,3 +173,6 @@ def as_pythons(error: Exception) -> Exception:
         return LanguageError(words, kind="runtime", notes=lines, usage=False)
     error.message, error.notes, error.usage = words, (*error.notes, *lines), False
     return error
+
+
+retold.append(as_pythons)

@@ -373,11 +373,6 @@ def where_read(program: Program, name: str) -> tuple[int, int] | None:
     return None
 
 
-def assigned_names(program: Program) -> list[str]:
-    """The names that the program assigns, in order."""
-    return list(dict.fromkeys(word for kind, word, _, _ in program.walk() if kind == "target"))
-
-
 def _options_for(names: list[str], declared: dict[str, click.Option]) -> list[click.Option]:
     return [
         click.Option(

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import batch, batch_rows, compiled, compiled_rules, dtypes, modes, versions
+from gradcli.engine import batch, compiled, compiled_rules, dtypes, modes, versions
 from gradcli.engine.anomaly import remember
 from gradcli.engine.batch import Batched, is_batched
 from gradcli.engine.hooks import RARE
@@ -307,7 +307,7 @@ class Row:
         if arrays_only:
             if numbers and len(numbers) == len(self.tensors):
                 raise self.type_error(numbers[0], values[numbers[0]], "Tensor")
-            return batch_rows.run(self, values)
+            return self.in_batch(values) if is_batched(values) else self.run(values)
         if numbers and state is not None and state.rules and self.scalar is not None:
             return self.scalar.ordered(values)
         for i in self.tensors:
@@ -340,6 +340,12 @@ class Row:
                 return state.recorder.run(self, operands)
         return self.compute(operands)
 
+    def in_batch(self, operands: list[Any]) -> Any:
+        """As `run`, where some operands are batched."""
+        from gradcli.engine import batch_rows
+
+        return batch_rows.run(self, operands)
+
     def compute(self, operands: list[Any]) -> Any:
         """As `run`, but never recorded."""
         if not self.keyword_only:
@@ -366,7 +372,7 @@ class Row:
             if is_batched(values):
                 if not self.rare and (state is None or state.enabled):
                     values = self._lifted(values)
-                result = batch_rows.run(self, self._arrays(values))
+                result = self.in_batch(self._arrays(values))
             elif state is not None and state.recorder is not None:
                 result = state.recorder.call(self, values)
             else:

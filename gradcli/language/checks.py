@@ -284,3 +284,8 @@ def uses(program: Program) -> dict[str, tuple[int, int, int]]:
             if program.kinds[first] == tree.NAME:
                 found[words[rows[4 * first + 1]]][1 if kind in _CALLS else 2] += 1
     return {word: (reads, called, held) for word, (reads, called, held) in found.items()}
+
+
+def assigned_names(program: Program) -> list[str]:
+    """The names that the program assigns, in order."""
+    return list(dict.fromkeys(word for kind, word, _, _ in program.walk() if kind == "target"))

@@ -10,19 +10,9 @@ from pathlib import Path
 from gradcli.operators import table
 
 
-def collect() -> tuple[dict[str, str], frozenset[str], frozenset[str]]:
-    """(name: module, methods, names with an in-place form) of the whole table."""
-    table.load()
-    modules = {n: f.module for n, f in table.FUNCTIONS.items()}
-    modules |= {n: table.home(p.fget.__module__) for n, p in table.PROPERTIES.items()}
-    plain = {n: f for n, f in table.FUNCTIONS.items() if "." not in n}
-    methods = frozenset(n for n, f in plain.items() if f.method)
-    return modules, methods, frozenset(n for n in methods if plain[n].inplace)
-
-
 def text() -> str:
     """The index as a module."""
-    modules, methods, inplace = collect()
+    modules, methods, inplace = table.collect()
     homes: dict[str, list[str]] = {}
     for name, module in sorted(modules.items()):
         homes.setdefault(module, []).append(name)

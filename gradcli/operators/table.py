@@ -393,10 +393,18 @@ def _index() -> tuple[dict[str, str], frozenset[str], frozenset[str]]:
     try:
         from gradcli.operators import index
     except ImportError:
-        from gradcli.operators.make_index import collect
-
         return collect()
     return index.MODULES, index.METHODS, index.INPLACE
+
+
+def collect() -> tuple[dict[str, str], frozenset[str], frozenset[str]]:
+    """(name: module, methods, names with an in-place form) of the whole table."""
+    load()
+    modules = {n: f.module for n, f in FUNCTIONS.items()}
+    modules |= {n: home(p.fget.__module__) for n, p in PROPERTIES.items()}
+    plain = {n: f for n, f in FUNCTIONS.items() if "." not in n}
+    methods = frozenset(n for n, f in plain.items() if f.method)
+    return modules, methods, frozenset(n for n in methods if plain[n].inplace)
 
 
 def _find(name: str) -> Function | None:

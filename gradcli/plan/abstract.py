@@ -17,11 +17,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from gradcli.plan import functions
-from gradcli.plan.graph import Graph, Operation, cast, fill, operands, replaced
-
-
-class Untraceable(BaseException):
-    """The program cannot be recorded. Not an Exception, so that nothing catches it on the way."""
+from gradcli.plan.graph import Graph, Operation, Untraceable, cast, fill, operands, replaced
 
 
 class Abstract(NDArrayOperatorsMixin):
@@ -75,7 +71,7 @@ class Abstract(NDArrayOperatorsMixin):
         fact = functions.FACTS.get(function)
         if fact is not None:
             return fact(*args, **options)
-        known = functions.PUTS.get(function)
+        known = _PUTS.get(function)
         if known is not None:
             return known(*args, **options)
         graph = self._graph
@@ -364,6 +360,19 @@ def _strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 def _blank(op: Operation) -> Any:
     return functions.blank(op)
 
+
+def _put_along_axis(array: Any, indices: Any, values: Any, axis: int) -> None:
+    if type(array) is not Abstract:
+        raise Untraceable("writes into an array that is given")
+    graph = array._graph
+    array._write(functions.put_along, _argument(graph, indices), _argument(graph, values), axis)
+
+
+def _copyto(target: Any, source: Any, **options: Any) -> None:
+    raise Untraceable("writes into an array that is given")
+
+
+_PUTS: dict[Any, Any] = {np.put_along_axis: _put_along_axis, np.copyto: _copyto}
 
 functions.ABSTRACT.append(Abstract)
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradcli.engine.refusals import REFUSALS
-from gradcli.plan.graph import Graph, Operation, fill, operands, replaced, spread
+from gradcli.plan.graph import Graph, Operation, Untraceable, fill, operands, replaced, spread
 
 ABSTRACT: list[Any] = []  # the class of abstract arrays, which is made on top of this module
 _MAPPED = 1 << 24  # bytes from which on an array that nobody reads has no memory
@@ -104,7 +104,7 @@ def reduction(
     dtype = options.get("dtype")
     keepdims = bool(options.get("keepdims", False))
     if "initial" in options:
-        raise _untraceable("a reduction with an initial value")
+        raise Untraceable("a reduction with an initial value")
     if axis is None:
         axes: tuple[int, ...] = tuple(range(a.ndim))
     else:
@@ -117,7 +117,7 @@ def reduction(
     else:
         shape = tuple(n for i, n in enumerate(a.shape) if i not in axes)
     if not a.size and ufunc.identity is None:
-        raise _untraceable("a reduction of nothing")
+        raise Untraceable("a reduction of nothing")
     if a.function is fill and a.ndim > 1 and a.ndim - 1 not in axes and a.shape[-1] > _NARROW:
         return _narrow(graph, ufunc, a, axis, dtype, keepdims, shape)
     named = {"axis": axis if axis is None or isinstance(axis, tuple) else int(axis)}
@@ -150,12 +150,6 @@ def _narrow(
     one = indexed(graph, some, (..., slice(0, 1)))
     assert one is not None
     return _broadcast_to(graph, one, shape)
-
-
-def _untraceable(why: str) -> BaseException:
-    from gradcli.plan.abstract import Untraceable
-
-    return Untraceable(why)
 
 
 # -- views ----------------------------------------------------------------------------------------
@@ -271,22 +265,6 @@ def put_along(array: Any, indices: Any, values: Any, axis: int) -> Any:
     return array
 
 
-def _put_along_axis(array: Any, indices: Any, values: Any, axis: int) -> None:
-    from gradcli.plan.abstract import Abstract, _argument
-
-    if type(array) is not Abstract:
-        raise _untraceable("writes into an array that is given")
-    graph = array._graph
-    array._write(put_along, _argument(graph, indices), _argument(graph, values), axis)
-
-
-def _copyto(target: Any, source: Any, **options: Any) -> None:
-    raise _untraceable("writes into an array that is given")
-
-
-PUTS: dict[Any, Any] = {np.put_along_axis: _put_along_axis, np.copyto: _copyto}
-
-
 # -- functions whose result is known without running them ---------------------------------------
 def _dtype_or(value: Any) -> Any:
     return value.dtype if type(value) in ABSTRACT else value
@@ -310,7 +288,7 @@ def _uniform(value: int) -> Any:
         graph: Graph, a: Any, dtype: Any = None, order: str = "K", **options: Any
     ) -> Operation:
         if options:
-            raise _untraceable("options of a filled array")
+            raise Untraceable("options of a filled array")
         kind = np.dtype(dtype if dtype is not None else a.dtype)
         return graph.put("fill", fill, (graph.constant(kind.type(value)), a.shape))
 
@@ -319,14 +297,14 @@ def _uniform(value: int) -> Any:
 
 def _copied(graph: Graph, a: Any, order: str = "K", **options: Any) -> Operation:
     if a.shape and not a.contiguous:
-        raise _untraceable("a copy of an array that does not lie in order")
+        raise Untraceable("a copy of an array that does not lie in order")
     return a  # type: ignore[no-any-return]
 
 
 def _full_like(graph: Graph, a: Any, value: Any, dtype: Any = None, **options: Any) -> Operation:
     kind = np.dtype(dtype if dtype is not None else a.dtype)
     if type(value) is Operation:
-        raise _untraceable("a filled array of a value that is not known")
+        raise Untraceable("a filled array of a value that is not known")
     return graph.put("fill", fill, (graph.constant(kind.type(value)), a.shape))
 
 
@@ -340,7 +318,7 @@ FRESH: dict[Any, Any] = {
 
 def _where(graph: Graph, condition: Any, *given: Any) -> Operation:
     if len(given) != 2:
-        raise _untraceable("the shape depends on the numbers")
+        raise Untraceable("the shape depends on the numbers")
     kinds = [g.dtype if type(g) is Operation else g for g in given]
     dtype = np.result_type(*kinds)
     args = tuple(
@@ -404,7 +382,7 @@ def _flip(graph: Graph, a: Any, axis: Any = None) -> Operation:
 
 def _concatenate(graph: Graph, arrays: Any, axis: Any = 0, **options: Any) -> Operation:
     if options or axis is None:
-        raise _untraceable("options of concatenate")
+        raise Untraceable("options of concatenate")
     parts = [p if type(p) is Operation else graph.constant(p) for p in arrays]
     at = axis % parts[0].ndim
     shape = list(parts[0].shape)
@@ -429,7 +407,7 @@ MEANS = "fdFD"  # of which a mean is the sum divided by the count
 
 def _mean(graph: Graph, a: Any, axis: Any = None, **options: Any) -> Operation:
     if a.dtype.char not in MEANS or "dtype" in options:
-        raise _untraceable("a mean of these")
+        raise Untraceable("a mean of these")
     total = reduction(graph, np.add, (a,), {"axis": axis, **options})
     return elementwise(graph, np.divide, (total, a.size // max(total.size, 1)))
 
@@ -449,7 +427,7 @@ _clip_ufunc: Any = np._core.umath.clip  # type: ignore[attr-defined]
 
 def _clip(graph: Graph, a: Any, low: Any = None, high: Any = None, **options: Any) -> Operation:
     if options or low is None or high is None:
-        raise _untraceable("options of clip")
+        raise Untraceable("options of clip")
     return elementwise(graph, _clip_ufunc, (a, low, high))
 
 
@@ -511,7 +489,7 @@ def called(graph: Graph, function: Any, args: tuple[Any, ...], options: dict[str
         with np.errstate(all="ignore"):
             trial = function(*given, **named)
     except REFUSALS as error:
-        raise _untraceable(str(error)) from None
+        raise Untraceable(str(error)) from None
     if not isinstance(trial, (np.ndarray, np.generic)):
         return None
     return _put_trial(graph, function, args, options, trial)
@@ -570,7 +548,7 @@ def _matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     if len(b) == 1:
         return a[:-1]
     if a[-1] != b[-2]:
-        raise _untraceable("shapes that do not match")
+        raise Untraceable("shapes that do not match")
     return (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
 
 
@@ -578,7 +556,7 @@ def _dot_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     if not a or not b:
         return a or b
     if a[-1] != (b[-2] if len(b) > 1 else b[0]):
-        raise _untraceable("shapes that do not match")
+        raise Untraceable("shapes that do not match")
     return a[:-1] + b[:-2] + (b[-1:] if len(b) > 1 else ())
 
 

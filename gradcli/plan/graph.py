@@ -44,6 +44,10 @@ def spread(value: Any, shape: Shape) -> Any:
     return np.broadcast_to(value, shape) if shape else value
 
 
+class Untraceable(BaseException):
+    """The program cannot be recorded. Not an Exception, so that nothing catches it on the way."""
+
+
 class Operation:
     """One call: `function(*args, **dict(options))`; an input or a constant where function is None.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.tables.delimited import Dialect
 from gradcli.tables.errors import TableError
+from gradcli.tables.extra import pyarrow
 from gradcli.tables.source import Opened
 from gradcli.tables.table import CellTable, Table
 
@@ -14,17 +15,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
-
-EXTRA = 'pip install "gradcli[table]"'
-
-
-def pyarrow(what: str) -> Any:
-    """The library; TableError where it is not installed."""
-    try:
-        import pyarrow as found
-    except ImportError:
-        raise TableError(f"{what}: this needs pyarrow", hint=EXTRA) from None
-    return found
 
 
 class ArrowTable(Table):

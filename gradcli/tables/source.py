@@ -180,7 +180,7 @@ def _unpacked(stream: BinaryIO, packing: str, name: str) -> Any:
         import lzma
 
         return _Worded(lzma.LZMAFile(stream), name)
-    from gradcli.tables.arrow import pyarrow
+    from gradcli.tables.extra import pyarrow
 
     arrow = pyarrow(f"{name} is packed with zstd")
     return _Worded(arrow.CompressedInputStream(arrow.PythonFile(stream, "r"), "zstd"), name)

@@ -186,7 +186,7 @@ class Arrow(Sink):
 
     def __init__(self, stream: BinaryIO, numerals: Any, kind: str) -> None:
         super().__init__(stream, numerals)
-        from gradcli.tables.arrow import pyarrow
+        from gradcli.tables.extra import pyarrow
 
         self.arrow, self.kind = pyarrow(f"to write {kind.title()}"), kind
         self.schema: Any = None
