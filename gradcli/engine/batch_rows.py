@@ -90,7 +90,7 @@ def run(row: Row, operands: list[Any]) -> Any:
 
 def _apply(row: Row, operands: list[Any], level: Level) -> Any:
     """The results with the batch in front."""
-    rule = _WAYS[row.batch] if isinstance(row.batch, str) else row.batch
+    rule = WAYS[row.batch] if isinstance(row.batch, str) else row.batch
     try:
         found = None if rule is None else rule(row, operands, level)
     except (IndexError, TypeError, ValueError, RuntimeError):
@@ -264,7 +264,7 @@ def _drawn(row: Row, operands: list[Any], level: Level) -> Any:
         level.slow = slow
 
 
-_WAYS: dict[str, Callable[[Row, list[Any], Level], Any]] = {
+WAYS: dict[str, Callable[[Row, list[Any], Level], Any]] = {
     "elementwise": elementwise,
     "leading": _leading,
     "along": along,
@@ -276,4 +276,4 @@ _WAYS: dict[str, Callable[[Row, list[Any], Level], Any]] = {
 }
 
 
-__all__ = ["by_entry", "elementwise", "filled", "run"]
+__all__ = ["WAYS", "by_entry", "run"]

@@ -11,11 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import batch, batch_rows
+from gradcli.engine import batch
 from gradcli.engine.batch import Batched, Level, common, full, is_batched, is_diagonal, moveaxis
 from gradcli.engine.operator import Row
 
 Rule = Callable[[Row, list[Any], Level], Any]
+
+
+def _as(way: str, row: Row, operands: list[Any], level: Level) -> Any:
+    """The results by one of the ways that a row may name; None where it does not suit."""
+    from gradcli.engine.batch_rows import WAYS
+
+    return WAYS[way](row, operands, level)
 
 
 def _in(value: Any, level: Level) -> bool:
@@ -36,7 +43,7 @@ def whole(one: Callable[[], Row], dim: Any = 1) -> Rule:
         ready = [flat(operands[0], level), *operands[1:]]
         wanted = dict(zip(row.names, ready, strict=True))
         more = {"dim": dim, "keepdim": False}
-        found = batch_rows.run(along, [{**wanted, **more}.get(n) for n in along.names])
+        found = along.in_batch([{**wanted, **more}.get(n) for n in along.names])
         return found if along.single or not row.single else found[0]
 
     return rule
@@ -58,7 +65,7 @@ def apart(*names: str) -> Rule:
             ready[i] = full(operands[i], level)
         for word in row.axes.split():
             ready[row.position[word]] = operands[row.position[word]] % ndim + 1
-        return batch_rows.run(row, ready)
+        return row.in_batch(ready)
 
     return rule
 
@@ -81,7 +88,7 @@ def permuted(row: Row, operands: list[Any], level: Level) -> Any:
     """All dimensions in an order: the batch stays the first."""
     n = max(operands[0].ndim, 1)
     dims = (0, *(d % n + 1 for d in operands[1]))
-    return batch_rows.run(row, [full(operands[0], level), dims])
+    return row.in_batch([full(operands[0], level), dims])
 
 
 def transposed(row: Row, operands: list[Any], level: Level) -> Any:
@@ -108,18 +115,16 @@ def repeated(row: Row, operands: list[Any], level: Level) -> Any:
     """Repeats for every dimension, and none for the batch."""
     x, repeats = operands
     every = x.every.reshape((level.size, *(1,) * (len(repeats) - x.ndim), *x.shape))
-    return batch_rows.run(row, [every, (1, *repeats)])
+    return row.in_batch([every, (1, *repeats)])
 
 
 def rolled(row: Row, operands: list[Any], level: Level) -> Any:
     """A roll along dimensions, or of all elements."""
     x, shifts, dims = operands
     if not len(dims):
-        found = batch_rows.run(row, [flat(x, level), shifts, (1,)])
+        found = row.in_batch([flat(x, level), shifts, (1,)])
         return found.reshape((level.size, *x.shape))
-    return batch_rows.run(
-        row, [full(x, level), shifts, tuple(d % max(x.ndim, 1) + 1 for d in dims)]
-    )
+    return row.in_batch([full(x, level), shifts, tuple(d % max(x.ndim, 1) + 1 for d in dims)])
 
 
 def traced(row: Row, operands: list[Any], level: Level) -> Any:
@@ -127,8 +132,8 @@ def traced(row: Row, operands: list[Any], level: Level) -> Any:
     from gradcli.operators.reductions import sum_dim
     from gradcli.operators.shapes import diagonal
 
-    found = batch_rows.run(diagonal, [full(operands[0], level), 0, 1, 2])
-    return batch_rows.run(sum_dim, [found, (1,), False, None])
+    found = diagonal.in_batch([full(operands[0], level), 0, 1, 2])
+    return sum_dim.in_batch([found, (1,), False, None])
 
 
 def copied(row: Row, operands: list[Any], level: Level) -> Any:
@@ -136,7 +141,7 @@ def copied(row: Row, operands: list[Any], level: Level) -> Any:
     to, source = operands
     if not _in(to, level):
         raise RuntimeError(batch.INPLACE)
-    return batch_rows.run(row, batch.aligned([to, source], level))
+    return row.in_batch(batch.aligned([to, source], level))
 
 
 def layer_normed(row: Row, operands: list[Any], level: Level) -> Any:
@@ -147,7 +152,7 @@ def layer_normed(row: Row, operands: list[Any], level: Level) -> Any:
         full(w, level).reshape((level.size, *lead, *w.shape)) if is_batched(w) else w
         for w in (weight, bias)
     ]
-    return batch_rows.run(row, [full(x, level), shape, *own, eps])
+    return row.in_batch([full(x, level), shape, *own, eps])
 
 
 def slope_of_shares(shares: Callable[[Any], Any], weighted: bool) -> Rule:
@@ -159,11 +164,11 @@ def slope_of_shares(shares: Callable[[Any], Any], weighted: bool) -> Rule:
     def rule(row: Row, operands: list[Any], level: Level) -> Any:
         g, output, _ = operands
         if not is_diagonal(g, level) or g.ndim != 1 or not isinstance(output, np.ndarray):
-            return batch_rows.along(row, operands, level)
+            return _as("along", row, operands, level)
         parts = shares(output)
         own = g.diagonal * output if weighted else g.diagonal
         if is_batched(own):
-            return batch_rows.along(row, operands, level)
+            return _as("along", row, operands, level)
         made = np.multiply.outer(own, -parts)
         if not np.abs(own).min() * np.abs(parts).min() > 0:
             made += 0.0  # no negative zeros
@@ -190,11 +195,11 @@ def dot(row: Row, operands: list[Any], level: Level) -> Any:
     if not _in(b, level):
         if is_diagonal(a, level):
             return a.diagonal * b
-        return batch_rows.run(mv, [full(a, level), b])
+        return mv.in_batch([full(a, level), b])
     a, b = full(a, level), full(b, level)
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return np.einsum("bi,bi->b", a, b)
-    return batch_rows.run(bmm, [a[:, None, :], b[:, :, None]])[:, 0, 0]
+    return bmm.in_batch([a[:, None, :], b[:, :, None]])[:, 0, 0]
 
 
 def mv(row: Row, operands: list[Any], level: Level) -> Any:
@@ -209,12 +214,12 @@ def mv(row: Row, operands: list[Any], level: Level) -> Any:
     if not _in(a, level):
         if is_diagonal(x, level):
             return _turned(a) * x.diagonal[:, None]
-        return batch_rows.run(mm, [full(x, level), _turned(a)])
+        return mm.in_batch([full(x, level), _turned(a)])
     if not _in(x, level):
         every = full(a, level)
         merged = every.reshape((level.size * a.shape[0], a.shape[1]))
-        return batch_rows.run(row, [merged, x]).reshape((level.size, a.shape[0]))
-    return batch_rows.run(bmm, [full(a, level), full(x, level)[:, :, None]])[:, :, 0]
+        return row.in_batch([merged, x]).reshape((level.size, a.shape[0]))
+    return bmm.in_batch([full(a, level), full(x, level)[:, :, None]])[:, :, 0]
 
 
 def _turned(a: Any) -> Any:
@@ -231,13 +236,13 @@ def mm(row: Row, operands: list[Any], level: Level) -> Any:
     if a.ndim != 2 or b.ndim != 2:
         return None
     if _in(a, level) and _in(b, level):
-        return batch_rows.run(bmm, [full(a, level), full(b, level)])
+        return bmm.in_batch([full(a, level), full(b, level)])
     if _in(a, level):
         merged = full(a, level).reshape((level.size * a.shape[0], a.shape[1]))
-        found = batch_rows.run(row, [merged, b])
+        found = row.in_batch([merged, b])
         return found.reshape((level.size, a.shape[0], b.shape[1]))
     merged = _swapped(full(b, level)).reshape((level.size * b.shape[1], b.shape[0]))
-    found = batch_rows.run(row, [merged, _turned(a)])
+    found = row.in_batch([merged, _turned(a)])
     return _swapped(found.reshape((level.size, b.shape[1], a.shape[0])))
 
 
@@ -248,7 +253,7 @@ def bmm(row: Row, operands: list[Any], level: Level) -> Any:
         return None
     n = level.size * a.shape[0]
     merged = [full(x, level).reshape((n, *x.shape[1:])) for x in (a, b)]
-    found = batch_rows.run(row, merged)
+    found = row.in_batch(merged)
     return found.reshape((level.size, a.shape[0], a.shape[1], b.shape[2]))
 
 
@@ -259,7 +264,7 @@ def added_product(product: str) -> Rule:
         from gradcli.operators import products
 
         own, a, b, beta, alpha = operands
-        made = batch_rows.run(getattr(products, product), [a, b])
+        made = getattr(products, product).in_batch([a, b])
         if beta == 0:
             return full(made * alpha if alpha != 1 else made, level)
         made = made * alpha if alpha != 1 else made
@@ -285,7 +290,7 @@ def solved(row: Row, operands: list[Any], level: Level) -> Any:
         right = right.reshape((*right.shape, 1))
     elif b.ndim != a.ndim:
         return None
-    found = list(batch_rows.run(row, [full(a, level), right, *options]))
+    found = list(row.in_batch([full(a, level), right, *options]))
     if vector:
         found[0] = found[0][..., 0]
     return found
@@ -323,7 +328,7 @@ def indexed(row: Row, operands: list[Any], level: Level) -> Any:
         return None
     width = _width(indices)
     if not _in(indices, level):
-        found = batch_rows.run(row, [full(x, level), [None, *indices]])
+        found = row.in_batch([full(x, level), [None, *indices]])
         return found if together else moveaxis(found, width, 0)
     if any(is_batched(k) and k.dtype.kind == "b" for k in indices):
         raise RuntimeError(BOOLEAN_MASK)
@@ -332,9 +337,9 @@ def indexed(row: Row, operands: list[Any], level: Level) -> Any:
     ranked = [k if k is None else _ranked(k, width, level) for k in indices]
     before = at[0] if together else 0  # dimensions in front of those of the indices
     if not _in(x, level):
-        return moveaxis(batch_rows.run(row, [x, ranked]), before, 0)
+        return moveaxis(row.in_batch([x, ranked]), before, 0)
     entries = np.arange(level.size).reshape(level.size, *(1,) * width)
-    found = batch_rows.run(row, [full(x, level), [entries, *ranked]])
+    found = row.in_batch([full(x, level), [entries, *ranked]])
     for k in range(before if at[0] else 0):  # NumPy has put those of the indices first
         found = moveaxis(found, 1 + width + k, 1 + k)
     return found
@@ -352,12 +357,12 @@ def index_written(row: Row, operands: list[Any], level: Level) -> Any:
     every = full(values, level)
     every = every.reshape((level.size, *(1,) * (rank - values.ndim), *values.shape))
     if not _in(indices, level):
-        return batch_rows.run(row, [full(x, level), [None, *indices], every, accumulate])
+        return row.in_batch([full(x, level), [None, *indices], every, accumulate])
     if at[0] or any(k.dtype.kind == "b" for k in indices):
         return None
     ranked = [_ranked(k, width, level) for k in indices]
     entries = np.arange(level.size).reshape(level.size, *(1,) * width)
-    return batch_rows.run(row, [full(x, level), [entries, *ranked], every, accumulate])
+    return row.in_batch([full(x, level), [entries, *ranked], every, accumulate])
 
 
 def selected(row: Row, operands: list[Any], level: Level) -> Any:
@@ -367,7 +372,7 @@ def selected(row: Row, operands: list[Any], level: Level) -> Any:
         return None
     at = dim % x.ndim
     if not _in(index, level):
-        return batch_rows.run(row, [full(x, level), at + 1, index])
+        return row.in_batch([full(x, level), at + 1, index])
     from gradcli.operators.indexing import index_row as advanced
 
     keys: list[Any] = [None] * at + [index]
@@ -381,7 +386,7 @@ def taken(row: Row, operands: list[Any], level: Level) -> Any:
     x, index = operands
     if _in(index, level) or not x.size:
         return None
-    found = batch_rows.run(index_select, [flat(x, level), 1, index.reshape(-1) % x.size])
+    found = index_select.in_batch([flat(x, level), 1, index.reshape(-1) % x.size])
     return found.reshape((level.size, *index.shape))
 
 
@@ -399,17 +404,17 @@ def masked(row: Row, operands: list[Any], level: Level) -> Any:
     shape = np.broadcast_shapes(x.shape, mask.shape)
     spread = Batched(full(x, level), level) if _in(x, level) else x
     places = np.flatnonzero(np.broadcast_to(mask, shape))
-    return batch_rows.run(index_select, [flat(batch.broadcast_to(spread, shape), level), 1, places])
+    return index_select.in_batch([flat(batch.broadcast_to(spread, shape), level), 1, places])
 
 
 def embedded(row: Row, operands: list[Any], level: Level) -> Any:
     """Rows of a table: of one, or of all entries' tables below each other."""
     weight, index, *options = operands
     if not _in(weight, level):
-        return batch_rows.run(row, [weight, full(index, level), *options])
+        return row.in_batch([weight, full(index, level), *options])
     count = weight.shape[0]
     whole = full(weight, level).reshape((level.size * count, weight.shape[1]))
-    return batch_rows.run(row, [whole, _below(index, count, level), *options])
+    return row.in_batch([whole, _below(index, count, level), *options])
 
 
 def _below(index: Any, count: int, level: Level) -> Any:
@@ -424,8 +429,8 @@ def embedded_back(row: Row, operands: list[Any], level: Level) -> Any:
     if padding >= 0:
         return None
     every = full(g, level)
-    whole = batch_rows.run(
-        row, [every, _below(index, count, level), level.size * count, padding, by_count]
+    whole = row.in_batch(
+        [every, _below(index, count, level), level.size * count, padding, by_count]
     )
     return whole.reshape((level.size, count, every.shape[-1]))
 
@@ -435,7 +440,7 @@ def filled(row: Row, operands: list[Any], level: Level) -> Any:
     from gradcli.operators.indexing import where_of
 
     x, mask, value = operands
-    return batch_rows.elementwise(where_of, [mask, value.astype(x.dtype), x, None], level)
+    return _as("elementwise", where_of, [mask, value.astype(x.dtype), x, None], level)
 
 
 def convolved(row: Row, operands: list[Any], level: Level) -> Any:
@@ -445,7 +450,7 @@ def convolved(row: Row, operands: list[Any], level: Level) -> Any:
         return None
     every = full(x, level)
     merged = every.reshape((level.size * x.shape[0], *x.shape[1:]))
-    found = batch_rows.run(row, [merged, weight, bias, *options])
+    found = row.in_batch([merged, weight, bias, *options])
     return found.reshape((level.size, x.shape[0], *found.shape[1:]))
 
 
@@ -456,7 +461,7 @@ def loss(row: Row, operands: list[Any], level: Level) -> Any:
     reduction = operands[at]
     parts = list(operands)
     parts[at] = 0
-    elements = batch_rows.elementwise(row, parts, level)
+    elements = _as("elementwise", row, parts, level)
     if reduction == 0 or elements is None:
         return elements
     count = int(np.prod(elements.shape[1:]))
@@ -471,11 +476,11 @@ def classes(row: Row, operands: list[Any], level: Level) -> Any:
         return None
     scores, targets = _items(x, target, level)
     parts = [weight, 0, ignored]
-    losses = batch_rows.run(row, [scores, targets, *parts])[0]
+    losses = row.in_batch([scores, targets, *parts])[0]
     losses = losses.reshape((level.size, *target.shape))
     if reduction == 0:
         return [losses, np.zeros(level.size, x.dtype)]
-    ones = batch_rows.run(row, [scores * 0 - x.dtype.type(1), targets, *parts])[0]
+    ones = row.in_batch([scores * 0 - x.dtype.type(1), targets, *parts])[0]
     axes = tuple(range(1, losses.ndim))
     weights = batch.total(ones.reshape((level.size, *target.shape)), axes)
     found = batch.total(losses, axes)
@@ -503,7 +508,7 @@ def classes_backward(row: Row, operands: list[Any], level: Level) -> Any:
     lead = (level.size, *(1,) * (target.ndim - g.ndim), *g.shape)
     spread = batch.broadcast_to(each.reshape(lead), (level.size, *target.shape))
     own = [spread.reshape(targets.shape), scores, targets, weight, 0, ignored, x.dtype.type(0)]
-    return batch_rows.run(row, own).reshape((level.size, *x.shape))
+    return row.in_batch(own).reshape((level.size, *x.shape))
 
 
 def loss_backward(row: Row, operands: list[Any], level: Level) -> Any:
@@ -512,7 +517,7 @@ def loss_backward(row: Row, operands: list[Any], level: Level) -> Any:
     reduction = operands[at]
     parts = list(operands)
     parts[at] = 0 if reduction == 0 else 2
-    found = batch_rows.elementwise(row, parts, level)
+    found = _as("elementwise", row, parts, level)
     if found is None or reduction != 1:
         return found
     return found / found.dtype.type(max(operands[row.position["self"]].size, 1))
