@@ -158,7 +158,7 @@ def store(tensor: Tensor, values: Any) -> None:
     Raises RuntimeError where the dtype's category or the shape does not admit the values.
     """
     array = tensor.array
-    if not _castable(values.dtype.kind, array.dtype.kind):
+    if not castable(values.dtype.kind, array.dtype.kind):
         names = [dtypes.SCALAR_NAMES[dtypes.of(d).name] for d in (values.dtype, array.dtype)]
         raise RuntimeError(
             f"result type {names[0]} can't be cast to the desired output type {names[1]}"
@@ -191,7 +191,7 @@ def bump(tensor: Tensor) -> None:
         _mark(counter.views)
 
 
-def _castable(source: str, target: str) -> bool:
+def castable(source: str, target: str) -> bool:
     order = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
     return order[source] <= order[target]
 

@@ -79,12 +79,13 @@ def logical_not(mask: Any) -> Any:
 
 
 def implemented(name: str, array: Any, chars: str) -> None:
-    """NotImplementedError, in PyTorch's words, for an array whose dtype a kernel does not take.
+    """NotImplementedError, in PyTorch's words, for an array (or dtype) that a kernel does not take.
 
     chars: NumPy's characters of the dtypes that it takes, as "efd" for floats and "l" for int64.
     """
-    if array.dtype.char not in chars:
-        kind = dtypes.SCALAR_NAMES[dtypes.of(array.dtype).name]
+    given = array if isinstance(array, np.dtype) else array.dtype
+    if given.char not in chars:
+        kind = dtypes.SCALAR_NAMES[dtypes.of(given).name]
         raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
 
 
@@ -96,6 +97,11 @@ def expect_alike(first: Any, *others: Any) -> None:
                 dtypes.SCALAR_NAMES[dtypes.of(dtype_of(x)).name] for x in (first, other)
             )
             raise RuntimeError(f"expected scalar type {wanted} but found {found}")
+
+
+def expect_long(targets: Any) -> None:
+    """RuntimeError, in PyTorch's words, for classes that are not of dtype int64."""
+    expect_alike(np.int64(0), targets)
 
 
 def refuse_grad(name: str, **arguments: Any) -> None:

@@ -15,7 +15,7 @@ from gradcli.engine.views import inplace as overwritten
 from gradcli.operators.elementwise import relu as relu_row
 from gradcli.operators.elementwise import sigmoid, threshold_backward
 from gradcli.operators.elementwise import silu as silu_row
-from gradcli.operators.helpers import where, zeros_like
+from gradcli.operators.helpers import implemented, where, zeros_like
 from gradcli.operators.table import Array, Row, function, is_array, operator
 
 FAMILY = "nn"
@@ -668,12 +668,13 @@ def _halves(x: Any, dim: int) -> tuple[Any, Any]:
 
 def _glu(self: Array, dim: int = -1) -> Array:
     if self.ndim == 0:
-        raise RuntimeError("glu does not support 0-dimensional tensors")
+        raise RuntimeError("glu does not support scalars because halving size must be even")
     at = wrap_dim(dim, self.ndim)
     if self.shape[at] % 2:
         raise RuntimeError(
             f"Halving dimension must be even, but dimension {at} is size {self.shape[at]}"
         )
+    implemented("glu_cpu", self, "efd")
     a, b = _halves(self, at)
     return a / (1 + np.exp(-b))
 
@@ -715,7 +716,6 @@ class glu_backward:
 @operator(
     _glu,
     "GluBackward0",
-    refuses={NUMBERS: "glu_cpu"},
     signature="glu(Tensor input, int dim=-1)",
     name="nn.functional.glu",
     method=False,

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.operators import batches
-from gradcli.operators.helpers import implemented
+from gradcli.operators.helpers import dtype_of, expect_alike, implemented
 from gradcli.operators.table import Array, function, is_array, operator
 
 FAMILY = "nn"
@@ -165,13 +165,11 @@ def _convolution(
     groups: int,
 ) -> Array:
     if transposed:
-        implemented("slow_conv_transpose2d_out_cpu", input, "efdlFD")
         size = _transposed_size(
             input.shape[2:], weight.shape[2:], stride, padding, dilation, output_padding
         )
         out = _input_gradient(input, weight, size, stride, padding, dilation, groups)
     else:
-        implemented("slow_conv2d_cpu", input, "efdFDbBhHiIlL")
         out = _forward(input, weight, stride, padding, dilation, groups)
     if bias is not None:
         out += bias.reshape(-1, *[1] * len(stride))
@@ -285,15 +283,14 @@ class convolution:
 def _check(
     n: int, name: str, input: Any, weight: Any, bias: Any, groups: int, transposed: bool
 ) -> bool:
-    """Refuses shapes that do not fit, in PyTorch's words; True where there is a batch dimension."""
+    """Refuses what does not fit, in PyTorch's words; True where there is a batch dimension."""
+    if bias is not None and dtype_of(bias) != dtype_of(input):
+        a, b = (dtypes.C_TYPES[dtype_of(x).name] for x in (input, bias))
+        raise RuntimeError(f"Input type ({a}) and bias type ({b}) should be the same")
     if input.ndim not in (n + 1, n + 2):
         raise RuntimeError(
             f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of "
             f"size: {list(input.shape)}"
-        )
-    if input.dtype != weight.dtype:
-        raise RuntimeError(
-            f"Input type ({_type(input)}) and weight type ({_type(weight)}) should be the same"
         )
     channels = input.shape[-n - 1]
     word = "transposed=1" if transposed else f"groups={groups}"
@@ -314,12 +311,30 @@ def _check(
             f"expected bias to be 1-dimensional with {outputs} elements, but got bias of size "
             f"{list(bias.shape)} instead"
         )
+    _check_dtypes(n, input, weight, transposed)
     return bool(input.ndim == n + 2)
 
 
+def _check_dtypes(n: int, input: Any, weight: Any, transposed: bool) -> None:
+    own, other = dtype_of(input), dtype_of(weight)
+    if own != other and own.kind == "c":
+        kinds = f"({_type(input)}) and weight type ({_type(weight)})"
+        raise RuntimeError(f"Input type {kinds} should be the same")
+    if own != other and own == np.float16:
+        raise RuntimeError(
+            f"Input type ({_type(input)}) and weight type ({_type(weight)}) should be the same or "
+            "input should be a MKLDNN tensor and weight is a dense tensor"
+        )
+    if transposed:
+        implemented(f"slow_conv_transpose{max(n, 2)}d_out_cpu", own, "efdlFD")
+    else:
+        implemented("slow_conv2d_cpu" if n < 3 else "compute_columns3d", own, "efdFDbBhHiIlL")
+    expect_alike(input, weight)
+
+
 def _type(x: Any) -> str:
-    name = {"float": "Float", "float64": "Double", "float32": "Float"}.get(x.dtype.name)
-    return f"torch.{name or dtypes.SCALAR_NAMES[x.dtype.name]}Tensor"
+    name = dtypes.SCALAR_NAMES[dtypes.of(dtype_of(x)).name]
+    return f"CPU{name}Type" if dtype_of(x).kind == "c" else f"torch.{name}Tensor"
 
 
 def _batched_shape(input: Any, n: int) -> tuple[int, ...]:

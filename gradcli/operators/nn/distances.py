@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine import dtypes
 from gradcli.engine.modes import no_grad
 from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.operators.arguments import real
@@ -69,7 +70,7 @@ def _dist(self: Array, other: Array, p: Any = 2) -> Array:
 @operator(
     _dist,
     "DistBackward0",
-    types="common",
+    types="numbers",
     samples=named(
         "dist",
         *(
@@ -171,7 +172,7 @@ def _cdist(x1: Array, x2: Array, p: float = 2.0) -> Array:
     if x1.size and x2.size:
         expect_alike(x1, x2)
         implemented("cdist", x1, "fd")
-    return _distances(_differences(x1, x2), p)
+    return _distances(_differences(x1, x2), p).astype(x1.dtype, copy=False)
 
 
 def _distance_slopes(difference: Any, g: Any, p: float, distance: Any) -> Any:
@@ -278,6 +279,11 @@ def cdist(x1: Array, x2: Array, p: float, compute_mode: str) -> Any:
 
 
 def _matrix_distances(x1: Any, x2: Any) -> Any:
+    first, second = (dtypes.C_TYPES[data(x).dtype.name] for x in (x1, x2))
+    if first != second:
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {first} != {second}"
+        )
     batch = np.broadcast_shapes(tuple(x1.shape[:-2]), tuple(x2.shape[:-2]))
     sides = [x1, x2]
     if batch:

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.tensor import wrap
-from gradcli.operators.helpers import implemented
+from gradcli.operators.helpers import expect_alike, implemented
 from gradcli.operators.nn.resampling import cubic_weights
 from gradcli.operators.products import bmm
 from gradcli.operators.table import Array, Row, function, operator
@@ -143,10 +142,9 @@ def _masked(flat: Any, index: Any, inside: Any) -> Any:
 def _grid_sampler(
     input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Array:
-    if input.dtype != grid.dtype:
-        kinds = [dtypes.SCALAR_NAMES[dtypes.of(x.dtype).name] for x in (input, grid)]
-        raise RuntimeError(f"expected scalar type {kinds[0]} but found {kinds[1]}")
-    implemented(f"grid_sampler_{input.ndim - 2}d_cpu_kernel_impl", input, "efd")
+    kernel = "grid_sampler3d_cpu" if input.ndim == 5 else "grid_sampler_2d_cpu_kernel_impl"
+    implemented(kernel, input, "efd")
+    expect_alike(input, grid)
     taps = _all_taps(input, grid, interpolation_mode, padding_mode, align_corners)
     sizes = input.shape[2:]
     flat = input.reshape(*input.shape[:2], prod(sizes))

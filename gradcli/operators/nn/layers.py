@@ -11,6 +11,7 @@ from gradcli.engine import dtypes
 from gradcli.engine.tensor import wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import mul_scalar
+from gradcli.operators.helpers import implemented
 from gradcli.operators.nn.dropout import dropped
 from gradcli.operators.products import addmm, matmul
 from gradcli.operators.table import Array, function, is_array, operator
@@ -105,6 +106,13 @@ class trilinear:
 )
 def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) -> Any:
     """input1 @ weight[k] @ input2 for every k, plus bias."""
+    given = {"input1": input1, "input2": input2, "weight": weight, "bias": bias}
+    kinds = {n: dtypes.C_TYPES[x.array.dtype.name] for n, x in given.items() if x is not None}
+    if len(set(kinds.values())) > 1:
+        raise RuntimeError(
+            "All tensors must have the same dtype, got "
+            f"{', '.join(f'{name}: {kind}' for name, kind in kinds.items())}"
+        )
     if input1.ndim != input2.ndim:
         raise RuntimeError(
             f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}"
@@ -136,13 +144,13 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) ->
 # -- embeddings -----------------------------------------------------------------------------------
 def check_indices(indices: Any, name: str) -> None:
     """Refuse indices that are no integers, in PyTorch's words."""
-    if indices.dtype.kind not in "iu":
-        from gradcli.engine import dtypes
-
-        kind = dtypes.TYPE_NAMES[dtypes.of(indices.dtype).name]
+    if indices.dtype not in (np.int64, np.int32):
+        kind = f"torch.{dtypes.TYPE_NAMES[dtypes.of(indices.dtype).name]}"
+        if indices.dtype.kind in "bc":
+            kind = f"CPU{dtypes.SCALAR_NAMES[dtypes.of(indices.dtype).name]}Type"
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
-            f"Long, Int; but got torch.{kind} instead (while checking arguments for {name})"
+            f"Long, Int; but got {kind} instead (while checking arguments for {name})"
         )
 
 
@@ -279,6 +287,7 @@ def one_hot(tensor: Array, num_classes: int) -> Any:
 # -- attention ------------------------------------------------------------------------------------
 def _safe_softmax(self: Array, dim: int) -> Array:
     """softmax, with zeros where everything is masked out."""
+    implemented("softmax_lastdim_kernel_impl", self, "efdbBhilq?")
     top = self.max(dim, keepdims=True, initial=-np.inf)
     shifted = np.exp(self - np.where(np.isfinite(top), top, 0))
     total = shifted.sum(dim, keepdims=True)

@@ -13,10 +13,18 @@ from gradcli.engine.batch import anywhere
 from gradcli.engine.modes import no_grad
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap
+from gradcli.engine.views import castable
 from gradcli.operators import batches
-from gradcli.operators.arithmetic import add_scalar, div_scalar, mul_scalar, sub, sub_scalar
+from gradcli.operators.arithmetic import add_scalar, div_scalar, le, mul_scalar, sub, sub_scalar
 from gradcli.operators.elementwise import clamp_min, minimum, sigmoid, xlogy
-from gradcli.operators.helpers import implemented, refuse_grad, where, zeros_like
+from gradcli.operators.helpers import (
+    expect_alike,
+    expect_long,
+    implemented,
+    refuse_grad,
+    where,
+    zeros_like,
+)
 from gradcli.operators.nn.activations import NUMBERS, log_sigmoid_row, logsigmoid
 from gradcli.operators.table import Array, function, is_array, operator, resolve
 
@@ -58,6 +66,15 @@ def _spread(g: Any, reduction: int, like: Any) -> Any:
 def _scalar(numpy_dtype: Any) -> str:
     """PyTorch's name of a dtype in messages."""
     return dtypes.SCALAR_NAMES[dtypes.of(numpy_dtype).name]
+
+
+def _check_output(input: Any, other: Any) -> None:
+    """RuntimeError where a result of both operands cannot be cast to the dtype of the first."""
+    kind, found = input.array.dtype, other.array.dtype
+    if not castable(found.kind, kind.kind):
+        raise RuntimeError(
+            f"result type {_scalar(found)} can't be cast to the desired output type {_scalar(kind)}"
+        )
 
 
 def _number(value: float, like: Any) -> Tensor:
@@ -340,6 +357,7 @@ def huber_loss(input: Array, target: Array, reduction: str, delta: float, weight
     a, b = _same(input, target)
     number = reduction_number(reduction)
     if weight is None:
+        _check_output(input, b)
         out = huber_loss_row(a, b, number, delta)
         return out if out.dtype == input.dtype else out.to(input.dtype)
     if tuple(weight.shape) != tuple(input.shape):
@@ -371,6 +389,8 @@ def _check_nll(self: Any, target: Any, weight: Any) -> None:
         raise RuntimeError(
             "For 1D input, 1D target must have size 1, but got target size: " + str(target.size)
         )
+    if self.ndim > 2:
+        expect_long(target)
     if self.ndim == 2 and target.ndim != 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if weight is not None and weight.shape != (self.shape[0 if self.ndim == 1 else 1],):
@@ -398,6 +418,7 @@ def _nll(
 ) -> tuple[Array, Array]:
     _check_nll(self, target, weight)
     implemented("nll_loss_out_frame", self, "efd")
+    expect_alike(self, weight)
     valid, weights, counts = _nll_weights(self, target, weight, ignore_index)
     losses = where(counts, -weights * _picked(self, valid), self.dtype.type(0))
     if reduction == NONE:
@@ -617,6 +638,8 @@ def _weighted(values: Any, weight: Any, reduction: int, like: Any) -> Any:
 def _bce(self: Array, target: Array, weight: Array | None = None, reduction: int = 1) -> Array:
     if not ((self >= 0) & (self <= 1)).all():  # nan neither
         raise RuntimeError("all elements of input should be between 0 and 1")
+    if not ((target >= 0) & (target <= 1)).all():
+        raise RuntimeError("all elements of target should be between 0 and 1")
     with np.errstate(divide="ignore"):
         one, other = np.maximum(np.log(self), -100), np.maximum(np.log1p(-self), -100)
     values = (target - 1) * other - target * one
@@ -773,6 +796,7 @@ def _bce_logits_target_slope(
     "BinaryCrossEntropyWithLogitsBackward0",
     public=False,
     types="common",
+    refuses={"C": "binary_cross_entropy_with_logits"},
     batch=batches.loss,
 )
 class binary_cross_entropy_with_logits_row:
@@ -848,7 +872,14 @@ def _soft_margin_slope(g: Any, self: Any, target: Any, reduction: int) -> Any:
     return _spread(-target * power * g / (1 + power), reduction, self)
 
 
-@operator(_soft_margin, "SoftMarginLossBackward0", public=False, types="common", batch=batches.loss)
+@operator(
+    _soft_margin,
+    "SoftMarginLossBackward0",
+    public=False,
+    types="common",
+    refuses={"C": "soft_margin_loss"},
+    batch=batches.loss,
+)
 class soft_margin_loss_row:
     self = _soft_margin_slope
 
@@ -868,13 +899,12 @@ def soft_margin_loss(
     """log(1 + exp(-target * input))."""
     refuse_grad("soft_margin_loss", target=target)
     number = reduction_number(reduction, size_average, reduce)
-    kind = input.array.dtype
-    if kind.kind in "biu":
+    if input.array.dtype.kind in "biu":
         found = (-target).array.dtype
-        wide = found if found.kind in "fc" else dtypes.default.real
-        raise RuntimeError(
-            f"result type {_scalar(wide)} can't be cast to the desired output type {_scalar(kind)}"
+        _check_output(
+            input, wrap(np.zeros((), found if found.kind in "fc" else dtypes.default.real))
         )
+    _check_output(input, target)
     out = soft_margin_loss_row(input, target, number)
     return out if out.dtype == input.dtype else out.to(input.dtype)
 
@@ -903,6 +933,8 @@ def _multi_margin(
     if p not in (1, 2):
         raise RuntimeError("only p == 1 and p == 2 supported")
     implemented("multi_margin_loss_cpu_kernel", self, "fd")
+    expect_long(target)
+    expect_alike(self, weight)
     x, y, z = _margin_parts(self, target, margin)
     values = z**p
     if weight is not None:
@@ -1001,6 +1033,7 @@ def _multilabel_margins(x: Any, y: Any, is_target: Any) -> Any:
 
 def _multilabel_margin(self: Array, target: Array, reduction: int = 1) -> tuple[Array, Array]:
     implemented("multilabel_margin_loss_forward_out_frame", self, "fd")
+    expect_long(target)
     x, y, is_target = _multilabel_parts(self, target)
     z = _multilabel_margins(x, y, is_target)
     losses = np.where(z > 0, z, 0).sum((1, 2)) / x.shape[1]
@@ -1280,7 +1313,7 @@ def kl_div(
     """The Kullback-Leibler divergence of log-probabilities from a target distribution."""
     if reduction == "mean" and size_average is None and reduce is None:
         warnings.warn(_KL_MEAN, UserWarning, stacklevel=2)
-    for kinds, name in (("biu", "Integral"), ("c", "Complex")):
+    for kinds, name in (("c", "Complex"), ("biu", "Integral")):
         if input.array.dtype.kind in kinds or target.array.dtype.kind in kinds:
             raise RuntimeError(f"kl_div: {name} inputs not supported.")
     batch = reduction == "batchmean"
@@ -1357,7 +1390,9 @@ def poisson_nll_loss(
     if full:
         half = mul_scalar(mul_scalar(target, 2 * pi).log(), 0.5)
         stirling = target * target.log() - target + half
-        loss = loss + stirling.masked_fill(wrap(target.array <= 1), 0)
+        # PyTorch writes it over a tensor like the loss so far.
+        stirling = stirling.to(loss.dtype)
+        loss = loss + stirling.masked_fill(le(target, 1), 0)
     return reduced(loss, number)
 
 

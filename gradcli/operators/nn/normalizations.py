@@ -11,7 +11,7 @@ from gradcli.engine.tensor import wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import add_scalar
 from gradcli.operators.elementwise import clamp_min
-from gradcli.operators.helpers import implemented, refuse_grad
+from gradcli.operators.helpers import expect_alike, implemented, refuse_grad
 from gradcli.operators.table import Array, Row, function, is_array, operator, resolve
 
 FAMILY = "nn"
@@ -53,6 +53,21 @@ def _normal_backward(g: Any, centered: Any, rstd: Any, dims: tuple[int, ...]) ->
     return rstd * (g - _mean(g, dims) - normal * _mean(g * normal, dims))
 
 
+def _check_parameters(input: Any, *parameters: Any) -> None:
+    """RuntimeError, in PyTorch's words, for parameters of other dtypes than the input.
+
+    Half precision takes parameters in single precision; the first one says whether they are.
+    """
+    given = [p for p in parameters if p is not None]
+    if not given or given[0].dtype == input.dtype:
+        expect_alike(input, *given)
+        return
+    if any(p.dtype != np.float32 for p in given):
+        raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+    if input.dtype != np.float16:
+        raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+
+
 # -- layers ---------------------------------------------------------------------------------------
 def _layer_norm(
     input: Array,
@@ -61,6 +76,7 @@ def _layer_norm(
     bias: Array | None = None,
     eps: float = 1e-5,
 ) -> tuple[Array, Array, Array]:
+    _check_parameters(input, weight, bias)
     implemented("LayerNormKernelImpl", input, "efd")
     dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     mean, rstd = _moments(input, dims, eps)
@@ -198,6 +214,7 @@ def _group_norm(
     group: int,
     eps: float,
 ) -> tuple[Array, Array, Array]:
+    _check_parameters(input, weight, bias)
     implemented("GroupNormKernelImpl", input, "efd")
     grouped = input.reshape(N, group, C * HxW // group)
     mean, rstd = _moments(grouped, (2,), eps)
@@ -329,6 +346,7 @@ def _batch_norm(
     eps: float,
 ) -> tuple[Array, Array, Array]:
     implemented("batch_norm", input, "efd")
+    _check_parameters(input, weight, bias, running_mean, running_var)
     dims = (0, *range(2, input.ndim))
     if training:
         mean, rstd = _moments(input, dims, eps)

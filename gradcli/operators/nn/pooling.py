@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.modes import is_grad_enabled
 from gradcli.operators.helpers import implemented, zeros_like
 from gradcli.operators.nn.convolution import several, windows
 from gradcli.operators.table import Array, Row, function, operator
@@ -244,7 +245,8 @@ def _enter_max(n: int) -> None:
             v if v is None else several(v, 1)[0] for v in (kernel_size, stride, padding, dilation)
         )
         _check_pool("max_pool1d", 1, input, (k,), (s or k,), (p,))
-        implemented("max_pool1d_impl", input.array, "efdFD")
+        recorded = input.requires_grad and is_grad_enabled()  # by max_pool2d
+        implemented("max_pool1d_impl", input.array, "efdFD" if recorded else "efd")
         out, index = _MAX[2](
             input.unsqueeze(-2), (1, k), (1, s or k), (0, p), (1, d), bool(ceil_mode)
         )

@@ -176,12 +176,26 @@ class log_softmax_backward_data:
     )
 
 
-@operator(_softmax, "SoftmaxBackward0", public=False, axes="dim", spelled="softmax: dim")
+@operator(
+    _softmax,
+    "SoftmaxBackward0",
+    refuses={"C": "_softmax"},
+    public=False,
+    axes="dim",
+    spelled="softmax: dim",
+)
 class softmax_row:
     self = lambda g, result, dim: softmax_backward_data(g, result, dim)
 
 
-@operator(_log_softmax, "LogSoftmaxBackward0", public=False, axes="dim", spelled="log_softmax: dim")
+@operator(
+    _log_softmax,
+    "LogSoftmaxBackward0",
+    refuses={"C": "_log_softmax"},
+    public=False,
+    axes="dim",
+    spelled="log_softmax: dim",
+)
 class log_softmax_row:
     self = lambda g, result, dim: log_softmax_backward_data(g, result, dim)
 
