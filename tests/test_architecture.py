@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -151,6 +153,31 @@ def circles() -> set[frozenset[str]]:
 def test_no_circles() -> None:
     new = [sorted(group) for group in circles() if not any(group <= known for known in CIRCLES)]
     assert new == []
+
+
+CHANGED = """
+import random, sys, threading, tracemalloc, warnings
+import numpy
+def state():
+    return (list(warnings.filters), numpy.geterr(), random.getstate(), numpy.random.get_state()[1].tolist(),
+            threading.active_count(), sys.getrecursionlimit(), sys.flags, list(sys.path_hooks))
+before = state()
+tracemalloc.start()
+import {module}
+taken = tracemalloc.get_traced_memory()[1]
+assert state() == before, "the process is another"
+assert taken < 20 << 20, taken
+drawing = {{"gradcli.engine.random", "gradcli.engine.fma"}} & set(sys.modules)
+assert not drawing or "operators" in "{module}", drawing
+"""
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["gradcli", "gradcli.engine", "gradcli.engine.backward", "gradcli.operators.arithmetic"],
+)
+def test_importing_changes_nothing(module: str) -> None:
+    subprocess.run([sys.executable, "-c", CHANGED.format(module=module)], check=True)
 
 
 def test_commands_import_nothing_heavy_for_help() -> None:

@@ -13,6 +13,7 @@ whose class has `__operator__` (recorded arrays), so that rules may call rows an
 from __future__ import annotations
 
 import operator as op
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from types import FunctionType
@@ -142,6 +143,7 @@ class Row:
 
     # -- what the kernel and the rules say --------------------------------------------------------
     def _read_kernel(self) -> None:
+        _settle()
         kernel, rules, params = self._declared
         self.names, self.kinds, self.defaults, self.keyword_only = _parameters(
             kernel, rules, params
@@ -691,6 +693,25 @@ class Row:
 
     def __repr__(self) -> str:
         return f"<operator {self.name}>"
+
+
+_OURS = r"gradcli\.(engine|operators)"
+_allocated = False
+
+
+def _settle() -> None:
+    """What a row's first use changes in the process; importing changes nothing.
+
+    PyTorch is silent about log(0) and 0/0, and NumPy's warnings about them would name lines of ours. glibc
+    hands each freed array of 128 KiB or more back to the system, so that a tape's time is page faults:
+    freeing a large one raises that threshold once for all (its most is 32 MiB); none of it is touched.
+    """
+    global _allocated
+    if not _allocated:
+        _allocated = True
+        np.empty(31 << 20, np.uint8)
+    if not any(getattr(found[3], "pattern", "") == _OURS for found in warnings.filters):
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=_OURS)
 
 
 _NODE_BASES: dict[str, type[Node]] = {}

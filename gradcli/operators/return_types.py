@@ -11,6 +11,18 @@ class ReturnType(tuple[Any, ...]):
     __slots__ = ()
     fields: tuple[str, ...] = ()
 
+    def __new__(cls, items: Any) -> Any:
+        """A tuple of as many items as the class has names."""
+        if not hasattr(items, "__iter__"):
+            raise TypeError("constructor requires a sequence")
+        made = tuple.__new__(cls, items)
+        if len(made) != len(cls.fields):
+            raise TypeError(
+                f"torch.return_types.{cls.__name__}() takes a {len(cls.fields)}-sequence "
+                f"({len(made)}-sequence given)"
+            )
+        return made
+
     def __repr__(self) -> str:
         items = [f"{n}={v!r}" for n, v in zip(self.fields, self, strict=True)]
         return f"torch.return_types.{type(self).__name__}(\n" + ",\n".join(items) + ")"

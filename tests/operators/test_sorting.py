@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gradcli
 from gradcli.operators import selection
 from tests.operators.both import ask, gradient, same, torch, tree
 
@@ -230,3 +231,19 @@ def test_selection_survives_adversaries() -> None:
     middle = list(range(size))
     selection.nth_element(middle, size // 2, lambda i, j: fixed[i] < fixed[j])
     assert fixed[middle[size // 2]] == sorted(fixed.values())[size // 2]
+
+
+def test_the_classes_of_several_results_have_names_as_in_torch() -> None:
+    x = gradcli.tensor([[1.0, 2.0]])
+    kinds = gradcli.return_types
+    assert type(gradcli.max(x, 0)) is kinds.max and isinstance(gradcli.sort(x), kinds.sort)
+    assert type(gradcli.linalg.qr(x)) is kinds.linalg_qr and "linalg_qr" in dir(kinds)
+    assert kinds.max((1, 2)).indices == 2
+    with pytest.raises(
+        TypeError, match=r"torch.return_types.max\(\) takes a 2-sequence \(3-sequence"
+    ):
+        kinds.max((1, 2, 3))
+    with pytest.raises(TypeError, match="constructor requires a sequence"):
+        kinds.max(1)
+    with pytest.raises(AttributeError, match="has no attribute 'nope'"):
+        _ = kinds.nope
