@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +10,11 @@ import click
 
 import gradcli.budget as budget
 from gradcli.commands import output
-from gradcli.commands.errors import refused, usage
+from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import files_of, read_value, read_variable, set_up
 from gradcli.commands.options import Request
-from gradcli.language.errors import LanguageError
+from gradcli.commands.progress import RowsBar
+from gradcli.language.errors import LanguageError, refused
 
 if TYPE_CHECKING:
     from gradcli.rows.run import Runner
@@ -24,14 +24,6 @@ if TYPE_CHECKING:
 _LARGE = 1 << 24  # bytes of files from which on it is asked whether memory has room
 _TIMES = 4  # what a column takes in memory: itself, its gradient, and what is between
 _SHARE = 2  # of the memory that is free, what columns may take
-
-by_rows_option = click.option(
-    "--by-rows/--whole",
-    "by_rows",
-    default=None,
-    help="Read a table in passes over its rows, which need not fit into memory, or at once. "
-    "(By rows where it would take half of the memory that is free.)",
-)
 
 
 class Table:
@@ -45,10 +37,8 @@ class Table:
 
 def large_table(request: Request, wanted: bool | None) -> Table | None:
     """The table that is to be read by rows, if there is one; `wanted` where the command line says."""
-    if wanted is False or not any("@" in text for text in request.texts.values()):
-        if wanted:
-            raise usage("--by-rows: no variable is a column of a file", hint="as in --x @big.csv:x")
-        return None
+    if not any("@" in text for text in request.texts.values()):
+        raise usage("--by-rows: no variable is a column of a file", hint="as in --x @big.csv:x")
     from gradcli.language.values import file_reference, table_error
     from gradcli.tables import TableError
     from gradcli.tables.reading import matching, split
@@ -272,61 +262,6 @@ def _columns(arrays: Mapping[str, Any]) -> list[tuple[str, Any]]:
     from gradcli.rows.mapped import elements
 
     return [pair for name, array in arrays.items() for pair in elements(name, array).items()]
-
-
-class RowsBar:
-    """A bar on standard error, if somebody looks and it takes long."""
-
-    AFTER = 2.0  # seconds
-
-    def __init__(self, total: int) -> None:
-        from gradcli.commands.terminal import is_terminal
-
-        self.total, self.rows = total, 0
-        self.shown = sys.stderr is not None and is_terminal(sys.stderr)
-        self.bar: Any = None
-
-    def __enter__(self) -> RowsBar:
-        from time import monotonic
-
-        self.begun = monotonic()
-        return self
-
-    def advance(self, rows: int) -> None:
-        """So many rows more are done."""
-        self.rows += rows
-        if not self.shown:
-            return
-        from time import monotonic
-
-        if self.bar is None:
-            if monotonic() - self.begun < self.AFTER:
-                return
-            self._start()
-        rate = self.rows / max(monotonic() - self.begun, 1e-9)
-        shown = {"rows": f"{self.rows:,} rows", "rate": f"{rate:,.0f}/s"}
-        self.bar.update(self.task, completed=self.rows, **shown)
-
-    def _start(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        from gradcli import interrupts
-
-        columns = [TextColumn("{task.fields[rows]}"), TextColumn("{task.fields[rate]}")]
-        if self.total:
-            columns += [BarColumn(), TimeRemainingColumn()]  # type: ignore[list-item]
-        self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
-        self.task = self.bar.add_task("", total=self.total or None, rows="", rate="")
-        interrupts.drawing = "\x1b[?25h"  # the cursor, which rich hides
-        self.bar.start()
-
-    def __exit__(self, *error: object) -> None:
-        if self.bar is not None:
-            from gradcli import interrupts
-
-            self.bar.stop()
-            interrupts.drawing = ""
 
 
 # -- the commands -----------------------------------------------------------------------------------
@@ -622,7 +557,6 @@ def _differences(value: Any, arrays: Mapping[str, Any], name: str) -> tuple[Any,
 __all__ = [
     "Passes",
     "Table",
-    "by_rows_option",
     "check_by_rows",
     "eval_by_rows",
     "grad_by_rows",

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradcli.commands import output
-from gradcli.commands.by_rows import by_rows_option, check_by_rows, large_table
-from gradcli.commands.errors import refused, usage
+from gradcli.commands.errors import usage
 from gradcli.commands.options import Request, expression_options
+from gradcli.commands.planned import by_rows_option, large_table
 from gradcli.commands.points import (
     OpenCommand,
     Point,
@@ -19,7 +19,7 @@ from gradcli.commands.points import (
     wanted_names,
 )
 from gradcli.commands.shapes import shape_option
-from gradcli.language.errors import LanguageError
+from gradcli.language.errors import LanguageError, refused
 
 if TYPE_CHECKING:
     from gradcli.calculus.checking import Checked
@@ -76,6 +76,7 @@ def command(
     from gradcli.engine import dtypes
 
     if (table := large_table(request, by_rows)) is not None:
+        from gradcli.commands.by_rows import check_by_rows
         from gradcli.rows.run import Threads
 
         others = {"--shape": shapes, "--samples": samples, "--against": against}

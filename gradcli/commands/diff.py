@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradcli.commands import output
-from gradcli.commands.errors import refused, usage
+from gradcli.commands.errors import usage
 from gradcli.commands.options import Request, expression_options, where_read
 from gradcli.commands.points import (
     OpenCommand,
@@ -18,6 +18,7 @@ from gradcli.commands.points import (
     wanted_names,
 )
 from gradcli.commands.shapes import shape_option
+from gradcli.language.errors import refused
 
 if TYPE_CHECKING:
     from gradcli.calculus.derivative import Derivatives

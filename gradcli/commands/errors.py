@@ -60,21 +60,6 @@ def quoted(text: str) -> str:
     return shlex.quote(text)
 
 
-def refused(
-    error: Exception,
-    *,
-    source: str = "",
-    span: tuple[int, int] | None = None,
-    hint: str | None = None,
-) -> LanguageError:
-    """An error of the engine's as one of ours: PyTorch's words first, then where and what to do."""
-    kinds = {TypeError: "type", IndexError: "index", ValueError: "value", NameError: "name"}
-    kind = next((kinds[c] for c in type(error).__mro__ if c in kinds), "runtime")
-    found = LanguageError(str(error), kind=kind, source=source, span=span, hint=hint, usage=False)
-    found.__cause__ = error
-    return found
-
-
 def show(error: Exception, arguments: list[str], meta: Mapping[str, Any]) -> int:
     """Write the error to standard error; return the exit code.
 

@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from gradcli.commands import output
-from gradcli.commands.by_rows import by_rows_option, eval_by_rows, large_table
 from gradcli.commands.errors import usage
 from gradcli.commands.inspection import evaluate_watched, refuse_anomalies
 from gradcli.commands.options import (
@@ -17,7 +16,7 @@ from gradcli.commands.options import (
     drawn_option,
     expression_options,
 )
-from gradcli.commands.planned import evaluate_planned, plan_option, write_plan
+from gradcli.commands.planned import (by_rows_option, evaluate_planned, large_table, plan_option, write_plan)
 
 
 @click.command(
@@ -45,6 +44,7 @@ def command(
 ) -> None:
     """Print the value of EXPR."""
     if (table := large_table(request, by_rows)) is not None and (by_rows or not detect_anomaly):
+        from gradcli.commands.by_rows import eval_by_rows
         from gradcli.rows.run import Threads
 
         if detect_anomaly:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gradcli.commands.errors import refused, usage
+from gradcli.commands.errors import usage
+from gradcli.language.errors import refused
 
 if TYPE_CHECKING:
     from gradcli.commands.options import Request

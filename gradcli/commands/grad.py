@@ -8,7 +8,6 @@ import click
 
 from gradcli.commands import completers, output
 from gradcli.commands.backward import backward, retained, seed_of
-from gradcli.commands.by_rows import by_rows_option, grad_by_rows, large_table
 from gradcli.commands.evaluation import Evaluation
 from gradcli.commands.hooks import register_hooks, split_hooks
 from gradcli.commands.inspection import evaluate_watched, observed
@@ -22,7 +21,13 @@ from gradcli.commands.options import (
     name_list,
     uncertainty_options,
 )
-from gradcli.commands.planned import evaluate_planned, plan_option, write_plan
+from gradcli.commands.planned import (
+    by_rows_option,
+    evaluate_planned,
+    large_table,
+    plan_option,
+    write_plan,
+)
 
 if TYPE_CHECKING:
     from gradcli.commands.uncertainty import Uncertainties
@@ -120,6 +125,7 @@ def command(
         }
         given = [option for option, is_given in altered.items() if is_given]
         if by_rows or not given:
+            from gradcli.commands.by_rows import grad_by_rows
             from gradcli.rows.run import Threads
 
             grad_by_rows(ctx, request, table, Threads(), seed, show_value, given)

@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from gradcli.commands import matrix, output
-from gradcli.commands.by_rows import by_rows_option, jvp_by_rows, large_table
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
 from gradcli.commands.options import (
@@ -17,6 +16,7 @@ from gradcli.commands.options import (
     drawn_option,
     expression_options,
 )
+from gradcli.commands.planned import by_rows_option, large_table
 
 
 @click.command(
@@ -41,6 +41,7 @@ def command(
     A variable without a vector stays where it is.
     """
     if (table := large_table(request, by_rows)) is not None:
+        from gradcli.commands.by_rows import jvp_by_rows
         from gradcli.rows.run import Threads
 
         jvp_by_rows(ctx, request, table, Threads(), vectors, show_value)

@@ -10,6 +10,7 @@ from gradcli.commands import output
 from gradcli.commands.evaluation import Evaluation, read_value, read_variables, run
 
 if TYPE_CHECKING:
+    from gradcli.commands.by_rows import Table
     from gradcli.commands.options import Request
     from gradcli.commands.output import Style
 
@@ -22,6 +23,24 @@ plan_option = click.option(
     default=None,
     help="Print the plan for large arrays, or use none.",
 )
+
+
+by_rows_option = click.option(
+    "--by-rows/--whole",
+    "by_rows",
+    default=None,
+    help="Read a table in passes over its rows, which need not fit into memory, or at once. "
+    "(By rows where it would take half of the memory that is free.)",
+)
+
+
+def large_table(request: Request, wanted: bool | None) -> Table | None:
+    """The table that is to be read by rows, if there is one: see `by_rows.large_table`."""
+    if not wanted and (wanted is False or not any("@" in t for t in request.texts.values())):
+        return None
+    from gradcli.commands import by_rows
+
+    return by_rows.large_table(request, wanted)
 
 
 class Planned:
@@ -133,4 +152,11 @@ def write_plan(lines: list[str] | None, style: Style) -> None:
         output.write("\n".join(lines))
 
 
-__all__ = ["Planned", "evaluate_planned", "plan_option", "write_plan"]
+__all__ = [
+    "Planned",
+    "by_rows_option",
+    "evaluate_planned",
+    "large_table",
+    "plan_option",
+    "write_plan",
+]

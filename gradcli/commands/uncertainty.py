@@ -16,10 +16,8 @@ if TYPE_CHECKING:
     from gradcli.commands.evaluation import Evaluation
     from gradcli.commands.options import Request
     from gradcli.commands.output import Style
-    from gradcli.language.errors import LanguageError
 
 DIGITS = 2  # of an uncertainty that are shown
-_ROUNDING = 1e-9  # of what a covariance may be too large by
 _LARGEST, _SMALLEST = 15, -5  # powers of ten between which numbers are written out
 
 
@@ -132,6 +130,8 @@ class Uncertainties:
         value = evaluation.value
         if value.is_complex():
             raise evaluation.refused(TypeError("the uncertainty of a complex number is no number"))
+        from gradcli.rows.uncertainty import impossible, squares, too_strong, total
+
         errors, covariances = {}, {}
         shapes = {name: tuple(t.shape) for name, t in evaluation.variables.items()}
         for name, text in self.texts.items():
@@ -198,20 +198,11 @@ def _read(text: str, option: str) -> Any:
     return read_value(text, f"{option}=").detach().array
 
 
-def flaws(array: Any, signed: bool) -> list[tuple[Any, str]]:
-    """(where, in words) what makes numbers no uncertainties, or if they are `signed` no covariances."""
-    import numpy as np
-
-    what = "a covariance" if signed else "an uncertainty"
-    if array.dtype.kind not in "fiu":
-        return [(np.ones(array.shape, bool), f"{what} is a finite real number")]
-    found = [(~np.isfinite(array), f"{what} is a finite real number")]
-    return found if signed else [*found, (array < 0, f"{what} is not negative")]
-
-
 def fitted(array: Any, shape: tuple[int, ...], option: str, signed: bool = False) -> Any:
     """An uncertainty, or if `signed` a covariance, for a variable of that shape; usage error else."""
     import numpy as np
+
+    from gradcli.rows.uncertainty import flaws
 
     for where, words in flaws(array, signed):
         if where.any():
@@ -228,69 +219,6 @@ def same_shape(one: str, other: str, shapes: tuple[tuple[int, ...], tuple[int, .
     """Usage error for a covariance of variables of different shapes."""
     if shapes[0] != shapes[1]:
         raise usage(f"--covariance: {one} and {other} have shapes {shapes[0]} and {shapes[1]}")
-
-
-def squares(
-    gradients: Mapping[str, Any],
-    errors: Mapping[str, Any],
-    covariances: Mapping[tuple[str, str], Any],
-    rows: int = 1,
-) -> dict[str, Any]:
-    """What each input, and each pair that is correlated, adds to the square of the uncertainty in each row.
-
-    All arrays have the rows in their first dimension (1: the same for all); a name whose gradient is None
-    adds nothing.
-    """
-    import numpy as np
-
-    def summed(product: Any) -> Any:
-        product = np.asarray(product)
-        wide = np.broadcast_to(product, (rows, *product.shape[1:]))
-        return wide.reshape(rows, -1).sum(axis=1)
-
-    zero = np.zeros(rows)
-    found = {}
-    for name, error in errors.items():
-        gradient = gradients.get(name)
-        found[name] = zero if gradient is None else summed(np.square(gradient * error))
-    for (one, other), covariance in covariances.items():
-        a, b = gradients.get(one), gradients.get(other)
-        product = None if a is None or b is None else 2 * a * b * covariance
-        found[f"{one},{other}"] = zero if product is None else summed(product)
-    return found
-
-
-def total(parts: Mapping[str, Any]) -> Any:
-    """The uncertainty of each row, from its squares."""
-    import numpy as np
-
-    square = sum(parts.values())
-    return np.sqrt(np.where(square < 0, 0.0, square))
-
-
-def impossible(
-    errors: Mapping[str, Any], covariances: Mapping[tuple[str, str], Any], parts: Mapping[str, Any]
-) -> Any:
-    """The rows whose covariances no inputs have: beyond the product of the two uncertainties, or together
-    so strong that less than nothing is left.
-    """
-    import numpy as np
-
-    square = np.asarray(sum(parts.values()))
-    largest = np.max([np.abs(p) for p in parts.values()], axis=0)
-    found = -square > _ROUNDING * largest
-    for (one, other), covariance in covariances.items():
-        excess = np.abs(covariance) > errors[one] * errors[other] * (1 + _ROUNDING)
-        found = found | excess.reshape(len(excess), -1).any(axis=1)
-    return found
-
-
-def too_strong() -> LanguageError:
-    """The error about such a row."""
-    return usage(
-        "--covariance: no inputs with these uncertainties are correlated so strongly",
-        hint="a covariance is at most the product of the two uncertainties",
-    )
 
 
 def with_uncertainty(value: float, error: float) -> str:

@@ -90,6 +90,21 @@ class LanguageError(Exception):
         return "\n".join(lines)
 
 
+def refused(
+    error: Exception,
+    *,
+    source: str = "",
+    span: tuple[int, int] | None = None,
+    hint: str | None = None,
+) -> LanguageError:
+    """An error of the engine's as one of ours: PyTorch's words first, then where and what to do."""
+    kinds = {TypeError: "type", IndexError: "index", ValueError: "value", NameError: "name"}
+    kind = next((kinds[c] for c in type(error).__mro__ if c in kinds), "runtime")
+    found = LanguageError(str(error), kind=kind, source=source, span=span, hint=hint, usage=False)
+    found.__cause__ = error
+    return found
+
+
 def _restore(message: str, state: dict[str, Any]) -> LanguageError:
     error = LanguageError(message)
     error.__dict__.update(state)

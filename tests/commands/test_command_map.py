@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import main
-from gradcli.commands.map import _Progress
+from gradcli.commands.progress import RowsBar
 from tests.commands.terminal import GRADCLI, environment, in_terminal
 
 PENDULUM = 'name,L,T,sT\n"a, b",0.994,2.003,0.005\nc,1,2,0.01\n'
@@ -516,10 +516,10 @@ def test_a_bar_appears_on_a_terminal(folder):
     """After two seconds, here sooner. And Ctrl-C gives the cursor back."""
     import pty
 
-    assert _Progress.AFTER == 2
+    assert RowsBar.AFTER == 2
     soon = (
         "from gradcli import interrupts; interrupts.at_once()\n"
-        "from gradcli.commands.map import _Progress; _Progress.AFTER = 0.1\n"
+        "from gradcli.commands.progress import RowsBar; RowsBar.AFTER = 0.1\n"
         "from gradcli.cli import main; main(['map', 'x*x', '-', '-o', 'o.csv'])"
     )
     ours, theirs = pty.openpty()

@@ -1,0 +1,463 @@
+"""An expression of one row, over the batches of a table: what is read, what is written, which rows are bad.
+
+A job knows nothing of the command line, so that another process can do a part of it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradcli.engine import dtypes, random
+from gradcli.language import parse
+from gradcli.language.errors import LanguageError, refused
+from gradcli.language.values import as_tensor, table_error
+from gradcli.rows import uncertainty
+from gradcli.rows.mapped import Results, Rows, direction, elements, jvp, nth
+from gradcli.tables import TableError
+from gradcli.tables.errors import MISSING_HINT
+
+if TYPE_CHECKING:
+    from gradcli.tables import Table
+    from gradcli.tables.writing import Column
+
+INTEGER = re.compile("0|-?[1-9][0-9]{0,300}")
+TYPED = ("jsonl", "parquet", "feather", "npy")  # formats in which a column of numbers is no text
+
+
+class Tally:
+    """What is to be said at the end of rows that are not as the others.
+
+    left_out: for a number that is missing; bad: that cannot be read or computed; first_bad: the first of
+    these, in words; alone: why rows ran one by one.
+    """
+
+    __slots__ = ("alone", "bad", "first_bad", "left_out")
+
+    def __init__(self) -> None:
+        self.left_out = self.bad = 0
+        self.first_bad: str | None = None
+        self.alone: str | None = None
+
+    def add(self, other: Tally) -> None:
+        """Count what came after."""
+        self.left_out += other.left_out
+        self.bad += other.bad
+        self.first_bad = self.first_bad or other.first_bad
+        self.alone = self.alone or other.alone
+
+
+class RowJob:
+    """What is computed for a row, and what is written of it.
+
+    source: the program's text; loaded: names that it may read besides. names: the table's columns.
+    columns: the variables that are columns, each with which; vectors: those of them that are vectors of
+    several. shared: the arrays that are the same for all rows. wrt: what to differentiate by. keep: the
+    columns that are written too. missing, bad_rows: what becomes of rows that lack a number, or are bad.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        loaded: Mapping[str, Any],
+        names: Sequence[str],
+        columns: Mapping[str, list[int]],
+        vectors: set[str],
+        shared: Mapping[str, Any],
+        wrt: Sequence[str],
+        keep: Sequence[int],
+        *,
+        missing: str = "error",
+        bad_rows: str = "stop",
+        detect_anomaly: bool = False,
+    ) -> None:
+        self.source, self.loaded, self.names = source, dict(loaded), list(names)
+        self.columns, self.vectors = dict(columns), vectors
+        self.shared, self.wrt, self.keep = dict(shared), list(wrt), list(keep)
+        self.missing, self.bad_rows, self.detect_anomaly = missing, bad_rows, detect_anomaly
+        self.dtype = dtypes.get_default_dtype().name
+        self.order = 1
+        self.directions: dict[str, list[int] | Any] = {}
+        self.errors: dict[str, Any] = {}
+        self.covariances: dict[tuple[str, str], Any] = {}
+        self.budget = False
+        self.hidden: list[str] = []  # differentiated by for the uncertainty alone
+        self._begin()
+
+    def _begin(self) -> None:
+        self.rows: Rows | None = None
+        self.further: dict[str, Rows] | None = None  # the columns of further derivatives
+        self.suffixes: list[str] | None = None
+        self.texts: dict[int, bool] = {}
+        self.counted = Tally()
+
+    def __getstate__(self) -> dict[str, Any]:
+        running = ("rows", "further", "suffixes", "texts", "counted")
+        return {name: value for name, value in self.__dict__.items() if name not in running}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._begin()
+
+    # -- a batch -------------------------------------------------------------------------------------
+    def run(self, table: Table, form: str) -> list[Column]:
+        """The columns that are written for a batch."""
+        if table.names != self.names:
+            self._follow(table)
+        bad: dict[int, Exception] = dict(table.bad)
+        skipped = np.zeros(table.rows, bool)  # rows that lack a number, where those are left out
+        read: dict[int, Any] = {}
+
+        def column(index: int) -> Any:
+            if index not in read:
+                read[index] = self._readable(table, index, bad, skipped)
+            return read[index]
+
+        batch = {
+            name: _stacked([column(i) for i in found], self.shape(name))
+            for name, found in self.columns.items()
+        }
+        for found in self.directions.values():
+            if isinstance(found, list):
+                for index in found:
+                    column(index)
+        for items, signed in ((self.errors, False), (self.covariances, True)):
+            for index in items.values():
+                if isinstance(index, int):
+                    _check(table, index, column(index), signed, bad)
+        skipped[list(bad)] = False
+        self._refuse(table, bad)
+        there = ~skipped
+        there[list(bad)] = False
+        places = np.flatnonzero(there)
+        batch = {n: a[there] for n, a in batch.items()}
+        along = {direction(n): _stacked([column(i)[there] for i in found], self.shape(n))
+                 for n, found in self.directions.items() if isinstance(found, list)}  # fmt: skip
+        before = random.snapshot()
+        results = self._rows()(batch, len(places))
+        further = self._further(results, batch, along, len(places), before)
+
+        def given(name: str, of: Any) -> Any:
+            if not isinstance(of, int):
+                return of
+            return column(of)[there].reshape(-1, *[1] * len(self.shape(name)))
+
+        errors = {n: given(n, e) for n, e in self.errors.items()}
+        covariances = {pair: given(pair[0], e) for pair, e in self.covariances.items()}
+        made = self._computed(results, further, len(places), errors, covariances)
+        bad.update({int(places[row]): error for row, error in results.refused.items()})
+        if self.detect_anomaly:
+            bad.update(_anomalies(made, places, results))
+        self._refuse(table, bad)
+        self._count(table, bad, int(skipped.sum()))
+        keep = ~skipped
+        if self.bad_rows == "skip":
+            keep[list(bad)] = False
+        inside = keep[places]
+        wide = []
+        for name, array in made:
+            if len(places) == len(keep) and inside.all() and not bad:
+                wide.append((name, array))
+                continue
+            kind = (
+                array.dtype
+                if array.dtype.kind in "fc" or (self.bad_rows == "skip" or not bad)
+                else np.float64
+            )
+            filled = np.full(len(keep), np.nan if np.dtype(kind).kind in "fc" else 0, kind)
+            filled[places] = array
+            if self.bad_rows == "nan" and bad:
+                filled[list(bad)] = np.nan
+            wide.append((name, filled[keep]))
+        return self._distinct([*self._passed(table, keep, form), *wide])
+
+    def _further(
+        self,
+        results: Results,
+        batch: dict[str, Any],
+        along: dict[str, Any],
+        rows: int,
+        before: Any,
+    ) -> dict[str, list[Column]]:
+        """Derivatives along the direction and of higher order: the columns of each. What is refused there
+        is added to the rows that are refused. before: where the random numbers of the value began.
+        """
+        made = {}
+        for label, run in self._further_rows().items():
+            values: dict[str, Any] = {}
+            if len(results.refused) < rows:
+                random.rewind(before)
+                found = run(batch | along if label == "value.jvp" else batch, rows)
+                values = found.values
+                for row, error in found.refused.items():
+                    results.refused.setdefault(row, error)
+            if not values:
+                suffixes = self.suffixes or list(results.values) or [""]
+                if label != "value.jvp":
+                    suffixes = [""]
+                values = {suffix: np.full(rows, np.nan) for suffix in suffixes}
+            made[label] = [(label + suffix, array) for suffix, array in values.items()]
+        return made
+
+    def _distinct(self, columns: list[Column]) -> list[Column]:
+        """The columns, if no two have one name."""
+        names = [name for name, _ in columns]
+        if len(set(names)) != len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            kept = ",".join(n for n in dict.fromkeys(self.names) if n and names.count(n) == 1)
+            raise _usage(
+                f"two columns would be called {twice!r}",
+                hint=f"say which to keep of the table's: --keep-columns {kept or 'none'}",
+            )
+        return columns
+
+    def _follow(self, table: Table) -> None:
+        """Another file of the pattern may have its columns in another order."""
+        if sorted(table.names) != sorted(self.names):
+            raise _usage(
+                f"{table.name} has other columns than the files before it",
+                hint=f"it has {', '.join(table.names)}; they have {', '.join(self.names)}",
+            )
+        moved = [table.names.index(name) for name in self.names]
+        self.columns = {n: [moved[i] for i in found] for n, found in self.columns.items()}
+        self.errors = {n: moved[e] if isinstance(e, int) else e for n, e in self.errors.items()}
+        self.covariances = {
+            n: moved[e] if isinstance(e, int) else e for n, e in self.covariances.items()
+        }
+        self.directions = {
+            n: [moved[i] for i in d] if isinstance(d, list) else d
+            for n, d in self.directions.items()
+        }
+        self.keep = [moved[i] for i in self.keep]
+        self.texts = {}
+        self.names = table.names
+
+    def _readable(self, table: Table, index: int, bad: dict[int, Exception], skipped: Any) -> Any:
+        """A column's numbers in the default dtype; what is wrong with it goes into `bad` and `skipped`."""
+        array, gone, problems = table.readable(index)
+        for row, problem in problems.items():
+            bad.setdefault(row, problem)
+        if gone is not None:
+            if self.missing == "skip":
+                skipped |= gone
+            elif self.missing == "error":
+                for row in np.flatnonzero(gone).tolist():
+                    problem = table.wrong(row, index, "a number is missing here", MISSING_HINT)
+                    bad.setdefault(row, problem)
+            array = array.astype(np.result_type(array.dtype, np.float64))
+            array[gone] = np.nan
+        return as_tensor(np.atleast_1d(array)).array
+
+    def _rows(self) -> Rows:
+        if self.rows is None:
+            self.rows = Rows(self._function(), self.shared, [*self.wrt, *self.hidden])
+        return self.rows
+
+    def _further_rows(self) -> dict[str, Rows]:
+        if self.further is None:
+            function = self._function(quiet=True)
+            self.further = {}
+            if self.directions:
+                given = {direction(n): d for n, d in self.directions.items() if type(d) is not list}
+                along = jvp(function, list(self.directions))
+                self.further["value.jvp"] = Rows(along, {**self.shared, **given}, ())
+            for name in self.wrt:
+                for k in range(2, self.order + 1):
+                    derivative = nth(function, name, k)
+                    self.further[f"{name}.grad{k}"] = Rows(derivative, self.shared, ())
+        return self.further
+
+    def _function(self, quiet: bool = False) -> Callable[..., Any]:
+        """The expression of a row. quiet: it has printed before what it prints."""
+        import io
+
+        from gradcli import language
+        from gradcli.plan import Untraceable
+
+        program, loaded = parse(self.source), self.loaded
+        prints = not {"print", "display"}.isdisjoint(program.words)
+
+        def function(**tensors: Any) -> Any:
+            if prints and not all(
+                isinstance(t.array, np.ndarray | np.generic) for t in tensors.values()
+            ):
+                raise Untraceable("the program prints")
+            with redirect_stdout(io.StringIO() if quiet else sys.stderr):
+                return language.run(program, {**loaded, **tensors}).value
+
+        return function
+
+    def _computed(
+        self,
+        results: Results,
+        further: dict[str, list[Column]],
+        rows: int,
+        errors: dict[str, Any],
+        covariances: dict[Any, Any],
+    ) -> list[Column]:
+        """The value's columns, its uncertainty, the gradients. Impossible covariances refuse a row."""
+        values = results.values
+        if not values:
+            values = {suffix: np.full(rows, np.nan) for suffix in self.suffixes or [""]}
+        elif self.suffixes is None:
+            self.suffixes = list(values)
+        elif list(values) != self.suffixes:
+            raise _usage(
+                "the values of the rows are not alike", hint="some have more elements than others"
+            )
+        found: list[Column] = [(f"value{suffix}", array) for suffix, array in values.items()]
+        found += further.get("value.jvp", [])
+        gradients = results.gradients or {
+            n: np.zeros((rows, *self.shape(n))) for n in [*self.wrt, *self.hidden]
+        }
+        if errors:
+            squares = uncertainty.squares(gradients, errors, covariances, rows)
+            for row in np.flatnonzero(uncertainty.impossible(errors, covariances, squares)):
+                results.refused.setdefault(int(row), uncertainty.too_strong())
+            total = uncertainty.total(squares)
+            found.append(("value.uncertainty", total))
+            if self.budget:
+                with np.errstate(all="ignore"):
+                    found += [
+                        (f"{n}.share", np.where(total > 0, s / total**2, 0.0))
+                        for n, s in squares.items()
+                    ]
+        for name in self.wrt:
+            found += elements(f"{name}.grad", gradients[name]).items()
+            for k in range(2, self.order + 1):
+                found += further[f"{name}.grad{k}"]
+        return found
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a variable in one row."""
+        if name in self.shared:
+            return tuple(self.shared[name].shape)
+        return (len(self.columns[name]),) if name in self.vectors else ()
+
+    def _passed(self, table: Table, keep: Any, form: str) -> list[Column]:
+        """The table's own columns: as they are written, or in a typed format as numbers where they are."""
+        whole = bool(keep.all())
+        found: list[Column] = []
+        for index in self.keep:
+            data = table.data(index)
+            if form in TYPED and not isinstance(data, np.ndarray):
+                data = self._typed(table, index, data, form)
+            if not whole:
+                data = _chosen(data, keep)
+            found.append((table.names[index], data))
+        return found
+
+    def _typed(self, table: Table, index: int, data: Any, form: str) -> Any:
+        """Text that is all numbers as numbers, for a format that knows of them; the first batch decides.
+
+        In JSON lines, where a cell has a type of its own, integers stay what they are.
+        """
+        cells = table.cells(index) if hasattr(data, "to_pylist") else data
+        if index not in self.texts:
+            self.texts[index] = not all(isinstance(c, str) for c in cells) or bool(
+                table.readable(index)[2]
+            )
+        if self.texts[index]:
+            return cells
+        if form == "jsonl" and all(map(INTEGER.fullmatch, cells)):
+            return list(map(int, cells))
+        return table.numbers(index)[0]
+
+    # -- rows that are bad ---------------------------------------------------------------------------
+    def _refuse(self, table: Table, bad: dict[int, Exception]) -> None:
+        """Stop at the first bad row, if that is what is wanted; or at what is wrong with all rows."""
+        if not bad:
+            return
+        row = min(bad)
+        error = bad[row]
+        words = str(getattr(error, "message", error))
+        whole = words.startswith(
+            ("grad can be implicitly created", "element 0 of tensors does not")
+        ) or ("there is no gradient" in words)
+        if self.bad_rows != "stop" and not whole:
+            return
+        raise self._worded(table, row, error, whole)
+
+    def _worded(self, table: Table, row: int, error: Exception, whole: bool) -> LanguageError:
+        if isinstance(error, TableError):
+            found = table_error(error)
+            found.usage = False
+            return found
+        if not isinstance(error, LanguageError):
+            program = parse(self.source)
+            span = program.span(len(program) - 2) if program.ends_in_expression else None
+            found = refused(error, source=program.source, span=span)
+        else:
+            found = error
+        if whole:
+            found.hint = "--no-grad all gives the values alone; or make it one number, as in sum(…)"
+        else:
+            found.notes = (*found.notes, str(table.where(row, -1)["at"]))
+            found.hint = (
+                found.hint or "--bad-rows skip leaves such rows out, --bad-rows nan keeps them"
+            )
+        found.usage = False
+        return found
+
+    def _count(self, table: Table, bad: dict[int, Exception], skipped: int) -> None:
+        counted = self.counted
+        counted.left_out += skipped
+        if bad and counted.first_bad is None:
+            row = min(bad)
+            found = self._worded(table, row, bad[row], False)
+            at = str(table.where(row, -1)["at"])
+            words = found.message.partition("\n")[0]
+            counted.first_bad = words if words.startswith(at) else f"{at}: {words}"
+        counted.bad += len(bad)
+
+    def tally(self) -> Tally:
+        """What there is to say of the rows so far."""
+        ways = [self.rows, *(self.further or {}).values()]
+        alone = (w.alone for w in ways if w is not None and w.alone is not None)
+        self.counted.alone = next(alone, None)
+        return self.counted
+
+
+def _usage(message: str, *, hint: str | None = None) -> LanguageError:
+    return LanguageError(message, kind="usage", hint=hint)
+
+
+def _chosen(data: Any, keep: Any) -> Any:
+    """Some of the cells of a column."""
+    if hasattr(data, "to_pylist"):
+        return data.filter(keep)
+    if isinstance(data, list):
+        return [cell for cell, kept in zip(data, keep.tolist(), strict=True) if kept]
+    return data[keep]
+
+
+def _stacked(columns: list[Any], shape: tuple[int, ...]) -> Any:
+    """A column of numbers, or the columns of a vector side by side."""
+    return np.stack(columns, axis=1) if shape else columns[0]
+
+
+def _check(table: Table, index: int, array: Any, signed: bool, bad: dict[int, Exception]) -> None:
+    """A row is bad whose number is no uncertainty, or no covariance; one that is missing may be nan."""
+    for where, words in uncertainty.flaws(array, signed):
+        for row in np.flatnonzero(where & ~np.isnan(array)).tolist():
+            bad.setdefault(row, table.wrong(row, index, words))
+
+
+def _anomalies(found: list[Column], places: Any, results: Results) -> dict[int, Exception]:
+    """The rows with a number that is not finite."""
+    bad: dict[int, Exception] = {}
+    for name, array in found:
+        if array.dtype.kind not in "fc":
+            continue
+        for row in np.flatnonzero(~np.isfinite(array)).tolist():
+            if row not in results.refused:
+                bad.setdefault(int(places[row]), RuntimeError(f"{name} is {array[row]}"))
+    return bad
+
+
+__all__ = ["RowJob", "Tally"]

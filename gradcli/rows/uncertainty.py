@@ -1,0 +1,83 @@
+"""The law of propagation of uncertainty for many rows at once: JCGM 100:2008, 5.1.2 and 5.2.2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gradcli.language.errors import LanguageError
+
+_ROUNDING = 1e-9  # of what a covariance may be too large by
+
+
+def flaws(array: Any, signed: bool) -> list[tuple[Any, str]]:
+    """(where, in words) what makes numbers no uncertainties, or if they are `signed` no covariances."""
+    what = "a covariance" if signed else "an uncertainty"
+    if array.dtype.kind not in "fiu":
+        return [(np.ones(array.shape, bool), f"{what} is a finite real number")]
+    found = [(~np.isfinite(array), f"{what} is a finite real number")]
+    return found if signed else [*found, (array < 0, f"{what} is not negative")]
+
+
+def squares(
+    gradients: Mapping[str, Any],
+    errors: Mapping[str, Any],
+    covariances: Mapping[tuple[str, str], Any],
+    rows: int = 1,
+) -> dict[str, Any]:
+    """What each input, and each pair that is correlated, adds to the square of the uncertainty in each row.
+
+    All arrays have the rows in their first dimension (1: the same for all); a name whose gradient is None
+    adds nothing.
+    """
+
+    def summed(product: Any) -> Any:
+        product = np.asarray(product)
+        wide = np.broadcast_to(product, (rows, *product.shape[1:]))
+        return wide.reshape(rows, -1).sum(axis=1)
+
+    zero = np.zeros(rows)
+    found = {}
+    for name, error in errors.items():
+        gradient = gradients.get(name)
+        found[name] = zero if gradient is None else summed(np.square(gradient * error))
+    for (one, other), covariance in covariances.items():
+        a, b = gradients.get(one), gradients.get(other)
+        product = None if a is None or b is None else 2 * a * b * covariance
+        found[f"{one},{other}"] = zero if product is None else summed(product)
+    return found
+
+
+def total(parts: Mapping[str, Any]) -> Any:
+    """The uncertainty of each row, from its squares."""
+    square = sum(parts.values())
+    return np.sqrt(np.where(square < 0, 0.0, square))
+
+
+def impossible(
+    errors: Mapping[str, Any], covariances: Mapping[tuple[str, str], Any], parts: Mapping[str, Any]
+) -> Any:
+    """The rows whose covariances no inputs have: beyond the product of the two uncertainties, or together
+    so strong that less than nothing is left.
+    """
+    square = np.asarray(sum(parts.values()))
+    largest = np.max([np.abs(p) for p in parts.values()], axis=0)
+    found = -square > _ROUNDING * largest
+    for (one, other), covariance in covariances.items():
+        excess = np.abs(covariance) > errors[one] * errors[other] * (1 + _ROUNDING)
+        found = found | excess.reshape(len(excess), -1).any(axis=1)
+    return found
+
+
+def too_strong() -> LanguageError:
+    """The error about such a row."""
+    return LanguageError(
+        "--covariance: no inputs with these uncertainties are correlated so strongly",
+        kind="usage",
+        hint="a covariance is at most the product of the two uncertainties",
+    )
+
+
+__all__ = ["flaws", "impossible", "squares", "too_strong", "total"]
