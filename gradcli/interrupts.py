@@ -115,11 +115,21 @@ def _leave(code: int = CODE) -> None:
     if drawing:
         os.write(2, drawing.encode())
     for path in list(unfinished):
-        try:
-            os.unlink(path)
-        except OSError:
-            continue
+        _remove(path)
     os._exit(code)
+
+
+def _remove(path: str) -> None:
+    """Remove a file, or a folder with all that it holds."""
+    try:
+        if not os.path.isdir(path):
+            os.unlink(path)
+            return
+        for name in os.listdir(path):
+            _remove(os.path.join(path, name))
+        os.rmdir(path)
+    except OSError:
+        pass
 
 
 def _wait(read: int) -> None:

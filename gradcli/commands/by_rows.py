@@ -26,6 +26,19 @@ _TIMES = 4  # what a column takes in memory: itself, its gradient, and what is b
 _SHARE = 2  # of the memory that is free, what columns may take
 
 
+def runner(workers: int | None, address: str | None) -> Any:
+    """Who runs the passes, as a context: this process, N others, or the workers of a scheduler."""
+    if workers is not None and address is not None:
+        raise usage("--workers and --cluster exclude each other", hint="leave out one of them")
+    if workers is None and address is None:
+        from gradcli.rows.run import Threads
+
+        return Threads()
+    from gradcli.rows.cluster import Cluster
+
+    return Cluster(workers, address)
+
+
 class Table:
     """The table of a command line: its parts, and where the variables lie in it."""
 
@@ -213,6 +226,7 @@ class Passes:
         work: Work,
         values: Values,
         number: int | None,
+        runner: Runner,
         *,
         value: bool = True,
         label: str = "value",
@@ -231,6 +245,7 @@ class Passes:
             return
         style = self.request.style
         names = " and ".join(written)
+        parts = self.table.parts.parts
         if style.path is None:
             have = "has" if len(written) == 1 else "have"
             output.note(f"{names} {have} {self.table.rows:,} rows: -o FILE.parquet writes them")
@@ -240,13 +255,22 @@ class Passes:
                 f"-o: rows are not written one after the other into {style.path}",
                 hint="there are .parquet, .feather and .csv",
             )
+        if hasattr(runner, "rows"):
+            if style.form != "parquet":
+                raise usage(
+                    f"-o {style.path}: workers write a folder of Parquet files",
+                    hint="-o FOLDER.parquet",
+                )
+            with output.Folder(style.path) as folder, RowsBar(self.table.rows) as bar:
+                runner.rows(work, number, values, written, parts, folder, bar.advance)
+            return
         file = output.Replacement(style.path)
         kept = False
         try:
             numerals = lambda array: output.numerals(array, style.precision)  # noqa: E731
             out = sink(style.form, file.stream, numerals, style.precision is None)
             with RowsBar(self.table.rows) as bar:
-                for part in self.table.parts.parts:
+                for part in parts:
                     for _, rows in work.batches(number, values, part):
                         out.write(_columns({n: rows[k] for n, k in written.items()}))
                         bar.advance(len(rows[0]))
@@ -321,7 +345,7 @@ def grad_by_rows(
     else:
         results = [("value", value)] if show_value and value is not None else []
         _write([*results, *[(f"{n}.grad", grads[n]) for n in wrt if n in grads]], request.style)
-    made.write(work, values, number, value=show_value)
+    made.write(work, values, number, runner, value=show_value)
 
 
 def _write(results: list[tuple[str | None, Any]], style: output.Style) -> None:
@@ -389,7 +413,7 @@ def eval_by_rows(ctx: click.Context, request: Request, table: Table, runner: Run
         output.write_json({"expression": request.source, **described, **more})
     elif value is not None:
         _write([(None, value)], style)
-    made.write(work, values, number)
+    made.write(work, values, number, runner)
 
 
 def jvp_by_rows(
@@ -435,7 +459,7 @@ def jvp_by_rows(
         output.write_json({"expression": request.source, "jvp": None, **shown})
     else:
         _write(results, request.style)
-    made.write(work, values, number, label="jvp")
+    made.write(work, values, number, runner, label="jvp")
 
 
 def _named(text: str, wanted: list[str]) -> tuple[str, str]:

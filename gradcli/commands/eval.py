@@ -16,7 +16,14 @@ from gradcli.commands.options import (
     drawn_option,
     expression_options,
 )
-from gradcli.commands.planned import (by_rows_option, evaluate_planned, large_table, plan_option, write_plan)
+from gradcli.commands.planned import (
+    by_rows_option,
+    cluster_options,
+    evaluate_planned,
+    large_table,
+    plan_option,
+    write_plan,
+)
 
 
 @click.command(
@@ -34,6 +41,7 @@ Examples:
 @click.option("--detect-anomaly", is_flag=True, help="Refuse NaN and infinity; say where from.")
 @plan_option
 @by_rows_option
+@cluster_options
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -41,15 +49,18 @@ def command(
     detect_anomaly: bool,
     plan: bool | None,
     by_rows: bool | None,
+    workers: int | None,
+    cluster: str | None,
 ) -> None:
     """Print the value of EXPR."""
+    by_rows = by_rows or (True if workers or cluster else by_rows)
     if (table := large_table(request, by_rows)) is not None and (by_rows or not detect_anomaly):
-        from gradcli.commands.by_rows import eval_by_rows
-        from gradcli.rows.run import Threads
+        from gradcli.commands.by_rows import eval_by_rows, runner
 
         if detect_anomaly:
             raise usage("--detect-anomaly does not go with --by-rows", hint="leave out one of them")
-        eval_by_rows(ctx, request, table, Threads())
+        with runner(workers, cluster) as runs:
+            eval_by_rows(ctx, request, table, runs)
         return
     lines = None
     if detect_anomaly:

@@ -23,6 +23,7 @@ from gradcli.commands.options import (
 )
 from gradcli.commands.planned import (
     by_rows_option,
+    cluster_options,
     evaluate_planned,
     large_table,
     plan_option,
@@ -87,6 +88,7 @@ Examples:
 @uncertainty_options
 @plan_option
 @by_rows_option
+@cluster_options
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -106,11 +108,14 @@ def command(
     budget: bool,
     plan: bool | None,
     by_rows: bool | None,
+    workers: int | None,
+    cluster: str | None,
 ) -> None:
     """Print the gradient of EXPR with respect to its variables.
 
     Where values have an uncertainty (0.994±0.002, 0.994+-0.002, 0.994(2)), that of EXPR is printed first.
     """
+    by_rows = by_rows or (True if workers or cluster else by_rows)
     if (table := large_table(request, by_rows)) is not None:
         altered = {
             "--passes": passes > 1,
@@ -125,10 +130,10 @@ def command(
         }
         given = [option for option, is_given in altered.items() if is_given]
         if by_rows or not given:
-            from gradcli.commands.by_rows import grad_by_rows
-            from gradcli.rows.run import Threads
+            from gradcli.commands.by_rows import grad_by_rows, runner
 
-            grad_by_rows(ctx, request, table, Threads(), seed, show_value, given)
+            with runner(workers, cluster) as runs:
+                grad_by_rows(ctx, request, table, runs, seed, show_value, given)
             return
     errors: Uncertainties | None = None
     if request.uncertainties or uncertainties or covariances or budget:

@@ -13,12 +13,14 @@ from gradcli.commands import COMMANDS, completers, output
 from gradcli.commands.errors import usage, without_name
 from gradcli.commands.evaluation import cannot_require_grad, files_of, read_variable, set_up
 from gradcli.commands.options import Request, Whole, expression_options, uncertainty_options
+from gradcli.commands.planned import cluster_options
 from gradcli.commands.points import OPEN, OpenCommand
 from gradcli.commands.progress import RowsBar
 from gradcli.language.errors import LanguageError, did_you_mean, suggest
 
 if TYPE_CHECKING:
-    from gradcli.rows.job import Tally
+    from gradcli.rows.job import RowJob, Tally
+    from gradcli.tables.parts import Part
     from gradcli.tables.stream import Stream
     from gradcli.tables.writing import Sink
 
@@ -98,6 +100,7 @@ Examples:
     help="The derivative along a direction: columns, a value, or ones.",
 )
 @uncertainty_options
+@cluster_options
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -114,6 +117,8 @@ def command(
     uncertainties: tuple[str, ...],
     covariances: tuple[str, ...],
     budget: bool,
+    workers: int | None,
+    cluster: str | None,
 ) -> None:
     """Print the value of EXPR, and its gradients, for every row of TABLE (- for standard input).
 
@@ -122,6 +127,7 @@ def command(
     """
     from gradcli.language.values import table_error
     from gradcli.tables import TableError
+    from gradcli.tables.parts import Parts
     from gradcli.tables.stream import Stream
 
     if table is None:
@@ -129,11 +135,15 @@ def command(
     set_up(ctx, request)
     form = _format(request, form, path)
     try:
+        parts = None if workers is None and cluster is None else Parts(table)
         stream = Stream(table, sys.stdin)
         asked = Asked(ctx, request, stream, columns, keep_columns, bad_rows, detect_anomaly)
         asked.propagate(uncertainties, covariances, budget)
         asked.differentiate(order, directions)
         job = asked.job
+        if parts is not None:
+            say(_by_workers(job, parts.parts, form, path, workers, cluster), bad_rows)
+            return
         with _opened(form, path, request) as sink:
             with RowsBar(stream.size) as progress:
                 for batch in stream:
@@ -374,6 +384,34 @@ class Asked:
                 error.hint = close or f"a number, or one of the columns: {', '.join(self.names)}"
             raise
         return fitted(found, self.job.shape(name), option, signed)[None]
+
+
+def _by_workers(
+    job: RowJob,
+    parts: list[Part],
+    form: str,
+    path: str | None,
+    workers: int | None,
+    address: str | None,
+) -> Tally:
+    """Map the parts of the table by other processes, into a folder of as many files."""
+    from gradcli.commands.by_rows import runner
+
+    if path is None or form not in ("parquet", "feather"):
+        raise usage(
+            "--workers and --cluster write a folder of Parquet files, and none is named",
+            hint="add -o FOLDER.parquet, or -o FOLDER --format parquet",
+        )
+    if job.loaded:
+        raise usage("--load does not go with --workers and --cluster", hint="leave out one of them")
+    rows = [part.rows for part in parts]
+    total = None if None in rows else sum(n or 0 for n in rows)
+    with (
+        output.Folder(path) as folder,
+        runner(workers, address) as runs,
+        RowsBar(total) as progress,
+    ):
+        return runs.map(job, form, parts, folder, progress.advance)  # type: ignore[no-any-return]
 
 
 def say(tally: Tally, bad_rows: str) -> None:

@@ -511,6 +511,49 @@ class Replacement:
             raise usage(f"cannot write {self.name}: {error.strerror}", kind="file") from None
 
 
+class Folder:
+    """A folder of files that takes its name once it is complete. One that holds something stays as it is."""
+
+    def __init__(self, path: str) -> None:
+        import tempfile
+
+        from gradcli.commands.errors import usage
+
+        self.path = os.path.realpath(os.path.expanduser(path))
+        try:
+            if os.path.lexists(self.path) and (
+                not os.path.isdir(self.path) or os.listdir(self.path)
+            ):
+                raise usage(
+                    f"cannot write the folder {path}: there is something of that name",
+                    hint="remove it, or choose another name",
+                    kind="file",
+                )
+            with held():
+                self.temporary = tempfile.mkdtemp(
+                    dir=os.path.dirname(self.path), prefix=".gradcli-"
+                )
+                begin(self.temporary)
+        except OSError as error:
+            raise usage(f"cannot write {path}: {error.strerror}", kind="file") from None
+
+    def __enter__(self) -> str:
+        return self.temporary
+
+    def __exit__(self, kind: Any, *rest: object) -> None:
+        import shutil
+
+        with held():
+            if kind is None:
+                mask = os.umask(0)
+                os.umask(mask)
+                os.chmod(self.temporary, 0o777 & ~mask)
+                os.replace(self.temporary, self.path)
+            else:
+                shutil.rmtree(self.temporary, ignore_errors=True)
+            unfinished.discard(self.temporary)
+
+
 def _replace_file(path: str, text: str | bytes) -> None:
     content = text.encode("utf-8") if isinstance(text, str) else text
     if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe; a folder refuses

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from gradcli.commands.options import Request
     from gradcli.commands.output import Style
 
+F = TypeVar("F", bound=Callable[..., Any])
 NO_PLAN = "no plan: "
 LARGE = 200_000  # elements of a variable from which on planning costs less than it saves
 
@@ -32,6 +34,23 @@ by_rows_option = click.option(
     help="Read a table in passes over its rows, which need not fit into memory, or at once. "
     "(By rows where it would take half of the memory that is free.)",
 )
+
+
+def cluster_options(function: F) -> F:
+    """--workers, --cluster."""
+    workers = click.option(
+        "--workers",
+        metavar="N",
+        type=click.IntRange(1),
+        help="Read the table's parts by N processes.",
+    )
+    address = click.option(
+        "--cluster",
+        "cluster",
+        metavar="ADDRESS",
+        help="By the workers of a Dask scheduler, as tcp://host:8786.",
+    )
+    return workers(address(function))
 
 
 def large_table(request: Request, wanted: bool | None) -> Table | None:
@@ -155,6 +174,7 @@ def write_plan(lines: list[str] | None, style: Style) -> None:
 __all__ = [
     "Planned",
     "by_rows_option",
+    "cluster_options",
     "evaluate_planned",
     "large_table",
     "plan_option",

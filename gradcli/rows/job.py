@@ -223,7 +223,17 @@ class RowJob:
                 f"{table.name} has other columns than the files before it",
                 hint=f"it has {', '.join(table.names)}; they have {', '.join(self.names)}",
             )
-        moved = [table.names.index(name) for name in self.names]
+        self._renumber({i: table.names.index(name) for i, name in enumerate(self.names)})
+        self.names = table.names
+
+    def narrow(self) -> list[str]:
+        """Make do with the columns that are needed; their names."""
+        needed = sorted({*self._read(), *(i for found in self.columns.values() for i in found)})
+        self._renumber({old: new for new, old in enumerate(needed)})
+        self.names = [self.names[i] for i in needed]
+        return self.names
+
+    def _renumber(self, moved: Mapping[int, int]) -> None:
         self.columns = {n: [moved[i] for i in found] for n, found in self.columns.items()}
         self.errors = {n: moved[e] if isinstance(e, int) else e for n, e in self.errors.items()}
         self.covariances = {
@@ -235,7 +245,6 @@ class RowJob:
         }
         self.keep = [moved[i] for i in self.keep]
         self.texts = {}
-        self.names = table.names
 
     def _readable(self, table: Table, index: int, bad: dict[int, Exception], skipped: Any) -> Any:
         """A column's numbers in the default dtype; what is wrong with it goes into `bad` and `skipped`."""
@@ -414,6 +423,17 @@ class RowJob:
             words = found.message.partition("\n")[0]
             counted.first_bad = words if words.startswith(at) else f"{at}: {words}"
         counted.bad += len(bad)
+
+    def _read(self) -> set[int]:
+        """The columns that are read besides those of variables."""
+        found = {*self.keep}
+        for of in (*self.errors.values(), *self.covariances.values()):
+            if isinstance(of, int):
+                found.add(of)
+        for of in self.directions.values():
+            if isinstance(of, list):
+                found.update(of)
+        return found
 
     def tally(self) -> Tally:
         """What there is to say of the rows so far."""

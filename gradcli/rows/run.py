@@ -27,6 +27,12 @@ class Threads:
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or cores()
 
+    def __enter__(self) -> Threads:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Nothing is left open."""
+
     def sums(self, work: Work, number: int, values: Values, parts: list[Part], told: Told) -> Any:
         """The sums of all parts in a pass."""
         combine = work.combine(number)

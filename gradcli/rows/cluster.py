@@ -1,0 +1,371 @@
+"""Parts of a table on the workers of a cluster: Dask's distributed scheduler moves the work.
+
+A task is a part (a row group, or a file), and does with it what this process would; sums are combined by
+tasks too, as the same tree. What a task needs it gets as an argument, so that it can be done again by
+another worker when one dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import dtypes, random
+from gradcli.language.errors import LanguageError
+from gradcli.rows.job import RowJob, Tally
+from gradcli.rows.run import Told
+from gradcli.rows.sums import Combine, NoPasses, Values, Work
+from gradcli.tables import TableError
+from gradcli.tables.parts import Part
+from gradcli.tables.writing import sink
+
+EXTRA = 'pip install "gradcli[cluster]"'
+_PACKAGES = ("gradcli", "numpy", "pyarrow", "dask", "distributed")
+_WAIT = 30  # seconds for a scheduler to answer
+
+
+def versions() -> dict[str, str]:
+    """What must be the same on all machines."""
+    from gradcli.version import __version__
+
+    found = {"python": ".".join(platform.python_version_tuple()[:2])}
+    for name in _PACKAGES:
+        try:
+            found[name] = __version__ if name == "gradcli" else version(name)
+        except PackageNotFoundError:
+            found[name] = "none"
+    return found
+
+
+def differences(ours: dict[str, str], theirs: dict[str, str], who: str) -> str | None:
+    """In words, what a worker has in another version; None where there is nothing."""
+    other = [
+        f"{name} {theirs.get(name, 'none')} instead of {ours[name]}"
+        for name in ours
+        if theirs.get(name) != ours[name]
+    ]
+    return f"{who} has {', '.join(other)}" if other else None
+
+
+class Failed:
+    """What went wrong with a part: a value, so that a task is not tried again for it."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def _refused(message: str, hint: str | None = None) -> LanguageError:
+    return LanguageError(message, kind="cluster", hint=hint, usage=False)
+
+
+# -- what a worker does -----------------------------------------------------------------------------
+class _Turn:
+    """Tasks of one default dtype run together; those of another wait, for it is the process's."""
+
+    def __init__(self) -> None:
+        self.free = threading.Condition()
+        self.dtype, self.count = "", 0
+
+    @contextlib.contextmanager
+    def of(self, dtype: str) -> Iterator[None]:
+        """While it is the turn of this dtype."""
+        with self.free:
+            while self.count and self.dtype != dtype:
+                self.free.wait()
+            self.dtype, self.count = dtype, self.count + 1
+            dtypes.set_default_dtype(getattr(dtypes, dtype))
+        try:
+            with np.errstate(all="ignore"):
+                yield
+        finally:
+            with self.free:
+                self.count -= 1
+                self.free.notify_all()
+
+
+_turn = _Turn()
+
+
+def _load(work: Any) -> Any:
+    """The work, as a task: every worker that needs it gets it, and it can be had again."""
+    return work
+
+
+def _checked(ours: dict[str, str]) -> Failed | None:
+    if (other := differences(ours, versions(), f"a worker on {platform.node()}")) is not None:
+        return Failed(_refused(other, "the versions must be those of this machine"))
+    return None
+
+
+def _sums(work: Work, ours: dict[str, str], number: int, values: Values, part: Part) -> Any:
+    """The sums of a part."""
+    if (failed := _checked(ours)) is not None:
+        return failed
+    try:
+        with _turn.of(work.dtype):
+            return work.run_part(number, values, part)
+    except (TableError, LanguageError, NoPasses, OSError, MemoryError) as error:
+        return Failed(error)
+
+
+def _combined(combine: Combine, one: Any, other: Any) -> Any:
+    """Two parts' sums as one; of two errors the first."""
+    for found in (one, other):
+        if isinstance(found, Failed):
+            return found
+    return combine(one, other)
+
+
+def _rows_of_part(
+    work: Work,
+    ours: dict[str, str],
+    number: int,
+    values: Values,
+    written: dict[str, int],
+    part: Part,
+    path: str,
+) -> Any:
+    """Write the rows of a part's outputs to a file."""
+    from gradcli.rows.mapped import elements
+
+    if (failed := _checked(ours)) is not None:
+        return failed
+
+    def batches() -> Iterator[Any]:
+        for _, rows in work.batches(number, values, part):
+            arrays = {n: rows[k] for n, k in written.items()}
+            yield [pair for n, a in arrays.items() for pair in elements(n, a).items()]
+
+    try:
+        with _turn.of(work.dtype):
+            _write(path, "parquet", batches())
+    except (TableError, LanguageError, NoPasses, OSError, MemoryError) as error:
+        return Failed(error)
+    return Tally()
+
+
+def _mapped(job: RowJob, ours: dict[str, str], form: str, part: Part, path: str) -> Any:
+    """Map the rows of a part into a file; what there is to say of them."""
+    import pickle
+
+    if (failed := _checked(ours)) is not None:
+        return failed
+    job = pickle.loads(pickle.dumps(job))  # tasks of one worker share what they are given
+    try:
+        with _turn.of(job.dtype):
+            before = random.snapshot()
+            names = job.narrow()
+            _write(path, form, (job.run(batch, form) for batch in part.batches(names)))
+            if random.rewind(before):
+                raise _refused(
+                    "the program draws random numbers, row after row: workers cannot share them",
+                    "leave out --workers and --cluster",
+                )
+    except (TableError, LanguageError, OSError, MemoryError) as error:
+        return Failed(error)
+    return job.tally()
+
+
+def _write(path: str, form: str, batches: Iterator[Any]) -> None:
+    """A file of Arrow's that has its name only once it is whole, whoever else writes it meanwhile."""
+    temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"
+    try:
+        with open(temporary, "wb") as stream:
+            out = sink(form, stream, lambda array: [], True)
+            for columns in batches:
+                out.write(columns)
+            out.close()
+        os.replace(temporary, path)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+# -- the cluster ------------------------------------------------------------------------------------
+class Cluster:
+    """A runner: the workers of this machine (`workers`), or those of a scheduler (`address`).
+
+    Raises LanguageError where Dask is not installed, the scheduler does not answer, or versions differ.
+    """
+
+    def __init__(self, workers: int | None = None, address: str | None = None) -> None:
+        try:
+            import distributed
+        except ImportError:
+            raise _refused("--workers and --cluster need dask and distributed", EXTRA) from None
+        self.versions = versions()
+        self.distributed: Any = distributed
+        self.is_remote = address is not None
+        self.cluster: Any = None
+        self.folder: str | None = None
+        target: Any = address
+        if address is None:
+            target = self._local(workers or 1)
+        try:
+            self.client: Any = self.distributed.Client(
+                target, timeout=_WAIT, set_as_default=False, direct_to_workers=False
+            )
+        except (OSError, TimeoutError, ValueError, ImportError) as error:
+            self._close_local()
+            words = " ".join(str(error).split())[:200]
+            raise _refused(f"no scheduler answers at {address}: {words}") from None
+        try:
+            self._check(address)
+        except BaseException:
+            self.close()
+            raise
+
+    def _local(self, workers: int) -> Any:
+        import logging
+        import tempfile
+
+        import dask
+
+        self.folder = tempfile.mkdtemp(prefix="gradcli-workers-")
+        dask.config.set({"distributed.worker.daemon": True})
+        self.cluster = self.distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+            local_directory=self.folder,
+            memory_limit=0,
+        )
+        return self.cluster
+
+    def _check(self, address: str | None) -> None:
+        try:
+            self.client.wait_for_workers(1, timeout=_WAIT)
+            found = self.client.run(versions)
+        except TimeoutError:
+            raise _refused(f"the scheduler at {address} has no workers") from None
+        except Exception as error:  # whatever a worker without gradcli says
+            words = " ".join(str(error).split())[:200]
+            raise _refused(
+                f"a worker does not know this gradcli: {words}",
+                f"its environment needs gradcli {self.versions['gradcli']} and what it stands on",
+            ) from None
+        for who, theirs in sorted(found.items()):
+            if (other := differences(self.versions, theirs, f"worker {who}")) is not None:
+                raise _refused(other, "the versions must be those of this machine")
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the workers go; those of this machine end."""
+        with contextlib.suppress(Exception):  # a scheduler that is gone already
+            self.client.close()
+        self._close_local()
+
+    def _close_local(self) -> None:
+        import shutil
+
+        if self.cluster is not None:
+            with contextlib.suppress(Exception):  # workers that were killed
+                self.cluster.close()
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    # -- tasks -------------------------------------------------------------------------------------
+    def sums(self, work: Work, number: int, values: Values, parts: list[Part], told: Told) -> Any:
+        """The sums of all parts in a pass: a tree of tasks, as `Tree` is."""
+        submit = self.client.submit
+        shared = submit(_load, work, pure=False)
+        known = submit(_load, dict(values), pure=False)
+        level = []
+        for part in parts:
+            given = (shared, self.versions, number, known, self._placed(part))
+            future = submit(_sums, *given, pure=False)
+            level.append(self._telling(future, part.rows or 0, told))
+        combine = work.combine(number)
+        while len(level) > 1:
+            pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
+            level = [
+                submit(_combined, combine, *pair, pure=False) if len(pair) == 2 else pair[0]
+                for pair in pairs
+            ]
+        found = level[0].result() if level else None
+        if isinstance(found, Failed):
+            raise found.error
+        return found
+
+    def rows(
+        self,
+        work: Work,
+        number: int,
+        values: Values,
+        written: dict[str, int],
+        parts: list[Part],
+        folder: str,
+        told: Told,
+    ) -> Tally:
+        """Write the rows of the outputs of all parts into a folder."""
+        submit = self.client.submit
+        shared = submit(_load, work, pure=False)
+        known = submit(_load, dict(values), pure=False)
+
+        def task(part: Part, path: str) -> Any:
+            given = (shared, self.versions, number, known, written, part, path)
+            return submit(_rows_of_part, *given, pure=False)
+
+        return self._into(folder, "parquet", parts, task, told)
+
+    def map(self, job: RowJob, form: str, parts: list[Part], folder: str, told: Told) -> Tally:
+        """Map the rows of all parts into a folder; what there is to say of them, in their order."""
+        submit = self.client.submit
+        shared = submit(_load, job, pure=False)
+
+        def task(part: Part, path: str) -> Any:
+            return submit(_mapped, shared, self.versions, form, part, path, pure=False)
+
+        return self._into(folder, form, parts, task, told)
+
+    def _into(
+        self,
+        folder: str,
+        form: str,
+        parts: Sequence[Part],
+        task: Callable[[Part, str], Any],
+        told: Told,
+    ) -> Tally:
+        width = max(5, len(str(len(parts))))
+        names = [f"part-{k:0{width}}.{form}" for k in range(len(parts))]
+        futures = []
+        for part, name in zip(parts, names, strict=True):
+            future = task(self._placed(part), os.path.join(folder, name))
+            futures.append(self._telling(future, part.rows or 0, told))
+        counted = Tally()
+        for future in futures:
+            found = future.result()
+            if isinstance(found, Failed):
+                self.client.cancel(futures)
+                raise found.error
+            counted.add(found)
+        for name in set(os.listdir(folder)) - set(names):  # of a worker that died while it wrote
+            os.unlink(os.path.join(folder, name))
+        return counted
+
+    def _placed(self, part: Part) -> Part:
+        """The part with a path that is right in another folder, too."""
+        if self.is_remote:
+            part.path = os.path.abspath(os.path.expanduser(part.path))
+        return part
+
+    def _telling(self, future: Any, rows: int, told: Told) -> Any:
+        future.add_done_callback(lambda _: told(rows))
+        return future
+
+
+__all__ = ["Cluster", "Failed", "differences", "versions"]

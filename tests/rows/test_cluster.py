@@ -1,0 +1,224 @@
+"""Workers: real ones of Dask's, some of which die. They take seconds to start, so these tests are long."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from gradcli.cli import main
+from gradcli.rows import cluster
+from gradcli.rows.job import RowJob, Tally
+
+pytest.importorskip("distributed")
+parquet: Any = pytest.importorskip("pyarrow.parquet")
+GRADCLI = [sys.executable, "-m", "gradcli"]
+LOSS = "mean(sin(a*x + b - y)**2)*norm(x)"
+ROWS, GROUP = 60_000, 7_000
+
+
+def run(*argv: str) -> tuple[int, str, str]:
+    found = CliRunner().invoke(main, list(argv), prog_name="gradcli")
+    assert "fault in gradcli" not in found.stderr, found.stderr
+    return found.exit_code, found.stdout, found.stderr
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    import pandas as pd
+
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.standard_normal(ROWS), "y": rng.standard_normal(ROWS)})
+    frame.to_parquet("t.parquet", row_group_size=GROUP)
+    frame[:100].to_csv("t.csv", index=False)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    """A running scheduler with two workers, as somebody else starts it."""
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as found:
+        yield found.scheduler_address
+
+
+# -- what needs no workers --------------------------------------------------------------------------
+def test_differences_name_what_is_older() -> None:
+    ours = cluster.versions()
+    assert set(ours) == {"python", "gradcli", "numpy", "pyarrow", "dask", "distributed"}
+    assert cluster.differences(ours, dict(ours), "worker w") is None
+    theirs = {**ours, "numpy": "1.0", "gradcli": "0.0.1"}
+    words = f"worker w has gradcli 0.0.1 instead of {ours['gradcli']}, numpy 1.0 instead of {ours['numpy']}"
+    assert cluster.differences(ours, theirs, "worker w") == words
+
+
+def test_a_job_goes_to_another_process_without_what_it_runs_with() -> None:
+    job = RowJob("a*x", {}, ["x", "y"], {"x": [0]}, set(), {"a": np.float64(2)}, ["x"], [1])
+    job.counted.bad = 3
+    found = pickle.loads(pickle.dumps(job))
+    assert found.source == "a*x" and found.tally().bad == 0
+    assert found.narrow() == ["x", "y"]
+    job.keep = []
+    assert job.narrow() == ["x"] and job.columns == {"x": [0]}
+
+
+def test_tallies_add_up_in_order() -> None:
+    total, one, other = Tally(), Tally(), Tally()
+    one.bad, one.first_bad, other.bad, other.first_bad = 1, "one", 2, "other"
+    for tally in (one, other):
+        total.add(tally)
+    assert (total.bad, total.first_bad) == (3, "one")
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["map", "x", "t.csv", "--workers", "1"], "none is named"),
+        (["map", "x", "t.csv", "--workers", "1", "-o", "o.csv"], "none is named"),
+        (["map", "x", "-", "--workers", "1", "-o", "o.parquet"], "can be read but once"),
+        (["map", "x", "t.csv", "--workers", "1", "--cluster", "c", "-o", "o.parquet"], "exclude each other"),
+        (["eval", "sum(x)", "--x", "1,2", "--workers", "1"], "no variable is a column of a file"),
+        (["eval", "sum(sort(x)[0])", "--x", "@t.csv:x", "--cluster", "tcp://x:1"], "no scheduler answers"),
+    ],
+)  # fmt: skip
+def test_refusals(argv: list[str], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_WAIT", 1)
+    code, out, err = run(*argv)
+    assert code and not out and words in err, err
+    assert not Path("o.parquet").exists() and not list(Path().glob(".gradcli-*"))
+
+
+# -- real workers -----------------------------------------------------------------------------------
+@pytest.mark.long
+def test_the_bits_are_the_same_for_any_number_of_workers() -> None:
+    given = ["grad", LOSS, "--x", "@t.parquet:x", "--y", "@t.parquet:y", "--a", "1", "--b", "0.5"]
+    given += ["--wrt", "a,b", "--value"]
+    alone = run(*given, "--by-rows")
+    assert alone[0] == 0 and alone[1].count("\n") == 3
+    for count in (1, 2, 3):
+        assert run(*given, "--workers", str(count)) == alone
+
+
+@pytest.mark.long
+def test_a_running_scheduler(scheduler: str, folder: Path) -> None:
+    given = ["--x", "@t.parquet:x", "--y", "@t.parquet:y", "--a", "1", "--b", "0.5"]
+    there, here = ["--cluster", scheduler], ["--by-rows"]
+    assert run("eval", LOSS, *given, *there) == run("eval", LOSS, *given, *here)
+    for how, path in ((there, "there.parquet"), (here, "here.parquet")):
+        code, _, err = run("grad", LOSS, *given, *how, "-o", path)
+        assert (code, err) == (0, "")
+    assert len(list((folder / "there.parquet").iterdir())) == -(-ROWS // GROUP)
+    found, expected = (parquet.read_table(p) for p in ("there.parquet", "here.parquet"))
+    assert found.equals(expected)
+    # float32 and float64 at the same workers
+    for dtype in ("float32", "float64"):
+        argv = ["eval", "mean(a*x)", "--x", "@t.parquet:x", "--a", "3", "--dtype", dtype]
+        assert run(*argv, *there) == run(*argv, *here)
+
+
+@pytest.mark.long
+def test_map_into_a_folder(scheduler: str, folder: Path) -> None:
+    there = ["--cluster", scheduler]
+    for how, path in ((there, "there.parquet"), ([], "here.parquet")):
+        code, _, err = run(
+            "map", "a*x**2 + y", "t.parquet", "--a", "2", "--wrt", "x,a", "-o", path, *how
+        )
+        assert (code, err) == (0, "")
+    assert sorted(p.name for p in (folder / "there.parquet").iterdir())[:2] == [
+        "part-00000.parquet",
+        "part-00001.parquet",
+    ]
+    assert parquet.read_table("there.parquet").equals(parquet.read_table("here.parquet"))
+    assert (
+        run("map", "x", "t.parquet", "-o", "there.parquet", *there)[0] == 2
+    )  # it is there already
+
+    (folder / "bad.csv").write_text("x,y\n1,2\nq,3\n4,5\n")
+    code, out, err = run("map", "x*y", "bad.csv", "-o", "bad.parquet", *there)
+    assert (code, out) == (1, "") and "line 3, column x" in err
+    assert not (folder / "bad.parquet").exists() and not list(folder.glob(".gradcli-*"))
+    code, out, err = run("map", "x*y", "bad.csv", "-o", "bad.parquet", "--bad-rows", "skip", *there)
+    assert (
+        code == 0
+        and "1 bad row left out" in err
+        and parquet.read_table("bad.parquet").num_rows == 2
+    )
+    code, out, err = run("map", "x*rand(1)", "t.csv", "-o", "r.parquet", "--no-grad", "all", *there)
+    assert code == 1 and "draws random numbers" in err
+
+
+@pytest.mark.long
+def test_versions_that_differ_are_refused(scheduler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = cluster.versions()
+    monkeypatch.setattr(cluster, "versions", lambda: {**real, "gradcli": "99.0"})
+
+    given = ["eval", "sum(x)", "--x", "@t.parquet:x", "--cluster", scheduler]
+    code, out, err = run(*given)
+    assert code == 1 and not out
+    assert f"has gradcli {real['gradcli']} instead of 99.0" in err
+
+
+@pytest.mark.long
+def test_a_worker_that_is_killed_costs_time_and_no_rows(folder: Path) -> None:
+    import pandas as pd
+    import psutil
+
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"x": rng.standard_normal(1_200_000), "n": np.arange(1_200_000)})
+    frame.to_parquet("long.parquet", row_group_size=20_000)
+    source = "+".join(f"sin(x*{k})**2" for k in range(40))
+    argv = ["map", source, "long.parquet", "--keep-columns", "n"]
+    process = subprocess.Popen(
+        [*GRADCLI, *argv, "-o", "out.parquet", "--workers", "2"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 100
+    while time.monotonic() < deadline and process.poll() is None:
+        if len(list(folder.glob(".gradcli-*/*.parquet"))) >= 3:
+            break
+        time.sleep(0.02)
+    assert process.poll() is None and not (folder / "out.parquet").exists()
+    children = psutil.Process(process.pid).children(recursive=True)
+    workers = [c for c in children if any("spawn_main" in word for word in c.cmdline())]
+    assert len(workers) == 2
+    os.kill(workers[0].pid, signal.SIGKILL)
+    out, err = process.communicate(timeout=300)
+    assert (process.returncode, out, err) == (0, "", "")
+    assert len(list((folder / "out.parquet").iterdir())) == 60
+    found = parquet.read_table("out.parquet")
+    assert found["n"].to_pylist() == list(range(1_200_000))
+    assert run(*argv, "-o", "one.parquet")[0] == 0
+    assert found.equals(parquet.read_table("one.parquet"))
+    assert not list(folder.glob(".gradcli-*"))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_nothing_behind(folder: Path, number: signal.Signals) -> None:
+    import pandas as pd
+
+    pd.DataFrame({"x": np.ones(600_000)}).to_parquet("long.parquet", row_group_size=20_000)
+    source = "+".join(f"sin(x*{k})**2" for k in range(40))
+    process = subprocess.Popen(
+        [*GRADCLI, "map", source, "long.parquet", "-o", "out.parquet", "--workers", "2"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 100
+    while time.monotonic() < deadline and not list(folder.glob(".gradcli-*/*.parquet")):
+        time.sleep(0.02)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
+    assert not (folder / "out.parquet").exists() and not list(folder.glob(".gradcli-*"))
