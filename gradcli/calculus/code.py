@@ -18,6 +18,7 @@ from gradcli.calculus.numbers import Number
 from gradcli.calculus.reading import NoExpression
 from gradcli.calculus.sharing import shared_parts
 from gradcli.calculus.simplify import HALF, is_bare
+from gradcli.calculus.stable import stable
 from gradcli.calculus.text import ATOM, Piece, Printer, enclosed, literal
 
 # What NumPy calls the language's functions, where the name is another.
@@ -318,9 +319,21 @@ _BOTH = frozenset("relu sigmoid tanh softmax log_softmax".split())
 def to_code(found: Derivatives, form: str) -> str:
     """A function of the variables that returns the value and the gradients."""
     roots = [found.value, *found.by.values()]
+    if form != "torch":
+        roots = [stable(root) for root in roots]
+    printer, header = _printer(found, form, roots)
+    body = function_text(found, printer, roots)
+    helpers = dict.fromkeys(printer.texts[h] for h in getattr(printer, "helpers", []))
+    text = "\n\n\n".join([*helpers, body])
+    imports = [i for i in header if f"{i.split()[-1]}." in text]
+    imports = [f"{i}  # for what NumPy lacks" if "scipy" in i else i for i in imports]
+    return "\n".join(imports) + "\n\n\n" + text if imports else text
+
+
+def function_text(found: Derivatives, printer: Any, roots: list[Expression]) -> str:
+    """The function itself; roots: the value, then the gradients."""
     variables = list(found.variables)
     names = {n: _parameter(n) for n in variables}
-    printer, header = _printer(found, form, roots)
     shared = shared_parts(roots, taken=names.values())
     for node in order(roots):
         if node.op == "name" and node.data in names:
@@ -334,20 +347,12 @@ def to_code(found: Derivatives, form: str) -> str:
     grads = texts[1] if len(texts) == 2 else f"({', '.join(texts[1:])})"
     signature = ", ".join(names[n] for n in variables)
     by = ", ".join(found.by)
-    body = [
+    title = f"{found.program.source.splitlines()[0][:80]!r} and its gradient by {by}."
+    head = [
         f"def value_and_gradient({signature}):",
-        f'    """{found.program.source.splitlines()[0][:80]!r} and its gradient by {by}."""'.replace(
-            "\\", "\\\\"
-        ),
-        *lines,
-        f"    value = {texts[0]}",
-        f"    return value, {grads}",
+        '    """' + title.replace("\\", "\\\\") + '"""',
     ]
-    helpers = dict.fromkeys(printer.texts[h] for h in getattr(printer, "helpers", []))
-    text = "\n\n\n".join([*helpers, "\n".join(body)])
-    imports = [i for i in header if f"{i.split()[-1]}." in text]
-    imports = [f"{i}  # for what NumPy lacks" if "scipy" in i else i for i in imports]
-    return "\n".join(imports) + "\n\n\n" + text if imports else text
+    return "\n".join([*head, *lines, f"    value = {texts[0]}", f"    return value, {grads}"])
 
 
 def modules(form: str, code: str) -> dict[str, Any]:
@@ -365,20 +370,23 @@ def modules(form: str, code: str) -> dict[str, Any]:
         for word, text in table.items():
             if f"{text}\n" in code:
                 name = word.rpartition(".")[2]
-                found[name] = _defined(text, name)
+                found[name] = defined(text, name)
     return found
 
 
 @cache
-def _defined(text: str, name: str) -> Any:
+def defined(text: str, name: str) -> Any:
     """The function of a helper's text, which is a constant of gradcli's own."""
     space: dict[str, Any] = {"np": np, "math": math}
     exec(text, space)
     return space[name]
 
 
+_MODULES = ("np", "math", "torch", "jax", "jnp", "special", "F")
+
+
 def _parameter(name: str) -> str:
-    return f"{name}_" if keyword.iskeyword(name) or name in ("np", "math", "torch") else name
+    return f"{name}_" if keyword.iskeyword(name) or name in _MODULES else name
 
 
 def _printer(found: Derivatives, form: str, roots: list[Expression]) -> tuple[Any, list[str]]:
@@ -398,4 +406,4 @@ def _printer(found: Derivatives, form: str, roots: list[Expression]) -> tuple[An
     return NumpyPrinter(), ["import math", "import numpy as np", "from scipy import special"]
 
 
-__all__ = ["math", "to_code"]
+__all__ = ["NumpyPrinter", "defined", "function_text", "modules", "to_code"]

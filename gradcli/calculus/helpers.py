@@ -8,6 +8,11 @@ HELPERS = {
         "    e = np.exp(-np.abs(x))  # so that nothing overflows\n"
         "    return np.where(x >= 0, 1, e) / (1 + e)"
     ),
+    "sech2": (
+        "def sech2(x):\n"
+        "    e = np.exp(-2 * np.abs(x))  # 1 - tanh(x)**2 with all its digits\n"
+        "    return 4 * e / (1 + e) ** 2"
+    ),
     "relu": "def relu(x):\n    return np.maximum(x, 0)",
     "rsqrt": "def rsqrt(x):\n    return 1 / np.sqrt(x)",
     "erf": "erf = np.vectorize(math.erf, otypes=[float])",
@@ -56,7 +61,7 @@ HELPERS = {
         "    x = np.asarray(x)\n"
         "    if not x.ndim:\n"
         "        return x, np.zeros((), int)\n"
-        "    order = np.argsort(-x if descending else x, axis=dim, kind='stable')\n"
+        "    order = np.argsort(-x if descending else x, axis=dim, stable=True)\n"
         "    return np.take_along_axis(x, order, dim), order"
     ),
     "topk": (
@@ -64,8 +69,8 @@ HELPERS = {
         "    x = np.asarray(x)\n"
         "    if not x.ndim:\n"
         "        return x, np.zeros((), int)\n"
-        "    order = np.argsort(-x if largest else x, axis=dim, kind='stable')\n"
-        "    order = np.take(order, range(k), axis=dim)\n"
+        "    order = np.argsort(-x if largest else x, axis=dim, stable=True)\n"
+        "    order = np.take(order, np.arange(k), axis=dim)\n"
         "    return np.take_along_axis(x, order, dim), order"
     ),
     "gather": (
@@ -226,7 +231,7 @@ HELPERS = {
         "    if dim is None:\n"
         "        return np.sort(np.ravel(x))[(np.size(x) - 1) // 2]\n"
         "    k = (np.shape(x)[dim] - 1) // 2\n"
-        "    order = np.take(np.argsort(x, axis=dim, kind='stable'), [k], axis=dim)\n"
+        "    order = np.take(np.argsort(x, axis=dim, stable=True), [k], axis=dim)\n"
         "    found = np.take_along_axis(np.asarray(x), order, dim)\n"
         "    return (found, order) if keepdim else (np.squeeze(found, dim), np.squeeze(order, dim))"
     ),
@@ -294,6 +299,11 @@ SCALAR = {
         "def sigmoid(x):\n"
         "    e = math.exp(-abs(x))  # so that nothing overflows\n"
         "    return (1 if x >= 0 else e) / (1 + e)"
+    ),
+    "sech2": (
+        "def sech2(x):\n"
+        "    e = math.exp(-2 * abs(x))  # 1 - tanh(x)**2 with all its digits\n"
+        "    return 4 * e / (1 + e) ** 2"
     ),
     "silu": (
         "def silu(x):\n"

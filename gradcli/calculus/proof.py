@@ -112,7 +112,16 @@ class Claim:
             plain = [wrap(np.asarray(v)) for v in given]
         else:
             plain = [np.asarray(v)[()] if np.ndim(v) else np.asarray(v).item() for v in given]
-        _, grads = run_code(self.made.code, plain, known)
+        if self.made.form == "c":
+            from gradcli.calculus.c_code import run_c
+
+            _, grads = run_c(self.made.code, plain)
+        elif self.made.form == "jax":
+            from gradcli.calculus.jax_code import run_jax
+
+            _, grads = run_jax(self.made.code, plain)
+        else:
+            _, grads = run_code(self.made.code, plain, known)
         listed = grads if len(self.wrt) > 1 else (grads,)
         return {n: _array(g) for n, g in zip(self.wrt, listed, strict=True)}
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from gradcli.calculus.derivative import Derivatives
     from gradcli.calculus.printed import Printed
 
-FORMATS = ("text", "latex", "python", "numpy", "torch", "json")
-CODE = ("python", "numpy", "torch")  # formats that are programs
+FORMATS = ("text", "latex", "python", "numpy", "torch", "jax", "c", "json")
+CODE = ("python", "numpy", "torch", "jax", "c")  # formats that are programs
 
 
 @click.command("diff", cls=OpenCommand, epilog='Example: gradcli diff "sin(x)*y" --wrt x')

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gradcli
 from gradcli import language
 from gradcli.calculus.code import to_code
 from gradcli.calculus.derivative import differentiate
+from gradcli.calculus.jax_code import to_jax
 from gradcli.calculus.proof import proved
+from gradcli.calculus.reading import NoExpression
 from gradcli.calculus.shapes import sample
 
 PROGRAMS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
@@ -34,13 +37,17 @@ PROGRAMS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
 ]
 
 
-@pytest.mark.parametrize("form", ["python", "numpy", "torch"])
+@pytest.mark.parametrize("form", ["python", "numpy", "torch", "jax"])
 @pytest.mark.parametrize(("source", "shapes"), PROGRAMS, ids=[p[0] for p in PROGRAMS])
 def test_programs_are_proved(source: str, shapes: dict[str, Any], form: str) -> None:
     arrays = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}
+    if form == "jax" and "erfcx" in source:
+        with pytest.raises(NoExpression, match=r"JAX has no function for special\.erfcx"):
+            proved(language.parse(source), arrays, shapes, given=True, form=form)
+        return
     _, made, singular = proved(language.parse(source), arrays, shapes, given=True, form=form)
     assert singular is None and "def value_and_gradient(" in made.code
-    if form != "torch":
+    if form in ("python", "numpy"):
         space: dict[str, Any] = {}
         exec(made.code, space)
         space["value_and_gradient"](*(a if a.ndim else a.item() for a in arrays.values()))
@@ -60,6 +67,24 @@ def test_torch_runs_what_is_printed_for_it(source: str, shapes: dict[str, Any]) 
     for g, leaf in zip(grads if len(leaves) > 1 else (grads,), leaves, strict=True):
         np.testing.assert_allclose(g.numpy(), leaf.grad.numpy(), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(value.numpy(), again.detach().numpy())
+
+
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax is not installed")
+def test_jax_runs_what_is_printed_for_it() -> None:
+    jax = importlib.import_module("jax")
+    for source, shapes in PROGRAMS:
+        if "erfcx" in source:
+            continue
+        arrays = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}
+        found = differentiate(language.parse(source), arrays, follow=True)
+        space: dict[str, Any] = {}
+        exec(to_jax(found), space)
+        _, grads = jax.jit(space["value_and_gradient"])(*arrays.values())
+        leaves = {n: gradcli.tensor(a, requires_grad=True) for n, a in arrays.items()}
+        language.run(language.parse(source), leaves).value.sum().backward()
+        for g, leaf in zip(grads if len(leaves) > 1 else (grads,), leaves.values(), strict=True):
+            expected = leaf.grad.numpy()
+            np.testing.assert_allclose(np.asarray(g), expected, 1e-9, 1e-12, err_msg=source)
 
 
 @pytest.mark.parametrize("x", [-1000.0, -30.0, 0.0, 30.0, 1000.0])

@@ -25,7 +25,7 @@ def claim(source: str, order: int = 1, form: str = "text", **shapes: tuple[int, 
     return Claim(found, printed(found, form), {}), arrays
 
 
-@pytest.mark.parametrize("form", ["text", "latex", "python", "numpy", "torch"])
+@pytest.mark.parametrize("form", ["text", "latex", "python", "numpy", "torch", "jax"])
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_right_ones_are_proved(form: str, order: int) -> None:
     source = "sum(tanh(A@x)*y) + sum(x**3)*exp(-s)"

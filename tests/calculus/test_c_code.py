@@ -1,0 +1,127 @@
+"""Derivatives in C: they compile without a warning and give what grad gives, to the last digits."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli
+from gradcli import language
+from gradcli.calculus.c_code import run_c, to_c
+from gradcli.calculus.derivative import differentiate
+from gradcli.calculus.proof import proved
+from gradcli.calculus.reading import NoExpression
+from gradcli.language.checks import free_names
+
+SOURCES = [
+    "x**2", "x**3*sin(y)/2", "x/3 + 1/3", "x**y", "2**x", "x**-2", "x**0.5*y**1.5", "exp(-x**2)",
+    "where(x > 0, x**2, -x)", "where((x > 0) & (y < 1) | (x == y), x*y, y)", "abs(x)*sign(y)",
+    "x % y", "(x // y).detach() * x", "fmod(x, y)", "clamp(x, 0, 1)*y", "maximum(x, y)*minimum(x, y)",
+    "sigmoid(x)*F.softplus(y)*F.silu(x)", "F.logsigmoid(x) + logaddexp(x, y)", "relu(x)*rsqrt(y)",
+    "tanh(x)*atan2(x, y)*hypot(x, y)", "log1p(x)*expm1(y)", "lgamma(2.5)*x + erf(x)*erfc(y)",
+    "sinc(x) + frac(y)*x", "special.bessel_j0(x)*special.bessel_y1(y)", "pi*x + inf*0 + x",
+    "asinh(x)*acosh(y + 1)*atanh(x/9)", "double*gradient", "sqrt(x*y)/(x + y)", "cos(x)/x",
+    "logit(x/9)*y", "F.elu(x)*F.gelu(y)", "round(x)*y + floor(x) + ceil(y)", "(~(x > y))*x*1.0",
+]  # fmt: skip
+POINTS = [0.3, 1.7, 2.5]
+
+
+@cache
+def programs() -> dict[str, tuple[list[str], str]]:
+    """The variables and the C program of every source that C has a form for."""
+    found = {}
+    for source in SOURCES:
+        program = language.parse(source)
+        names = [n for n in free_names(program) if n in ("x", "y", "double", "gradient")]
+        try:
+            made = differentiate(program, dict.fromkeys(names, np.float64(0.7)))
+            found[source] = names, to_c(made)
+        except NoExpression:
+            assert source in REFUSED, source
+    return found
+
+
+def points(names: list[str]) -> list[dict[str, float]]:
+    return [dict(zip(names, p, strict=True)) for p in product(POINTS, repeat=len(names))][1:7]
+
+
+REFUSED = ("F.elu(x)*F.gelu(y)", "logit(x/9)*y")
+
+
+def by_tape(source: str, point: dict[str, float]) -> tuple[float, list[float]]:
+    leaves = {
+        n: gradcli.tensor(v, dtype=gradcli.float64, requires_grad=True) for n, v in point.items()
+    }
+    value = language.run(language.parse(source), leaves).value
+    value.backward()
+    return value.item(), [0.0 if t.grad is None else t.grad.item() for t in leaves.values()]
+
+
+def test_its_own_reader_gives_what_grad_gives() -> None:
+    with np.errstate(all="ignore"):
+        for source, (names, code) in programs().items():
+            for point in points(names):
+                value, grads = run_c(code, list(point.values()))
+                expected, slopes = by_tape(source, point)
+                grads = grads if len(point) > 1 else (grads,)
+                np.testing.assert_allclose(
+                    [value, *grads], [expected, *slopes], 1e-12, 1e-14, err_msg=code
+                )
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_the_compiler_gives_what_grad_gives(tmp_path: Path) -> None:
+    found = programs()
+    for number, (_, code) in enumerate(found.values()):
+        text = code.replace("double value_and_gradient(", f"double f{number}(")
+        (tmp_path / f"f{number}.c").write_text(text, encoding="utf-8")
+    files = [f"f{k}.c" for k in range(len(found))]
+    flags = "-std=gnu99 -O0 -Wall -Wextra -Werror -shared -fPIC -o all.so".split()
+    done = subprocess.run(
+        ["cc", *flags, *files, "-lm"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    library = ctypes.CDLL(str(tmp_path / "all.so"))
+    for number, (source, (names, code)) in enumerate(found.items()):
+        function: Any = getattr(library, f"f{number}")
+        function.restype = ctypes.c_double
+        gradient = (ctypes.c_double * len(names))()
+        for point in points(names):
+            value = function(*map(ctypes.c_double, point.values()), gradient)
+            expected, slopes = by_tape(source, point)
+            np.testing.assert_allclose(
+                [value, *gradient], [expected, *slopes], 1e-12, 1e-14, err_msg=code
+            )
+
+
+def test_it_is_proved_and_what_c_lacks_is_refused() -> None:
+    arrays = {"x": np.float64(0.5)}
+    _, made, singular = proved(language.parse("tanh(x)**3"), arrays, ["x"], given=True, form="c")
+    assert singular is None and "#include <math.h>" in made.code
+    with pytest.raises(NoExpression, match="C has no function for digamma"):
+        proved(language.parse("lgamma(x)"), arrays, ["x"], given=True, form="c")
+    with pytest.raises(NoExpression, match=r"C is written for scalars, and x has shape \(3,\)"):
+        proved(language.parse("sum(x)"), {"x": np.ones(3)}, ["x"], given=True, form="c")
+
+
+STABLE = {
+    "tanh(x)": (20.0, 1.699341702116e-17),
+    "sigmoid(x)": (40.0, 4.248354255291589e-18),
+    "expm1(x)": (-40.0, 4.248354255291589e-18),
+}
+
+
+@pytest.mark.parametrize("source", STABLE)
+def test_digits_that_the_function_has_lost_are_kept(source: str) -> None:
+    x, slope = STABLE[source]
+    found = differentiate(language.parse(source), {"x": np.float64(0.5)})
+    _, grad = run_c(to_c(found), [x])
+    np.testing.assert_allclose(grad, slope, rtol=1e-12)
