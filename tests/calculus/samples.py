@@ -54,6 +54,14 @@ def _has_gradient(text: str) -> bool:
     return first["dtype"] == "float64" and bool(np.isfinite(first["data"]).all())
 
 
+def has_real_gradient(text: str) -> bool:
+    """Whether torch differentiates a sample, and one of its outputs is real."""
+    if (answer := RECORDED.get(text)) is None:
+        return is_declared(text)
+    real = [v["dtype"].startswith("float") for v in answer.get("values", [])]
+    return any(real) and any(g is not None for g in answer.get("grads", []))
+
+
 def is_declared(text: str) -> bool:
     """Whether a row of this sample says that it has a derivative: for what was not recorded yet."""
     owners = [*table.FUNCTIONS.values(), *table.ROWS]

@@ -217,14 +217,9 @@ REFUSED = {
 
 def written() -> list[str]:
     """The samples with a real output that torch differentiates."""
-    return [t for t in samples.texts() if not NOT_WRITTEN.search(t) and _is_real(t)]
-
-
-def _is_real(text: str) -> bool:
-    if (answer := samples.RECORDED.get(text)) is None:
-        return samples.is_declared(text)
-    real = [v["dtype"].startswith("float") for v in answer.get("values", [])]
-    return any(real) and any(g is not None for g in answer.get("grads", []))
+    return [
+        t for t in samples.texts() if not NOT_WRITTEN.search(t) and samples.has_real_gradient(t)
+    ]
 
 
 @sweep("text", written, parts=8)

@@ -315,8 +315,8 @@ def test_the_archive_of_one_that_is_fine(folder):
     assert run("eval", "x", "--x", "@a.npz")[1] == "[0, 1, 2]\n"
 
 
-def test_names_that_no_file_can_have():
-    for name in ("~nosuchuser/x.csv", "nowhere.csv", "/", "a\0b"):
+def test_names_that_no_file_can_have(tmp_path):
+    for name in ("~nosuchuser/x.csv", "nowhere.csv", str(tmp_path), "a\0b"):
         code, _, err = run("eval", "x", "--x", f"@{name}")
         assert code == 2 and err.startswith("gradcli: error: --x: ")
 
