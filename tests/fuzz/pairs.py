@@ -12,8 +12,11 @@ from __future__ import annotations
 import ast
 import copy
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +29,9 @@ from gradcli.calculus.latex import to_latex
 from gradcli.calculus.proof import proved
 from gradcli.calculus.sharing import size_of
 from gradcli.calculus.spelling import NoExpression
+from gradcli.commands.diff import CODE
+from gradcli.engine import modes
+from gradcli.operators import table
 from tests.calculus import samples
 from tests.fuzz import cases
 
@@ -54,7 +60,11 @@ class Case:
 
     def run(self, tensors: dict[str, Any]) -> Any:
         gradcli.manual_seed(7)
-        return language.run(self.program, tensors).value
+        before = modes.local.state
+        try:
+            return language.run(self.program, tensors).value
+        finally:
+            modes.restore(before)  # whatever set_grad_enabled has said
 
     def __str__(self) -> str:
         shown = " ".join(
@@ -254,43 +264,95 @@ def _reshaped(shape: Shape, rng: random.Random) -> Shape:
 def composed(rng: random.Random) -> Case:
     """A program of arithmetic and functions over random shapes."""
     maker = Maker(rng)
-    sizes = [maker.size() for _ in range(rng.choice([0, 0, 0, 1, 1, 2, 2, 3]))]
-    if sizes and rng.random() < 0.07:
-        sizes[rng.randrange(len(sizes))] = 0
-    shape = tuple(sizes)
+    shape = _shape(rng, maker.size)
     text = maker.make(shape, rng.randint(1, 4))
     if rng.random() < 0.3:
         text = f"sum({text})" if rng.random() < 0.5 else f"({text}).mean()"
-    if rng.random() < 0.2:
+        shape = ()
+    if rng.random() < 0.35:
         word = maker.variable(maker.narrowed(shape))
-        text = f"h = {text}; h*{word} + h**2"
+        text = rng.choice(STATEMENTS).format(text, word)
     return Case(text, maker.values(np.random.default_rng(rng.getrandbits(32))))
+
+
+# A value and a variable, put together by statements.
+STATEMENTS = [
+    "h = {}; h*{} + h**2",
+    "h = {}; h.detach()*{}*h",
+    "h = ({})*1; h.mul_({}); h*2",
+    "h = ({}).clone(); k = h*1; k += {}; h*k",
+    "h = {}; h = h*2 if sum({}) > 0.3 else h**2; h + 1",
+    "set_grad_enabled(False); c = {}; set_grad_enabled(True); c*{}*2",
+    "f = lambda v: v*{}; f({}) + 1",
+    "h = ({}).reshape(-1).clone(); h[:1] = h[:1]*sum({}); h",
+    "h = ({}).reshape(-1)*1; h[1:].mul_(sum({})); h**2",
+]
+
+
+def _shape(rng: random.Random, size: Callable[[], int]) -> Shape:
+    sizes = [size() for _ in range(rng.choice([0, 0, 0, 1, 1, 2, 2, 3]))]
+    if sizes and rng.random() < 0.07:
+        sizes[rng.randrange(len(sizes))] = 0
+    return tuple(sizes)
 
 
 RANDOM = (
     *("dropout", "bernoulli", "random", "normal", "uniform", "exponential", "cauchy", "rrelu"),
     *("geometric", "gumbel", "multinomial", "poisson", "rand_like", "randn_like", "float()"),
-    *("half()", "float32", "hardsigmoid", "float16", "complex", "randint", "randperm", "empty"),
+    *("half()", "float32", "float16", "complex", "randint", "randperm", "empty"),
 )
 
 
-def sampled(rng: random.Random) -> Case:
-    """A sample of the operator table, its operands and its result put into arithmetic."""
-    texts = [t for t in samples.texts() if not any(w in t for w in RANDOM)]
-    while True:
-        try:
-            source, tensors = samples.program(rng.choice(texts))
-            outputs = samples.outputs(source, tensors)
-        except Exception:  # a sample that is no expression of variables
-            continue
-        reals = [k for k, o in enumerate(outputs) if o.dtype.is_floating_point]
-        values = {n: np.asarray(t.array) for n, t in tensors.items()}
-        if reals and any(v.dtype.kind == "f" for v in values.values()):
-            break
-    chosen = rng.choice(reals)
-    text = f"({source})[{chosen}]" if len(outputs) > 1 else f"({source})"
-    shape = tuple(outputs[chosen].shape)
+@cache
+def entries() -> list[tuple[str, ...]]:
+    """The samples of every function and row, one's together."""
+    table.load()
+    found = {}
+    for entry in [*table.FUNCTIONS.values(), *table.ROWS]:
+        fit = [t for t in getattr(entry, "samples", ()) if not any(w in t for w in RANDOM)]
+        if usable := tuple(t for t in fit if _sample(t) is not None):
+            found[usable] = None
+    return list(found)
+
+
+@cache
+def _sample(text: str) -> tuple[str, dict[str, Any], list[tuple[int, Shape]], bool] | None:
+    """(program, variables, its real outputs and their shapes, whether they are several) of a sample.
+
+    None for one that is no expression of variables, or gives nothing real.
+    """
+    try:
+        source, tensors = samples.program(text)
+        outputs = samples.outputs(source, tensors)
+    except Exception:
+        return None
+    reals = [(k, tuple(o.shape)) for k, o in enumerate(outputs) if o.dtype.is_floating_point]
+    values = {n: np.asarray(t.array) for n, t in tensors.items()}
+    if not reals or not any(v.dtype.kind == "f" for v in values.values()):
+        return None
+    return source, values, reals, len(outputs) > 1
+
+
+def sampled(rng: random.Random, number: int) -> Case:
+    """A sample of the operator table, its operands and its result put into arithmetic.
+
+    number: of the case; one entry of the table after the other has its turn.
+    """
+    every = entries()
+    text = rng.choice(every[number % len(every)])
+    source, own, reals, many = _sample(text) or ("", {}, [], False)
+    values = dict(own)
     numbers = np.random.default_rng(rng.getrandbits(32))
+    chosen, shape = rng.choice(reals)
+    text = f"({source})[{chosen}]" if many else f"({source})"
+    if rng.random() < 0.4:
+        resized(rng, numbers, values)
+        tensors = {n: gradcli.tensor(v) for n, v in values.items()}
+        try:
+            outputs = samples.outputs(source, tensors)
+            shape = tuple(outputs[chosen].shape)
+        except Exception:
+            values = dict(own)
     values["w"] = np.round(numbers.uniform(-1, 1, shape), 2)
     values["s"] = np.round(numbers.uniform(0.8, 1.2), 2)
     for name, value in list(values.items()):
@@ -301,6 +363,69 @@ def sampled(rng: random.Random) -> Case:
         [f"sum({text}*w)", f"({text}*w*s)", f"tanh({text})*w", f"mean(w*{text}**2)", text]
     )
     return Case(text, values)
+
+
+def resized(rng: random.Random, numbers: Any, values: dict[str, Any]) -> None:
+    """Give the variables other shapes: a size changed in all of them, or one dimension in one."""
+    sizes = sorted({n for v in values.values() for n in v.shape})
+    reals = [n for n, v in values.items() if v.dtype.kind == "f"]
+    way = rng.randrange(4)
+    after = {n: v.shape for n, v in values.items()}
+    if way == 0 and sizes:
+        old, new = rng.choice(sizes), rng.choice([0, 1, 2, 3, 4])
+        after = {n: tuple(new if k == old else k for k in s) for n, s in after.items()}
+    elif way == 1:
+        more = rng.choice([0, 1, 2, 3])
+        after |= {n: (more, *after[n]) for n in (reals if rng.random() < 0.5 else [reals[0]])}
+    elif way == 2:
+        name = rng.choice(reals)
+        after[name] = after[name][1:]
+    else:
+        name = rng.choice(reals)
+        if after[name]:
+            at = rng.randrange(len(after[name]))
+            after[name] = tuple(1 if k == at else n for k, n in enumerate(after[name]))
+    for name, shape in after.items():
+        own = values[name]
+        if shape != own.shape:
+            made = np.resize(own, shape) if own.size else np.ones(shape, own.dtype)
+            if own.dtype.kind == "f":  # no two alike
+                made = made * numbers.uniform(0.9, 1.1, shape)
+            values[name] = made
+
+
+@cache
+def pointwise() -> list[tuple[str, int]]:
+    """(name, number of operands) of the functions that work element by element."""
+    table.load()
+    found = []
+    for name, function in table.FUNCTIONS.items():
+        rows = [r for r in function.rows if r.rules and r.types in ("common", "float")]
+        if any(w in name for w in RANDOM) or name.endswith("_"):
+            continue
+        found += [(name, len(r.tensors)) for r in rows if all(k == "tensor" for k in r.kinds)]
+    return sorted(set(found))
+
+
+# Operands of every sign and domain.
+OPERANDS = ["{}", "{}", "({}**2 + 0.5)", "(tanh({})*0.9)", "({}**2 + 1.1)", "(2*{} + 1)", "({}*x0)"]
+
+
+def broadcast(rng: random.Random, number: int) -> Case:
+    """A function that works element by element, its operands broadcast on both sides."""
+    every = pointwise()
+    name, count = every[number % len(every)]
+    maker = Maker(rng)
+    shape = _shape(rng, maker.size)
+    words = [maker.variable(maker.narrowed(shape)) for _ in range(count)]
+    numbers = np.random.default_rng(rng.getrandbits(32))
+    values = maker.values(numbers) | {"x0": np.round(numbers.uniform(0.8, 1.2), 2)}
+    given = [rng.choice(OPERANDS).format(w) for w in words]
+    if count > 1 and rng.random() < 0.2:
+        given[rng.randrange(count)] = rng.choice(["2", "0.5", "3"])
+    text = f"{name}({', '.join(given)})"
+    values["w"] = np.round(numbers.uniform(-1, 1, shape), 2)
+    return Case(rng.choice([text, f"sum({text}*w)", f"({text}*w*x0)", f"({text})**2"]), values)
 
 
 def _replaced(text: str, name: str, by: str) -> str:
@@ -387,6 +512,8 @@ def _hessian(case: Case, expected: dict[str, Any]) -> None:
                 same(block, turned, f"hessian by {a}, {b} against {b}, {a}")
             total = total + np.tensordot(block, vectors[b].numpy(), axes=block.ndim - k)
         same(total, hvp[a].numpy(), f"hessian @ v against hvp by {a}")
+    if "set_grad_enabled" in source.source:
+        return  # forward mode goes on in PyTorch's too
     pushed = _forward_over_reverse(source, vectors)
     for a in source.wrt:
         same(pushed[a], hvp[a].numpy(), f"forward over reverse against hvp by {a}")
@@ -415,10 +542,34 @@ def summed(case: Case) -> Case:
 def _compiled(case: Case, expected: dict[str, Any]) -> None:
     source = summed(case)
     compiled = gradcli.compile(source.source, wrt=source.wrt)
-    _, grads = compiled.value_and_grad(**{n: gradcli.tensor(v) for n, v in case.values.items()})
-    for n in source.wrt:
-        found = np.zeros(case.values[n].shape) if grads[n] is None else np.asarray(grads[n])
-        same(found, expected[n], f"plan by {n}")
+    for place in (case, _moved(case)):  # the plan of the first is the second's
+        value, grads = compiled.value_and_grad(**place.tensors())
+        same(value.numpy(), place.run(place.tensors()).sum().numpy(), "plan's value")
+        own = tape(place)
+        for n in source.wrt:
+            found = np.zeros(case.values[n].shape) if grads[n] is None else np.asarray(grads[n])
+            same(found, own[n], f"plan by {n}")
+
+
+def _vmapped(case: Case, expected: dict[str, Any]) -> None:
+    """vmap over three points, and over the gradients there, beside one point after the other."""
+    wrt = case.wrt
+    places = [case, _moved(case), _moved(_moved(case))]
+    together = tuple(gradcli.tensor(np.stack([p.values[n] for p in places])) for n in wrt)
+
+    def value(*given: Any) -> Any:
+        return case.run({**case.tensors(), **dict(zip(wrt, given, strict=True))})
+
+    def total(*given: Any) -> Any:
+        return value(*given).sum()
+
+    found = gradcli.func.vmap(value)(*together)
+    slopes = gradcli.func.vmap(gradcli.func.grad(total, tuple(range(len(wrt)))))(*together)
+    for k, place in enumerate(places):
+        same(found[k].numpy(), place.run(place.tensors()).numpy(), f"vmap, entry {k}")
+        own = tape(place)
+        for n, g in zip(wrt, slopes, strict=True):
+            same(g[k].numpy(), own[n], f"vmap of grad by {n}, entry {k}")
 
 
 def _derivatives(case: Case, order: int = 1) -> Any:
@@ -455,9 +606,9 @@ def _repeated(case: Case, word: str, order: int) -> Any:
 
 def _order(order: int) -> Callable[[Case, dict[str, Any]], None]:
     def check(case: Case, expected: dict[str, Any]) -> None:
-        found = _derivatives(case, order)
-        if max(map(size_of, found.by.values()), default=0) > 20_000:
-            return
+        before = _derivatives(case, order - 1)
+        if max(map(size_of, before.by.values()), default=0) > 1000:
+            return  # the next one is long
         _, made, singular = proved(case.program, case.values, case.wrt, given=True, order=order)
         for n in case.wrt if singular is None else ():
             wanted = _repeated(case, n, order)
@@ -470,10 +621,11 @@ def _order(order: int) -> Callable[[Case, dict[str, Any]], None]:
 def _code(form: str) -> Callable[[Case, dict[str, Any]], None]:
     def check(case: Case, expected: dict[str, Any]) -> None:
         _, made, singular = proved(case.program, case.values, case.wrt, given=True, form=form)
-        if singular is not None:
+        if singular is not None or form not in RUN:
             return
         space: dict[str, Any] = {}
         exec(made.code, space)
+        given: list[Any]
         if form == "torch":
             import torch
 
@@ -490,6 +642,18 @@ def _code(form: str) -> Callable[[Case, dict[str, Any]], None]:
     return check
 
 
+def _run_by() -> tuple[str, ...]:
+    """The formats whose programs can be run here; the others' are proved, and that is all."""
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        return ("python", "numpy")
+    return ("python", "numpy", "torch")
+
+
+RUN = _run_by()
+
+
 def _latex(case: Case, expected: dict[str, Any]) -> None:
     for expression in _derivatives(case).by.values():
         if not to_latex(expression):
@@ -502,20 +666,14 @@ PAIRS: dict[str, Callable[[Case, dict[str, Any]], None]] = {
     "jvp": _jvp,
     "hessian": _hessian,
     "plan": _compiled,
+    "vmap": _vmapped,
     "text": _text(False),
     "--cse": _text(True),
     "--order 2": _order(2),
     "--order 3": _order(3),
-    "--format python": _code("python"),
-    "--format numpy": _code("numpy"),
     "--format latex": _latex,
+    **{f"--format {form}": _code(form) for form in CODE},
 }
-try:
-    import torch  # noqa: F401
-except ImportError:
-    pass
-else:
-    PAIRS["--format torch"] = _code("torch")
 
 
 HIGHER = ("hessian", "--order 2", "--order 3")
@@ -532,6 +690,43 @@ def _moved(case: Case) -> Case:
     return Case(case.source, made)
 
 
+# -- what is reached --------------------------------------------------------------------------------
+REACHED: Counter[str] = Counter()
+
+
+@contextmanager
+def counting() -> Iterator[None]:
+    """Inside, the rows that run on tensors are counted."""
+
+    def called(row: Any, values: Any, outputs: Any) -> None:
+        REACHED[getattr(row, "name", "")] += 1
+
+    before = modes.change(intercept=called)
+    try:
+        yield
+    finally:
+        modes.restore(before)
+
+
+def _differentiated_twice(case: Case) -> None:
+    """The rows that rules are made of run too."""
+    leaves = case.tensors(track=True)
+    value = case.run(leaves)
+    slopes: list[Any] = []
+    if value.requires_grad:
+        found = gradcli.autograd.grad(
+            value.sum(), [leaves[n] for n in case.wrt], create_graph=True, allow_unused=True
+        )
+        slopes = [s.sum() for s in found if s is not None and s.requires_grad]
+    if slopes:
+        gradcli.autograd.grad(
+            sum(slopes[1:], slopes[0]),
+            [leaves[n] for n in case.wrt],
+            create_graph=True,
+            allow_unused=True,
+        )
+
+
 # -- failures ---------------------------------------------------------------------------------------
 def failures(case: Case, *only: str) -> dict[str, str]:
     """What goes wrong, by the pair of ways; a program that the tape refuses has no failures."""
@@ -543,6 +738,8 @@ def failures(case: Case, *only: str) -> dict[str, str]:
         return {}
     if not case.wrt or not finite or not all(np.isfinite(g).all() for g in expected.values()):
         return {}
+    with counting(), np.errstate(all="ignore"), suppress(Exception):  # refused twice, maybe
+        _differentiated_twice(case)
     found = {}
     for name, check in PAIRS.items():
         if only and name not in only:
@@ -640,17 +837,33 @@ def _reductions(source: str) -> Iterator[str]:
             yield "; ".join(map(ast.unparse, Put().visit(fresh).body))
 
 
+MAKERS: list[Callable[[random.Random, int], Case]] = [
+    lambda rng, number: composed(rng),
+    sampled,
+    lambda rng, number: composed(rng),
+    broadcast,
+    sampled,
+]
+
+
 def run(seed: int, seconds: float) -> list[str]:
     """Minimal reproducers of what fails in that time."""
     before = gradcli.get_default_dtype()
     gradcli.set_default_dtype(gradcli.float64)
     found: dict[str, str] = {}
+    number = -1
     try:
-        for rng in cases(seed, seconds):
-            case = composed(rng) if rng.random() < 0.7 else sampled(rng)
+        for number, rng in enumerate(cases(seed, seconds)):
+            case = MAKERS[number % len(MAKERS)](rng, number // len(MAKERS) + seed)
             for pair, message in failures(case).items():
                 small, said = smaller(case, pair, message)
-                found.setdefault(f"{pair} {small.source}", f"{pair}: {small}\n    {said}")
+                if f"{pair} {small.source}" not in found:
+                    found[f"{pair} {small.source}"] = f"{pair}: {small}\n    {said}"
     finally:
         gradcli.set_default_dtype(before)
+    rows = {r.name for r in table.ROWS if r.rules}
+    print(
+        f"{number + 1} programs; {len(rows & set(REACHED))} of {len(rows)} rows with rules reached"
+    )
+    print("never:", *sorted(rows - set(REACHED)))
     return list(found.values())
