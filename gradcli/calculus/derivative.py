@@ -91,13 +91,13 @@ def _differentiated(
     names: Mapping[str, Any],
     guards: bool,
 ) -> Derivatives:
-    first = _first_order(program, arrays, wanted, follow, names, guards)
+    first = _first_order(program, arrays, wanted, follow, names, guards, order > 1)
     by = first.by
     places = positions(program)
     lower = []
-    for _ in range(1, order):
+    for left in reversed(range(1, order)):
         lower.append(by)
-        by = {n: again(e, arrays, n, places, guards) for n, e in by.items()}
+        by = {n: again(e, arrays, n, places, guards, left > 1, follow) for n, e in by.items()}
     return Derivatives(program, arrays, first.value, by, first.shape, first.branched, lower)
 
 
@@ -107,8 +107,13 @@ def again(
     word: str,
     places: Mapping[str, int],
     guards: bool = False,
+    more: bool = False,
+    follow: bool = False,
 ) -> Expression:
-    """The derivative of an expression, summed up, by one of its variables."""
+    """The derivative of an expression, summed up, by one of its variables.
+
+    more: whether it is to be differentiated again. follow: whether it may go by the values.
+    """
     own = {n: v for n, v in CONSTANTS.items() if n not in arrays}
     symbols = {
         n: name(n, tuple(np.shape(v)), places.get(n, -1)) for n, v in {**own, **arrays}.items()
@@ -123,7 +128,9 @@ def again(
             lambda **space: evaluate([expression], {symbols[n]: t for n, t in space.items()})[0],
             arrays,
             [word],
-            numbers=numbers,
+            follow,
+            numbers,
+            again=more,
         )
         grad = None
         if isinstance(value, Tensor):
@@ -131,7 +138,7 @@ def again(
         if grad is None:
             return finish(alg.zero, symbols[word])
         given = {id(c) for c in calls([recording.value_of(value)])}
-        reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given, guards)
+        reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given, guards, more)
         return finish(reader.read([grad])[0], symbols[word])
 
 
@@ -147,17 +154,24 @@ def recorded_run(
     wrt: Sequence[str],
     follow: bool,
     names: Mapping[str, Any],
+    again: bool = False,
 ) -> tuple[Tensor, Recording]:
     """A program's value and the recording of how it came about: see `gradcli.recording`.
 
-    wrt: the variables that require grad. follow: whether conditions may go by the values. Raises
-    LanguageError where the value is no tensor.
+    wrt: the variables that require grad. follow: whether conditions may go by the values. again:
+    whether the gradients are to be differentiated again. Raises LanguageError where the value is no
+    tensor.
     """
     own = {n: v for n, v in names.items() if n not in arrays}
     numbers = {n: v for n, v in CONSTANTS.items() if n not in arrays}
     with _worded(program):
         value, recording = record(
-            lambda **space: run(program, {**space, **own}).value, arrays, wrt, follow, numbers
+            lambda **space: run(program, {**space, **own}).value,
+            arrays,
+            wrt,
+            follow,
+            numbers,
+            again,
         )
     if isinstance(value, (bool, int, float, complex)):
         value = wrap(np.asarray(value, np.float64)[()])
@@ -196,9 +210,10 @@ def _first_order(
     follow: bool,
     names: Mapping[str, Any],
     guards: bool,
+    more: bool,
 ) -> Derivatives:
     with np.errstate(all="ignore"):
-        result, recording = recorded_run(program, arrays, wanted, follow, names)
+        result, recording = recorded_run(program, arrays, wanted, follow, names, more)
         value = recording.value_of(result)
         forward = calls([value])
         given = {id(c) for c in forward}
@@ -208,7 +223,7 @@ def _first_order(
         symbols = {
             n: name(n, tuple(v.shape), places.get(n, -1)) for n, v in recording.inputs.items()
         }
-        reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given, guards)
+        reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given, guards, more)
         found = reader.read([g for g in grads if g is not None])
         read = iter(found)
         by = {

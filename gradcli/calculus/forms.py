@@ -380,8 +380,15 @@ def _index_fill(reader: Reader, made: Call, args: list[Any]) -> Any:
     return reader.general("index_fill", made, args)
 
 
+def _held(reader: Reader, made: Call, args: list[Any]) -> Any:
+    """What is held constant is said only to be differentiated again."""
+    own = as_number(args[0])
+    return call("detach", [own], own.shape) if reader.again and not alg.is_bare(own) else own
+
+
 FORMS: dict[str, Handler] = {
     **ELEMENTWISE_FORMS,
+    "held": _held,
     "same": _same,
     "transpose": _transpose,
     "reshape": _reshape,

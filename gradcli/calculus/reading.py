@@ -36,7 +36,8 @@ class Reader:
     """Reads recorded values as expressions.
 
     given: the calls that the user's own program made, whose conditions are all kept. guards: whether
-    those are kept too by which rules keep a NaN out at single points.
+    those are kept too by which rules keep a NaN out at single points. again: whether the expressions
+    are to be differentiated again.
     """
 
     def __init__(
@@ -44,8 +45,9 @@ class Reader:
         variables: Iterable[tuple[Value, Expression]],
         given: Collection[int] = (),
         guards: bool = False,
+        again: bool = False,
     ) -> None:
-        self.guards = guards
+        self.guards, self.again = guards, again
         self.made: dict[int, Expression] = {id(t): e for t, e in variables}
         self.kept: list[Value] = [t for t, _ in variables]  # so that no id is used again
         self.given = frozenset(given)

@@ -54,6 +54,11 @@ def contiguous(input: Array, memory_format: Any = None) -> Any:
     return clone_as(input, name)
 
 
+@operator(lambda self: self, public=False, spelled="held")
+class held_constant:
+    """What the tape holds constant, in a recording that is differentiated again."""
+
+
 @function(samples=["detach(randn(3))"])
 def detach(input: Array) -> Any:
     """The same memory, out of the graph."""

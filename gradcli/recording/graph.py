@@ -26,10 +26,11 @@ class Value:
     """What a call made (`index` says which of its results); a variable, or a constant.
 
     value: an array of its shape and dtype; the numbers count only for a constant, which has neither a
-    call nor a name. known: whether it is the same whatever the variables are.
+    call nor a name. known: whether it is the same whatever the variables are. moves: whether it depends
+    on a variable that is differentiated by.
     """
 
-    __slots__ = ("call", "index", "known", "name", "value")
+    __slots__ = ("call", "index", "known", "moves", "name", "value")
 
     def __init__(
         self,
@@ -38,8 +39,10 @@ class Value:
         call: Call | None = None,
         index: int = 0,
         known: bool = False,
+        moves: bool = False,
     ) -> None:
         self.value, self.name, self.call, self.index, self.known = value, name, call, index, known
+        self.moves = moves
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -12,9 +12,10 @@ import numpy as np
 from gradcli.engine import modes
 from gradcli.engine.backward import grad
 from gradcli.engine.tensor import Scalar, Tensor, wrap
+from gradcli.operators.casting import held_constant
 from gradcli.recording import places
 from gradcli.recording.arrays import NUMBERS, Cell, Recorded
-from gradcli.recording.graph import Call, Value
+from gradcli.recording.graph import Call, Value, operands_of
 
 DECIDES = (
     "which way the program goes depends on the variables' values: give each of them one, or write "
@@ -35,14 +36,16 @@ class _Arrived(list[tuple[int, Any]]):
 class Recording:
     """A recorder of rows, as the engine's state knows it (see `gradcli.engine.modes.Recorder`).
 
-    follow: whether a condition may go by the numbers. followed: whether one did. variables: the
-    tensors by name; inputs: what they held at first.
+    follow: whether a condition may go by the numbers. followed: whether one did. again: whether the
+    gradients are to be differentiated again, so that what the tape holds constant is kept as such
+    (the row `held_constant`). variables: the tensors by name; inputs: what they held at first.
     """
 
     tensors = True
 
-    def __init__(self, follow: bool = False) -> None:
-        self.follow, self.followed = follow, False
+    def __init__(self, follow: bool = False, again: bool = False) -> None:
+        self.follow, self.followed, self.again = follow, False, again
+        self._held: dict[int, tuple[Value, Value]] = {}  # what was held constant, and as what
         self.variables: dict[str, Tensor] = {}
         self.inputs: dict[str, Value] = {}
         self.refused: Exception | None = None
@@ -69,6 +72,9 @@ class Recording:
         if not given:
             return self._compute(row, plain)
         found = self._compute(row, plain)
+        if self.again and not row.view and modes.is_grad_enabled():
+            self._hold(row, values, args)
+            given = [Recorded(self, v.value, v) for v in operands_of(Call(row, tuple(args)))]
         results = (found,) if row.single else tuple(found)
         self._check_rule(row, values, results)
         held = [r.value for r in given]
@@ -165,6 +171,30 @@ class Recording:
             return Scalar(np.asarray(value)[()], value)
         return wrap(value)
 
+    def _hold(self, row: Any, values: list[Any], args: list[Any]) -> None:
+        """Mark the operands that the tape takes for constants, beside others that it differentiates."""
+        flat = [v for value in values for v in (value if type(value) in (list, tuple) else [value])]
+        if not any(isinstance(v, Tensor) and v.requires_grad for v in flat):
+            return
+        for i, (value, arg) in enumerate(zip(values, args, strict=True)):
+            if type(arg) in (list, tuple):
+                args[i] = type(arg)([self._as_held(v, a) for v, a in zip(value, arg, strict=True)])
+            else:
+                args[i] = self._as_held(value, arg)
+
+    def _as_held(self, value: Any, arg: Any) -> Any:
+        if not (isinstance(arg, Value) and arg.moves and isinstance(value, Tensor)):
+            return arg
+        if value.requires_grad or arg.value.dtype.kind not in "fc":
+            return arg
+        if id(arg) not in self._held:
+            row: Any = held_constant
+            call = Call(row, (arg,))
+            made = Value(arg.value, None, call, known=arg.known)
+            call.outputs = (made,)
+            self._held[id(arg)] = arg, made
+        return self._held[id(arg)][1]
+
     def _compute(self, row: Any, values: list[Any]) -> Any:
         self._computing = True
         try:
@@ -182,8 +212,10 @@ class Recording:
         known: bool,
         given: list[Recorded],
     ) -> Recorded:
+        moves = any(g.value.moves for g in given)
         if row.view:
-            value = Value(np.array(result) if call is None else result, None, call, index, known)
+            plain = np.array(result) if call is None else result
+            value = Value(plain, None, call, index, known, moves)
             out = Recorded(self, result, value, given[0].cell)
             if "stride" in row.names and call is not None:  # says where it lies, and no more
                 out._version = -1
@@ -191,7 +223,7 @@ class Recording:
         layout = np.asarray(result)
         if any(np.may_share_memory(layout, g.layout) for g in given):
             layout = np.array(layout)
-        return Recorded(self, layout, Value(layout, None, call, index, known))
+        return Recorded(self, layout, Value(layout, None, call, index, known, moves))
 
     def _check_option(self, row: Any, value: Any) -> None:
         for v in value if type(value) in (list, tuple) else [value]:
@@ -228,7 +260,7 @@ class Recording:
     def variable(self, name: str, array: Any, requires_grad: bool = False) -> Tensor:
         """A tensor for a variable of this name."""
         layout = np.array(array)
-        self.inputs[name] = Value(layout, name)
+        self.inputs[name] = Value(layout, name, moves=requires_grad)
         out = self.variables[name] = wrap(Recorded(self, layout, self.inputs[name]), requires_grad)
         out.label = name
         return out
@@ -286,10 +318,13 @@ class Recording:
         self._places = places_of(output)
 
         def run() -> Any:
-            return grad(output, list(inputs), seed, allow_unused=True)
+            return grad(output, list(inputs), seed, create_graph=self.again, allow_unused=True)
 
         found = self.running(run)
-        return [None if g is None else self.value_of(g) for g in found]
+        values = [None if g is None else self.value_of(g) for g in found]
+        if self.again:
+            return [self._as_held(g, v) for g, v in zip(found, values, strict=True)]
+        return values
 
 
 def places_of(output: Tensor) -> dict[int, int]:
@@ -315,13 +350,15 @@ def record(
     wrt: Sequence[str] = (),
     follow: bool = False,
     numbers: Mapping[str, Any] | None = None,
+    again: bool = False,
 ) -> tuple[Any, Recording]:
     """Run a function of tensors by name, recorded: (what it returns, the recording).
 
     arrays: by name of a variable; wrt: those that require grad. follow: whether conditions may go by
-    the numbers. numbers: known numbers that are kept by name.
+    the numbers. numbers: known numbers that are kept by name. again: whether the gradients are to be
+    differentiated again.
     """
-    found = Recording(follow)
+    found = Recording(follow, again)
     space = {n: found.number(n, v) for n, v in (numbers or {}).items()}
     for name, array in arrays.items():
         space[name] = found.variable(name, array, name in wrt)

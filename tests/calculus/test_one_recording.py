@@ -17,6 +17,7 @@ from gradcli import language
 from gradcli.calculus import matrices
 from gradcli.calculus.derivative import differentiate
 from gradcli.calculus.text import to_text
+from gradcli.engine.backward import grad
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.plan.compiled import compile as compiled
 from tests.calculus import recording_programs
@@ -59,6 +60,31 @@ def test_the_printed_derivative(program: str, x: Any) -> None:
     value = language.run(language.parse(text), {"x": wrap(np.array(x))}).value
     array = value.array if isinstance(value, Tensor) else value
     np.testing.assert_allclose(np.broadcast_to(array, x.shape), tape(program, x), err_msg=text)
+
+
+def tape_twice(program: str, x: Any) -> Any:
+    """The gradient of the gradient's sum, by the tape."""
+    leaf = wrap(np.array(x), requires_grad=True)
+    found = language.run(language.parse(program), {"x": leaf}).value
+    for _ in range(2):
+        if found.requires_grad:
+            (found,) = grad([found.sum()], [leaf], create_graph=True, allow_unused=True)
+        else:
+            found = None
+        if found is None:
+            return np.zeros(x.shape)
+    return np.asarray(found.array)
+
+
+@pytest.mark.parametrize(("program", "x"), PROGRAMS, ids=IDS)
+def test_the_second_derivative(program: str, x: Any) -> None:
+    """What the tape holds constant, the second derivative holds constant."""
+    found = differentiate(language.parse(program), {"x": x}, order=2, follow=True)
+    text = to_text(found.by["x"])
+    value = language.run(language.parse(text), {"x": wrap(np.array(x))}).value
+    array = value.array if isinstance(value, Tensor) else value
+    expected = tape_twice(program, x)
+    np.testing.assert_allclose(np.broadcast_to(array, x.shape), expected, err_msg=text)
 
 
 @pytest.mark.parametrize(("program", "x"), PROGRAMS, ids=IDS)
