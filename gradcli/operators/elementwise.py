@@ -399,10 +399,6 @@ def _silu(self: Array) -> Array:
 
 
 def _silu_backward(g: Any, self: Any) -> Any:
-    if is_complex(self):  # PyTorch says so when it records the operation
-        raise RuntimeError(
-            "silu does not support automatic differentiation for outputs with complex dtype."
-        )
     s = sigmoid(self)
     return g * s * (1 + self * (1 - s))
 
