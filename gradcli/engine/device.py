@@ -50,8 +50,16 @@ class _Named:
         return f"torch.{self._name}"
 
 
-strided = _Named("strided")
-contiguous_format = _Named("contiguous_format")
-preserve_format = _Named("preserve_format")
-channels_last = _Named("channels_last")
-channels_last_3d = _Named("channels_last_3d")
+class layout(_Named):
+    """How a tensor's numbers are kept."""
+
+
+class memory_format(_Named):
+    """In which order a tensor's numbers lie in memory."""
+
+
+strided = layout("strided")
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import batch, dtypes, modes, versions
+from gradcli.engine.device import contiguous_format
 from gradcli.engine.gradients import fit
 from gradcli.engine.hooks import node_hooks
 from gradcli.engine.memory import address, buffer_of, copied, laid_out
@@ -452,7 +453,7 @@ class CopySlices(Wide):
         whole = wrap(layout.arrays(grad.array.dtype, grad.array)[0])
         whole.copy_(grad)
         part = _part(whole, layout)
-        inner = self._inner_gradients(part.clone(memory_format="contiguous"), recorded=True)
+        inner = self._inner_gradients(part.clone(memory_format=contiguous_format), recorded=True)
         if inner[0] is None:
             part.zero_()
             return (whole, *inner[1:])

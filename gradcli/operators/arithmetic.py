@@ -5,7 +5,6 @@ from __future__ import annotations
 import cmath
 import math
 from collections.abc import Callable
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import numpy as np
 from gradcli.engine import dtypes, modes
 from gradcli.engine.promotion import BOOL_OPERAND
 from gradcli.engine.tensor import Tensor, wrap
-from gradcli.operators.arguments import invalid
 from gradcli.operators.casting import cast
 from gradcli.operators.helpers import conj, dtype_of, is_complex, where, zeros_like
 from gradcli.operators.table import (
@@ -557,12 +555,29 @@ def _floor_quotient(self: Any, other: Any) -> Any:
 
 
 # -- functions that choose a row ------------------------------------------------------------------
+def _either(name: str, other: str = "other", *, out: bool = True) -> tuple[str, str, str]:
+    """The signatures of a function of two tensors, or of a number and a tensor."""
+    to = ", *, Tensor out=None"
+    reflected = to if out else ""
+    return (
+        f"{name}(Tensor input, Tensor {other}{to})",
+        f"{name}(Scalar self, Tensor {other}{reflected})",
+        f"{name}(Tensor input, Scalar {other}{to})",
+    )
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, (bool, int, float, complex))
 
 
-@function(method=False, rows=[rsub_scalar, rsub_tensor], samples=["rsub(randn(3), 2)"])
-def rsub(input: Array, other: Any, *, alpha: Any = 1) -> Any:
+@function(
+    "rsub(Tensor input, Tensor other, *, Scalar alpha=1)",
+    "rsub(Tensor input, Scalar other, Scalar alpha=1)",
+    method=False,
+    rows=[rsub_scalar, rsub_tensor],
+    samples=["rsub(randn(3), 2)"],
+)
+def rsub(input: Array, other: Any, alpha: Any) -> Any:
     """`other - alpha * input`."""
     if _is_number(other):
         if modes.current().rules:  # C++ subtracts from a tensor made of the number
@@ -572,13 +587,16 @@ def rsub(input: Array, other: Any, *, alpha: Any = 1) -> Any:
 
 
 @function(
+    "div(Tensor input, Tensor other, *, Tensor out=None)",
+    "div(Tensor input, Tensor other, *, str? rounding_mode, Tensor out=None)",
+    "div(Tensor input, Scalar other, *, str? rounding_mode)",
     inplace=True,
     aliases="divide true_divide",
     numpy=np.divide,
     rows=[div_true, div_rounded],
     samples=[*_samples("div"), "div(randn(3), 2, rounding_mode='floor')"],
 )
-def div(input: Array, other: Array, *, rounding_mode: str | None = None) -> Any:
+def div(input: Array, other: Array, rounding_mode: str | None = None) -> Any:
     """Quotient; rounding_mode "trunc" or "floor" rounds it."""
     if rounding_mode is None:
         return div_true(input, other)
@@ -591,6 +609,7 @@ def div(input: Array, other: Array, *, rounding_mode: str | None = None) -> Any:
 
 
 @function(
+    *_either("pow", "exponent"),
     inplace=True,
     numpy=np.power,
     rows=[pow_number, pow_tensors, pow_base],
@@ -605,19 +624,15 @@ def pow(input: Array, exponent: Any) -> Any:
         if isinstance(input, bool) and dtype_of(exponent).kind == "b":
             raise pow_tensors.refusal(dtype_of(exponent))
         return pow_base(input, exponent)
-    if isinstance(exponent, (str, NoneType)) or isinstance(input, (str, NoneType)):
-        raise invalid("pow", (input, exponent), {}, *_POW)
     return pow_tensors(input, exponent)
 
 
-_POW = (
-    "Tensor input, Tensor exponent, *, Tensor out = None",
-    "Number self, Tensor exponent, *, Tensor out = None",
-    "Tensor input, Number exponent, *, Tensor out = None",
+@function(
+    *_either("float_power", "exponent"),
+    inplace=True,
+    rows=[pow_number, pow_tensors],
+    samples=["float_power(rand(3) + 0.5, 2)"],
 )
-
-
-@function(inplace=True, rows=[pow_number, pow_tensors], samples=["float_power(rand(3) + 0.5, 2)"])
 def float_power(input: Any, exponent: Any) -> Any:
     """`input ** exponent`, in double precision."""
     if not _is_number(input):
@@ -630,6 +645,7 @@ def float_power(input: Any, exponent: Any) -> Any:
 
 
 @function(
+    *_either("remainder", out=False),
     inplace=True,
     rows=[remainder_number, remainder_tensors],
     numpy=np.remainder,
@@ -645,7 +661,13 @@ def remainder(input: Array, other: Any) -> Any:
     return remainder_tensors(input, other)
 
 
-@function(inplace=True, rows=[pow_number], numpy=np.square, samples=["square(randn(2,3))"])
+@function(
+    "square(Tensor input, *, Tensor out=None)",
+    inplace=True,
+    rows=[pow_number],
+    numpy=np.square,
+    samples=["square(randn(2,3))"],
+)
 def square(input: Array) -> Any:
     """`input ** 2`."""
     return pow_number(input, 2)
@@ -701,14 +723,6 @@ def _bits(ufunc: Any) -> Callable[..., Any]:
     return kernel
 
 
-def _of_bits(name: str) -> tuple[str, ...]:
-    return (
-        f"{name}(Tensor input, Tensor other, *, Tensor out=None)",
-        f"{name}(Scalar self, Tensor other)",
-        f"{name}(Tensor input, Scalar other, *, Tensor out=None)",
-    )
-
-
 def _bitwise(ufunc: Any, sign: str) -> Row:
     body = type(f"bitwise_{sign}", (), {"__doc__": f"Bitwise {sign}.", "__module__": __name__})
     return operator(
@@ -720,7 +734,7 @@ def _bitwise(ufunc: Any, sign: str) -> Row:
         inplace=True,
         numpy=ufunc,
         samples=(f"bitwise_{sign}(tensor([True, False]), tensor([True, True]))",),
-        signature=_of_bits(f"bitwise_{sign}"),
+        signature=_either(f"bitwise_{sign}", out=False),
     )(body)
 
 
@@ -757,7 +771,7 @@ def _shift(ufunc: Any, name: str) -> Row:
     body = type(f"bitwise_{name}_shift", (), {"__doc__": doc, "__module__": __name__})
     sample = f"bitwise_{name}_shift(tensor([4, 8]), 1)"
     facts: Any = {"types": "common", "refuses": words, "numbers": True}
-    facts["signature"] = _of_bits(f"bitwise_{name}_shift")
+    facts["signature"] = _either(f"bitwise_{name}_shift", out=False)
     return operator(kernel, batch="elementwise", inplace=True, samples=(sample,), **facts)(body)
 
 
@@ -766,25 +780,40 @@ bitwise_right_shift = _shift(np.right_shift, "right")
 
 
 # -- dtypes of results ----------------------------------------------------------------------------
-@function(method=False, samples=["result_type(tensor([1, 2]), 1.0)"])
-def result_type(tensor: Any, other: Any) -> dtypes.dtype:
+@function(
+    "result_type(Tensor tensor, Tensor other)",
+    "result_type(Scalar scalar, Tensor tensor)",
+    "result_type(Tensor tensor, Scalar other)",
+    "result_type(Scalar scalar1, Scalar scalar2)",
+    method=False,
+    samples=["result_type(tensor([1, 2]), 1.0)"],
+)
+def result_type(**operands: Any) -> dtypes.dtype:
     """The dtype that an operation on the two computes in."""
     ranks = [
         (o.array.dtype, 2 if o.array.ndim else 1)
         if isinstance(o, Tensor)
         else (dtypes.number_dtype(o), 0)
-        for o in (tensor, other)
+        for o in operands.values()
     ]
     return dtypes.of(dtypes.result_type(ranks))
 
 
-@function(method=False, samples=["promote_types(int32, float32)"])
+@function(
+    "promote_types(ScalarType type1, ScalarType type2)",
+    method=False,
+    samples=["promote_types(int32, float32)"],
+)
 def promote_types(type1: dtypes.dtype, type2: dtypes.dtype) -> dtypes.dtype:
     """The smallest dtype that holds both."""
     return dtypes.of(dtypes.promote_types(type1.dtype, type2.dtype))
 
 
-@function(method=False, samples=["can_cast(int32, float32)"])
+@function(
+    "can_cast(ScalarType from_, ScalarType to)",
+    method=False,
+    samples=["can_cast(int32, float32)"],
+)
 def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
     """True where a result may be cast: not to a lower category."""
     order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}

@@ -36,15 +36,25 @@ def format_name(memory_format: Any) -> str | None:
     return None if name == "preserve_format" else name
 
 
-@function(numpy=np.copy, rows=[clone_as], samples=["clone(randn(2,3))"])
-def clone(input: Array, *, memory_format: Any = None) -> Any:
+@function(
+    "clone(Tensor input, *, MemoryFormat? memory_format=None)",
+    numpy=np.copy,
+    rows=[clone_as],
+    samples=["clone(randn(2,3))"],
+)
+def clone(input: Array, memory_format: Any = None) -> Any:
     """A copy that gradients flow through."""
     name = format_name(memory_format)
     return clone_as(input) if name is None else clone_as(input, name)
 
 
-@function(rows=[clone_as], numpy=np.ascontiguousarray, samples=["contiguous(randn(2,3))"])
-def contiguous(input: Array, memory_format: Any = None) -> Any:
+@function(
+    "contiguous(Tensor input, *, MemoryFormat? memory_format=None)|method",
+    rows=[clone_as],
+    numpy=np.ascontiguousarray,
+    samples=["contiguous(randn(2,3))"],
+)
+def contiguous(input: Array, memory_format: Any) -> Any:
     """Itself where its elements lie in order in memory, else a copy that does."""
     if is_array(input):
         return in_order(input)
@@ -59,7 +69,7 @@ class held_constant:
     """What the tape holds constant, in a recording that is differentiated again."""
 
 
-@function(samples=["detach(randn(3))"])
+@function("detach(Tensor input)", samples=["detach(randn(3))"])
 def detach(input: Array) -> Any:
     """The same memory, out of the graph."""
     return input.detach()
@@ -116,39 +126,34 @@ def cast(input: Any, dtype: Any, copy: bool = False, memory_format: Any = None) 
     return row(input, dtype) if name is None else row(input, dtype, name)
 
 
+_TO = "bool non_blocking=False, bool copy=False, *, MemoryFormat? memory_format=None)|method"
+
+
+@function(
+    f"to(Tensor input, Device device=None, ScalarType dtype=None, {_TO}",
+    f"to(Tensor input, ScalarType dtype, {_TO}",
+    f"to(Tensor input, Tensor tensor, {_TO}",
+    "to(Tensor input, Scalar tensor)|method|unlisted",
+    rows=[to_copy],
+    samples=["to(randn(3), float32)"],
+)
 def to(
     input: Array,
-    *args: Any,
-    dtype: Any = None,
+    *,
     device: Any = None,
+    dtype: Any = None,
+    tensor: Any = None,
     non_blocking: bool = False,
     copy: bool = False,
     memory_format: Any = None,
-    other: Any = None,
 ) -> Any:
     """`input` in another dtype (or that of another tensor); itself where nothing changes."""
-    flags: list[bool] = []
-    for value in args:
-        if isinstance(value, dtypes.dtype):
-            dtype = value
-        elif isinstance(value, Tensor):
-            other = value
-        elif isinstance(value, bool):
-            flags.append(value)
-        elif isinstance(value, float):  # PyTorch takes a number for its type
-            dtype = dtypes.float64
-        elif value is not None:
-            device = value
     if device is not None:
         Device(device)
-    if other is not None:
-        dtype = other.dtype
-    copy = copy or (len(flags) > 1 and flags[1])
+    if tensor is not None:  # PyTorch takes a number for its type
+        dtype = tensor.dtype if hasattr(tensor, "dtype") else type(tensor)
     wanted = input.dtype.dtype if dtype is None else _numpy_dtype(dtype)
     return cast(input, wanted, copy, memory_format)
-
-
-function(rows=[to_copy], samples=["to(randn(3), float32)"])(to)
 
 
 def _numpy_dtype(dtype: Any) -> Any:
@@ -156,10 +161,7 @@ def _numpy_dtype(dtype: Any) -> Any:
         dtype = getattr(dtype, "dtype", dtype)
     if isinstance(dtype, dtypes.dtype):
         return dtype.dtype
-    found = _PYTHON.get(dtype)
-    if found is None:
-        raise TypeError(f"dtype must be a torch.dtype, not {type(dtype).__name__}")
-    return found()
+    return _PYTHON[dtype]()
 
 
 _PYTHON: dict[Any, Callable[[], Any]] = {
@@ -170,7 +172,11 @@ _PYTHON: dict[Any, Callable[[], Any]] = {
 }
 
 
-@function(rows=[to_copy], samples=["type_as(randn(3), ones(1, dtype=float32))"])
+@function(
+    "type_as(Tensor input, Tensor other)|method",
+    rows=[to_copy],
+    samples=["type_as(randn(3), ones(1, dtype=float32))"],
+)
 def type_as(input: Array, other: Array) -> Any:
     """`input` in the dtype of `other`."""
     return cast(input, other.dtype.dtype)
@@ -179,26 +185,35 @@ def type_as(input: Array, other: Array) -> Any:
 _TYPES = {f"torch.{text}": dtypes.NAMES[name] for name, text in dtypes.TYPE_NAMES.items()}
 
 
-@function(name="type", rows=[to_copy], samples=["randn(3).type(float32)"])
-def type_(input: Array, dtype: Any = None, non_blocking: bool = False) -> Any:
+@function(
+    "type(Tensor input, Any dtype=None, bool non_blocking=False, *, "
+    "MemoryFormat? memory_format=None)|method",
+    name="type",
+    rows=[to_copy],
+    samples=["randn(3).type(float32)"],
+)
+def type_(input: Array, dtype: Any, non_blocking: bool, memory_format: Any) -> Any:
     """The name of the tensor's type, or the tensor in another dtype."""
     if dtype is None:
         return f"torch.{dtypes.TYPE_NAMES[input.dtype.name]}"
-    if isinstance(dtype, str):
-        if dtype not in _TYPES:
-            raise ValueError(f"invalid type: '{dtype}'")
-        dtype = _TYPES[dtype]
-    return cast(input, _numpy_dtype(dtype))
+    name = dtype.__name__ if isinstance(dtype, type) and dtype in _PYTHON else dtype
+    if isinstance(name, str):
+        if name not in _TYPES:
+            raise ValueError(f"invalid type: '{name}'")
+        dtype = _TYPES[name]
+    elif not isinstance(dtype, (type, dtypes.dtype)):
+        raise TypeError("dtype must be a type, str, or dtype object")
+    return cast(input, _numpy_dtype(dtype), memory_format=memory_format)
 
 
 def _conversion(name: str, dtype: dtypes.dtype) -> None:
-    def convert(input: Array, memory_format: Any = None) -> Any:
+    def convert(input: Array, memory_format: Any) -> Any:
         return cast(input, dtype.dtype, memory_format=memory_format)
 
-    convert.__name__ = convert.__qualname__ = name
     convert.__doc__ = f"`input` as {dtype.name}."
     convert.__module__ = __name__
-    function(name=name, rows=[to_copy], samples=[f"randn(3).{name}()"])(convert)
+    signature = f"{name}(Tensor input, *, MemoryFormat? memory_format=None)|method"
+    function(signature, name=name, rows=[to_copy], samples=[f"randn(3).{name}()"])(convert)
 
 
 for _name in ("half", "float", "double", "cfloat", "cdouble", "short", "int", "long"):

@@ -251,11 +251,11 @@ def _underivable(row: Row, old: str) -> None:
     def write(input: Array) -> Any:
         return inplace(made, input)
 
-    write.__name__ = write.__qualname__ = f"{name}_"
     write.__doc__ = f"In-place form of `{name}`; has no derivative."
     write.__module__ = __name__
     sample = f"(rand(3) + {1 if name == 'acosh' else 0}).{name}_()"
-    function(name=f"{name}_", aliases=f"{old}_", rows=[made], samples=[sample])(write)
+    facts: dict[str, Any] = {"aliases": f"{old}_", "rows": [made], "samples": [sample]}
+    function(f"{name}_(Tensor input)", name=f"{name}_", **facts)(write)
 
 
 _underivable(acosh, "arccosh")
@@ -1084,11 +1084,13 @@ class addcdiv_:
 
 
 @function(
+    "addcdiv(Tensor input, Scalar value, Tensor tensor1, Tensor tensor2, *, Tensor out=None)|deprecated",
+    "addcdiv(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1, Tensor out=None)",
     inplace=True,
     rows=[addcdiv_],
     samples=["addcdiv(randn(3), randn(3), rand(3) + 0.5, value=2)"],
 )
-def addcdiv(input: Array, tensor1: Array, tensor2: Array, *, value: Any = 1) -> Any:
+def addcdiv(input: Array, tensor1: Array, tensor2: Array, value: Any) -> Any:
     """input + value * tensor1 / tensor2."""
     if dtype_of(tensor1).kind in "biu" and dtype_of(tensor2).kind in "biu":
         raise RuntimeError(_INTEGER_DIVISION)
@@ -1432,6 +1434,9 @@ class xlogy_by:
 
 
 @function(
+    "xlogy(Tensor input, Tensor other, *, Tensor out=None)",
+    "xlogy(Scalar self, Tensor other, *, Tensor out=None)",
+    "xlogy(Tensor input, Scalar other, *, Tensor out=None)",
     inplace=True,
     aliases="special.xlogy",
     rows=[xlogy_tensors, xlogy_of, xlogy_by],

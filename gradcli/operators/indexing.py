@@ -12,7 +12,6 @@ from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import as_strided_array
 from gradcli.operators import batches
 from gradcli.operators.casting import cast
-from gradcli.operators.dimensions import combination
 from gradcli.operators.helpers import dtype_of, new_zeros, refuse_second, zeros_like
 from gradcli.operators.shapes import (
     as_strided_size,
@@ -239,18 +238,19 @@ class where_of:
 
 
 @function(
+    "where(Tensor condition)",
+    "where(Tensor condition, Tensor input, Tensor other, *, Tensor out=None)",
+    "where(Tensor condition, Scalar self, Tensor other)",
+    "where(Tensor condition, Tensor input, Scalar other)",
+    "where(Tensor condition, Scalar self, Scalar other)|function",
     numpy=np.where,
     rows=[where_of],
     samples=["where(randn(3) > 0, randn(3), randn(3))", "where(randn(2,3) > 0, randn(3), 0.)"],
 )
 def where(condition: Array, input: Any = None, other: Any = None) -> Any:
     """`input` where the condition is true, else `other`; alone: the positions where it is true."""
-    if input is None and other is None:
-        if not isinstance(condition, Tensor) and not is_array(condition):
-            raise combination("where", (condition,), _WHERE)
+    if input is None:
         return nonzero(condition, as_tuple=True)
-    if isinstance(input, Tensor) and _swapped(condition, input):
-        condition, input = input, condition  # x.where(condition, other)
     if all(is_array(v) or _is_number(v) for v in (condition, input, other)):
         found = np.where(condition, input, other)
         return found if found.ndim else found[()]
@@ -259,10 +259,6 @@ def where(condition: Array, input: Any = None, other: Any = None) -> Any:
         raise RuntimeError(
             "where expected condition to be a boolean tensor, but got a tensor with dtype "
             f"{dtypes.SCALAR_NAMES[name]}"
-        )
-    if not all(_is_number(v) or hasattr(v, "dtype") for v in (input, other)):
-        raise combination(
-            "where", tuple(a for a in (condition, input, other) if a is not None), _WHERE
         )
     given = [_operand(v) for v in (input, other)]
     wanted = dtypes.result_type([_rank(v) for v in given])
@@ -278,22 +274,6 @@ def where(condition: Array, input: Any = None, other: Any = None) -> Any:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (bool, int, float, complex))
-
-
-_WHERE = (
-    "Tensor condition",
-    "Tensor condition, Tensor input, Tensor other, *, Tensor out = None",
-    "Tensor condition, Number self, Tensor other",
-    "Tensor condition, Tensor input, Number other",
-    "Tensor condition, Number self, Number other",
-)
-
-
-def _swapped(first: Any, second: Tensor) -> bool:
-    """True where the arguments came as a method's: the tensor first, the condition second."""
-    return second.array.dtype.kind == "b" and (
-        isinstance(first, Tensor) and first.array.dtype.kind != "b"
-    )
 
 
 def _operand(value: Any) -> Any:
@@ -324,8 +304,13 @@ class nonzero_of:
     """Positions of the elements that are not zero, one a row."""
 
 
-@function(rows=[nonzero_of], samples=["nonzero(tensor([0., 1., 2.]))"])
-def nonzero(input: Array, *, as_tuple: bool = False) -> Any:
+@function(
+    "nonzero(Tensor input, *, Tensor out=None)",
+    "nonzero(Tensor input, *, bool as_tuple)",
+    rows=[nonzero_of],
+    samples=["nonzero(tensor([0., 1., 2.]))"],
+)
+def nonzero(input: Array, as_tuple: bool = False) -> Any:
     """The positions of the elements that are not zero, one a row; as_tuple: by dim."""
     if not as_tuple:
         return nonzero_of(input)

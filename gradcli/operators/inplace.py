@@ -5,6 +5,7 @@ The in-place forms of other functions (`add_`, `clamp_`, ...) come from their ow
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, edge, wrap
 from gradcli.engine.views import check_writable, inplace, overwrite, will_record
 from gradcli.operators import arithmetic, batches, indexing
-from gradcli.operators.arguments import number
 from gradcli.operators.helpers import zeros_like
 from gradcli.operators.shapes import (
     _as_strided,
@@ -30,7 +30,6 @@ from gradcli.operators.shapes import (
     t,
     transpose,
 )
-from gradcli.operators.strides import integers
 from gradcli.operators.table import FUNCTIONS, Array, Row, function, operator
 
 
@@ -71,16 +70,18 @@ def _to_source(g: Any, dtype: Any) -> Any:
 copy_row.node_type.name = lambda self: "torch::autograd::CopyBackwards"
 
 
-@function(name="copy_", rows=[copy_row], samples=["zeros(3).copy_(randn(3))"])
-def copy_(input: Array, src: Array, non_blocking: bool = False) -> Any:
-    """Write the elements of `src`, broadcast and cast, over those of the tensor."""
-    if isinstance(src, (bool, int, float, complex)):
-        src = wrap(np.asarray(dtypes.checked(src, dtypes.number_dtype(src))))
-    if not isinstance(src, Tensor):
-        raise TypeError(
-            f"copy_(): argument 'other' (position 1) must be Tensor, not {type(src).__name__}"
-        )
-    return inplace(copy_row, input, src)
+@function(
+    "copy_(Tensor input, Tensor other, bool non_blocking=False)|method",
+    "copy_(Tensor input, Tensor other, bool async=False)|method|deprecated",
+    name="copy_",
+    rows=[copy_row],
+    samples=["zeros(3).copy_(randn(3))"],
+)
+def copy_(input: Array, other: Array, *flags: bool, **_: bool) -> Any:
+    """Write the elements of `other`, broadcast and cast, over those of the tensor."""
+    if isinstance(other, (bool, int, float, complex)):
+        other = wrap(np.asarray(dtypes.checked(other, dtypes.number_dtype(other))))
+    return inplace(copy_row, input, other)
 
 
 def _fill(self: Array, value: Any) -> Array:
@@ -120,20 +121,32 @@ class fill_tensor_in_place:
     value = lambda g: g.sum()
 
 
-@function(rows=[fill_number, fill_tensor], method=False, samples=["fill(randn(3), 2.)"])
+def _either(name: str, parameter: str) -> tuple[str, str]:
+    """The signatures of a function that takes a tensor or a number."""
+    return f"{name}(Tensor input, Tensor {parameter})", f"{name}(Tensor input, Scalar {parameter})"
+
+
+@function(
+    *_either("fill", "value"),
+    rows=[fill_number, fill_tensor],
+    method=False,
+    samples=["fill(randn(3), 2.)"],
+)
 def fill(input: Array, value: Any) -> Any:
     """A tensor like `input` with one value everywhere."""
     return (fill_tensor if isinstance(value, Tensor) else fill_number)(input, value)
 
 
 @function(
-    name="fill_", rows=[fill_number_in_place, fill_tensor_in_place], samples=["zeros(3).fill_(2.)"]
+    *_either("fill_", "value"),
+    name="fill_",
+    rows=[fill_number_in_place, fill_tensor_in_place],
+    samples=["zeros(3).fill_(2.)"],
 )
 def fill_(input: Array, value: Any) -> Any:
     """Write one value over all elements."""
-    return overwrite(
-        fill_tensor_in_place if isinstance(value, Tensor) else fill_number_in_place, input, value
-    )
+    row = fill_tensor_in_place if isinstance(value, Tensor) else fill_number_in_place
+    return overwrite(row, input, value)
 
 
 def _zero(self: Array) -> Array:
@@ -145,20 +158,20 @@ class zero_row:
     self = zeros_like
 
 
-@function(name="zero_", rows=[zero_row], samples=["randn(3).zero_()"])
+@function("zero_(Tensor input)", name="zero_", rows=[zero_row], samples=["randn(3).zero_()"])
 def zero_(input: Array) -> Any:
     """Write 0 over all elements."""
     return overwrite(zero_row, input)
 
 
 @function(
+    "fill_diagonal_(Tensor input, Scalar fill_value, bool wrap=False)|method",
     name="fill_diagonal_",
     rows=[fill_number_in_place],
     samples=["zeros(3, 3).fill_diagonal_(2.)"],
 )
-def fill_diagonal_(input: Array, fill_value: Any, wrap: bool = False) -> Any:
+def fill_diagonal_(input: Array, fill_value: Any, wrap: bool) -> Any:
     """Write one value over the main diagonal; wrap: again below it in tall matrices."""
-    fill_value = number("fill_diagonal_", fill_value, "fill_value", 1)
     if input.ndim < 2:
         raise RuntimeError("dimensions must larger than 1")
     shape = tuple(input.shape)
@@ -175,12 +188,7 @@ def fill_diagonal_(input: Array, fill_value: Any, wrap: bool = False) -> Any:
     return input
 
 
-@function(
-    name="index_put_",
-    rows=[indexing.index_put],
-    samples=["zeros(3).index_put_((tensor([0, 2]),), randn(2))"],
-)
-def index_put_(input: Array, indices: Any, values: Array, accumulate: bool = False) -> Any:
+def put_in_place(input: Array, indices: Any, values: Array, accumulate: bool = False) -> Any:
     """Write `values` at the given positions of each dim; accumulate adds them."""
     state = modes.current()
     if will_record(input, (values,)) or state.intercept is not None or state.recorder is not None:
@@ -192,14 +200,25 @@ def index_put_(input: Array, indices: Any, values: Array, accumulate: bool = Fal
     return input
 
 
-@function(name="resize_", samples=["zeros(2, 3).resize_((3,))"])
-def resize_(input: Array, size: Any, *more: int) -> Any:
+function(
+    "index_put_(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False)",
+    name="index_put_",
+    rows=[indexing.index_put],
+    samples=["zeros(3).index_put_((tensor([0, 2]),), randn(2))"],
+)(put_in_place)
+
+
+@function(
+    "resize_(Tensor input, int[] size, *, MemoryFormat? memory_format=None)|method",
+    name="resize_",
+    samples=["zeros(2, 3).resize_((3,))"],
+)
+def resize_(input: Array, size: Any, memory_format: Any) -> Any:
     """Give the tensor another size; elements that are new hold no particular values."""
     if input.requires_grad and not modes.current().inference:
         raise RuntimeError("cannot resize variables that require grad")
-    shape = integers("resize_", "size", size, more)
-    if tuple(input.shape) != shape:
-        made = np.zeros(shape, input.dtype.dtype)
+    if tuple(input.shape) != size:
+        made = np.zeros(size, input.dtype.dtype)
         held = input.memory().reshape(-1)[: made.size]
         made.reshape(-1)[: held.size] = held
         input.array = made
@@ -207,15 +226,42 @@ def resize_(input: Array, size: Any, *more: int) -> Any:
     return input
 
 
-@function(name="resize_as_", samples=["zeros(2, 3).resize_as_(zeros(3))"])
-def resize_as_(input: Array, the_template: Array) -> Any:
+@function(
+    "resize_as_(Tensor input, Tensor the_template, *, MemoryFormat? memory_format=None)",
+    name="resize_as_",
+    samples=["zeros(2, 3).resize_as_(zeros(3))"],
+)
+def resize_as_(input: Array, the_template: Array, memory_format: Any) -> Any:
     """Give the tensor the size of another one."""
     return resize_(input, tuple(the_template.shape))
 
 
-@function(name="set_", samples=["zeros(2).set_(ones(3))"])
-def set_(input: Array, source: Array) -> Any:
-    """Let the tensor lie over another one's memory."""
+_PLACE = "int storage_offset, int[] size, int[] stride=None)|method"
+
+
+@function(
+    "set_(Tensor input)|method",
+    "set_(Tensor input, Storage source)|method",
+    f"set_(Tensor input, Storage source, {_PLACE}",
+    "set_(Tensor input, Tensor source)|method",
+    f"set_(Tensor input, Tensor source, {_PLACE}",
+    name="set_",
+    samples=["zeros(2).set_(ones(3))"],
+)
+def set_(
+    input: Array,
+    *,
+    source: Any = None,
+    storage_offset: int | None = None,
+    size: Any = (),
+    stride: Any = None,
+) -> Any:
+    """Let the tensor lie over another one's memory, or no memory."""
+    if source is None:
+        source = wrap(np.zeros(0, input.array.dtype))
+    elif storage_offset is not None:
+        stride = stride or tuple(prod(size[i + 1 :]) for i in range(len(size)))
+        source = source.detach().as_strided(size, stride, storage_offset)
     recorded = will_record(input, (source,))
     check_writable(input, recorded)
     input.array = source.memory()
@@ -249,7 +295,8 @@ def _comparison(row: Row) -> None:
     def write(input: Array, other: Any) -> Any:
         return inplace(tensor_row if isinstance(other, Tensor) else number_row, input, other)
 
-    _enter_as(row, write, [number_row, tensor_row])
+    either = [f"{text}|method" for text in _either(f"{row.name}_", "other")]
+    _enter_as(row, write, either, [number_row, tensor_row])
 
 
 def _logic(row: Row) -> None:
@@ -262,17 +309,18 @@ def _logic(row: Row) -> None:
         finally:
             modes.restore(before)
 
-    _enter_as(row, write, [])
+    other = ", Tensor other" * (len(row.names) - 1)
+    _enter_as(row, write, [f"{row.name}_(Tensor input{other})|method"], [])
 
 
-def _enter_as(row: Row, write: Any, rows: list[Row]) -> None:
-    write.__name__ = write.__qualname__ = name = f"{row.name}_"
+def _enter_as(row: Row, write: Any, signatures: list[str], rows: list[Row]) -> None:
+    name = f"{row.name}_"
     write.__doc__ = f"In-place form of `{row.name}`."
     write.__module__ = __name__
     others = " ".join(f"{a}_" for a in FUNCTIONS[row.name].aliases)
     first = "randn(3).clone()" if rows else "(randn(3) > 0)"
     sample = f"{first}.{name}({'zeros(3)' if len(row.names) > 1 else ''})"
-    function(name=name, aliases=others, rows=rows, samples=[sample])(write)
+    function(*signatures, name=name, aliases=others, rows=rows, samples=[sample])(write)
 
 
 for _row in (arithmetic.eq, arithmetic.ne, arithmetic.lt, arithmetic.le, arithmetic.gt):
@@ -361,13 +409,14 @@ def reshaped(row: Row, tensor: Tensor, *options: Any) -> Tensor:
     return tensor
 
 
-@function(name="t_", rows=[t_row], samples=["randn(2,3).t_()"])
+@function("t_(Tensor input)|method", name="t_", rows=[t_row], samples=["randn(2,3).t_()"])
 def t_(input: Array) -> Any:
     """In-place form of `t`."""
     return reshaped(t_row, input)
 
 
 @function(
+    "transpose_(Tensor input, int dim0, int dim1)|method",
     name="transpose_",
     aliases="swapaxes_ swapdims_",
     rows=[transpose_row],
@@ -379,20 +428,31 @@ def transpose_(input: Array, dim0: int, dim1: int) -> Any:
 
 
 @function(
-    name="as_strided_", rows=[as_strided_row], samples=["randn(2,3).as_strided_((2,2), (1,2))"]
+    "as_strided_(Tensor input, int[] size, int[] stride, int? storage_offset=None)",
+    name="as_strided_",
+    rows=[as_strided_row],
+    samples=["randn(2,3).as_strided_((2,2), (1,2))"],
 )
-def as_strided_(input: Array, size: Any, stride: Any, storage_offset: Any = None) -> Any:
+def as_strided_(input: Array, size: Any, stride: Any, storage_offset: Any) -> Any:
     """In-place form of `as_strided`."""
-    return reshaped(as_strided_row, input, tuple(size), tuple(stride), storage_offset)
+    return reshaped(as_strided_row, input, size, stride, storage_offset)
 
 
-@function(name="unsqueeze_", rows=[unsqueeze_row], samples=["randn(2,3).unsqueeze_(0)"])
+@function(
+    "unsqueeze_(Tensor input, int dim)|method",
+    name="unsqueeze_",
+    rows=[unsqueeze_row],
+    samples=["randn(2,3).unsqueeze_(0)"],
+)
 def unsqueeze_(input: Array, dim: int) -> Any:
     """In-place form of `unsqueeze`."""
     return reshaped(unsqueeze_row, input, dim)
 
 
 @function(
+    "squeeze_(Tensor input)|method",
+    "squeeze_(Tensor input, int dim)|method",
+    "squeeze_(Tensor input, int[] dim)|method",
     name="squeeze_",
     rows=[squeeze_all_row, squeeze_dim_row, squeeze_dims_row],
     samples=["randn(1,3).squeeze_()", "randn(1,3).squeeze_(0)"],
@@ -401,6 +461,4 @@ def squeeze_(input: Array, dim: Any = None) -> Any:
     """In-place form of `squeeze`."""
     if dim is None:
         return reshaped(squeeze_all_row, input)
-    if isinstance(dim, (tuple, list)):
-        return reshaped(squeeze_dims_row, input, integers("squeeze_", "dim", dim))
-    return reshaped(squeeze_dim_row, input, dim)
+    return reshaped(squeeze_dims_row if isinstance(dim, tuple) else squeeze_dim_row, input, dim)

@@ -23,8 +23,8 @@ from gradcli.operators.shapes import (
     unsqueeze,
     view_size,
 )
-from gradcli.operators.strides import contiguous, copied, integers, unique_dims
-from gradcli.operators.table import Array, Arrays, function, is_array, operator
+from gradcli.operators.strides import contiguous, copied, unique_dims
+from gradcli.operators.table import Array, Arrays, choice, function, is_array, operator
 
 FAMILY = "shapes"
 
@@ -273,19 +273,24 @@ class repeat_by:
     self = lambda g, repeats, self_sym_sizes: _repeat_back(g, repeats, self_sym_sizes)
 
 
-@function(rows=[repeat_by], samples=["repeat(randn(2,3), (2,1))", "repeat(randn(3), (2,2))"])
-def repeat(input: Array, repeats: Any, *more: int) -> Any:
-    """The tensor repeated along its dims, new ones in front."""
-    return repeat_by(input, integers("repeat", "repeats", repeats, more))
+repeat = choice(
+    "repeat(Tensor input, int[] repeats)|method -> repeat_by",
+    targets=[repeat_by],
+    samples=["repeat(randn(2,3), (2,1))", "repeat(randn(3), (2,2))"],
+    doc="The tensor repeated along its dims, new ones in front.",
+    module=__name__,
+)
 
 
 @function(
-    numpy=np.tile, rows=[repeat_by], samples=["tile(randn(2,3), (2,))", "tile(randn(3), (2,2))"]
+    "tile(Tensor input, int[] dims)",
+    numpy=np.tile,
+    rows=[repeat_by],
+    samples=["tile(randn(2,3), (2,))", "tile(randn(3), (2,2))"],
 )
-def tile(input: Array, dims: Any, *more: int) -> Any:
+def tile(input: Array, dims: Any) -> Any:
     """The tensor repeated along its dims, counted from the last."""
-    given = integers("tile", "dims", dims, more)
-    return repeat_by(input, (1,) * (input.ndim - len(given)) + given)
+    return repeat_by(input, (1,) * (input.ndim - len(dims)) + dims)
 
 
 def _counts(repeats: Any) -> Any:
@@ -299,17 +304,23 @@ def _counts(repeats: Any) -> Any:
     return array
 
 
+_REPEATED = "int? dim=None, *, int? output_size=None)"
+
+
 @function(
+    f"repeat_interleave(Tensor input, Tensor repeats, {_REPEATED}",
+    "repeat_interleave(Tensor repeats, *, int? output_size=None)|function",
+    f"repeat_interleave(Tensor input, int repeats, {_REPEATED}",
     rows=[expand_size],
     numpy=np.repeat,
     samples=["repeat_interleave(randn(2,3), 2)", "repeat_interleave(randn(2,3), 2, dim=1)"],
 )
 def repeat_interleave(
-    input: Array, repeats: Any = None, dim: int | None = None, *, output_size: Any = None
+    repeats: Any, input: Any = None, dim: int | None = None, output_size: int | None = None
 ) -> Any:
     """Each element (or position of a dim) repeated in place."""
-    if repeats is None:
-        return wrap(np.repeat(np.arange(len(input)), _counts(input)))
+    if input is None:
+        return wrap(np.repeat(np.arange(len(repeats)), _counts(repeats)))
     if isinstance(repeats, int):
         return _repeat_each(input, repeats, dim)
     counts = _counts(repeats)
@@ -409,12 +420,14 @@ class flip_dims:
     self = lambda g, dims: flip_dims(g, dims)
 
 
-@function(
-    numpy=np.flip, rows=[flip_dims], samples=["flip(randn(2,3), 0)", "flip(randn(2,3), (0,1))"]
+flip = choice(
+    "flip(Tensor input, int[] dims) -> flip_dims",
+    targets=[flip_dims],
+    numpy=np.flip,
+    samples=["flip(randn(2,3), (0,1))"],
+    doc="The order along dims reversed.",
+    module=__name__,
 )
-def flip(input: Array, dims: Any, *more: int) -> Any:
-    """The order along dims reversed."""
-    return flip_dims(input, integers("flip", "dims", dims, more))
 
 
 @function("fliplr(Tensor input)", numpy=np.fliplr, rows=[flip_dims], samples=["fliplr(randn(2,3))"])

@@ -14,8 +14,9 @@ check of their types out of the body: it is called with all values, in the order
   each leads to a row or function of its own, its name follows an arrow, and `table.choice` makes the
   function: `max = choice("max(Tensor input) -> whole", "max(Tensor input, Tensor other) -> maximum",
   targets=(whole, maximum))`.
-- After the last bracket, `|deprecated`: taken, with a warning, and not listed; `|function`, `|method`:
-  of that form alone. A method has no signature without an `input`, which it is called on.
+- After the last bracket, `|deprecated`: taken, with a warning, and not listed; `|unlisted`: without
+  one; `|function`, `|method`: of that form alone. A method, which is called on its `input`, has no
+  signature without one.
 - A row's signature is "NAME(Tensor input, …, *, Tensor out=None)" where nothing else is said.
 - A parameter called `out` is taken care of here. `axis`, `keepdims`, `x` are taken for `dim`,
   `keepdim`, `input`.
@@ -46,6 +47,7 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.compiled import MISSING, bound, given, straight
 from gradcli.engine.compiled import function as compiled
+from gradcli.engine.device import device, layout, memory_format
 from gradcli.engine.operator import Row
 from gradcli.engine.tensor import Tensor
 from gradcli.engine.views import inplace
@@ -57,7 +59,7 @@ _SAID = {
     **{"Scalar": "Number", "Tensor[]": "tuple of Tensors", "int[]": "tuple of ints"},
     **{"float[]": "tuple of floats", "ScalarType": "torch.dtype", "Layout": "torch.layout"},
     **{"Generator": "torch.Generator", "Device": "torch.device", "Any": "object"},
-    "MemoryFormat": "torch.memory_format",
+    **{"MemoryFormat": "torch.memory_format", "Storage": "torch.Storage"},
 }
 # The functions that take Python numbers for tensors.
 _TAKE_NUMBERS = frozenset(
@@ -110,9 +112,10 @@ _TAKES: dict[str, Callable[[Any], bool]] = {
     "float[]": _is_list(_is_float),
     "ScalarType": lambda v: isinstance(v, dtypes.dtype) or v in (float, int, bool, complex),
     "Generator": lambda v: type(v).__name__ == "Generator",
-    "Layout": lambda v: type(v).__name__ == "layout",
-    "Device": lambda v: type(v).__name__ == "device" or isinstance(v, (str, int)),
-    "MemoryFormat": lambda v: type(v).__name__ == "memory_format",
+    "Layout": lambda v: isinstance(v, layout),
+    "Device": lambda v: isinstance(v, (device, str, int)) and not isinstance(v, bool),
+    "MemoryFormat": lambda v: isinstance(v, memory_format),
+    "Storage": lambda v: False,  # tensors have memory, no object for it
     "Any": lambda v: True,
 }
 _REAL = frozenset([int, float, bool])
@@ -170,9 +173,11 @@ class Parameter:
             return True
         return _TAKES[self.kind](value) or (self.single and _TAKES[self.kind[:-2]](value))
 
-    def quick(self, value: str) -> str:
+    def quick(self, value: str, numbers: bool = False) -> str:
         """The expression that is true where the value called so is of a usual class; "" for all."""
         found = [_QUICK[self.kind].format(value)] if self.kind in _QUICK else []
+        if numbers and self.kind == "Tensor":
+            found.append(_QUICK["Scalar"].format(value))
         if self.kind == "Any":
             return ""
         if self.single:
@@ -235,6 +240,7 @@ class Signature:
         left, *marks = left.split("|")
         self.name, _, inside = left[:-1].partition("(")
         self.deprecated = "deprecated" in marks
+        self.hidden = self.deprecated or "unlisted" in marks
         self.forms = [form for form in _FORMS if form in marks] or _FORMS
         self.parameters: list[Parameter] = []
         star = False
@@ -263,7 +269,6 @@ class Signature:
         first: 1 where the input is the object that a method was called on. numbers: taken for tensors.
         """
         name, spread = self.name, self.spread
-        numbers = numbers or name in _TAKE_NUMBERS
         most, given = len(self.positional) - first, len(args) - first
         if given > most and not spread:
             least = max(self.least - first, 0)
@@ -412,15 +417,19 @@ def _closed(listed: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
 
 
 def refusal(
-    signatures: list[Signature], args: tuple[Any, ...], kwargs: dict[str, Any], first: int = 0
+    signatures: list[Signature],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    first: int = 0,
+    numbers: bool = False,
 ) -> TypeError:
     """PyTorch's error for a call that none of several signatures fits."""
     count = len(args) + len(kwargs)
-    signatures = [s for s in signatures if not s.deprecated]
+    signatures = [s for s in signatures if not s.hidden]
     likely = [s for s in signatures if s.plausible(count, first)]
     if len(likely) == 1:
         try:
-            likely[0].bind(args, kwargs, first)
+            likely[0].bind(args, kwargs, first, numbers)
         except Unfit as error:
             return TypeError(*error.args)
     name, args = signatures[0].name, args[first:]
@@ -510,7 +519,7 @@ class Parser:
     @property
     def shown(self) -> str:
         """The parameters, as `gradcli ops` shows them."""
-        signatures = [s for s in self.signatures if not s.deprecated]
+        signatures = [s for s in self.signatures if not s.hidden]
         return " or ".join(dict.fromkeys(str(s) for s in signatures))
 
     @property
@@ -523,7 +532,7 @@ class Parser:
         others: set[int | str] = set()
         for s in self.signatures:
             for place, p in (*enumerate(s.positional), *((p.name, p) for p in s.parameters)):
-                if not s.deprecated:
+                if not s.hidden:
                     (tensors if p.kind == "Tensor" else others).add(place)
         return frozenset(tensors - others)
 
@@ -542,13 +551,14 @@ class Binder:
     ) -> None:
         if all("|method" in text for text in texts):
             first = 1  # PyTorch has the method alone
-        self.first, self.numbers, self.suffix = first, numbers, suffix
+        self.first, self.suffix = first, suffix
         read = [Signature(text, first) for text in texts]
         form = _FORMS[first]
         kept = [s for s in read if form in s.forms and (s.has_input or not first)]
-        kept.sort(key=lambda s: s.deprecated)
+        kept.sort(key=lambda s: s.hidden)
         self.signatures = kept
         self.name = kept[0].name + suffix
+        self.numbers = numbers or self.name in _TAKE_NUMBERS
         for s in kept:
             s.name = self.name
         several = len(read) > 1 and not python
@@ -609,7 +619,7 @@ class Binder:
         body = [f"if {'' if spread else 'more or '}named: return unusual({all_}, named)"]
         space = self._space() | {"unusual": self.unusual}
         for k, s in enumerate(self.signatures):
-            if not s.deprecated and not any(p.keyword_only and not p.optional for p in s.passed):
+            if not s.hidden and not any(p.keyword_only and not p.optional for p in s.passed):
                 body += self._straight(k, s, slots, spread)
             if self._long(k):
                 space[f"t{k}"] = self.found[k].ordered
@@ -622,7 +632,7 @@ class Binder:
         tests = [
             f"({a} is missing or {t})" if p.optional else t
             for a, p in zip(slots, s.positional, strict=False)
-            if (t := p.quick(a))
+            if (t := p.quick(a, self.numbers))
         ]
         tests += [f"{a} is missing" for a in slots[len(s.positional) :]]
         place = {p.name: a for a, p in zip(slots, s.positional, strict=False)}
@@ -662,7 +672,7 @@ class Binder:
         row = self.found[0]
         same = isinstance(row, Row) and all(f is row for f in self.found) and not self.suffix
         same = same and not any(s.spread for s in self.signatures)
-        visible = [s for s in self.signatures if not s.deprecated]
+        visible = [s for s in self.signatures if not s.hidden]
         return row if same and len(visible) == 1 and _ordered(row, visible[0]) else None
 
     def _options(self, row: Row) -> dict[int, str]:
@@ -677,7 +687,7 @@ class Binder:
         forms = [
             (frozenset(p.name for p in s.passed), self._by_keyword(k, s), self.targets[k])
             for k, s in enumerate(self.signatures)
-            if not s.deprecated
+            if not s.hidden
         ]
         spread = any(s.spread for s in self.signatures)
 
@@ -712,7 +722,7 @@ class Binder:
                 parts.append("*")
                 star = True
             parts.append(f"{p.name}={_name(p)}{k}" if p.optional else p.name)
-        tests = [t for p in signature.passed if (t := p.quick(p.name))]
+        tests = [t for p in signature.passed if (t := p.quick(p.name, self.numbers))]
         values = "".join(f"{p.name}, " for p in signature.passed)
         tested = f" if {' and '.join(tests)} else None" if tests else ""
         return compiled("bind", ", ".join(parts), [f"return ({values}){tested}"], self._space())
@@ -743,11 +753,11 @@ class Binder:
             from gradcli.engine.out import into
 
             return into(self.name, out, target, tuple(passed), {})
-        raise refusal(signatures, args, kwargs, first)
+        raise refusal(signatures, args, kwargs, first, self.numbers)
 
     def _warn(self, deprecated: Signature) -> None:
         """PyTorch's warning about a form of former days."""
-        listed = [s.listed(self.first) for s in self.signatures if not s.deprecated]
+        listed = [s.listed(self.first) for s in self.signatures if not s.hidden]
         warnings.warn(
             f"This overload of {self.name} is deprecated:\n\t{self.name}"
             f"{deprecated.listed(self.first)}\nConsider using one of the following signatures instead:"

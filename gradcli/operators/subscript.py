@@ -76,7 +76,7 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
         return
     if value.ndim and value.shape[0] == 1:
         value = _without_leading_ones(value)
-    inplace.index_put_(part, indices, value)
+    inplace.put_in_place(part, indices, value)
 
 
 _NUMBERS = (bool, int, float, complex)
