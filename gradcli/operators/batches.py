@@ -170,7 +170,7 @@ def slope_of_shares(shares: Callable[[Any], Any], weighted: bool) -> Rule:
         if is_batched(own):
             return _as("along", row, operands, level)
         made = np.multiply.outer(own, -parts)
-        if not np.abs(own).min() * np.abs(parts).min() > 0:
+        if not np.abs(own).min(initial=1) * np.abs(parts).min(initial=1) > 0:
             made += 0.0  # no negative zeros
         made.reshape(-1)[:: level.size + 1] += own
         return made
