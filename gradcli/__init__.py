@@ -44,7 +44,7 @@ _HOME = {
     ),
     **dict.fromkeys(["evaluate", "parse"], "gradcli.language"),
     "inspect": "gradcli.graphs",
-    "compile": "gradcli.plan",
+    "compile": "gradcli.rows.frames",
     "vmap": "gradcli.func",
     **dict.fromkeys(["check", "diff", "grad", "graph", "hessian", "jacobian"], "gradcli.verbs"),
 }
@@ -52,7 +52,7 @@ _NAMESPACES = frozenset(
     [
         *("autograd", "linalg", "special", "fft", "nn", "func", "testing", "return_types"),
         "utils",
-        *("engine", "operators", "language", "graphs", "calculus", "plan", "commands"),
+        *("engine", "operators", "language", "graphs", "calculus", "plan", "rows", "commands"),
     ]
 )
 

@@ -112,6 +112,7 @@ class Compiled:
     ) -> None:
         table.base()  # operators of tensors are rows of the table
         self.function, self.names, self.title = function, tuple(names), title
+        self.is_program = False  # whether `title` is the text of a program
         self.wrt = frozenset(self.names if wrt is None else wrt)
         unknown = self.wrt - set(self.names)
         if unknown:
@@ -188,7 +189,7 @@ class Compiled:
                 tensors = True
                 value = value.array
             elif not isinstance(value, (np.ndarray, np.generic)):
-                value = _array(value)
+                value = as_array(value)
             given.append(value if value.shape else value[()])
         return given, tensors
 
@@ -248,7 +249,10 @@ class Compiled:
         return (result.array, *[None if g is None else g.array for g in grads])
 
 
-def _array(value: Any) -> Any:
+def as_array(value: Any) -> Any:
+    """A value as an array: Python's numbers in the default dtype."""
+    if isinstance(value, Tensor):
+        return value.array
     made = np.asarray(value)
     if made.dtype.kind in "fc":  # Python numbers take the default dtype, as in `tensor(...)`
         default = dtypes.default
@@ -273,7 +277,8 @@ def compile(
     *,
     wrt: Iterable[str] | None = None,
     threads: int | None = None,
-) -> Compiled:
+    kind: type[Compiled] = Compiled,
+) -> Any:
     """A program, or a Python function of tensors, as a function that is planned once and run often.
 
     `f(x=..., w=...)` gives the value, `f.value_and_grad(...)` (value, gradients by name), and `print(f)`
@@ -285,7 +290,7 @@ def compile(
     if callable(program):
         names = list(inspect.signature(program).parameters)
         title = getattr(program, "__name__", "function")
-        return Compiled(program, names, title, wrt=wrt, threads=threads)
+        return kind(program, names, title, wrt=wrt, threads=threads)
     from gradcli import language
 
     parsed = language.parse(program)
@@ -298,7 +303,9 @@ def compile(
             raise Untraceable("the program prints")
         return language.run(parsed, variables).value
 
-    return Compiled(function, parsed.free_variables(), program, wrt=wrt, threads=threads)
+    found = kind(function, parsed.free_variables(), program, wrt=wrt, threads=threads)
+    found.is_program = True
+    return found
 
 
 __all__ = ["Compiled", "Plan", "compile"]

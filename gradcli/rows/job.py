@@ -55,15 +55,16 @@ class Tally:
 class RowJob:
     """What is computed for a row, and what is written of it.
 
-    source: the program's text; loaded: names that it may read besides. names: the table's columns.
-    columns: the variables that are columns, each with which; vectors: those of them that are vectors of
-    several. shared: the arrays that are the same for all rows. wrt: what to differentiate by. keep: the
-    columns that are written too. missing, bad_rows: what becomes of rows that lack a number, or are bad.
+    source: the program's text, or a function of tensors; loaded: names that it may read besides. names: of
+    the table's columns. columns: the variables that are columns, each with which; vectors: those of them
+    that are vectors of several. shared: the arrays that are the same for all rows. wrt: what to
+    differentiate by. keep: the columns that are written too. missing, bad_rows: what becomes of rows that
+    lack a number, or are bad.
     """
 
     def __init__(
         self,
-        source: str,
+        source: str | Callable[..., Any],
         loaded: Mapping[str, Any],
         names: Sequence[str],
         columns: Mapping[str, list[int]],
@@ -81,6 +82,7 @@ class RowJob:
         self.shared, self.wrt, self.keep = dict(shared), list(wrt), list(keep)
         self.missing, self.bad_rows, self.detect_anomaly = missing, bad_rows, detect_anomaly
         self.dtype = dtypes.get_default_dtype().name
+        self.keeps_dtypes = False  # columns of floats are what they are, not the default dtype
         self.order = 1
         self.directions: dict[str, list[int] | Any] = {}
         self.errors: dict[str, Any] = {}
@@ -260,6 +262,8 @@ class RowJob:
                     bad.setdefault(row, problem)
             array = array.astype(np.result_type(array.dtype, np.float64))
             array[gone] = np.nan
+        if self.keeps_dtypes:
+            return array if array.dtype.kind in "fc" else array.astype(np.float64)
         return as_tensor(np.atleast_1d(array)).array
 
     def _rows(self) -> Rows:
@@ -288,6 +292,8 @@ class RowJob:
         from gradcli import language
         from gradcli.plan import Untraceable
 
+        if not isinstance(self.source, str):
+            return self.source
         program, loaded = parse(self.source), self.loaded
         prints = not {"print", "display"}.isdisjoint(program.words)
 
@@ -353,12 +359,12 @@ class RowJob:
         whole = bool(keep.all())
         found: list[Column] = []
         for index in self.keep:
-            data = table.data(index)
-            if form in TYPED and not isinstance(data, np.ndarray):
-                data = self._typed(table, index, data, form)
-            if not whole:
-                data = _chosen(data, keep)
-            found.append((table.names[index], data))
+            data = table.arrow(index) if form in ("parquet", "feather") else None
+            if data is None:
+                data = table.data(index)
+                if form in TYPED and not isinstance(data, np.ndarray):
+                    data = self._typed(table, index, data, form)
+            found.append((table.names[index], data if whole else _chosen(data, keep)))
         return found
 
     def _typed(self, table: Table, index: int, data: Any, form: str) -> Any:
@@ -398,9 +404,12 @@ class RowJob:
             found.usage = False
             return found
         if not isinstance(error, LanguageError):
-            program = parse(self.source)
-            span = program.span(len(program) - 2) if program.ends_in_expression else None
-            found = refused(error, source=program.source, span=span)
+            text, span = "", None
+            if isinstance(self.source, str):
+                program = parse(self.source)
+                text = program.source
+                span = program.span(len(program) - 2) if program.ends_in_expression else None
+            found = refused(error, source=text, span=span)
         else:
             found = error
         if whole:

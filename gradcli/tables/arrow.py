@@ -41,6 +41,10 @@ class ArrowTable(Table):
                 return found
         return self.cells(column)
 
+    def arrow(self, column: int) -> Any:
+        """The column as it is."""
+        return self.batch.column(column)
+
     def data_type(self, column: int) -> Any:
         """What Arrow says that a column holds."""
         return self.batch.schema.field(column).type

@@ -51,6 +51,10 @@ class Table:
         """The column as an array if it holds numbers and none is missing, else as a list of its cells."""
         return self.cells(column)
 
+    def arrow(self, column: int) -> Any:
+        """The column as Arrow has it, of whatever type; None where Arrow does not have it."""
+        return None
+
     def where(self, row: int, column: int) -> dict[str, Any]:
         """What shows a cell: the start of the message (`at`), `line` and `span` where there is a line."""
         return {"at": f"{self.name}, row {self.start + row + 1}{self._of(column)}"}

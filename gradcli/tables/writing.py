@@ -214,6 +214,8 @@ class Arrow(Sink):
             raise TableError(f"cannot be written as {self.kind.title()}: {words[:200]}") from None
 
     def _array(self, data: Any, kind: Any = None) -> Any:
+        if hasattr(data, "to_pylist"):
+            return data if kind is None or data.type == kind else data.cast(kind)
         if not isinstance(data, list):
             if data.dtype.kind == "c":
                 raise TableError(f"{self.kind.title()} has no complex numbers")

@@ -1,0 +1,237 @@
+"""`gradcli.compile`, with functions that map over tables: whatever has columns in Arrow's format."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.language import parse
+from gradcli.language.checks import free_names, is_only_called
+from gradcli.language.errors import LanguageError, did_you_mean, suggest
+from gradcli.language.names import meaning
+from gradcli.operators.table import Function
+from gradcli.plan import compiled as plan
+from gradcli.plan.compiled import as_array
+from gradcli.rows.job import RowJob
+from gradcli.tables import TableError
+from gradcli.tables.arrow import ArrowTable
+from gradcli.tables.extra import pyarrow
+from gradcli.tables.parts import ROWS
+
+_OPTION = re.compile(r"--([a-z-]+) (skip|nan|error|stop)")
+
+
+class Compiled(plan.Compiled):
+    """A compiled function that can be called for every row of a table, too."""
+
+    def map(
+        self,
+        table: Any,
+        *,
+        columns: Mapping[str, Sequence[str]] | None = None,
+        keep: str | Sequence[str] = "all",
+        wrt: Iterable[str] | None = None,
+        missing: str = "error",
+        bad_rows: str = "stop",
+        **shared: Any,
+    ) -> Any:
+        """The value, and the gradients, for every row: the table's columns, `value`, `NAME.grad`, …
+
+        The function is that of one row. Its variables are columns of those names, or `shared`, the same for
+        all rows; `columns={"x": ["x1", "x2"]}` makes a vector of several. keep: the columns that are in the
+        result too ("all", "none", or names). wrt: what to differentiate by (default: the variables that are
+        columns; `()`: nothing). missing: "error", "nan" or "skip", for rows that lack a number; bad_rows:
+        "stop", "skip" or "nan", for those that are refused.
+
+        table: a table, record batch or reader of pyarrow, a frame of pandas or polars or whatever else
+        has `__arrow_c_stream__`, which give a `pyarrow.Table`; a dataset of pyarrow or a
+        `RecordBatchReader`, which give a `RecordBatchReader` that reads as it is read; or a frame of Dask,
+        which gives a lazy one. Raises LanguageError for rows that are refused, with PyTorch's words and
+        the row, and TypeError and ValueError for what cannot be a table or is no column of it.
+        """
+        arrow = pyarrow("to map over a table")
+        make = functools.partial(
+            self._job, columns or {}, keep, wrt, missing, bad_rows, dict(shared)
+        )
+        if hasattr(table, "map_partitions") and hasattr(table, "_meta"):
+            job = make(list(table._meta.columns))
+            meta = _frame(job, table._meta)
+            return table.map_partitions(functools.partial(_frame, job), meta=meta)
+        lazy = hasattr(table, "scanner") or isinstance(table, arrow.RecordBatchReader)
+        reader = _reader(arrow, table)
+        job = make(reader.schema.names)
+        batches = _mapped(arrow, job, reader)
+        first = next(batches)
+        if lazy:
+            return arrow.RecordBatchReader.from_batches(first.schema, _chain(first, batches))
+        return arrow.Table.from_batches([first, *batches])
+
+    def _job(
+        self,
+        columns: Mapping[str, Sequence[str]],
+        keep: str | Sequence[str],
+        wrt: Iterable[str] | None,
+        missing: str,
+        bad_rows: str,
+        shared: dict[str, Any],
+        names: list[str],
+    ) -> RowJob:
+        places = {name: i for i, name in enumerate(names)}
+
+        def place(name: str) -> int:
+            if name not in places:
+                close = did_you_mean(suggest(name, names))
+                listed = f"the columns are {', '.join(names)}"
+                raise ValueError(
+                    f"{name!r} is no column of the table, and has no value ({close or listed})"
+                )
+            return places[name]
+
+        variables = list(self.names)
+        if self.is_program:  # a function's name that is never called is a variable: `T**2`
+            program = parse(self.title)
+            for name in free_names(program):
+                of = meaning(name)
+                if (of is None or isinstance(of, Function)) and not is_only_called(program, name):
+                    variables += [name] * (name not in variables)
+        for name in (*shared, *columns):
+            if name not in variables:
+                raise TypeError(f"{self.title} has no variable {name!r}")
+        found = {n: [place(c) for c in wanted] for n, wanted in columns.items()}
+        for name in variables:
+            if name not in shared and name not in found:
+                found[name] = [place(name)]
+        if wrt is None:
+            every = self.wrt == frozenset(self.names)
+            wrt = [n for n in variables if (n in found if every else n in self.wrt)]
+        wanted = list(wrt)
+        for name in wanted:
+            if name not in variables:
+                raise ValueError(f"wrt: {self.title} has no variable {name!r}")
+        if keep == "all":
+            kept = list(range(len(names)))
+        else:
+            kept = [] if keep == "none" else [place(n) for n in keep]
+        job = RowJob(
+            self.title if self.is_program else self.function,
+            {},
+            names,
+            found,
+            set(columns),
+            {n: as_array(a) for n, a in shared.items()},
+            wanted,
+            kept,
+            missing=missing,
+            bad_rows=bad_rows,
+        )
+        job.keeps_dtypes = True
+        return job
+
+
+def compile(
+    program: str | Callable[..., Any],
+    *,
+    wrt: Iterable[str] | None = None,
+    threads: int | None = None,
+) -> Compiled:
+    """As `gradcli.plan.compile`; the function has a method `map`, for the rows of tables."""
+    found: Compiled = plan.compile(program, wrt=wrt, threads=threads, kind=Compiled)
+    return found
+
+
+compile.__doc__ = (
+    f"{plan.compile.__doc__}\n    `f.map(table, ...)` calls it for every row of a table."
+)
+
+
+def _reader(arrow: Any, table: Any) -> Any:
+    """A reader of the table's batches."""
+    if hasattr(table, "scanner"):
+        return table.scanner(batch_size=ROWS).to_reader()
+    if isinstance(table, arrow.RecordBatchReader):
+        return table
+    if isinstance(table, arrow.RecordBatch):
+        table = arrow.Table.from_batches([table])
+    if isinstance(table, arrow.Table):
+        return table.to_reader(max_chunksize=ROWS)
+    if hasattr(table, "__arrow_c_stream__"):
+        return arrow.RecordBatchReader.from_stream(table)
+    raise TypeError(
+        f"a table of pyarrow, pandas, polars or Dask is wanted, not {type(table).__name__}"
+    )
+
+
+def _mapped(arrow: Any, job: RowJob, reader: Any) -> Iterator[Any]:
+    """The batches of the result; at least one."""
+    schema, start, made = None, 0, False
+    for big in _or_empty(arrow, reader):
+        for at in range(0, max(big.num_rows, 1), ROWS):
+            batch = big.slice(at, ROWS)
+            columns = _run(job, ArrowTable("the table", batch, start))
+            start += batch.num_rows
+            arrays = [arrow.array(d) if not hasattr(d, "to_pylist") else d for _, d in columns]
+            arrays = [
+                a.combine_chunks() if isinstance(a, arrow.ChunkedArray) else a for a in arrays
+            ]
+            if schema is None:
+                fields = [arrow.field(n, a.type) for (n, _), a in zip(columns, arrays, strict=True)]
+                schema = arrow.schema(fields)
+            arrays = [
+                a if a.type == f.type else a.cast(f.type)
+                for a, f in zip(arrays, schema, strict=True)
+            ]
+            yield arrow.RecordBatch.from_arrays(arrays, schema=schema)
+            made = True
+    assert made
+
+
+def _or_empty(arrow: Any, reader: Any) -> Iterator[Any]:
+    some = False
+    for batch in reader:
+        if batch.num_rows:
+            some = True
+            yield batch
+    if not some:
+        arrays = [arrow.array([], field.type) for field in reader.schema]
+        yield arrow.RecordBatch.from_arrays(arrays, schema=reader.schema)
+
+
+def _run(job: RowJob, table: ArrowTable) -> Any:
+    from gradcli.language.values import in_python, table_error
+
+    try:
+        with np.errstate(all="ignore"):
+            return job.run(table, "parquet")
+    except TableError as error:
+        raise in_python(table_error(error), "map") from None
+    except LanguageError as error:
+        if error.hint:
+            hint = error.hint.replace("--no-grad all", "wrt=()")
+            error.hint = _OPTION.sub(lambda m: f"{m[1].replace('-', '_')}={m[2]!r}", hint)
+        raise
+
+
+def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+    yield first
+    yield from rest
+
+
+def _frame(job: RowJob, frame: Any) -> Any:
+    """A partition of a frame of Dask's: the mapped rows, as a frame with the same index."""
+    import copy
+
+    arrow = pyarrow("to map over a table")
+    table = arrow.Table.from_pandas(frame, preserve_index=False)
+    own = copy.copy(job)  # partitions may run at the same time
+    found = arrow.Table.from_batches(_mapped(arrow, own, table.to_reader(max_chunksize=ROWS)))
+    made = found.to_pandas()
+    if len(made) == len(frame):
+        made.index = frame.index
+    return made
+
+
+__all__ = ["Compiled", "compile"]
