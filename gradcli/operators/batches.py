@@ -147,9 +147,10 @@ def copied(row: Row, operands: list[Any], level: Level) -> Any:
 def layer_normed(row: Row, operands: list[Any], level: Level) -> Any:
     """Layers of the last dimensions, with weights that are the same for all entries or not."""
     x, shape, weight, bias, eps = operands
-    lead = (1,) * (x.ndim - len(shape))
     own = [
-        full(w, level).reshape((level.size, *lead, *w.shape)) if is_batched(w) else w
+        full(w, level).reshape((level.size, *(1,) * (x.ndim - w.ndim), *w.shape))
+        if is_batched(w)
+        else w
         for w in (weight, bias)
     ]
     return row.in_batch([full(x, level), shape, *own, eps])
@@ -243,7 +244,8 @@ def mm(row: Row, operands: list[Any], level: Level) -> Any:
         return found.reshape((level.size, a.shape[0], b.shape[1]))
     merged = _swapped(full(b, level)).reshape((level.size * b.shape[1], b.shape[0]))
     found = row.in_batch([merged, _turned(a)])
-    return _swapped(found.reshape((level.size, b.shape[1], a.shape[0])))
+    made = _swapped(found.reshape((level.size, b.shape[1], a.shape[0])))
+    return made if level.linear else made.copy()  # a program may view it
 
 
 def bmm(row: Row, operands: list[Any], level: Level) -> Any:
@@ -257,14 +259,20 @@ def bmm(row: Row, operands: list[Any], level: Level) -> Any:
     return found.reshape((level.size, a.shape[0], a.shape[1], b.shape[2]))
 
 
-def added_product(product: str) -> Rule:
-    """`beta * self + alpha * product` of two operands."""
+def conjugated_dot(row: Row, operands: list[Any], level: Level) -> Any:
+    """As `dot`, with the first vector conjugated."""
+    return dot(row, [np.conjugate(operands[0]), operands[1]], level)
+
+
+def added_product(product: str, over: tuple[int, ...] = ()) -> Rule:
+    """`beta * self + alpha * product` of two operands, summed over some of the product's dimensions."""
 
     def rule(row: Row, operands: list[Any], level: Level) -> Any:
         from gradcli.operators import products
 
         own, a, b, beta, alpha = operands
         made = getattr(products, product).in_batch([a, b])
+        made = batch.total(made, over) if over else made
         if beta == 0:
             return full(made * alpha if alpha != 1 else made, level)
         made = made * alpha if alpha != 1 else made
@@ -426,13 +434,74 @@ def _below(index: Any, count: int, level: Level) -> Any:
 def embedded_back(row: Row, operands: list[Any], level: Level) -> Any:
     """The gradient of a table: of all entries' tables below each other."""
     g, index, count, padding, by_count = operands
-    if padding >= 0:
-        return None
     every = full(g, level)
-    whole = row.in_batch(
-        [every, _below(index, count, level), level.size * count, padding, by_count]
-    )
-    return whole.reshape((level.size, count, every.shape[-1]))
+    whole = row.in_batch([every, _below(index, count, level), level.size * count, -1, by_count])
+    made = whole.reshape((level.size, count, every.shape[-1]))
+    if padding >= 0:
+        made[:, padding] = 0
+    return made
+
+
+def _writable(x: Any, source: Any, level: Level) -> Any:
+    """An operand in all the batches of what is to be written into it."""
+    for more in sorted(batch.batch_of(source) - {level}, key=lambda each: each.number):
+        x = batch.lifted(x, more)
+    return x
+
+
+def filled_at(row: Row, operands: list[Any], level: Level) -> Any:
+    """One value at positions along a dimension, the same positions for all entries."""
+    x, dim, index, value = operands
+    if is_batched(index) or not x.ndim or np.ndim(value):
+        return None
+    x = _writable(x, value, level)
+    if not is_batched(value):
+        return apart("index", "value")(row, operands, level)
+    made = moveaxis(full(x, level), dim % x.ndim + 1, 1).copy()
+    made[:, index] = full(value, level).reshape((level.size, *(1,) * x.ndim))
+    return moveaxis(made, 1, dim % x.ndim + 1)
+
+
+def put(row: Row, operands: list[Any], level: Level) -> Any:
+    """Elements by their number in an entry: by their number in all entries, one after the other."""
+    x, index, source, accumulate = operands
+    every, n = flat(index, level), x.size
+    if not n or x.dtype != source.dtype or source.size != index.size:
+        return None
+    if batch.anywhere((every >= n) | (every < -n)):
+        return None
+    first = (np.arange(level.size) * n).reshape(level.size, 1)
+    own = [flat(x, level).reshape(-1), (every % n + first).reshape(-1)]
+    found = row.in_batch([*own, flat(source, level).reshape(-1), accumulate])
+    return found.reshape((level.size, *x.shape))
+
+
+def masked_scattered(row: Row, operands: list[Any], level: Level) -> Any:
+    """The elements where a mask is true, the same for all entries, replaced by those of a source."""
+    x, mask, source = operands
+    if is_batched(mask) or mask.dtype.kind != "b" or x.dtype != source.dtype:
+        return None
+    x = _writable(x, source, level)
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    places = np.flatnonzero(np.broadcast_to(mask, shape))
+    if len(places) > source.size:
+        return None
+    spread = Batched(full(x, level), level) if _in(x, level) else x
+    made = flat(batch.broadcast_to(spread, shape), level).copy()
+    made[:, places] = flat(source, level)[:, : len(places)]
+    return made.reshape((level.size, *shape))
+
+
+def masked_scatter_slope(row: Row, operands: list[Any], level: Level) -> Any:
+    """What the source of `masked_scatter` receives."""
+    g, mask, sizes = operands
+    if is_batched(mask):
+        return None
+    places = np.flatnonzero(np.broadcast_to(mask, g.shape))
+    every = flat(g, level)
+    made = batch.zeros_of(every, (level.size, int(np.prod(sizes))))
+    made[:, : len(places)] = every[:, places]
+    return made.reshape((level.size, *sizes))
 
 
 def filled(row: Row, operands: list[Any], level: Level) -> Any:
@@ -443,15 +512,120 @@ def filled(row: Row, operands: list[Any], level: Level) -> Any:
     return _as("elementwise", where_of, [mask, value.astype(x.dtype), x, None], level)
 
 
+def _channels_merged(value: Any, level: Level) -> Any:
+    """(items, channels of all entries, ...) of entries of (items, channels, ...)."""
+    every = moveaxis(full(value, level), 1, 0)
+    items, _, channels, *rest = every.shape
+    return every.reshape((items, level.size * channels, *rest))
+
+
+def _channels_apart(merged: Any, level: Level) -> Any:
+    """The way back from merged channels."""
+    items, channels, *rest = merged.shape
+    return moveaxis(merged.reshape((items, level.size, channels // level.size, *rest)), 1, 0)
+
+
+def _first_merged(value: Any, level: Level) -> Any:
+    """The first dimension of all entries in one."""
+    return full(value, level).reshape((level.size * value.shape[0], *value.shape[1:]))
+
+
+def _first_apart(merged: Any, level: Level) -> Any:
+    return merged.reshape((level.size, merged.shape[0] // level.size, *merged.shape[1:]))
+
+
 def convolved(row: Row, operands: list[Any], level: Level) -> Any:
-    """A convolution with kernels that are the same for all entries: their images are one batch."""
-    x, weight, bias, *options = operands
-    if is_batched([weight, bias]) or x.ndim != weight.ndim:
+    """A convolution: of one batch of images, or, where kernels differ, of as many groups of channels."""
+    x, weight, bias, *how, groups = operands
+    if x.ndim != weight.ndim or not level.size:
         return None
-    every = full(x, level)
-    merged = every.reshape((level.size * x.shape[0], *x.shape[1:]))
-    found = row.in_batch([merged, weight, bias, *options])
-    return found.reshape((level.size, x.shape[0], *found.shape[1:]))
+    if is_batched(weight):
+        merged = [_channels_merged(x, level), _first_merged(weight, level), None]
+        found = _channels_apart(row.in_batch([*merged, *how, level.size * groups]), level).copy()
+    else:
+        merged = [_first_merged(x, level), weight, None]
+        found = _first_apart(row.in_batch([*merged, *how, groups]), level)
+    if bias is None:
+        return found
+    every = full(bias, level)
+    return found + every.reshape((level.size, 1, *bias.shape, *(1,) * (x.ndim - 2)))
+
+
+def convolution_slopes(row: Row, operands: list[Any], level: Level) -> Any:
+    """The gradients of a convolution by image and kernel: every entry is a group of channels."""
+    g, x, weight, *how, groups = operands
+    if x.ndim != weight.ndim or not level.size:
+        return None
+    merged = [_channels_merged(g, level), _channels_merged(x, level), _first_merged(weight, level)]
+    by_x, by_weight = row.in_batch([*merged, *how, level.size * groups])
+    return [_channels_apart(by_x, level), _first_apart(by_weight, level)]
+
+
+def images(ndim: int) -> Rule:
+    """For kernels of images, or of batches of them in `ndim` dimensions."""
+
+    def rule(row: Row, operands: list[Any], level: Level) -> Any:
+        x, *how = operands
+        if x.ndim < ndim:
+            return row.in_batch([full(x, level), *how])
+        return _first_apart(row.in_batch([_first_merged(x, level), *how]), level)
+
+    return rule
+
+
+RUNNING = (
+    "Batch norm got a batched tensor as input while the running_mean or running_var, which will be "
+    "updated in place, were not batched.\nIf you are using a module and do not need eval mode, please "
+    "set `track_running_stats` to be False.If you are using a prebuilt module and do not need eval "
+    "mode, please see the functorch website for resources on how to patch your module to work with "
+    "vmap"
+)
+
+
+def batch_normed(row: Row, operands: list[Any], level: Level) -> Any:
+    """A normalisation by channels, those of all entries side by side."""
+    x, weight, bias, mean, variance, training, *how = operands
+    written = [v for v in (mean, variance) if training and v is not None]
+    if not all(_in(v, level) for v in written):
+        raise RuntimeError(RUNNING)
+    if x.ndim < 2 or not level.size:
+        return None
+    vectors = [None if v is None else _first_merged(v, level) for v in (weight, bias)]
+    running = [None if v is None else _first_merged(v, level) for v in (mean, variance)]
+    merged = [_channels_merged(x, level), *vectors, *running, training, *how]
+    out, *saved = row.in_batch(merged)
+    for own, new in zip((mean, variance), running, strict=True):
+        if training and own is not None:
+            own[...] = Batched(new.reshape((level.size, *own.shape)), level)
+    count = x.shape[1] if training else 0
+    return [_channels_apart(out, level), *(s.reshape((level.size, count)) for s in saved)]
+
+
+def group_normed(row: Row, operands: list[Any], level: Level) -> Any:
+    """A normalisation of every item, with weights that are the same for all entries or not."""
+    x, weight, bias, items, *how = operands
+    plain = [_first_merged(x, level), None, None, level.size * items, *how]
+    out, *saved = (_first_apart(m, level) for m in row.in_batch(plain))
+    lead, rest = (level.size, 1), (1,) * (x.ndim - 2)
+    if weight is not None:
+        out = out * full(weight, level).reshape((*lead, *weight.shape, *rest))
+    if bias is not None:
+        out = out + full(bias, level).reshape((*lead, *bias.shape, *rest))
+    return [out, *saved]
+
+
+def attended(row: Row, operands: list[Any], level: Level) -> Any:
+    """Attention without a mask, whose first dimension is merged with the batch."""
+    if operands[row.position["attn_mask"]] is not None:
+        return None
+    return _as("folded", row, operands, level)
+
+
+def trilinear(row: Row, operands: list[Any], level: Level) -> Any:
+    """Sums of products of three operands: their dimensions, and that of the sum, move by one."""
+    values, (*expanded, summed_) = operands[:3], operands[3:]
+    moved = [tuple(d + 1 for d in dims) for dims in expanded]
+    return row.in_batch([*(full(v, level) for v in values), *moved, summed_ + 1])
 
 
 # -- losses -------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.batch import is_batched
 from gradcli.engine.memory import spent
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap
@@ -1303,7 +1304,7 @@ def _close(input: Any, other: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any
             raise RuntimeError(f"{bound} must be greater than or equal to zero, but got {value:g}")
     if (error := mismatch([a.shape, b.shape])) is not None:
         raise error
-    close = np.asarray(a == b)
+    close = a == b if is_batched([a, b]) else np.asarray(a == b)
     if equal_nan and a.dtype.kind in "fc":
         close = close | (np.isnan(a) & np.isnan(b))
     if rtol == 0 and atol == 0:

@@ -439,6 +439,7 @@ def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
     _masked_scatter,
     "MaskedScatterBackward0",
     inplace=True,
+    batch=batches.masked_scattered,
     samples=("masked_scatter(randn(3), tensor([True, False, True]), randn(2))",),
 )
 class masked_scatter:
@@ -455,7 +456,12 @@ def _masked_scatter_backward(grad_output: Array, mask: Array, sizes: Any) -> Arr
     return made
 
 
-@operator(_masked_scatter_backward, "MaskedScatterBackwardBackward0", public=False)
+@operator(
+    _masked_scatter_backward,
+    "MaskedScatterBackwardBackward0",
+    public=False,
+    batch=batches.masked_scatter_slope,
+)
 class masked_scatter_backward:
     grad_output = lambda g, grad_output_args, mask: masked_scatter(
         new_zeros(g, grad_output_args), mask, g
@@ -1034,7 +1040,7 @@ def _unique(index: Any) -> Any:
     "IndexFillBackward1",
     public=False,
     axes="dim",
-    batch=batches.apart("index", "value"),
+    batch=batches.filled_at,
     spelled="index_fill",
 )
 class index_fill_tensor:
@@ -1192,6 +1198,7 @@ def _put(self: Array, index: Array, source: Array, accumulate: bool = False) -> 
     _put,
     "PutBackward0",
     inplace=True,
+    batch=batches.put,
     samples=(
         "put(randn(2,3), tensor([0, 5]), randn(2))",
         "put(randn(3), tensor([0, 0]), randn(2), True)",

@@ -210,6 +210,7 @@ def _vdot(self: Array, other: Array) -> Array:
     _vdot,
     "VdotBackward0",
     types="own",
+    batch=batches.conjugated_dot,
     aliases="",
     samples=("vdot(randn(3), randn(3))", "vdot(tensor([1+2j, 3]), tensor([1j, 2]))"),
 )
@@ -499,6 +500,7 @@ def _over_batches(g: Any, sizes: tuple[int, ...]) -> Any:
     _addbmm,
     "AddbmmBackward0",
     types="own",
+    batch=batches.added_product("bmm", (0,)),
     inplace=True,
     samples=(
         "addbmm(randn(3,5), randn(2,3,4), randn(2,4,5))",

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import Tensor, wrap, wrap_dim
+from gradcli.engine.batch import Batched, each, is_batched
+from gradcli.engine.tensor import wrap, wrap_dim
 from gradcli.operators.arithmetic import (
     div_true,
     mul_scalar,
@@ -421,6 +422,10 @@ def _sides(side: str | None, right: bool) -> str:
     return "right" if right or side == "right" else "left"
 
 
+def _array(value: Any) -> Any:
+    return value if is_batched(value) else np.asarray(value)
+
+
 def _place(edges: Any, values: Any, side: str) -> Any:
     """PyTorch's binary search: what it gives where edges are NaN or in disorder, too."""
     shape = np.shape(values)
@@ -436,7 +441,11 @@ def _place(edges: Any, values: Any, side: str) -> Any:
     return start.reshape(shape)[()]
 
 
-def _searched(edges: Any, values: Any, side: str, sorter: Any, out_int32: bool) -> Tensor:
+def _searched(edges: Any, values: Any, side: str, sorter: Any, out_int32: bool) -> Any:
+    if is_batched([edges, values, sorter]):
+        if not is_batched([edges, sorter]) and edges.ndim == 1:
+            return Batched(_searched(edges, values.every, side, sorter, out_int32), values.level)
+        return each(_searched, [edges, values, side, sorter, out_int32], {})
     meeting = np.result_type(edges, values)
     if meeting.kind in "cb":
         raise NotImplementedError(
@@ -453,12 +462,12 @@ def _searched(edges: Any, values: Any, side: str, sorter: Any, out_int32: bool) 
     kind = np.int32 if out_int32 else np.int64
     if edges.ndim == 1:
         found = _place(edges, values, side)
-        return wrap(np.asarray(found, kind) if np.ndim(found) else kind(found))
+        return np.asarray(found, kind) if np.ndim(found) else kind(found)
     lines = zip(
         edges.reshape(-1, edges.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True
     )
     made = [_place(e, v, side) for e, v in lines]
-    return wrap(np.array(made, kind).reshape(values.shape))
+    return np.array(made, kind).reshape(values.shape)
 
 
 @function(
@@ -475,8 +484,8 @@ def searchsorted(
 ) -> Any:
     """Where the values would be inserted into the sorted sequence."""
     order = None if sorter is None else data(sorter)
-    values = np.asarray(data(input))
-    return _searched(data(sorted_sequence), values, _sides(side, right), order, out_int32)
+    edges, values = data(sorted_sequence), _array(data(input))
+    return wrap(_searched(edges, values, _sides(side, right), order, out_int32))
 
 
 @function(
@@ -491,7 +500,7 @@ def bucketize(
         raise RuntimeError(
             f"torch.searchsorted(): boundaries tensor must be 1 dimension, but got dim({edges.ndim})"
         )
-    return _searched(edges, np.asarray(data(input)), _sides(None, right), None, out_int32)
+    return wrap(_searched(edges, _array(data(input)), _sides(None, right), None, out_int32))
 
 
 _histogram_type = return_type("histogram", "hist bin_edges")

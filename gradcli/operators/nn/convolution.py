@@ -65,6 +65,22 @@ def _slices(
     )
 
 
+def _columns(view: Array, groups: int, n: int) -> Array:
+    """(groups, places, elements of a window) of windows: (batch, channels, *places, *window)."""
+    batch, channels, *rest = view.shape
+    parts = view.reshape(batch, groups, channels // groups, *rest)
+    order = (1, 0, *range(3, 3 + n), 2, *range(3 + n, 3 + 2 * n))
+    places, inner = batch * prod(rest[:n]), channels // groups * prod(rest[n:])
+    return parts.transpose(order).reshape(groups, places, inner)
+
+
+def _rows(g: Array, groups: int) -> Array:
+    """(groups, places, channels) of (batch, channels, *places)."""
+    batch, channels, *places = g.shape
+    parts = g.reshape(batch, groups, channels // groups, prod(places))
+    return parts.transpose(1, 0, 3, 2).reshape(groups, batch * prod(places), channels // groups)
+
+
 def _forward(
     x: Array,
     w: Array,
@@ -76,16 +92,10 @@ def _forward(
     n = len(stride)
     view = windows(padded(x, padding), w.shape[2:], stride, dilation)
     batch, outputs = x.shape[0], view.shape[2 : 2 + n]
-    per_in, per_out = w.shape[1], w.shape[0] // groups
-    parts = []
-    for g in range(groups):
-        columns = view[:, g * per_in : (g + 1) * per_in]
-        columns = np.moveaxis(columns, 1, 1 + n)  # batch, outputs, channels, kernel
-        columns = columns.reshape(batch * prod(outputs), -1)
-        kernel = w[g * per_out : (g + 1) * per_out].reshape(per_out, -1)
-        parts.append((columns @ kernel.T).reshape(batch, *outputs, per_out))
-    out = parts[0] if groups == 1 else np.concatenate(parts, -1)
-    return np.ascontiguousarray(np.moveaxis(out, -1, 1))
+    kernels = w.reshape(groups, w.shape[0] // groups, prod(w.shape[1:]))
+    made = _columns(view, groups, n) @ kernels.swapaxes(1, 2)
+    made = made.reshape(groups, batch, prod(outputs), w.shape[0] // groups)
+    return made.transpose(1, 0, 3, 2).reshape(batch, w.shape[0], *outputs)
 
 
 def _input_gradient(
@@ -99,20 +109,18 @@ def _input_gradient(
 ) -> Array:
     """What the convolution's input receives: also the transposed convolution of g."""
     n = len(stride)
-    per_in, per_out = w.shape[1], w.shape[0] // groups
+    per_in, window = w.shape[1], w.shape[2:]
     batch, outputs = g.shape[0], g.shape[2:]
     whole = tuple(s + 2 * p for s, p in zip(size, padding, strict=True))
-    out = np.zeros((batch, groups * per_in, *whole), np.result_type(g, w))
-    for k in range(groups):
-        kernel = w[k * per_out : (k + 1) * per_out].reshape(per_out, -1)
-        rows = np.moveaxis(g[:, k * per_out : (k + 1) * per_out], 1, -1).reshape(-1, per_out)
-        columns = (rows @ kernel).reshape(batch, *outputs, per_in, *w.shape[2:])
-        columns = np.moveaxis(columns, 1 + n, 1)
-        target = out[:, k * per_in : (k + 1) * per_in]
-        for offset in product(*map(range, w.shape[2:])):
-            target[(..., *_slices(offset, outputs, stride, dilation))] += columns[(..., *offset)]
+    out = np.zeros((batch, groups, per_in, *whole), np.result_type(g, w))
+    columns = _rows(g, groups) @ w.reshape(groups, w.shape[0] // groups, prod(w.shape[1:]))
+    columns = columns.reshape(groups, batch, *outputs, per_in, *window)
+    order = (1, 0, 2 + n, *range(2, 2 + n), *range(3 + n, 3 + 2 * n))
+    columns = columns.transpose(order)
+    for offset in product(*map(range, window)):
+        out[(..., *_slices(offset, outputs, stride, dilation))] += columns[(..., *offset)]
     inner = tuple(slice(p, p + s) for p, s in zip(padding, size, strict=True))
-    return np.ascontiguousarray(out[(..., *inner)])
+    return np.ascontiguousarray(out[(..., *inner)]).reshape(batch, groups * per_in, *size)
 
 
 def _weight_gradient(
@@ -126,16 +134,9 @@ def _weight_gradient(
 ) -> Array:
     n = len(stride)
     view = windows(padded(x, padding), kernel, stride, dilation)
-    outputs = g.shape[2:]
-    view = view[(slice(None), slice(None), *(slice(0, o) for o in outputs))]
-    per_in, per_out = x.shape[1] // groups, g.shape[1] // groups
-    parts = []
-    for k in range(groups):
-        columns = np.moveaxis(view[:, k * per_in : (k + 1) * per_in], 1, 1 + n)
-        columns = columns.reshape(-1, per_in * prod(kernel))
-        rows = np.moveaxis(g[:, k * per_out : (k + 1) * per_out], 1, -1).reshape(-1, per_out)
-        parts.append((rows.T @ columns).reshape(per_out, per_in, *kernel))
-    return parts[0] if groups == 1 else np.concatenate(parts, 0)
+    view = view[(slice(None), slice(None), *(slice(0, o) for o in g.shape[2:]))]
+    made = _rows(g, groups).swapaxes(1, 2) @ _columns(view, groups, n)
+    return made.reshape(g.shape[1], x.shape[1] // groups, *kernel)
 
 
 def _transposed_size(
@@ -254,6 +255,7 @@ def _double(
     "ConvolutionBackwardBackward0",
     outputs="grad_input grad_weight",
     public=False,
+    batch=batches.convolution_slopes,
 )
 class convolution_gradients:
     grad_output__input__weight = _double
@@ -559,7 +561,7 @@ def _col2im(
     return _image_of(self, output_size, kernel_size, dilation, padding, stride)
 
 
-@operator(_im2col, "Im2ColBackward0", kind="linear", public=False)
+@operator(_im2col, "Im2ColBackward0", kind="linear", public=False, batch=batches.images(4))
 class im2col:
     self = (
         lambda g, self_sym_argsize_minus_2, self_sym_argsize_minus_1, kernel_size, dilation, padding, stride: (  # noqa: E501
@@ -575,7 +577,7 @@ class im2col:
     )
 
 
-@operator(_col2im, "Col2ImBackward0", kind="linear", public=False)
+@operator(_col2im, "Col2ImBackward0", kind="linear", public=False, batch=batches.images(3))
 class col2im:
     self = lambda g, kernel_size, dilation, padding, stride: im2col(
         g, kernel_size, dilation, padding, stride

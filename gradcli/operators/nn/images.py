@@ -373,7 +373,14 @@ def _affine_backward(g: Any, size: Any, align_corners: bool) -> Any:
     return bmm(wrap(whole), rows).transpose(1, 2)
 
 
-@operator(_affine_grid, "AffineGridGeneratorBackward0", kind="linear", public=False)
+@operator(
+    _affine_grid,
+    "AffineGridGeneratorBackward0",
+    kind="linear",
+    public=False,
+    batch="folded",
+    sizes="size",
+)
 class affine_grid_generator:
     theta = _affine_backward
 

@@ -91,7 +91,7 @@ def _trilinear_backward(
     return grads
 
 
-@operator(_trilinear, "TrilinearBackward0", public=False)
+@operator(_trilinear, "TrilinearBackward0", public=False, batch=batches.trilinear)
 class trilinear:
     i1__i2__i3 = _trilinear_backward
 
@@ -349,7 +349,13 @@ def _flash_backward(
     return inner @ key, inner.swapaxes(-1, -2) @ query, weights.swapaxes(-1, -2) @ grad_out
 
 
-@operator(_flash_backward, "NotImplemented", outputs="grad_query grad_key grad_value", public=False)
+@operator(
+    _flash_backward,
+    "NotImplemented",
+    outputs="grad_query grad_key grad_value",
+    public=False,
+    batch=batches.attended,
+)
 class _scaled_dot_product_flash_attention_for_cpu_backward:
     grad_out = lambda g: g
     query = lambda g: g
@@ -366,7 +372,7 @@ _flash_gradients = _scaled_dot_product_flash_attention_for_cpu_backward
     outputs="output logsumexp",
     differentiable=1,
     public=False,
-    batch="folded",
+    batch=batches.attended,
 )
 class flash_attention:
     query__key__value = (

@@ -258,7 +258,13 @@ def _group_norm_backward(
     return g_input, g_weight, g_bias
 
 
-@operator(_group_norm, "NativeGroupNormBackward0", outputs="result0 result1 result2", public=False)
+@operator(
+    _group_norm,
+    "NativeGroupNormBackward0",
+    outputs="result0 result1 result2",
+    public=False,
+    batch=batches.group_normed,
+)
 class native_group_norm_row:
     input__weight__bias = (
         lambda grads, input, weight, result1, result2, N, C, HxW, group, eps, mask: (
@@ -411,6 +417,7 @@ def _batch_norm_row(name: str, node: str) -> Row:
         outputs="result0 result1 result2",
         differentiable=1,
         public=False,
+        batch=batches.batch_normed,
     )(type(name, (), rules))
     return made
 
