@@ -591,7 +591,7 @@ def batch_normed(row: Row, operands: list[Any], level: Level) -> Any:
     if x.ndim < 2 or not level.size:
         return None
     vectors = [None if v is None else _first_merged(v, level) for v in (weight, bias)]
-    running = [None if v is None else _first_merged(v, level) for v in (mean, variance)]
+    running: list[Any] = [None if v is None else _first_merged(v, level) for v in (mean, variance)]
     merged = [_channels_merged(x, level), *vectors, *running, training, *how]
     out, *saved = row.in_batch(merged)
     for own, new in zip((mean, variance), running, strict=True):
