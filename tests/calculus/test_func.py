@@ -124,7 +124,7 @@ def test_writes_in_place(name: str) -> None:
         same(func.vmap(hessian)(gradcli.stack([x * 2, x]))[1].tolist(), answer["hessian"])
 
 
-OF_FUNCTIONS = [p for p in EXPECTED if re.search(r"vmap|func\.|functional\.[hjv]", p)]
+OF_FUNCTIONS = [p for p in EXPECTED if re.search(r"vmap|torch\.func\.|autograd\.functional", p)]
 
 
 @sweep("program", lambda: OF_FUNCTIONS)
