@@ -88,6 +88,11 @@ def _only_expression(function: ast.FunctionDef) -> ast.expr | None:
 _ASIDE = re.compile(r"is_complex|is_array\(|is np\.ndarray|alpha == 1$|dtype\.kind == 'c'$")
 
 
+# Helpers of rules (`operators.helpers`) that say nothing to a reader, and those that are methods.
+_SILENT = frozenset(("conj", "constant", "data"))
+_METHODS = {"total": "sum", "contiguous": "contiguous", "transposed": "transpose"}
+
+
 class _Plain(ast.NodeTransformer):
     """Rewrites a rule as a reader would: helpers opened, special cases left out."""
 
@@ -122,8 +127,10 @@ class _Plain(ast.NodeTransformer):
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         known = self.helpers.get(name) if name.startswith("_") and self.depth < 3 else None
         self.generic_visit(node)
-        if name == "conj" and len(node.args) == 1:
+        if name in _SILENT:
             return node.args[0]
+        if name in _METHODS:
+            return ast.Call(ast.Attribute(node.args[0], _METHODS[name]), node.args[1:], [])
         if known is None or node.keywords or len(known[0]) != len(node.args):
             return node
         swap = _Swap(dict(zip(known[0], node.args, strict=True)))

@@ -10,6 +10,7 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.device import device as Device
 from gradcli.engine.tensor import Tensor
+from gradcli.operators.helpers import cast as in_dtype
 from gradcli.operators.helpers import is_complex
 from gradcli.operators.strides import contiguous as in_order
 from gradcli.operators.strides import copied, follows, formatted
@@ -91,9 +92,7 @@ def cast_back(g: Any, dtype: Any) -> Any:
     """A gradient in the dtype of its input: real where that is."""
     if is_complex(g) and dtype.kind != "c":
         g = g.real
-    if is_array(g):
-        return g if g.dtype == dtype else g.astype(dtype)
-    return g if g.dtype.dtype == dtype else g.to(dtypes.of(dtype))
+    return in_dtype(g, dtype)
 
 
 @operator(

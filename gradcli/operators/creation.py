@@ -792,14 +792,6 @@ def _polar(abs: Array, angle: Array) -> Array:
     return _combined(abs * np.cos(angle), abs * np.sin(angle))
 
 
-def _real(value: Any) -> Any:
-    return value.real if is_array(value) else resolve("real")(value)
-
-
-def _imag(value: Any) -> Any:
-    return value.imag if is_array(value) else resolve("imag")(value)
-
-
 def _unit(value: Any) -> Any:
     return np.sign(value) if is_array(value) else resolve("sgn")(value)
 
@@ -818,8 +810,8 @@ _PARTS = ("{0}(rand(3), rand(3))", "{0}(rand(2, 1), rand(3))", "{0}(rand(()), ra
 class complex_:
     """Complex numbers with the given real and imaginary parts."""
 
-    real = lambda g, real: _real(g)
-    imag = lambda g, imag: _imag(g)
+    real = lambda g, real: g.real
+    imag = lambda g, imag: g.imag
 
 
 @operator(
@@ -832,8 +824,8 @@ class complex_:
 class polar:
     """Complex numbers with the given absolute values and angles."""
 
-    abs = lambda g, result: _real(g.conj() * _unit(result))
-    angle = lambda g, result: _real(g.conj() * (result * 1j))
+    abs = lambda g, result: (g.conj() * _unit(result)).real
+    angle = lambda g, result: (g.conj() * (result * 1j)).real
 
 
 __all__ = ["legacy", "sampling"]

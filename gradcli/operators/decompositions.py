@@ -7,11 +7,26 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
-from gradcli.engine.batch import Batched, anywhere
-from gradcli.engine.memory import laid_out
+from gradcli.engine.batch import anywhere
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import batches, lapack
-from gradcli.operators.helpers import conj, implemented, is_complex
+from gradcli.operators.helpers import (
+    cast,
+    cat,
+    conj,
+    constant,
+    diag_embed,
+    dtype_of,
+    expand,
+    implemented,
+    is_complex,
+    narrow,
+    new_zeros,
+    numbers,
+    tril,
+    triu,
+    unsqueeze,
+)
 from gradcli.operators.lapack import refuse_failed
 from gradcli.operators.products import matmul
 from gradcli.operators.table import Array, is_array, operator
@@ -19,70 +34,17 @@ from gradcli.operators.table import Array, is_array, operator
 FAMILY = "linalg"
 
 
-# -- what rules say on arrays and tensors alike ---------------------------------------------------
 def mH(x: Any) -> Any:
     """The matrices transposed and conjugated."""
     return conj(x.mT)
 
 
-def tril(x: Any, k: int = 0) -> Any:
-    """The lower triangles."""
-    return np.tril(x, k) if is_array(x) else x.tril(k)
-
-
-def triu(x: Any, k: int = 0) -> Any:
-    """The upper triangles."""
-    return np.triu(x, k) if is_array(x) else x.triu(k)
-
-
-def diag_embed(x: Any) -> Any:
-    """The last dimension laid on the diagonal of matrices."""
-    if not is_array(x):
-        return x.diag_embed()
-    n = x.shape[-1]
-    out = np.zeros((*x.shape, n), x.dtype)
-    out[..., np.arange(n), np.arange(n)] = x
-    return out
-
-
 def _column(x: Any) -> Any:
-    """`x.unsqueeze(-1)`."""
-    return x[..., None] if is_array(x) else x.unsqueeze(-1)
+    return unsqueeze(x, -1)
 
 
 def _row(x: Any) -> Any:
-    """`x.unsqueeze(-2)`."""
-    return x[..., None, :] if is_array(x) else x.unsqueeze(-2)
-
-
-def _expand(x: Any, shape: Any) -> Any:
-    return np.broadcast_to(x, tuple(shape)) if is_array(x) else x.expand(*shape)
-
-
-def _cat(parts: list[Any], dim: int) -> Any:
-    if all(is_array(p) for p in parts):
-        return np.concatenate(parts, dim)
-    from gradcli.operators.table import resolve
-
-    return resolve("cat")(parts, dim=dim)
-
-
-def _zeros(shape: tuple[int, ...], like: Any) -> Any:
-    return np.zeros(shape, like.dtype) if is_array(like) else like.new_zeros(shape)
-
-
-def _narrow(x: Any, dim: int, start: int, length: int) -> Any:
-    if not is_array(x):
-        return x.narrow(dim, start, length)
-    stretch = slice(start, start + length)
-    return x[..., stretch] if dim == -1 else x[..., stretch, :]
-
-
-def _values(x: Any) -> Any:
-    """The numbers of an array or tensor, for decisions."""
-    if is_array(x) or isinstance(x.array, Batched):
-        return x if is_array(x) else x.array
-    return laid_out(x.array)
+    return unsqueeze(x, -2)
 
 
 # -- checks, in PyTorch's words -------------------------------------------------------------------
@@ -354,8 +316,8 @@ def _triangular_solve_backward(
     g, g_clone = grads
     g_b = g_a = None
     if g is None and g_clone is not None:
-        g_b = _zeros(tuple(solution.shape), solution)
-        g_a = _zeros(tuple(A.shape), A)
+        g_b = new_zeros(solution, tuple(solution.shape))
+        g_a = new_zeros(A, tuple(A.shape))
     if g is not None:
         g_b = triangular_solve_row(g, conj(A), upper, not transpose, unitriangular)[0]
         if mask[1]:
@@ -397,7 +359,7 @@ def _det(A: Array) -> tuple[Array, Array, Array]:
 
 
 def _scaled_identity(scale: Any, pivots: Any) -> Any:
-    return diag_embed(_expand(_column(scale), pivots.shape)).mT
+    return diag_embed(expand(_column(scale), pivots.shape)).mT
 
 
 def _det_backward(g: Any, A: Any, LU: Any, pivots: Any, result: Any) -> Any:
@@ -410,7 +372,7 @@ def _det_backward(g: Any, A: Any, LU: Any, pivots: Any, result: Any) -> Any:
             LU = LU + diag_embed(np.where(zero, eps, 0).astype(LU.dtype))
         return lapack.solve_lu(LU, pivots, d, adjoint_=not turned(A))
     d = _scaled_identity(g * conj(result), pivots)
-    small = np.abs(_values(result)) < 100 * np.finfo(_real(_values(A))).eps
+    small = np.abs(numbers(result)) < 100 * np.finfo(_real(numbers(A))).eps
     if not anywhere(small):
         return solve_ex(mH(A), d)[0]
     singular = _det_backward_singular(g, A)
@@ -430,7 +392,7 @@ def _det_backward_singular(g: Any, A: Any) -> Any:
     alpha = conj(det_row(u)[0] * det_row(vh)[0]) * g
     n = s.shape[-1]
     parts = [_without(s, i) for i in range(n)]
-    gamma = _cat([_column(p) for p in parts], -1) if n else s
+    gamma = cat([_column(p) for p in parts], -1) if n else s
     return matmul(u * _row(_column(alpha) * gamma), vh)
 
 
@@ -486,7 +448,7 @@ def _slogdet_backward(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> An
         return None
     d = _scaled_identity(g, pivots)
     if is_complex(A) and not is_complex(d):
-        d = d.astype(A.dtype) if is_array(d) else d.to(A.dtype)
+        d = cast(d, dtype_of(A))
     if is_array(g):
         return lapack.solve_lu(LU, pivots, d, adjoint_=not turned(A))
     return solve_ex(mH(A), d)[0]
@@ -645,7 +607,9 @@ def _halve_diagonal(x: Any) -> Any:
         x.diagonal(0, -2, -1).mul_(0.5)
         return x
     weights = 1 - 0.5 * np.eye(x.shape[-1])
-    return x * (weights.astype(_real(x)) if is_array(x) else weights)
+    return x * (
+        weights.astype(_real(x)) if is_array(x) else weights
+    )  # of recorded arrays: as it is
 
 
 def _qr_backward(grads: Any, Q: Any, R: Any, mode: str) -> Any:
@@ -676,8 +640,8 @@ def _qr_backward(grads: Any, Q: Any, R: Any, mode: str) -> Any:
     skew = tril(skew - mH(skew))
     if is_complex(skew):
         skew = _halve_diagonal(skew)
-    out = solve_triangular(mH(_narrow(R, -1, 0, m)), matmul(Q, skew), upper=False, left=False)
-    out = _cat([out, _zeros((*out.shape[:-1], n - m), out)], -1)
+    out = solve_triangular(mH(narrow(R, -1, 0, m)), matmul(Q, skew), upper=False, left=False)
+    out = cat([out, new_zeros(out, (*out.shape[:-1], n - m))], -1)
     return out if g_r is None else out + matmul(Q, g_r)
 
 
@@ -705,7 +669,7 @@ def _eigh(A: Array, UPLO: str = "L", compute_v: bool = True) -> tuple[Array, Arr
 
 
 def _phase_matters(name: str, diagonal: Any) -> None:
-    imag = _values(diagonal).imag
+    imag = numbers(diagonal).imag
     if not np.allclose(imag, 0, rtol=1e-2, atol=1e-2):
         raise RuntimeError(
             f"{name}: The eigenvectors in the complex case are specified up to multiplication by "
@@ -729,10 +693,7 @@ def _off_diagonal(x: Any) -> Any:
 def _gaps(values: Any) -> Any:
     """Differences of all pairs, with ones on the diagonal."""
     gaps = _row(values) - _column(values)
-    one = np.eye(values.shape[-1], dtype=_real(_values(values)))
-    if is_array(values):
-        return gaps + one
-    return gaps + wrap(one)
+    return gaps + constant(np.eye(values.shape[-1], dtype=_real(numbers(values))), values)
 
 
 def _eig_backward(grads: Any, values: Any, vectors: Any, hermitian: bool) -> Any:
@@ -816,9 +777,9 @@ def _skew(x: Any) -> Any:
 def _svd_backward(grads: Any, U: Any, S: Any, Vh: Any, full: bool, size: int) -> Any:
     g_u, g_s, g_vh = grads
     if full:
-        U, Vh = _narrow(U, -1, 0, size), _narrow(Vh, -2, 0, size)
-        g_u = None if g_u is None else _narrow(g_u, -1, 0, size)
-        g_vh = None if g_vh is None else _narrow(g_vh, -2, 0, size)
+        U, Vh = narrow(U, -1, 0, size), narrow(Vh, -2, 0, size)
+        g_u = None if g_u is None else narrow(g_u, -1, 0, size)
+        g_vh = None if g_vh is None else narrow(g_vh, -2, 0, size)
     m, n = U.shape[-2], Vh.shape[-1]
     if g_u is None and g_vh is None:
         if m >= n:
@@ -857,7 +818,7 @@ def _check_phases(uu: Any, vv: Any) -> None:
     total = 0
     for part in (uu, vv):
         if part is not None:
-            total = total + _values(part).diagonal(0, -2, -1).imag
+            total = total + numbers(part).diagonal(0, -2, -1).imag
     if not np.allclose(total, 0, rtol=1e-2, atol=1e-2):
         raise RuntimeError(
             "svd_backward: The singular vectors in the complex case are specified up to "
@@ -1068,12 +1029,12 @@ def _lu_backward(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:
     if m == n:
         return _lu_square(g_l, g_u, P, L, U)
     if m < n:
-        u1 = _narrow(U, -1, 0, k)
+        u1 = narrow(U, -1, 0, k)
         inner = None if g_l is None else matmul(mH(L), g_l)
         right = None
         if g_u is not None:
-            g_u1, g_u2 = _narrow(g_u, -1, 0, k), _narrow(g_u, -1, k, n - k)
-            cross = matmul(g_u2, mH(_narrow(U, -1, k, n - k)))
+            g_u1, g_u2 = narrow(g_u, -1, 0, k), narrow(g_u, -1, k, n - k)
+            cross = matmul(g_u2, mH(narrow(U, -1, k, n - k)))
             inner = -cross if inner is None else inner - cross
             inner = tril(inner, -1) + triu(matmul(triu(g_u1), mH(u1)))
             right = solve_triangular(mH(L), g_u2, upper=True, unitriangular=True)
@@ -1082,14 +1043,14 @@ def _lu_backward(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:
         left = solve_triangular(mH(u1), inner, upper=False, left=False)
         left = solve_triangular(mH(L), left, upper=True, unitriangular=True)
         if right is None:
-            right = _zeros((*left.shape[:-1], n - k), left)
-        return matmul(P, _cat([left, right], -1))
-    l1 = _narrow(L, -2, 0, k)
+            right = new_zeros(left, (*left.shape[:-1], n - k))
+        return matmul(P, cat([left, right], -1))
+    l1 = narrow(L, -2, 0, k)
     inner = None if g_u is None else matmul(g_u, mH(U))
     lower = None
     if g_l is not None:
-        g_l1, g_l2 = _narrow(g_l, -2, 0, k), _narrow(g_l, -2, k, m - k)
-        cross = matmul(mH(_narrow(L, -2, k, m - k)), g_l2)
+        g_l1, g_l2 = narrow(g_l, -2, 0, k), narrow(g_l, -2, k, m - k)
+        cross = matmul(mH(narrow(L, -2, k, m - k)), g_l2)
         inner = -cross if inner is None else inner - cross
         inner = triu(inner) + tril(matmul(mH(l1), g_l1), -1)
         lower = solve_triangular(mH(U), g_l2, upper=False, left=False)
@@ -1098,8 +1059,8 @@ def _lu_backward(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:
     top = solve_triangular(mH(l1), inner, upper=True, unitriangular=True)
     top = solve_triangular(mH(U), top, upper=False, left=False)
     if lower is None:
-        lower = _zeros((*top.shape[:-2], m - k, n), top)
-    return matmul(P, _cat([top, lower], -2))
+        lower = new_zeros(top, (*top.shape[:-2], m - k, n))
+    return matmul(P, cat([top, lower], -2))
 
 
 def _lu_square(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:
@@ -1116,8 +1077,8 @@ def _lu_square(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:
 def _lu_factor_backward(g: Any, LU: Any, pivots: Any) -> Any:
     lower, upper, p = lu_unpack_row(LU, pivots)
     k = min(LU.shape[-2:])
-    g_l = tril(_narrow(g, -1, 0, k), -1)
-    g_u = triu(_narrow(g, -2, 0, k))
+    g_l = tril(narrow(g, -1, 0, k), -1)
+    g_u = triu(narrow(g, -2, 0, k))
     return _lu_backward(g_l, g_u, p, lower, upper)
 
 
@@ -1172,11 +1133,11 @@ def _lu_unpack_backward(grads: Any, m: int, n: int) -> Any:
     if g_l is not None:
         lower = tril(g_l, -1)
         wide = (*lower.shape[:-1], n - k)
-        parts.append(lower if n == k else _cat([lower, _zeros(wide, lower)], -1))
+        parts.append(lower if n == k else cat([lower, new_zeros(lower, wide)], -1))
     if g_u is not None:
         upper = triu(g_u)
         tall = (*upper.shape[:-2], m - k, n)
-        parts.append(upper if m == k else _cat([upper, _zeros(tall, upper)], -2))
+        parts.append(upper if m == k else cat([upper, new_zeros(upper, tall)], -2))
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
@@ -1272,9 +1233,9 @@ def _matrix_exp_backward(g: Any, self: Any) -> Any:
     """The differential at the adjoint: a corner of the exponential of a block matrix."""
     a = mH(self)
     n = a.shape[-1]
-    top = _cat([a, g], -1)
-    bottom = _cat([_zeros(tuple(a.shape), a), a], -1)
-    return matrix_exp_row(_cat([top, bottom], -2))[..., :n, n:]
+    top = cat([a, g], -1)
+    bottom = cat([new_zeros(a, tuple(a.shape)), a], -1)
+    return matrix_exp_row(cat([top, bottom], -2))[..., :n, n:]
 
 
 @operator(
@@ -1313,12 +1274,10 @@ def _reflected(v: Any, tau: Any, x: Any) -> Any:
 def _reflector(input: Any, i: int) -> Any:
     """Reflector i with its leading one and the zeros above."""
     m = input.shape[-2]
-    rest = _narrow(input, -2, i + 1, m - i - 1)[..., i]
-    head = np.zeros((*input.shape[:-2], i + 1), _values(input).dtype)
+    rest = narrow(input, -2, i + 1, m - i - 1)[..., i]
+    head = np.zeros((*input.shape[:-2], i + 1), numbers(input).dtype)
     head[..., i] = 1
-    if is_array(input):
-        return np.concatenate([head, rest], -1)
-    return _cat([wrap(head), rest], -1)
+    return cat([constant(head, input), rest], -1)
 
 
 def _pull_back(g: Any, starts: list[Any], input: Any, tau: Any) -> tuple[list[Any], list[Any], Any]:
@@ -1347,18 +1306,16 @@ def _assembled(g_v: list[Any], input: Any) -> Any:
     n = input.shape[-1]
     columns = list(g_v)
     if len(columns) < n:
-        columns.append(_zeros((*input.shape[:-1], n - len(columns)), input))
-    return tril(_cat(columns, -1), -1) if columns else _zeros(tuple(input.shape), input)
+        columns.append(new_zeros(input, (*input.shape[:-1], n - len(columns))))
+    return tril(cat(columns, -1), -1) if columns else new_zeros(input, tuple(input.shape))
 
 
 def _householder_backward(g: Any, input: Any, tau: Any) -> tuple[Any, Any]:
     if 0 in input.shape or 0 in tau.shape:
         return None, None
     m, n = input.shape[-2:]
-    eye = np.eye(m, n, dtype=_values(input).dtype)
-    if not is_array(input):
-        eye = wrap(eye)
-    x = _expand(eye, (*input.shape[:-2], m, n))
+    eye = constant(np.eye(m, n, dtype=dtype_of(input)), input)
+    x = expand(eye, (*input.shape[:-2], m, n))
     return _orthogonal_backward(g, x, input, tau)[:2]
 
 
@@ -1369,7 +1326,7 @@ def _orthogonal_backward(g: Any, x: Any, input: Any, tau: Any) -> tuple[Any, Any
         x = _reflected(_reflector(input, i), tau[..., i], x)
     starts.reverse()
     g_v, g_tau, g_x = _pull_back(g, starts, input, tau)
-    stacked = _cat([_column(t) for t in g_tau], -1) if g_tau else _zeros(tuple(tau.shape), tau)
+    stacked = cat([_column(t) for t in g_tau], -1) if g_tau else new_zeros(tau, tuple(tau.shape))
     return _assembled(g_v, input), stacked, g_x
 
 

@@ -13,11 +13,8 @@ from gradcli.operators.arithmetic import (
     mul_scalar,
     sub,
 )
-from gradcli.operators.dimensions import (
-    axes,
-    data,
-    given_dims,
-)
+from gradcli.operators.dimensions import axes, given_dims
+from gradcli.operators.helpers import data
 from gradcli.operators.reductions import (
     sum_,
 )

@@ -12,10 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
-from gradcli.engine.batch import Batched, anywhere
-from gradcli.engine.memory import laid_out
 from gradcli.engine.tensor import wrap_dim
-from gradcli.operators.table import is_array
 
 
 class _Absent:
@@ -58,9 +55,6 @@ _TURNED = 2048  # rows that stay in the fastest memory
 maximum_reduce: Any = _over_few(np.maximum)
 minimum_reduce: Any = _over_few(np.minimum)
 
-# Up to this many elements a filled array costs less than what computes with a broadcast one.
-_SMALL = 4096
-
 
 def given_dims(name: str, dim: Any) -> tuple[int, ...] | None:
     """`dim` as PyTorch saves it: a tuple, or None. Raises TypeError where it is neither int nor ints."""
@@ -102,100 +96,6 @@ def count(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> int:
     if not dim or not shape:
         return prod(shape)
     return prod([shape[d] for d in dim])
-
-
-def unsqueeze_dims(value: Any, dim: tuple[int, ...] | None, ndim: int) -> Any:
-    """`value` with the dimensions that a reduction of `ndim` dimensions removed, of size 1."""
-    if dim is not None and len(dim) == 0:
-        return value
-    wanted = {d % ndim for d in dim} if dim is not None else set(range(ndim))
-    if not is_array(value):
-        if dim is not None and len(dim) == 1:
-            return value.unsqueeze(dim[0])
-        for d in sorted(wanted):
-            value = value.unsqueeze(d)
-        return value
-    sizes = iter(value.shape)
-    return value.reshape([1 if d in wanted else next(sizes) for d in range(ndim)])
-
-
-def unsqueeze(value: Any, dim: int) -> Any:
-    """`value` with a dimension of size 1 at `dim`."""
-    if is_array(value):
-        shape = list(value.shape)
-        shape.insert(dim % (value.ndim + 1), 1)
-        return value.reshape(shape)
-    return value.unsqueeze(dim)
-
-
-def reshape(value: Any, shape: tuple[int, ...]) -> Any:
-    """`value` in another shape; recorded as a view where the shape does not change."""
-    return value.reshape(shape)
-
-
-def expand(value: Any, shape: tuple[int, ...]) -> Any:
-    """`value` repeated to `shape`."""
-    if hasattr(value, "expand"):  # a tensor, or a recorded array (gradcli.plan)
-        return value.expand(shape)
-    if value.shape == shape:
-        return value
-    if not value.ndim:
-        if prod(shape) > _SMALL:
-            return np.ndarray(shape, value.dtype, value, 0, (0,) * len(shape))
-        made = np.empty(shape, value.dtype)
-        made.fill(value)
-        return made
-    if prod(shape) > _SMALL:
-        return np.broadcast_to(value, shape)
-    made = np.empty(shape, value.dtype)
-    made[...] = value
-    return made
-
-
-def narrow(value: Any, dim: int, start: int, length: int) -> Any:
-    """`length` positions of a dimension, from `start`."""
-    if is_array(value):
-        return value[(slice(None),) * (dim % value.ndim) + (slice(start, start + length),)]
-    return value.narrow(dim, start, length)
-
-
-def flip(value: Any, dim: int) -> Any:
-    """`value` with one dimension reversed."""
-    if not is_array(value):
-        return value.flip(dim)
-    if not value.ndim:
-        return value
-    return value[(slice(None),) * (dim % value.ndim) + (slice(None, None, -1),)]
-
-
-def cat(values: list[Any], dim: int) -> Any:
-    """The values, one after the other along a dimension."""
-    if is_array(values[-1]):
-        return np.concatenate(values, dim)
-    from gradcli.operators.table import resolve
-
-    return resolve("cat")(values, dim)
-
-
-def cast(value: Any, dtype: Any) -> Any:
-    """`value` in a NumPy dtype; itself where it has it."""
-    if is_array(value):
-        return value if value.dtype == dtype else value.astype(dtype)
-    return value if data(value).dtype == dtype else value.to(dtypes.of(dtype))
-
-
-def data(value: Any) -> Any:
-    """The numbers of an array or tensor, for decisions that are not differentiated."""
-    return getattr(value, "array", value)
-
-
-def numbers(value: Any) -> Any:
-    """The numbers of an array or tensor, for a rule's own decisions and checks.
-
-    Of what is recorded, those of a run of its own: what follows from them is no part of a program.
-    """
-    array = data(value)
-    return array if isinstance(array, Batched) else laid_out(array)
 
 
 def numpy_dtype(dtype: Any) -> Any:
@@ -245,25 +145,6 @@ def combination(
         f"{name}() received an invalid combination of arguments - got ({', '.join(given)}), but "
         f"expected one of:\n{listed}"
     )
-
-
-def scale_by_count(g: Any, mask: Any, dim: tuple[int, ...]) -> Any:
-    """The gradient shared evenly by the elements of the mask."""
-    return (g / _count_true(mask, dim)) * mask
-
-
-def _count_true(mask: Any, dim: tuple[int, ...]) -> Any:
-    if is_array(mask):
-        return add_reduce(mask, axis=axes(dim, mask.ndim), dtype=np.int64, keepdims=True)
-    return mask.sum(dim, True)
-
-
-def zeros_in(value: Any) -> int:
-    """How many elements are zero; batches count as having one at most."""
-    if isinstance(data(value), Batched):
-        return int(anywhere(data(value) == 0))
-    found = numbers(value)
-    return int(found.size - np.count_nonzero(found)) if is_array(found) else 0
 
 
 def not_differentiable(name: str) -> Any:

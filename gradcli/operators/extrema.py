@@ -12,17 +12,18 @@ from gradcli.operators import batches
 from gradcli.operators.dimensions import (
     as_dims,
     axes,
-    data,
     describe,
     maximum_reduce,
     minimum_reduce,
-    numbers,
-    reshape,
     scalar_name,
-    scale_by_count,
-    unsqueeze,
 )
 from gradcli.operators.helpers import (
+    constant,
+    data,
+    numbers,
+    reshape,
+    scale_by_count,
+    unsqueeze,
     zeros_like,
 )
 from gradcli.operators.return_types import (
@@ -128,7 +129,7 @@ def _equal_or_nan(self: Any, result: Any) -> Any:
     if isinstance(missing, Batched):  # in some entries, perhaps
         return (self == result) | (np.isnan(self) & wrap(missing))
     if type(missing) not in (np.bool_, np.ndarray):  # of a recorded array: not known yet
-        return (self == result) | (np.isnan(self) & (missing if is_array(self) else wrap(missing)))
+        return (self == result) | (np.isnan(self) & constant(missing, self))
     return np.isnan(self) if missing else self == result
 
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
+from gradcli.operators.helpers import constant, data
 from gradcli.operators.joining import constant_pad_nd
-from gradcli.operators.table import Array, function, is_array, operator, resolve
+from gradcli.operators.table import Array, function, operator, resolve
 
 _NONE, _ROOT, _BY_N = 0, 1, 2  # what a transform is divided by
 
@@ -72,12 +73,12 @@ def _c2r_backward(g: Any, dim: Any, normalization: int) -> Any:
     doubled = size - kept
     if doubled <= 0:
         return out
-    weights = np.ones(kept, out.real.dtype if is_array(out) else out.array.real.dtype)
+    weights = np.ones(kept, data(out).real.dtype)
     weights[1 : 1 + doubled] = 2
     shape = [1] * out.ndim
     shape[dim[-1]] = kept
     weights = weights.reshape(shape)
-    return out * (weights if is_array(out) else wrap(weights))
+    return out * constant(weights, out)
 
 
 @operator(_c2c, "FftC2CBackward0", kind="linear", public=False, axes="dim")

@@ -1,13 +1,19 @@
-"""What rules of several families need, on arrays and tensors alike."""
+"""What rules say on arrays and on tensors alike, so that a rule is written once.
+
+The plain backward pass runs rules on arrays, a recorded one on tensors. Here alone they are told apart;
+a rule that does so itself does another thing on arrays, and says why.
+"""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine import dtypes
-from gradcli.engine.batch import anywhere, zeros_of
+from gradcli.engine.batch import Batched, anywhere, zeros_of
+from gradcli.engine.memory import laid_out
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.table import is_array
 
@@ -112,3 +118,172 @@ def refuse_grad(name: str, **arguments: Any) -> None:
                 f"The function '{name}' is not differentiable with respect to argument "
                 f"'{argument}'. This input cannot have requires_grad True."
             )
+
+
+# Up to this many elements a filled array costs less than what computes with a broadcast one.
+_SMALL = 4096
+
+
+def unsqueeze_dims(value: Any, dim: tuple[int, ...] | None, ndim: int) -> Any:
+    """`value` with the dimensions that a reduction of `ndim` dimensions removed, of size 1."""
+    if dim is not None and len(dim) == 0:
+        return value
+    wanted = {d % ndim for d in dim} if dim is not None else set(range(ndim))
+    if not is_array(value):
+        if dim is not None and len(dim) == 1:
+            return value.unsqueeze(dim[0])
+        for d in sorted(wanted):
+            value = value.unsqueeze(d)
+        return value
+    sizes = iter(value.shape)
+    return value.reshape([1 if d in wanted else next(sizes) for d in range(ndim)])
+
+
+def unsqueeze(value: Any, dim: int) -> Any:
+    """`value` with a dimension of size 1 at `dim`."""
+    if is_array(value):
+        shape = list(value.shape)
+        shape.insert(dim % (value.ndim + 1), 1)
+        return value.reshape(shape)
+    return value.unsqueeze(dim)
+
+
+def reshape(value: Any, shape: tuple[int, ...]) -> Any:
+    """`value` in another shape; recorded as a view where the shape does not change."""
+    return value.reshape(shape)
+
+
+def expand(value: Any, shape: tuple[int, ...]) -> Any:
+    """`value` repeated to `shape`."""
+    if hasattr(value, "expand"):  # a tensor, or a recorded array (gradcli.plan)
+        return value.expand(shape)
+    if value.shape == shape:
+        return value
+    if not value.ndim:
+        if prod(shape) > _SMALL:
+            return np.ndarray(shape, value.dtype, value, 0, (0,) * len(shape))
+        made = np.empty(shape, value.dtype)
+        made.fill(value)
+        return made
+    if prod(shape) > _SMALL:
+        return np.broadcast_to(value, shape)
+    made = np.empty(shape, value.dtype)
+    made[...] = value
+    return made
+
+
+def narrow(value: Any, dim: int, start: int, length: int) -> Any:
+    """`length` positions of a dimension, from `start`."""
+    if is_array(value):
+        return value[(slice(None),) * (dim % value.ndim) + (slice(start, start + length),)]
+    return value.narrow(dim, start, length)
+
+
+def flip(value: Any, dim: int) -> Any:
+    """`value` with one dimension reversed."""
+    if not is_array(value):
+        return value.flip(dim)
+    if not value.ndim:
+        return value
+    return value[(slice(None),) * (dim % value.ndim) + (slice(None, None, -1),)]
+
+
+def cat(values: list[Any], dim: int) -> Any:
+    """The values, one after the other along a dimension."""
+    if is_array(values[-1]):
+        return np.concatenate(values, dim)
+    from gradcli.operators.table import resolve
+
+    return resolve("cat")(values, dim)
+
+
+def cast(value: Any, dtype: Any) -> Any:
+    """`value` in a NumPy dtype; itself where it has it."""
+    if is_array(value):
+        return value if value.dtype == dtype else value.astype(dtype)
+    return value if data(value).dtype == dtype else value.to(dtypes.of(dtype))
+
+
+def data(value: Any) -> Any:
+    """The numbers of an array or tensor, for decisions that are not differentiated."""
+    return getattr(value, "array", value)
+
+
+def numbers(value: Any) -> Any:
+    """The numbers of an array or tensor, for a rule's own decisions and checks.
+
+    Of what is recorded, those of a run of its own: what follows from them is no part of a program.
+    """
+    array = data(value)
+    return array if isinstance(array, Batched) else laid_out(array)
+
+
+def scale_by_count(g: Any, mask: Any, dim: tuple[int, ...]) -> Any:
+    """The gradient shared evenly by the elements of the mask."""
+    return (g / _count_true(mask, dim)) * mask
+
+
+def _count_true(mask: Any, dim: tuple[int, ...]) -> Any:
+    if is_array(mask):
+        return np.add.reduce(mask, axis=dim or None, dtype=np.int64, keepdims=True)
+    return mask.sum(dim, True)
+
+
+def zeros_in(value: Any) -> int:
+    """How many elements are zero; batches count as having one at most."""
+    if isinstance(data(value), Batched):
+        return int(anywhere(data(value) == 0))
+    found = numbers(value)
+    return int(found.size - np.count_nonzero(found)) if is_array(found) else 0
+
+
+def constant(array: Any, beside: Any) -> Any:
+    """An array that a rule has made, as an operand beside an array or a tensor."""
+    return wrap(array) if isinstance(beside, Tensor) else array
+
+
+def total(value: Any, dim: Any, keepdim: bool = False) -> Any:
+    """The sum along dimensions."""
+    return value.sum(axis=dim, keepdims=keepdim) if is_array(value) else value.sum(dim, keepdim)
+
+
+def running_sum(value: Any, dim: int) -> Any:
+    """The sums from the first element to each."""
+    return np.add.accumulate(value, axis=dim) if is_array(value) else value.cumsum(dim)
+
+
+def mean(value: Any, dim: Any) -> Any:
+    """The mean along dimensions, which stay."""
+    return value.mean(dim, keepdims=True) if is_array(value) else value.mean(dim, True)
+
+
+def transposed(value: Any, dim0: int, dim1: int) -> Any:
+    """`value` with two dimensions exchanged."""
+    return value.swapaxes(dim0, dim1) if is_array(value) else value.transpose(dim0, dim1)
+
+
+def contiguous(value: Any) -> Any:
+    """`value` with its elements in order in memory; itself where they are."""
+    if not is_array(value):
+        return value.contiguous()
+    return value if value.flags.c_contiguous else np.ascontiguousarray(value)
+
+
+def tril(value: Any, k: int = 0) -> Any:
+    """The lower triangles."""
+    return np.tril(value, k) if is_array(value) else value.tril(k)
+
+
+def triu(value: Any, k: int = 0) -> Any:
+    """The upper triangles."""
+    return np.triu(value, k) if is_array(value) else value.triu(k)
+
+
+def diag_embed(value: Any) -> Any:
+    """The last dimension laid on the diagonal of matrices."""
+    if not is_array(value):
+        return value.diag_embed()
+    n = value.shape[-1]
+    made = np.zeros((*value.shape, n), value.dtype)
+    made[..., np.arange(n), np.arange(n)] = value
+    return made

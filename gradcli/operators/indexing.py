@@ -12,7 +12,16 @@ from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import as_strided_array
 from gradcli.operators import batches
 from gradcli.operators.casting import cast
-from gradcli.operators.helpers import dtype_of, new_zeros, refuse_second, zeros_like
+from gradcli.operators.helpers import (
+    constant,
+    contiguous,
+    data,
+    dtype_of,
+    expand,
+    new_zeros,
+    refuse_second,
+    zeros_like,
+)
 from gradcli.operators.shapes import (
     as_strided_size,
     broadcast_shape,
@@ -23,7 +32,7 @@ from gradcli.operators.shapes import (
     slice_row,
     view_size,
 )
-from gradcli.operators.strides import contiguous, copied, dense_order, fresh, laid_out
+from gradcli.operators.strides import copied, dense_order, fresh, laid_out
 from gradcli.operators.table import Array, Arrays, function, is_array, operator
 
 
@@ -338,7 +347,7 @@ def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
         )
     if mask.shape != self.shape and (error := mismatch([mask.shape, self.shape])) is not None:
         raise error
-    item = value.item() if is_array(value) else value
+    item = value.item() if hasattr(value, "item") else value
     found = np.where(mask, dtypes.checked(item, self.dtype), self)
     return found if found.ndim else found[()]
 
@@ -901,9 +910,7 @@ def _index_add(self: Array, dim: int, index: Array, source: Array, *, alpha: Any
 
 def _source_back(g: Any, source: Any, dim: int, index: Any, alpha: Any = 1) -> Any:
     if source.ndim:
-        found = index_select(g, dim, index)
-        if not is_array(g):
-            found = expand_size(found, tuple(source.shape))
+        found = expand(index_select(g, dim, index), tuple(source.shape))
     else:
         found = index_select(g, dim, index if not index.ndim else index.squeeze(0))
     return found if alpha == 1 else found * alpha
@@ -1032,7 +1039,7 @@ def _index_fill_tensor(self: Array, dim: int, index: Array, value: Array) -> Arr
 
 
 def _unique(index: Any) -> Any:
-    return np.unique(index) if is_array(index) else wrap(np.unique(index.array))
+    return constant(np.unique(data(index)), index)
 
 
 @operator(
@@ -1251,10 +1258,6 @@ def _without(shape: list[int], at: int) -> tuple[int, ...]:
     return (*shape[:at], 1, *shape[at + 1 :])
 
 
-def _ordered(value: Any) -> Any:
-    return contiguous(value) if is_array(value) else value.contiguous()
-
-
 # -- a part replaced ------------------------------------------------------------------------------
 def _placed(name: str, self: Any, part: Any, src: Any, made: Any) -> Any:
     if part.shape != src.shape:
@@ -1346,7 +1349,7 @@ def _as_strided_scatter(
 
 
 def _as_strided_scatter_back(g: Any, src_shape: Any, size: Any, stride: Any, offset: Any) -> Any:
-    return as_strided_scatter_of(_ordered(g), new_zeros(g, src_shape), size, stride, offset)
+    return as_strided_scatter_of(contiguous(g), new_zeros(g, src_shape), size, stride, offset)
 
 
 @operator(_as_strided_scatter, "AsStridedScatterBackward0", kind="linear", public=False)
@@ -1355,7 +1358,7 @@ class as_strided_scatter_of:
         g, src_args, size, stride, storage_offset
     )
     src = lambda g, size, stride, storage_offset: as_strided_size(
-        _ordered(g), size, stride, storage_offset
+        contiguous(g), size, stride, storage_offset
     )
 
 

@@ -12,7 +12,7 @@ from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.dimensions import as_dims
-from gradcli.operators.helpers import new_zeros
+from gradcli.operators.helpers import constant, new_zeros
 from gradcli.operators.shapes import (
     diagonal,
     expand_size,
@@ -24,7 +24,7 @@ from gradcli.operators.shapes import (
     view_size,
 )
 from gradcli.operators.strides import contiguous, copied, unique_dims
-from gradcli.operators.table import Array, Arrays, choice, function, is_array, operator
+from gradcli.operators.table import Array, Arrays, choice, function, operator
 
 FAMILY = "shapes"
 
@@ -337,7 +337,7 @@ def repeat_interleave(
             f"{counts.size} and input.size({dim}) = {n}"
         )
     where = np.repeat(np.arange(n), counts)
-    return index_select(input, dim, where if is_array(input) else wrap(where))
+    return index_select(input, dim, constant(where, input))
 
 
 def _flat(input: Any) -> Any:
@@ -766,4 +766,4 @@ def combinations(input: Array, r: int, with_replacement: bool) -> Any:
         mask &= a <= b if with_replacement else a < b
     from gradcli.operators.indexing import masked_select
 
-    return stack([masked_select(t, mask if is_array(t) else wrap(mask)) for t in grid], 1)
+    return stack([masked_select(t, constant(mask, t)) for t in grid], 1)

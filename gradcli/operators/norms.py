@@ -19,12 +19,12 @@ from gradcli.operators.dimensions import (
     minimum_reduce,
     numpy_dtype,
     scalar_name,
-    scale_by_count,
     signed,
-    unsqueeze_dims,
 )
 from gradcli.operators.helpers import (
     masked_fill,
+    scale_by_count,
+    unsqueeze_dims,
 )
 from gradcli.operators.sample_calls import (
     named,

@@ -13,7 +13,7 @@ from gradcli.engine import dtypes
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.operators import batches
-from gradcli.operators.helpers import conj, dtype_of, expect_alike
+from gradcli.operators.helpers import conj, dtype_of, expand, expect_alike, transposed, unsqueeze
 from gradcli.operators.table import Array, Arrays, function, is_array, operator
 
 FAMILY = "linalg"
@@ -141,7 +141,7 @@ def _t(matrix: Any) -> Any:
 
 def _batch_t(batch: Any) -> Any:
     """The matrices of a batch transposed."""
-    return batch.swapaxes(1, 2) if is_array(batch) else batch.transpose(1, 2)
+    return transposed(batch, 1, 2)
 
 
 def _scaled(value: Any, number: Any) -> Any:
@@ -491,9 +491,7 @@ def _addbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: 
 
 
 def _over_batches(g: Any, sizes: tuple[int, ...]) -> Any:
-    if is_array(g):
-        return np.broadcast_to(g, sizes)
-    return g.unsqueeze(0).expand(*sizes)
+    return expand(unsqueeze(g, 0), sizes)
 
 
 @operator(
@@ -919,7 +917,7 @@ def _trace(self: Array) -> Array:
 
 def _trace_backward(g: Any, sizes: tuple[int, ...]) -> Any:
     if is_array(g):
-        return np.eye(*sizes, dtype=g.dtype) * g
+        return np.where(np.eye(*sizes) == 1, g, g.dtype.type(0))  # 0 * inf is no 0
     from gradcli.engine.tensor import wrap
 
     if len(sizes) != 2:

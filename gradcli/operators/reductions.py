@@ -14,24 +14,24 @@ from gradcli.operators.dimensions import (
     add_reduce,
     as_dims,
     axes,
+    count,
+    integers,
+    multiply_reduce,
+    numpy_dtype,
+    scalar_name,
+)
+from gradcli.operators.helpers import (
     cast,
     cat,
-    count,
+    conj,
     data,
     expand,
     flip,
-    integers,
-    multiply_reduce,
     narrow,
-    numpy_dtype,
     reshape,
-    scalar_name,
     unsqueeze,
     unsqueeze_dims,
     zeros_in,
-)
-from gradcli.operators.helpers import (
-    conj,
     zeros_like,
 )
 from gradcli.operators.sample_calls import (

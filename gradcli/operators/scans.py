@@ -9,22 +9,23 @@ import numpy as np
 from gradcli.engine.tensor import wrap, wrap_dim
 from gradcli.operators.dimensions import (
     add_reduce,
-    cast,
-    cat,
-    data,
     describe,
-    flip,
     integers,
     multiply_reduce,
-    narrow,
     numpy_dtype,
     scalar_name,
-    zeros_in,
 )
 from gradcli.operators.helpers import (
+    cast,
+    cat,
     conj,
+    data,
+    flip,
     is_complex,
+    narrow,
+    running_sum,
     where,
+    zeros_in,
     zeros_like,
 )
 from gradcli.operators.return_types import (
@@ -66,9 +67,7 @@ def _running(ufunc: Any) -> Any:
 
 def _reversed_cumsum(value: Any, dim: int) -> Any:
     """The sums from each element to the last."""
-    if is_array(value):
-        return flip(np.add.accumulate(flip(value, dim), axis=dim), dim)
-    return value.flip(dim).cumsum(dim).flip(dim)
+    return flip(running_sum(flip(value, dim), dim), dim)
 
 
 def _cumsum_backward(g: Any, dim: int, dtype: Any) -> Any:

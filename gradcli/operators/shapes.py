@@ -19,14 +19,13 @@ from gradcli.engine import dtypes, memory
 from gradcli.engine.gradients import sum_to
 from gradcli.engine.memory import strided_view as strided
 from gradcli.engine.size import Size
-from gradcli.engine.tensor import Tensor, wrap, wrap_dim
+from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.engine.views import as_strided_array
 from gradcli.operators import batches
 from gradcli.operators.dimensions import as_dims
-from gradcli.operators.helpers import conj, is_complex, new_zeros
+from gradcli.operators.helpers import conj, constant, contiguous, dtype_of, is_complex, new_zeros
 from gradcli.operators.signatures import Parser
 from gradcli.operators.strides import (
-    contiguous,
     infer_shape,
     shares,
     unique_dims,
@@ -1257,8 +1256,7 @@ def _as_strided_back(g: Any, geometry: Any, size: Any, stride: Any, storage_offs
     memory = new_zeros(g, (max(start + _extent(size, stride), offset + _extent(shape, strides)),))
     if _overlapping(size, stride):
         where = (positions(size, stride) + start).reshape(-1)
-        where = where if is_array(g) else wrap(where)
-        memory = memory_add(memory, where, g.reshape(-1))
+        memory = memory_add(memory, constant(where, g), g.reshape(-1))
     elif is_array(g):
         as_strided_array(memory, size, stride, start)[...] = g
     else:
@@ -1267,8 +1265,8 @@ def _as_strided_back(g: Any, geometry: Any, size: Any, stride: Any, storage_offs
         shared = np.bincount(
             (positions(shape, strides) + offset).reshape(-1), minlength=memory.shape[0]
         )
-        shared = np.maximum(shared, 1).astype(g.dtype if is_array(g) else g.array.dtype)
-        memory = memory / (shared if is_array(g) else wrap(shared))
+        shared = np.maximum(shared, 1).astype(dtype_of(g))
+        memory = memory / constant(shared, g)
     return as_strided_size(memory, shape, strides, offset)
 
 
@@ -1334,10 +1332,6 @@ def _view_as_real(self: Array) -> Array:
     return strided(real, (*self.shape, 2), (*self.strides, real.dtype.itemsize))
 
 
-def _resolved(g: Any) -> Any:
-    return contiguous(g) if is_array(g) else g.contiguous()
-
-
 @operator(
     _view_as_real,
     "ViewAsRealBackward0",
@@ -1349,7 +1343,7 @@ def _resolved(g: Any) -> Any:
 class view_as_real:
     """Real and imaginary parts as a last dim of size 2."""
 
-    self = lambda g: view_as_complex(_resolved(g))
+    self = lambda g: view_as_complex(contiguous(g))
 
 
 def _view_as_complex(self: Array) -> Array:
@@ -1386,7 +1380,7 @@ def _view_as_complex(self: Array) -> Array:
 class view_as_complex:
     """The last dim, of size 2, as real and imaginary parts."""
 
-    self = lambda g: view_as_real(_resolved(g))
+    self = lambda g: view_as_real(contiguous(g))
 
 
 def _conj(self: Array) -> Array:

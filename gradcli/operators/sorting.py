@@ -17,15 +17,7 @@ from gradcli.operators import batches, selection
 from gradcli.operators.arithmetic import (
     mul_scalar,
 )
-from gradcli.operators.dimensions import (
-    ABSENT,
-    add_reduce,
-    data,
-    flip,
-    narrow,
-    scalar_name,
-    unsqueeze,
-)
+from gradcli.operators.dimensions import ABSENT, add_reduce, scalar_name
 from gradcli.operators.elementwise import (
     lerp,
 )
@@ -33,7 +25,7 @@ from gradcli.operators.extrema import (
     selected_backward,
     shared_evenly,
 )
-from gradcli.operators.helpers import implemented
+from gradcli.operators.helpers import data, flip, implemented, narrow, transposed, unsqueeze
 from gradcli.operators.return_types import (
     return_type,
 )
@@ -47,7 +39,6 @@ from gradcli.operators.table import (
     Row,
     choice,
     function,
-    is_array,
     operator,
 )
 
@@ -564,7 +555,7 @@ def _transpose_ends(self: Array, dim0: int, dim1: int) -> Array:
     spelled="transpose",
 )
 class transpose_in_place:
-    self = lambda g, dim0, dim1: g.swapaxes(dim0, dim1) if is_array(g) else g.transpose(dim0, dim1)
+    self = lambda g, dim0, dim1: transposed(g, dim0, dim1)
 
 
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")

@@ -13,7 +13,7 @@ from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor
 from gradcli.operators.arithmetic import add_scalar, mul_scalar
 from gradcli.operators.elementwise import _unary, sgn
-from gradcli.operators.helpers import masked_fill, where, zeros_like
+from gradcli.operators.helpers import constant, dtype_of, masked_fill, unsqueeze, where, zeros_like
 from gradcli.operators.return_types import return_type
 from gradcli.operators.table import Array, function, is_array, operator
 
@@ -225,12 +225,8 @@ def _mvlgamma(self: Array, p: int) -> Array:
 
 def _mvlgamma_backward(g: Any, self: Any, p: int) -> Any:
     i = np.arange(-p / 2 + 0.5, 0.5, 0.5)
-    if is_array(self):
-        return g * digamma(np.asarray(self)[..., None] + i).sum(-1)
-    from gradcli.engine.tensor import wrap
-
-    steps = wrap(i.astype(self.array.dtype)) if isinstance(self, Tensor) else i
-    return g * digamma(steps + self.unsqueeze(-1)).sum(-1)
+    steps = constant(i.astype(dtype_of(self)), self)
+    return g * digamma(steps + unsqueeze(self, -1)).sum(-1)
 
 
 @operator(

@@ -17,11 +17,8 @@ from gradcli.operators.dimensions import (
     add_reduce,
     as_dims,
     axes,
-    cast,
-    data,
     given_dims,
     not_differentiable,
-    numbers,
     numpy_dtype,
     scalar_name,
 )
@@ -29,8 +26,11 @@ from gradcli.operators.elementwise import (
     clamp,
 )
 from gradcli.operators.helpers import (
+    cast,
+    data,
     implemented,
     is_complex,
+    numbers,
     zeros_like,
 )
 from gradcli.operators.reductions import (

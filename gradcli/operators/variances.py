@@ -8,20 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import wrap
-from gradcli.operators.dimensions import (
-    add_reduce,
-    as_dims,
-    axes,
-    count,
-    data,
-    describe,
-    numbers,
-    signed,
-    unsqueeze_dims,
-)
+from gradcli.operators.dimensions import add_reduce, as_dims, axes, count, describe, signed
 from gradcli.operators.helpers import (
+    constant,
+    data,
     masked_fill,
+    numbers,
+    unsqueeze_dims,
 )
 from gradcli.operators.reductions import (
     divided,
@@ -118,9 +111,7 @@ def _middle(self: Any, dim: Any) -> Any:
 def _degenerate(self: Any, middle: Any) -> Any:
     """The slope of a variance without degrees of freedom: NaN at the mean, else infinite."""
     found = np.where(numbers(self) == numbers(middle), np.nan, inf).astype(data(self).dtype)[()]
-    if is_array(self):
-        return found
-    return wrap(found)
+    return constant(found, self)
 
 
 def _std_backward(g: Any, self: Any, result: Any, dim: Any, correction: Any, keepdim: bool) -> Any:

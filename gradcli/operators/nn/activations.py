@@ -15,7 +15,7 @@ from gradcli.engine.views import inplace as overwritten
 from gradcli.operators.elementwise import relu as relu_row
 from gradcli.operators.elementwise import sigmoid, threshold_backward
 from gradcli.operators.elementwise import silu as silu_row
-from gradcli.operators.helpers import implemented, where, zeros_like
+from gradcli.operators.helpers import cat, implemented, narrow, where, zeros_like
 from gradcli.operators.table import Array, Row, function, is_array, operator
 
 FAMILY = "nn"
@@ -659,11 +659,8 @@ def tanhshrink(input: Array) -> Any:
 
 # -- gates ----------------------------------------------------------------------------------------
 def _halves(x: Any, dim: int) -> tuple[Any, Any]:
-    if is_array(x):
-        first, second = np.split(x, 2, dim)
-        return first, second
     half = x.shape[dim] // 2
-    return x.narrow(dim, 0, half), x.narrow(dim, half, half)
+    return narrow(x, dim, 0, half), narrow(x, dim, half, half)
 
 
 def _glu(self: Array, dim: int = -1) -> Array:
@@ -677,14 +674,6 @@ def _glu(self: Array, dim: int = -1) -> Array:
     implemented("glu_cpu", self, "efd")
     a, b = _halves(self, at)
     return a / (1 + np.exp(-b))
-
-
-def _joined(first: Any, second: Any, dim: int) -> Any:
-    if is_array(first):
-        return np.concatenate([first, second], dim)
-    from gradcli.operators.joining import cat
-
-    return cat([first, second], dim)
 
 
 def _glu_backward(grad_output: Array, self: Array, dim: int) -> Array:
@@ -704,7 +693,7 @@ def _glu_double(g: Any, grad_output: Any, self: Any, dim: int) -> Any:
     s = sigmoid(b)
     bend = s * (1 - s)
     second = g_a * grad_output * bend + g_b * grad_output * a * bend * (1 - 2 * s)
-    return _joined(g_b * grad_output * bend, second, dim)
+    return cat([g_b * grad_output * bend, second], dim)
 
 
 @backward_row(_glu_backward, "GluBackwardBackward0", axes="dim")

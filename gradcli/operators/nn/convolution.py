@@ -11,7 +11,7 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.operators import batches
 from gradcli.operators.helpers import dtype_of, expect_alike, implemented
-from gradcli.operators.table import Array, function, is_array, operator
+from gradcli.operators.table import Array, function, operator
 
 FAMILY = "nn"
 
@@ -422,7 +422,7 @@ def _conv(
 
 
 def _kind(x: Any) -> str:
-    return str((x if is_array(x) else x.array).dtype.kind)
+    return str(dtype_of(x).kind)
 
 
 def _conv_transpose(

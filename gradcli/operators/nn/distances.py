@@ -15,20 +15,18 @@ from gradcli.operators.arithmetic import (
     add_scalar,
     sub,
 )
-from gradcli.operators.dimensions import (
-    add_reduce,
-    cast,
-    data,
-    not_differentiable,
-    scalar_name,
-    unsqueeze,
-)
+from gradcli.operators.dimensions import add_reduce, not_differentiable, scalar_name
 from gradcli.operators.helpers import (
+    cast,
     conj,
+    contiguous,
+    data,
     expect_alike,
     implemented,
     is_complex,
     masked_fill,
+    total,
+    unsqueeze,
     where,
 )
 from gradcli.operators.norms import (
@@ -125,9 +123,8 @@ def _renorm_backward(g: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     product = conj(self) * g
     if is_complex(product):
         product = product.real
-    total = product.sum(axis=over, keepdims=True) if is_array(g) else product.sum(over, True)
-    slope = norm_backward(total, self, p, norm, over, True)
-    inverse = 1 / (norm + 1e-7) if is_array(norm) else (norm + 1e-7).reciprocal()
+    slope = norm_backward(total(product, over, True), self, p, norm, over, True)
+    inverse = np.reciprocal(norm + 1e-7)
     return where(norm > maxnorm, maxnorm * inverse * (g - inverse * slope), g)
 
 
@@ -212,7 +209,7 @@ class cdist_backward:
 
 
 def _swapped(value: Any) -> Any:
-    return value.swapaxes(-1, -2) if is_array(value) else value.mT.contiguous()
+    return contiguous(value.mT)
 
 
 @operator(_cdist, "CdistBackward0", public=False, batch="leading")
@@ -227,10 +224,8 @@ def _euclidean(x1: Array, x2: Array) -> Array:
 
 def _euclidean_backward(g: Any, x1: Any, x2: Any, result: Any) -> tuple[Any, Any]:
     ratio = masked_fill(g / result, result == 0, 0)
-    across = ratio.sum(axis=-1, keepdims=True) if is_array(ratio) else ratio.sum(-1, True)
-    down = unsqueeze(ratio.sum(axis=-2) if is_array(ratio) else ratio.sum(-2, False), -1)
-    turned = ratio.swapaxes(-1, -2) if is_array(ratio) else ratio.mT
-    return x1 * across - ratio @ x2, x2 * down - turned @ x1
+    across, down = total(ratio, -1, True), unsqueeze(total(ratio, -2), -1)
+    return x1 * across - ratio @ x2, x2 * down - ratio.mT @ x1
 
 
 @operator(_euclidean, "EuclideanDistBackward0", public=False, batch="leading")

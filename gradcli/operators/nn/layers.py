@@ -11,7 +11,7 @@ from gradcli.engine import dtypes
 from gradcli.engine.tensor import wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import mul_scalar
-from gradcli.operators.helpers import implemented
+from gradcli.operators.helpers import implemented, total
 from gradcli.operators.nn.dropout import dropped
 from gradcli.operators.products import addmm, matmul
 from gradcli.operators.table import Array, function, is_array, operator
@@ -296,8 +296,7 @@ def _safe_softmax(self: Array, dim: int) -> Array:
 
 def _softmax_slope(g: Any, result: Any, dim: int) -> Any:
     inner = g * result
-    total = inner.sum(dim, keepdims=True) if is_array(inner) else inner.sum(dim, True)
-    return inner - result * total
+    return inner - result * total(inner, dim, True)
 
 
 @operator(_safe_softmax, "SafeSoftmaxBackward0", public=False, axes="dim")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from math import log, pi
+from math import log, pi, prod
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,7 @@ def _spread(g: Any, reduction: int, like: Any) -> Any:
     """A reduced loss's gradient as one for each element."""
     if reduction != MEAN:
         return g
-    return g / int(like.size if is_array(like) else like.numel())
+    return g / prod(like.shape)
 
 
 def _scalar(numpy_dtype: Any) -> str:

@@ -12,13 +12,10 @@ from gradcli.operators import batches
 from gradcli.operators.arithmetic import add_scalar
 from gradcli.operators.elementwise import clamp_min
 from gradcli.operators.helpers import expect_alike, implemented, refuse_grad
+from gradcli.operators.helpers import mean as mean_along
 from gradcli.operators.table import Array, Row, function, is_array, operator, resolve
 
 FAMILY = "nn"
-
-
-def _mean(x: Any, dims: tuple[int, ...]) -> Any:
-    return x.mean(dims, keepdims=True) if is_array(x) else x.mean(dims, True)
 
 
 def _sum(x: Any, dims: tuple[int, ...]) -> Any:
@@ -31,8 +28,8 @@ def _statistics(x: Any, mean: Any, rstd: Any, dims: tuple[int, ...]) -> tuple[An
     """(x - mean) and 1 / std: as saved on arrays, worked out again (and recorded) on tensors."""
     if is_array(x):
         return x - mean, rstd
-    centered = x - _mean(x, dims)
-    variance = _mean(centered * centered, dims)
+    centered = x - mean_along(x, dims)
+    variance = mean_along(centered * centered, dims)
     eps = rstd.array**-2 - variance.array  # what was added to the variance
     return centered, (variance + wrap(eps)).rsqrt()
 
@@ -50,7 +47,7 @@ def _moments(x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
 def _normal_backward(g: Any, centered: Any, rstd: Any, dims: tuple[int, ...]) -> Any:
     """The gradient of what was normalised, from that of the result."""
     normal = centered * rstd
-    return rstd * (g - _mean(g, dims) - normal * _mean(g * normal, dims))
+    return rstd * (g - mean_along(g, dims) - normal * mean_along(g * normal, dims))
 
 
 def _check_parameters(input: Any, *parameters: Any) -> None:

@@ -13,17 +13,18 @@ from gradcli.operators import batches
 from gradcli.operators.dimensions import (
     add_reduce,
     axes,
-    cast,
     describe,
     given_dims,
     given_keepdim,
     maximum_reduce,
     numpy_dtype,
     scalar_name,
-    unsqueeze_dims,
 )
 from gradcli.operators.helpers import (
+    cast,
     conj,
+    total,
+    unsqueeze_dims,
 )
 from gradcli.operators.sample_calls import (
     DIMS,
@@ -34,7 +35,6 @@ from gradcli.operators.table import (
     Array,
     Row,
     function,
-    is_array,
     operator,
 )
 
@@ -138,10 +138,6 @@ def _log_softmax_backward(grad_output: Array, output: Array, dim: int) -> Array:
     return grad_output - np.exp(output) * grad_output.sum(axis=dim, keepdims=True)
 
 
-def sumgiven_keepdim(value: Any, dim: int) -> Any:
-    return value.sum(axis=dim, keepdims=True) if is_array(value) else value.sum(dim, True)
-
-
 @operator(
     _softmax_backward,
     "SoftmaxBackwardDataBackward0",
@@ -155,8 +151,8 @@ class softmax_backward_data:
     grad_output = lambda g, output, dim: softmax_backward_data(g, output, dim)
     output = lambda g, output, grad_output, dim: (
         grad_output * g
-        - sumgiven_keepdim(output * grad_output, dim) * g
-        - grad_output * sumgiven_keepdim(output * g, dim)
+        - total(output * grad_output, dim, True) * g
+        - grad_output * total(output * g, dim, True)
     )
 
 
@@ -170,10 +166,8 @@ class softmax_backward_data:
     spelled="slope of log_softmax",
 )
 class log_softmax_backward_data:
-    grad_output = lambda g, output, dim: g - sumgiven_keepdim(g * np.exp(output), dim)
-    output = lambda g, output, grad_output, dim: (
-        -sumgiven_keepdim(grad_output, dim) * np.exp(output) * g
-    )
+    grad_output = lambda g, output, dim: g - total(g * np.exp(output), dim, True)
+    output = lambda g, output, grad_output, dim: -total(grad_output, dim, True) * np.exp(output) * g
 
 
 @operator(
