@@ -155,3 +155,9 @@ def test_second_derivative(call: str) -> None:
     analytic = gradcli.autograd.grad((g * gradcli.tensor(direction)).sum(), x)[0].numpy()
     up, down = (slope(start + s * step * direction)[1].numpy() for s in (1, -1))
     np.testing.assert_allclose(analytic, (up - down) / (2 * step), rtol=2e-4, atol=2e-4)
+
+
+def test_the_gradient_of_a_trace_is_the_diagonal_alone(torch: Any) -> None:
+    x = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
+    torch.trace(x).backward(torch.tensor(float("inf"), dtype=torch.float64))
+    assert x.grad.tolist() == [[np.inf, 0, 0], [0, np.inf, 0]]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-import pytest
-
 from gradcli.calculus import formulas
 from gradcli.calculus.forms import FORMS
 from gradcli.calculus.simplify import number
 from gradcli.operators import table
+from tests.sweep import sweep
 
 table.load()
 SPELLED = [row for row in table.ROWS if row.spelled]
@@ -21,7 +20,7 @@ def test_names_are_unique() -> None:
     assert [name for name, count in counts.items() if count > 1] == []
 
 
-@pytest.mark.parametrize("row", SPELLED, ids=lambda row: row.name)
+@sweep("row", SPELLED, name=lambda row: row.name)
 def test_spelling_can_be_read(row: table.Row) -> None:
     """By a form, by a function of the language and its options, or by a formula of the row's parameters."""
     if row.spelled in FORMS:
