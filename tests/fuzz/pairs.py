@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -261,7 +262,7 @@ def _reshaped(shape: Shape, rng: random.Random) -> Shape:
     return rng.choice([c for c in choices if len(c) < 4])
 
 
-def composed(rng: random.Random, number: int) -> Case:
+def composed(rng: random.Random, number: int = 0) -> Case:
     """A program of arithmetic and functions over random shapes."""
     maker = Maker(rng)
     shape = _shape(rng, maker.size)
@@ -645,11 +646,7 @@ def _code(form: str) -> Callable[[Case, dict[str, Any]], None]:
 
 def _run_by() -> tuple[str, ...]:
     """The formats whose programs can be run here; the others' are proved, and that is all."""
-    try:
-        import torch  # noqa: F401
-    except ImportError:
-        return ("python", "numpy")
-    return ("python", "numpy", "torch")
+    return ("python", "numpy", *(["torch"] if find_spec("torch") else []))
 
 
 RUN = _run_by()
