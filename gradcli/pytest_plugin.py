@@ -1,10 +1,15 @@
-"""The pytest plugin: the fixture `assert_gradients`."""
+"""The pytest plugin: the fixture `assert_gradients`; no warnings of NumPy's about lines of ours."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import pytest
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests have filters of their own, which forget what the first operation sets (`engine.operator`)."""
+    config.addinivalue_line("filterwarnings", r"ignore::RuntimeWarning:gradcli\.(engine|operators)")
 
 
 @pytest.fixture(name="assert_gradients")

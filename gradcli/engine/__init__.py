@@ -6,6 +6,7 @@ over tensors and nodes, is attached here.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from gradcli.engine.node import AccumulateGrad, Node
@@ -49,6 +50,21 @@ def _in_batches(tensor: Any, wanted: Any) -> Any:
 
     return batching.lift(tensor, wanted)
 
+
+class OfEngine:
+    """Stands on the class of tensors for one of the engine's own rows, until the operator table enters it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, x: Any, kind: type[Tensor]) -> Any:
+        from gradcli.engine import rows
+
+        return partial(rows.METHODS[self.name], x)
+
+
+for _name in ("__add__", "__radd__", "__mul__", "__rmul__", "sum", "view", "reshape", "expand"):
+    setattr(Tensor, _name, OfEngine(_name))
 
 Node.push, AccumulateGrad.push = _push, _accumulate
 Node.__call__ = _call_node  # type: ignore[method-assign]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -85,3 +86,36 @@ __all__ = [
     *("address", "buffer_of", "copied", "element_strides", "laid_out", "memory_of"),
     "strided_view",
 ]
+
+
+def infer_shape(size: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """`size` with its -1 worked out; RuntimeError where `count` elements do not fill it."""
+    if -1 not in size and (not size or min(size) >= 0):
+        if prod(size) == count:
+            return size
+        raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {count}")
+    hole = None
+    known = 1
+    for i, n in enumerate(size):
+        if n == -1:
+            if hole is not None:
+                raise RuntimeError("only one dimension can be inferred")
+            hole = i
+        elif n < 0:
+            raise RuntimeError(f"invalid shape dimension {n} at index {i} of shape {list(size)}")
+        else:
+            known *= n
+    assert hole is not None
+    if known == 0 and count == 0:
+        raise RuntimeError(
+            f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified "
+            "dimension size -1 can be any value and is ambiguous"
+        )
+    if known == 0 or count % known:
+        raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {count}")
+    return (*size[:hole], count // known, *size[hole + 1 :])
+
+
+def shares(view: Any, array: Any) -> bool:
+    """True where `view`, made of `array` without copying if that was possible, is not a copy."""
+    return array.flags.c_contiguous or not array.size or np.may_share_memory(view, array)

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes, modes
+from gradcli.engine import dtypes, modes, rows
 from gradcli.engine.promotion import BOOL_OPERAND
+from gradcli.engine.rows import factor, is_one, meeting
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.casting import cast
 from gradcli.operators.helpers import conj, dtype_of, is_complex, where, zeros_like
@@ -18,6 +19,7 @@ from gradcli.operators.table import (
     Array,
     Row,
     binary_method,
+    entered,
     function,
     is_array,
     is_operand,
@@ -33,22 +35,18 @@ def _samples(name: str, *more: str) -> tuple[str, ...]:
 
 
 # -- kernels --------------------------------------------------------------------------------------
-def _add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
-    return self + other if _is_one(alpha) else self + _factor(alpha, self.dtype) * other
-
-
 def _sub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
-    return self - other if _is_one(alpha) else self - _factor(alpha, self.dtype) * other
+    return self - other if is_one(alpha) else self - factor(alpha, self.dtype) * other
 
 
 def _rsub(self: Array, other: Any, *, alpha: Any = 1) -> Array:
     bools = self.dtype.kind == "b", type(other) is bool
     if any(bools):
         raise RuntimeError(_TWO_BOOLS if all(bools) else BOOL_OPERAND)
-    self = _meeting(self, other)
+    self = meeting(self, other)
     wide = np.dtype(np.float32) if self.dtype == np.float16 else self.dtype
     other = dtypes.constant(other, wide)
-    difference = other - self if _is_one(alpha) else other - _factor(alpha, self.dtype) * self
+    difference = other - self if is_one(alpha) else other - factor(alpha, self.dtype) * self
     return difference.astype(self.dtype, copy=False)
 
 
@@ -56,33 +54,6 @@ _TWO_BOOLS = (
     "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
     "`logical_xor()` operator instead."
 )
-
-
-def _is_one(alpha: Any) -> bool:
-    return alpha.__class__ is int and alpha == 1
-
-
-def _factor(alpha: Any, dtype: Any) -> Any:
-    """`alpha` in the dtype of the result; RuntimeError, in PyTorch's words, where it does not suit."""
-    if isinstance(alpha, bool) and dtype.kind != "b":
-        raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if isinstance(alpha, complex) and dtype.kind == "f":
-        raise RuntimeError(
-            "For non-complex input tensors, argument alpha must not be a complex number."
-        )
-    if isinstance(alpha, (float, complex)) and dtype.kind in "biu":
-        raise RuntimeError(
-            "For integral input tensors, argument alpha must not be a floating point number."
-        )
-    return dtypes.checked(alpha, dtype)
-
-
-def _meeting(self: Array, number: Any) -> Array:
-    """An array in the dtype that it and a Python number are computed in."""
-    if self.dtype.kind in "fc" and type(number) is not complex:
-        return self
-    wanted = dtypes.result_type([(self.dtype, 2), (dtypes.number_dtype(number), 0)])
-    return self if self.dtype == wanted else self.astype(wanted)
 
 
 def _neg(self: Array) -> Array:
@@ -95,20 +66,16 @@ def _neg(self: Array) -> Array:
 
 
 # C++ scalars beside integers: the dtype is the one of PyTorch's promotion, not NumPy's.
-def _mul_scalar(self: Array, other: Any) -> Array:
-    return _meeting(self, other) * other
-
-
 def _div_scalar(self: Array, other: Any) -> Array:
     return self / other
 
 
 def _add_scalar(self: Array, other: Any, *, alpha: Any = 1) -> Array:
-    return _meeting(self, other) + other * alpha
+    return meeting(self, other) + other * alpha
 
 
 def _sub_scalar(self: Array, other: Any, *, alpha: Any = 1) -> Array:
-    return _meeting(self, other) - other * alpha
+    return meeting(self, other) - other * alpha
 
 
 def _scaled(g: Any, alpha: Any) -> Any:
@@ -116,30 +83,17 @@ def _scaled(g: Any, alpha: Any) -> Any:
 
 
 # -- rows -----------------------------------------------------------------------------------------
-@operator(
-    _add,
-    "AddBackward0",
-    plain="+",
-    real={"other": "g if alpha == 1 else g * alpha"},
-    kind="linear",
-    types="common",
-    wide=True,
+add = entered(
+    rows.add,
+    __name__,
     inplace=True,
     numpy=np.add,
-    numbers=True,
     samples=_samples("add", "add(randn(3), randn(3), alpha=2)"),
-    batch="elementwise",
-    spelled="plus",
     signature=(
         "add(Tensor input, Scalar alpha, Tensor other, *, Tensor out=None)|deprecated",
         "add(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)",
     ),
 )
-class add:
-    """Sum, `input + alpha * other`."""
-
-    self = lambda g: g
-    other = _scaled
 
 
 @operator(
@@ -197,7 +151,7 @@ class rsub_scalar:
 
 
 def _rsub_tensor(self: Array, other: Array, *, alpha: Any = 1) -> Array:
-    return other - self if _is_one(alpha) else other - _factor(alpha, self.dtype) * self
+    return other - self if is_one(alpha) else other - factor(alpha, self.dtype) * self
 
 
 @operator(
@@ -216,36 +170,8 @@ class rsub_tensor:
     other = lambda g: g
 
 
-@operator(
-    np.multiply,
-    "MulBackward0",
-    kind="bilinear",
-    real={"self": "g * other", "other": "g * self"},
-    wide=True,
-    inplace=True,
-    numbers=True,
-    aliases="multiply",
-    samples=_samples("mul"),
-    spelled="self * other",
-)
-class mul:
-    """Product of the elements."""
-
-    self = lambda g, other: g * conj(other)
-    other = lambda g, self: g * conj(self)
-
-
-@operator(
-    _mul_scalar,
-    "MulBackward1",
-    kind="linear",
-    public=False,
-    scalar_of=mul,
-    batch="elementwise",
-    spelled="self * other",
-)
-class mul_scalar:
-    self = lambda g, other: g * conj(other)
+mul = entered(rows.mul, __name__, inplace=True, aliases="multiply", samples=_samples("mul"))
+mul_scalar = entered(rows.mul_scalar, __name__, public=False)
 
 
 @operator(
@@ -370,7 +296,7 @@ def _pow_number(self: Array, exponent: Any) -> Array:
             return 1 / self
         if exponent == -0.5:
             return 1 / np.sqrt(self)
-    self = _meeting(self, exponent)
+    self = meeting(self, exponent)
     if self.dtype.kind == "b":
         return self if exponent else np.ones_like(self)[()]
     return _pow(self, dtypes.checked(exponent, self.dtype))
@@ -381,7 +307,7 @@ def _pow_tensors(self: Array, exponent: Array) -> Array:
 
 
 def _pow_base(self: Any, exponent: Array) -> Array:
-    exponent = _meeting(exponent, self)
+    exponent = meeting(exponent, self)
     if self == 1:
         return np.ones_like(exponent)[()]
     if exponent.dtype.kind in "biu":

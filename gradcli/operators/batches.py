@@ -70,19 +70,6 @@ def apart(*names: str) -> Rule:
     return rule
 
 
-def summed(one: Callable[[], Row]) -> Rule:
-    """As `whole`, for a sum: of a diagonal, what lies on it."""
-    dense = whole(one, (1,))
-
-    def rule(row: Row, operands: list[Any], level: Level) -> Any:
-        x, dtype = operands
-        if is_diagonal(x, level) and dtype is None:
-            return x.diagonal.reshape((level.size,))
-        return dense(row, operands, level)
-
-    return rule
-
-
 # -- shapes -------------------------------------------------------------------------------------------
 def permuted(row: Row, operands: list[Any], level: Level) -> Any:
     """All dimensions in an order: the batch stays the first."""

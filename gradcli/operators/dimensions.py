@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
-from gradcli.engine.tensor import wrap_dim
+from gradcli.engine.rows import add_reduce as add_reduce
+from gradcli.engine.rows import axes as axes
+from gradcli.engine.rows import numpy_dtype as numpy_dtype
 
 
 class _Absent:
@@ -25,7 +27,6 @@ class _Absent:
 ABSENT: Any = _Absent()
 
 # NumPy's reductions of one array: faster than its functions and methods, and typed for what we pass.
-add_reduce: Any = np.add.reduce
 multiply_reduce: Any = np.multiply.reduce
 
 
@@ -75,32 +76,11 @@ def as_dims(dim: Any) -> Any:
     return (dim,) if isinstance(dim, int) else dim
 
 
-def axes(dim: tuple[int, ...] | None, ndim: int) -> tuple[int, ...] | None:
-    """NumPy's `axis` for PyTorch's dims: None where all are reduced.
-
-    Raises IndexError for a dim out of range and RuntimeError for one named twice.
-    """
-    if not dim:
-        return None
-    found: list[int] = []
-    for d in dim:
-        at = wrap_dim(d, ndim)
-        if at in found:
-            raise RuntimeError(f"dim {at} appears multiple times in the list of dims")
-        found.append(at)
-    return tuple(found) if ndim else None
-
-
 def count(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> int:
     """How many elements are reduced to one."""
     if not dim or not shape:
         return prod(shape)
     return prod([shape[d] for d in dim])
-
-
-def numpy_dtype(dtype: Any) -> Any:
-    """The NumPy dtype of an option `dtype`; None for None."""
-    return None if dtype is None else np.dtype(getattr(dtype, "dtype", dtype))
 
 
 def integers(value: Any) -> bool:

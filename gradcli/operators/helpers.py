@@ -6,7 +6,6 @@ a rule that does so itself does another thing on arrays, and says why.
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,10 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.batch import Batched, anywhere, zeros_of
 from gradcli.engine.memory import laid_out
+from gradcli.engine.rows import conj as conj
+from gradcli.engine.rows import expand as expand
+from gradcli.engine.rows import is_complex as is_complex
+from gradcli.engine.rows import unsqueeze_dims as unsqueeze_dims
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.table import is_array
 
@@ -30,22 +33,6 @@ def refuse_second(message: str, when: Any, value: Any) -> Any:
     if isinstance(value, Tensor) and value.requires_grad and anywhere(when.array):
         return delayed_error(message, (value,))[0]
     return value
-
-
-def is_complex(value: Any) -> bool:
-    """True for complex arrays, tensors and numbers."""
-    if isinstance(value, (int, float)):
-        return False
-    return type(value) is complex or value.dtype.kind == "c"
-
-
-def conj(value: Any) -> Any:
-    """The complex conjugate; a real value itself."""
-    return (
-        value.conjugate()
-        if is_complex(value) and not isinstance(value, Tensor)
-        else (value.conj() if is_complex(value) else value)
-    )
 
 
 def zeros_like(value: Any) -> Any:
@@ -120,25 +107,6 @@ def refuse_grad(name: str, **arguments: Any) -> None:
             )
 
 
-# Up to this many elements a filled array costs less than what computes with a broadcast one.
-_SMALL = 4096
-
-
-def unsqueeze_dims(value: Any, dim: tuple[int, ...] | None, ndim: int) -> Any:
-    """`value` with the dimensions that a reduction of `ndim` dimensions removed, of size 1."""
-    if dim is not None and len(dim) == 0:
-        return value
-    wanted = {d % ndim for d in dim} if dim is not None else set(range(ndim))
-    if not is_array(value):
-        if dim is not None and len(dim) == 1:
-            return value.unsqueeze(dim[0])
-        for d in sorted(wanted):
-            value = value.unsqueeze(d)
-        return value
-    sizes = iter(value.shape)
-    return value.reshape([1 if d in wanted else next(sizes) for d in range(ndim)])
-
-
 def unsqueeze(value: Any, dim: int) -> Any:
     """`value` with a dimension of size 1 at `dim`."""
     if is_array(value):
@@ -151,25 +119,6 @@ def unsqueeze(value: Any, dim: int) -> Any:
 def reshape(value: Any, shape: tuple[int, ...]) -> Any:
     """`value` in another shape; recorded as a view where the shape does not change."""
     return value.reshape(shape)
-
-
-def expand(value: Any, shape: tuple[int, ...]) -> Any:
-    """`value` repeated to `shape`."""
-    if hasattr(value, "expand"):  # a tensor, or a recorded array (gradcli.plan)
-        return value.expand(shape)
-    if value.shape == shape:
-        return value
-    if not value.ndim:
-        if prod(shape) > _SMALL:
-            return np.ndarray(shape, value.dtype, value, 0, (0,) * len(shape))
-        made = np.empty(shape, value.dtype)
-        made.fill(value)
-        return made
-    if prod(shape) > _SMALL:
-        return np.broadcast_to(value, shape)
-    made = np.empty(shape, value.dtype)
-    made[...] = value
-    return made
 
 
 def narrow(value: Any, dim: int, start: int, length: int) -> Any:

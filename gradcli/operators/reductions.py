@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine import rows
+from gradcli.engine.rows import sum_backward as sum_backward
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
     add_reduce,
@@ -30,7 +32,6 @@ from gradcli.operators.helpers import (
     narrow,
     reshape,
     unsqueeze,
-    unsqueeze_dims,
     zeros_in,
     zeros_like,
 )
@@ -43,56 +44,14 @@ from gradcli.operators.sample_calls import (
 from gradcli.operators.table import (
     Array,
     choice,
+    entered,
     is_array,
     operator,
 )
 
-
 # -- sums and means -------------------------------------------------------------------------------
-def _total(self: Any, axis: Any, keepdim: bool = False, dtype: Any = None) -> Any:
-    """The sum in the dtype that PyTorch accumulates in."""
-    if dtype is None:
-        kind = self.dtype.kind
-        if kind in "biu":
-            dtype = np.int64
-        elif self.dtype.itemsize == 2:
-            total = add_reduce(self, axis=axis, dtype=np.float32, keepdims=keepdim)
-            return total.astype(self.dtype)
-    elif dtype.kind != "c" and self.dtype.kind == "c":
-        self = self.real
-    return add_reduce(self, axis=axis, dtype=dtype, keepdims=keepdim)
-
-
-def _sum(self: Array, *, dtype: Any = None) -> Array:
-    return _total(self, None, dtype=numpy_dtype(dtype))
-
-
-def _sum_dim(self: Array, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Array:
-    return _total(self, axes(dim, self.ndim), keepdim, numpy_dtype(dtype))
-
-
-def sum_backward(g: Any, sizes: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    """The gradient of a sum along dimensions."""
-    if not keepdim and sizes and dim:
-        g = unsqueeze_dims(g, dim, len(sizes))
-    return expand(g, sizes)
-
-
-@operator(
-    _sum,
-    "SumBackward0",
-    kind="linear",
-    public=False,
-    batch=batches.summed(lambda: sum_dim),
-    spelled="sum",
-)
-class sum_all:
-    self = lambda g, self_sym_sizes: expand(g, self_sym_sizes)
-
-
-@operator(_sum_dim, "SumBackward1", kind="linear", public=False, axes="dim", spelled="sum")
-class sum_dim:
-    self = lambda g, self_sym_sizes, dim, keepdim: sum_backward(g, self_sym_sizes, dim, keepdim)
+sum_all = entered(rows.sum_all, __name__, public=False)
+sum_dim = entered(rows.sum_dim, __name__, public=False)
 
 
 def _sum_whole(input: Array, dtype: Any) -> Any:

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 import gradcli.budget as budget
-from gradcli.engine import dtypes, memory
+from gradcli.engine import dtypes, memory, rows
 from gradcli.engine.gradients import sum_to
+from gradcli.engine.memory import infer_shape, shares
 from gradcli.engine.memory import strided_view as strided
+from gradcli.engine.rows import view_of
 from gradcli.engine.size import Size
 from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.engine.views import as_strided_array
@@ -26,44 +28,27 @@ from gradcli.operators.dimensions import as_dims
 from gradcli.operators.helpers import conj, constant, contiguous, dtype_of, is_complex, new_zeros
 from gradcli.operators.signatures import Parser
 from gradcli.operators.strides import (
-    infer_shape,
-    shares,
     unique_dims,
 )
-from gradcli.operators.table import Array, choice, function, is_array, operator, tensor_property
+from gradcli.operators.table import (
+    Array,
+    choice,
+    entered,
+    function,
+    is_array,
+    operator,
+    tensor_property,
+)
 
 END = 2**63 - 1  # a slice's end where none is given
 
-_VIEW = (
-    "view size is not compatible with input tensor's size and stride (at least one dimension spans "
-    "across two contiguous subspaces). Use .reshape(...) instead."
-)
-
 
 # -- another shape --------------------------------------------------------------------------------
-def _view(self: Array, size: Any) -> Array:
-    out = self.reshape(infer_shape(size, self.size))
-    if not shares(out, self):
-        raise RuntimeError(_VIEW)
-    return out
+view_size = entered(rows.view_size, __name__, public=False, samples=("view(randn(2,3), 3, 2)",))
 
 
 @operator(
-    _view,
-    "ViewBackward0",
-    kind="linear",
-    view=True,
-    public=False,
-    samples=("view(randn(2,3), 3, 2)",),
-    sizes="size",
-    spelled="reshape",
-)
-class view_size:
-    self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
-
-
-@operator(
-    _view,
+    view_of,
     "ReshapeAliasBackward0",
     kind="linear",
     view=True,
@@ -521,53 +506,7 @@ def matrix_h(input: Any) -> Any:
 
 
 # -- larger by repetition -------------------------------------------------------------------------
-def _expand(self: Array, size: Any) -> Array:
-    shape, lead = self.shape, len(size) - self.ndim
-    if lead < 0:
-        kind = dtypes.TYPE_NAMES[dtypes.of(self.dtype).name]
-        raise RuntimeError(
-            f"expand(torch.{kind}{{{list(shape)}}}, size={list(size)}): the number of sizes provided "
-            f"({len(size)}) must be greater or equal to the number of dimensions in the tensor "
-            f"({self.ndim})"
-        )
-    made, strides = list(size), [0] * len(size)
-    step = self.dtype.itemsize
-    for i in reversed(range(len(size))):
-        n, own = size[i], shape[i - lead] if i >= lead else 1
-        if n == -1:
-            if i < lead:
-                raise RuntimeError(
-                    f"The expanded size of the tensor ({n}) isn't allowed in a leading, non-existing "
-                    f"dimension {i}"
-                )
-            made[i] = n = own
-        if n != own and (own != 1 or n < 0):
-            raise RuntimeError(
-                f"The expanded size of the tensor ({n}) must match the existing size ({own}) at "
-                f"non-singleton dimension {i}.  Target sizes: {list(size)}.  Tensor sizes: "
-                f"{list(shape)}"
-            )
-        if i >= lead:
-            strides[i] = self.strides[i - lead] if n == own else 0
-        elif n == 1:
-            strides[i] = step
-        step = strides[i] * made[i]
-    budget.items(prod(made), "a tensor", budget.MAX_ELEMENTS)
-    return strided(self, made, strides)
-
-
-@operator(
-    _expand,
-    "ExpandBackward0",
-    kind="linear",
-    view=True,
-    public=False,
-    sizes="size",
-    batch="expanded",
-    spelled="same",
-)
-class expand_size:
-    self = lambda g, self_sym_sizes: sum_to(g, self_sym_sizes)
+expand_size = entered(rows.expand_size, __name__, public=False)
 
 
 @function(

@@ -7,7 +7,6 @@ other one perhaps by a copy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from operator import index
 from typing import Any
 
@@ -49,40 +48,7 @@ def unique_dims(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def infer_shape(size: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """`size` with its -1 worked out; RuntimeError where `count` elements do not fill it."""
-    if -1 not in size and (not size or min(size) >= 0):
-        if prod(size) == count:
-            return size
-        raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {count}")
-    hole = None
-    known = 1
-    for i, n in enumerate(size):
-        if n == -1:
-            if hole is not None:
-                raise RuntimeError("only one dimension can be inferred")
-            hole = i
-        elif n < 0:
-            raise RuntimeError(f"invalid shape dimension {n} at index {i} of shape {list(size)}")
-        else:
-            known *= n
-    assert hole is not None
-    if known == 0 and count == 0:
-        raise RuntimeError(
-            f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified "
-            "dimension size -1 can be any value and is ambiguous"
-        )
-    if known == 0 or count % known:
-        raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {count}")
-    return (*size[:hole], count // known, *size[hole + 1 :])
-
-
 # -- layouts --------------------------------------------------------------------------------------
-def shares(view: Any, array: Any) -> bool:
-    """True where `view`, made of `array` without copying if that was possible, is not a copy."""
-    return array.flags.c_contiguous or not array.size or np.may_share_memory(view, array)
-
-
 def dense_order(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> list[int]:
     """The dims from the innermost to the outermost of a result that follows its operands' strides.
 

@@ -96,7 +96,7 @@ def _without_leading_ones(value: Tensor) -> Tensor:
     """The value without its leading dims of size 1."""
     shape = tuple(value.shape)
     start = next((i for i, n in enumerate(shape) if n != 1), len(shape))
-    return shapes.view_size(value, shape[start:])
+    return shapes.view_size(value, shape[start:])  # type: ignore[no-any-return]
 
 
 def _copy_to(part: Tensor, value: Tensor) -> None:

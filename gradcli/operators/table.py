@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import compiled, dtypes, tensor
+from gradcli.engine import OfEngine, compiled, dtypes, tensor
 from gradcli.engine import operator as engine
 from gradcli.engine.out import into
 from gradcli.engine.tensor import NUMPY, Scalar, Tensor, wrap
@@ -192,34 +192,65 @@ def operator(
     make = engine.operator(kernel, node, **facts)
 
     def decorate(body: type) -> Row:
-        row = make(body)
-        row.samples = tuple(samples)
-        row.analytic = row.kind in ("linear", "bilinear") if analytic is None else analytic
-        ROWS.append(row)
-        if scalar_of is not None:
-            scalar_of.scalar = row
-        if public:
-            texts = (signature,) if isinstance(signature, str) else signature
-            entry = Function(
-                name or row.name,
-                row,
-                family=_family(body.__module__),
-                module=home(body.__module__),
-                doc=row.doc,
-                aliases=tuple(aliases.split()),
-                method=method,
-                inplace=inplace,
-                samples=row.samples,
-                parser=Parser(texts, row, name=name or row.name),
-            )
-            _enter(entry, numpy or row.numpy)
-        else:
-            row.title = name or row.title
-            if numpy is not None:
-                NUMPY[numpy] = row
-        return row
+        return entered(
+            make(body),
+            body.__module__,
+            aliases=aliases,
+            method=method,
+            inplace=inplace,
+            samples=samples,
+            public=public,
+            name=name,
+            numpy=numpy,
+            scalar_of=scalar_of,
+            analytic=analytic,
+            signature=signature,
+        )
 
     return decorate
+
+
+def entered(
+    row: Row,
+    module: str,
+    *,
+    aliases: str = "",
+    method: bool = True,
+    inplace: bool = False,
+    samples: Iterable[str] = (),
+    public: bool = True,
+    name: str | None = None,
+    numpy: Any = None,
+    scalar_of: Row | None = None,
+    analytic: bool | None = None,
+    signature: str | tuple[str, ...] = (),
+) -> Row:
+    """Enter a row that is made already, as those of the engine are; see `operator` for the arguments."""
+    row.samples = tuple(samples)
+    row.analytic = row.kind in ("linear", "bilinear") if analytic is None else analytic
+    ROWS.append(row)
+    if scalar_of is not None:
+        scalar_of.scalar = row
+    if public:
+        texts = (signature,) if isinstance(signature, str) else signature
+        entry = Function(
+            name or row.name,
+            row,
+            family=_family(module),
+            module=home(module),
+            doc=row.doc,
+            aliases=tuple(aliases.split()),
+            method=method,
+            inplace=inplace,
+            samples=row.samples,
+            parser=Parser(texts, row, name=name or row.name),
+        )
+        _enter(entry, numpy or row.numpy)
+    else:
+        row.title = name or row.title
+        if numpy is not None:
+            NUMPY[numpy] = row
+    return row
 
 
 _NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input"}
@@ -512,7 +543,7 @@ def _attach() -> None:
     except ImportError:  # make_index is about to write it
         return
     for name in methods() | index.PROPERTIES:
-        if name not in vars(Tensor):
+        if type(vars(Tensor).get(name)) in (type(None), OfEngine):
             setattr(Tensor, name, _Method(name))
 
 
