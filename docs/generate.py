@@ -267,6 +267,33 @@ def _refusal(program: str) -> str:
     raise AssertionError(f"{program} is not refused")
 
 
+def accuracy() -> str:
+    """Where derivatives have digits that PyTorch's have not."""
+    import json
+
+    path = FOLDER.parent / "tests" / "golden" / "accuracy.json"
+    parts = [
+        f"{NOTE}\n# Digits\n",
+        "Values and derivatives are PyTorch's, but for the last digits. Where PyTorch's formula for a\n"
+        "derivative loses its digits and a better one is known, gradcli computes the better number; the\n"
+        "node, what it saves and what `create_graph` records stay PyTorch's. A test holds each line to the\n"
+        "exact value (of mpmath, at the nearest double), within four units in the last place.\n",
+        "| derivative of | at | exactly | PyTorch 2.13 | by |\n|---|---|---|---|---|",
+    ]
+    for entry in json.loads(path.read_text(encoding="utf-8")):
+        numbers = f"{entry['x']!r} | {entry['exact']!r} | {entry['torch']!r}"
+        parts.append(f"| `{entry['source']}` | {numbers} | {entry['how']} |")
+    parts.append(
+        "\nWhat stays: the derivatives of tanh, sigmoid and expm1 are computed from the result, which\n"
+        "PyTorch saves, and lose their digits as it does where the result is close to 1 or -1.\n"
+        "`diff --format python|numpy|jax|c` writes forms that keep them (`sech2(x)`,\n"
+        "`sigmoid(x)*sigmoid(-x)`, `exp(x)`). softplus is linear above its threshold by definition, and\n"
+        "`log(erfc(x))` is the quotient of two numbers that are 0 from 27 on: `special.log_ndtr` is the\n"
+        "function for it."
+    )
+    return "\n".join(parts) + "\n"
+
+
 def _value(text: str) -> str:
     from gradcli.language import read_value
 
@@ -290,6 +317,7 @@ PAGES = {
     "language.md": language,
     "graph.svg": picture,
     "gradcli.1": manual,
+    "accuracy.md": accuracy,
 }
 
 

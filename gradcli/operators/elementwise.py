@@ -13,6 +13,7 @@ from gradcli.engine.memory import spent
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.engine.views import inplace
+from gradcli.operators import accurate
 from gradcli.operators.arithmetic import check_divisor, pow_base
 from gradcli.operators.casting import cast
 from gradcli.operators.dimensions import scalar_name
@@ -145,14 +146,22 @@ class tan:
 class asin:
     """The inverse sine."""
 
-    self = lambda g, self: g * conj(rsqrt(-self * self + 1))
+    self = lambda g, self: (
+        g / np.sqrt(accurate.circle(self))
+        if accurate.is_real(self)
+        else g * conj(rsqrt(-self * self + 1))
+    )
 
 
 @_unary(np.arccos, "AcosBackward0", _UNIT, aliases="arccos")
 class acos:
     """The inverse cosine."""
 
-    self = lambda g, self: g * conj(-rsqrt(-self * self + 1))
+    self = lambda g, self: (
+        -g / np.sqrt(accurate.circle(self))
+        if accurate.is_real(self)
+        else g * conj(-rsqrt(-self * self + 1))
+    )
 
 
 @_unary(np.arctan, "AtanBackward0", aliases="arctan")
@@ -205,7 +214,9 @@ class tanh_backward:
 class asinh:
     """The inverse hyperbolic sine."""
 
-    self = lambda g, self: g * conj(rsqrt(self**2 + 1))
+    self = lambda g, self: (
+        g * accurate.asinh_slope(self) if accurate.is_real(self) else g * conj(rsqrt(self**2 + 1))
+    )
 
 
 @_unary(
@@ -218,7 +229,9 @@ class acosh:
     """The inverse hyperbolic cosine."""
 
     self = lambda g, self: (
-        g * conj(rsqrt(self + 1) * rsqrt(self - 1))
+        g * accurate.acosh_slope(self)
+        if accurate.is_real(self)
+        else g * conj(rsqrt(self + 1) * rsqrt(self - 1))
         if is_complex(self)
         else g * rsqrt(self * self - 1)
     )
@@ -228,7 +241,9 @@ class acosh:
 class atanh:
     """The inverse hyperbolic tangent."""
 
-    self = lambda g, self: g * 1 / conj(1 - self**2)
+    self = lambda g, self: (
+        g / accurate.circle(self) if accurate.is_real(self) else g * 1 / conj(1 - self**2)
+    )
 
 
 def _underivable(row: Row, old: str) -> None:
@@ -269,6 +284,8 @@ def _sinc(self: Array) -> Array:
 
 
 def _sinc_backward(g: Any, self: Any) -> Any:
+    if accurate.is_real(self):
+        return where(self == 0.0, 0.0, g * accurate.sinc_slope(self))
     product = pi * self
     slope = g * conj((product * np.cos(product) - np.sin(product)) / (product * self))
     return where(self == 0.0, 0.0, slope)
@@ -770,6 +787,11 @@ class fmin:
 
 # -- two arguments --------------------------------------------------------------------------------
 def _atan2_backward(g: Any, self: Any, other: Any, mask: Any) -> tuple[Any, Any]:
+    if accurate.is_real(self) and accurate.is_real(other):
+        return (
+            g * accurate.over_squares(other, self) if mask[0] else None,
+            g * -accurate.over_squares(self, other) if mask[1] else None,
+        )
     inverse = self * self + other * other
     inverse = masked_fill(np.reciprocal(inverse), inverse == 0, 0)
     return (

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor
+from gradcli.operators import accurate
 from gradcli.operators.arithmetic import add_scalar, mul_scalar
 from gradcli.operators.elementwise import _unary, sgn
 from gradcli.operators.helpers import constant, dtype_of, masked_fill, unsqueeze, where, zeros_like
@@ -101,7 +102,11 @@ class erfinv:
 class erfcx:
     """exp(input**2) * erfc(input)."""
 
-    self = lambda g, self, result: (self * 2.0 * result - 2.0 / sqrt(pi)) * g
+    self = lambda g, self, result: (
+        accurate.erfcx_slope(self, result) * g
+        if accurate.is_real(self)
+        else (self * 2.0 * result - 2.0 / sqrt(pi)) * g
+    )
 
 
 @function(
@@ -125,7 +130,11 @@ def ndtr(input: Array) -> Any:
 class log_ndtr:
     """The logarithm of `special.ndtr`."""
 
-    self = lambda g, self, result: g / sqrt(2 * pi) * np.exp(-(result + self**2 / 2))
+    self = lambda g, self, result: (
+        g * accurate.log_ndtr_slope(self, result, scipy_function("erfcx"))
+        if accurate.is_real(self)
+        else g / sqrt(2 * pi) * np.exp(-(result + self**2 / 2))
+    )
 
 
 @_unary(
@@ -152,7 +161,9 @@ def _lgamma(self: Array) -> Array:
 class lgamma:
     """The logarithm of the absolute value of the gamma function."""
 
-    self = lambda g, self: g * digamma(self)
+    self = lambda g, self: (
+        g * accurate.digamma_at(self, digamma) if accurate.is_real(self) else g * digamma(self)
+    )
 
 
 @_unary(
@@ -165,7 +176,11 @@ class lgamma:
 class digamma:
     """The derivative of lgamma."""
 
-    self = lambda g, self: g * polygamma_row(1, self)
+    self = lambda g, self: (
+        g * accurate.trigamma_at(self, lambda x: polygamma_row(1, x))
+        if accurate.is_real(self)
+        else g * polygamma_row(1, self)
+    )
 
 
 def _polygamma(n: int, self: Array) -> Array:

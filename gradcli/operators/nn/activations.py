@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from math import erf as _erf_number
 from math import pi, sqrt
 from typing import Any
 
@@ -439,8 +439,16 @@ def _erf(x: Any) -> Any:
     try:
         from scipy.special import erf
     except ImportError:
-        return np.vectorize(_erf_number, otypes=[x.dtype])(x)
+        return np.vectorize(math.erf, otypes=[x.dtype])(x)
     return erf(x).astype(x.dtype, copy=False)
+
+
+def _erfc(x: Any) -> Any:
+    try:
+        from scipy.special import erfc
+    except ImportError:
+        return np.vectorize(math.erfc, otypes=[x.dtype])(x)
+    return erfc(x).astype(x.dtype, copy=False)
 
 
 def _gelu(self: Array, approximate: str = "none") -> Array:
@@ -458,7 +466,7 @@ def _gelu_backward(grad_output: Array, self: Array, approximate: str = "none") -
         tanh = np.tanh(inner)
         slope = sqrt(2 / pi) * (1 + 3 * 0.044715 * self * self)
         return grad_output * (0.5 * (1 + tanh) + 0.5 * self * (1 - tanh * tanh) * slope)
-    cdf = 0.5 * (1 + _erf(self * sqrt(0.5)))
+    cdf = 0.5 * _erfc(self * -sqrt(0.5))  # 1 + erf cancels in the tail
     pdf = np.exp(-0.5 * self * self) / sqrt(2 * pi)
     return grad_output * (cdf + self * pdf)
 
