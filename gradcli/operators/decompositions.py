@@ -48,7 +48,7 @@ def _row(x: Any) -> Any:
 
 
 # -- checks, in PyTorch's words -------------------------------------------------------------------
-# The kernels by which PyTorch refuses half precision.
+# The kernels by whose names PyTorch refuses half precision.
 _KERNELS = {
     **dict.fromkeys(("linalg.lu", "linalg.lu_factor", "linalg.solve", "linalg.det"), "lu_cpu"),
     **dict.fromkeys(("cholesky", "linalg.cholesky"), "cholesky_cpu"),
@@ -59,14 +59,19 @@ _KERNELS = {
 }
 
 
+_NO_KERNEL = ("cholesky", "linalg.eigh", "linalg.lu", "linalg.lu_factor")  # of integers either
+
+
 def check_floating(name: str, a: Any, what: str = "Expected") -> None:
     """Refuses integers and half precision."""
     kind = dtypes.SCALAR_NAMES[dtypes.of(a.dtype).name]
-    if a.dtype.kind not in "fc":
+    if a.dtype.kind not in "fc" and name == "linalg.eig":
+        raise RuntimeError(f"Unknown Complex ScalarType for {kind}")
+    if a.dtype.kind not in "fc" and name not in _NO_KERNEL:
         raise RuntimeError(
             f"{name}: Expected a floating point or complex tensor as input. Got {kind}"
         )
-    if a.dtype == np.float16:
+    if a.dtype.kind not in "fc" or a.dtype == np.float16:
         if name in _KERNELS:
             raise NotImplementedError(f"\"{_KERNELS[name]}\" not implemented for '{kind}'")
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {kind}")
@@ -88,7 +93,8 @@ def check_square(name: str, a: Any, arg: str = "A") -> None:
         )
 
 
-def _inputs(name: str, a: Any) -> None:
+def check_inputs(name: str, a: Any) -> None:
+    """Refuses what is not a batch of square matrices of floating or complex numbers."""
     check_square(name, a)
     check_floating(name, a)
 
@@ -100,7 +106,7 @@ def _real(a: Any) -> Any:
 # -- inverses and solves --------------------------------------------------------------------------
 def _inv_ex(A: Array, *, check_errors: bool = False) -> tuple[Array, Array]:
     name = "linalg.inv_ex" if check_errors else "linalg.inv"
-    _inputs(name, A)
+    check_inputs(name, A)
     inverse, info = lapack.inverse(A)
     if check_errors:
         refuse_failed(name, info, INVERSE_FAILED)
@@ -352,7 +358,7 @@ def _sign_of(pivots: Any) -> Any:
 
 
 def _det(A: Array) -> tuple[Array, Array, Array]:
-    _inputs("linalg.det", A)
+    check_inputs("linalg.det", A)
     lu, pivots = _factored(A)
     result = lu.diagonal(0, -2, -1).prod(-1) * _sign_of(pivots).astype(A.dtype)
     return result, lu, pivots
@@ -426,7 +432,7 @@ def _units(values: Any, size: Any) -> Any:
 
 
 def _slogdet(A: Array) -> tuple[Array, Array, Array, Array]:
-    _inputs("linalg.slogdet", A)
+    check_inputs("linalg.slogdet", A)
     lu, pivots = _factored(A)
     diagonal = lu.diagonal(0, -2, -1)
     size = np.abs(diagonal)
@@ -472,7 +478,7 @@ def _cholesky_ex(
     A: Array, *, upper: bool = False, check_errors: bool = False
 ) -> tuple[Array, Array]:
     name = "linalg.cholesky_ex" if check_errors else "linalg.cholesky"
-    _inputs(name, A)
+    check_inputs(name, A)
     factor, info = lapack.cholesky(A, upper)
     if check_errors:
         refuse_failed(name, info, CHOLESKY_FAILED)
@@ -566,6 +572,7 @@ class cholesky_solve:
 
 def _cholesky_inverse(self: Array, upper: bool = False) -> Array:
     check_square("cholesky_inverse", self)
+    implemented("cholesky_inverse_out_cpu", self, "fdFD")
     refuse_failed("cholesky_inverse", lapack.first_zero(self), INVERSE_FAILED)
     return _cholesky_solve(np.eye(self.shape[-1], dtype=self.dtype), self, upper)
 
@@ -659,7 +666,7 @@ class qr_row:
 
 # -- eigenvalues ----------------------------------------------------------------------------------
 def _eigh(A: Array, UPLO: str = "L", compute_v: bool = True) -> tuple[Array, Array]:
-    _inputs("linalg.eigh", A)
+    check_inputs("linalg.eigh", A)
     if UPLO.upper() not in ("L", "U"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     if not compute_v:
@@ -874,8 +881,12 @@ def _pinv(
     rtol: Array | None = None,
     hermitian: bool = False,
 ) -> Array:
-    check_floating("linalg.pinv", self)
-    check_matrix("linalg.pinv", self)
+    if self.ndim < 2 or self.dtype.char not in "fdFD":
+        kind = dtypes.SCALAR_NAMES[dtypes.of(self.dtype).name]
+        raise RuntimeError(
+            f"linalg.pinv({kind}{{{list(self.shape)}}}): expected a tensor with 2 or more dimensions of "
+            "float, double, cfloat or cdouble types"
+        )
     return pseudo_inverse(self, atol, rtol, hermitian)
 
 
@@ -931,6 +942,13 @@ def _lstsq(
         raise RuntimeError(
             f"{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
         )
+    if not 0 <= self.ndim - b.ndim <= 1:
+        raise RuntimeError(
+            f"{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - "
+            "other.dim()) <= 1"
+        )
+    if self.dtype.char not in "fdFD":
+        raise RuntimeError("This function doesn't handle types other than float and double")
     m, n = self.shape[-2:]
     vector = is_vector(self, b)
     rhs = b[..., None] if vector else b
@@ -999,7 +1017,11 @@ class lstsq_row:
 
 # -- LU -------------------------------------------------------------------------------------------
 def _lu_inputs(name: str, A: Any, pivot: bool) -> None:
-    check_matrix(name, A)
+    if A.ndim < 2:
+        raise RuntimeError(
+            f"{name.replace('linalg.lu_f', 'torch.lu_f')}: Expected tensor with 2 or more dimensions. "
+            f"Got size: {list(A.shape)} instead"
+        )
     check_floating(name, A)
     if not pivot:
         raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU")
@@ -1258,11 +1280,22 @@ def _householder_product(input: Array, tau: Array) -> Array:
         raise RuntimeError(
             f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]"
         )
+    if tau.ndim != input.ndim - 1:
+        raise RuntimeError(
+            f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to "
+            f"{tau.ndim} and input.ndim is equal to {input.ndim}"
+        )
+    if tau.shape[:-1] != input.shape[:-2]:
+        raise RuntimeError(
+            f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got "
+            f"{list(tau.shape[:-1])}"
+        )
     if input.dtype != tau.dtype:
         raise RuntimeError(
-            f"{name}: tau dtype {dtypes.of(tau.dtype)} does not match input dtype "
-            f"{dtypes.of(input.dtype)}"
+            f"{name}: tau dtype {dtypes.SCALAR_NAMES[dtypes.of(tau.dtype).name]} does not match "
+            f"input dtype {dtypes.SCALAR_NAMES[dtypes.of(input.dtype).name]}"
         )
+    implemented("orgqr_cpu", input, "fdFD")
     return lapack.householder_product(input, tau)
 
 
@@ -1354,10 +1387,6 @@ def _check_ormqr(input: Any, tau: Any, other: Any, left: bool) -> None:
     if tau.ndim == 0:
         raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     side = -2 if left else -1
-    if other.shape[side] < tau.shape[-1]:
-        raise RuntimeError(
-            f"{name}: other.shape[{side}] must be greater than or equal to tau.shape[-1]"
-        )
     if other.shape[side] != input.shape[-2]:
         raise RuntimeError(f"{name}: other.shape[{side}] must be equal to input.shape[-2]")
     if tau.shape[-1] != min(other.shape[side], input.shape[-1]):

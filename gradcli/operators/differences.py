@@ -103,10 +103,9 @@ def _beside_steps(name: str, y: Any, x: Any, dim: int) -> tuple[Any, int]:
 def _integrated(name: str, y: Any, x: Any, dim: int) -> None:
     if not y.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    if data(y).dtype.kind == "b":
-        raise RuntimeError(f"{name}: received a bool input for `y`, but bool is not supported")
-    if x is not None and data(x).dtype.kind == "b":
-        raise RuntimeError(f"{name}: received a bool input for `x`, but bool is not supported")
+    if "b" in (data(y).dtype.kind, None if x is None else data(x).dtype.kind):
+        which = "`y`" if x is None else "`x` or `y`"
+        raise RuntimeError(f"{name}: received a bool input for {which}, but bool is not supported")
 
 
 _INTEGRALS = (

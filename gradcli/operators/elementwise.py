@@ -877,7 +877,12 @@ def _fmod_tensors(self: Array, other: Array) -> Array:
 
 
 @operator(
-    _fmod_number, "FmodBackward0", public=False, batch="elementwise", spelled="fmod(self, other)"
+    _fmod_number,
+    "FmodBackward0",
+    refuses={"bc": "fmod_cpu"},
+    public=False,
+    batch="elementwise",
+    spelled="fmod(self, other)",
 )
 class fmod_number:
     self = lambda g: g
@@ -934,6 +939,7 @@ def _copysign_backward(g: Any, self: Any, result: Any) -> Any:
     _copysign,
     "CopysignBackward0",
     types="float",
+    refuses={"c": "copysign_cpu"},
     public=False,
     batch="elementwise",
     spelled="copysign(self, other)",
@@ -947,6 +953,7 @@ class copysign_tensors:
     _copysign_number,
     "CopysignBackward1",
     types="float",
+    refuses={"c": "copysign_cpu"},
     public=False,
     batch="elementwise",
     spelled="copysign(self, other)",
@@ -1235,7 +1242,7 @@ signbit = _test(np.signbit, "signbit", "True where the sign bit is set.")
 
 def _infinite(sign: int) -> Any:
     def kernel(self: Array) -> Array:
-        return np.isinf(self) & (self * sign > 0)
+        return np.isinf(self) & ((self > 0) if sign > 0 else (self < 0))
 
     return kernel
 

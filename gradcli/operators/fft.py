@@ -149,6 +149,8 @@ def _resized(x: Any, dims: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
 
 
 def _one(name: str, x: Any, n: Any, dim: int) -> tuple[int, int]:
+    if not x.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     at = wrap_dim(dim, x.ndim)
     size = x.shape[at] if n is None else n
     if size < 1:

@@ -18,6 +18,7 @@ from gradcli.operators.helpers import (
     data,
     dtype_of,
     expand,
+    implemented,
     new_zeros,
     refuse_second,
     zeros_like,
@@ -75,7 +76,7 @@ def _key(self: Any, indices: Any) -> tuple[Any, ...]:
             key.append(at)
             dim += 1
     if dim > self.ndim:
-        raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
+        raise IndexError(f"too many indices for tensor of dimension {self.ndim} (got {dim})")
     return tuple(key)
 
 
@@ -83,6 +84,8 @@ def _refuse_index(error: IndexError, self: Any, key: tuple[Any, ...]) -> IndexEr
     """NumPy's refusal of an index in PyTorch's words."""
     text = str(error)
     if "out of bounds" in text:
+        if text.endswith("with size 0"):
+            return IndexError("index is out of bounds for dimension with size 0")
         return IndexError(text.replace("axis", "dimension"))
     if "broadcast" in text:
         found = [k for k in key if not isinstance(k, slice)]
@@ -394,9 +397,16 @@ def masked_fill(input: Array, mask: Array, value: Any) -> Any:
     return masked_fill_number(input, mask, value)
 
 
+def _check_mask(self: Any, mask: Any) -> None:
+    refusal = mismatch([mask.shape, self.shape])
+    if refusal is not None:
+        raise refusal
+
+
 def _masked_select(self: Array, mask: Array) -> Array:
     if mask.dtype.kind != "b":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
+    _check_mask(self, mask)
     if self.shape != mask.shape:
         self, mask = np.broadcast_arrays(self, mask)
     return np.atleast_1d(self)[np.atleast_1d(mask)]
@@ -432,6 +442,7 @@ def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
             f"masked_scatter: expected self and source to have same dtypes but got{_kind(self)} and "
             f"{_kind(source)}"
         )
+    _check_mask(self, mask)
     shape = np.broadcast_shapes(self.shape, mask.shape)
     made = np.asarray(
         copied(self) if self.shape == shape else np.array(np.broadcast_to(self, shape), order="C")
@@ -492,11 +503,9 @@ def _check_index(index: Any, name: str) -> None:
 
 
 def _check_range(index: Any, dim: int, n: int) -> None:
-    if index.size:
-        low, high = int(index.min()), int(index.max())
-        if low < 0 or high >= n:
-            bad = low if low < 0 else high
-            raise RuntimeError(f"index {bad} is out of bounds for dimension {dim} with size {n}")
+    bad = _stray(index.reshape(-1), n)
+    if bad is not None:
+        raise RuntimeError(f"index {bad} is out of bounds for dimension {dim} with size {n}")
 
 
 def _one(array: Any) -> Any:
@@ -722,6 +731,9 @@ def _scatter_reduce(
             "reduce argument must be either sum, prod, mean, amax or amin, got " + reduce
         )
     made, key, part = _scatter_check("scatter", self, dim, index, src)
+    least = {"amax": "c", "amin": "c", "mean": "b"}.get(reduce, "")
+    if self.dtype.kind in least:
+        implemented(f"scatter_gather_tensor_cpu_reduce_{reduce}", self, "")
     if key is not None:
         _reduced_at(_one(made), key, part, reduce, include_self)
     return made
@@ -891,7 +903,7 @@ def _source_check(name: str, self: Any, dim: int, index: Any, source: Any) -> tu
     size = self.shape[at] if self.ndim else 1
     bad = _stray(line, size)
     if bad is not None:
-        if name == "index_reduce":
+        if self.ndim < 2 or name == "index_reduce_":
             raise IndexError("index out of range in self")
         raise RuntimeError(f"index {bad} is out of bounds for dimension {at} with size {size}")
     return *_target(self, at, line), _one(source)
@@ -940,14 +952,14 @@ class index_add:
 def _index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
     at = wrap_dim(dim, self.ndim)
     line = _vector("index_copy_", index)
+    if not source.ndim and line.size != 1:
+        raise IndexError(
+            f"index_copy_(): When source is scalar, index should have one element (got {line.size})"
+        )
     if source.dtype != self.dtype:
         raise RuntimeError(
             "index_copy_(): self and source expected to have the same dtype, but got (self) "
             f"{_kind(self)} and (source) {_kind(source)}"
-        )
-    if not source.ndim and line.size != 1:
-        raise IndexError(
-            f"index_copy_(): When source is scalar, index should have one element (got {line.size})"
         )
     if self.ndim and source.ndim and self.ndim != source.ndim:
         raise IndexError(
@@ -1076,7 +1088,13 @@ def _index_reduce(
         raise RuntimeError(
             f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}."
         )
-    made, key, part = _source_check("index_reduce", self, dim, index, source)
+    kernels = {"amax": "maximum_cpu", "amin": "minimum_cpu", "mean": "div_floor_cpu"}
+    flat = self.ndim < 2
+    if self.dtype.kind == "c" and (flat or reduce in ("amax", "amin")):
+        implemented("index_func_" if flat else kernels[reduce], self, "")
+    if self.dtype.kind == "b" and reduce == "mean":
+        implemented("index_func_" if flat else kernels[reduce], self, "")
+    made, key, part = _source_check("index_reduce_", self, dim, index, source)
     _reduced_at(_one(made), key, part, reduce, include_self)
     return made
 
@@ -1154,9 +1172,13 @@ def _flat_positions(name: str, self: Any, index: Any) -> Any:
     if index.size:
         low, high = int(index.min()), int(index.max())
         if not n:
-            raise IndexError(f"{name}(): tried to take from an empty tensor")
+            tried = "take from" if name == "take" else "put elements into"
+            raise IndexError(
+                f"{name}(): {'t' if name == 'take' else 'T'}ried to {tried} an empty tensor"
+            )
         if low < -n or high >= n:
-            bad = low if low < -n else high
+            line = index.reshape(-1)
+            bad = int(line[np.argmax((line < -n) | (line >= n))])
             raise IndexError(
                 f"out of range: tried to access index {bad} on a tensor of {n} elements."
             )

@@ -368,8 +368,8 @@ def _constant_pad(self: Array, pad: Any, value: Any = 0) -> Array:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
     if len(pad) // 2 > self.ndim:
         raise RuntimeError(
-            "Padding length should be less than or equal to two times the input dimension but got "
-            f"padding length {len(pad)} and input of dimension {self.ndim}"
+            "Length of pad should be no more than twice the number of dimensions of the input. Pad "
+            f"length is {len(pad)}while the input has {self.ndim}dimensions."
         )
     x = self
     widths = [(0, 0)] * x.ndim
@@ -455,6 +455,10 @@ def _roll(self: Array, shifts: Any, dims: Any = ()) -> Array:
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
+    if not self.ndim:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
+    if not self.size:
+        return self.copy()
     return contiguous(np.roll(self, shifts, tuple(wrap_dim(d, self.ndim) for d in dims)))
 
 
@@ -490,11 +494,11 @@ def _rot90(self: Array, k: int = 1, dims: Any = (0, 1)) -> Array:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if self.ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {self.ndim}")
+    a, b = (wrap_dim(d, self.ndim) for d in dims)
     if dims[0] == dims[1] or abs(dims[0] - dims[1]) == self.ndim:
         raise RuntimeError(
             f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
         )
-    a, b = (wrap_dim(d, self.ndim) for d in dims)
     k %= 4
     if k == 1:
         return _flip(self, (b,)).swapaxes(a, b)
@@ -701,10 +705,11 @@ def meshgrid(*tensors: Array, indexing: str | None = None) -> Any:
     for i, t in enumerate(given):
         if t.ndim > 1:
             raise RuntimeError(
-                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {list(t.shape)}"
+                "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "
+                f"[ torch.{dtypes.TYPE_NAMES[t.dtype.name]}{{{','.join(map(str, t.shape))}}} ]"
             )
         if i and t.dtype != given[i - 1].dtype:
-            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     if indexing is None:
         warnings.warn(
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "

@@ -98,6 +98,7 @@ def slogdet(input: Array) -> Any:
 )
 def logdet(input: Array) -> Any:
     """The logarithm of the determinant; NaN where it is negative."""
+    rows.check_inputs("logdet", _values(input))
     sign, logabsdet = rows.slogdet_row(input)[:2]
     if _values(input).dtype.kind == "c":
         return sign.log() + logabsdet
@@ -342,6 +343,7 @@ def linalg_eig(A: Array) -> Any:
 )
 def linalg_eigvals(A: Array) -> Any:
     """The eigenvalues, complex."""
+    rows.check_square("linalg.eigvals", _values(A))
     return rows.eig_row(A)[0]
 
 
@@ -561,6 +563,8 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     vector_norm = resolve("linalg.vector_norm")
     if ord == "fro":
         return vector_norm(A, 2, dim=pair, keepdim=keepdim)
+    if ord in ("nuc", 2, -2) and rows_check.dtype == np.float16:
+        raise RuntimeError("linalg.matrix_norm: Low precision dtypes not supported. Got Half")
     if ord == "nuc":
         return _singular_norm(A, lambda s, keep: s.sum(-1, keep), pair, keepdim)
     if isinstance(ord, str):
@@ -671,7 +675,12 @@ def _singular_condition(A: Any, p: Any) -> Any:
 )
 def linalg_cond(A: Array, p: Any = None) -> Any:
     """The condition number of matrices with respect to a norm."""
-    rows.check_matrix("linalg.cond", _values(A))
+    if isinstance(p, str) and 0 in A.shape:
+        rows.check_square(f"linalg.cond(ord={p})", _values(A))
+    if isinstance(p, str):
+        rows.check_matrix(f"linalg.cond(ord={p})", _values(A))
+    if A.ndim < 2:
+        raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
     if A.array.size == 0 if isinstance(A, Tensor) else False:
         return wrap(np.zeros(tuple(A.shape[:-2]), _values(A).real.dtype))
     if p in (None, 2, -2) and not isinstance(p, str):
@@ -733,10 +742,7 @@ def linalg_lu_factor_ex(A: Array, pivot: bool, check_errors: bool) -> Any:
 def lu(A: Array, pivot: bool = True, get_infos: bool = False) -> Any:
     """(LU, pivots[, info]), see linalg.lu_factor."""
     packed, pivots, info = rows.lu_factor_ex_row(A, pivot=pivot)
-    if get_infos:
-        return packed, pivots, info
-    lapack.refuse_failed("torch.lu", _values(info), rows.LU_FAILED, RuntimeError)
-    return packed, pivots
+    return (packed, pivots, info) if get_infos else (packed, pivots)
 
 
 @function(

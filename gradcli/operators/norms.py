@@ -103,6 +103,11 @@ def norm_of(self: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     size = np.abs(self)
     if ord == 1:
         found = add_reduce(size, axis=axis, keepdims=keepdim)
+    elif abs(ord) == inf and not size.size and (axis is None or not size.ndim):
+        raise RuntimeError(
+            f"linalg.vector_norm cannot compute the {ord:g} norm on an empty tensor because the "
+            "operation does not have an identity"
+        )
     elif ord == inf:
         found = maximum_reduce(size, axis=axis, keepdims=keepdim)
     elif ord == -inf:

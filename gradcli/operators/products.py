@@ -34,8 +34,9 @@ def _times(a: Any, b: Any) -> str:
     return f"({a.shape[0]}x{a.shape[1]} and {b.shape[0]}x{b.shape[1]})"
 
 
-def _no_bool(name: str, value: Any) -> None:
-    if value.dtype.kind == "b":
+def _no_bool(name: str, *operands: Any) -> None:
+    alone = len(operands) == 1  # else there may be nothing to multiply
+    if operands[0].dtype.kind == "b" and (alone or all(value.size for value in operands)):
         raise NotImplementedError(f"\"{name}\" not implemented for 'Bool'")
 
 
@@ -69,7 +70,7 @@ def _refuse_mv(mat: Any, vec: Any, like: Any) -> None:
             "addmv input tensors must have the same dtype, but got "
             f"{_kind(like)}, {_kind(mat)}, and {_kind(vec)}"
         )
-    _no_bool("addmv_impl_cpu", mat)
+    _no_bool("addmv_impl_cpu", mat, vec)
 
 
 def _refuse_mm(self: Any, mat2: Any) -> None:
@@ -84,7 +85,15 @@ def _refuse_mm(self: Any, mat2: Any) -> None:
             "expected m1 and m2 to have the same dtype, but got: "
             f"{_c_kind(self)} != {_c_kind(mat2)}"
         )
-    _no_bool("addmm_impl_cpu_", self)
+    _no_bool("addmm_impl_cpu_", self, mat2)
+
+
+def _check_sizes(*asked: tuple[Any, int]) -> None:
+    """IndexError, in PyTorch's words, for operands without a dimension whose size is asked for first."""
+    for value, dim in asked:
+        if not value.ndim:
+            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+        wrap_dim(dim, value.ndim)
 
 
 def _check_batches(batch1: Any, batch2: Any) -> None:
@@ -349,20 +358,21 @@ def _number(value: Any, dtype: Any) -> Any:
     return value if value.__class__ is int and value in (0, 1) else dtypes.checked(value, dtype)
 
 
+def _refuse_mixed(self: Any, mat1: Any, mat2: Any) -> None:
+    for name, value in (("self", self), ("mat1", mat1)):
+        if value.dtype != mat2.dtype:
+            raise RuntimeError(
+                f"{name} and mat2 must have the same dtype, but got {_kind(value)} and {_kind(mat2)}"
+            )
+
+
 def _addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
     for i, mat in enumerate((mat1, mat2), 1):
         if mat.ndim != 2:
             raise RuntimeError(f"mat{i} must be a matrix, got {mat.ndim}-D tensor")
     if mat1.shape[1] != mat2.shape[0]:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied {_times(mat1, mat2)}")
-    if not self.dtype == mat1.dtype == mat2.dtype:
-        if self.dtype != mat2.dtype:
-            raise RuntimeError(
-                f"self and mat2 must have the same dtype, but got {_kind(self)} and {_kind(mat2)}"
-            )
-        raise RuntimeError(
-            f"mat1 and mat2 must have the same dtype, but got {_kind(mat1)} and {_kind(mat2)}"
-        )
+    _refuse_mixed(self, mat1, mat2)
     _no_bool("addmm_impl_cpu_", mat1)
     return _mix(self, mat1.dot(mat2), beta, alpha)
 
@@ -471,6 +481,7 @@ class addr:
 
 
 def _addbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
+    _check_sizes((batch1, 1), (batch2, 2))
     _check_batches(batch1, batch2)
     if batch1.shape[0] != batch2.shape[0]:
         raise RuntimeError(
@@ -482,11 +493,9 @@ def _addbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: 
             f"Incompatible matrix sizes for bmm ({batch1.shape[1]}x{batch1.shape[2]} and "
             f"{batch2.shape[1]}x{batch2.shape[2]})"
         )
-    if not self.dtype == batch1.dtype == batch2.dtype:
-        raise RuntimeError(
-            "expected m1 and m2 to have the same dtype, but got: "
-            f"{_c_kind(batch1)} != {_c_kind(batch2)}"
-        )
+    if batch1.shape[0]:
+        _refuse_mixed(self, batch1, batch2)
+        _no_bool("addmm_impl_cpu_", batch1)
     return _mix(self, (batch1 @ batch2).sum(0, dtype=batch1.dtype), beta, alpha)
 
 
@@ -539,11 +548,13 @@ class addbmm:
 
 
 def _baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
+    _check_sizes((batch1, 0), (batch1, 1), (batch2, 2))
+    _no_bool("baddbmm", batch1, batch2)
     _refuse_bmm(batch1, batch2)
     if self.dtype != batch1.dtype:
         raise RuntimeError(
-            f"Input dtypes must be the same, got: input {dtypes.of(self.dtype)}, batch1: "
-            f"{dtypes.of(batch1.dtype)}, batch2: {dtypes.of(batch2.dtype)}"
+            f"Input dtypes must be the same, got: input {_c_kind(self)}, batch1: {_c_kind(batch1)}, "
+            f"batch2: {_c_kind(batch2)}"
         )
     return _mix(self, batch1 @ batch2, beta, alpha)
 
@@ -748,8 +759,6 @@ def inner(input: Array, other: Array) -> Any:
     """The product summed over the last dimension of both."""
     if input.ndim == 0 or other.ndim == 0:
         return input * other
-    if dtype_of(input) != dtype_of(other):
-        raise RuntimeError("both inputs should have same dtype")
     if input.shape[-1] != other.shape[-1]:
         raise RuntimeError(
             "inner() the last dimension must match on both input tensors but got shapes "
@@ -788,6 +797,8 @@ def _tensordot_dims(a: Any, b: Any, dims: Any) -> tuple[tuple[int, ...], tuple[i
 )
 def tensordot(a: Array, b: Array, dims: Any = 2) -> Any:
     """The product summed over pairs of dimensions."""
+    if dtype_of(a) != dtype_of(b):
+        raise RuntimeError("both inputs should have same dtype")
     dims_a, dims_b = _tensordot_dims(a, b, dims)
     if len(dims_a) != len(dims_b):
         raise RuntimeError("both dimension lists should have same length")
@@ -846,6 +857,8 @@ def kron(input: Array, other: Array) -> Any:
 def _cross(self: Array, other: Array, *, dim: int = -1) -> Array:
     if self.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    if not self.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     at = wrap_dim(dim, self.ndim)
     if self.shape[at] != 3 or other.shape[at] != 3:
         raise RuntimeError(
@@ -994,18 +1007,19 @@ def _multi_dot(tensors: Sequence[Any]) -> Any:
         matrices[-1] = last.unsqueeze(-1)
     else:
         shape.append(last.shape[1])
+    given = [list(t.shape) for t in tensors]
     for i, value in enumerate(matrices):
         if value.ndim != 2:
             raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {value.ndim}D")
         if value.dtype != first.dtype:
             raise RuntimeError(
                 f"multi_dot(): all tensors must have be the same dtype but tensor 0 is "
-                f"{_kind(first)} and tensor {i} {_kind(value)}"
+                f"{_c_kind(first)} and tensor {i} {_c_kind(value)}"
             )
         if i and matrices[i - 1].shape[1] != value.shape[0]:
             raise RuntimeError(
                 f"multi_dot(): tensors {i - 1} and {i} with shapes "
-                f"{list(matrices[i - 1].shape)} and {list(value.shape)} cannot be multiplied"
+                f"{given[i - 1]} and {given[i]} cannot be multiplied"
             )
     if n == 3:  # PyTorch decides between the two orders by itself
         a, b, c = matrices

@@ -161,6 +161,8 @@ cumprod = _scan(
 # -- running extrema ------------------------------------------------------------------------------
 def _running_extrema(name: str, ufunc: Any) -> Any:
     def kernel(self: Array, dim: int) -> tuple[Array, Array]:
+        if not self.ndim and dim not in (-1, 0):
+            raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
         axis = wrap_dim(dim, self.ndim)
         if not self.ndim:
             return self.copy(), np.int64(0)

@@ -567,7 +567,24 @@ def broadcast_shape(shapes: Any) -> tuple[int, ...]:
 @function(method=False, samples=["broadcast_shapes((2,1), (3,))"])
 def broadcast_shapes(*shapes: Any) -> Any:
     """The shape that tensors of these shapes broadcast to."""
-    return Size(broadcast_shape([(s,) if isinstance(s, int) else s for s in shapes]))
+    given = [(int(s),) if isinstance(s, int) else tuple(map(int, s)) for s in shapes]
+    total: tuple[int, ...] = ()
+    for at, shape in enumerate(given):
+        if any(n < 0 for n in shape):
+            raise ValueError("Attempting to broadcast a dimension with negative length!")
+        width = max(len(total), len(shape))
+        known = list((1,) * (width - len(total)) + total)
+        for i in range(-1, -len(shape) - 1, -1):
+            if known[i] == 1:
+                known[i] = shape[i]
+            elif shape[i] not in (1, known[i]):
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching "
+                    f"argument at index {at} had {shape}; but expected shape should be broadcastable "
+                    f"to {known}"
+                )
+        total = tuple(known)
+    return Size(total)
 
 
 @function(method=False, rows=[expand_size], samples=["broadcast_tensors(randn(3), randn(2,1))"])
@@ -592,7 +609,7 @@ def _select(self: Array, dim: int, index: int) -> Array:
     if not -n <= index < n:
         raise IndexError(
             f"select(): index {index} out of range for tensor of size {list(self.shape)} at "
-            f"dimension {dim}"
+            f"dimension {at}"
         )
     return self[index, ...] if not at else self[_at(at, index)]
 
@@ -1086,7 +1103,9 @@ def _split_along(name: str, input: Any, given: Any, at: int, least: int) -> Any:
             f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with "
             f"{input.ndim} dimensions!"
         )
-    if not isinstance(given, tuple) and (given <= 0 or input.shape[at] % given):
+    if not isinstance(given, tuple) and given <= 0:
+        raise RuntimeError(f"number of sections must be larger than 0, got {given}")
+    if not isinstance(given, tuple) and input.shape[at] % given:
         raise RuntimeError(
             f"torch.{name} attempted to split along dimension {at}, but the size of the "
             f"dimension {input.shape[at]} is not divisible by the split_size {given}!"

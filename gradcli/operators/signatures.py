@@ -146,7 +146,10 @@ def type_name(value: Any) -> str:
     """What messages call the type of an argument."""
     if isinstance(value, dtypes.dtype):
         return "torch.dtype"
-    return "numpy.ndarray" if type(value) is np.ndarray else type(value).__name__
+    if hasattr(value, "n_sequence_fields"):
+        return f"torch.return_types.{type(value).__name__}"
+    found = type(value).__name__
+    return {"ndarray": "numpy.ndarray", "Size": "torch.Size"}.get(found, found)
 
 
 # -- signatures -----------------------------------------------------------------------------------

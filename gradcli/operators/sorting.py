@@ -287,8 +287,8 @@ def _median_with_nan(self: Any, axis: int, skip: bool) -> Any:
 def _median_along(name: str, skip: bool) -> Any:
     def kernel(self: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
         axis = wrap_dim(dim, self.ndim)
-        _middle("median_cpu", self)
-        _check_reduced(name, self, axis)
+        _middle("median_out", self)
+        _check_reduced("median", self, axis)
         if not self.ndim:
             return self.copy(), np.int64(0)
         if self.dtype.kind == "f" and np.isnan(self).any():
@@ -356,11 +356,13 @@ nanmedian = _medians("nanmedian", nanmedian_all, True, "The `median` of the numb
 def _kthvalue(self: Array, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
     axis = wrap_dim(dim, self.ndim)
     size = self.shape[axis] if self.ndim else 1
+    if not size:
+        raise IndexError(f"kthvalue(): Expected reduction dim {axis} to have non-zero size.")
     if not 1 <= k <= size:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
-    _middle("kthvalue_cpu", self)
     if not self.ndim:
         return self.copy(), np.int64(0)
+    _middle("kthvalue_cpu", self)
 
     def choose(values: list[Any]) -> list[int]:
         positions = list(range(size))
@@ -452,7 +454,12 @@ def _topk(
     if not 0 <= k <= size:
         raise RuntimeError("selected index k out of range")
     if self.dtype.kind in "cb":
-        raise NotImplementedError(f"\"topk_cpu\" not implemented for '{scalar_name(self.dtype)}'")
+        words = (
+            "topk does not support bool"
+            if self.dtype.kind == "b"
+            else " topk does not support complex"
+        )
+        raise RuntimeError(f"{words} dtypes on CPU")
     if not self.ndim:
         return self.copy(), np.int64(0)
 
@@ -604,6 +611,7 @@ def _whole(ranks: Any) -> Tensor:
 
 def _quantile_points(name: str, input: Any, q: Any) -> Any:
     """`q` as a tensor of numbers between 0 and 1, of the input's dtype."""
+    name = "quantile"  # says PyTorch of nanquantile too
     numbers = data(input)
     if isinstance(q, (int, float)):
         if not 0 <= q <= 1:

@@ -14,7 +14,15 @@ from gradcli.engine.tensor import Tensor
 from gradcli.operators import accurate
 from gradcli.operators.arithmetic import add_scalar, mul_scalar
 from gradcli.operators.elementwise import _unary, sgn
-from gradcli.operators.helpers import constant, dtype_of, masked_fill, unsqueeze, where, zeros_like
+from gradcli.operators.helpers import (
+    constant,
+    dtype_of,
+    implemented,
+    masked_fill,
+    unsqueeze,
+    where,
+    zeros_like,
+)
 from gradcli.operators.return_types import return_type
 from gradcli.operators.table import Array, function, is_array, operator
 
@@ -79,8 +87,12 @@ class erfc:
     self = lambda g, self: np.exp(-(self**2)) * (-2.0 / sqrt(pi)) * g
 
 
+def _erfinv(self: Array) -> Array:
+    return where(self == 0, self, scipy_function("erfinv")(self))  # SciPy's of -0 is 0
+
+
 @_unary(
-    _kernel("erfinv"),
+    _erfinv,
     "ErfinvBackward0",
     _SIGNED_UNIT,
     aliases="special.erfinv",
@@ -157,7 +169,13 @@ def _lgamma(self: Array) -> Array:
     return where(np.isneginf(self), -self, scipy_function("gammaln", "lgamma")(self))
 
 
-@_unary(_lgamma, "LgammaBackward0", _POSITIVE, aliases="special.gammaln")
+@_unary(
+    _lgamma,
+    "LgammaBackward0",
+    _POSITIVE,
+    aliases="special.gammaln",
+    refuses={"c": "lgamma_vml_cpu"},
+)
 class lgamma:
     """The logarithm of the absolute value of the gamma function."""
 
@@ -186,6 +204,7 @@ class digamma:
 def _polygamma(n: int, self: Array) -> Array:
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
+    implemented(("digamma", "trigamma", "polygamma")[min(n, 2)], self, "efd")
     sign = 1 if n % 2 else -1
     if n == 0:
         return scipy_function("psi", "polygamma")(self)
@@ -233,6 +252,7 @@ def polygamma(n: Any, input: Any) -> Any:
 def _mvlgamma(self: Array, p: int) -> Array:
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
+    implemented("arange_cpu", self, "efd")
     i = np.arange(-p / 2 + 0.5, 0.5, 0.5).astype(self.dtype)
     total = _lgamma(np.asarray(self)[..., None] + i).sum(-1)
     return total + self.dtype.type(p * (p - 1) / 4 * log(pi))
@@ -361,14 +381,20 @@ def zeta(input: Any, other: Any) -> Any:
 
 
 # -- Bessel functions -----------------------------------------------------------------------------
-@_unary(_kernel("i0"), "I0Backward0", aliases="special.i0")
+@_unary(_kernel("i0"), "I0Backward0", aliases="special.i0", refuses={"c": "i0_vml_cpu"})
 class i0:
     """The modified Bessel function of the first kind of order 0."""
 
     self = lambda g, self: g * i1(self)
 
 
-@_unary(_kernel("i0e", "special.i0e"), "SpecialI0EBackward0", name="special.i0e", method=False)
+@_unary(
+    _kernel("i0e", "special.i0e"),
+    "SpecialI0EBackward0",
+    name="special.i0e",
+    method=False,
+    refuses={"c": "i0e_cpu"},
+)
 class i0e:
     """exp(-|input|) * i0(input)."""
 
@@ -393,14 +419,26 @@ def _i1e_backward(g: Any, self: Any, result: Any) -> Any:
     return g * where(mask, slope, 0.5)
 
 
-@_unary(_kernel("i1", "special.i1"), "SpecialI1Backward0", name="special.i1", method=False)
+@_unary(
+    _kernel("i1", "special.i1"),
+    "SpecialI1Backward0",
+    name="special.i1",
+    method=False,
+    refuses={"c": "i1_cpu"},
+)
 class i1:
     """The modified Bessel function of the first kind of order 1."""
 
     self = _i1_backward
 
 
-@_unary(_kernel("i1e", "special.i1e"), "SpecialI1EBackward0", name="special.i1e", method=False)
+@_unary(
+    _kernel("i1e", "special.i1e"),
+    "SpecialI1EBackward0",
+    name="special.i1e",
+    method=False,
+    refuses={"c": "i1e_cpu"},
+)
 class i1e:
     """exp(-|input|) * i1(input)."""
 
@@ -536,6 +574,7 @@ class modified_bessel_k1:
     _POSITIVE,
     name="special.entr",
     method=False,
+    refuses={"c": "entr_cpu"},
 )
 class entr:
     """-input * log(input)."""

@@ -354,10 +354,8 @@ def corrcoef(input: Array) -> Any:
 
 # -- counting into bins ---------------------------------------------------------------------------
 def _histc(self: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Array:
-    if self.dtype.kind != "f":
-        raise NotImplementedError(
-            f"\"histogram_cpu\" not implemented for '{scalar_name(self.dtype)}'"
-        )
+    refused = {"b": "linspace_cpu", "c": "aminmax_cpu"}.get(self.dtype.kind, "histogram_cpu")
+    implemented(refused, self, "efd")
     if bins <= 0:
         raise RuntimeError(
             f"torch.histogramdd(): bins {bins} must be > 0, but got {bins} for dimension 0"
@@ -446,6 +444,11 @@ def _searched(edges: Any, values: Any, side: str, sorter: Any, out_int32: bool) 
         if not is_batched([edges, sorter]) and edges.ndim == 1:
             return Batched(_searched(edges, values.every, side, sorter, out_int32), values.level)
         return each(_searched, [edges, values, side, sorter, out_int32], {})
+    if not values.ndim and edges.ndim != 1:
+        raise RuntimeError(
+            "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is "
+            f"1, but we got boundaries tensor dim({edges.ndim}) and input value's dim(0) numel(1)"
+        )
     meeting = np.result_type(edges, values)
     if meeting.kind in "cb":
         raise NotImplementedError(
@@ -463,6 +466,8 @@ def _searched(edges: Any, values: Any, side: str, sorter: Any, out_int32: bool) 
     if edges.ndim == 1:
         found = _place(edges, values, side)
         return np.asarray(found, kind) if np.ndim(found) else kind(found)
+    if not values.size:
+        return np.zeros(values.shape, kind)
     lines = zip(
         edges.reshape(-1, edges.shape[-1]), values.reshape(-1, values.shape[-1]), strict=True
     )
@@ -497,9 +502,7 @@ def bucketize(
     """Which interval between the boundaries each value falls into."""
     edges = data(boundaries)
     if edges.ndim != 1:
-        raise RuntimeError(
-            f"torch.searchsorted(): boundaries tensor must be 1 dimension, but got dim({edges.ndim})"
-        )
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({edges.ndim})")
     return wrap(_searched(edges, _array(data(input)), _sides(None, right), None, out_int32))
 
 
@@ -509,7 +512,7 @@ _histogram_type = return_type("histogram", "hist bin_edges")
 def _histogram(
     self: Array, weight: Array | None, bins: Any, range: Any, density: bool
 ) -> tuple[Array, Array]:
-    implemented("histogramdd", self, "fd")
+    implemented("histogramdd" if range is None else "histogram_cpu", self, "fd")
     limits = None if range is None else tuple(range)
     if isinstance(bins, int):
         if bins <= 0:

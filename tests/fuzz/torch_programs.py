@@ -63,7 +63,11 @@ INDICES = (
 # Where gradcli is meant to differ from torch: what the line and the difference match, and why.
 MEANT: tuple[tuple[str, str, str], ...] = (
     (r"svd|eigh?\b|eigh?\(", "values|zero", "LAPACK chooses the signs of vectors"),
-    (r"linalg|lu|triangular", "sign of zero", "signs of zeros are the LAPACK's that is at hand"),
+    (
+        r"linalg|lu|triangular|cholesky|qr|matrix_exp|reciprocal",
+        "sign of zero",
+        "signs of zeros are the LAPACK's that is at hand",
+    ),
     (
         r"clamp|min|max|relu|hardtanh|unique|sort|median",
         "sign of zero",
@@ -96,6 +100,18 @@ MEANT: tuple[tuple[str, str, str], ...] = (
         "torch's is wrong where the source is complex and self real",
     ),
     (r"", "INTERNAL ASSERT|MKL FFT", "faults of torch's"),
+    (
+        r"",
+        r"ArrayRef|std::vector|static_cast|setStorage|multiplication overflow|Could this error message",
+        "where torch's words are about its C++, gradcli's are about the call",
+    ),
+    (
+        r"",
+        r"refused .*out of bounds",
+        "an index outside is one, even where there is nothing to take",
+    ),
+    (r"logit", "gradient: inf", "torch's sign at -0.0 depends on the layout"),
+    (r"dot|mm|mv|@|matmul|einsum|trapezoid", "sign of zero", "sums of products begin with 0"),
     (r"matrix_exp", "refused", "torch's of float16 is far off"),
     (r"", "complex32|ComplexHalf", "gradcli has no complex32"),
     (r"complex|polar", "dtype", "gradcli has no complex32"),
@@ -379,6 +395,7 @@ class Side:
 
 def _normal(text: str) -> str:
     text = re.sub(r" \(Triggered internally.*|Exception raised from.*", "", text, flags=re.S)
+    text = text.replace("torch.return_types.", "")  # Python shows a class by its own name
     return re.sub(r"0x[0-9a-f]+", "0x…", text).strip()
 
 

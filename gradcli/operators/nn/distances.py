@@ -9,6 +9,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.modes import no_grad
+from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.operators.arguments import real
 from gradcli.operators.arithmetic import (
@@ -355,11 +356,16 @@ def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Any:
         raise RuntimeError(
             f"expected common dtype to be floating point, yet common dtype is {scalar_name(common)}"
         )
-    sides = [x if data(x).dtype == common else cast(x, common) for x in (x1, x2)]
+    given = [x1, x2]
+    refusal = mismatch([tuple(x1.shape), tuple(x2.shape)])
+    if refusal is not None:
+        raise refusal
     shape = np.broadcast_shapes(tuple(x1.shape), tuple(x2.shape))
     if x1.shape != x2.shape:
-        sides = [x.expand(shape) for x in sides]
+        given = [x.expand(shape) for x in given]
     eps = real("cosine_similarity", eps, "eps", 4)
+    # Of floating dtypes each side is divided in its own.
+    sides = [x if data(x).dtype.kind == "f" else cast(x, common) for x in given]
     units = [x / _at_least(vector_norm(x, 2, dim, True).clone(), eps) for x in sides]
     return sum_(units[0] * units[1], dim)
 

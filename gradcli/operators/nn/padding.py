@@ -150,6 +150,11 @@ def pad(input: Array, pad: Any, mode: str, value: float | None) -> Any:
     if mode not in ("constant", "reflect", "replicate", "circular"):
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     if mode == "constant":
+        if len(sizes) > 2 * input.ndim and not len(sizes) % 2:
+            raise RuntimeError(
+                "Padding length should be less than or equal to two times the input dimension but got "
+                f"padding length {len(sizes)} and input of dimension {input.ndim}"
+            )
         return constant_pad_nd(input, sizes, 0 if value is None else value)
     if value not in (None, 0):
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
