@@ -397,7 +397,7 @@ def masked_fill(input: Array, mask: Array, value: Any) -> Any:
     return masked_fill_number(input, mask, value)
 
 
-def _check_mask(self: Any, mask: Any) -> None:
+def _check_broadcast(self: Any, mask: Any) -> None:
     refusal = mismatch([mask.shape, self.shape])
     if refusal is not None:
         raise refusal
@@ -406,7 +406,7 @@ def _check_mask(self: Any, mask: Any) -> None:
 def _masked_select(self: Array, mask: Array) -> Array:
     if mask.dtype.kind != "b":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
-    _check_mask(self, mask)
+    _check_broadcast(self, mask)
     if self.shape != mask.shape:
         self, mask = np.broadcast_arrays(self, mask)
     return np.atleast_1d(self)[np.atleast_1d(mask)]
@@ -442,7 +442,7 @@ def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
             f"masked_scatter: expected self and source to have same dtypes but got{_kind(self)} and "
             f"{_kind(source)}"
         )
-    _check_mask(self, mask)
+    _check_broadcast(self, mask)
     shape = np.broadcast_shapes(self.shape, mask.shape)
     made = np.asarray(
         copied(self) if self.shape == shape else np.array(np.broadcast_to(self, shape), order="C")
