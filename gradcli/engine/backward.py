@@ -37,10 +37,11 @@ def run(
     captured: collect gradients there instead of accumulating. only: the ids of the nodes to run.
     """
     state = modes.local.state
-    plain = not create and captured is None and only is None and watched_pass.observer is None
+    plain = not create and captured is None and only is None
     if plain and state is not None:
         on_tensors = state.recorder is not None and state.recorder.tensors
-        plain = not (state.anomaly or state.intercept or state.levels or on_tensors)
+        watched = state.anomaly or state.intercept or state.levels or state.observer or on_tensors
+        plain = not watched
     if plain and plain_pass.run(roots, seeds, retain):
         return
     watched_pass.run(roots, seeds, retain=retain, create=create, captured=captured, only=only)

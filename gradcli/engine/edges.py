@@ -111,6 +111,7 @@ class AllowMutation:
     """What `allow_mutation_on_saved_tensors` keeps: the saved tensors, and copies of written ones."""
 
     def __init__(self) -> None:
+        self.open = True
         self.cloned: WeakKeyDictionary[_Kept, Tensor] = WeakKeyDictionary()
         self.original: WeakKeyDictionary[_Kept, Tensor] = WeakKeyDictionary()
         self.tid_to_weakhandle: WeakValueDictionary[Any, _Kept] = WeakValueDictionary()
@@ -130,7 +131,7 @@ class AllowMutation:
     def unpack(self, kept: _Kept) -> Tensor:
         """The tensor as it was when it was saved."""
         found = None
-        if self is _allowing:
+        if self.open:
             found = self.cloned.get(kept, self.original.get(kept))
         if found is None:
             raise AssertionError(
@@ -148,12 +149,12 @@ class AllowMutation:
 
     def clear(self) -> None:
         """Forget everything."""
+        self.open = False
         for held in (self.cloned, self.original, self.tid_to_weakhandle, self.sid_to_tid):
             held.clear()
 
 
 AllowMutation.__name__ = AllowMutation.__qualname__ = "_AllowMutationOnSavedContext"
-_allowing: AllowMutation | None = None
 
 
 def _memory_key(tensor: Tensor) -> Any:
@@ -167,10 +168,9 @@ def _memory_key(tensor: Tensor) -> Any:
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[AllowMutation]:
     """Inside, what was saved for backward is copied before it is written in place."""
-    global _allowing
-    if _allowing is not None:
+    if isinstance(getattr(modes.current().before_write, "__self__", None), AllowMutation):
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
-    _allowing = context = AllowMutation()
+    context = AllowMutation()
     before = modes.change(before_write=context.keep)
     try:
         with saved_tensors_hooks(context.pack, context.unpack):
@@ -178,7 +178,6 @@ def allow_mutation_on_saved_tensors() -> Iterator[AllowMutation]:
     finally:
         modes.restore(before)
         context.clear()
-        _allowing = None
 
 
 def register_multi_grad_hook(

@@ -52,7 +52,7 @@ class State:
 
     __slots__ = (
         *("anomaly", "before_write", "check_nan", "enabled", "inference", "intercept", "levels"),
-        *("pack", "recorder", "rules", "taped"),
+        *("observer", "pack", "recorder", "rules", "taped"),
     )
 
     def __init__(self) -> None:
@@ -63,6 +63,7 @@ class State:
         self.check_nan = True
         self.pack: tuple[Any, ...] = ()  # the stack of saved_tensors_hooks
         self.intercept: Any = None  # called with (row, operands, outputs) after every operation
+        self.observer: Any = None  # called with every step of a backward pass: see engine.observe
         self.taped = False  # tangents travel with what is recorded, and with nothing else
         self.levels: tuple[Any, ...] = ()  # the batches that are open: engine.batch.Level
         self.before_write: Any = None  # called with a tensor that is about to be written in place
@@ -76,6 +77,7 @@ class State:
             or self.anomaly
             or self.pack
             or self.intercept
+            or self.observer
             or self.before_write
             or self.recorder
             or self.levels

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from gradcli.engine import modes
+
 
 @contextmanager
 def observing(callback: Callable[[tuple[str, Any, Any]], None]) -> Iterator[None]:
-    """Inside, `callback` sees every step of every backward pass.
+    """Inside, `callback` sees every step of the backward passes of this thread.
 
     Kinds, with their data: "begin" (the seed), "start" (gradients that came in, one per output), "hook"
     ((kind, before, after)), "finish" (gradients that go out, one per edge), "accumulate" ((what was
     added, `.grad` after it)), "retain" (the gradient kept), "free" and "end" (None).
     """
-    from gradcli.engine import watched_pass
-
-    before, watched_pass.observer = watched_pass.observer, callback
+    before = modes.change(observer=callback)
     try:
         yield
     finally:
-        watched_pass.observer = before
+        modes.restore(before)

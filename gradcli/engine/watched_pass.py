@@ -23,9 +23,6 @@ from gradcli.engine.order import exact_order
 from gradcli.engine.stale import check_versions
 from gradcli.engine.tensor import Tensor, wrap
 
-# Called with (kind, node, data) at every step of a pass, if set: see engine.observe.
-observer: Callable[[tuple[str, Node, Any]], None] | None = None
-
 _numbers = count()
 
 
@@ -217,9 +214,8 @@ def _run_watched(
     state = modes.current()
     recorder = None if state.recorder is None or not state.recorder.tensors else state.recorder
     take = grads.pop
-    if observer is not None:
-        first = next(iter(grads))
-        observer(("begin", first.node if type(first) is Port else first, grads[first]))
+    first = next(iter(grads))
+    _tell("begin", first.node if type(first) is Port else first, grads[first])
     for node in nodes:
         g = take(node, None)
         if recorder is not None:
@@ -259,10 +255,15 @@ def _run_watched(
                 grads[e] = d if old is None else old + d
         if not retain and node._saved:
             node._saved = None
-            if observer is not None:
-                observer(("free", node, None))
+            _tell("free", node, None)
+    _tell("end", nodes[0], None)
+
+
+def _tell(kind: str, node: Node, data: Any) -> None:
+    """Show a step of the pass to who watches it: see engine.observe."""
+    observer = modes.current().observer
     if observer is not None:
-        observer(("end", nodes[0], None))
+        observer((kind, node, data))
 
 
 def _rare(node: Node) -> bool:
@@ -274,8 +275,7 @@ def _rare(node: Node) -> bool:
 def _run_leaf(node: AccumulateGrad, grad: Any, create: bool, captured: Captured | None) -> None:
     """A leaf's end of the pass, with its hooks."""
     variable = node.variable
-    if observer is not None:
-        observer(("start", node, (grad,)))
+    _tell("start", node, (grad,))
     if variable.hooks:
         grad = call_tensor_hooks(variable.hooks, grad, create, node)
     if captured is not None and (id(node), 0) in captured.keys:
@@ -286,17 +286,14 @@ def _run_leaf(node: AccumulateGrad, grad: Any, create: bool, captured: Captured 
         grad = _call_prehooks(node, grad, create)
     with accumulating:
         add_to_grad(variable, grad, False)
-        if observer is not None:
-            assert variable._grad is not None
-            observer(("accumulate", node, (grad, variable._grad)))
+        _tell("accumulate", node, (grad, variable._grad))
         if variable.post_hooks:
             for hook in list(variable.post_hooks.values()):
                 _check_post_hook(hook(variable), variable)
     if node._hooks is not None and node._hooks.post:
         for hook in list(node._hooks.post.values()):
             hook((), (as_tensor(grad),))
-    if observer is not None:
-        observer(("finish", node, ()))
+    _tell("finish", node, ())
 
 
 def _check_post_hook(result: Any, variable: Tensor) -> None:
@@ -328,8 +325,7 @@ def call_tensor_hooks(hooks: dict[int, Any], grad: Any, create: bool, node: Node
             grad = given if create else given.array if given is not None else None
             continue
         _check_hook_result(given, result, hook)
-        if observer is not None:
-            observer(("hook", node, ("tensor hook", given, result)))
+        _tell("hook", node, ("tensor hook", given, result))
         grad = _plain(result, create)
     return grad
 
@@ -374,8 +370,7 @@ def _replaced(
         for old, new_value in zip(grads, result, strict=True):
             if new_value is not None:
                 _check_hook_result(old, new_value, hook)
-        if observer is not None:
-            observer(("hook", node, (kind, grads, result)))
+        _tell("hook", node, (kind, grads, result))
         grads = result
     return grads
 
@@ -407,8 +402,7 @@ def _capture(
             tensor = keeper()
             if tensor is not None and parts[nr] is not None:
                 _retain(tensor, parts[nr])
-                if observer is not None:
-                    observer(("retain", node, parts[nr]))
+                _tell("retain", node, parts[nr])
     if not runs and captured is not None:
         captured.take(node, parts)
     return parts if many else parts[0]
@@ -435,8 +429,7 @@ def _run_node(
         grad = _call_prehooks(node, grad, create)
     many = isinstance(grad, list)
     incoming = tuple(grad) if many else (grad,)
-    if observer is not None:
-        observer(("start", node, incoming))
+    _tell("start", node, incoming)
     if all(g is None for g in incoming) and not node._eager:
         results = (None,) * len(node._edges)
     else:
@@ -454,12 +447,12 @@ def _run_node(
         check(node, results)
     if hooks is not None and hooks.post:
         results = _call_posthooks(node, results, incoming, create)
-    if observer is not None:
+    if state.observer is not None:
         fitted = tuple(
             None if d is None or e is None else fit(d, e, node, i)
             for i, (e, d) in enumerate(zip(node._edges, results, strict=True))
         )
-        observer(("finish", node, fitted))
+        _tell("finish", node, fitted)
         return fitted
     return results
 

@@ -12,6 +12,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
@@ -67,9 +68,9 @@ _NOT_IN_GRAD = (
     "use_reentrant=False, or call .backward() without passing the `inputs` argument."
 )
 
-# What the context managers below have set for everyone; None: what the call says.
-_early_stop: bool | None = None
-_debug: bool | None = None
+# What the context managers below have set; None: what the call says.
+_early_stop: ContextVar[bool | None] = ContextVar("early_stop", default=None)
+_debug: ContextVar[bool | None] = ContextVar("debug", default=None)
 
 
 class CheckpointError(RuntimeError):
@@ -88,23 +89,21 @@ def noop_context_fn() -> Contexts:
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
     """Inside, checkpoints end their recomputation at the last tensor needed, or run it whole."""
-    global _early_stop
-    before, _early_stop = _early_stop, enable
+    before = _early_stop.set(enable)
     try:
         yield
     finally:
-        _early_stop = before
+        _early_stop.reset(before)
 
 
 @contextlib.contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
     """Inside, `debug` of `checkpoint` is this, whatever the call says (None: what it says)."""
-    global _debug
-    before, _debug = _debug, enabled
+    before = _debug.set(enabled)
     try:
         yield
     finally:
-        _debug = before
+        _debug.reset(before)
 
 
 def checkpoint(
@@ -128,7 +127,8 @@ def checkpoint(
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if not use_reentrant:
-        debug = debug if _debug is None else _debug
+        wanted = _debug.get()
+        debug = debug if wanted is None else wanted
         if debug and context_fn is not noop_context_fn:
             raise ValueError("debug=True is incompatible with non-default context_fn")
         repeat = _Repeat(function, kwargs, preserve, context_fn, determinism_check, early_stop)
@@ -278,7 +278,8 @@ class _Repeat:
             )
         self.metadata = _CHECKS[determinism_check]
         self.function, self.kwargs = function, kwargs
-        self.early_stop = early_stop if _early_stop is None else _early_stop
+        wanted = _early_stop.get()
+        self.early_stop = early_stop if wanted is None else wanted
         self.contexts = context_fn()
         self.random_state = random.get_rng_state() if preserve else None
         self.complete = False  # the forward call has ended
