@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.engine import modes, versions
-from gradcli.engine.memory import element_strides
+from gradcli.engine.memory import element_strides, geometry
 from gradcli.engine.node import Meta, meta, new
 from gradcli.engine.promotion import promote, shape_error
 from gradcli.engine.tensor import LAZY, Tensor, edge, lend, refuse_inference, scalar, track
@@ -159,7 +160,7 @@ def straight(row: Row) -> bool:
         and row.tensors[0] == 0
         and all(row.kinds[i] == "tensor" for i in row.tensors)
         and not (len(row.tensors) == 3 and row.types)
-        and all(_measurable(f, row) for f in row.option_fields)
+        and all(f in row.position or measured(f)[0] in row.position for f in row.option_fields)
     )
 
 
@@ -315,7 +316,7 @@ def _record(row: Row, local: dict[str, str]) -> list[str]:
         guard = row.guards.get(field)
         unless = f" if e{guard[0]} is not None else None" if guard else ""
         body += [f"n._s{k} = {local.get(field, 'y')}{unless}"]
-    body += [f"n._o{k} = {_measured(f, local)}" for k, f in enumerate(row.option_fields)]
+    body += [f"n._o{k} = {_option(f, local)}" for k, f in enumerate(row.option_fields)]
     return [
         *body,
         "n._meta = m",
@@ -325,30 +326,45 @@ def _record(row: Row, local: dict[str, str]) -> list[str]:
     ]
 
 
+# What a rule may ask of an operand beside its elements, by the end of the field's name: of the tensor
+# `{t}`, whose array is `{a}`.
 _MEASURES = {
-    "_sym_sizes": "{}.shape",
-    "_sym_numel": "{}.size",
-    "_dtype": "{}.dtype",
-    "_args": "{}.shape",
-    "_dim": "{}.ndim",
-    "_sym_strides": "strides({})",
+    "_args": "{a}.shape",
+    "_dim": "{a}.ndim",
+    "_dtype": "{a}.dtype",
+    "_geometry": "geometry({a})",
+    "_sym_argsize_0": "{a}.shape[0]",
+    "_sym_argsize_1": "{a}.shape[1]",
+    "_sym_argsize_2": "{a}.shape[2]",
+    "_sym_argsize_minus_1": "{a}.shape[-1]",
+    "_sym_argsize_minus_2": "{a}.shape[-2]",
+    "_sym_numel": "{a}.size",
+    "_sym_sizes": "{a}.shape",
+    "_sym_sizes_opt": "{a}.shape",
+    # As PyTorch: only the strides of what needs a gradient.
+    "_sym_strides": "strides({a}) if {t}.node is not None else ()",
 }
 
 
-def _measurable(field: str, row: Row) -> bool:
-    return field in row.position or any(field.endswith(suffix) for suffix in _MEASURES)
+@cache
+def measured(field: str) -> tuple[str, str]:
+    """(the operand that a field measures, how: an expression in `{t}` and `{a}`); ("", "") for none."""
+    found = next((s for s in _MEASURES if field.endswith(s)), None)
+    return ("", "") if found is None else (field.removesuffix(found), _MEASURES[found])
 
 
-def _measured(field: str, local: dict[str, str]) -> str:
+@cache
+def measure(text: str) -> Callable[[Any, Any], Any]:
+    """Such an expression as a function of the array and the tensor."""
+    return function("measure", "a, t", [f"return {text.format(a='a', t='t')}"], _RUNTIME)  # type: ignore[no-any-return]
+
+
+def _option(field: str, local: dict[str, str]) -> str:
     """The expression for an option that a rule asks for."""
     if field in local:
         return local[field]
-    suffix = next(s for s in _MEASURES if field.endswith(s))
-    operand = local[field.removesuffix(suffix)]
-    text = _MEASURES[suffix].format(operand.replace("t", "a"))
-    if suffix == "_sym_strides":  # as PyTorch: only the strides of what needs a gradient
-        return f"{text} if {operand}.node is not None else ()"
-    return text
+    name, text = measured(field)
+    return text.format(a=local[name].replace("t", "a"), t=local[name])
 
 
 # The Meta of a result whose operands turned out to need no gradient: to be looked at.
@@ -367,6 +383,7 @@ _RUNTIME: dict[str, Any] = {
     "LAZY": LAZY,
     "clock": versions.clock,
     "float64": np.dtype(np.float64),
+    "geometry": geometry,
     "half": np.dtype(np.float16),
     "Tensor": Tensor,
     "edge": edge,

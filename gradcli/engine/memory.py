@@ -82,6 +82,13 @@ def element_strides(array: Any) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def geometry(array: Any) -> tuple[Any, ...]:
+    """Shape, strides and offset of an array in its memory, in elements."""
+    array = np.asarray(array) if isinstance(array, np.generic) else array
+    start = address(array) - address(memory_of(array))
+    return array.shape, element_strides(array), start // array.dtype.itemsize
+
+
 __all__ = [
     *("address", "buffer_of", "copied", "element_strides", "laid_out", "memory_of"),
     "strided_view",

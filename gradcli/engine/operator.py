@@ -25,7 +25,6 @@ from gradcli.engine import batch, compiled, compiled_rules, dtypes, modes, versi
 from gradcli.engine.anomaly import remember
 from gradcli.engine.batch import Batched, is_batched
 from gradcli.engine.hooks import RARE
-from gradcli.engine.memory import address, element_strides, memory_of
 from gradcli.engine.node import (
     FREED,
     FREED_MESSAGE,
@@ -538,20 +537,16 @@ class Row:
         i = self.position.get(field)
         if i is not None:
             return values[i]
-        for suffix, measure in _MEASURES.items():
-            if field.endswith(suffix):
-                name = field.removesuffix(suffix)
-                if name in self.outputs:
-                    return measure(results[self.outputs.index(name)])
-                value = values[self.position[name]]
-                if isinstance(value, (list, tuple)):
-                    return tuple(measure(v.array) for v in value)
-                if suffix == "_sym_sizes_opt" and value is None:
-                    return (0,)
-                if suffix == "_sym_strides" and value.node is None:
-                    return ()  # as PyTorch: only the strides of what needs a gradient
-                return None if value is None else measure(value.array)
-        raise AssertionError(f"{self.name}: a rule asks for {field!r}")
+        name, text = compiled.measured(field)
+        measure = compiled.measure(text)
+        if name in self.outputs:
+            return measure(results[self.outputs.index(name)], None)
+        value = values[self.position[name]]
+        if isinstance(value, (list, tuple)):
+            return tuple(measure(v.array, v) for v in value)
+        if value is None:
+            return (0,) if field.endswith("_sizes_opt") else None
+        return measure(value.array, value)
 
     # -- what was saved ---------------------------------------------------------------------------
     def unpack(self, node: Node, field: str, history: Node | None = None) -> Any:
@@ -740,29 +735,6 @@ _NODE_BASES["NotImplemented"] = NotImplementedNode
 
 def _as_array(value: Any) -> Any:
     return value if isinstance(value, Batched) else np.asarray(value)
-
-
-def _geometry(array: Any) -> tuple[Any, ...]:
-    """Shape, strides and offset of an array in its memory, in elements."""
-    start = address(array) - address(memory_of(array))
-    return array.shape, element_strides(array), start // array.dtype.itemsize
-
-
-_MEASURES: dict[str, Callable[[Any], Any]] = {
-    "_args": lambda a: a.shape,
-    "_dim": lambda a: a.ndim,
-    "_geometry": lambda a: _geometry(np.asarray(a) if isinstance(a, np.generic) else a),
-    "_sym_sizes": lambda a: a.shape,
-    "_sym_sizes_opt": lambda a: a.shape,
-    "_sym_numel": lambda a: a.size,
-    "_sym_strides": element_strides,
-    "_sym_argsize_0": lambda a: a.shape[0],
-    "_sym_argsize_1": lambda a: a.shape[1],
-    "_sym_argsize_2": lambda a: a.shape[2],
-    "_sym_argsize_minus_1": lambda a: a.shape[-1],
-    "_sym_argsize_minus_2": lambda a: a.shape[-2],
-    "_dtype": lambda a: a.dtype,
-}
 
 
 # Fields that PyTorch keeps as 64-bit integers and shows unsigned.
