@@ -16,6 +16,7 @@ from gradcli.calculus.jax_code import to_jax
 from gradcli.calculus.proof import proved
 from gradcli.calculus.reading import NoExpression
 from gradcli.calculus.shapes import sample
+from tests.sweep import sweep
 
 PROGRAMS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
     ("sigmoid(x)*F.softplus(x)*F.silu(x)*F.logsigmoid(x)", {"x": ()}),
@@ -54,7 +55,7 @@ def test_programs_are_proved(source: str, shapes: dict[str, Any], form: str) -> 
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
-@pytest.mark.parametrize(("source", "shapes"), PROGRAMS, ids=[p[0] for p in PROGRAMS])
+@sweep(("source", "shapes"), PROGRAMS, parts=1)
 def test_torch_runs_what_is_printed_for_it(source: str, shapes: dict[str, Any]) -> None:
     torch = importlib.import_module("torch")
     arrays = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}
