@@ -8,6 +8,7 @@ code, a process that goes on, or a file left half written.
 from __future__ import annotations
 
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -95,8 +96,7 @@ def attempt(random: random.Random, folder: Path) -> tuple[str, command_lines.Lin
     for path in folder.iterdir():
         if path.name not in files.contents():
             stray = path.name if path.name not in said else stray
-            if path.is_file():
-                path.unlink()
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     if stray:
         return f"left a file behind: {stray!r}", line, moments
     quiet = "Traceback" not in err and "KeyboardInterrupt" not in err and "fault" not in err
