@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gradcli.language import tree
-from gradcli.language.errors import LanguageError
+from gradcli.language.errors import CannotAssign, LanguageError
 
 if TYPE_CHECKING:
     from gradcli.language.program import Program
@@ -35,9 +35,7 @@ def check(program: Program) -> None:
         if kind in _AUGMENTED:
             target = program.children(row)[0]
             if kinds[target] not in _WRITABLE:
-                from gradcli.language.complaints import target_error
-
-                raise target_error(program.source, tree.KINDS[kinds[target]], program.span(target))
+                raise CannotAssign(program.source, tree.KINDS[kinds[target]], program.span(target))
         elif kind in _FUNCTIONS:
             _parameters(program, row)
         elif kind == _K["try"]:

@@ -50,17 +50,7 @@ _SHIFTS = {"<": "bitwise_left_shift", ">": "bitwise_right_shift"}
 def syntax_error(
     source: str, table: Any, state: int, text: str, end: int, problem: tk.TokenError | None
 ) -> LanguageError:
-    """The error for a text that cannot be read, with what it is here if it is another language's."""
-    error = _syntax_error(source, table, state, text, end, problem)
-    if not error.incomplete:
-        error.hint = _translation(source) or error.hint
-    return error
-
-
-def _syntax_error(
-    source: str, table: Any, state: int, text: str, end: int, problem: tk.TokenError | None
-) -> LanguageError:
-    """The error for the token `text`, which ends at `end` and cannot be read in this state."""
+    """The error for the token `text`, which ends at `end` and cannot be read in this state of the table."""
     bare = text.lstrip(BLANKS) or text[-1:].strip()
     start = end - len(bare)
     if problem is not None:
@@ -69,7 +59,7 @@ def _syntax_error(
             last = first + problem.length if problem.length else end
             return _error(source, (first, last), problem.message, problem.hint)
         return _unknown(source, bare, start)
-    previous = _tokens_before(source, start if not text.startswith("\0") else end)
+    previous = _tokens_before(table, source, start if not text.startswith("\0") else end)
     accepts = table.action[state]
     number = table.number
 
@@ -123,7 +113,7 @@ def _syntax_error(
         return _error(source, (start, end), *tk.reserved(bare))
     before = previous[-1][0] if previous else ""
     if takes("NAME") or before == "lambda":
-        found = _keyword_as_name(source, bare, (start, end), previous)
+        found = _keyword_as_name(table, source, bare, (start, end), previous)
         if found is not None:
             return found
     if takes("NAME"):
@@ -152,11 +142,11 @@ def _line_end(source: str, where: int) -> int:
 
 
 def _keyword_as_name(
-    source: str, text: str, span: Span, previous: list[tuple[str, int]]
+    table: Any, source: str, text: str, span: Span, previous: list[tuple[str, int]]
 ) -> LanguageError | None:
     """The error for a keyword that stands where a variable would, as in `lambda*x` or `2*in`."""
     if text in _NAMELIKE:
-        follows = _token_after(source, span[1])
+        follows = _token_after(table, source, span[1])
         after_value = not follows or follows in _AFTER_VALUE or follows[0] in "\r\n;"
         if after_value or (text != "not" and follows in ("+", "-")):
             return _error(source, span, *tk.reserved(text))
@@ -178,11 +168,9 @@ def _keyword_as_name(
     return None
 
 
-def _token_after(source: str, position: int) -> str:
+def _token_after(table: Any, source: str, position: int) -> str:
     """The token that begins at a position, or nothing at the end of a line or of the text."""
-    from gradcli.language.parser import compiled, tables
-
-    found = compiled(tables().full).match(source, position)
+    found = re.compile(table.full).match(source, position)
     text = found[0].lstrip(" \t\f") if found is not None else ""
     return "" if text.startswith("#") else text
 
@@ -208,24 +196,6 @@ def _out_of_order(
     )
 
 
-def target_error(source: str, kind: str, span: Span) -> LanguageError:
-    """The error for something that cannot be assigned to."""
-    what = {
-        "call": "a call", "call_keywords": "a call", "constant": "a constant", "lambda": "a function",
-        "joined": "a string", "concatenate": "a string", "conditional": "a conditional expression",
-    }.get(kind, "an expression")  # fmt: skip
-    hint = _translation(source) or "to compare, write `==`"
-    return _error(source, span, f"cannot assign to {what}", hint)
-
-
-def _translation(source: str) -> str | None:
-    """The hint that writes another language's text in this one."""
-    from gradcli.language import translations
-    from gradcli.language.parser import parses
-
-    return translations.hint(source, parses)
-
-
 def _error(source: str, span: Span, message: str, hint: str | None = None) -> LanguageError:
     return LanguageError(message, source=source, span=span, hint=hint)
 
@@ -234,11 +204,9 @@ def _column(source: str, position: int) -> int:
     return position - max(source.rfind("\n", 0, position), source.rfind("\r", 0, position))
 
 
-def _tokens_before(source: str, position: int) -> list[tuple[str, int]]:
+def _tokens_before(table: Any, source: str, position: int) -> list[tuple[str, int]]:
     """(token, where it begins) of all tokens before a position."""
-    from gradcli.language.parser import compiled, tables
-
-    pattern = compiled(tables().full)
+    pattern = re.compile(table.full)
     found: list[tuple[str, int]] = []
     start = 0
     for _ in range(_NESTED_STRINGS):

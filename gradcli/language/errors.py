@@ -213,6 +213,18 @@ def edit_distance(a: str, b: str, limit: int) -> int:
     return previous[-1]
 
 
+class CannotAssign(LanguageError):
+    """Something that cannot be assigned to."""
+
+    def __init__(self, source: str, kind: str, span: Span) -> None:
+        what = {
+            "call": "a call", "call_keywords": "a call", "constant": "a constant", "lambda": "a function",
+            "joined": "a string", "concatenate": "a string", "conditional": "a conditional expression",
+        }.get(kind, "an expression")  # fmt: skip
+        hint = "to compare, write `==`"
+        super().__init__(f"cannot assign to {what}", source=source, span=span, hint=hint)
+
+
 def did_you_mean(names: list[str]) -> str | None:
     """The hint that offers one or two names."""
     return f"did you mean {' or '.join(f'`{name}`' for name in names)}?" if names else None

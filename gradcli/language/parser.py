@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.language import tokens as tk
 from gradcli.language import tree
-from gradcli.language.errors import LanguageError
+from gradcli.language.errors import CannotAssign, LanguageError
 from gradcli.language.program import Program
 from gradcli.language.tokens import (
     CLOSE,
@@ -362,13 +362,27 @@ def _drive(
             return Program(source, done, words, constants, targets)
     except tk.TokenError as error:
         problem: tk.TokenError | None = error
+    except CannotAssign as error:
+        if explain:
+            error.hint = _translation(source) or error.hint
+        raise
     else:
         problem = None
     if not explain:
         raise LanguageError("the text cannot be parsed")
     from gradcli.language.complaints import syntax_error
 
-    raise syntax_error(source, table, state, text, end, problem)
+    refusal = syntax_error(source, table, state, text, end, problem)
+    if not refusal.incomplete:
+        refusal.hint = _translation(source) or refusal.hint
+    raise refusal
+
+
+def _translation(source: str) -> str | None:
+    """The hint that writes another language's text in this one."""
+    from gradcli.language import translations
+
+    return translations.hint(source, parses)
 
 
 def _attribute_name(text: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradcli.language import tree
+from gradcli.language.errors import CannotAssign
 
 Nested = tuple[Any, ...]
 
@@ -188,6 +189,4 @@ class Program:
                 rows[4 * row] = tree.KIND["target_tuple"]
                 waiting.extend(self.children(row))
             elif kind != tree.KIND["target"]:
-                from gradcli.language.complaints import target_error
-
-                raise target_error(self.source, tree.KINDS[kind], self.span(row))
+                raise CannotAssign(self.source, tree.KINDS[kind], self.span(row))
