@@ -13,8 +13,7 @@ from gradcli.engine import dtypes, modes, rows
 from gradcli.engine.promotion import BOOL_OPERAND
 from gradcli.engine.rows import factor, is_one, meeting
 from gradcli.engine.tensor import Tensor, wrap
-from gradcli.operators.casting import cast
-from gradcli.operators.helpers import conj, dtype_of, is_complex, where, zeros_like
+from gradcli.operators.helpers import cast, conj, dtype_of, is_complex, where, zeros_like
 from gradcli.operators.table import (
     Array,
     Row,
