@@ -110,7 +110,6 @@ def circle(room: str, files: str) -> frozenset[str]:
 
 # Files of one room that know of each other: fewer with every change, never more.
 CIRCLES: set[frozenset[str]] = {
-    circle("language", "frames interpreter operations refusals values"),
     circle("operators", "arithmetic inplace subscript"),
     circle("operators", "batches copies indexing joining products reductions shapes"),
 }

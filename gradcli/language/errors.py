@@ -213,6 +213,22 @@ def edit_distance(a: str, b: str, limit: int) -> int:
     return previous[-1]
 
 
+class UnknownName(NameError):
+    """A name that is neither bound nor known."""
+
+    def __init__(self, name: str, message: str | None = None) -> None:
+        super().__init__(message or f"name {name!r} is not defined")
+        self.word = name
+
+
+class UnboundName(UnknownName, UnboundLocalError):
+    """A function's own name that is read before it is assigned."""
+
+
+class StepLimit(Exception):
+    """More loop turns and calls than --max-steps allows. Programs cannot catch it."""
+
+
 class CannotAssign(LanguageError):
     """Something that cannot be assigned to."""
 

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradcli.language import lower as low
 from gradcli.language import names as known
 from gradcli.language import operations as ops
 from gradcli.language import tree
-from gradcli.language.errors import Call, LanguageError
-from gradcli.language.interpreter import (
-    MARKED,
-    MAX_DEPTH,
-    MAX_NESTED_RUNS,
-    Machine,
-    StepLimit,
-    UnboundName,
-    UnknownName,
-    pop_many,
-    simple,
-    split_arguments,
-    unpack,
-)
+from gradcli.language.errors import Call, LanguageError, StepLimit, UnboundName, UnknownName
 from gradcli.language.lower import Code, FunctionSpec
+from gradcli.language.operations import MARKED, pop_many, simple, split_arguments, unpack
 from gradcli.language.program import Program
 from gradcli.language.tree import KIND
 
+if TYPE_CHECKING:
+    from gradcli.language.interpreter import Machine
+
+MAX_DEPTH = 1000  # calls of a program's functions, as Python has it
+MAX_NESTED_RUNS = 40  # of those that come back through the engine: hooks and the like
 _NAME, _CONSTANT, _CALL = tree.NAME, tree.CONSTANT, KIND["call"]
 _CALL_KEYWORDS, _ATTRIBUTE, _SUBSCRIPT = KIND["call_keywords"], KIND["attribute"], KIND["subscript"]
 _LAST_BINARY, _LAST_ARITHMETIC = ops.LAST_BINARY, KIND["bitand"]

@@ -7,11 +7,19 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gradcli.budget as budget
 from gradcli.language import names, tree
+from gradcli.language.errors import LanguageError, Span, kind_of
 from gradcli.language.tree import KIND
+
+if TYPE_CHECKING:
+    from gradcli.engine.tensor import Tensor
+    from gradcli.language.interpreter import Machine
+    from gradcli.language.program import Program
+
+_MAX_DIMENSIONS = 64
 
 
 def _contains(item: Any, values: Any) -> bool:
@@ -218,8 +226,6 @@ def lift(value: Any) -> Any:
     if type(value) in _NUMBERS:
         return table.lift(value)
     if isinstance(value, list) and value and _plain_numbers(value):
-        from gradcli.language.values import as_tensor
-
         return as_tensor(value)
     return value
 
@@ -235,6 +241,142 @@ def _plain_numbers(values: list[Any]) -> bool:
     return True
 
 
+# -- tensors ---------------------------------------------------------------------------------------
+def as_tensor(value: Any, dtype: Any = None, *, where: tuple[str, Span] | None = None) -> Tensor:
+    """A value of the language as a tensor: numbers and lists of them take the default dtype.
+
+    A tensor stays what it is. Raises LanguageError for text, functions and ragged lists.
+    """
+    from gradcli.engine.tensor import Tensor
+
+    if isinstance(value, Tensor):
+        return value
+    source, span = where or ("", None)
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        if _holds_tensor(value):
+            return _stacked(value, dtype, where)
+        return tensor_of(rectangular(value, where), dtype)
+    if isinstance(value, (bool, int, float, complex)):
+        return tensor_of(value, dtype)
+    if type(value).__module__ == "numpy":
+        import numpy as np
+
+        if isinstance(value, (np.ndarray, np.generic)):
+            return tensor_of(np.asarray(value), dtype)
+    if hasattr(value, "_fields") and isinstance(value[0], Tensor):
+        return value[0]
+    what = "nothing" if value is None else kind_of(value)
+    if isinstance(value, str):
+        what = "text"
+    elif callable(value):
+        what = "a function"
+    raise LanguageError(
+        f"this is {what}, not a number or a tensor",
+        kind="type",
+        source=source,
+        span=span,
+        hint="end with an expression" if value is None else None,
+        usage=True,
+    )
+
+
+def _holds_tensor(values: Any) -> bool:
+    waiting = [values]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, (list, tuple)):
+            waiting.extend(item)
+        elif hasattr(item, "grad_fn"):
+            return True
+    return False
+
+
+def _stacked(values: Any, dtype: Any, where: tuple[str, Span] | None, depth: int = 1) -> Tensor:
+    """A list that holds tensors: `stack`, so that gradients flow through it."""
+    if depth > _MAX_DIMENSIONS:
+        raise LanguageError(f"a tensor has at most {_MAX_DIMENSIONS} dimensions", kind="shape")
+    items = [
+        _stacked(item, dtype, where, depth + 1)
+        if isinstance(item, (list, tuple))
+        else as_tensor(item, dtype, where=where)
+        for item in values
+    ]
+    found: Tensor = names.qualified("stack")(items)
+    return found
+
+
+def rectangular(values: Any, where: tuple[str, Span] | None) -> Any:
+    """Nested lists of numbers, seen to be of one shape and kind."""
+    source, span = where or ("", None)
+    level = [values]
+    depth = 0
+    while isinstance(level[0], (list, tuple)):
+        depth += 1
+        if depth > _MAX_DIMENSIONS:
+            raise LanguageError(
+                f"a tensor has at most {_MAX_DIMENSIONS} dimensions",
+                kind="shape",
+                source=source,
+                span=span,
+            )
+        size = len(level[0])
+        for item in level:
+            if not isinstance(item, (list, tuple)) or len(item) != size:
+                raise LanguageError(
+                    "the rows of this list are not equally long",
+                    kind="shape",
+                    source=source,
+                    span=span,
+                    hint="all rows of a matrix are equally long",
+                )
+        if not size:
+            return values
+        level = [part for item in level for part in item]
+    for item in level:
+        if isinstance(item, (list, tuple)):
+            raise LanguageError(
+                "the rows of this list are not equally deep", kind="shape", source=source, span=span
+            )
+        if not isinstance(item, (bool, int, float, complex)):
+            raise LanguageError(
+                f"a tensor holds numbers, not {type(item).__name__}",
+                kind="type",
+                source=source,
+                span=span,
+            )
+    return values
+
+
+def tensor_of(data: Any, dtype: Any) -> Tensor:
+    """Numbers in the default dtype: booleans stay, complex ones stay complex."""
+    import numpy as np
+
+    from gradcli.engine import dtypes
+    from gradcli.engine.tensor import wrap
+
+    array = np.asarray(data)
+    default = dtypes.default
+    real, complex_ = default.real, default.complex
+    if dtype is not None:
+        real = dtype.dtype
+        complex_ = real if real.kind == "c" else np.result_type(real, np.complex64)
+    if array.dtype.kind == "O":
+        try:
+            array = array.astype(np.float64)
+        except OverflowError:
+            raise LanguageError("this integer is too large for a float", kind="overflow") from None
+    if array.dtype.kind in "iuf":
+        array = array.astype(real, copy=False)
+    elif array.dtype.kind == "c":
+        array = array.astype(complex_, copy=False)
+    elif array.dtype.kind != "b":
+        raise LanguageError(f"a tensor holds numbers, not {array.dtype}", kind="type")
+    if array.ndim == 0:
+        return wrap(array[()])
+    return wrap(np.ascontiguousarray(array))
+
+
+# -- what an index may be ---------------------------------------------------------------------------
 def truth(value: Any) -> bool:
     """The truth of a value, as Python's `if` takes it."""
     return bool(value)
@@ -291,3 +433,174 @@ def make_slice(mask: int, parts: list[Any]) -> slice:
     stop = next(given) if mask & 2 else None
     step = next(given) if mask & 4 else None
     return slice(start, stop, step)
+
+
+# -- rows ------------------------------------------------------------------------------------------
+_ATTRIBUTE, _CALL, _CALL_KEYWORDS = KIND["attribute"], KIND["call"], KIND["call_keywords"]
+_SUBSCRIPT, _NOT, _NEG, _INVERT = KIND["subscript"], KIND["not"], KIND["neg"], KIND["invert"]
+_TARGET, _KEYWORD_NAME, _KEYWORD = KIND["target"], KIND["keyword_name"], KIND["keyword"]
+_WALRUS, _TUPLE, _LIST, _SLICE = KIND["walrus"], KIND["tuple"], KIND["list"], KIND["slice"]
+_TARGET_TUPLE, _PASS, _MODULE = KIND["target_tuple"], KIND["pass"], KIND["module"]
+_JOINED, _FORMAT, _FORMAT_SPEC = KIND["joined"], KIND["format"], KIND["format_spec"]
+_CONVERT, _CONCATENATE = KIND["convert"], KIND["concatenate"]
+_IMPORT_MODULE, _IMPORT_MODULE_AS = KIND["import_module"], KIND["import_module_as"]
+_IMPORT, _IMPORT_FROM = KIND["import"], KIND["import_from"]
+
+
+class Keyword:
+    """A keyword argument on its way to a call."""
+
+    __slots__ = ("name", "value")
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name = name
+        self.value = value
+
+
+class Field:
+    """A value with the conversion an f-string wants of it."""
+
+    __slots__ = ("conversion", "value")
+
+    def __init__(self, value: Any, conversion: str) -> None:
+        self.value = value
+        self.conversion = conversion
+
+
+def bind(machine: Machine, scope: dict[str, Any], target: Any, value: Any) -> None:
+    """Assign to a name (a string) or to a tuple of targets."""
+    waiting = [(target, value)]
+    while waiting:
+        target, value = waiting.pop()
+        if type(target) is str:
+            scope[target] = value
+            if isinstance(value, machine.tensor):
+                machine.name_value(value, target)
+        else:
+            values = unpack(value, len(target))
+            waiting.extend(zip(reversed(target), reversed(values), strict=True))
+
+
+def unpack(value: Any, count: int) -> list[Any]:
+    """The `count` items of a value that is assigned to several targets."""
+    try:
+        items = iter(value)
+    except TypeError:
+        raise TypeError(f"cannot unpack non-iterable {type(value).__name__} object") from None
+    found = []
+    for item in items:
+        found.append(item)
+        if len(found) > count:
+            raise ValueError(f"too many values to unpack (expected {count})")
+    if len(found) < count:
+        raise ValueError(f"not enough values to unpack (expected {count}, got {len(found)})")
+    return found
+
+
+def pop_many(stack: list[Any], count: int) -> list[Any]:
+    """The last `count` values, taken off the stack."""
+    if not count:
+        return []
+    found = stack[-count:]
+    del stack[-count:]
+    return found
+
+
+def split_arguments(items: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Positional and keyword arguments of a call."""
+    if not items or type(items[-1]) is not Keyword:
+        return items, {}
+    args = [item for item in items if type(item) is not Keyword]
+    keywords: dict[str, Any] = {}
+    for item in items[len(args) :]:
+        if item.name in keywords:
+            raise TypeError(f"keyword argument repeated: {item.name}")
+        keywords[item.name] = item.value
+    return args, keywords
+
+
+# Rows whose result may carry a new node.
+MARKED = frozenset((_ATTRIBUTE, _CALL, _CALL_KEYWORDS, _SUBSCRIPT, _NEG, _INVERT, KIND["pos"]))
+
+
+def simple(
+    machine: Machine,
+    program: Program,
+    kind: int,
+    operand: int,
+    stack: list[Any],
+    scope: dict[str, Any],
+) -> Any:
+    """Do one row that neither jumps nor is hot; returns what it left on the stack."""
+    words = program.words
+    value: Any
+    if kind == _ATTRIBUTE:
+        value = stack[-1] = names.attribute(stack[-1], words[operand])
+        return value
+    if kind in UNARY:
+        value = stack[-1] = UNARY[kind](stack[-1])
+        return value
+    if kind == _CALL_KEYWORDS:
+        args, keywords = split_arguments(pop_many(stack, operand))
+        value = stack[-1] = call(stack[-1], args, keywords)
+        return value
+    if kind == _SUBSCRIPT:
+        value = subscript(stack[-2], stack[-1])
+        stack.pop()
+        stack[-1] = value
+        return value
+    if kind in (_TARGET, _KEYWORD_NAME):
+        stack.append(words[operand])
+    elif kind == _WALRUS:
+        value = stack.pop()
+        bind(machine, scope, stack[-1], value)
+        stack[-1] = value
+    elif kind == _KEYWORD:
+        value = stack.pop()
+        stack[-1] = Keyword(stack[-1], value)
+    elif kind in (_TUPLE, _TARGET_TUPLE):
+        stack.append(tuple(pop_many(stack, operand)))
+    elif kind == _LIST:
+        stack.append(pop_many(stack, operand))
+    elif kind == _SLICE:
+        stack.append(make_slice(operand, pop_many(stack, operand.bit_count())))
+    elif kind == _NOT:
+        stack[-1] = not truth(stack[-1])
+    elif kind == _CONCATENATE:
+        value = stack.pop()
+        stack[-1] += value
+    elif kind == _CONVERT:
+        stack[-1] = Field(stack[-1], program.constants[operand])
+    elif kind in (_FORMAT, _FORMAT_SPEC):
+        specification = stack.pop() if kind == _FORMAT_SPEC else ""
+        value, conversion = stack[-1], None
+        if type(value) is Field:
+            value, conversion = value.value, value.conversion
+        stack[-1] = names.formatted(value, conversion, specification)
+    elif kind == _JOINED:
+        pieces = pop_many(stack, operand)
+        budget.items(sum(map(len, pieces)), "a string")
+        stack.append("".join(pieces))
+    elif kind == _MODULE:
+        stack.append(names.ModulePath(words[operand]))
+    elif kind == _IMPORT_MODULE_AS:
+        name = stack.pop()
+        stack[-1] = (stack[-1], name)
+    elif kind == _IMPORT_MODULE:
+        stack[-1] = (stack[-1], None)
+    elif kind == _IMPORT:
+        for path, name in pop_many(stack, operand):
+            found = names.imported(path)
+            root = path.partition(".")[0]
+            scope[name or root] = found if name else names.imported(root)
+    elif kind == _IMPORT_FROM:
+        items = pop_many(stack, operand)
+        module = names.imported(stack.pop())
+        for path, name in items:
+            try:
+                scope[name or path] = names.attribute(module, str(path))
+            except AttributeError:
+                raise ImportError(f"cannot import name {str(path)!r} from {module!r}") from None
+    elif kind != _PASS:
+        raise AssertionError(f"a row of kind {tree.KINDS[kind]} is not simple")
+    return None

@@ -9,8 +9,14 @@ from typing import Any
 import gradcli.budget as budget
 from gradcli.language import names as known
 from gradcli.language import tree
-from gradcli.language.errors import Call, LanguageError, did_you_mean, suggest
-from gradcli.language.interpreter import StepLimit, UnknownName
+from gradcli.language.errors import (
+    Call,
+    LanguageError,
+    StepLimit,
+    UnknownName,
+    did_you_mean,
+    suggest,
+)
 from gradcli.language.program import Program
 
 _K = tree.KIND

@@ -10,7 +10,9 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TextIO
 
-from gradcli.language.errors import LanguageError, Span, kind_of
+from gradcli.language.errors import LanguageError, Span
+from gradcli.language.operations import as_tensor as as_tensor
+from gradcli.language.operations import rectangular, tensor_of
 
 if TYPE_CHECKING:
     from gradcli.engine.tensor import Tensor
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
 
 _PLAIN = "0123456789+-.eE, \t\r\ninfa"  # what lists of numbers are made of, inf and nan included
 _LONG = 2000  # characters from which NumPy's reader is worth its import
-_MAX_DIMENSIONS = 64
 
 
 def read_value(
@@ -63,7 +64,7 @@ def _from_expression(text: str, dtype: Any) -> Tensor:
     if numbers is None and len(text) > _LONG:
         numbers = _plain_table(text.strip())
     if numbers is not None:
-        return _tensor(numbers, dtype)
+        return tensor_of(numbers, dtype)
     cuts = _cuts(text)
     rows = _split(text, cuts, ";")
     if len(rows) > 1:
@@ -105,7 +106,7 @@ def _plain_table(text: str) -> Any:
         import json
 
         try:
-            return _rectangular(json.loads(text), None)
+            return rectangular(json.loads(text), None)
         except (ValueError, RecursionError, LanguageError):
             return None
     if ";" not in text or text.strip(_PLAIN + ";"):
@@ -285,144 +286,7 @@ def _range(text: str, parts: list[Span], dtype: Any) -> Tensor:
     if count > MAX_RANGE:
         words = f"this range has {spelt(int(count))} values (at most {MAX_RANGE})"
         raise _error(words, text, (0, len(text)), "take a larger step")
-    return _tensor(numbers[0] + step * np.arange(int(count)), dtype)
-
-
-# -- tensors --------------------------------------------------------------------------------------
-def as_tensor(value: Any, dtype: Any = None, *, where: tuple[str, Span] | None = None) -> Tensor:
-    """A value of the language as a tensor: numbers and lists of them take the default dtype.
-
-    A tensor stays what it is. Raises LanguageError for text, functions and ragged lists.
-    """
-    from gradcli.engine.tensor import Tensor
-
-    if isinstance(value, Tensor):
-        return value
-    source, span = where or ("", None)
-    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-        if _holds_tensor(value):
-            return _stacked(value, dtype, where)
-        return _tensor(_rectangular(value, where), dtype)
-    if isinstance(value, (bool, int, float, complex)):
-        return _tensor(value, dtype)
-    if type(value).__module__ == "numpy":
-        import numpy as np
-
-        if isinstance(value, (np.ndarray, np.generic)):
-            return _tensor(np.asarray(value), dtype)
-    if hasattr(value, "_fields") and isinstance(value[0], Tensor):
-        return value[0]
-    what = "nothing" if value is None else kind_of(value)
-    if isinstance(value, str):
-        what = "text"
-    elif callable(value):
-        what = "a function"
-    raise LanguageError(
-        f"this is {what}, not a number or a tensor",
-        kind="type",
-        source=source,
-        span=span,
-        hint="end with an expression" if value is None else None,
-        usage=True,
-    )
-
-
-def _holds_tensor(values: Any) -> bool:
-    waiting = [values]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, (list, tuple)):
-            waiting.extend(item)
-        elif hasattr(item, "grad_fn"):
-            return True
-    return False
-
-
-def _stacked(values: Any, dtype: Any, where: tuple[str, Span] | None, depth: int = 1) -> Tensor:
-    """A list that holds tensors: `stack`, so that gradients flow through it."""
-    from gradcli.language.names import qualified
-
-    if depth > _MAX_DIMENSIONS:
-        raise LanguageError(f"a tensor has at most {_MAX_DIMENSIONS} dimensions", kind="shape")
-    items = [
-        _stacked(item, dtype, where, depth + 1)
-        if isinstance(item, (list, tuple))
-        else as_tensor(item, dtype, where=where)
-        for item in values
-    ]
-    found: Tensor = qualified("stack")(items)
-    return found
-
-
-def _rectangular(values: Any, where: tuple[str, Span] | None) -> Any:
-    """Nested lists of numbers, seen to be of one shape and kind."""
-    source, span = where or ("", None)
-    level = [values]
-    depth = 0
-    while isinstance(level[0], (list, tuple)):
-        depth += 1
-        if depth > _MAX_DIMENSIONS:
-            raise LanguageError(
-                f"a tensor has at most {_MAX_DIMENSIONS} dimensions",
-                kind="shape",
-                source=source,
-                span=span,
-            )
-        size = len(level[0])
-        for item in level:
-            if not isinstance(item, (list, tuple)) or len(item) != size:
-                raise LanguageError(
-                    "the rows of this list are not equally long",
-                    kind="shape",
-                    source=source,
-                    span=span,
-                    hint="all rows of a matrix are equally long",
-                )
-        if not size:
-            return values
-        level = [part for item in level for part in item]
-    for item in level:
-        if isinstance(item, (list, tuple)):
-            raise LanguageError(
-                "the rows of this list are not equally deep", kind="shape", source=source, span=span
-            )
-        if not isinstance(item, (bool, int, float, complex)):
-            raise LanguageError(
-                f"a tensor holds numbers, not {type(item).__name__}",
-                kind="type",
-                source=source,
-                span=span,
-            )
-    return values
-
-
-def _tensor(data: Any, dtype: Any) -> Tensor:
-    """Numbers in the default dtype: booleans stay, complex ones stay complex."""
-    import numpy as np
-
-    from gradcli.engine import dtypes
-    from gradcli.engine.tensor import wrap
-
-    array = np.asarray(data)
-    default = dtypes.default
-    real, complex_ = default.real, default.complex
-    if dtype is not None:
-        real = dtype.dtype
-        complex_ = real if real.kind == "c" else np.result_type(real, np.complex64)
-    if array.dtype.kind == "O":
-        try:
-            array = array.astype(np.float64)
-        except OverflowError:
-            raise LanguageError("this integer is too large for a float", kind="overflow") from None
-    if array.dtype.kind in "iuf":
-        array = array.astype(real, copy=False)
-    elif array.dtype.kind == "c":
-        array = array.astype(complex_, copy=False)
-    elif array.dtype.kind != "b":
-        raise LanguageError(f"a tensor holds numbers, not {array.dtype}", kind="type")
-    if array.ndim == 0:
-        return wrap(array[()])
-    return wrap(np.ascontiguousarray(array))
+    return tensor_of(numbers[0] + step * np.arange(int(count)), dtype)
 
 
 # -- files and standard input ---------------------------------------------------------------------
@@ -445,7 +309,7 @@ def _from_file(reference: str, text: str, dtype: Any, files: Reader) -> Tensor:
         return _from_json(found.value, name, dtype)
     if found.dtype.kind not in "biufc":
         raise _error(f"{name}: holds {found.dtype}, not numbers", text, span)
-    return _tensor(found, dtype)
+    return tensor_of(found, dtype)
 
 
 def table_error(error: Any, text: str = "", span: Span | None = None) -> LanguageError:
