@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -11,6 +10,7 @@ import numpy as np
 from gradcli.engine import dtypes, modes
 from gradcli.engine.device import device as Device
 from gradcli.engine.tensor import ONLY_FLOATING, Tensor, wrap
+from gradcli.operators.table import function
 
 Kind = np.dtype[Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -21,28 +21,47 @@ _PYTHON = {
     bool: dtypes.boolean,
     complex: dtypes.complex128,
 }
-# The tails of the forms that the errors about bad calls list.
-OUT = "Tensor out = None"
+# The options of every function that makes a tensor.
 OPTIONS = (
-    "torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool "
-    "pin_memory = False, bool requires_grad = False"
+    "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, "
+    "bool? requires_grad=False"
 )
 
 
-def listed(*names: str) -> Callable[[F], F]:
-    """Show a function that takes its arguments apart itself with readable parameters.
+def makes(*signatures: str, method: bool = False, **facts: Any) -> Callable[[F], Any]:
+    """Enter a function that makes a tensor: its body makes the array.
 
-    names: what to show for `*args`; `**named` is left out.
+    The signatures end in OPTIONS. The body gets what stands before them, and `kind`, the NumPy dtype asked
+    for, or None; all by name where there are several signatures. facts: as for `function`.
     """
 
-    def decorate(body: F) -> F:
-        given = inspect.signature(body)
-        kept = [p for p in given.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        if names:
-            shown = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names]
-            kept = [*shown, *(p for p in kept if p.kind is not p.VAR_POSITIONAL)]
-        body.__signature__ = given.replace(parameters=kept)
-        return body
+    def decorate(body: F) -> Any:
+        public = signatures[0].partition("(")[0]
+
+        def make(*values: Any) -> Tensor:
+            *own, dtype, layout, device, pin_memory, requires_grad = values
+            if own[0].__class__ is np.ndarray:
+                tensor_argument(public, own[0])
+            array = body(*own, kind_of(public, dtype))
+            return finish(public, array, requires_grad, device, layout, pin_memory)
+
+        def make_by_name(
+            *,
+            dtype: Any,
+            layout: Any,
+            device: Any,
+            pin_memory: Any,
+            requires_grad: Any,
+            **own: Any,
+        ) -> Tensor:
+            if "input" in own:
+                tensor_argument(public, own["input"])
+            array = body(**own, kind=kind_of(public, dtype))
+            return finish(public, array, requires_grad, device, layout, pin_memory)
+
+        entered = make if len(signatures) == 1 else make_by_name
+        entered.__doc__, entered.__module__ = body.__doc__, body.__module__
+        return function(*signatures, method=method, **{"name": public, **facts})(entered)
 
     return decorate
 
@@ -75,9 +94,6 @@ def finish(
         Device(device)
     if layout is not None and str(layout) != "torch.strided":
         raise RuntimeError(f"gradcli's tensors are dense: {name}() takes no layout {layout}")
-    for option, value in (("requires_grad", requires_grad), ("pin_memory", pin_memory)):
-        if not isinstance(value, bool):
-            raise TypeError(f"{name}(): argument '{option}' must be bool, not {type_name(value)}")
     if pin_memory:
         raise RuntimeError("Need to provide pin_memory allocator to use pin memory.")
     if requires_grad and array.dtype not in dtypes.DIFFERENTIABLE:
@@ -89,58 +105,15 @@ def finish(
     return out
 
 
-def is_integer(value: Any) -> bool:
-    """True for what counts as an int: Python's and NumPy's integers, integer tensors of one element."""
-    if isinstance(value, Tensor):
-        return value.array.size == 1 and value.array.dtype.kind in "iu"
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def sizes(name: str, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, ...]:
-    """The shape that a function was called with: ints, one sequence of ints, or `size=`."""
-    if "size" in named:
-        if given:
-            raise TypeError(f"{name}() got multiple values for argument 'size'")
-        given = (named.pop("size"),)
-    for key in named:
-        raise TypeError(f"{name}() got an unexpected keyword argument '{key}'")
-    if not given:
-        raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
-    first = given[0]
-    if isinstance(first, (tuple, list)):
-        if len(given) > 1:
-            raise TypeError(f"{name}() takes 1 positional argument but {len(given)} were given")
-        return shape_of(name, first)
-    if not is_integer(first):
-        raise size_error(name, 1, first)
-    return shape_of(name, given)
-
-
-def size_error(name: str, position: int, value: Any) -> TypeError:
-    """The error for an argument that is no size."""
-    return TypeError(
-        f"{name}(): argument 'size' (position {position}) must be tuple of ints, not "
-        f"{type_name(value)}"
-    )
-
-
-def shape_of(name: str, items: Any) -> tuple[int, ...]:
-    """The shape from a sequence of ints."""
-    for i, item in enumerate(items):
-        if not is_integer(item) and not (i and isinstance(item, bool)):  # as PyTorch, not the first
-            raise TypeError(
-                f"{name}(): argument 'size' failed to unpack the object at pos {i + 1} with error "
-                f'"type must be tuple of ints,but got {type_name(item)}"'
-            )
-    shape = tuple(int(item) for item in items)
-    for n in shape:
-        if n < 0:
-            if name == "zeros":
-                raise RuntimeError("zeros: Dimension size must be non-negative.")
-            raise RuntimeError(
-                f"Trying to create tensor with negative dimension {n}: {list(shape)}"
-            )
-    return shape
+def nonnegative(name: str, size: tuple[int, ...]) -> tuple[int, ...]:
+    """A size as it is; RuntimeError, in PyTorch's words, where a number in it is negative."""
+    if size and min(size) < 0:
+        if name == "zeros":
+            raise RuntimeError("zeros: Dimension size must be non-negative.")
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {min(size)}: {list(size)}"
+        )
+    return size
 
 
 def tensor_argument(name: str, value: Any, argument: str = "input", position: int = 1) -> Tensor:
@@ -148,7 +121,7 @@ def tensor_argument(name: str, value: Any, argument: str = "input", position: in
     if not isinstance(value, Tensor):
         raise TypeError(
             f"{name}(): argument '{argument}' (position {position}) must be Tensor, not "
-            f"{type_name(value)}"
+            f"{'numpy.ndarray' if isinstance(value, np.ndarray) else type_name(value)}"
         )
     return value
 
@@ -175,24 +148,3 @@ def real(name: str, value: Any, argument: str, position: int | None = None) -> f
         return float(value)
     where = "" if position is None else f" (position {position})"
     raise TypeError(f"{name}(): argument '{argument}'{where} must be float, not {type_name(value)}")
-
-
-def integer(name: str, value: Any, argument: str, position: int) -> int:
-    """A Python int from an integer."""
-    if not is_integer(value):
-        raise TypeError(
-            f"{name}(): argument '{argument}' (position {position}) must be int, not "
-            f"{type_name(value)}"
-        )
-    return int(value)
-
-
-def invalid(name: str, args: tuple[Any, ...], named: dict[str, Any], *forms: str) -> TypeError:
-    """The error for a call that fits none of the forms of a function."""
-    shown = [type_name(a) for a in args]
-    shown += [f"{key}={type_name(value)}" for key, value in named.items()]
-    lines = "".join(f" * ({form})\n" for form in forms)
-    return TypeError(
-        f"{name}() received an invalid combination of arguments - got ({', '.join(shown)}), but "
-        f"expected one of:\n{lines}"
-    )

@@ -13,18 +13,14 @@ from gradcli.engine import dtypes
 from gradcli.engine.batch import is_batched, zeros_of
 from gradcli.engine.fma import fma32, fma64
 from gradcli.engine.tensor import Tensor, wrap
-from gradcli.operators import legacy, nested, sampling
+from gradcli.operators import legacy, nested
 from gradcli.operators.arguments import (
     OPTIONS,
-    OUT,
     finish,
-    invalid,
     kind_of,
-    listed,
+    makes,
+    nonnegative,
     number,
-    shape_of,
-    size_error,
-    sizes,
     tensor_argument,
     type_name,
 )
@@ -40,14 +36,16 @@ _COPY = (
 
 
 # -- from data ------------------------------------------------------------------------------------
-@function(method=False, samples=("tensor([[1.5, 2], [3, 4]])", "tensor(2.5)"))
+_LEAF = "bool pin_memory=False, bool requires_grad=False)"
+
+
+@function(
+    f"tensor(Any data, *, ScalarType dtype=None, Device? device=None, {_LEAF}",
+    method=False,
+    samples=("tensor([[1.5, 2], [3, 4]])", "tensor(2.5)"),
+)
 def tensor(
-    data: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
+    data: Any, dtype: Any, device: Any, pin_memory: bool = False, requires_grad: bool = False
 ) -> Tensor:
     """A new leaf tensor with a copy of the data: a number, nested sequences, or an array."""
     kind = kind_of("tensor", dtype)
@@ -57,7 +55,11 @@ def tensor(
     return finish("tensor", array, requires_grad, device, None, pin_memory)
 
 
-@function(method=False, samples=("as_tensor([1.5, 2])",))
+@function(
+    "as_tensor(Any data, *, ScalarType dtype=None, Device? device=None)",
+    method=False,
+    samples=("as_tensor([1.5, 2])",),
+)
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     """The data as a tensor: itself, or over the same memory, where that is possible."""
     kind = kind_of("as_tensor", dtype)
@@ -70,14 +72,14 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     return finish("as_tensor", nested.array_of(data, kind), False, device)
 
 
-@function(method=False, samples=("asarray([1.5, 2])",))
+@function(
+    "asarray(Any obj, *, ScalarType? dtype=None, Device? device=None, bool? copy=None, "
+    "bool? requires_grad=None)",
+    method=False,
+    samples=("asarray([1.5, 2])",),
+)
 def asarray(
-    obj: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    copy: bool | None = None,
-    requires_grad: bool | None = None,
+    obj: Any, dtype: Any, device: Any, copy: bool | None, requires_grad: bool | None
 ) -> Tensor:
     """The data as a tensor; `copy` says whether memory may (None) or must (False) be shared."""
     kind = kind_of("asarray", dtype)
@@ -86,7 +88,7 @@ def asarray(
         names = _word(own), _word(kind)
         raise ValueError(f"can't alias tensor with dtype '{names[0]}' into dtype '{names[1]}'.")
     if isinstance(obj, Tensor):
-        out: Tensor = as_tensor(obj, dtype, device)
+        out: Tensor = as_tensor(obj, dtype=dtype, device=device)
         if copy and out is obj:
             out = obj.clone()
         if requires_grad is False and not out.is_leaf:
@@ -106,9 +108,7 @@ def from_numpy(ndarray: Any) -> Tensor:
     """A tensor over the memory of a NumPy array."""
     if not isinstance(ndarray, np.ndarray):
         kind = type(ndarray)
-        name = (
-            kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-        )
+        name = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
         raise TypeError(f"expected np.ndarray (got {name})")
     nested.of_array(ndarray[:0] if ndarray.ndim else ndarray, None, copy=False)
     if any(step < 0 for step in ndarray.strides):
@@ -128,140 +128,67 @@ def _forward(array: Array) -> Array:
     return array.copy() if any(step < 0 for step in array.strides) else array
 
 
-@function(method=False, samples=("scalar_tensor(3)",))
-def scalar_tensor(
-    s: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """A 0-d tensor of a number; of the default dtype, whatever the number."""
-    value = number("scalar_tensor", s, "s", 1)
-    kind = kind_of("scalar_tensor", dtype, dtypes.default.real)
-    array = np.asarray(dtypes.checked(value, kind))
-    return finish("scalar_tensor", array, requires_grad, device, layout, pin_memory)
-
-
 # -- filled ---------------------------------------------------------------------------------------
-@function(method=False, samples=("zeros(2, 3)",))
-@listed()
-def zeros(
-    *size: Any,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    **named: Any,
-) -> Tensor:
+@makes(f"scalar_tensor(Scalar s, *, {OPTIONS})", samples=("scalar_tensor(3)",))
+def scalar_tensor(s: Any, kind: Kind | None) -> Array:
+    """A 0-d tensor of a number; of the default dtype, whatever the number."""
+    return np.asarray(dtypes.checked(s, kind or dtypes.default.real))
+
+
+@makes(f"zeros(int[] size, *, Tensor out=None, {OPTIONS})", samples=("zeros(2, 3)",))
+def zeros(size: tuple[int, ...], kind: Kind | None) -> Array:
     """Zeros; the size is given as ints or as one sequence."""
-    kind = kind_of("zeros", dtype, dtypes.default.real)
-    array = np.zeros(sizes("zeros", size, named), kind)
-    return finish("zeros", array, requires_grad, device, layout, pin_memory)
+    return np.zeros(nonnegative("zeros", size), kind or dtypes.default.real)
 
 
-@function(method=False, samples=("ones(2, 3)",))
-@listed()
-def ones(
-    *size: Any,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    **named: Any,
-) -> Tensor:
+@makes(f"ones(int[] size, *, Tensor out=None, {OPTIONS})", samples=("ones(2, 3)",))
+def ones(size: tuple[int, ...], kind: Kind | None) -> Array:
     """Ones; the size is given as ints or as one sequence."""
-    kind = kind_of("ones", dtype, dtypes.default.real)
-    array = np.ones(sizes("ones", size, named), kind)
-    return finish("ones", array, requires_grad, device, layout, pin_memory)
+    return np.ones(nonnegative("ones", size), kind or dtypes.default.real)
 
 
-@function(method=False, samples=("empty(2, 3)",))
-@listed()
-def empty(
-    *size: Any,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-    **named: Any,
-) -> Tensor:
-    """A tensor to be filled; here it starts with zeros, so that runs repeat."""
-    kind = kind_of("empty", dtype, dtypes.default.real)
-    array = np.zeros(sizes("empty", size, named), kind)
-    return finish("empty", array, requires_grad, device, layout, pin_memory)
-
-
-@function(method=False)
-def empty_strided(
-    size: Any,
-    stride: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """A tensor to be filled, with the strides given in elements."""
-    kind = kind_of("empty_strided", dtype, dtypes.default.real)
-    shape, steps = shape_of("empty_strided", size), tuple(int(s) for s in stride)
-    if len(shape) != len(steps):
-        raise RuntimeError(
-            "mismatch in length of strides and shape" if len(steps) else "strides are missing"
-        )
-    need = 1 + sum((n - 1) * s for n, s in zip(shape, steps, strict=True)) if all(shape) else 0
-    array = np.lib.stride_tricks.as_strided(
-        np.zeros(need, kind), shape, tuple(s * kind.itemsize for s in steps)
-    )
-    return finish("empty_strided", array, requires_grad, device, layout, pin_memory)
-
-
-# The options of every function that makes a tensor, as a signature has them.
-_OPTIONS = (
-    "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool pin_memory=False, "
-    "bool requires_grad=False"
+@makes(
+    f"empty(int[] size, *, MemoryFormat? memory_format=None, Tensor out=None, {OPTIONS})",
+    samples=("empty(2, 3)",),
 )
+def empty(size: tuple[int, ...], memory_format: Any, kind: Kind | None) -> Array:
+    """A tensor to be filled; here it starts with zeros, so that runs repeat."""
+    return np.zeros(nonnegative("empty", size), kind or dtypes.default.real)
 
 
-@function(
-    f"full(int[] size, Scalar fill_value, *, Tensor? out=None, {_OPTIONS})",
-    method=False,
+@makes(f"empty_strided(int[] size, int[] stride, *, {OPTIONS})")
+def empty_strided(size: tuple[int, ...], stride: tuple[int, ...], kind: Kind | None) -> Array:
+    """A tensor to be filled, with the strides given in elements."""
+    shape, kind = nonnegative("empty_strided", size), kind or dtypes.default.real
+    if len(shape) != len(stride):
+        raise RuntimeError(
+            "mismatch in length of strides and shape" if stride else "strides are missing"
+        )
+    need = 1 + sum((n - 1) * s for n, s in zip(shape, stride, strict=True)) if all(shape) else 0
+    steps = tuple(s * kind.itemsize for s in stride)
+    return np.lib.stride_tricks.as_strided(np.zeros(need, kind), shape, steps)
+
+
+@makes(
+    f"full(int[] size, Scalar fill_value, *, Tensor out=None, {OPTIONS})",
     samples=("full((2, 3), 1.5)",),
 )
-def full(
-    size: Any,
-    fill_value: Any,
-    dtype: Any,
-    layout: Any,
-    device: Any,
-    pin_memory: bool,
-    requires_grad: bool,
-) -> Tensor:
+def full(size: tuple[int, ...], fill_value: Any, kind: Kind | None) -> Array:
     """A tensor of one number, whose type decides the dtype unless given."""
-    kind = kind_of("full", dtype, dtypes.number_dtype(fill_value))
-    array = np.full(shape_of("full", size), dtypes.checked(fill_value, kind), kind)
-    return finish("full", array, requires_grad, device, layout, pin_memory)
+    kind = kind or dtypes.number_dtype(fill_value)
+    return np.full(nonnegative("full", size), dtypes.checked(fill_value, kind), kind)
+
+
+_LIKE = f"MemoryFormat? memory_format=None, {OPTIONS})"
 
 
 def _like(name: str, value: int, doc: str, numpy: Any = None) -> Any:
-    def filled(input: Array, *options: Any) -> Tensor:
-        return _filled_like(name, input, value, *options)
+    def filled(input: Array, memory_format: Any, kind: Kind | None) -> Array:
+        return _filled_like(input, value, kind)
 
     filled.__doc__ = doc
-    return function(
-        f"{name}(Tensor input, *, {_OPTIONS}, MemoryFormat? memory_format=None)",
-        method=False,
-        name=name,
-        samples=[f"{name}(randn(2, 3))"],
-        numpy=numpy,
-    )(filled)
+    signature = f"{name}(Tensor input, *, {_LIKE}"
+    return makes(signature, samples=[f"{name}(randn(2, 3))"], numpy=numpy)(filled)
 
 
 zeros_like = _like(
@@ -275,32 +202,21 @@ empty_like = _like(
 )
 
 
-@function(
-    f"full_like(Tensor input, Scalar fill_value, *, {_OPTIONS}, MemoryFormat? memory_format=None)",
-    method=False,
+@makes(
+    f"full_like(Tensor input, Scalar fill_value, *, {_LIKE}",
     samples=("full_like(randn(2, 3), 1.5)",),
 )
-def full_like(input: Array, fill_value: Any, *options: Any) -> Tensor:
+def full_like(input: Array, fill_value: Any, memory_format: Any, kind: Kind | None) -> Array:
     """One number in the shape, dtype and layout of `input`."""
-    return _filled_like("full_like", input, fill_value, *options)
+    return _filled_like(input, fill_value, kind)
 
 
-def _filled_like(
-    name: str,
-    like: Any,
-    value: Any,
-    dtype: Any,
-    layout: Any,
-    device: Any,
-    pin_memory: Any,
-    requires_grad: Any,
-    memory_format: Any,
-) -> Tensor:
+def _filled_like(like: Any, value: Any, kind: Kind | None) -> Array:
     source = like.array
-    kind = kind_of(name, dtype, source.dtype)
+    kind = kind or source.dtype
     array = zeros_of(source, source.shape, kind) if is_batched(source) else empty_as(source, kind)
     array[...] = dtypes.checked(value, kind)
-    return finish(name, array, requires_grad, device, layout, pin_memory)
+    return array
 
 
 def _zeros(like: Any, shape: Any, kind: Any) -> Any:
@@ -310,108 +226,49 @@ def _zeros(like: Any, shape: Any, kind: Any) -> Any:
 
 
 # -- as methods -----------------------------------------------------------------------------------
-@function()
-@listed()
-def new_zeros(
-    input: Array,
-    *size: Any,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    **named: Any,
-) -> Tensor:
+@makes(f"new_zeros(Tensor input, int[] size, *, {OPTIONS})|method", method=True)
+def new_zeros(input: Array, size: tuple[int, ...], kind: Kind | None) -> Array:
     """Zeros of another size, of this tensor's dtype unless given."""
-    shape = sizes("new_zeros", size, named)
-    kind = kind_of("new_zeros", dtype, _dtype(input))
-    array = _zeros(input, shape, kind)
-    return finish("new_zeros", array, requires_grad, device, layout, pin_memory)
+    return _zeros(input, nonnegative("new_zeros", size), kind or _dtype(input))
 
 
-@function()
-@listed()
-def new_ones(
-    input: Array,
-    *size: Any,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    **named: Any,
-) -> Tensor:
+@makes(f"new_ones(Tensor input, int[] size, *, {OPTIONS})|method", method=True)
+def new_ones(input: Array, size: tuple[int, ...], kind: Kind | None) -> Array:
     """Ones of another size, of this tensor's dtype unless given."""
-    shape = sizes("new_ones", size, named)
-    kind = kind_of("new_ones", dtype, _dtype(input))
-    array = _zeros(input, shape, kind) + kind.type(1)
-    return finish("new_ones", array, requires_grad, device, layout, pin_memory)
+    kind = kind or _dtype(input)
+    return _zeros(input, nonnegative("new_ones", size), kind) + kind.type(1)
 
 
-@function()
-@listed()
-def new_empty(
-    input: Array,
-    *size: Any,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    **named: Any,
-) -> Tensor:
+@makes(f"new_empty(Tensor input, int[] size, *, {OPTIONS})|method", method=True)
+def new_empty(input: Array, size: tuple[int, ...], kind: Kind | None) -> Array:
     """A tensor to be filled, of this tensor's dtype unless given; it starts with zeros."""
-    shape = sizes("new_empty", size, named)
-    kind = kind_of("new_empty", dtype, _dtype(input))
-    array = _zeros(input, shape, kind)
-    return finish("new_empty", array, requires_grad, device, layout, pin_memory)
+    return _zeros(input, nonnegative("new_empty", size), kind or _dtype(input))
 
 
-@function()
-def new_full(
-    input: Array,
-    size: Any,
-    fill_value: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
+@makes(f"new_full(Tensor input, int[] size, Scalar fill_value, *, {OPTIONS})|method", method=True)
+def new_full(input: Array, size: tuple[int, ...], fill_value: Any, kind: Kind | None) -> Array:
     """One number in another size, of this tensor's dtype unless given."""
-    if not isinstance(size, (tuple, list)):
-        raise size_error("new_full", 1, size)
-    value = number("new_full", fill_value, "fill_value", 2)
-    kind = kind_of("new_full", dtype, _dtype(input))
-    array = np.full(shape_of("new_full", size), dtypes.checked(value, kind), kind)
-    return finish("new_full", array, requires_grad, device, layout, pin_memory)
+    kind = kind or _dtype(input)
+    return np.full(nonnegative("new_full", size), dtypes.checked(fill_value, kind), kind)
 
 
-@function()
+@function(
+    f"new_tensor(Tensor input, Any data, *, ScalarType dtype=None, Device? device=None, {_LEAF}"
+    "|method"
+)
 def new_tensor(
-    input: Array,
-    data: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    pin_memory: bool = False,
+    input: Array, data: Any, dtype: Any, device: Any, pin_memory: bool, requires_grad: bool
 ) -> Tensor:
     """A copy of the data, of this tensor's dtype unless given."""
-    if isinstance(data, Tensor):
-        kind = kind_of("new_tensor", dtype, data.array.dtype)
-    else:
-        kind = kind_of("new_tensor", dtype, _dtype(input))
-    array = nested.array_of(data, kind)
-    return finish("new_tensor", array, requires_grad, device, layout, pin_memory)
+    own = data.array.dtype if isinstance(data, Tensor) else _dtype(input)
+    array = nested.array_of(data, kind_of("new_tensor", dtype, own))
+    return finish("new_tensor", array, requires_grad, device, None, pin_memory)
 
 
 @function()
-def new(input: Array, *data: Any, device: Any = None) -> Tensor:
+def new(input: Array, *data: Any, **named: Any) -> Tensor:
     """The legacy constructor of this tensor's dtype: sizes, or data."""
-    return legacy.construct(_dtype(input), data, device)
+    return legacy.constructor(_dtype(input))(*data, **named)
 
 
 def _dtype(value: Any) -> Kind:
@@ -419,24 +276,14 @@ def _dtype(value: Any) -> Kind:
 
 
 # -- ranges ---------------------------------------------------------------------------------------
-@function(method=False, samples=("arange(5)", "arange(0, 1, 0.25)"))
-@listed("start", "end", "step")
-def arange(
-    *args: Any,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    **named: Any,
-) -> Tensor:
+@makes(
+    f"arange(Scalar end, *, Tensor out=None, {OPTIONS})",
+    f"arange(Scalar start, Scalar end, *, {OPTIONS})",
+    f"arange(Scalar start, Scalar end, Scalar step=1, *, Tensor out=None, {OPTIONS})",
+    samples=("arange(5)", "arange(0, 1, 0.25)"),
+)
+def arange(*, end: Any, kind: Kind | None, start: Any = 0, step: Any = 1) -> Array:
     """Numbers from `start` (0) to before `end` by `step` (1): `arange([start,] end[, step])`."""
-    bounds = _bounds("arange", args, named)
-    start, end, step = (
-        number("arange", v, n, i + 1 if len(args) > 1 else 1)
-        for i, (n, v) in enumerate(zip(("start", "end", "step"), bounds, strict=True))
-    )
-    kind = kind_of("arange", dtype)
     if any(isinstance(n, complex) for n in (start, end, step)):
         raise RuntimeError("value cannot be converted to type double without overflow")
     if kind is None:
@@ -445,27 +292,7 @@ def arange(
     if kind.kind in "bc":
         word = _word(kind)
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{word}'")
-    array = _arange(start, end, step, kind)
-    return finish("arange", array, requires_grad, device, layout, pin_memory)
-
-
-def _bounds(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any, Any]:
-    forms = (
-        f"Number end, *, {OUT}, {OPTIONS}",
-        f"Number start, Number end, *, {OPTIONS}",
-        f"Number start, Number end, Number step = 1, *, {OUT}, {OPTIONS}",
-    )
-    given = dict(zip(("end",) if len(args) == 1 else ("start", "end", "step"), args, strict=False))
-    if len(args) == 1 and "end" in named:
-        given = {"start": args[0]}
-    unknown = [key for key in named if key not in ("start", "end", "step")]
-    if unknown:
-        raise TypeError(f"{name}() got an unexpected keyword argument '{unknown[0]}'")
-    fits = len(args) <= 3 and not given.keys() & named.keys()
-    given |= named
-    if not fits or "end" not in given or ("step" in given and "start" not in given):
-        raise invalid(name, args, named, *forms)
-    return given.get("start", 0), given["end"], given.get("step", 1)
+    return _arange(start, end, step, kind)
 
 
 def _check_range(start: Any, end: Any, step: Any) -> None:
@@ -520,89 +347,53 @@ def _stepped(start: float, step: float, count: int, kind: Kind) -> Array:
     return nested.cast(np.concatenate((body.ravel(), rest)), kind)
 
 
-@function(method=False, name="range")
-def range_(
-    start: Any = 0,
-    end: Any = None,
-    step: Any = 1,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
+@makes(
+    f"range(Scalar start, Scalar end, Scalar step=1, *, Tensor out=None, {OPTIONS})", name="range"
+)
+def range_(start: Any, end: Any, step: Any, kind: Kind | None) -> Array:
     """Numbers from `start` to `end`, that included; deprecated in PyTorch: use `arange`."""
-    if end is None:
-        raise TypeError('range() missing 1 required positional arguments: "end"')
     warnings.warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is "
         "inconsistent with Python's range builtin. Instead, use torch.arange, which produces values "
         "in [start, end).",
         UserWarning,
-        stacklevel=2,
+        stacklevel=3,
     )
-    values: Array
-    first, last, by = (
-        number("range", v, n, i + 1)
-        for i, (n, v) in enumerate((("start", start), ("end", end), ("step", step)))
-    )
-    kind = kind_of("range", dtype, dtypes.default.real)
-    _check_range(first, last, by)
-    count = _count(math.floor((float(last) - float(first)) / float(by)) + 1, kind)
+    kind = kind or dtypes.default.real
+    _check_range(start, end, step)
+    count = _count(math.floor((float(end) - float(start)) / float(step)) + 1, kind)
     if kind.kind == "f":
-        values = np.arange(count, dtype=np.float64) * float(by) + float(first)
+        values = np.arange(count, dtype=np.float64) * float(step) + float(start)
     else:
-        values = np.arange(count) * int(by) + int(first)
-    return finish("range", nested.cast(values, kind), requires_grad, device, layout, pin_memory)
+        values = np.arange(count) * int(step) + int(start)
+    return nested.cast(values, kind)
 
 
 def _spaces(name: str, more: str = "") -> list[str]:
     """The signatures of evenly spaced numbers, from and to numbers or 0-d tensors."""
     kinds = [(a, b) for b in ("Tensor", "Scalar") for a in ("Tensor", "Scalar")]
     return [
-        f"{name}({a} start, {b} end, int steps, {more}*, Tensor? out=None, {_OPTIONS})"
+        f"{name}({a} start, {b} end, int steps, {more}*, Tensor out=None, {OPTIONS})"
         for a, b in kinds
     ]
 
 
-@function(*_spaces("linspace"), method=False, samples=("linspace(0, 1, 5)",))
-def linspace(
-    start: Any,
-    end: Any,
-    steps: int,
-    dtype: Any,
-    layout: Any,
-    device: Any,
-    pin_memory: bool,
-    requires_grad: bool,
-) -> Tensor:
+@makes(*_spaces("linspace"), samples=("linspace(0, 1, 5)",))
+def linspace(start: Any, end: Any, steps: int, kind: Kind | None) -> Array:
     """`steps` numbers from `start` to `end`, both included: `linspace(start, end, steps)`."""
     start, end = _spaced("linspace", start, end, steps)
-    kind = _spaced_kind("linspace", start, end, dtype)
-    array = _linear(start, end, steps, kind)
-    return finish("linspace", array, requires_grad, device, layout, pin_memory)
+    return _linear(start, end, steps, _spaced_kind("linspace", start, end, kind))
 
 
-@function(*_spaces("logspace", "float base=10.0, "), method=False, samples=("logspace(0, 2, 3)",))
-def logspace(
-    start: Any,
-    end: Any,
-    steps: int,
-    base: float,
-    dtype: Any,
-    layout: Any,
-    device: Any,
-    pin_memory: bool,
-    requires_grad: bool,
-) -> Tensor:
+@makes(*_spaces("logspace", "float base=10.0, "), samples=("logspace(0, 2, 3)",))
+def logspace(start: Any, end: Any, steps: int, base: float, kind: Kind | None) -> Array:
     """Powers of `base` (10): `base ** linspace(start, end, steps)`."""
     start, end = _spaced("logspace", start, end, steps)
     base = float(base)
-    kind = _spaced_kind("logspace", start, end, dtype)
+    kind = _spaced_kind("logspace", start, end, kind)
     if kind.kind == "c":
         array = np.power(complex(base), _linear(start, end, steps, np.dtype(np.complex128)))
-        return finish("logspace", array.astype(kind), requires_grad, device, layout, pin_memory)
+        return array.astype(kind)
     low, high = dtypes.checked(start, kind), dtypes.checked(end, kind)
     step = float(high - low) / (steps - 1) if steps > 1 else 0.0
     index = np.arange(steps, dtype=np.float64)
@@ -612,8 +403,7 @@ def logspace(
     if steps == 1:
         exponents = np.array([float(low)])
     values = np.fromiter((_power(base, x) for x in exponents.tolist()), np.float64, steps)
-    array = nested.cast(values, kind)
-    return finish("logspace", array, requires_grad, device, layout, pin_memory)
+    return nested.cast(values, kind)
 
 
 def _power(base: float, exponent: float) -> float:
@@ -642,11 +432,11 @@ def _spaced(name: str, start: Any, end: Any, steps: int) -> list[Any]:
     return values
 
 
-def _spaced_kind(name: str, start: Any, end: Any, dtype: Any) -> Kind:
+def _spaced_kind(name: str, start: Any, end: Any, given: Kind | None) -> Kind:
     default = dtypes.default.real
     if isinstance(start, complex) or isinstance(end, complex):
         default = dtypes.default.complex
-    kind: Kind = kind_of(name, dtype, default)
+    kind: Kind = given or default
     if default.kind == "c" and kind.kind != "c":
         word = {"complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
         raise RuntimeError(
@@ -687,55 +477,34 @@ def _linear(start: Any, end: Any, steps: int, kind: Kind) -> Array:
 
 
 # -- diagonals and triangles ----------------------------------------------------------------------
-@function(
-    f"eye(int n, *, Tensor? out=None, {_OPTIONS})",
-    f"eye(int n, int m, *, Tensor? out=None, {_OPTIONS})",
-    method=False,
+@makes(
+    f"eye(int n, *, Tensor out=None, {OPTIONS})",
+    f"eye(int n, int m, *, Tensor out=None, {OPTIONS})",
     samples=("eye(3)", "eye(2, 3)"),
 )
-def eye(
-    n: int,
-    m: int | None = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
+def eye(*, n: int, kind: Kind | None, m: int | None = None) -> Array:
     """Ones on the diagonal of an n x m (default: n x n) matrix, zeros elsewhere."""
     rows, columns = n, n if m is None else m
     for name, value in (("n", rows), ("m", columns)):
         if value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
-    array = np.eye(rows, columns, dtype=kind_of("eye", dtype, dtypes.default.real))
-    return finish("eye", array, requires_grad, device, layout, pin_memory)
+    return np.eye(rows, columns, dtype=kind or dtypes.default.real)
 
 
 def _triangle(name: str, indices: Callable[..., Any], doc: str) -> Any:
-    def triangle(
-        rows: int,
-        columns: int,
-        offset: int,
-        dtype: Any,
-        layout: Any,
-        device: Any,
-        pin_memory: bool,
-        requires_grad: bool,
-    ) -> Tensor:
+    def triangle(rows: int, columns: int, offset: int, kind: Kind | None) -> Array:
         for what, value in (("row", rows), ("col", columns)):
             if value < 0:
                 raise RuntimeError(f"{what} must be non-negative, got{value}")
-        kind = kind_of(name, dtype, np.dtype(np.int64))
+        kind = kind or np.dtype(np.int64)
         if kind.kind not in "iu":
             word = _word(kind)
             raise NotImplementedError(f"\"{name}\" not implemented for '{word}'")
-        found = indices(rows, offset, columns)
-        made = np.array(found, kind)
-        return finish(name, made, requires_grad, device, layout, pin_memory)
+        return np.array(indices(rows, offset, columns), kind)
 
     triangle.__doc__ = doc
-    signature = f"{name}(int row, int col, int offset=0, *, {_OPTIONS})"
-    return function(signature, method=False, name=name, samples=[f"{name}(3, 3)"])(triangle)
+    signature = f"{name}(int row, int col, int offset=0, *, {OPTIONS})"
+    return makes(signature, samples=[f"{name}(3, 3)"])(triangle)
 
 
 tril_indices = _triangle(
@@ -828,4 +597,4 @@ class polar:
     angle = lambda g, result: (g.conj() * (result * 1j)).real
 
 
-__all__ = ["legacy", "sampling"]
+__all__ = ["legacy"]

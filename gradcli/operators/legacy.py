@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine import dtypes
-from gradcli.engine.size import Size
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import nested
-from gradcli.operators.arguments import finish, is_integer, shape_of
+from gradcli.operators.arguments import finish, nonnegative
+from gradcli.operators.signatures import Parser
 from gradcli.operators.table import FUNCTIONS, Function
 
 _OPTIONS = (
@@ -25,30 +27,48 @@ _C_NAMES = {
 }
 
 
-def construct(kind: np.dtype[Any], data: tuple[Any, ...], device: Any = None) -> Tensor:
-    """A tensor of the dtype from sizes (ints or a Size), a sequence, or a tensor of that dtype."""
-    if not data:
-        return finish("new", np.zeros(0, kind), False, device)
-    first = data[0]
-    if len(data) == 1 and isinstance(first, Tensor):
-        if first.array.dtype != kind:
-            wanted, got = (_OPTIONS.format(_C_NAMES[k.name]) for k in (kind, first.array.dtype))
-            raise TypeError(f"expected {wanted} (got {got})")
-        return wrap(first.memory())
-    if len(data) == 1 and isinstance(first, Size):
-        return finish("new", np.zeros(first, kind), False, device)
-    if all(is_integer(n) for n in data):
-        return finish("new", np.zeros(shape_of("new", data), kind), False, device)
-    if len(data) > 1:
-        raise TypeError(
-            "new() received an invalid combination of arguments - got "
-            f"({', '.join(type(d).__name__ for d in data)}), but expected sizes or one sequence"
-        )
-    if isinstance(first, (str, bytes)):
-        raise TypeError(f"new(): invalid data type '{type(first).__name__}'")
-    if not hasattr(first, "__len__") or not hasattr(first, "__getitem__"):
-        raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
-    return finish("new", nested.array_of(first, kind), False, device)
+_DEVICE = "*, Device? device=None)"
+
+
+@cache
+def constructor(kind: np.dtype[Any]) -> Callable[..., Tensor]:
+    """What makes a tensor of the dtype: of sizes (ints or a Size), a sequence, a tensor of that dtype."""
+
+    def make(
+        *, device: Any = None, other: Any = None, size: tuple[int, ...] = (0,), data: Any = _NOTHING
+    ) -> Tensor:
+        if other is not None:
+            if other.array.dtype != kind:
+                wanted, got = (_OPTIONS.format(_C_NAMES[k.name]) for k in (kind, other.array.dtype))
+                raise TypeError(f"expected {wanted} (got {got})")
+            return wrap(other.memory())
+        if data is _NOTHING:
+            return finish("new", np.zeros(nonnegative("new", size), kind), False, device)
+        if isinstance(data, (str, bytes)):
+            raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+        if not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
+            raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
+        return finish("new", nested.array_of(data, kind), False, device)
+
+    texts = (
+        f"new({_DEVICE}",
+        "new(Storage storage)",
+        "new(Tensor other)",
+        f"new(int[] size, {_DEVICE}",
+        f"new(Any data, {_DEVICE}",
+    )
+    bound: Callable[..., Tensor] = Parser(texts, make).function()
+
+    def construct(*args: Any, **kwargs: Any) -> Tensor:
+        args = tuple(a.item() if isinstance(a, np.generic) else a for a in args)
+        if len(args) == 1 and type(args[0]) in (tuple, list, np.ndarray) and not kwargs:
+            return bound(data=args[0])  # a sequence is no size, unless it is a Size
+        return bound(*args, **kwargs)
+
+    return construct
+
+
+_NOTHING: Any = object()
 
 
 class _Legacy(type):
@@ -56,8 +76,8 @@ class _Legacy(type):
 
     dtype: dtypes.dtype
 
-    def __call__(cls, *data: Any, device: Any = None) -> Tensor:
-        return construct(cls.dtype.dtype, data, device)
+    def __call__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        return constructor(cls.dtype.dtype)(*args, **kwargs)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and instance.array.dtype == cls.dtype.dtype

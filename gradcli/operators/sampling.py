@@ -14,40 +14,20 @@ from gradcli.engine import dtypes, random
 from gradcli.engine.random import Generator
 from gradcli.engine.tensor import Tensor
 from gradcli.engine.views import inplace
-from gradcli.operators.arguments import (
-    OPTIONS,
-    OUT,
-    finish,
-    integer,
-    invalid,
-    kind_of,
-    listed,
-    number,
-    shape_of,
-    size_error,
-    sizes,
-    tensor_argument,
-)
+from gradcli.operators.arguments import OPTIONS, finish, kind_of, makes, nonnegative
 from gradcli.operators.helpers import zeros_like
 from gradcli.operators.layout import axes_of, laid_out
 from gradcli.operators.table import Array, function, operator
 
 Kind = np.dtype[Any]
 
-_GENERATOR = "torch.Generator generator = None"
-_SIZED = (
-    f"tuple of ints size, *, torch.Generator generator, {OUT}, {OPTIONS}",
-    f"tuple of ints size, *, {OUT}, {OPTIONS}",
-)
+_SOURCE = "Generator? generator=None"
 
 
-def _checked(name: str, generator: Any) -> Generator | None:
-    if generator is not None and not isinstance(generator, Generator):
-        raise TypeError(
-            f"{name}(): argument 'generator' must be torch.Generator, not "
-            f"{type(generator).__name__}"
-        )
-    return generator
+def _drawn(text: str) -> tuple[str, str]:
+    """The signatures of what draws numbers: of the default generator, and of one that is given."""
+    given = text.replace("*, ", "*, Generator? generator, ")
+    return f"{given}, {OPTIONS})", f"{text}, {OPTIONS})"
 
 
 # -- state ----------------------------------------------------------------------------------------
@@ -82,110 +62,35 @@ def set_rng_state(new_state: Any) -> None:
 
 
 # -- by size --------------------------------------------------------------------------------------
-def _sized(
-    name: str,
-    draw: Callable[..., Array],
-    size: tuple[Any, ...],
-    generator: Any,
-    dtype: Any,
-    options: tuple[Any, ...],
-    named: dict[str, Any],
-) -> Tensor:
-    if (not size and "size" not in named) or (size and "size" in named):
-        raise invalid(name, size, named, *_SIZED)
-    if generator is not None and not isinstance(generator, Generator):
-        raise invalid(name, size, {**named, "generator": generator}, *_SIZED)
-    shape = sizes(name, size, named)
-    array = draw(shape, kind_of(name, dtype, dtypes.default.real), generator)
-    return finish(name, array, *options)
-
-
-@function(method=False, samples=("rand(2, 3)",))
-@listed()
-def rand(
-    *size: Any,
-    generator: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    **named: Any,
-) -> Tensor:
+@makes(*_drawn("rand(int[] size, *, Tensor out=None"), samples=("rand(2, 3)",))
+def rand(*, size: Any, kind: Kind | None, generator: Generator | None = None) -> Array:
     """Numbers uniform in [0, 1); the size is given as ints or as one sequence."""
-    options = (requires_grad, device, layout, pin_memory)
-    return _sized("rand", random.rand, size, generator, dtype, options, named)
+    return random.rand(nonnegative("rand", size), kind or dtypes.default.real, generator)
 
 
-@function(method=False, samples=("randn(2, 3)",))
-@listed()
-def randn(
-    *size: Any,
-    generator: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    **named: Any,
-) -> Tensor:
+@makes(*_drawn("randn(int[] size, *, Tensor out=None"), samples=("randn(2, 3)",))
+def randn(*, size: Any, kind: Kind | None, generator: Generator | None = None) -> Array:
     """Standard normal numbers; the size is given as ints or as one sequence."""
-    options = (requires_grad, device, layout, pin_memory)
-    return _sized("randn", random.randn, size, generator, dtype, options, named)
+    return random.randn(nonnegative("randn", size), kind or dtypes.default.real, generator)
 
 
-@function(method=False, samples=("randint(0, 10, (3,))",))
-@listed("low", "high", "size")
+@makes(
+    *_drawn("randint(int high, int[] size, *, Tensor out=None"),
+    *_drawn("randint(int low, int high, int[] size, *, Tensor out=None"),
+    samples=("randint(0, 10, (3,))",),
+)
 def randint(
-    *args: Any,
-    generator: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    **named: Any,
-) -> Tensor:
+    *, high: int, size: Any, kind: Kind | None, low: int = 0, generator: Generator | None = None
+) -> Array:
     """Integers uniform in [low, high): `randint([low,] high, size)`."""
-    short = ("high", "size")
-    names = short if len(args) + len(named) <= 2 and "low" not in named else ("low", *short)
-    given = dict(zip(names, args, strict=False))
-    fits = len(args) <= len(names) and not given.keys() & named.keys()
-    given |= named
-    if not fits or given.keys() != {*names}:
-        forms = [
-            f"{'int low, ' if low else ''}int high, tuple of ints size, *, {more}{OUT}, {OPTIONS}"
-            for low in (False, True)
-            for more in ("torch.Generator generator, ", "")
-        ]
-        raise invalid("randint", args, named, *forms)
-    bounds = [integer("randint", given[n], n, i + 1) for i, n in enumerate(names[:-1])]
-    size = given["size"]
-    if not isinstance(size, (tuple, list)):
-        raise size_error("randint", len(names), size)
-    low, high = bounds if len(bounds) == 2 else (0, bounds[0])
-    kind = kind_of("randint", dtype, np.dtype(np.int64))
-    source = _checked("randint", generator)
-    array = random.randint(shape_of("randint", size), kind, low, high, source)
-    return finish("randint", array, requires_grad, device, layout, pin_memory)
+    kind = kind or np.dtype(np.int64)
+    return random.randint(nonnegative("randint", size), kind, low, high, generator)
 
 
-@function(method=False, samples=("randperm(5)",))
-def randperm(
-    n: Any,
-    *,
-    generator: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
+@makes(*_drawn("randperm(int n, *, Tensor out=None"), samples=("randperm(5)",))
+def randperm(*, n: int, kind: Kind | None, generator: Generator | None = None) -> Array:
     """The integers below n in random order."""
-    count = integer("randperm", n, "n", 1)
-    kind = kind_of("randperm", dtype, np.dtype(np.int64))
-    array = random.randperm(count, kind, _checked("randperm", generator))
-    return finish("randperm", array, requires_grad, device, layout, pin_memory)
+    return random.randperm(n, kind or np.dtype(np.int64), generator)
 
 
 # -- like another tensor --------------------------------------------------------------------------
@@ -203,70 +108,43 @@ def _normal_like(
     return laid_out(values, axes, array.shape)
 
 
-@function(method=False, samples=("rand_like(randn(2, 3))",))
+_LIKE = "*, MemoryFormat? memory_format=None"
+
+
+@makes(*_drawn(f"rand_like(Tensor input, {_LIKE}"), samples=("rand_like(randn(2, 3))",))
 def rand_like(
-    input: Array,
-    *,
-    generator: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+    *, input: Array, memory_format: Any, kind: Kind | None, generator: Generator | None = None
+) -> Array:
     """Numbers uniform in [0, 1) in the shape and dtype of `input`."""
-    source = tensor_argument("rand_like", input).array
-    kind = kind_of("rand_like", dtype, source.dtype)
-    draw = _checked("rand_like", generator)
-    array = _drawn_like(source, kind, random.rand, draw)
-    return finish("rand_like", array, requires_grad, device, layout, pin_memory)
+    return _drawn_like(input.array, kind or input.array.dtype, random.rand, generator)
 
 
-@function(method=False, samples=("randn_like(randn(2, 3))",))
+@makes(*_drawn(f"randn_like(Tensor input, {_LIKE}"), samples=("randn_like(randn(2, 3))",))
 def randn_like(
-    input: Array,
-    *,
-    generator: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+    *, input: Array, memory_format: Any, kind: Kind | None, generator: Generator | None = None
+) -> Array:
     """Standard normal numbers in the shape and dtype of `input`."""
-    source = tensor_argument("randn_like", input).array
-    kind = kind_of("randn_like", dtype, source.dtype)
-    array = _normal_like(source, kind, 0.0, 1.0, _checked("randn_like", generator))
-    return finish("randn_like", array, requires_grad, device, layout, pin_memory)
+    return _normal_like(input.array, kind or input.array.dtype, 0.0, 1.0, generator)
 
 
-@function(method=False, samples=("randint_like(randn(2, 3), 0, 10)",))
+@makes(
+    *_drawn(f"randint_like(Tensor input, int low, int high, {_LIKE}"),
+    *_drawn(f"randint_like(Tensor input, Tensor high, {_LIKE}"),
+    *_drawn(f"randint_like(Tensor input, int high, {_LIKE}"),
+    samples=("randint_like(randn(2, 3), 0, 10)",),
+)
 def randint_like(
-    input: Array,
-    low: Any = None,
-    high: Any = None,
     *,
-    generator: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+    input: Array,
+    high: Any,
+    memory_format: Any,
+    kind: Kind | None,
+    low: int = 0,
+    generator: Generator | None = None,
+) -> Array:
     """Integers uniform in [low, high) in the shape and dtype of `input`; one bound is `high`."""
-    source = tensor_argument("randint_like", input).array
-    bounds = [b for b in (low, high) if b is not None]
-    ints = [integer("randint_like", b, "high", 2) for b in bounds]
-    if not ints:
-        raise TypeError('randint_like() missing 1 required positional arguments: "high"')
-    first, last = ints if len(ints) == 2 else (0, ints[0])
-    kind = kind_of("randint_like", dtype, source.dtype)
-    draw = _checked("randint_like", generator)
-    array = _drawn_like(source, kind, random.randint, first, last, draw)
-    return finish("randint_like", array, requires_grad, device, layout, pin_memory)
+    source, high = input.array, int(high)
+    return _drawn_like(source, kind or source.dtype, random.randint, low, high, generator)
 
 
 # -- with parameters that are tensors -------------------------------------------------------------
@@ -328,57 +206,42 @@ OF_TENSORS: tuple[Any, ...] = (normal_mean, normal_std, normal_both)
 OF_CHANCES: tuple[Any, ...] = (bernoulli_row,)
 
 
-@function(method=False, samples=("normal(0., 1., (3,))",), rows=OF_TENSORS)
+@function(
+    f"normal(Tensor mean, Tensor std, *, {_SOURCE}, Tensor out=None)",
+    f"normal(Tensor mean, float std=1, *, {_SOURCE}, Tensor out=None)",
+    f"normal(float mean, Tensor std, *, {_SOURCE}, Tensor out=None)",
+    f"normal(float mean, float std, int[] size, *, {_SOURCE}, Tensor out=None, {OPTIONS})",
+    method=False,
+    samples=("normal(0., 1., (3,))",),
+    rows=OF_TENSORS,
+)
 def normal(
-    mean: Any = 0.0,
-    std: Any = 1.0,
-    size: Any = None,
-    *,
-    generator: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
+    *, mean: Any, std: Any, generator: Generator | None, size: Any = None, **options: Any
 ) -> Any:
     """Normal numbers: of one mean and deviation and a size, or of tensors of them."""
-    source = _checked("normal", generator)
-    tensors = isinstance(mean, Tensor), isinstance(std, Tensor)
-    if size is None and any(tensors):
-        if all(tensors):
-            return OF_TENSORS[2](mean, std, generator=source)
-        if tensors[0]:
-            value = number("normal", std, "std", 2)
-            return OF_TENSORS[0](mean, std=value, generator=source)
-        value = number("normal", mean, "mean", 1)
-        return OF_TENSORS[1](std, mean=value, generator=source)
-    if size is None or any(tensors) or not isinstance(size, (tuple, list)):
-        named = {} if size is None else {"size": size}
-        raise invalid(
-            "normal",
-            (mean, std),
-            named,
-            f"Tensor mean, Tensor std, *, {_GENERATOR}, {OUT}",
-            f"Tensor mean, float std = 1, *, {_GENERATOR}, {OUT}",
-            f"float mean, Tensor std, *, {_GENERATOR}, {OUT}",
-            f"float mean, float std, tuple of ints size, *, {_GENERATOR}, {OUT}, {OPTIONS}",
-        )
-    center, width = number("normal", mean, "mean", 1), number("normal", std, "std", 2)
-    kind = kind_of("normal", dtype, dtypes.default.real)
-    array = random.normal(shape_of("normal", size), kind, center, width, source)
-    return finish("normal", array, requires_grad, device, layout, pin_memory)
+    if size is not None:
+        kind = kind_of("normal", options.pop("dtype"), dtypes.default.real)
+        array = random.normal(nonnegative("normal", size), kind, mean, std, generator)
+        return finish("normal", array, **options)
+    if not isinstance(mean, Tensor):
+        return OF_TENSORS[1](std, mean=mean, generator=generator)
+    if not isinstance(std, Tensor):
+        return OF_TENSORS[0](mean, std=std, generator=generator)
+    return OF_TENSORS[2](mean, std, generator=generator)
 
 
-@function(samples=("bernoulli(rand(2, 3))",), rows=OF_CHANCES)
-def bernoulli(input: Array, p: Any = None, *, generator: Any = None) -> Any:
+@function(
+    f"bernoulli(Tensor input, *, {_SOURCE}, Tensor out=None)",
+    f"bernoulli(Tensor input, float p, *, {_SOURCE})",
+    samples=("bernoulli(rand(2, 3))",),
+    rows=OF_CHANCES,
+)
+def bernoulli(*, input: Array, generator: Generator | None, p: float | None = None) -> Any:
     """Ones with the probabilities in `input` (or all with probability `p`), zeros otherwise."""
-    source = _checked("bernoulli", generator)
-    given = tensor_argument("bernoulli", input)
     if p is None:
-        return OF_CHANCES[0](given, generator=source)
-    kind = given.array.dtype
-    array = _drawn_like(given.array, kind, random.bernoulli, number("bernoulli", p, "p", 2), source)
-    return finish("bernoulli", array)
+        return OF_CHANCES[0](input, generator=generator)
+    own = input.array
+    return finish("bernoulli", _drawn_like(own, own.dtype, random.bernoulli, p, generator))
 
 
 # -- in place -------------------------------------------------------------------------------------
@@ -415,64 +278,98 @@ LOG_NORMAL = _overwriting("log_normal", "LogNormalBackward0")
 
 
 def _fill(row: Any, input: Any, draw: Callable[..., Array], *args: Any) -> Tensor:
-    array = tensor_argument(f"{draw.__name__}_", input, "self").array
+    array = input.array
     return inplace(row, input, values=_drawn_like(array, array.dtype, draw, *args))
 
 
-@function(name="uniform_", rows=(UNIFORM,))
-def uniform_(input: Array, from_: Any = 0.0, to: Any = 1.0, *, generator: Any = None) -> Tensor:
-    """Fill with numbers uniform in [from, to)."""
-    return _fill(UNIFORM, input, random.uniform, from_, to, generator)
+def _filling(name: str, options: str, row: Any, draw: Callable[..., Array], doc: str) -> None:
+    """`NAME_`, which fills a tensor with numbers of a distribution of these options."""
+
+    def fill(input: Array, *parameters: Any) -> Tensor:
+        return _fill(row, input, draw, *parameters)
+
+    fill.__doc__, fill.__module__ = doc, __name__
+    signature = f"{name}(Tensor input, {options}, *, {_SOURCE})|method"
+    function(signature, name=name, rows=(row,))(fill)
 
 
-@function(name="normal_", rows=(NORMAL,))
-def normal_(input: Array, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Tensor:
+_filling(
+    "uniform_",
+    "float from=0, float to=1",
+    UNIFORM,
+    random.uniform,
+    "Fill with numbers uniform in [from, to).",
+)
+_filling(
+    "exponential_",
+    "float lambd=1",
+    EXPONENTIAL,
+    random.exponential,
+    "Fill with exponentially distributed numbers of the rate `lambd`.",
+)
+_filling(
+    "cauchy_",
+    "float median=0, float sigma=1",
+    CAUCHY,
+    random.cauchy,
+    "Fill with numbers of Cauchy's distribution.",
+)
+_filling(
+    "geometric_",
+    "float p",
+    GEOMETRIC,
+    random.geometric,
+    "Fill with the number of trials of probability `p` that the first success takes.",
+)
+_filling(
+    "log_normal_",
+    "float mean=1, float std=2",
+    LOG_NORMAL,
+    random.log_normal,
+    "Fill with numbers whose logarithms are normal.",
+)
+
+
+@function(
+    f"normal_(Tensor input, float mean=0, float std=1, *, {_SOURCE})|method",
+    name="normal_",
+    rows=(NORMAL,),
+)
+def normal_(input: Array, mean: float, std: float, generator: Generator | None) -> Tensor:
     """Fill with normal numbers."""
-    array = tensor_argument("normal_", input, "self").array
+    array = input.array
     values = _normal_like(array, array.dtype, mean, std, generator)
     return inplace(NORMAL, input, values=values)
 
 
-@function(name="random_", rows=(RANDOM, RANDOM_TO, RANDOM_FROM))
-def random_(input: Array, from_: Any = None, to: Any = None, *, generator: Any = None) -> Tensor:
+@function(
+    f"random_(Tensor input, *, {_SOURCE})|method",
+    f"random_(Tensor input, int from, int? to, *, {_SOURCE})|method",
+    f"random_(Tensor input, int to, *, {_SOURCE})|method",
+    name="random_",
+    rows=(RANDOM, RANDOM_TO, RANDOM_FROM),
+)
+def random_(*, input: Array, generator: Generator | None, **bounds: int | None) -> Tensor:
     """Fill with integers: over the dtype's range, below one bound, or in [from, to)."""
-    if from_ is None and to is None:
+    low, high = bounds.get("from"), bounds.get("to")
+    if "from" in bounds and high is not None:
+        return _fill(RANDOM_FROM, input, random.randint, low, high, generator)
+    if high is None:
         return _fill(RANDOM, input, random.random, generator)
-    if to is None:
-        return _fill(RANDOM_TO, input, random.randint, 0, from_, generator)
-    return _fill(RANDOM_FROM, input, random.randint, from_ or 0, to, generator)
+    return _fill(RANDOM_TO, input, random.randint, 0, high, generator)
 
 
-@function(name="bernoulli_", rows=BERNOULLI)
-def bernoulli_(input: Array, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+@function(
+    f"bernoulli_(Tensor input, Tensor p, *, {_SOURCE})|method",
+    f"bernoulli_(Tensor input, float p=0.5, *, {_SOURCE})|method",
+    name="bernoulli_",
+    rows=BERNOULLI,
+)
+def bernoulli_(input: Array, p: Any, generator: Generator | None) -> Tensor:
     """Fill with ones with probability `p` (a number, or a tensor of them), zeros otherwise."""
     if not isinstance(p, Tensor):
         return _fill(BERNOULLI[0], input, random.bernoulli, p, generator)
-    array = tensor_argument("bernoulli_", input, "self").array
+    array = input.array
     chances = np.broadcast_to(np.asarray(p.array), array.shape)
     values = random.bernoulli(array.shape, array.dtype, chances, generator)
     return inplace(BERNOULLI[1], input, p, values=values)
-
-
-@function(name="exponential_", rows=(EXPONENTIAL,))
-def exponential_(input: Array, lambd: Any = 1.0, *, generator: Any = None) -> Tensor:
-    """Fill with exponentially distributed numbers of the rate `lambd`."""
-    return _fill(EXPONENTIAL, input, random.exponential, lambd, generator)
-
-
-@function(name="cauchy_", rows=(CAUCHY,))
-def cauchy_(input: Array, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None) -> Tensor:
-    """Fill with numbers of Cauchy's distribution."""
-    return _fill(CAUCHY, input, random.cauchy, median, sigma, generator)
-
-
-@function(name="geometric_", rows=(GEOMETRIC,))
-def geometric_(input: Array, p: Any, *, generator: Any = None) -> Tensor:
-    """Fill with the number of trials of probability `p` that the first success takes."""
-    return _fill(GEOMETRIC, input, random.geometric, p, generator)
-
-
-@function(name="log_normal_", rows=(LOG_NORMAL,))
-def log_normal_(input: Array, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None) -> Tensor:
-    """Fill with numbers whose logarithms are normal."""
-    return _fill(LOG_NORMAL, input, random.log_normal, mean, std, generator)

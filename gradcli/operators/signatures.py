@@ -39,6 +39,7 @@ import builtins
 import warnings
 from collections.abc import Callable
 from functools import cached_property
+from keyword import iskeyword
 from types import FunctionType
 from typing import Any
 
@@ -201,7 +202,8 @@ class Parameter:
                         f"{function}(): argument '{self.name}' failed to unpack the object at pos "
                         f'{i + 1} with error "type must be {self.said},but got {type_name(v)}"'
                     )
-            return tuple(_number(v) for v in value)
+            numbers = (_number(v) for v in value)
+            return tuple(numbers) if self.kind == "float[]" else tuple(map(int, numbers))
         return _number(value)
 
     def __str__(self) -> str:
@@ -273,7 +275,7 @@ class Signature:
         """
         name, spread = self.name, self.spread
         most, given = len(self.positional) - first, len(args) - first
-        if given > most and not spread:
+        if given > most and not (spread and _is_int(args[first])):
             least = max(self.least - first, 0)
             if least != most:
                 count = f"from {least} to {most} positional arguments but {given} were given"
@@ -622,10 +624,14 @@ class Binder:
         body = [f"if {'' if spread else 'more or '}named: return unusual({all_}, named)"]
         space = self._space() | {"unusual": self.unusual}
         for k, s in enumerate(self.signatures):
-            if not s.hidden and not any(p.keyword_only and not p.optional for p in s.passed):
+            vague = k > 0 and any(p.kind == "Any" for p in s.passed)  # an earlier one may fit, too
+            named = any(p.keyword_only and not p.optional for p in s.passed)
+            if not (s.hidden or vague or named):
                 body += self._straight(k, s, slots, spread)
             if self._long(k):
                 space[f"t{k}"] = self.found[k].ordered
+            elif self._named(k):
+                space[f"t{k}"] = self.found[k]
         body.append(f"return unusual({all_}, {{}})")
         spec = [f"{a}=missing" for a in slots] + ["/"] * bool(slots) + ["*more", "**named"]
         return compiled(self.name, ", ".join(spec), body, space)
@@ -635,7 +641,7 @@ class Binder:
         tests = [
             f"({a} is missing or {t})" if p.optional else t
             for a, p in zip(slots, s.positional, strict=False)
-            if (t := p.quick(a, self.numbers))
+            if (t := p.quick(a, self.numbers) or f"{a} is not missing" * (not p.optional))
         ]
         tests += [f"{a} is missing" for a in slots[len(s.positional) :]]
         place = {p.name: a for a, p in zip(slots, s.positional, strict=False)}
@@ -647,16 +653,24 @@ class Binder:
         if spread:
             tests.append("not more")
         call = "t{}(({},))" if self._long(k) else "t{}({})"
+        names = [f"{n}=" if self._named(k) else "" for n in _names(s)]
+        values = [n + v for n, v in zip(names, values, strict=True)]
         fits = " and ".join(tests) or "True"
         lines = [f"if {fits}: return {call.format(k, ', '.join(values))}"]
         if s.spread:  # `view(2, 3)`
             a, at = slots[self.first], s.passed.index(s.positional[self.first])
             tests[self.first] = f"{a}.__class__ is int and ints(more)"
-            values[at] = f"({a}, *more)"
+            values[at] = f"{names[at]}({a}, *more)"
             tests = [t for t in tests[: self.first + 1] if t]
             fits = " and ".join(tests)
             lines.append(f"if {fits}: return {call.format(k, ', '.join(values))}")
         return lines
+
+    def _named(self, k: int) -> bool:
+        """Whether a signature's target is a function that is called by name."""
+        target = self.targets[k]
+        by_name = target is not self.found[k] and not isinstance(self.found[k], Row)
+        return by_name and not self.suffix and target.__name__ == "call"
 
     def _long(self, k: int) -> bool:
         """Whether a signature leads to a row that takes all calls the long way."""
@@ -690,7 +704,7 @@ class Binder:
         forms = [
             (frozenset(p.name for p in s.passed), self._by_keyword(k, s), self.targets[k])
             for k, s in enumerate(self.signatures)
-            if not s.hidden
+            if not (s.hidden or any(iskeyword(p.name) or p.kind == "Any" for p in s.passed))
         ]
         spread = any(s.spread for s in self.signatures)
 
@@ -820,7 +834,11 @@ def _in_order(target: Any, signature: Signature, by_name: bool) -> Target:
     code = target.__code__
     if tuple(names) == code.co_varnames[: code.co_argcount][: len(names)]:
         return target  # type: ignore[no-any-return]  # the first parameters in their order
-    return lambda *values: target(**dict(zip(names, values, strict=True)))
+    if any(map(iskeyword, names)):
+        return lambda *values: target(**dict(zip(names, values, strict=True)))
+    given = ", ".join(f"{n}={n}" for n in names)
+    made = compiled("call", ", ".join(names), [f"return target({given})"], {"target": target})
+    return made  # type: ignore[no-any-return]
 
 
 def _of_other_devices(name: str) -> Target:
