@@ -14,7 +14,7 @@ import numpy as np
 
 from gradcli.engine import versions
 from gradcli.engine.compiled import function
-from gradcli.engine.gradients import first, fit
+from gradcli.engine.gradients import first, fit, of_inputs
 from gradcli.engine.node import FREED, FREED_MESSAGE, OWNED, AccumulateGrad
 from gradcli.engine.promotion import raw
 from gradcli.engine.stale import check_versions
@@ -160,9 +160,7 @@ def keeps(row: Row, text: str) -> bool:
 
 def _push_general(n: Any, g: Any, retain: bool) -> None:
     n._grad = None
-    if n._saved and n._seq < versions.last:
-        check_versions(n)
-    results = n.apply(g)
+    results = of_inputs(n, g)
     for e, d in zip(n._edges, results, strict=False):
         if d is None or e is None:
             continue

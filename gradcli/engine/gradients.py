@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes, forks
+from gradcli.engine import dtypes, forks, versions
 from gradcli.engine.memory import copied
 from gradcli.engine.node import OWNED, AccumulateGrad, Edge, Node
+from gradcli.engine.stale import check_versions
 from gradcli.engine.tensor import Tensor, wrap
 
 accumulating = forks.reentrant_lock()
@@ -46,6 +48,26 @@ def fit(grad: Any, e: Edge, node: Node, index: int = 0) -> Any:
         else:
             grad = grad.astype(wanted)
     return grad
+
+
+def of_inputs(
+    node: Node, grad: Any, recorded: bool = False, history: Node | None = None
+) -> Sequence[Any]:
+    """The gradients of a node's inputs, one an edge: what every pass asks of a node.
+
+    recorded: on tensors, and recorded. history: the node of saved results, where that is another than
+    the one that made them. Raises RuntimeError where what was saved has been freed, or written since.
+    """
+    row, hooks = node._row, node._hooks
+    if row is not None and node._seq < versions.last:
+        check_versions(node)
+    if recorded and row is not None and history is not None:
+        return row.backward_recorded(node, grad, history)
+    if recorded:
+        return node.apply_recorded(grad)  # type: ignore[no-any-return]
+    if row is not None and hooks is not None and hooks.packed:
+        return row.backward_packed(node, grad)
+    return node.apply(grad)  # type: ignore[no-any-return]
 
 
 def _expandable(small: tuple[int, ...], large: tuple[int, ...]) -> bool:

@@ -14,11 +14,10 @@ import numpy as np
 
 from gradcli.engine import batch, dtypes, modes, versions
 from gradcli.engine.device import contiguous_format
-from gradcli.engine.gradients import fit
+from gradcli.engine.gradients import fit, of_inputs
 from gradcli.engine.hooks import node_hooks
 from gradcli.engine.memory import address, buffer_of, copied, laid_out
 from gradcli.engine.node import FREED_MESSAGE, Meta, Node, Port, Wide, blank, short_name
-from gradcli.engine.stale import check_versions
 from gradcli.engine.tensor import LAZY, Tensor, Views, edge, link_result, wrap
 
 _MANY = (
@@ -471,15 +470,8 @@ class CopySlices(Wide):
         if self._saved is None:
             raise RuntimeError(FREED_MESSAGE)
         (inner,) = self._saved
-        check_versions(inner)
-        if not recorded:
-            packed = inner._hooks is not None and inner._hooks.packed and inner._row is not None
-            grads = inner._row.backward_packed(inner, grad) if packed else inner.apply(grad)
-        elif inner._row is not None:
-            # What was saved of the result is the written view: it reads this node's output.
-            grads = inner._row.backward_recorded(inner, grad, _node_of_part(self))
-        else:
-            grads = inner.apply_recorded(grad)
+        # What was saved of the result is the written view: it reads this node's output.
+        grads = of_inputs(inner, grad, recorded, _node_of_part(self) if recorded else None)
         return tuple(
             g if g is None or e is None else fit(g, e, inner, i)
             for i, (g, e) in enumerate(zip(grads, self.inner_edges, strict=True))

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes, modes, versions
+from gradcli.engine import dtypes, modes
 from gradcli.engine.anomaly import accuse, check, running
 from gradcli.engine.batch import is_batched
-from gradcli.engine.gradients import accumulating, add_to_grad, fit, owned, total
+from gradcli.engine.gradients import accumulating, add_to_grad, fit, of_inputs, owned, total
 from gradcli.engine.hooks import RARE
 from gradcli.engine.node import AccumulateGrad, Edge, Node, Port
 from gradcli.engine.order import exact_order
-from gradcli.engine.stale import check_versions
 from gradcli.engine.tensor import Tensor, wrap
 
 _numbers = count()
@@ -430,15 +429,12 @@ def _run_node(
     many = isinstance(grad, list)
     incoming = tuple(grad) if many else (grad,)
     _tell("start", node, incoming)
-    if all(g is None for g in incoming) and not node._eager:
-        results = (None,) * len(node._edges)
-    else:
+    results: Sequence[Any] = (None,) * len(node._edges)
+    if node._eager or any(g is not None for g in incoming):
         if state.anomaly:
             running.node = node
         try:
-            if node._seq < versions.last and node._row is not None:
-                check_versions(node)
-            results = _apply(node, grad, create)
+            results = of_inputs(node, grad, create)
         except BaseException:
             if state.anomaly:
                 accuse(node)
@@ -455,14 +451,6 @@ def _run_node(
         _tell("finish", node, fitted)
         return fitted
     return results
-
-
-def _apply(node: Node, grad: Any, create: bool) -> Any:
-    if create:
-        return node.apply_recorded(grad)
-    if node._hooks is not None and node._hooks.packed and node._row is not None:
-        return node._row.backward_packed(node, grad)
-    return node.apply(grad)
 
 
 def _call_posthooks(node: Node, results: Any, incoming: Any, create: bool) -> Any:
