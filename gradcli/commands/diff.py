@@ -23,8 +23,10 @@ from gradcli.language.errors import refused
 if TYPE_CHECKING:
     from gradcli.calculus.derivative import Derivatives
     from gradcli.calculus.printed import Printed
+    from gradcli.calculus.steps import Step
 
 FORMATS = ("text", "latex", "python", "numpy", "torch", "jax", "c", "json")
+WIDEST = 40  # characters of a column of --show-steps before the next is pushed aside
 CODE = ("python", "numpy", "torch", "jax", "c")  # formats that are programs
 
 
@@ -35,6 +37,7 @@ CODE = ("python", "numpy", "torch", "jax", "c")  # formats that are programs
     "--order", metavar="N", type=click.IntRange(1, 20), default=1, help="Differentiate N times."
 )
 @click.option("--at", "show_value", is_flag=True, help="Print its value at the given point too.")
+@click.option("--show-steps", is_flag=True, help="Print the chain rule step by step before it.")
 @click.option("--cse", is_flag=True, help="Give names to what occurs more than once.")
 @click.option(
     "--format",
@@ -54,6 +57,7 @@ def command(
     shapes: tuple[str, ...],
     order: int,
     show_value: bool,
+    show_steps: bool,
     cse: bool,
     form: str,
     verify: bool,
@@ -69,10 +73,14 @@ def command(
         form = "json"
     where = point(ctx, request, shapes)
     wanted = wanted_names(request, where)
+    if show_steps and (form in CODE or order > 1):
+        what = f"--format {form}" if form in CODE else "--order"
+        raise usage(f"--show-steps does not go with {what}", hint="leave one of them out")
     if show_value and (missing := [n for n in where.arrays if n not in where.given]):
         raise usage(f"--at: no value for {missing[0]}", hint=f"add --{missing[0]} VALUE")
     try:
         found, made = _printed(request, where, wanted, order, form, cse or None, verify)
+        taken = _steps(request, where, wanted) if show_steps else []
     except NoExpression as error:
         hint = "gradcli grad has its value, without an expression"
         shown = None if form in CODE else hint
@@ -81,8 +89,10 @@ def command(
     if made.shared and not cse:
         output.note("this is long: what occurs more than once has a name, as with --cse")
     values = _values(request, where, made) if show_value and form in ("text", "json") else {}
+    if taken and form != "json":
+        output.write("\n".join(_step_lines(taken, where, request, form)) + "\n")
     if form == "json":
-        _write_json(request, made, where, values)
+        _write_json(request, made, where, values, taken)
     elif made.code:
         output.write(made.code)
     else:
@@ -216,11 +226,74 @@ def _write_lines(request: Request, texts: dict[str, str], values: dict[str, Any]
     output.write("\n".join(lines), styled=style.form != "plain")
 
 
-def _write_json(request: Request, made: Printed, where: Point, values: dict[str, Any]) -> None:
+def _write_json(
+    request: Request, made: Printed, where: Point, values: dict[str, Any], taken: list[Step]
+) -> None:
     shapes = {n: list(a.shape) for n, a in where.arrays.items()}
     shown = {n: output.to_json(v, request.style.precision) for n, v in values.items()}
     wrt = {n: {"derivative": text, "shape": shapes[n]} for n, text in made.by.items()}
     for n, value in shown.items():
         wrt[n]["value"] = value
     old = {"derivatives": made.by, "shapes": shapes, **({"values": shown} if shown else {})}
-    output.write_json({"expression": request.source, "wrt": wrt, **old})
+    report: dict[str, Any] = {"expression": request.source, "wrt": wrt, **old}
+    if taken:
+        from gradcli.calculus.text import to_text
+
+        report["steps"] = [
+            {
+                "of": step.of,
+                "by": step.by,
+                "factor": None if step.local is None else to_text(step.local),
+                "rule": step.rule,
+                "product": to_text(step.product),
+                "leaf": step.is_leaf,
+            }
+            for step in taken
+        ]
+    output.write_json(report)
+
+
+# -- the chain rule, step by step -----------------------------------------------------------------
+def _steps(request: Request, where: Point, wanted: list[str]) -> list[Step]:
+    from gradcli.calculus.steps import steps
+
+    given = not set(where.arrays) - set(where.given)
+    return steps(request.program, where.arrays, wanted, follow=given, names=request.loaded)
+
+
+def _step_lines(taken: list[Step], where: Point, request: Request, form: str) -> list[str]:
+    """A line a step: the piece, what it is differentiated by, the factor, the product so far."""
+    if form == "latex":
+        return _step_latex(taken, where, request)
+    from gradcli.calculus.text import to_text
+
+    rows = [("step", "of", "by", "factor", "product so far")]
+    for number, step in enumerate(taken, 1):
+        factor = step.rule if step.local is None else to_text(step.local)
+        product = to_text(step.product)
+        product += f"  → {step.by}.grad" if step.is_leaf else ""
+        rows.append((str(number), step.of, step.by, factor, product))
+    widths = [min(max(len(row[i]) for row in rows), WIDEST) for i in range(4)]
+    return [
+        "  ".join([*(t.ljust(w) for t, w in zip(row, widths, strict=False)), row[4]]).rstrip()
+        for row in rows
+    ]
+
+
+def _step_latex(taken: list[Step], where: Point, request: Request) -> list[str]:
+    from gradcli.calculus.derivative import positions
+    from gradcli.calculus.latex import to_latex
+    from gradcli.calculus.steps import piece
+
+    places = positions(request.program)
+
+    def shown(text: str) -> str:
+        found = piece(text, where.arrays, places)
+        return rf"\text{{{text}}}" if found is None else to_latex(found)
+
+    lines = [r"\begin{aligned}"]
+    for step in taken:
+        left = rf"\frac{{\partial}}{{\partial\,{shown(step.by)}}}\,{shown(step.of)}"
+        factor = rf"\text{{{step.rule}}}" if step.local is None else to_latex(step.local)
+        lines.append(rf"  {left} &= {factor} & \to{{}} & {to_latex(step.product)} \\")
+    return [*lines, r"\end{aligned}"]

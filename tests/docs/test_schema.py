@@ -70,6 +70,7 @@ CASES = [
     ("grad", "x**3", "--x", "1", "--order", "2"),
     ("grad", "x**3", "--x", "1±0.1", "--budget"),
     ("diff", "x*y"),
+    ("diff", "sin(x*y)", "--show-steps"),
     ("diff", "x**2", "--x", "3", "--at"),
     ("jacobian", "x*x", *X),
     ("jacobian", "x*x", *X, "--sparse"),
