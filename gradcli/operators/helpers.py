@@ -218,6 +218,11 @@ def contiguous(value: Any) -> Any:
     return value if value.flags.c_contiguous else np.ascontiguousarray(value)
 
 
+def turned(value: Any) -> Any:
+    """`value` with its last two dimensions exchanged; a tensor's elements in order then, as PyTorch's."""
+    return value.swapaxes(-1, -2) if is_array(value) else value.mT.contiguous()
+
+
 def tril(value: Any, k: int = 0) -> Any:
     """The lower triangles."""
     return np.tril(value, k) if is_array(value) else value.tril(k)

@@ -20,13 +20,13 @@ from gradcli.operators.dimensions import add_reduce, not_differentiable, scalar_
 from gradcli.operators.helpers import (
     cast,
     conj,
-    contiguous,
     data,
     expect_alike,
     implemented,
     is_complex,
     masked_fill,
     total,
+    turned,
     unsqueeze,
     where,
 )
@@ -209,14 +209,10 @@ class cdist_backward:
     cdist = lambda g: not_differentiable("_cdist_backward")
 
 
-def _swapped(value: Any) -> Any:
-    return contiguous(value.mT)
-
-
 @operator(_cdist, "CdistBackward0", public=False, batch="leading")
 class _cdist_forward:
     x1 = lambda g, x1, x2, p, result: cdist_backward(g, x1, x2, p, result)
-    x2 = lambda g, x1, x2, p, result: cdist_backward(_swapped(g), x2, x1, p, _swapped(result))
+    x2 = lambda g, x1, x2, p, result: cdist_backward(turned(g), x2, x1, p, turned(result))
 
 
 def _euclidean(x1: Array, x2: Array) -> Array:
