@@ -104,17 +104,6 @@ def test_the_floor_plan_has_every_room_and_no_other() -> None:
     assert set(LEVELS) == {room_of(name_of(p)) for p in modules()}
 
 
-def circle(room: str, files: str) -> frozenset[str]:
-    return frozenset(f"gradcli.{room}.{name}" for name in files.split())
-
-
-# Files of one room that know of each other: fewer with every change, never more.
-CIRCLES: set[frozenset[str]] = {
-    circle("operators", "arithmetic inplace subscript"),
-    circle("operators", "batches copies indexing joining products reductions shapes"),
-}
-
-
 def circles() -> set[frozenset[str]]:
     """The groups of modules that import each other, lazily too (Tarjan's strong components)."""
     graph = {name_of(p): sorted(imports(p)) for p in modules()}
@@ -149,8 +138,7 @@ def circles() -> set[frozenset[str]]:
 
 
 def test_no_circles() -> None:
-    new = [sorted(group) for group in circles() if not any(group <= known for known in CIRCLES)]
-    assert new == []
+    assert [sorted(group) for group in circles()] == []
 
 
 CHANGED = """

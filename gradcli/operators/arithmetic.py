@@ -855,17 +855,4 @@ def _install() -> None:
         setattr(Tensor, f"__{name}__", _in_place(target))
 
 
-def _subscript(name: str) -> Callable[..., Any]:
-    def call(*args: Any) -> Any:
-        from gradcli.operators import subscript
-
-        found = getattr(subscript, name)
-        setattr(Tensor, f"__{name}__", found)
-        return found(*args)
-
-    return call
-
-
 _install()
-setattr(Tensor, "__getitem__", _subscript("getitem"))
-setattr(Tensor, "__setitem__", _subscript("setitem"))

@@ -14,6 +14,7 @@ import numpy as np
 from gradcli.engine import batch
 from gradcli.engine.batch import Batched, Level, common, full, is_batched, is_diagonal, moveaxis
 from gradcli.engine.operator import Row
+from gradcli.engine.rows import sum_dim
 
 Rule = Callable[[Row, list[Any], Level], Any]
 
@@ -33,6 +34,15 @@ def _in(value: Any, level: Level) -> bool:
 def flat(value: Any, level: Level) -> Any:
     """The elements of every entry in one dimension."""
     return full(value, level).reshape((level.size, value.size))
+
+
+def of(rule: Callable[..., Any], *rows: Callable[[], Row]) -> Rule:
+    """A rule that runs other rows: functions that give them, for a family defines some of them later."""
+
+    def call(row: Row, operands: list[Any], level: Level) -> Any:
+        return rule(row, operands, level, *(given() for given in rows))
+
+    return call
 
 
 def whole(one: Callable[[], Row], dim: Any = 1) -> Rule:
@@ -114,11 +124,8 @@ def rolled(row: Row, operands: list[Any], level: Level) -> Any:
     return row.in_batch([full(x, level), shifts, tuple(d % max(x.ndim, 1) + 1 for d in dims)])
 
 
-def traced(row: Row, operands: list[Any], level: Level) -> Any:
+def traced(row: Row, operands: list[Any], level: Level, diagonal: Row) -> Any:
     """The sum of a diagonal."""
-    from gradcli.operators.reductions import sum_dim
-    from gradcli.operators.shapes import diagonal
-
     found = diagonal.in_batch([full(operands[0], level), 0, 1, 2])
     return sum_dim.in_batch([found, (1,), False, None])
 
@@ -171,10 +178,8 @@ def _swapped(every: Any) -> Any:
     return moveaxis(every, 2, 1)
 
 
-def dot(row: Row, operands: list[Any], level: Level) -> Any:
+def dot(row: Row, operands: list[Any], level: Level, bmm: Row, mv: Row) -> Any:
     """Vectors: a matrix times a vector, or products summed."""
-    from gradcli.operators.products import bmm, mv
-
     a, b = (common(v, level) for v in operands)
     if not is_batched([a, b]):
         a = operands[0]
@@ -190,10 +195,8 @@ def dot(row: Row, operands: list[Any], level: Level) -> Any:
     return bmm.in_batch([a[:, None, :], b[:, :, None]])[:, 0, 0]
 
 
-def mv(row: Row, operands: list[Any], level: Level) -> Any:
+def mv(row: Row, operands: list[Any], level: Level, bmm: Row, mm: Row) -> Any:
     """A matrix and a vector: one product of matrices, whichever is batched."""
-    from gradcli.operators.products import bmm, mm
-
     a, x = (common(v, level) for v in operands)
     if not is_batched([a, x]):
         x = operands[1]
@@ -214,10 +217,8 @@ def _turned(a: Any) -> Any:
     return moveaxis(a, 1, 0)
 
 
-def mm(row: Row, operands: list[Any], level: Level) -> Any:
+def mm(row: Row, operands: list[Any], level: Level, bmm: Row) -> Any:
     """Matrices: one product of larger ones, or a batch of products."""
-    from gradcli.operators.products import bmm
-
     a, b = (common(v, level) for v in operands)
     if not is_batched([a, b]):
         a = operands[0]
@@ -246,19 +247,17 @@ def bmm(row: Row, operands: list[Any], level: Level) -> Any:
     return found.reshape((level.size, a.shape[0], a.shape[1], b.shape[2]))
 
 
-def conjugated_dot(row: Row, operands: list[Any], level: Level) -> Any:
+def conjugated_dot(row: Row, operands: list[Any], level: Level, bmm: Row, mv: Row) -> Any:
     """As `dot`, with the first vector conjugated."""
-    return dot(row, [np.conjugate(operands[0]), operands[1]], level)
+    return dot(row, [np.conjugate(operands[0]), operands[1]], level, bmm, mv)
 
 
-def added_product(product: str, over: tuple[int, ...] = ()) -> Rule:
+def added_product(product: Callable[[], Row], over: tuple[int, ...] = ()) -> Rule:
     """`beta * self + alpha * product` of two operands, summed over some of the product's dimensions."""
 
     def rule(row: Row, operands: list[Any], level: Level) -> Any:
-        from gradcli.operators import products
-
         own, a, b, beta, alpha = operands
-        made = getattr(products, product).in_batch([a, b])
+        made = product().in_batch([a, b])
         made = batch.total(made, over) if over else made
         if beta == 0:
             return full(made * alpha if alpha != 1 else made, level)
@@ -360,7 +359,7 @@ def index_written(row: Row, operands: list[Any], level: Level) -> Any:
     return row.in_batch([full(x, level), [entries, *ranked], every, accumulate])
 
 
-def selected(row: Row, operands: list[Any], level: Level) -> Any:
+def selected(row: Row, operands: list[Any], level: Level, advanced: Row) -> Any:
     """Positions along a dimension, the same for all entries or not."""
     x, dim, index = operands
     if not x.ndim or index.ndim != 1:
@@ -368,16 +367,12 @@ def selected(row: Row, operands: list[Any], level: Level) -> Any:
     at = dim % x.ndim
     if not _in(index, level):
         return row.in_batch([full(x, level), at + 1, index])
-    from gradcli.operators.indexing import index_row as advanced
-
     keys: list[Any] = [None] * at + [index]
     return indexed(advanced, [x, keys], level)
 
 
-def taken(row: Row, operands: list[Any], level: Level) -> Any:
+def taken(row: Row, operands: list[Any], level: Level, index_select: Row) -> Any:
     """Elements by their number in an entry."""
-    from gradcli.operators.indexing import index_select
-
     x, index = operands
     if _in(index, level) or not x.size:
         return None
@@ -385,10 +380,8 @@ def taken(row: Row, operands: list[Any], level: Level) -> Any:
     return found.reshape((level.size, *index.shape))
 
 
-def masked(row: Row, operands: list[Any], level: Level) -> Any:
+def masked(row: Row, operands: list[Any], level: Level, index_select: Row) -> Any:
     """The elements where a mask is true: the same places in every entry."""
-    from gradcli.operators.indexing import index_select
-
     x, mask = operands
     if is_batched(mask):
         raise RuntimeError(
@@ -491,10 +484,8 @@ def masked_scatter_slope(row: Row, operands: list[Any], level: Level) -> Any:
     return made.reshape((level.size, *sizes))
 
 
-def filled(row: Row, operands: list[Any], level: Level) -> Any:
+def filled(row: Row, operands: list[Any], level: Level, where_of: Row) -> Any:
     """One value where a mask is true: a choice, where each entry has a value of its own."""
-    from gradcli.operators.indexing import where_of
-
     x, mask, value = operands
     return _as("elementwise", where_of, [mask, value.astype(x.dtype), x, None], level)
 

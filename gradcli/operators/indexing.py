@@ -375,7 +375,7 @@ def _masked_fill_tensor(self: Array, mask: Array, value: Array) -> Array:
     _masked_fill_tensor,
     "MaskedFillBackward1",
     public=False,
-    batch=batches.filled,
+    batch=batches.of(batches.filled, lambda: where_of),
     spelled="masked_fill",
 )
 class masked_fill_tensor:
@@ -423,7 +423,7 @@ def _masked_select_back(g: Any, self: Any, mask: Any) -> Any:
     kind="linear",
     dynamic="masks",
     samples=("masked_select(randn(3), tensor([True, False, True]))",),
-    batch=batches.masked,
+    batch=batches.of(batches.masked, lambda: index_select),
     spelled="masked_select:",
 )
 class masked_select:
@@ -870,7 +870,7 @@ def _index_select_back(g: Any, sizes: tuple[int, ...], dim: int, index: Any) -> 
     "IndexSelectBackward0",
     kind="linear",
     samples=("index_select(randn(2,3), 1, tensor([2, 0, 0]))",),
-    batch=batches.selected,
+    batch=batches.of(batches.selected, lambda: index_row),
     signature="index_select(Tensor input, int dim, Tensor index, *, Tensor out=None)",
 )
 class index_select:
@@ -1194,7 +1194,7 @@ def _take(self: Array, index: Array) -> Array:
     "TakeBackward0",
     kind="linear",
     samples=("take(randn(2,3), tensor([0, 5, 5]))",),
-    batch=batches.taken,
+    batch=batches.of(batches.taken, lambda: index_select),
 )
 class take:
     """The elements at positions of the flattened tensor."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.operator import Row
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.operators import batches
@@ -200,7 +201,7 @@ def _dot(self: Array, tensor: Array) -> Array:
     kind="bilinear",
     types="own",
     samples=("dot(randn(3), randn(3))", "dot(randn(1), randn(1))", "dot(randn(0), randn(0))"),
-    batch=batches.dot,
+    batch=batches.of(batches.dot, lambda: bmm, lambda: mv),
     spelled="dot",
 )
 class dot:
@@ -219,7 +220,7 @@ def _vdot(self: Array, other: Array) -> Array:
     _vdot,
     "VdotBackward0",
     types="own",
-    batch=batches.conjugated_dot,
+    batch=batches.of(batches.conjugated_dot, lambda: bmm, lambda: mv),
     aliases="",
     samples=("vdot(randn(3), randn(3))", "vdot(tensor([1+2j, 3]), tensor([1j, 2]))"),
 )
@@ -248,7 +249,7 @@ def _mv(self: Array, vec: Array) -> Array:
     kind="bilinear",
     types="own",
     samples=("mv(randn(2,3), randn(3))", "mv(randn(0,3), randn(3))", "mv(randn(1,1), randn(1))"),
-    batch=batches.mv,
+    batch=batches.of(batches.mv, lambda: bmm, lambda: mm),
     spelled="matmul",
 )
 class mv:
@@ -290,7 +291,7 @@ def _mm(self: Array, mat2: Array) -> Array:
         "mm(randn(2,0), randn(0,3))",
         "mm(randn(1,1), randn(1,1))",
     ),
-    batch=batches.mm,
+    batch=batches.of(batches.mm, lambda: bmm),
     spelled="matmul",
     signature=_matrices("mm"),
 )
@@ -387,7 +388,7 @@ def _addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any =
         "addmm(randn(2,2), randn(2,3), randn(3,2))",
         "addmm(randn(2), randn(2,3), randn(3,2), beta=0.5, alpha=2)",
     ),
-    batch=batches.added_product("mm"),
+    batch=batches.added_product(lambda: mm),
     spelled="addmm",
     signature=_added("addmm", "mat1", "mat2", out_dtype=True),
 )
@@ -420,7 +421,7 @@ def _addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1
         "addmv(randn(2), randn(2,3), randn(3))",
         "addmv(randn(2), randn(2,3), randn(3), beta=0.5, alpha=2)",
     ),
-    batch=batches.added_product("mv"),
+    batch=batches.added_product(lambda: mv),
     spelled="addmm",
     signature=_added("addmv", "mat", "vec"),
 )
@@ -507,7 +508,7 @@ def _over_batches(g: Any, sizes: tuple[int, ...]) -> Any:
     _addbmm,
     "AddbmmBackward0",
     types="own",
-    batch=batches.added_product("bmm", (0,)),
+    batch=batches.added_product(lambda: bmm, (0,)),
     inplace=True,
     samples=(
         "addbmm(randn(3,5), randn(2,3,4), randn(2,4,5))",
@@ -568,7 +569,7 @@ def _baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha:
         "baddbmm(randn(2,3,5), randn(2,3,4), randn(2,4,5))",
         "baddbmm(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
     ),
-    batch=batches.added_product("bmm"),
+    batch=batches.added_product(lambda: bmm),
     spelled="addmm",
     signature=_added("baddbmm", "batch1", "batch2", out_dtype=True),
 )
@@ -939,13 +940,19 @@ def _trace_backward(g: Any, sizes: tuple[int, ...]) -> Any:
     return g.new_zeros(sizes[0] * sizes[1]).index_fill(0, diagonal, g).view(*sizes)
 
 
+def _diagonal() -> Row:
+    from gradcli.operators.shapes import diagonal
+
+    return diagonal
+
+
 @operator(
     _trace,
     "TraceBackward0",
     kind="linear",
     numpy=np.trace,
     samples=("trace(randn(3,3))", "trace(randn(2,3))", "trace(randn(0,0))"),
-    batch=batches.traced,
+    batch=batches.of(batches.traced, _diagonal),
     signature="trace(Tensor input)",
 )
 class trace:

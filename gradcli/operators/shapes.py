@@ -25,7 +25,15 @@ from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.engine.views import as_strided_array
 from gradcli.operators import batches
 from gradcli.operators.dimensions import as_dims
-from gradcli.operators.helpers import conj, constant, contiguous, dtype_of, is_complex, new_zeros
+from gradcli.operators.helpers import (
+    cat,
+    conj,
+    constant,
+    contiguous,
+    dtype_of,
+    is_complex,
+    new_zeros,
+)
 from gradcli.operators.signatures import Parser
 from gradcli.operators.strides import (
     unique_dims,
@@ -37,6 +45,7 @@ from gradcli.operators.table import (
     function,
     is_array,
     operator,
+    resolve,
     tensor_property,
 )
 
@@ -886,8 +895,6 @@ def _split_sizes(split_size: int, n: int) -> list[int]:
 
 def _joined(grads: Any, lengths: Any, dim: int, sizes: tuple[int, ...]) -> Any:
     """The gradients of parts, zeros for the missing ones, along a dim."""
-    from gradcli.operators.joining import cat
-
     at = dim % len(sizes)
     like = next(g for g in grads if g is not None)
     parts = [
@@ -1148,10 +1155,10 @@ def _unbind(self: Array, dim: int = 0) -> Any:
 
 
 def _unbind_back(grads: Any, dim: int) -> Any:
-    from gradcli.operators.joining import stack
-
     like = next(g for g in grads if g is not None)
-    return stack([new_zeros(like, tuple(like.shape)) if g is None else g for g in grads], dim)
+    return resolve("stack")(
+        [new_zeros(like, tuple(like.shape)) if g is None else g for g in grads], dim
+    )
 
 
 @operator(
@@ -1230,9 +1237,7 @@ def _as_strided_back(g: Any, geometry: Any, size: Any, stride: Any, storage_offs
 
 def memory_add(memory: Any, where: Any, values: Any) -> Any:
     """`values` added at positions of a vector."""
-    from gradcli.operators.indexing import index_add
-
-    return index_add(memory, 0, where, values)
+    return resolve("index_add")(memory, 0, where, values)
 
 
 def _extent(shape: Any, strides: Any) -> int:

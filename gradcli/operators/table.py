@@ -536,8 +536,22 @@ class _Method:
         return getattr(kind if x is None else x, self.name)
 
 
+class _Subscript:
+    """Stands on the class of tensors for `x[…]`, until it is first used."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, x: Tensor | None, kind: type[Tensor]) -> Any:
+        found = getattr(import_module(f"{__package__}.subscript"), self.name.strip("_"))
+        setattr(Tensor, self.name, found)
+        return getattr(kind if x is None else x, self.name)
+
+
 def _attach() -> None:
-    """Put the methods and properties of the index on the class of tensors."""
+    """Put subscripts, and the methods and properties of the index, on the class of tensors."""
+    for name in ("__getitem__", "__setitem__"):
+        setattr(Tensor, name, _Subscript(name))
     try:
         from gradcli.operators import index
     except ImportError:  # make_index is about to write it
