@@ -259,19 +259,11 @@ def qualified(name: str) -> Any:
     return table.resolve(name)
 
 
-# Functions that torch has under this name too, with other arguments than nn.functional's.
-_OTHERWISE = words(
-    "alpha_dropout batch_norm celu_ ctc_loss embedding embedding_bag feature_alpha_dropout instance_norm ",
-    "kl_div max_pool1d_with_indices relu_ rrelu_ selu_ threshold_",
-)
-
-
 def functional(name: str) -> str | None:
     """`nn.functional.gelu` for `gelu`: functions of nn.functional's that torch has no other of; or None."""
     from gradcli.operators import table
 
-    whole = f"nn.functional.{name}"
-    return None if name in _OTHERWISE or table.knows(name) or not table.knows(whole) else whole
+    return table.functional(name)
 
 
 def is_function(name: str) -> bool:

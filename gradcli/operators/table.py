@@ -51,10 +51,11 @@ class Function:
         samples: tuple[str, ...] = (),
         rows: tuple[Row, ...] = (),
         parser: Parser | None = None,
+        short: bool = True,
     ) -> None:
         self.name, self.family, self.doc = name, family, doc
         self.module = module or family
-        self.aliases, self.method, self.inplace = aliases, method, inplace
+        self.aliases, self.method, self.inplace, self.short = aliases, method, inplace, short
         self.samples, self.parser = samples, parser
         self.rows = (target,) if isinstance(target, Row) else rows
         # What callers hold: for a function with signatures that which binds its arguments.
@@ -266,13 +267,15 @@ def function(
     name: str | None = None,
     numpy: Any = None,
     python: bool = False,
+    short: bool = True,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a Python function over rows.
 
     signatures: PyTorch's; the body is called with a value for each parameter, in their order (see
     `gradcli.operators.signatures`, also for python). Without any the body's parameters are PyTorch's,
     `axis` and `keepdims` are taken for `dim` and `keepdim`, and `out=` is taken, as PyTorch does.
-    rows: the rows it may record. The other arguments are as for `operator`.
+    rows: the rows it may record. short: whether the language may leave out `nn.functional.`; not where
+    PyTorch has another function of the short name. The other arguments are as for `operator`.
     """
 
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -323,6 +326,7 @@ def function(
             samples=tuple(samples),
             rows=tuple(rows),
             parser=parser,
+            short=short,
         )
         _enter(entry, numpy)
         return entry
@@ -416,8 +420,10 @@ def base() -> None:
 
 
 @cache
-def _index() -> tuple[dict[str, str], frozenset[str], frozenset[str]]:
-    """(name: family's module, methods, names with an in-place form), without loading a family.
+def _index() -> tuple[dict[str, str], frozenset[str], frozenset[str], frozenset[str]]:
+    """(name: family's module, methods, names with an in-place form, and those never shortened).
+
+    Without loading a family.
 
     Made ahead of time by `python -m gradcli.operators.make_index`; worked out where it is missing.
     """
@@ -425,17 +431,18 @@ def _index() -> tuple[dict[str, str], frozenset[str], frozenset[str]]:
         from gradcli.operators import index
     except ImportError:
         return collect()
-    return index.MODULES, index.METHODS, index.INPLACE
+    return index.MODULES, index.METHODS, index.INPLACE, getattr(index, "WHOLE", frozenset())
 
 
-def collect() -> tuple[dict[str, str], frozenset[str], frozenset[str]]:
-    """(name: module, methods, names with an in-place form) of the whole table."""
+def collect() -> tuple[dict[str, str], frozenset[str], frozenset[str], frozenset[str]]:
+    """As `_index`, from the whole table."""
     load()
     modules = {n: f.module for n, f in FUNCTIONS.items()}
     modules |= {n: home(p.fget.__module__) for n, p in PROPERTIES.items()}
     plain = {n: f for n, f in FUNCTIONS.items() if "." not in n}
     methods = frozenset(n for n, f in plain.items() if f.method)
-    return modules, methods, frozenset(n for n in methods if plain[n].inplace)
+    whole = frozenset(n for n, f in FUNCTIONS.items() if not f.short)
+    return modules, methods, frozenset(n for n in methods if plain[n].inplace), whole
 
 
 def _find(name: str) -> Function | None:
@@ -475,8 +482,14 @@ def public_name(row: Row) -> str | None:
 
 def knows(name: str) -> bool:
     """Whether `resolve` knows the name, found out without importing its family."""
-    modules, _, inplace = _index()
+    modules, _, inplace, _ = _index()
     return name in modules or name in CONSTANTS or (name[-1:] == "_" and name[:-1] in inplace)
+
+
+def functional(name: str) -> str | None:
+    """`nn.functional.gelu` for `gelu`: functions of nn.functional's that torch has no other of; or None."""
+    whole = f"nn.functional.{name}"
+    return None if knows(name) or not knows(whole) or whole in _index()[3] else whole
 
 
 def names() -> list[str]:
@@ -486,7 +499,7 @@ def names() -> list[str]:
 
 def methods() -> frozenset[str]:
     """The names that can be called as `x.NAME(...)`, in-place forms included."""
-    _, found, inplace = _index()
+    _, found, inplace, _ = _index()
     return found | {f"{n}_" for n in inplace}
 
 

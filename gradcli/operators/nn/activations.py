@@ -81,7 +81,12 @@ def rectifier(
 
 
 def overwriting(
-    signature: str, row: Row, *, constants: tuple[float, ...] = (), options: str = ""
+    signature: str,
+    row: Row,
+    *,
+    constants: tuple[float, ...] = (),
+    options: str = "",
+    short: bool = True,
 ) -> None:
     """Enter `nn.functional.NAME_`, which writes a row over its input; options: of its sample."""
 
@@ -92,7 +97,7 @@ def overwriting(
     call.__doc__ = f"In-place form of `{call.__name__[:-1]}`."
     name = f"nn.functional.{call.__name__}"
     sample = f"mul({name}(randn(2,3){options}), 1)"
-    function(signature, name=name, method=False, samples=[sample])(call)
+    function(signature, name=name, method=False, short=short, samples=[sample])(call)
 
 
 def backward_row(kernel: Any, node: str, **facts: Any) -> Any:
@@ -242,10 +247,11 @@ overwriting(
     "threshold_(Tensor input, Scalar threshold, Scalar value)",
     threshold_written,
     options=", 0.1, 20.0",
+    short=False,
 )
 
 rectifier("relu(Tensor input)", relu_row, "The elements, negative ones replaced by 0.")
-overwriting("relu_(Tensor input)", relu_row)
+overwriting("relu_(Tensor input)", relu_row, short=False)
 
 
 # -- shrinking ------------------------------------------------------------------------------------
@@ -404,7 +410,7 @@ rectifier(
     alone=True,
     samples=("(randn(2,3))",),
 )
-overwriting("selu_(Tensor input)", elu_written, constants=_SELU)
+overwriting("selu_(Tensor input)", elu_written, constants=_SELU, short=False)
 
 
 def _celu(self: Array, alpha: Any = 1.0) -> Array:
@@ -431,7 +437,7 @@ rectifier(
     alone=True,
     samples=(*_ANY, "(randn(3), 0.5)"),
 )
-overwriting("celu_(Tensor input, Scalar alpha=1.0)", celu_written)
+overwriting("celu_(Tensor input, Scalar alpha=1.0)", celu_written, short=False)
 
 
 # -- smooth rectifiers ----------------------------------------------------------------------------
@@ -895,6 +901,7 @@ def rrelu_drawn(input: Array, lower: float, upper: float, training: bool, genera
 @function(
     f"rrelu_({_RRELU}, Generator? generator=None)",
     name="nn.functional.rrelu_",
+    short=False,
     method=False,
     samples=["mul(nn.functional.rrelu_(randn(2,3)), 1)"],
 )

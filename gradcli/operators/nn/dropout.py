@@ -112,6 +112,7 @@ for _n in (1, 2, 3):
     "alpha_dropout(Tensor input, float p=0.5, Any training=False, Any inplace=False)",
     python=True,
     name="nn.functional.alpha_dropout",
+    short=False,
     method=False,
     samples=["nn.functional.alpha_dropout(randn(2,3), 0.5, True)"],
 )
@@ -125,6 +126,7 @@ def alpha_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
     "feature_alpha_dropout(Tensor input, float p=0.5, Any training=False, Any inplace=False)",
     python=True,
     name="nn.functional.feature_alpha_dropout",
+    short=False,
     method=False,
     samples=["nn.functional.feature_alpha_dropout(randn(2,3,4), 0.5, True)"],
 )

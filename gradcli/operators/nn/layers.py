@@ -233,6 +233,7 @@ def _renorm(weight: Any, indices: Any, max_norm: float, norm_type: float) -> Non
     "float norm_type=2.0, Any scale_grad_by_freq=False, Any sparse=False)",
     python=True,
     name="nn.functional.embedding",
+    short=False,
     method=False,
     rows=[embedding_row],
     samples=[

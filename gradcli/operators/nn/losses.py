@@ -1301,6 +1301,7 @@ _KL_MEAN = (
     "Any reduction='mean', Any log_target=False)",
     python=True,
     name="nn.functional.kl_div",
+    short=False,
     method=False,
     samples=[
         "nn.functional.kl_div(randn(2,3), rand(2,3), reduction='batchmean')",

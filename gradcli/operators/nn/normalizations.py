@@ -447,6 +447,7 @@ def _check_channels(input: Any, **vectors: Any) -> None:
     "float eps=1e-05)",
     python=True,
     name="nn.functional.batch_norm",
+    short=False,
     method=False,
     rows=[native_batch_norm_row],
     samples=[
@@ -545,6 +546,7 @@ def native_batch_norm_legit(
     "float eps=1e-05)",
     python=True,
     name="nn.functional.instance_norm",
+    short=False,
     method=False,
     rows=[native_batch_norm_row],
     samples=["nn.functional.instance_norm(randn(2,3,4), weight=randn(3), bias=randn(3))"],

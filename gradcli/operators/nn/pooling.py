@@ -283,6 +283,7 @@ def _enter_max(n: int) -> None:
         f"max_pool{n}d_with_indices{parameters} -> max_pool{n}d",
         python=True,
         name=f"{name}_with_indices",
+        short=n > 1,
         method=False,
         rows=row,
         samples=[f"{name}_with_indices(randn(2,3,{size}), 2)"],

@@ -149,6 +149,7 @@ def _lengths(value: Any) -> tuple[int, ...]:
     "int blank=0, Any reduction='mean', Any zero_infinity=False)",
     python=True,
     name="nn.functional.ctc_loss",
+    short=False,
     method=False,
     rows=[ctc_loss_row],
     samples=[
@@ -313,6 +314,7 @@ class embedding_bag_row:
     "Tensor? per_sample_weights=None, Any include_last_offset=False, int? padding_idx=None)",
     python=True,
     name="nn.functional.embedding_bag",
+    short=False,
     method=False,
     rows=[embedding_bag_row],
     samples=["nn.functional.embedding_bag(tensor([[0,2],[1,2]]), randn(4,3), mode='sum')"],
