@@ -44,6 +44,33 @@ def test_a_planted_fault_is_found_and_shrunk() -> None:
     assert torch_programs.attempt(lines, torch, gradcli) is None
 
 
+SHAPES = "() (0,) (3,) (0,3) (2,3) (3,0) (2,2) (1,2,2) (2,0,3)".split()
+DTYPES = "float16 float64 int64 int32 uint8 bool complex64".split()
+SINGULAR = (
+    "pinverse",
+    "linalg.cond",
+    "linalg.cholesky_ex",
+)  # of matrices of one number, rounding is all
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("operand", "variants"),
+    [("({0}).to(torch.{1})", DTYPES), ("torch.ones({1})*1.5", SHAPES)],
+)
+def test_every_sample_in_every_dtype_and_shape(operand: str, variants: list[str]) -> None:
+    torch = importlib.import_module("torch")
+    found: dict[tuple[str, str], str] = {}
+    for lines in torch_programs.every_sample(torch, operand, variants):
+        failure = torch_programs.attempt(lines, torch, gradcli)
+        if failure is not None and not torch_programs._is_meant(lines, failure):
+            found.setdefault(failure.key, f"{lines[0]}\n  {failure.details}")
+    refusals = [key for key in found if key[1] in ("words", "taken", "refused")]
+    wrong = {key: found[key] for key in found if key not in refusals and key[0] not in SINGULAR}
+    assert wrong == {}
+    assert len(refusals) <= 30, refusals  # in other words, or in another order
+
+
 @pytest.mark.long
 def test_fixed_seeds_find_no_wrong_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuzz, "count", 400)

@@ -41,7 +41,7 @@ def _sub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
 def _rsub(self: Array, other: Any, *, alpha: Any = 1) -> Array:
     bools = self.dtype.kind == "b", type(other) is bool
     if any(bools):
-        raise RuntimeError(_TWO_BOOLS if all(bools) else BOOL_OPERAND)
+        raise RuntimeError(TWO_BOOLS if all(bools) else BOOL_OPERAND)
     self = meeting(self, other)
     wide = np.dtype(np.float32) if self.dtype == np.float16 else self.dtype
     other = dtypes.constant(other, wide)
@@ -49,7 +49,7 @@ def _rsub(self: Array, other: Any, *, alpha: Any = 1) -> Array:
     return difference.astype(self.dtype, copy=False)
 
 
-_TWO_BOOLS = (
+TWO_BOOLS = (
     "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
     "`logical_xor()` operator instead."
 )
@@ -102,7 +102,7 @@ add = entered(
     real={"other": "-g if alpha == 1 else -g * alpha"},
     types="numbers",
     wide=True,
-    refuses={"b": (RuntimeError, _TWO_BOOLS)},
+    refuses={"b": (RuntimeError, TWO_BOOLS)},
     kind="linear",
     inplace=True,
     numpy=np.subtract,
@@ -158,7 +158,7 @@ def _rsub_tensor(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     "RsubBackward0",
     kind="linear",
     types="numbers",
-    refuses={"b": (RuntimeError, _TWO_BOOLS)},
+    refuses={"b": (RuntimeError, TWO_BOOLS)},
     wide=True,
     public=False,
     batch="elementwise",
@@ -307,7 +307,7 @@ def _pow_tensors(self: Array, exponent: Array) -> Array:
 
 def _pow_base(self: Any, exponent: Array) -> Array:
     exponent = meeting(exponent, self)
-    if self == 1:
+    if self == 1 and not isinstance(self, bool):
         return np.ones_like(exponent)[()]
     if exponent.dtype.kind in "biu":
         self = dtypes.constant(self, exponent.dtype)

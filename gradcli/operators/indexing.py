@@ -185,12 +185,14 @@ def put_into(made: Any, indices: Any, values: Any, accumulate: bool) -> None:
             made[key] += values
         else:
             np.add.at(made, key, values)
-    except IndexError as error:
-        raise _refuse_index(error, made, key) from None
-    except ValueError:
+    except (IndexError, ValueError):
+        try:
+            shape = made[key].shape
+        except IndexError as error:
+            raise _refuse_index(error, made, key) from None
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
-            f"indexing result of shape {list(made[key].shape)}"
+            f"indexing result of shape {list(shape)}"
         ) from None
 
 
@@ -338,11 +340,6 @@ def argwhere(input: Array) -> Any:
 
 
 # -- by mask --------------------------------------------------------------------------------------
-def _check_mask(name: str, mask: Any) -> None:
-    if mask.dtype.kind != "b":
-        raise RuntimeError(f"{name}: expected BoolTensor for mask")
-
-
 def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
     if mask.dtype.kind != "b":
         raise RuntimeError(

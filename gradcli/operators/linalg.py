@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
+from gradcli.engine import dtypes, modes
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import decompositions as rows
 from gradcli.operators import lapack
@@ -343,7 +343,8 @@ def linalg_eig(A: Array) -> Any:
 )
 def linalg_eigvals(A: Array) -> Any:
     """The eigenvalues, complex."""
-    rows.check_square("linalg.eigvals", _values(A))
+    recorded = A.requires_grad and modes.is_grad_enabled()  # by linalg.eig
+    rows.check_square("linalg.eig" if recorded else "linalg.eigvals", _values(A))
     return rows.eig_row(A)[0]
 
 
@@ -581,6 +582,8 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     if second > first and not keepdim:
         second -= 1
     sums = vector_norm(A, 1.0, dim=(first,), keepdim=keepdim)
+    if extreme == "amax" and not sums.shape[second]:
+        extreme = "sum"  # of nothing, 0
     return getattr(sums, extreme)(second, keepdim)
 
 

@@ -798,9 +798,9 @@ def _tensordot_dims(a: Any, b: Any, dims: Any) -> tuple[tuple[int, ...], tuple[i
 )
 def tensordot(a: Array, b: Array, dims: Any = 2) -> Any:
     """The product summed over pairs of dimensions."""
+    dims_a, dims_b = _tensordot_dims(a, b, dims)
     if dtype_of(a) != dtype_of(b):
         raise RuntimeError("both inputs should have same dtype")
-    dims_a, dims_b = _tensordot_dims(a, b, dims)
     if len(dims_a) != len(dims_b):
         raise RuntimeError("both dimension lists should have same length")
     left, right, size = a, b, 1

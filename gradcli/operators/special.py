@@ -208,7 +208,7 @@ def _polygamma(n: int, self: Array) -> Array:
     sign = 1 if n % 2 else -1
     if n == 0:
         return scipy_function("psi", "polygamma")(self)
-    factor = sign * math.factorial(n)
+    factor = sign * (math.factorial(n) if n < 171 else math.inf)
     if n == 1:
         return _trigamma(self)
     return self.dtype.type(factor) * _zeta(self.dtype.type(n + 1), self)
@@ -328,7 +328,7 @@ class igammac:
     """The regularised upper incomplete gamma function."""
 
     self = lambda g: _no_rule("igammac: input")
-    other = lambda g, self, other: -_igamma_slope(g, self, other)
+    other = lambda g, self, other: _igamma_slope(-g, self, other)
 
 
 _NO_ZETA = {"ec": "zeta_cpu"}

@@ -16,11 +16,12 @@ import contextlib
 import importlib
 import importlib.util
 import io
+import itertools
 import random
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -110,6 +111,8 @@ MEANT: tuple[tuple[str, str, str], ...] = (
         r"refused .*out of bounds",
         "an index outside is one, even where there is nothing to take",
     ),
+    (r" \*\* ", "nan .*j\\)", "powers of 0 to complex numbers are the C library's"),
+    (r"a?(cos|sin|tan)h?|sqrt|log|\*\*", r"sign of zero .*j", "on cuts of branches, as are signs"),
     (r"logit", "gradient: inf", "torch's sign at -0.0 depends on the layout"),
     (r"dot|mm|mv|@|matmul|einsum|trapezoid", "sign of zero", "sums of products begin with 0"),
     (r"matrix_exp", "refused", "torch's of float16 is far off"),
@@ -351,6 +354,26 @@ class Maker:
 _CRASHES = re.compile(r"eig|hermitian|lstsq")
 
 
+def every_sample(torch: Any, operand: str, variants: Iterable[str]) -> Iterator[list[str]]:
+    """The samples of every function with other operands: programs of one line.
+
+    operand: what stands for a floating-point operand, with {0} for the sample's own and {1} for a
+    variant. Of several operands, all are replaced, and all but the first.
+    """
+    for templates in _templates(torch):
+        for template in templates[:3]:
+            slots = [part for part in template.parts if isinstance(part, Slot)]
+            floats = [slot for slot in slots if "float" in slot.dtype]
+            for variant, kept in itertools.product(variants if floats else (), (0, 1)):
+                if len(floats) > kept:
+                    other = {id(s): operand.format(s.text, variant) for s in floats[kept:]}
+                    parts = [
+                        p if isinstance(p, str) else other.get(id(p), p.text)
+                        for p in template.parts
+                    ]
+                    yield [f"v0 = {''.join(parts)}".replace("(, ", "(")]
+
+
 # -- comparing ------------------------------------------------------------------------------------
 class Side:
     """One implementation running a program."""
@@ -395,7 +418,7 @@ class Side:
 
 def _normal(text: str) -> str:
     text = re.sub(r" \(Triggered internally.*|Exception raised from.*", "", text, flags=re.S)
-    text = text.replace("torch.return_types.", "")  # Python shows a class by its own name
+    text = re.sub(r"torch\.(return_types\.|(?=Size|dtype))", "", text)  # Python's names of classes
     return re.sub(r"0x[0-9a-f]+", "0x…", text).strip()
 
 

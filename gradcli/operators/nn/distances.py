@@ -168,8 +168,8 @@ def _distances(difference: Any, p: float) -> Any:
 
 def _cdist(x1: Array, x2: Array, p: float = 2.0) -> Array:
     if x1.size and x2.size:
-        expect_alike(x1, x2)
         implemented("cdist", x1, "fd")
+        expect_alike(x1, x2)
     return _distances(_differences(x1, x2), p).astype(x1.dtype, copy=False)
 
 
@@ -285,7 +285,8 @@ def _matrix_distances(x1: Any, x2: Any) -> Any:
 
 
 def _pdist(self: Array, p: float = 2.0) -> Array:
-    implemented("pdist", self, "fd")
+    if len(self) > 1:
+        implemented("pdist", self, "fd")
     i, j = np.triu_indices(len(self), 1)
     return _distances(self[i] - self[j], p)
 

@@ -136,6 +136,7 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) ->
     lead = tuple(input1.shape[:-1])
     first = input1.reshape(-1, input1.shape[-1])
     second = input2.reshape(-1, input2.shape[-1])
+    implemented("bmm", first.array, "bBhilqefdFD")
     out = trilinear(first, weight, second, (1, 3), (0,), (1, 2), (2, 3), 1)
     out = out.reshape(*lead, weight.shape[0])
     return out if bias is None else out + bias
@@ -207,7 +208,13 @@ class embedding_backward:
     grad_output = _embedding_double
 
 
-@operator(_embedding, "EmbeddingBackward0", public=False, batch=batches.embedded)
+@operator(
+    _embedding,
+    "EmbeddingBackward0",
+    refuses={"C": "embedding"},
+    public=False,
+    batch=batches.embedded,
+)
 class embedding_row:
     weight = lambda g, indices, padding_idx, scale_grad_by_freq, sparse, weight_sym_argsize_0: (
         embedding_backward(g, indices, weight_sym_argsize_0, padding_idx, scale_grad_by_freq)

@@ -11,11 +11,19 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.batch import anywhere
 from gradcli.engine.modes import no_grad
-from gradcli.engine.promotion import mismatch
+from gradcli.engine.promotion import BOOL_OPERAND, mismatch
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.engine.views import castable
 from gradcli.operators import batches
-from gradcli.operators.arithmetic import add_scalar, div_scalar, le, mul_scalar, sub, sub_scalar
+from gradcli.operators.arithmetic import (
+    TWO_BOOLS,
+    add_scalar,
+    div_scalar,
+    le,
+    mul_scalar,
+    sub,
+    sub_scalar,
+)
 from gradcli.operators.elementwise import clamp_min, minimum, sigmoid, xlogy
 from gradcli.operators.helpers import (
     expect_alike,
@@ -736,6 +744,7 @@ def binary_cross_entropy(
 ) -> Any:
     """Minus the log-likelihood of two classes, from probabilities."""
     number = reduction_number(reduction, size_average, reduce)
+    refuse_grad("binary_cross_entropy", weight=weight)
     if input.dtype != target.dtype:
         raise RuntimeError(
             f"Found dtype {_scalar(target.array.dtype)} but expected {_scalar(input.array.dtype)}"
@@ -749,7 +758,6 @@ def binary_cross_entropy(
     if weight is not None:
         shape = np.broadcast_shapes(tuple(target.shape), tuple(weight.shape))
         weight = weight.expand(shape).to(input.dtype)
-        refuse_grad("binary_cross_entropy", weight=weight)
     return binary_cross_entropy_row(input, target, weight, number)
 
 
@@ -839,11 +847,14 @@ def binary_cross_entropy_with_logits(
     if not input.dtype.is_floating_point:  # whatever the target is
         kind = dtypes.SCALAR_NAMES[input.dtype.name]
         raise NotImplementedError(f"\"log_sigmoid_cpu\" not implemented for '{kind}'")
+    if pos_weight is not None and pos_weight.array.dtype.kind == "b":
+        raise RuntimeError(BOOL_OPERAND)
+    if target.array.dtype.kind == "b":
+        raise RuntimeError(TWO_BOOLS)
     # PyTorch writes log_sigmoid(input) over with the weights, and 1 - target with the loss.
     if pos_weight is not None and (pos_weight.dtype.is_complex or target.dtype.is_complex):
         _refuse_narrow(input.array.dtype, input, target, pos_weight)
-    kind = target.array.dtype
-    _refuse_narrow(dtypes.int64.numpy_dtype if kind.kind == "b" else kind, input, target)
+    _refuse_narrow(target.array.dtype, input, target)
     if target.dtype.is_complex and input.requires_grad:
         raise RuntimeError(
             "binary_cross_entropy_with_logits does not support automatic differentiation for "

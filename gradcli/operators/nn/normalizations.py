@@ -50,19 +50,24 @@ def _normal_backward(g: Any, centered: Any, rstd: Any, dims: tuple[int, ...]) ->
     return rstd * (g - mean_along(g, dims) - normal * mean_along(g * normal, dims))
 
 
-def _check_parameters(input: Any, *parameters: Any) -> None:
+def _check_mixed(input: Any, *parameters: Any) -> None:
     """RuntimeError, in PyTorch's words, for parameters of other dtypes than the input.
 
     Half precision takes parameters in single precision; the first one says whether they are.
     """
     given = [p for p in parameters if p is not None]
     if not given or given[0].dtype == input.dtype:
-        expect_alike(input, *given)
         return
     if any(p.dtype != np.float32 for p in given):
         raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
     if input.dtype != np.float16:
         raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+
+
+def _check_alike(input: Any, *parameters: Any) -> None:
+    given = [p for p in parameters if p is not None]
+    if given and given[0].dtype == input.dtype:
+        expect_alike(input, *given)
 
 
 # -- layers ---------------------------------------------------------------------------------------
@@ -73,8 +78,9 @@ def _layer_norm(
     bias: Array | None = None,
     eps: float = 1e-5,
 ) -> tuple[Array, Array, Array]:
-    _check_parameters(input, weight, bias)
+    _check_mixed(input, weight, bias)
     implemented("LayerNormKernelImpl", input, "efd")
+    _check_alike(input, weight, bias)
     dims = tuple(range(input.ndim - len(normalized_shape), input.ndim))
     mean, rstd = _moments(input, dims, eps)
     out = input * rstd - mean * rstd
@@ -211,8 +217,9 @@ def _group_norm(
     group: int,
     eps: float,
 ) -> tuple[Array, Array, Array]:
-    _check_parameters(input, weight, bias)
+    _check_mixed(input, weight, bias)
     implemented("GroupNormKernelImpl", input, "efd")
+    _check_alike(input, weight, bias)
     grouped = input.reshape(N, group, C * HxW // group)
     mean, rstd = _moments(grouped, (2,), eps)
     out = ((grouped - mean) * rstd).reshape(N, C, HxW)
@@ -349,7 +356,8 @@ def _batch_norm(
     eps: float,
 ) -> tuple[Array, Array, Array]:
     implemented("batch_norm", input, "efd")
-    _check_parameters(input, weight, bias, running_mean, running_var)
+    _check_mixed(input, weight, bias, running_mean, running_var)
+    _check_alike(input, weight, bias, running_mean, running_var)
     dims = (0, *range(2, input.ndim))
     if training:
         mean, rstd = _moments(input, dims, eps)
