@@ -120,6 +120,12 @@ class NumpyPrinter(Printer):
     def call_expand_as(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return f"np.broadcast_to({args[0][0]}, np.shape({args[1][0]}))", ATOM
 
+    def call_cumsum(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return self.call("cumsum", args, options) if node.shape else args[0]  # NumPy's is a vector
+
+    def call_cumprod(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return self.call("cumprod", args, options) if node.shape else args[0]
+
     def call_permute(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return f"np.transpose({args[0][0]}, {literal(options[0][1])})", ATOM
 
@@ -273,7 +279,7 @@ class TorchPrinter(Printer):
         return f"{enclosed(args[0], ATOM)}.to(torch.{literal(options[0][1])})", ATOM
 
     def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        text, precedence = super().call_clamp(args, options, node)
+        text, precedence = super().call_clamp(self.tensors(args, node), options, node)
         return f"torch.{text}", precedence
 
     def arguments(self, args: list[Piece], options: Iterable[tuple[str, Any]]) -> list[str]:
@@ -300,7 +306,7 @@ def _of_numbers(node: Expression) -> bool:
 _MATH_NUMBERS = {"inf": "math.inf", "nan": "math.nan", "-inf": "-math.inf"}
 _TENSORS_ONLY = frozenset(
     "maximum minimum fmax fmin atan2 hypot logaddexp logaddexp2 logical_and logical_or logical_xor "
-    "heaviside igamma igammac copysign nextafter cross dot outer".split()
+    "heaviside igamma igammac copysign nextafter cross dot outer fmod ldexp lerp".split()
 )
 
 

@@ -186,7 +186,13 @@ def _worded(program: Program) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise LanguageError(str(error), kind="value", source=program.source, usage=False) from error
+        raise LanguageError(
+            str(error),
+            kind="value",
+            source=program.source,
+            span=getattr(error, "span", None),
+            usage=False,
+        ) from error
 
 
 def _no_tensor(program: Program, value: Any) -> LanguageError:

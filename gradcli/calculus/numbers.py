@@ -68,7 +68,8 @@ class Number:
     def python(self) -> Any:
         """The number as Python has it: int, float or complex."""
         if isinstance(self.value, Fraction):
-            return self.value.numerator if self.integer is not None else _float(self.value)
+            whole = self.integer is not None and abs(self.value.numerator) < 2**63
+            return self.value.numerator if whole else _float(self.value)
         return self.value
 
     # -- arithmetic -------------------------------------------------------------------------------

@@ -64,7 +64,11 @@ class Reader:
             if id(made) in inner:
                 self.sums[id(made.outputs[0])] = self.terms(made)
                 continue
-            found = self.convert(made)
+            try:
+                found = self.convert(made)
+            except NoExpression as error:
+                error.span = error.span or made.span
+                raise
             results = found if isinstance(found, list) else [found]
             for output, expression in zip(made.outputs, results, strict=True):
                 self.made[id(output)] = expression

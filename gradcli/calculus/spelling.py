@@ -25,7 +25,7 @@ class NoExpression(NotImplementedError):
 
     def within(self, program: Program) -> NoExpression:
         """The same in the words of a program: the function that it calls, and where."""
-        found = None if self.row is None else _called(program, _stem(self.row))
+        found = None if self.row is None else _called(program, _stem(self.row), self.span)
         if found is None:
             return self
         word, span = found
@@ -38,12 +38,16 @@ def _stem(row: Any) -> str:
     return re.sub(r"(Double)?(Backward\d*)+$", "", row.node or "")
 
 
-def _called(program: Program, stem: str) -> tuple[str, tuple[int, int]] | None:
-    """The function of a program with such a row, and its place."""
+def _called(
+    program: Program, stem: str, within: tuple[int, int] | None
+) -> tuple[str, tuple[int, int]] | None:
+    """The function of a program with such a row, and its place; `within` a piece that is known."""
     from gradcli.operators import table
 
     for kind, word, _, span in program.walk():
         if kind not in ("name", "attribute") or not stem:
+            continue
+        if within is not None and not within[0] <= span[0] < within[1]:
             continue
         for name in (program.source[slice(*span)], word, f"nn.functional.{word}"):
             function = table.FUNCTIONS.get(name)
@@ -60,7 +64,9 @@ def is_tensor(value: Any) -> bool:
 def no_expression(made: Call) -> NoExpression:
     """The error for a row without a form."""
     return NoExpression(
-        f"the derivative needs {made.row.title}, which has no form as an expression", made.row
+        f"the derivative needs {made.row.title}, which has no form as an expression",
+        made.row,
+        made.span,
     )
 
 

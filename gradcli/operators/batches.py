@@ -59,6 +59,26 @@ def whole(one: Callable[[], Row], dim: Any = 1) -> Rule:
     return rule
 
 
+def last(*counts: int) -> Rule:
+    """A row of the last dimensions of its tensors, so many of each, whose others broadcast."""
+
+    def rule(row: Row, operands: list[Any], level: Level) -> Any:
+        from gradcli.engine.batch_rows import filled
+
+        ready = filled(row, operands, level)
+        if ready is None:
+            return None
+        cores = {i: n for i, n in zip(row.tensors, counts, strict=True) if ready[i] is not None}
+        most = max(ready[i].ndim - n for i, n in cores.items())
+        for i, n in cores.items():
+            if missing := most - (ready[i].ndim - n):
+                own = ready[i].shape
+                ready[i] = ready[i].reshape((own[0], *(1,) * missing, *own[1:]))
+        return row.in_batch(ready)
+
+    return rule
+
+
 def apart(*names: str) -> Rule:
     """As `along`, where these operands are the same for all entries."""
 
@@ -278,7 +298,7 @@ def outer_added(row: Row, operands: list[Any], level: Level) -> Any:
 def solved(row: Row, operands: list[Any], level: Level) -> Any:
     """Systems of equations: vectors as matrices of one column."""
     a, b, *options = operands
-    vector = b.ndim == a.ndim - 1
+    vector = b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]
     right = full(b, level)
     if vector:
         right = right.reshape((*right.shape, 1))

@@ -266,7 +266,7 @@ def _solve_triangular_backward(
         "linalg.solve_triangular(randn(3,3) + 3*eye(3), randn(3,2), upper=True)",
         "linalg.solve_triangular(randn(3,3) + 3*eye(3), randn(2,3), upper=False, left=False)",
     ),
-    batch="leading",
+    batch=batches.last(2, 2),
     signature=(
         "linalg_solve_triangular(Tensor input, Tensor B, *, bool upper, bool "
         "left=True, bool unitriangular=False, Tensor out=None)"
@@ -343,7 +343,7 @@ def _triangular_solve_backward(
     "TriangularSolveBackward0",
     outputs="solution cloned_coefficient",
     public=False,
-    batch="leading",
+    batch=batches.last(2, 2),
 )
 class triangular_solve_row:
     self__A = lambda grads, self, A, solution, upper, transpose, unitriangular, mask: (
@@ -561,7 +561,7 @@ def _cholesky_solve_backward(
     _cholesky_solve,
     "CholeskySolveBackward0",
     samples=("cholesky_solve(randn(3,2), tril(randn(3,3)) + 3*eye(3))",),
-    batch="leading",
+    batch=batches.last(2, 2),
     signature=("cholesky_solve(Tensor input, Tensor input2, bool upper=False, *, Tensor out=None)"),
 )
 class cholesky_solve:
@@ -1236,7 +1236,7 @@ def _lu_solve_factor_backward(
     return tril(r, -1) + triu(g_u)
 
 
-@operator(_lu_solve, "LinalgLuSolveBackward0", public=False, batch="leading")
+@operator(_lu_solve, "LinalgLuSolveBackward0", public=False, batch=batches.last(2, 1, 2))
 class lu_solve_row:
     LU = _lu_solve_factor_backward
     B = lambda g, LU, pivots, left, adjoint: lu_solve_row(

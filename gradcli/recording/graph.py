@@ -12,13 +12,16 @@ if TYPE_CHECKING:
 class Call:
     """One application of a row: its operands in the order of the row's parameters.
 
-    args: Values for tensors, Python numbers where the program had them, options as they were.
+    args: Values for tensors, Python numbers where the program had them, options as they were. span:
+    the piece of the program that it is for, where that is known.
     """
 
-    __slots__ = ("args", "outputs", "row")
+    __slots__ = ("args", "outputs", "row", "span")
 
-    def __init__(self, row: Row, args: tuple[Any, ...]) -> None:
-        self.row, self.args = row, args
+    def __init__(
+        self, row: Row, args: tuple[Any, ...], span: tuple[int, int] | None = None
+    ) -> None:
+        self.row, self.args, self.span = row, args, span
         self.outputs: tuple[Any, ...] = ()
 
 

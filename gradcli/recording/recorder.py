@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import modes
+from gradcli.engine.anomaly import running
 from gradcli.engine.backward import grad
-from gradcli.engine.tensor import Scalar, Tensor, wrap
+from gradcli.engine.node import edge_of
+from gradcli.engine.tensor import Scalar, Tensor, edge, wrap
 from gradcli.operators.casting import held_constant
 from gradcli.recording import places
 from gradcli.recording.arrays import NUMBERS, Cell, Recorded
-from gradcli.recording.graph import Call, Value, operands_of
+from gradcli.recording.graph import Call, Value, calls, operands_of
 
 DECIDES = (
     "which way the program goes depends on the variables' values: give each of them one, or write "
@@ -84,7 +86,7 @@ class Recording:
                 return found
             call = None
         else:
-            call = Call(row, tuple(args))
+            call = Call(row, tuple(args), running.node.span if running.node is not None else None)
         known = all(v.known for v in held)
         made = [self._made(row, r, call, i, known, given) for i, r in enumerate(results)]
         if call is not None:
@@ -140,6 +142,8 @@ class Recording:
     def refuse(self, message: str) -> RuntimeError:
         """The error for what cannot be recorded; a program that catches it is refused all the same."""
         self.refused = RuntimeError(message)
+        if running.node is not None:
+            self.refused.span = running.node.span  # type: ignore[attr-defined]
         return self.refused
 
     # -- operands and results ----------------------------------------------------------------------
@@ -149,6 +153,7 @@ class Recording:
             array = value.array
             if type(array) is Recorded:
                 given.append(array)
+                self._locate(value)
                 layout = array.layout
                 out = wrap(layout if view or layout.ndim else layout[()])
                 out.wrapped = value.wrapped
@@ -161,6 +166,12 @@ class Recording:
             kind = type(value)
             return kind([a for a, _ in pairs]), kind([o for _, o in pairs])
         return value, value
+
+    def _locate(self, tensor: Tensor) -> None:
+        """Note where the program has the call that made a tensor: by now its node knows."""
+        call, node = tensor.array.value.call, edge_of(edge(tensor))[0]
+        if call is not None and call.span is None and node is not None:
+            call.span = node.span
 
     def _as_operand(self, value: Any, kind: str) -> Any:
         if kind == "option" or value is None:
@@ -315,6 +326,8 @@ class Recording:
         ones = np.ones(output.array.shape, output.array.dtype)
         seed = wrap(Recorded(self, ones, Value(ones, "", known=True)))
 
+        if type(output.array) is Recorded:
+            self._locate(output)
         self._places = places_of(output)
 
         def run() -> Any:
@@ -384,7 +397,10 @@ def expanded(call: Call) -> list[Value]:
     finally:
         modes.restore(before)
     results = result if isinstance(result, (tuple, list)) else [result]
-    return [found.value_of(r) for r in results]
+    values = [found.value_of(r) for r in results]
+    for inner in calls(values):
+        inner.span = inner.span or call.span
+    return values
 
 
 __all__ = ["DECIDES", "DRAWS", "NUMBERS", "Recording", "expanded", "record"]

@@ -173,6 +173,22 @@ def test_what_has_no_form_is_called_by_the_users_name(source: str, word: str) ->
     assert "^" * len(word) in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("source", "span"),
+    [
+        ("sum(F.fold(z, (3, 3), 2)) + sum(F.unfold(F.unfold(x, 2)[None], 2))", "F.unfold"),
+        ("x**2 + F.gelu(x, approximate='tanh')", "F.gelu(x, approximate='tanh')"),
+    ],
+)
+def test_what_has_no_form_is_pointed_at(source: str, span: str) -> None:
+    shape = ["--shape", "x=1,1,3,3", "--shape", "z=1,4,4"] if "fold" in source else []
+    result = run("diff", source, "--wrt", "x", *shape)
+    assert result.exit_code == 1
+    caret = next(line for line in result.stderr.splitlines() if "^" in line)
+    assert caret.strip("^ ") == "" and caret.count("^") == len(span)
+    assert caret.index("^") - 4 == source.rindex(span) if "fold" not in source else True
+
+
 def test_latex() -> None:
     assert lines("diff", "sum((X@w-y)**2)", "--wrt", "w", "--format", "latex") == [
         r"2 X^{\top} \left(X w - y\right)"

@@ -11,6 +11,7 @@ from gradcli.engine import dtypes
 from gradcli.engine.modes import no_grad
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap_dim
+from gradcli.operators import batches
 from gradcli.operators.arguments import real
 from gradcli.operators.arithmetic import (
     add_scalar,
@@ -201,7 +202,7 @@ def _cdist_slope(grad: Array, x1: Array, x2: Array, p: float, cdist: Array) -> A
     return add_reduce(slopes, axis=-2)
 
 
-@operator(_cdist_slope, "CdistBackwardBackward0", public=False, batch="leading")
+@operator(_cdist_slope, "CdistBackwardBackward0", public=False, batch=batches.last(2, 2, 2, 2))
 class cdist_backward:
     grad = lambda g: not_differentiable("_cdist_backward")
     x1 = lambda g: not_differentiable("_cdist_backward")
@@ -209,7 +210,7 @@ class cdist_backward:
     cdist = lambda g: not_differentiable("_cdist_backward")
 
 
-@operator(_cdist, "CdistBackward0", public=False, batch="leading")
+@operator(_cdist, "CdistBackward0", public=False, batch=batches.last(2, 2))
 class _cdist_forward:
     x1 = lambda g, x1, x2, p, result: cdist_backward(g, x1, x2, p, result)
     x2 = lambda g, x1, x2, p, result: cdist_backward(turned(g), x2, x1, p, turned(result))
@@ -225,7 +226,7 @@ def _euclidean_backward(g: Any, x1: Any, x2: Any, result: Any) -> tuple[Any, Any
     return x1 * across - ratio @ x2, x2 * down - ratio.mT @ x1
 
 
-@operator(_euclidean, "EuclideanDistBackward0", public=False, batch="leading")
+@operator(_euclidean, "EuclideanDistBackward0", public=False, batch=batches.last(2, 2))
 class euclidean_dist:
     x1__x2 = _euclidean_backward
 

@@ -543,6 +543,9 @@ def native_batch_norm_legit(
     eps: float,
 ) -> Any:
     """native_batch_norm with running statistics that are written in place."""
+    _check_channels(
+        input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
+    )
     return native_batch_norm_legit_row(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )
