@@ -14,9 +14,10 @@ class Printed:
 
     shared: (name, text) of parts that occur more than once. by: the text of each variable's derivative.
     code: the whole of a format that is a program, in which case there is nothing else. form: the format.
+    general: whether it holds in other sizes of what nobody gave a shape; None: not known.
     """
 
-    __slots__ = ("by", "code", "form", "shared")
+    __slots__ = ("by", "code", "form", "general", "shared")
 
     def __init__(
         self,
@@ -26,6 +27,7 @@ class Printed:
         code: str = "",
     ) -> None:
         self.form, self.by, self.shared, self.code = form, by, shared or [], code
+        self.general: bool | None = None
 
     @property
     def lines(self) -> list[str]:

@@ -15,6 +15,7 @@ from gradcli.calculus.derivative import CONSTANTS, Derivatives, differentiate
 from gradcli.calculus.evaluation import evaluate
 from gradcli.calculus.expressions import Expression, name, order
 from gradcli.calculus.printed import Printed, printed
+from gradcli.calculus.shapes import larger, sample
 from gradcli.engine.backward import grad
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language import parse, run
@@ -136,10 +137,12 @@ def proved(
     form: str = "text",
     cse: bool | None = None,
     names: Arrays | None = None,
+    guessed: Mapping[str, Any] | None = None,
 ) -> tuple[Derivatives, Printed, Difference | None]:
     """(the derivatives, what is printed of them, where that is not what the tape gives at the point).
 
-    given: whether the point is the user's own. Where the short expression does not hold at the given
+    given: whether the point is the user's own. guessed: the shapes that nobody gave: what is printed
+    says whether it is `general`. Where the short expression does not hold at the given
     point, what the rules do there is kept too. Raises Unproved where nothing holds.
     """
     kept: tuple[Derivatives, Printed, Difference | None] | None = None
@@ -156,6 +159,8 @@ def proved(
         ) as error:  # whatever stops the text from being run is a reason not to print it
             said = said or error
             continue
+        if guessed:
+            made.general = _in_other_sizes(Claim(found, made, names or {}), arrays, guessed)
         if singular is None:
             return found, made, None
         kept = kept or (found, made, singular)
@@ -192,6 +197,21 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
     if not _around(claim, points(arrays, seed)) and singular is not None:
         raise singular
     return singular
+
+
+def _in_other_sizes(claim: Claim, arrays: Arrays, guessed: Mapping[str, Any]) -> bool | None:
+    """Whether a claim holds in other sizes too; None where the program runs in no others."""
+    shapes = larger({n: np.shape(v) for n, v in arrays.items()}, guessed)
+    if not shapes:
+        return None
+    other = {
+        n: sample(s, k) if np.shape(arrays[n]) != s else arrays[n]
+        for k, (n, s) in enumerate(shapes.items())
+    }
+    try:
+        return claim.holds(other) or None
+    except Exception:  # what it says, or that it does not run, holds in its own sizes alone
+        return False
 
 
 def _around(claim: Claim, where: Iterator[dict[str, Any]]) -> int:

@@ -30,6 +30,14 @@ def sample(shape: Shape, number: int = 0) -> Any:
     return np.asarray(values)
 
 
+def larger(shapes: Mapping[str, Shape], guessed: Mapping[str, Shape]) -> dict[str, Shape]:
+    """The shapes with every size that nobody gave made larger, equal ones equally; empty if none is."""
+    fixed = {n for name, s in shapes.items() if name not in guessed for n in s}
+    free = {n for s in guessed.values() for n in s} - fixed
+    found = {n: tuple(k + 2 if k in free else k for k in s) for n, s in shapes.items()}
+    return found if found != dict(shapes) else {}
+
+
 def guess_shapes(
     program: Program,
     arrays: Mapping[str, Any],

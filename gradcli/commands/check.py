@@ -161,17 +161,18 @@ def _points(
     """The points: the given one, or random ones where the value is finite, the later ones larger."""
     import numpy as np
 
+    from gradcli.calculus.shapes import larger
     from gradcli.calculus.verdicts import function_of
 
     rng = np.random.default_rng((request.manual_seed or 0) % 2**64)
     function = function_of(request.program, request.loaded)
-    larger = _larger(where)
+    other_sizes = larger({n: a.shape for n, a in where.arrays.items()}, where.guessed)
     for number in range(count):
         if not random:
             yield dict(where.arrays)
             continue
         shapes = {n: a.shape for n, a in where.arrays.items()}
-        tries = [larger, shapes] if number and larger else [shapes]
+        tries = [other_sizes, shapes] if number and other_sizes else [shapes]
         yield next(
             (
                 arrays
@@ -181,15 +182,6 @@ def _points(
             ),
             dict(where.arrays),
         )
-
-
-def _larger(where: Point) -> dict[str, tuple[int, ...]]:
-    """The shapes with every size that nobody gave made larger, equal ones equally; empty if none is."""
-    fixed = {n for name, a in where.arrays.items() if name not in where.guessed for n in a.shape}
-    free = {n for s in where.guessed.values() for n in s} - fixed
-    shapes = {n: a.shape for n, a in where.arrays.items()}
-    found = {n: tuple(k + 2 if k in free else k for k in s) for n, s in shapes.items()}
-    return found if found != shapes else {}
 
 
 def _drawn(

@@ -85,7 +85,7 @@ def command(
         hint = "gradcli grad has its value, without an expression"
         shown = None if form in CODE else hint
         raise refused(error, source=request.source, span=error.span, hint=shown) from error
-    _notes(found, where)
+    _notes(found, made, where)
     if made.shared and not cse:
         output.note("this is long: what occurs more than once has a name, as with --cse")
     values = _values(request, where, made) if show_value and form in ("text", "json") else {}
@@ -137,6 +137,7 @@ def _printed(
             form=form,
             cse=cse,
             names=names,
+            guessed=where.guessed,
         )
     except Unproved as error:
         unproved()
@@ -172,8 +173,8 @@ def _shown(value: Any) -> str:
     return np.array2string(np.asarray(value), separator=", ", threshold=6).replace("\n", "")
 
 
-def _notes(found: Derivatives, where: Point) -> None:
-    note_guesses(where)
+def _notes(found: Derivatives, made: Printed, where: Point) -> None:
+    note_guesses(where, made.general)
     arrays = [n for n in found.by if where.arrays[n].shape]
     if found.lower and arrays:
         output.note(

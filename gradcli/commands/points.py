@@ -106,14 +106,16 @@ def wanted_names(request: Request, point: Point) -> list[str]:
     )
 
 
-def note_guesses(point: Point) -> None:
-    """Say which shapes were worked out, for nobody gave them."""
+def note_guesses(point: Point, general: bool | None = None) -> None:
+    """Say which shapes were worked out, for nobody gave them; and whether what is said holds in others."""
     if point.guessed:
         said = ", ".join(f"{n} of shape {_sizes(s)}" for n, s in point.guessed.items())
         first = next(iter(point.guessed))
         output.note(
             f"shapes worked out: {said}; say others with --shape {first}=… or --{first} VALUE"
         )
+        if general is False:
+            output.note("sizes stand in this as numbers: it holds for these shapes alone")
 
 
 def _sizes(shape: tuple[int, ...]) -> str:

@@ -431,7 +431,7 @@ def _run_node(
     _tell("start", node, incoming)
     results: Sequence[Any] = (None,) * len(node._edges)
     if node._eager or any(g is not None for g in incoming):
-        if state.anomaly:
+        if state.anomaly or state.recorder is not None:
             running.node = node
         try:
             results = of_inputs(node, grad, create)

@@ -102,7 +102,7 @@ class fill_number:
     self = zeros_like
 
 
-@operator(_fill_tensor, "FillBackward1", public=False, batch="elementwise", spelled="fill")
+@operator(_fill_tensor, "FillBackward1", public=False, batch=batches.apart("value"), spelled="fill")
 class fill_tensor:
     self = zeros_like
     value = lambda g: g.sum()
@@ -114,7 +114,12 @@ class fill_number_in_place:
 
 
 @operator(
-    _fill_tensor, "FillBackward3", public=False, batch="elementwise", discrete=True, spelled="fill"
+    _fill_tensor,
+    "FillBackward3",
+    public=False,
+    batch=batches.apart("value"),
+    discrete=True,
+    spelled="fill",
 )
 class fill_tensor_in_place:
     self = zeros_like

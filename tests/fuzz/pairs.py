@@ -853,11 +853,101 @@ def _reductions(source: str) -> Iterator[str]:
             yield "; ".join(map(ast.unparse, Put().visit(fresh).body))
 
 
+# Rows that no sample reaches alone: programs, and the shapes of x0, x1, x2.
+MORE: list[tuple[str, list[Shape]]] = [
+    ("F.pad(x0, (1, 1, 1, 1), mode='reflect')", [(1, 2, 3, 3)]),
+    ("F.pad(x0, (1, 0, 0, 1), mode='replicate')", [(1, 2, 3, 2)]),
+    ("F.pad(x0, (1, 1, 0, 1, 1, 0), mode='reflect')", [(1, 1, 2, 2, 3)]),
+    ("F.pad(x0, (1, 1, 0, 1, 1, 0), mode='replicate')", [(1, 1, 2, 2, 3)]),
+    ("F.interpolate(x0, scale_factor=2.0, mode='linear')", [(1, 1, 3)]),
+    ("F.interpolate(x0, size=2, mode='nearest-exact')", [(1, 1, 3)]),
+    ("F.interpolate(x0, size=(2, 3), mode='nearest-exact')", [(1, 1, 3, 2)]),
+    ("F.interpolate(x0, size=(2, 3, 1), mode='nearest-exact')", [(1, 1, 3, 2, 1)]),
+    ("F.interpolate(x0, size=(2, 3, 1), mode='nearest')", [(1, 1, 3, 2, 1)]),
+    ("F.interpolate(x0, size=(2, 3, 2), mode='trilinear')", [(1, 1, 3, 2, 1)]),
+    ("F.interpolate(x0, size=(2, 2), mode='bicubic', antialias=True)", [(1, 1, 4, 4)]),
+    (
+        "F.embedding_bag(tensor([[0, 2], [1, 2]]), x0, mode='sum', per_sample_weights=x1)",
+        [(3, 2), (2, 2)],
+    ),
+    ("F.celu(x0*1, 1.0, True)", [(3,)]),
+    ("F.elu(-x0*1, 1.0, True)", [(3,)]),
+    ("F.leaky_relu(-x0*1, 0.1, True)", [(2, 3)]),
+    ("F.threshold(x0*1, 0.5, 0.1, True)", [(2, 3)]),
+    ("(x0*1).as_strided_((2, 2), (1, 1))", [(3,)]),
+    ("(x0*1).squeeze_()", [(1, 3)]),
+    ("(x0*1).squeeze_(0)", [(1, 3)]),
+    ("(x0*1).squeeze_((0, 1))", [(1, 1, 2)]),
+    ("(x0*1).unsqueeze_(1)", [(3,)]),
+    ("(x0*1).t_()", [(2, 3)]),
+    ("(x0*1).transpose_(0, 1)", [(2, 3)]),
+    ("squeeze_copy(x0, (0,))", [(1, 3)]),
+    ("(x0*1).fill_(2) + x0", [(2, 3)]),
+    ("(x0*1).fill_(x1) + x0", [(2, 3), ()]),
+    ("fill(x0, x1)*x0", [(2, 3), ()]),
+    *(
+        (f"(x0*1).{word}_(x1) + x0", [(2, 3), (3,)])
+        for word in ("eq", "ge", "gt", "le", "lt", "ne")
+    ),
+    *((f"(x0*1).{word}_(0.5)*x0", [(2,)]) for word in ("eq", "ge", "gt", "le", "lt", "ne")),
+    ("torch.complex(x0, x1).abs()", [(2, 3), (2, 3)]),
+    ("(torch.complex(x0, x1)*torch.complex(x1, x0)).imag", [(3,), (3,)]),
+    ("view_as_real(torch.complex(x0, x1))", [(3,), (3,)]),
+    ("view_as_real_copy(torch.complex(x0, x1))", [(3,), (3,)]),
+    ("fft.irfft(torch.complex(x0, x1))", [(3,), (3,)]),
+    ("fft.fft(x0).abs()", [(4,)]),
+    ("cdist(x0, x1, compute_mode='use_mm_for_euclid_dist')", [(3, 2), (4, 2)]),
+    (
+        "lu_solve(x1, linalg.lu_factor(x0 + 2*eye(3))[0], linalg.lu_factor(x0 + 2*eye(3))[1])",
+        [(3, 3), (3, 2)],
+    ),
+    ("f = linalg.lu_factor(x0 + 2*eye(3)); linalg.lu_solve(f[0], f[1], x1)", [(3, 3), (2, 3, 2)]),
+    ("F.max_unpool2d(x0, tensor([[[[0, 3], [8, 10]]]]), 2)", [(1, 1, 2, 2)]),
+    ("F.max_unpool3d(x0, tensor([[[[[0, 3], [4, 10]]]]]), 2)", [(1, 1, 1, 2, 2)]),
+    ("F.nll_loss(log_softmax(x0, 1), tensor([[[0, 1], [2, 0]]]))", [(1, 3, 2, 2)]),
+    ("F.cross_entropy(x0, tensor([0, 2]), x1, label_smoothing=0.1)", [(2, 3), (3,)]),
+    ("F.soft_margin_loss(x0, tensor([1., -1., 1.]))", [(3,)]),
+    ("rsub(x0, x1)", [(2, 3), (3,)]),
+    ("rsub(x0, x1, alpha=2)", [(1, 3), (2, 1)]),
+    ("scatter(x0, 1, tensor([[0, 2]]), x1)", [(1, 3), (1, 2)]),
+    ("scatter(x0, 1, tensor([[0, 2]]), 2.0)", [(1, 3)]),
+    ("sort(x0, stable=True)[0]", [(2, 3)]),
+    ("sort(x0, dim=0, descending=True)[0]", [(2, 3)]),
+    ("split_copy(x0, 2)[0]", [(3, 2)]),
+    ("split_with_sizes_copy(x0, (1, 2))[1]", [(3, 2)]),
+    ("unsafe_split(x0, 2)[1]", [(3, 2)]),
+    ("unsafe_split_with_sizes(x0, (1, 2))[1]", [(3, 2)]),
+    ("unbind(x0)[1]*unbind(x0, 1)[0]", [(2, 2)]),
+    ("unbind_copy(x0)[0]", [(2, 3)]),
+    ("special.xlog1py(2, x0)", [(3,)]),
+    ("special.xlog1py(x0, 2)", [(3,)]),
+    ("xlogy(x0, 2) + xlogy(2, x0)", [(3,)]),
+    ("special.zeta(x0 + 2, x1)", [(3,), (3,)]),
+    ("remainder(x0, x1) + remainder(x0, 0.3) + remainder(2, x0)", [(2, 3), (3,)]),
+    ("fmod(x0, x1) + fmod(x0, 0.3)", [(2, 3), (3,)]),
+    ("unique(x0)", [(3,)]),
+]
+
+
+def other(rng: random.Random, number: int) -> Case:
+    """A program of a row that no sample reaches alone."""
+    text, shapes = MORE[number % len(MORE)]
+    numbers = np.random.default_rng(rng.getrandbits(32))
+    values = {f"x{k}": np.round(numbers.uniform(0.2, 1.2, s), 3) for k, s in enumerate(shapes)}
+    values["s"] = np.round(numbers.uniform(0.8, 1.2), 2)
+    if rng.random() < 0.4:
+        text = _replaced(text, "x0", "(x0*s)")
+    head, semicolon, last = text.rpartition(";")
+    last = rng.choice([last.strip(), f"sum(({last.strip()})**2)", f"tanh({last.strip()})*s"])
+    return Case(f"{head}{semicolon} {last}".strip(), values)
+
+
 MAKERS: list[Callable[[random.Random, int], Case]] = [
     composed,
     sampled,
     broadcast,
     sampled,
+    other,
     sampled,
 ]
 
@@ -867,7 +957,9 @@ def made(seed: int, number: int, rng: random.Random) -> Case:
     rounds, place = divmod(number, len(MAKERS))
     maker = MAKERS[place]
     turn = rounds * MAKERS.count(maker) + MAKERS[:place].count(maker)
-    return maker(rng, 7 * (turn + seed))  # neighbours in the table are alike
+    return maker(
+        rng, 7 * (turn + seed)
+    )  # neighbours are alike; no table has a multiple of 7 entries
 
 
 def run(seed: int, seconds: float) -> list[str]:
