@@ -66,6 +66,12 @@ if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_in_child)
 
 
+def _tell() -> None:
+    """Tell a recorder that numbers are drawn."""
+    if modes.unusual and (recorder := modes.current().recorder) is not None:
+        recorder.draw()
+
+
 class Generator:
     """A source of random numbers with a state of its own (`torch.Generator`, on the CPU)."""
 
@@ -171,8 +177,7 @@ class Generator:
         source = self._twister()
         if count:
             self._fresh = False
-            if modes.unusual and (recorder := modes.current().recorder) is not None:
-                recorder.draw()
+            _tell()
         if count < 1000:
             # Of the two ways to the same draws, the quick one for a few.
             few: NDArray[np.uint32] = self._raw(count).astype(np.uint32)
@@ -202,6 +207,7 @@ class Generator:
         """The next `count` standard normal values, made in pairs; an odd one out is kept."""
         values: list[float] = []
         if count and self._normal is not None:
+            _tell()
             values.append(self._normal)
             self._normal = None
         missing = count - len(values)
