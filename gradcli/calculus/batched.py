@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.backward import grad
-from gradcli.engine.batch import Batched, Diagonal, Level, batch_of, full, is_diagonal, opened
+from gradcli.engine.batch import Batched, Diagonal, Level, batch_of, full, opened
 from gradcli.engine.batching import add_batch_dim, remove_batch_dim
 from gradcli.engine.function import BackwardCFunction
 from gradcli.engine.operator import NotImplementedNode
+from gradcli.engine.scattered import Scattered, merged, scattered
 from gradcli.engine.tensor import Tensor, edge, wrap
 from gradcli.engine.watched_pass import discover
 from gradcli.operators.table import resolve
@@ -94,16 +95,22 @@ def sparse(output: Tensor, wrt: Sequence[Tensor], level: Level) -> list[Sparse]:
         whole = (*shape, *w.shape)
         if g is None:
             indices, values = np.zeros((0, len(whole)), np.int64), np.zeros(0, w.array.dtype)
-        elif is_diagonal(g.array):
-            flat = np.ravel(g.array.diagonal)
-            (at,) = np.nonzero(flat)
-            places = (*np.unravel_index(at, shape), *np.unravel_index(at, tuple(w.shape)))
-            indices, values = np.stack(places, -1), flat[at]
+        elif (kept := scattered(g.array, level)) is not None:
+            indices, values = _elements(kept, shape)
         else:
             dense = full(g.array, level).reshape(whole)
             indices, values = np.argwhere(dense), dense[np.nonzero(dense)]
         made.append(Sparse(whole, indices, values))
     return made
+
+
+def _elements(array: Scattered, shape: tuple[int, ...]) -> tuple[Any, Any]:
+    """(indices, values) of what is not zero, row by row; shape: what the rows are numbered by."""
+    places, values = merged(array.places, array.values)
+    rows, columns = np.nonzero(values)
+    at = places[rows, columns]
+    found = (*np.unravel_index(rows, shape), *np.unravel_index(at, array.shape))
+    return np.stack(found, -1), values[rows, columns]
 
 
 def identity(like: Tensor, level: Level) -> Tensor:

@@ -76,6 +76,11 @@ class Batched(NDArrayOperatorsMixin):
         self.every, self.level = every, level
 
     @property
+    def inner(self) -> Any:
+        """What the entries are made of: an array, batched if there are batches inside."""
+        return self.every
+
+    @property
     def base(self) -> Any:
         """The memory of all entries."""
         return first(self)
@@ -195,6 +200,11 @@ class Batched(NDArrayOperatorsMixin):
         if "out" in options:
             raise RuntimeError(INPLACE)
         call = ufunc if method == "__call__" else getattr(ufunc, method)
+        if ufunc is np.add and method == "__call__" and not options:
+            first_, second = args
+            for a, b in ((first_, second), (second, first_)):
+                if isinstance(a, Batched) and (kept := a.plus(b)) is not None:
+                    return kept
         if method == "__call__" and ufunc.signature is None and ufunc.nout == 1:
             level = top(args)
             return Batched(call(*aligned(args, level), **options), level)
@@ -206,6 +216,10 @@ class Batched(NDArrayOperatorsMixin):
         if function is np.broadcast_to:
             return broadcast_to(*args)
         return each(function, list(args), options)
+
+    def plus(self, other: Any) -> Batched | None:
+        """The sum with another batch, where that keeps a form of zeros that this one has."""
+        return None
 
     # -- what needs the numbers of one entry -------------------------------------------------------
     def item(self) -> Any:
@@ -283,6 +297,28 @@ class Diagonal(Batched):
         """The number of dimensions of one entry."""
         return int(self.diagonal.ndim)
 
+    @property
+    def inner(self) -> Any:
+        """What the entries are made of."""
+        return self.diagonal
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The steps within one entry, in bytes: its elements lie in order."""
+        return np.empty(self.shape, self.dtype).strides
+
+    @property
+    def flags(self) -> Any:
+        """Those of one entry."""
+        return np.empty(self.shape, self.dtype).flags
+
+    def plus(self, other: Any) -> Batched | None:
+        """The sum with another diagonal."""
+        both = is_diagonal(self, self.level) and is_diagonal(other, self.level)
+        if not both or other.shape != self.shape or other.dtype != self.dtype:
+            return None
+        return Diagonal(self.diagonal + other.diagonal, self.level)
+
     def astype(self, dtype: Any, **options: Any) -> Batched:
         """Every entry in another dtype."""
         if self._every is not None:
@@ -324,7 +360,7 @@ def batch_of(value: Any) -> frozenset[Level]:
     for v in _parts(value):
         while isinstance(v, Batched):
             found.add(v.level)
-            v = v.diagonal if isinstance(v, Diagonal) else v.every
+            v = v.inner
     return frozenset(found)
 
 

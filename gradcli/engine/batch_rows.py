@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.engine import modes
+from gradcli.engine import modes, scattered
 from gradcli.engine.batch import (
     DYNAMIC,
     RANDOM,
@@ -34,9 +34,15 @@ if TYPE_CHECKING:
     from gradcli.engine.operator import Row
 
 
+def _sparse(row: Row, operands: list[Any], level: Level) -> Any:
+    """The row on batches of zeros but for few elements, where that gives one; else None."""
+    operands = [common(v, level) for v in operands]
+    kept = _diagonal(row, operands, level)
+    return scattered.run(row, operands, level) if kept is None else kept
+
+
 def _diagonal(row: Row, operands: list[Any], level: Level) -> Any:
     """The row on diagonals, where that gives one; else None."""
-    operands = [common(v, level) for v in operands]
     inside: list[Any] = [v for v in operands if isinstance(v, Batched) and v.level is level]
     if not inside or not all(map(is_diagonal, inside)) or not row.single or row.view:
         return None
@@ -80,7 +86,7 @@ def run(row: Row, operands: list[Any]) -> Any:
     if row.rare or not is_batched(operands):  # the kernels of `engine.batching` know of batches
         return row.run(operands)
     level = top(operands)
-    if level.linear and (kept := _diagonal(row, operands, level)) is not None:
+    if level.linear and (kept := _sparse(row, operands, level)) is not None:
         return kept
     made = _apply(row, operands, level)
     if row.single:
