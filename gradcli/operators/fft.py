@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
-from gradcli.engine.tensor import Tensor, wrap, wrap_dim
+from gradcli.engine.tensor import wrap_dim
+from gradcli.operators.arguments import OPTIONS, makes
 from gradcli.operators.helpers import constant, data
 from gradcli.operators.joining import constant_pad_nd
 from gradcli.operators.table import Array, function, operator, resolve
@@ -356,22 +357,22 @@ def _inverse_hermitian_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) 
 
 
 def _enter(stem: str, doc: str, call: Any, sample: str, rows: list[Any]) -> None:
-    def over_two(input: Array, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
-        return call(f"{stem}2" if stem != "" else "", input, s, dim, norm)
+    """`STEM2` and `STEMn`."""
+    last = "int[1] dim=[-2, -1]", "the last two dimensions"
+    for suffix, (dim, words) in (("2", last), ("n", ("int[1]? dim=None", "several dimensions"))):
+        _over(f"{stem}{suffix}", dim, f"{doc} over {words}.", call, sample, rows)
 
-    def over_many(input: Array, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
-        return call(f"{stem}n", input, s, dim, norm)
 
-    for body, suffix, words in (
-        (over_two, "2", "the last two dimensions"),
-        (over_many, "n", "several dimensions"),
-    ):
-        name = f"{stem}{suffix}"
-        body.__doc__ = f"{doc} over {words}."
-        body.__name__ = body.__qualname__ = name
-        function(name=f"fft.{name}", method=False, rows=rows, samples=[f"fft.{name}({sample})"])(
-            body
-        )
+def _over(name: str, dim: str, doc: str, call: Any, sample: str, rows: list[Any]) -> None:
+    def body(input: Array, s: Any, dim: Any, norm: str | None) -> Any:
+        return call(name, input, s, dim, norm)
+
+    body.__doc__, body.__module__ = doc, __name__
+    signature = (
+        f"fft_{name}(Tensor input, int[1]? s=None, {dim}, str? norm=None, *, Tensor out=None)"
+    )
+    samples = [f"fft.{name}({sample})"]
+    function(signature, name=f"fft.{name}", method=False, rows=rows, samples=samples)(body)
 
 
 _enter(
@@ -428,21 +429,19 @@ def ifftshift(input: Array, dim: Any) -> Any:
     return _shift(input, dim, True)
 
 
-def _frequencies(values: Any, dtype: Any, requires_grad: bool) -> Tensor:
-    kind = dtypes.default.real if dtype is None else dtype.dtype
-    return wrap(values.astype(kind), requires_grad)
+_FREQUENCIES = f"int n, float d=1.0, *, Tensor out=None, {OPTIONS})"
 
 
-@function(name="fft.fftfreq", method=False, samples=["fft.fftfreq(5)"])
-def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+@makes(f"fft_fftfreq({_FREQUENCIES}", name="fft.fftfreq", samples=["fft.fftfreq(5)"])
+def fftfreq(n: int, d: float, kind: np.dtype[Any] | None) -> Array:
     """The frequencies of fft's coefficients."""
-    return _frequencies(np.fft.fftfreq(n, d), dtype, requires_grad)
+    return np.fft.fftfreq(n, d).astype(kind or dtypes.default.real)
 
 
-@function(name="fft.rfftfreq", method=False, samples=["fft.rfftfreq(5)"])
-def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, requires_grad: bool = False) -> Any:
+@makes(f"fft_rfftfreq({_FREQUENCIES}", name="fft.rfftfreq", samples=["fft.rfftfreq(5)"])
+def rfftfreq(n: int, d: float, kind: np.dtype[Any] | None) -> Array:
     """The frequencies of rfft's coefficients."""
-    return _frequencies(np.arange(int(n / 2) + 1) / (n * d), dtype, requires_grad)
+    return (np.arange(n // 2 + 1) / (n * d)).astype(kind or dtypes.default.real)
 
 
 __all__ = ["fft", "fft_c2c", "fft_c2r", "fft_r2c"]

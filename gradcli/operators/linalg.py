@@ -405,13 +405,19 @@ def _as_tensor(limit: Any) -> Any:
 
 
 @function(
+    "linalg_pinv(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool "
+    "hermitian=False, Tensor out=None)",
+    "linalg_pinv(Tensor input, *, float? atol=None, float? rtol=None, bool "
+    "hermitian=False, Tensor out=None)",
+    "linalg_pinv(Tensor input, Tensor rcond, bool hermitian=False, *, Tensor out=None)",
+    "linalg_pinv(Tensor input, float rcond, bool hermitian=False, *, Tensor out=None)",
     name="linalg.pinv",
     method=False,
     rows=[rows.pinv_row],
     samples=["linalg.pinv(randn(3,2))", "linalg.pinv(randn(2,3))"],
 )
 def linalg_pinv(
-    A: Array,
+    input: Array,
     rcond: Any = None,
     hermitian: bool = False,
     *,
@@ -420,7 +426,7 @@ def linalg_pinv(
 ) -> Any:
     """The Moore-Penrose inverses."""
     rtol = rcond if rtol is None else rtol
-    return rows.pinv_row(A, atol=_as_tensor(atol), rtol=_as_tensor(rtol), hermitian=hermitian)
+    return rows.pinv_row(input, atol=_as_tensor(atol), rtol=_as_tensor(rtol), hermitian=hermitian)
 
 
 @function(
@@ -434,12 +440,18 @@ def pinverse(input: Array, rcond: float) -> Any:
 
 
 @function(
+    "linalg_matrix_rank(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool "
+    "hermitian=False, Tensor out=None)",
+    "linalg_matrix_rank(Tensor input, *, float? atol=None, float? rtol=None, bool "
+    "hermitian=False, Tensor out=None)",
+    "linalg_matrix_rank(Tensor input, Tensor tol, bool hermitian=False, *, Tensor out=None)",
+    "linalg_matrix_rank(Tensor input, float tol, bool hermitian=False, *, Tensor out=None)",
     name="linalg.matrix_rank",
     method=False,
     samples=["linalg.matrix_rank(randn(3,2))"],
 )
 def linalg_matrix_rank(
-    A: Array,
+    input: Array,
     tol: Any = None,
     hermitian: bool = False,
     *,
@@ -447,7 +459,7 @@ def linalg_matrix_rank(
     rtol: Any = None,
 ) -> Any:
     """The number of singular values that are not negligible."""
-    a = _values(A)
+    a = _values(input)
     rows.check_matrix("torch.linalg.matrix_rank", a, "input")
     atol = tol if atol is None else atol
     if atol is None and rtol is None and a.dtype.char not in "fdFD":
@@ -479,6 +491,7 @@ def linalg_lstsq(
 
 # -- powers and exponentials ----------------------------------------------------------------------
 @function(
+    "linalg_matrix_exp(Tensor input)",
     name="linalg.matrix_exp",
     aliases="matrix_exp",
     rows=[rows.matrix_exp_row],
@@ -490,6 +503,7 @@ def linalg_matrix_exp(input: Array) -> Any:
 
 
 @function(
+    "linalg_matrix_power(Tensor input, int n, *, Tensor out=None)",
     name="linalg.matrix_power",
     aliases="matrix_power",
     rows=[mm, rows.inv_ex],
@@ -588,6 +602,10 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
 
 
 @function(
+    "linalg_matrix_norm(Tensor input, Scalar ord, int[] dim={-2,-1}, bool keepdim=False, "
+    "*, ScalarType? dtype=None, Tensor out=None)",
+    "linalg_matrix_norm(Tensor input, str ord='fro', int[] dim={-2,-1}, bool "
+    "keepdim=False, *, ScalarType? dtype=None, Tensor out=None)",
     name="linalg.matrix_norm",
     method=False,
     rows=[rows.svd_row],
@@ -599,7 +617,7 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     ],
 )
 def linalg_matrix_norm(
-    A: Array,
+    input: Array,
     ord: Any = "fro",
     dim: Any = (-2, -1),
     keepdim: bool = False,
@@ -607,10 +625,14 @@ def linalg_matrix_norm(
     dtype: Any = None,
 ) -> Any:
     """Norms of matrices: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf."""
-    return _matrix_norm(A if dtype is None else A.to(dtype), ord, dim, keepdim)
+    return _matrix_norm(input if dtype is None else input.to(dtype), ord, dim, keepdim)
 
 
 @function(
+    "linalg_norm(Tensor input, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, "
+    "ScalarType? dtype=None, Tensor out=None)",
+    "linalg_norm(Tensor input, str ord, int[1]? dim=None, bool keepdim=False, *, "
+    "ScalarType? dtype=None, Tensor out=None)",
     name="linalg.norm",
     method=False,
     rows=[rows.svd_row],
@@ -621,7 +643,7 @@ def linalg_matrix_norm(
     ],
 )
 def linalg_norm(
-    A: Array,
+    input: Array,
     ord: Any = None,
     dim: Any = None,
     keepdim: bool = False,
@@ -629,7 +651,7 @@ def linalg_norm(
     dtype: Any = None,
 ) -> Any:
     """The norm of vectors or of matrices, by the number of dimensions."""
-    A = A if dtype is None else A.to(dtype)
+    input = input if dtype is None else input.to(dtype)
     dims = dim
     if isinstance(dim, int):
         dims = (dim,)
@@ -637,21 +659,23 @@ def linalg_norm(
         raise RuntimeError(
             f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dims)}"
         )
-    if ord is not None and dims is None and A.ndim not in (1, 2):
+    if ord is not None and dims is None and input.ndim not in (1, 2):
         raise RuntimeError(
             "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
-            f"{A.ndim}D."
+            f"{input.ndim}D."
         )
     if isinstance(ord, str):
         if dims is not None and len(dims) != 2:
             raise RuntimeError(
                 f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}"
             )
-        return _matrix_norm(A, ord, dims or (-2, -1), keepdim)
-    matrix = len(dims) == 2 if dims is not None else A.ndim == 2
+        return _matrix_norm(input, ord, dims or (-2, -1), keepdim)
+    matrix = len(dims) == 2 if dims is not None else input.ndim == 2
     if ord is not None and matrix:
-        return _matrix_norm(A, ord, dims or (-2, -1), keepdim)
-    return resolve("linalg.vector_norm")(A, 2.0 if ord is None else ord, dim=dims, keepdim=keepdim)
+        return _matrix_norm(input, ord, dims or (-2, -1), keepdim)
+    return resolve("linalg.vector_norm")(
+        input, 2.0 if ord is None else ord, dim=dims, keepdim=keepdim
+    )
 
 
 def _squeezed(x: Any) -> Any:
@@ -667,6 +691,8 @@ def _singular_condition(A: Any, p: Any) -> Any:
 
 
 @function(
+    "linalg_cond(Tensor input, Scalar? p=None, *, Tensor out=None)",
+    "linalg_cond(Tensor input, str p, *, Tensor out=None)",
     name="linalg.cond",
     method=False,
     rows=[rows.svd_row, rows.inv_ex],
@@ -676,26 +702,26 @@ def _singular_condition(A: Any, p: Any) -> Any:
         f"linalg.cond({_REGULAR}, 1)",
     ],
 )
-def linalg_cond(A: Array, p: Any = None) -> Any:
+def linalg_cond(input: Array, p: Any = None) -> Any:
     """The condition number of matrices with respect to a norm."""
-    if isinstance(p, str) and 0 in A.shape:
-        rows.check_square(f"linalg.cond(ord={p})", _values(A))
+    if isinstance(p, str) and 0 in input.shape:
+        rows.check_square(f"linalg.cond(ord={p})", _values(input))
     if isinstance(p, str):
-        rows.check_matrix(f"linalg.cond(ord={p})", _values(A))
-    if A.ndim < 2:
+        rows.check_matrix(f"linalg.cond(ord={p})", _values(input))
+    if input.ndim < 2:
         raise RuntimeError("linalg.cond: The input tensor must have at least 2 dimensions.")
-    if A.array.size == 0 if isinstance(A, Tensor) else False:
-        return wrap(np.zeros(tuple(A.shape[:-2]), _values(A).real.dtype))
+    if input.array.size == 0 if isinstance(input, Tensor) else False:
+        return wrap(np.zeros(tuple(input.shape[:-2]), _values(input).real.dtype))
     if p in (None, 2, -2) and not isinstance(p, str):
-        return _singular_condition(A, p)
+        return _singular_condition(input, p)
     if p == "nuc":
-        s = rows.svd_row(A, False)[1]
+        s = rows.svd_row(input, False)[1]
         return s.sum(-1) * s.reciprocal().sum(-1)
-    rows.check_square("linalg.cond", _values(A))
-    inverse, info = rows.inv_ex(A)
+    rows.check_square("linalg.cond", _values(input))
+    inverse, info = rows.inv_ex(input)
     failed = wrap(_values(info) != 0)
     inverse = inverse.masked_fill(failed[..., None, None], inf)
-    first = _matrix_norm(A, p, (-2, -1), False)
+    first = _matrix_norm(input, p, (-2, -1), False)
     out = first * _matrix_norm(inverse, p, (-2, -1), False)
     return out.nan_to_num(inf, inf, -inf)
 
@@ -741,8 +767,14 @@ def linalg_lu_factor_ex(A: Array, pivot: bool, check_errors: bool) -> Any:
     return _LU_FACTOR_EX(rows.lu_factor_ex_row(A, pivot=pivot, check_errors=check_errors))
 
 
-@function(rows=[rows.lu_factor_ex_row], samples=[f"lu({_REGULAR})"])
-def lu(A: Array, pivot: bool = True, get_infos: bool = False) -> Any:
+@function(
+    "lu(Any A, Any pivot=True, Any get_infos=False, Any out=None)|function",
+    "lu(Any input, Any pivot=True, Any get_infos=False)|method",
+    python=True,
+    rows=[rows.lu_factor_ex_row],
+    samples=[f"lu({_REGULAR})"],
+)
+def lu(A: Array, pivot: bool, get_infos: bool, out: Any = None) -> Any:
     """(LU, pivots[, info]), see linalg.lu_factor."""
     packed, pivots, info = rows.lu_factor_ex_row(A, pivot=pivot)
     return (packed, pivots, info) if get_infos else (packed, pivots)
@@ -819,8 +851,12 @@ def linalg_vander(x: Array, N: int | None) -> Any:
     return resolve("cat")((x.new_ones((*x.shape, 1)), powers), dim=-1)
 
 
-@function(method=False, samples=["vander(randn(3))", "vander(randn(3), N=2, increasing=True)"])
-def vander(x: Array, N: int | None = None, increasing: bool = False) -> Any:
+@function(
+    "vander(Tensor x, int? N=None, bool increasing=False)",
+    method=False,
+    samples=["vander(randn(3))", "vander(randn(3), N=2, increasing=True)"],
+)
+def vander(x: Array, N: int | None, increasing: bool) -> Any:
     """The matrix of powers of x, descending unless told otherwise."""
     if x.ndim != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")

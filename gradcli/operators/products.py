@@ -689,6 +689,7 @@ def _not_tensors(name: str, *given: tuple[str, Any]) -> None:
 
 
 @function(
+    "matmul(Tensor input, Tensor other, *, Tensor out=None)",
     numpy=np.matmul,
     aliases="linalg.matmul",
     rows=[dot, mv, mm, bmm],
@@ -706,7 +707,6 @@ def matmul(input: Array, other: Array) -> Any:
     """The product of vectors, matrices, or broadcast batches of matrices."""
     if is_array(input) and is_array(other):
         return np.matmul(input, other)
-    _not_tensors("matmul", ("input", input), ("other", other))
     return by_rank(input, other)
 
 

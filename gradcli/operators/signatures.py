@@ -215,7 +215,7 @@ def _value(text: str) -> Any:
     """The default that a text means."""
     if not text:
         return REQUIRED
-    if text[0] in "[(":
+    if text[0] in "[{":
         return tuple(_value(t.strip()) for t in text[1:-1].split(",") if t.strip())
     if text[0] in "\"'":
         return text[1:-1]
@@ -364,7 +364,7 @@ def _split(inside: str) -> list[str]:
     """The parts between commas, those inside brackets left alone."""
     parts, depth = [""], 0
     for c in inside:
-        depth += (c in "[(") - (c in "])")
+        depth += (c in "[({") - (c in "])}")
         if c == "," and not depth:
             parts.append("")
         else:

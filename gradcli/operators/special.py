@@ -122,6 +122,7 @@ class erfcx:
 
 
 @function(
+    "special_ndtr(Tensor input, *, Tensor out=None)",
     name="special.ndtr",
     method=False,
     rows=[erf, mul_scalar, add_scalar],
@@ -238,14 +239,13 @@ class polygamma_row:
 
 
 @function(
+    "polygamma(int n, Tensor input, *, Tensor out=None)",
     aliases="special.polygamma",
     rows=[polygamma_row],
     samples=["polygamma(1, rand(3) + 0.5)", "polygamma(2, rand(3) + 0.5)"],
 )
-def polygamma(n: Any, input: Any) -> Any:
+def polygamma(n: int, input: Any) -> Any:
     """The n-th derivative of digamma; as a method `x.polygamma(n)`."""
-    if isinstance(n, Tensor) or hasattr(n, "__operator__"):
-        n, input = input, n
     return polygamma_row(n, input)
 
 
@@ -370,6 +370,9 @@ class zeta_number:
 
 
 @function(
+    "special_zeta(Tensor input, Tensor other, *, Tensor out=None)",
+    "special_zeta(Scalar self, Tensor other, *, Tensor out=None)",
+    "special_zeta(Tensor input, Scalar other, *, Tensor out=None)",
     name="special.zeta",
     method=False,
     rows=[zeta_tensors, zeta_number],
@@ -687,6 +690,9 @@ class xlog1py_by:
 
 
 @function(
+    "special_xlog1py(Tensor input, Tensor other, *, Tensor out=None)",
+    "special_xlog1py(Scalar self, Tensor other, *, Tensor out=None)",
+    "special_xlog1py(Tensor input, Scalar other, *, Tensor out=None)",
     name="special.xlog1py",
     method=False,
     rows=[xlog1py_tensors, xlog1py_of, xlog1py_by],

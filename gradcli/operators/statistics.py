@@ -220,13 +220,19 @@ def _asked(found: Any, inverse: bool, counts: bool) -> Any:
     return kept[0] if len(kept) == 1 else tuple(kept)
 
 
-@function(rows=[unique_2, unique_dim], samples=named("unique", "{0}(tensor([3., 1., 3.]))"))
+@function(
+    "unique(Any input, Any sorted=True, Any return_inverse=False, Any return_counts=False, "
+    "Any dim=None)",
+    python=True,
+    rows=[unique_2, unique_dim],
+    samples=named("unique", "{0}(tensor([3., 1., 3.]))"),
+)
 def unique(
     input: Array,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: Any = None,
+    sorted: bool,
+    return_inverse: bool,
+    return_counts: bool,
+    dim: Any,
 ) -> Any:
     """The different elements, sorted; asked for: where each is, how often. Has no derivative."""
     if dim is None:
@@ -476,7 +482,12 @@ def _searched(edges: Any, values: Any, side: str, sorter: Any, out_int32: bool) 
 
 
 @function(
-    samples=named("searchsorted", "{0}(tensor([1., 3., 5.]), tensor([0., 3., 6.]))"), method=False
+    "searchsorted(Tensor sorted_sequence, Tensor input, *, bool out_int32=False, bool "
+    "right=False, str? side=None, Tensor? sorter=None, Tensor out=None)",
+    "searchsorted(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool "
+    "right=False, str? side=None, Tensor? sorter=None, Tensor out=None)",
+    samples=named("searchsorted", "{0}(tensor([1., 3., 5.]), tensor([0., 3., 6.]))"),
+    method=False,
 )
 def searchsorted(
     sorted_sequence: Array,
@@ -494,7 +505,11 @@ def searchsorted(
 
 
 @function(
-    samples=named("bucketize", "{0}(tensor([0., 3., 6.]), tensor([1., 3., 5.]))"), method=False
+    "bucketize(Tensor input, Tensor boundaries, *, bool out_int32=False, bool right=False, "
+    "Tensor out=None)",
+    "bucketize(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False)",
+    samples=named("bucketize", "{0}(tensor([0., 3., 6.]), tensor([1., 3., 5.]))"),
+    method=False,
 )
 def bucketize(
     input: Any, boundaries: Array, *, out_int32: bool = False, right: bool = False
@@ -543,6 +558,10 @@ class histogram_row:
 
 
 @function(
+    "histogram(Tensor input, Tensor bins, *, Tensor? weight=None, bool density=False, "
+    "Tensor[] out=None)",
+    "histogram(Tensor input, int bins=100, *, float[]? range=None, Tensor? weight=None, "
+    "bool density=False, Tensor[] out=None)",
     rows=[histogram_row],
     samples=named("histogram", "{0}(randn(6), 4)", "{0}(randn(6), 4, range=(-1., 1.))"),
 )
@@ -559,10 +578,18 @@ def histogram(
     return _histogram_type(histogram_row(input, weight, edges, range, density))
 
 
-@function(samples=named("isin", "{0}(tensor([1, 2, 3]), tensor([2, 3]))"), method=False)
-def isin(
-    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
-) -> Any:
+_AMONG = "*, bool assume_unique=False, bool invert=False"
+
+
+@function(
+    f"isin(Tensor elements, Tensor test_elements, {_AMONG}, Tensor out=None)",
+    f"isin(Scalar element, Tensor test_elements, {_AMONG}, Tensor out=None)",
+    f"isin(Tensor elements, Scalar test_element, {_AMONG}, Tensor out=None)",
+    samples=named("isin", "{0}(tensor([1, 2, 3]), tensor([2, 3]))"),
+    method=False,
+)
+def isin(*, assume_unique: bool, invert: bool, **operands: Any) -> Any:
     """True where an element is among the others."""
-    found = np.isin(data(elements), data(test_elements), assume_unique, invert)
+    elements, among = (data(o) for o in operands.values())
+    found = np.isin(elements, among, assume_unique, invert)
     return wrap(found if found.ndim else found[()])

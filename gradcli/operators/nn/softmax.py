@@ -12,10 +12,9 @@ from gradcli.engine.tensor import wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
     add_reduce,
+    as_dims,
     axes,
     describe,
-    given_dims,
-    given_keepdim,
     maximum_reduce,
     numpy_dtype,
     scalar_name,
@@ -78,18 +77,14 @@ class logsumexp_row:
 
 
 @function(
+    "logsumexp(Tensor input, int[1] dim, bool keepdim=False, *, Tensor out=None)",
     aliases="special.logsumexp",
     rows=[logsumexp_row],
     samples=named("logsumexp", DIMS, TUPLES),
 )
-def logsumexp(input: Array, dim: Any, keepdim: bool = False) -> Any:
+def logsumexp(input: Array, dim: Any, keepdim: bool) -> Any:
     """log(sum(exp(input))) along dimensions, without overflow."""
-    dims = given_dims("logsumexp", dim)
-    if dims is None:
-        raise TypeError(
-            "logsumexp(): argument 'dim' (position 2) must be tuple of ints, not NoneType"
-        )
-    return logsumexp_row(input, dims, given_keepdim("logsumexp", keepdim))
+    return logsumexp_row(input, as_dims(dim), keepdim)
 
 
 def _check_softmax(name: str, self: Any, dim: int) -> int:
