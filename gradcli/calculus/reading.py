@@ -1,8 +1,7 @@
 """From recorded calls to expressions: every row of the table as what a person would write.
 
-A row that the language has by name becomes a call of it. Rows that exist only inside of rules
-(`sigmoid_backward`, `select_backward`) become the formulas that they stand for: by the tables below,
-or by tracing their kernels.
+A row that the language has by name becomes a call of it, and one that says how it is spelled becomes
+that; rows that exist only inside of rules become the formulas that their kernels are.
 """
 
 from __future__ import annotations
