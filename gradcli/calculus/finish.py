@@ -20,6 +20,7 @@ from gradcli.calculus.expressions import (
     value_of,
 )
 from gradcli.calculus.numbers import ONE, ZERO, Number
+from gradcli.calculus.polynomials import collected
 from gradcli.calculus.quotients import sigmoids, together
 
 MOST_STACKED = 16  # elements of a vector that is written out one by one
@@ -30,7 +31,7 @@ def finish(expression: Expression, variable: Expression) -> Expression:
     made = alg.zero if 0 in variable.shape else expression
     for rule in RULES:
         made = rewrite(made, rule)
-    return shaped(made, variable)
+    return shaped(collected(made, length), variable)
 
 
 def shaped(expression: Expression, variable: Expression) -> Expression:
