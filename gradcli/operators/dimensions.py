@@ -34,6 +34,17 @@ def _over_few(ufunc: Any) -> Any:
     """A reduction of few elements at the end of many rows, turned block by block: ten times faster."""
     reduce = ufunc.reduce
 
+    def own(columns: Any, out: Any) -> None:
+        """The reduction of columns, in the order in which NumPy takes the elements of a row."""
+        if ufunc is not np.add or len(columns) < 8:
+            reduce(columns, axis=0, out=out)
+            return
+        eight = columns[:8] if len(columns) < 16 else columns[:8] + columns[8:]
+        pairs = eight[::2] + eight[1::2]
+        np.add(pairs[0] + pairs[1], pairs[2] + pairs[3], out=out)
+        for rest in columns[8:] if len(columns) < 16 else ():
+            np.add(out, rest, out=out)
+
     def call(array: Any, axis: Any = None, **options: Any) -> Any:
         few = type(array) is np.ndarray and array.size > 4096 and array.ndim > 1
         if not few or not 1 < array.shape[-1] <= 16 or options.keys() - {"keepdims", "out"}:
@@ -41,10 +52,12 @@ def _over_few(ufunc: Any) -> Any:
         out, last = options.get("out"), array.ndim - 1
         if axis not in (last, -1, (last,), (-1,)) or not (out is None or out.flags.c_contiguous):
             return reduce(array, axis=axis, **options)
+        if ufunc is np.add and not (array.flags.c_contiguous and array.dtype.char in "fd"):
+            return reduce(array, axis=axis, **options)
         rows = array.reshape(-1, array.shape[-1])
         found = np.empty(len(rows), array.dtype) if out is None else out.reshape(-1)
         for k in range(0, len(rows), _TURNED):
-            reduce(rows[k : k + _TURNED].T.copy(), axis=0, out=found[k : k + _TURNED])
+            own(rows[k : k + _TURNED].T.copy(), found[k : k + _TURNED])
         found = found.reshape(array.shape[:-1])
         return found[..., None] if options.get("keepdims") else found
 
@@ -55,6 +68,7 @@ def _over_few(ufunc: Any) -> Any:
 _TURNED = 2048  # rows that stay in the fastest memory
 maximum_reduce: Any = _over_few(np.maximum)
 minimum_reduce: Any = _over_few(np.minimum)
+sum_over_few: Any = _over_few(np.add)
 
 
 def given_dims(name: str, dim: Any) -> tuple[int, ...] | None:

@@ -8,12 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.operators.dimensions import maximum_reduce, minimum_reduce
+from gradcli.operators.dimensions import maximum_reduce, minimum_reduce, sum_over_few
 from gradcli.plan.functions import method_call, put_along
 from gradcli.plan.graph import Operation, cast, operands
 from gradcli.plan.schedule import Region, Schedule
 
-_OVER_FEW = {np.maximum.reduce: maximum_reduce, np.minimum.reduce: minimum_reduce}
+_OVER_FEW = {
+    np.maximum.reduce: maximum_reduce,
+    np.minimum.reduce: minimum_reduce,
+    np.add.reduce: sum_over_few,
+}
 _RESHAPE = method_call("reshape")
 _SHORTCUTS: dict[Any, Any] = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal}
 

@@ -6,8 +6,10 @@ import warnings
 from math import inf, nan
 from typing import Any
 
+import numpy as np
 import pytest
 
+from gradcli.operators.dimensions import maximum_reduce, sum_over_few
 from tests.operators.both import ask, gradient, same, torch, tree
 
 __all__ = ["torch"]
@@ -356,3 +358,16 @@ def test_large_gradients_of_sums_are_the_leafs_own(torch: Any) -> None:
     x.sum().backward()
     x.grad[0, 0] = 5
     assert x.grad.sum().item() == 10_004
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("columns", range(2, 19))
+def test_sums_of_few_columns_have_the_bits_of_numpy(columns: int, dtype: type) -> None:
+    x = np.random.default_rng(columns).standard_normal((3001, columns)).astype(dtype)
+    x[5, 1], x[6, 0] = np.inf, np.nan
+    for ufunc, ours in ((np.add, sum_over_few), (np.maximum, maximum_reduce)):
+        for keepdims in (False, True):
+            wanted = ufunc.reduce(x, axis=1, keepdims=keepdims)
+            found = ours(x, axis=(1,), keepdims=keepdims)
+            assert found.shape == wanted.shape
+            np.testing.assert_array_equal(found, wanted)

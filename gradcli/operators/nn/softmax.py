@@ -18,6 +18,7 @@ from gradcli.operators.dimensions import (
     maximum_reduce,
     numpy_dtype,
     scalar_name,
+    sum_over_few,
 )
 from gradcli.operators.helpers import (
     cast,
@@ -51,7 +52,7 @@ def _logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Array:
     with np.errstate(all="ignore"):
         shifted = self - largest
         powers = spent(np.exp, shifted, shifted)
-        found = np.log(add_reduce(powers, axis=axis, keepdims=True)) + largest
+        found = np.log(sum_over_few(powers, axis=axis, keepdims=True)) + largest
     if not keepdim:
         found = found.squeeze(axis) if axis is not None else found.reshape(())
     return found[()] if not found.ndim else found
@@ -111,7 +112,7 @@ def _softmax(self: Array, dim: int) -> Array:
     if not self.size:
         return self.copy()
     powers = _shifted(self, at)[1]
-    found = powers / add_reduce(powers, axis=at, keepdims=True)
+    found = powers / sum_over_few(powers, axis=at, keepdims=True)
     return found.astype(self.dtype, copy=False)
 
 
@@ -120,7 +121,7 @@ def _log_softmax(self: Array, dim: int) -> Array:
     if not self.size:
         return self.copy()
     shifted, powers = _shifted(self, at)
-    found = shifted - np.log(add_reduce(powers, axis=at, keepdims=True))
+    found = shifted - np.log(sum_over_few(powers, axis=at, keepdims=True))
     return found.astype(self.dtype, copy=False)
 
 
