@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import cache
 from math import log, pi, prod
 from typing import Any
 
@@ -34,6 +36,7 @@ from gradcli.operators.helpers import (
     zeros_like,
 )
 from gradcli.operators.nn.activations import NUMBERS, log_sigmoid_row, logsigmoid
+from gradcli.operators.signatures import Signature
 from gradcli.operators.table import Array, function, is_array, operator, resolve
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
@@ -57,11 +60,49 @@ def reduction_number(reduction: str, size_average: Any = None, reduce: Any = Non
     return _REDUCTIONS[reduction]
 
 
+def loss(signature: str, **facts: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Enter a loss of `torch.nn.functional`; its body gets the `number` of the reduction asked for.
+
+    The signature has `reduction`, and mostly `size_average` and `reduce`, of former days. facts: as for
+    `function`.
+    """
+
+    @cache
+    def places() -> tuple[int, list[int]]:
+        names = [p.name for p in Signature(signature).parameters]
+        return names.index("reduction"), [
+            names.index(n) for n in ("size_average", "reduce") if n in names
+        ]
+
+    def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*values: Any) -> Any:
+            at, old = places()
+            given = list(values)
+            given[at] = reduction_number(values[at], *(values[i] for i in old))
+            for i in reversed(old):
+                del given[i]
+            return body(*given)
+
+        call.__doc__, call.__module__ = body.__doc__, body.__module__
+        name = f"nn.functional.{signature.partition('(')[0]}"
+        return function(signature, python=True, method=False, name=name, **facts)(call)
+
+    return decorate
+
+
 def reduced(values: Any, reduction: int) -> Any:
     """All values, their mean or their sum; on arrays and tensors."""
     if reduction == NONE:
         return values
     return values.mean() if reduction == MEAN else values.sum()
+
+
+def _reweighted(values: Any, weight: Any, input: Any, reduction: int) -> Any:
+    """Losses by weights of the elements: their mean is that of the weights."""
+    if tuple(weight.shape) != tuple(input.shape):
+        raise ValueError("Weights and input must have the same size.")
+    values = values * weight
+    return values.sum() / weight.sum() if reduction == MEAN else reduced(values, reduction)
 
 
 def _spread(g: Any, reduction: int, like: Any) -> Any:
@@ -162,56 +203,34 @@ class mse_loss_row:
     target = lambda g, self, target, reduction: mse_loss_backward(g, target, self, reduction)
 
 
-@function(
+@loss(
     "mse_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
     "Any reduction='mean', Any weight=None)",
-    python=True,
-    name="nn.functional.mse_loss",
-    method=False,
     rows=[mse_loss_row],
     samples=_samples("mse_loss"),
 )
-def mse_loss(
-    input: Array, target: Array, size_average: Any, reduce: Any, reduction: str, weight: Any
-) -> Any:
+def mse_loss(input: Array, target: Array, number: int, weight: Any) -> Any:
     """The squared differences."""
     _warn_broadcast(input, target)
-    number = reduction_number(reduction, size_average, reduce)
     a, b = _same(input, target)
     if weight is None:
         return mse_loss_row(a, b, number)
-    if tuple(weight.shape) != tuple(input.shape):
-        raise ValueError("Weights and input must have the same size.")
-    weighted = (a - b) ** 2 * weight
-    if reduction == "mean":
-        return weighted.sum() / weight.sum()
-    return reduced(weighted, number)
+    return _reweighted((a - b) ** 2, weight, input, number)
 
 
-@function(
+@loss(
     "l1_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
     "Any reduction='mean', Any weight=None)",
-    python=True,
-    name="nn.functional.l1_loss",
-    method=False,
     samples=_samples("l1_loss"),
 )
-def l1_loss(
-    input: Array, target: Array, size_average: Any, reduce: Any, reduction: str, weight: Any
-) -> Any:
+def l1_loss(input: Array, target: Array, number: int, weight: Any) -> Any:
     """The absolute differences."""
     _warn_broadcast(input, target)
-    number = reduction_number(reduction, size_average, reduce)
     a, b = _same(input, target)
     values = (a - b).abs()
     if weight is None:
         return reduced(values, number)
-    if tuple(weight.shape) != tuple(input.shape):
-        raise ValueError("Weights and input must have the same size.")
-    weighted = values * weight
-    if reduction == "mean":
-        return weighted.sum() / weight.sum()
-    return reduced(weighted, number)
+    return _reweighted(values, weight, input, number)
 
 
 def _smooth_l1(self: Array, target: Array, reduction: int = 1, beta: float = 1.0) -> Array:
@@ -269,23 +288,17 @@ class smooth_l1_loss_row:
     )
 
 
-@function(
+@loss(
     "smooth_l1_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
     "Any reduction='mean', float beta=1.0)",
-    python=True,
-    name="nn.functional.smooth_l1_loss",
-    method=False,
     rows=[smooth_l1_loss_row],
     samples=_samples(
         "smooth_l1_loss", "nn.functional.smooth_l1_loss(randn(3), randn(3), beta=0.5)"
     ),
 )
-def smooth_l1_loss(
-    input: Array, target: Array, size_average: Any, reduce: Any, reduction: str, beta: float
-) -> Any:
+def smooth_l1_loss(input: Array, target: Array, number: int, beta: float) -> Any:
     """Squared differences where they are small, absolute ones elsewhere."""
     _warn_broadcast(input, target)
-    number = reduction_number(reduction, size_average, reduce)
     a, b = _same(input, target)
     if beta == 0.0:
         return reduced((a - b).abs(), number)
@@ -350,30 +363,21 @@ class huber_loss_row:
     )
 
 
-@function(
+@loss(
     "huber_loss(Tensor input, Tensor target, Any reduction='mean', float delta=1.0, "
     "Any weight=None)",
-    python=True,
-    name="nn.functional.huber_loss",
-    method=False,
     rows=[huber_loss_row],
     samples=_samples("huber_loss", "nn.functional.huber_loss(randn(3), randn(3), delta=0.4)"),
 )
-def huber_loss(input: Array, target: Array, reduction: str, delta: float, weight: Any) -> Any:
+def huber_loss(input: Array, target: Array, number: int, delta: float, weight: Any) -> Any:
     """Squared differences where they are small, scaled absolute ones elsewhere."""
     _warn_broadcast(input, target)
     a, b = _same(input, target)
-    number = reduction_number(reduction)
     if weight is None:
         _check_output(input, b)
         out = huber_loss_row(a, b, number, delta)
         return out if out.dtype == input.dtype else out.to(input.dtype)
-    if tuple(weight.shape) != tuple(input.shape):
-        raise ValueError("Weights and input must have the same size.")
-    weighted = huber_loss_row(a, b, NONE, delta) * weight
-    if reduction == "mean":
-        return weighted.sum() / weight.sum()
-    return reduced(weighted, number)
+    return _reweighted(huber_loss_row(a, b, NONE, delta), weight, input, number)
 
 
 # -- classes --------------------------------------------------------------------------------------
@@ -520,12 +524,9 @@ def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: 
     return out.view(n, *rest) if reduction == NONE else out
 
 
-@function(
+@loss(
     "nll_loss(Tensor input, Tensor target, Tensor? weight=None, Any size_average=None, "
     "int ignore_index=-100, Any reduce=None, Any reduction='mean')",
-    python=True,
-    name="nn.functional.nll_loss",
-    method=False,
     rows=[nll_loss_row, nll_loss2d_row],
     samples=[
         "nn.functional.nll_loss(randn(4,3), tensor([0,2,1,2]))",
@@ -537,13 +538,10 @@ def nll_loss(
     input: Array,
     target: Array,
     weight: Array | None,
-    size_average: Any,
     ignore_index: int,
-    reduce: Any,
-    reduction: str,
+    number: int,
 ) -> Any:
     """Minus the log-probabilities of the targets' classes."""
-    number = reduction_number(reduction, size_average, reduce)
     return _nll_nd(input, target, weight, number, ignore_index)
 
 
@@ -602,12 +600,9 @@ def _class_indices(
     return mul_scalar(loss, 1 - smoothing) + mul_scalar(smooth, smoothing / classes)
 
 
-@function(
+@loss(
     "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, Any size_average=None, "
     "int ignore_index=-100, Any reduce=None, Any reduction='mean', float label_smoothing=0.0)",
-    python=True,
-    name="nn.functional.cross_entropy",
-    method=False,
     rows=[nll_loss_row, nll_loss2d_row],
     samples=[
         "nn.functional.cross_entropy(randn(4,3), tensor([0,2,1,2]))",
@@ -619,14 +614,11 @@ def cross_entropy(
     input: Array,
     target: Array,
     weight: Array | None,
-    size_average: Any,
     ignore_index: int,
-    reduce: Any,
-    reduction: str,
+    number: int,
     label_smoothing: float,
 ) -> Any:
     """Minus the log-softmax of the targets' classes (indices, or probabilities)."""
-    number = reduction_number(reduction, size_average, reduce)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
     if tuple(input.shape) == tuple(target.shape):
@@ -722,12 +714,9 @@ class binary_cross_entropy_row:
     )
 
 
-@function(
+@loss(
     "binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, "
     "Any size_average=None, Any reduce=None, Any reduction='mean')",
-    python=True,
-    name="nn.functional.binary_cross_entropy",
-    method=False,
     rows=[binary_cross_entropy_row],
     samples=[
         "nn.functional.binary_cross_entropy(rand(2,3), rand(2,3))",
@@ -738,12 +727,9 @@ def binary_cross_entropy(
     input: Array,
     target: Array,
     weight: Array | None,
-    size_average: Any,
-    reduce: Any,
-    reduction: str,
+    number: int,
 ) -> Any:
     """Minus the log-likelihood of two classes, from probabilities."""
-    number = reduction_number(reduction, size_average, reduce)
     refuse_grad("binary_cross_entropy", weight=weight)
     if input.dtype != target.dtype:
         raise RuntimeError(
@@ -814,13 +800,10 @@ class binary_cross_entropy_with_logits_row:
     )
 
 
-@function(
+@loss(
     "binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, "
     "Any size_average=None, Any reduce=None, Any reduction='mean', Tensor? pos_weight=None)",
-    python=True,
-    name="nn.functional.binary_cross_entropy_with_logits",
     aliases="binary_cross_entropy_with_logits",
-    method=False,
     rows=[binary_cross_entropy_with_logits_row],
     samples=[
         "nn.functional.binary_cross_entropy_with_logits(randn(2,3), rand(2,3))",
@@ -831,13 +814,10 @@ def binary_cross_entropy_with_logits(
     input: Array,
     target: Array,
     weight: Array | None,
-    size_average: Any,
-    reduce: Any,
-    reduction: str,
+    number: int,
     pos_weight: Array | None,
 ) -> Any:
     """Minus the log-likelihood of two classes, from what goes into a sigmoid."""
-    number = reduction_number(reduction, size_average, reduce)
     if tuple(input.shape) != tuple(target.shape):
         raise ValueError(
             f"Target size (torch.Size({list(target.shape)})) must be the same as input size "
@@ -895,21 +875,15 @@ class soft_margin_loss_row:
     self = _soft_margin_slope
 
 
-@function(
+@loss(
     "soft_margin_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
     "Any reduction='mean')",
-    python=True,
-    name="nn.functional.soft_margin_loss",
-    method=False,
     rows=[soft_margin_loss_row],
     samples=["nn.functional.soft_margin_loss(randn(2,3), sign(randn(2,3)))"],
 )
-def soft_margin_loss(
-    input: Array, target: Array, size_average: Any, reduce: Any, reduction: str
-) -> Any:
+def soft_margin_loss(input: Array, target: Array, number: int) -> Any:
     """log(1 + exp(-target * input))."""
     refuse_grad("soft_margin_loss", target=target)
-    number = reduction_number(reduction, size_average, reduce)
     if input.array.dtype.kind in "biu":
         found = (-target).array.dtype
         _check_output(
@@ -995,12 +969,9 @@ class multi_margin_loss_row:
     )
 
 
-@function(
+@loss(
     "multi_margin_loss(Tensor input, Tensor target, int p=1, float margin=1.0, "
     "Tensor? weight=None, Any size_average=None, Any reduce=None, Any reduction='mean')",
-    python=True,
-    name="nn.functional.multi_margin_loss",
-    method=False,
     rows=[multi_margin_loss_row],
     samples=["nn.functional.multi_margin_loss(randn(4,3), tensor([0,2,1,2]))"],
 )
@@ -1010,12 +981,9 @@ def multi_margin_loss(
     p: int,
     margin: float,
     weight: Array | None,
-    size_average: Any,
-    reduce: Any,
-    reduction: str,
+    number: int,
 ) -> Any:
     """How far other classes come within a margin of the target's, summed."""
-    number = reduction_number(reduction, size_average, reduce)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
@@ -1091,41 +1059,29 @@ class multilabel_margin_loss_row:
     )
 
 
-@function(
+@loss(
     "multilabel_margin_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
     "Any reduction='mean')",
-    python=True,
-    name="nn.functional.multilabel_margin_loss",
-    method=False,
     rows=[multilabel_margin_loss_row],
     samples=["nn.functional.multilabel_margin_loss(randn(2,4), tensor([[1,2,-1,0],[3,-1,0,0]]))"],
 )
-def multilabel_margin_loss(
-    input: Array, target: Array, size_average: Any, reduce: Any, reduction: str
-) -> Any:
+def multilabel_margin_loss(input: Array, target: Array, number: int) -> Any:
     """How far other classes come within a margin of each listed target, summed."""
-    number = reduction_number(reduction, size_average, reduce)
     return multilabel_margin_loss_row(input, target, number)[0]
 
 
-@function(
+@loss(
     "multilabel_soft_margin_loss(Tensor input, Any target, Any weight=None, "
     "Any size_average=None, Any reduce=None, Any reduction='mean')",
-    python=True,
-    name="nn.functional.multilabel_soft_margin_loss",
-    method=False,
     samples=["nn.functional.multilabel_soft_margin_loss(randn(2,4), round(rand(2,4)))"],
 )
 def multilabel_soft_margin_loss(
     input: Array,
     target: Array,
     weight: Array | None,
-    size_average: Any,
-    reduce: Any,
-    reduction: str,
+    number: int,
 ) -> Any:
     """Binary cross entropy with logits, averaged over classes."""
-    number = reduction_number(reduction, size_average, reduce)
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
@@ -1134,20 +1090,14 @@ def multilabel_soft_margin_loss(
     return reduced(loss, number)
 
 
-@function(
+@loss(
     "hinge_embedding_loss(Tensor input, Tensor target, float margin=1.0, Any size_average=None, "
     "Any reduce=None, Any reduction='mean')",
-    python=True,
-    name="nn.functional.hinge_embedding_loss",
     aliases="hinge_embedding_loss",
-    method=False,
     samples=["nn.functional.hinge_embedding_loss(randn(2,3), sign(randn(2,3)))"],
 )
-def hinge_embedding_loss(
-    input: Array, target: Array, margin: float, size_average: Any, reduce: Any, reduction: str
-) -> Any:
+def hinge_embedding_loss(input: Array, target: Array, margin: float, number: int) -> Any:
     """The input where the target is 1, what it lacks of the margin where it is -1."""
-    number = reduction_number(reduction, size_average, reduce)
     zeros = _number(0, input)
     margin_clamp = sub(_number(margin, input), input).clamp_min_(0)
     select = resolve("where")
@@ -1156,13 +1106,10 @@ def hinge_embedding_loss(
     return reduced(first + second, number)
 
 
-@function(
+@loss(
     "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, "
     "Any size_average=None, Any reduce=None, Any reduction='mean')",
-    python=True,
-    name="nn.functional.margin_ranking_loss",
     aliases="margin_ranking_loss",
-    method=False,
     samples=["nn.functional.margin_ranking_loss(randn(3), randn(3), sign(randn(3)))"],
 )
 def margin_ranking_loss(
@@ -1170,12 +1117,9 @@ def margin_ranking_loss(
     input2: Array,
     target: Array,
     margin: float,
-    size_average: Any,
-    reduce: Any,
-    reduction: str,
+    number: int,
 ) -> Any:
     """What input1 lacks of ranking above input2 (or below it) by a margin."""
-    number = reduction_number(reduction, size_average, reduce)
     if not input1.ndim == input2.ndim == target.ndim:
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
@@ -1186,13 +1130,10 @@ def margin_ranking_loss(
     return reduced(lacking.clamp_min_(0), number)
 
 
-@function(
+@loss(
     "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, "
     "Any size_average=None, Any reduce=None, Any reduction='mean')",
-    python=True,
-    name="nn.functional.cosine_embedding_loss",
     aliases="cosine_embedding_loss",
-    method=False,
     samples=["nn.functional.cosine_embedding_loss(randn(2,3), randn(2,3), sign(randn(2)))"],
 )
 def cosine_embedding_loss(
@@ -1200,12 +1141,9 @@ def cosine_embedding_loss(
     input2: Array,
     target: Array,
     margin: float,
-    size_average: Any,
-    reduce: Any,
-    reduction: str,
+    number: int,
 ) -> Any:
     """1 - cosine for pairs that belong together, the cosine above a margin for others."""
-    number = reduction_number(reduction, size_average, reduce)
     if target.ndim not in (0, 1):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if target.ndim == 0 and not input1.ndim == input2.ndim == 1:
@@ -1231,14 +1169,11 @@ def cosine_embedding_loss(
     return reduced(first + second, number)
 
 
-@function(
+@loss(
     "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, "
     "float p=2, float eps=1e-06, Any swap=False, Any size_average=None, Any reduce=None, "
     "Any reduction='mean')",
-    python=True,
-    name="nn.functional.triplet_margin_loss",
     aliases="triplet_margin_loss",
-    method=False,
     samples=["nn.functional.triplet_margin_loss(randn(2,3), randn(2,3), randn(2,3))"],
 )
 def triplet_margin_loss(
@@ -1249,12 +1184,9 @@ def triplet_margin_loss(
     p: float,
     eps: float,
     swap: bool,
-    size_average: Any,
-    reduce: Any,
-    reduction: str,
+    number: int,
 ) -> Any:
     """How much nearer the positive should be to the anchor than the negative, by a margin."""
-    number = reduction_number(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     if not anchor.ndim == positive.ndim == negative.ndim:
@@ -1271,12 +1203,9 @@ def triplet_margin_loss(
     return reduced(clamp_min(sub(add_scalar(near, margin), far), 0), number)
 
 
-@function(
+@loss(
     "triplet_margin_with_distance_loss(Tensor anchor, Tensor positive, Tensor negative, *, "
     "Any distance_function=None, float margin=1.0, Any swap=False, Any reduction='mean')",
-    python=True,
-    name="nn.functional.triplet_margin_with_distance_loss",
-    method=False,
     samples=["nn.functional.triplet_margin_with_distance_loss(randn(2,3), randn(2,3), randn(2,3))"],
 )
 def triplet_margin_with_distance_loss(
@@ -1286,12 +1215,11 @@ def triplet_margin_with_distance_loss(
     distance_function: Any,
     margin: float,
     swap: bool,
-    reduction: str,
+    number: int,
 ) -> Any:
     """`triplet_margin_loss` with a distance of one's own."""
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    number = reduction_number(reduction)
     distance = distance_function or resolve("nn.functional.pairwise_distance")
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
@@ -1372,13 +1300,10 @@ def gaussian_nll_loss(
     return reduced(loss, _REDUCTIONS[reduction])
 
 
-@function(
+@loss(
     "poisson_nll_loss(Tensor input, Tensor target, Any log_input=True, Any full=False, "
     "Any size_average=None, float eps=1e-08, Any reduce=None, Any reduction='mean')",
-    python=True,
-    name="nn.functional.poisson_nll_loss",
     aliases="poisson_nll_loss",
-    method=False,
     samples=["nn.functional.poisson_nll_loss(randn(2,3), rand(2,3))"],
 )
 def poisson_nll_loss(
@@ -1386,15 +1311,10 @@ def poisson_nll_loss(
     target: Array,
     log_input: bool,
     full: bool,
-    size_average: Any,
     eps: float,
-    reduce: Any,
-    reduction: str,
+    number: int,
 ) -> Any:
     """Minus the log-likelihood under Poisson distributions."""
-    if reduction not in _REDUCTIONS and size_average is None and reduce is None:
-        raise ValueError(f"{reduction} is not a valid value for reduction")
-    number = reduction_number(reduction, size_average, reduce)
     if log_input:
         loss = input.exp() - target * input
     else:
