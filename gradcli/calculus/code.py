@@ -232,6 +232,7 @@ class TorchPrinter(Printer):
 
     def spelled(self, function: str) -> str:
         """`torch.sin`, `F.silu`: where torch has the function."""
+        function = function.removeprefix("torch.")
         if function.startswith("nn.functional."):
             return f"F.{function.rpartition('.')[2]}"
         return f"F.{function}" if knows_functional(function) else f"torch.{function}"

@@ -18,7 +18,7 @@ from gradcli.calculus.numbers import ONE, ZERO, Number
 from gradcli.calculus.simplify import HALF
 from gradcli.calculus.text import INFIX
 from gradcli.engine.tensor import wrap
-from gradcli.language.names import meaning
+from gradcli.language.names import meaning, qualified
 from gradcli.language.operations import call
 
 Values = dict[Expression, Any]
@@ -122,7 +122,9 @@ def _call(node: Expression, values: Values) -> Any:
             named[key] = _option(value)
         else:
             positional.append(_option(value))
-    return call(meaning(word), positional, named)
+    # `torch.complex`: the name alone is Python's.
+    own = qualified(word.removeprefix("torch.")) if word.startswith("torch.") else meaning(word)
+    return call(own, positional, named)
 
 
 def _option(value: Any) -> Any:
