@@ -65,7 +65,13 @@ def _scaled(number: str, power: str) -> str:
     if not power:
         return number
     mantissa, _, exponent = number.lower().partition("e")
-    return f"{mantissa}e{int(exponent or 0) + int(power[1:])}"
+    return f"{mantissa}e{_exponent(exponent) + _exponent(power[1:])}"
+
+
+def _exponent(text: str) -> int:
+    """A power of ten; one of more digits than any float's is cut to what is infinity, or zero, too."""
+    digits = text.lstrip("+-0")[:18]
+    return int(digits or 0) * (-1 if text.startswith("-") else 1)
 
 
 def _refused(message: str, text: str, span: tuple[int, int]) -> LanguageError:

@@ -52,6 +52,9 @@ TEXTS = [
 
 # What the generator of command lines found (tests/fuzz/command_lines.py).
 FOUND = [
+    (["grad", "x*x", "--x", f"1(2)e{'9' * 5000}"], 2, "", "an uncertainty is a finite real number"),
+    (["grad", "x*x", "--x", f"(1±2)e-{'9' * 5000}"], 0, "x.grad = 0", ""),
+    (["grad", "x*x", "--x", f"1.5(5)e{'0' * 5000}1"], 0, "value = 220 ± 150", ""),
     (["eval", "x", "--x", "0:1e12"], 2, "", "1000000000000 values (at most 1000000000)"),
     (["eval", "x", "--x", "0:1e18:1e-9"], 2, "", "about 2**89 values (at most 1000000000)"),
     (["check", "x*x", "--samples", "2", "--manual-seed", "-1"], 0, "ok: 2 points", ""),
