@@ -155,6 +155,7 @@ class Passes:
         wrt: Sequence[str] | None,
         *,
         seed: Any = None,
+        backward: bool = True,
         directions: Sequence[str] = (),
         moved: Sequence[str] = (),
         columns: Mapping[str, Column] | None = None,
@@ -174,6 +175,7 @@ class Passes:
             self.table.rows,
             wrt=wrt,
             seed=seed,
+            backward=backward,
             missing=request.missing,
         )
         try:
@@ -341,10 +343,11 @@ def grad_by_rows(
     value, grads = work.results(values)
     _note_what_is_not_finite(grads)
     if request.style.form == "json":
+        made.write(work, values, number, runner, value=show_value)
         output.write_json(_grad_json(request, work, value, grads, seed))
-    else:
-        results = [("value", value)] if show_value and value is not None else []
-        _write([*results, *[(f"{n}.grad", grads[n]) for n in wrt if n in grads]], request.style)
+        return
+    results = [("value", value)] if show_value and value is not None else []
+    _write([*results, *[(f"{n}.grad", grads[n]) for n in wrt if n in grads]], request.style)
     made.write(work, values, number, runner, value=show_value)
 
 
@@ -361,28 +364,34 @@ def _grad_json(
 ) -> dict[str, Any]:
     precision = request.style.precision
     found = work.recording
-    described = (
-        output.described(value, precision)
-        if value is not None
-        else {"value": None, "shape": list(found.value.shape), "dtype": found.value.dtype.name}
-    )
-    made = {}
+    made: dict[str, Any] = {}
     for name, g in found.gradients.items():
         like = found.inputs[name] if g is None else g
-        entry = {"grad": None, "shape": list(like.shape), "dtype": like.dtype.name}
-        if grads.get(name) is not None:
-            entry["grad"] = output.to_json(grads[name], precision)
-        made[name] = entry
+        grad = grads.get(name)
+        made[name] = {
+            "grad": None if grad is None else output.to_json(grad, precision),
+            "shape": list(like.shape),
+            "dtype": like.dtype.name,
+        }
     node = found.result.grad_fn
     return {
         "expression": request.source,
-        **described,
+        **_described(work, value, precision),
         "grad_fn": None if node is None else node.name(),
         "seed": 1.0 if seed is None else seed,
         "passes": 1,
-        "grads": made,
+        "wrt": made,
+        "grads": made,  # the name of 0.1.0
         "retained": {},
     }
+
+
+def _described(work: Work, value: Any, precision: int | None) -> dict[str, Any]:
+    """The value's keys; of one with rows only its shape."""
+    if value is not None:
+        return output.described(value, precision)
+    found = work.recording.value
+    return {"value": None, "shape": list(found.shape), "dtype": found.dtype.name}
 
 
 def _note_what_is_not_finite(grads: Mapping[str, Any]) -> None:
@@ -398,20 +407,22 @@ def _note_what_is_not_finite(grads: Mapping[str, Any]) -> None:
 def eval_by_rows(ctx: click.Context, request: Request, table: Table, runner: Runner) -> None:
     """`eval`."""
     made = Passes(ctx, request, table)
-    work = made.work(None)
+    work = made.work(made.wrt(), backward=False)
     values, number = made.run(work, runner)
     value, _ = work.results(values)
     style = request.style
     if style.form == "json":
-        found = work.recording.value
-        described = (
-            output.described(value, style.precision)
-            if value is not None
-            else {"value": None, "shape": list(found.shape), "dtype": found.dtype.name}
-        )
-        more = {"requires_grad": bool(made.wrt()), "grad_fn": None}
+        made.write(work, values, number, runner)
+        result = work.recording.result
+        node = result.grad_fn
+        more = {
+            "requires_grad": bool(result.requires_grad),
+            "grad_fn": None if node is None else node.name(),
+        }
+        described = _described(work, value, style.precision)
         output.write_json({"expression": request.source, **described, **more})
-    elif value is not None:
+        return
+    if value is not None:
         _write([(None, value)], style)
     made.write(work, values, number, runner)
 
@@ -425,6 +436,8 @@ def jvp_by_rows(
     show_value: bool,
 ) -> None:
     """`jvp`."""
+    import numpy as np
+
     from gradcli.rows.mapped import direction
 
     made = Passes(ctx, request, table)
@@ -438,27 +451,38 @@ def jvp_by_rows(
         if name in names:
             raise usage(f"--vector: {name} has two vectors", hint="leave out one")
         names.append(name)
-        found = _direction(made, name, value)
-        if hasattr(found, "columns"):
-            columns[direction(name)] = found
+        way = _direction(made, name, value)
+        if hasattr(way, "columns"):
+            columns[direction(name)] = way
         else:
-            shared[direction(name)] = found
+            shared[direction(name)] = way
     work = made.work(None, directions=names, columns=columns, shared=shared)
-    whole = made.work(None) if show_value else None
-    results: list[tuple[str | None, Any]] = []
-    if whole is not None:
-        found_value = whole.results(made.run(whole, runner)[0])[0]
-        results.append(("value", found_value))
+    as_json = request.style.form == "json"
+    whole = made.work(None) if show_value or as_json else None
+    at = None if whole is None else whole.results(made.run(whole, runner)[0])[0]
     values, number = made.run(work, runner)
     found, _ = work.results(values)
-    results.append(("jvp", found))
-    results = [(n, v) for n, v in results if v is not None]
-    if request.style.form == "json":
+    if as_json:
+        made.write(work, values, number, runner, label="jvp")
+        assert whole is not None
         precision = request.style.precision
-        shown = {str(n): output.to_json(v, precision) for n, v in results}
-        output.write_json({"expression": request.source, "jvp": None, **shown})
-    else:
-        _write(results, request.style)
+        given = {n: shared.get(direction(n)) for n in names}
+        vectors_json = {
+            n: None if v is None else output.to_json(np.asarray(v)[()], precision)
+            for n, v in given.items()
+        }
+        output.write_json(
+            {
+                "expression": request.source,
+                **_described(whole, at, precision),
+                "jvp": None if found is None else output.to_json(found, precision),
+                "wrt": {n: {"vector": v} for n, v in vectors_json.items()},
+                "vector": vectors_json,  # the name of 0.1.0
+            }
+        )
+        return
+    results: list[tuple[str | None, Any]] = [("value", at), ("jvp", found)]
+    _write([(n, v) for n, v in results if v is not None], request.style)
     made.write(work, values, number, runner, label="jvp")
 
 

@@ -35,6 +35,8 @@ _COMBINED: dict[Any, Any] = {
 }
 # Functions along one axis: where that axis stands among the arguments.
 _ALONG: dict[Any, int] = {np.take_along_axis: -1, put_along: -1, np.cumsum: 1, np.cumprod: 1}
+_BLOCK = 1 << 16  # bytes of the widest array of a block: so few that memory is used again and again
+_LEAST, _MOST = 256, 1 << 13  # rows of a block
 _PIECE = 256  # rows in a product of parts: so few that no BLAS cuts them among threads
 
 Modes = dict[int, Any]
@@ -67,7 +69,8 @@ class Cut:
     outputs: each with whether it has a row for each (None: whatever it turns out to have). wide: the inputs
     that go with the rows, along their first axis. Raises Uncut.
 
-    passes: of each, the operations of which batches give parts. written: the outputs that have rows, and
+    block: how many rows are best worked out at once. passes: of each, the operations of which batches give
+    parts. written: the outputs that have rows, and
     along which axis; the pass `writing` gives them.
     """
 
@@ -104,6 +107,10 @@ class Cut:
             for k in range(count + 1)
         ]
         self._programs: dict[tuple[int, int], Any] = {}
+        widest = max(
+            (o.size * o.dtype.itemsize for o in self.order if o.index in self.wide), default=0
+        )
+        self.block = min(max(_BLOCK * rows // max(widest, 1), _LEAST), _MOST)
 
     # -- what an operation is ----------------------------------------------------------------------
     def _classify(self, o: Operation) -> None:

@@ -8,6 +8,7 @@ another worker when one dies.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import platform
 import threading
@@ -31,6 +32,7 @@ _PACKAGES = ("gradcli", "numpy", "pyarrow", "dask", "distributed")
 _WAIT = 30  # seconds for a scheduler to answer
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """What must be the same on all machines."""
     from gradcli.version import __version__

@@ -50,7 +50,7 @@ class Work:
 
     source: what makes the function, `make(*arguments)`, by which another process makes it too. shared: the
     arrays of the other variables. wrt: what to differentiate by; None for the value alone. seed: the
-    gradient to start from. Raises NoPasses.
+    gradient to start from; without `backward` there is no gradient. Raises NoPasses.
     """
 
     def __init__(
@@ -63,12 +63,13 @@ class Work:
         *,
         wrt: Sequence[str] | None,
         seed: Any = None,
+        backward: bool = True,
         missing: str = "error",
     ) -> None:
         self.source, self.names = source, table.names
         self.columns, self.shared = dict(columns), dict(shared)
         self.rows, self.missing = rows, missing
-        self.wrt, self.seed = wrt, seed
+        self.wrt, self.seed, self.backward = wrt, seed, backward
         self.dtype = dtypes.get_default_dtype().name
         self._made: tuple[Recording, Cut] | None = None
 
@@ -116,7 +117,7 @@ class Work:
                 variables,
                 wrt=wrt,
                 seed=self.seed,
-                backward=bool(wrt),
+                backward=bool(wrt) and self.backward,
                 fixed=True,
                 worded=True,
                 stop=stop,
@@ -177,8 +178,27 @@ class Work:
                 data = np.stack(some, axis=1) if column.is_matrix else some[0]
                 given[inputs[name].index] = data
             if m:
-                yield cut.run(number, values, given, start, m)
+                yield self._blocks(number, values, given, start, m)
             start += m
+
+    def _blocks(
+        self, number: int, values: Values, given: Mapping[int, Any], start: int, m: int
+    ) -> tuple[list[Any], list[Any]]:
+        """The same of a batch, block by block."""
+        cut = self.cut
+        total = Tree(self.combine(number))
+        pieces = []
+        for at in range(0, m, cut.block):
+            end = min(at + cut.block, m)
+            some = {index: array[at:end] for index, array in given.items()}
+            sums, rows = cut.run(number, values, some, start + at, end - at)
+            total.add(sums)
+            pieces.append(rows)
+        rows = [
+            np.concatenate(arrays, axis=axis) if len(arrays) > 1 else arrays[0]
+            for arrays, (_, (axis, _)) in zip(zip(*pieces, strict=True), cut.written, strict=False)
+        ]
+        return total.result(), rows
 
     def combine(self, number: int) -> Combine:
         """How the sums of a pass are combined."""
