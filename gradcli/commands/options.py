@@ -758,7 +758,7 @@ _ARRAY_OPTIONS = (
         "array_path",
         metavar="FILE",
         shell_complete=completers.files,
-        help="Write FILE.npy, FILE.npz or FILE.csv instead.",
+        help="Write FILE.npy, .npz, .csv, .parquet or .feather instead.",
     ),
 )
 

@@ -231,7 +231,7 @@ class Cluster:
         import dask
 
         self.folder = tempfile.mkdtemp(prefix="gradcli-workers-")
-        dask.config.set({"distributed.worker.daemon": True})
+        dask.config.set({"distributed.worker.profile.enabled": False})  # nobody looks at it
         self.cluster = self.distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,

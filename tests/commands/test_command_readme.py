@@ -28,7 +28,8 @@ def examples(text: str) -> list[tuple[str, str]]:
     return found
 
 
-EXAMPLES = list(dict.fromkeys(examples(README) + examples(GUIDE)))
+TABLES = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
+EXAMPLES = list(dict.fromkeys(examples(README) + examples(GUIDE) + examples(TABLES)))
 
 
 @pytest.fixture(scope="module")

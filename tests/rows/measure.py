@@ -1,6 +1,6 @@
 """What passes over the rows cost: in this process, on one and two threads, and on workers.
 
-python -m tests.rows.measure [ROWS …]     prints a line a size; the numbers of docs/tables.md
+python -m tests.rows.measure [ROWS|FILE …]     prints a line a size; the numbers of docs/tables.md
 
 The rows are made on the fly, so that the disk has no part in it: 10⁹ rows are 16 GB.
 """
@@ -19,7 +19,7 @@ from gradcli.engine import dtypes
 from gradcli.rows.cluster import Cluster
 from gradcli.rows.run import Threads, passes
 from gradcli.rows.sums import Column, Work, expression
-from gradcli.tables.parts import ROWS, Part
+from gradcli.tables.parts import ROWS, Part, Parts
 from gradcli.tables.table import ArrayTable
 
 LOSS = "mean((a*x + b - y)**2)"
@@ -73,16 +73,29 @@ def timed(work: Work, parts: list[Part], runner: Any) -> tuple[list[float], Any]
     return [b - a for a, b in zip(before, after, strict=True)], [value, *grads.values()]
 
 
-def main(sizes: list[int]) -> None:
-    """Measure, in turns, and print the medians."""
+def work_on(path: str) -> tuple[Work, list[Part]]:
+    """The same on a Parquet file or folder with columns x and y."""
+    table = Parts(path)
+    columns = {
+        "x": Column([table.names.index("x")], False),
+        "y": Column([table.names.index("y")], False),
+    }
+    shared = {"a": np.float64(1), "b": np.float64(0)}
+    rows = table.count([0], "error")
+    return Work((expression, (LOSS, {})), table, columns, shared, rows, wrt=["a", "b"]), table.parts
+
+
+def main(sizes: list[str]) -> None:
+    """Measure, in turns, and print the medians. sizes: numbers of rows that are made, or paths."""
     dtypes.set_default_dtype(dtypes.float64)
     os.environ["PYTHONPATH"] = os.getcwd()  # the workers import this module
     begun = time.perf_counter()
     with Cluster(2) as two:
         print(f"two workers started in {time.perf_counter() - begun:.1f} s")
         runners = {"1 thread": Threads(1), "2 threads": Threads(2), "2 workers": two}
-        for rows in sizes:
-            work, parts = work_of(rows)
+        for size in sizes:
+            work, parts = work_on(size) if os.path.exists(size) else work_of(int(float(size)))
+            rows = work.rows
             found: dict[str, list[list[float]]] = {name: [] for name in runners}
             results = []
             for _ in range(ROUNDS):
@@ -101,4 +114,6 @@ def main(sizes: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main([int(float(word)) for word in sys.argv[1:]] or [10**6, 10**7, 10**8, 10**9])
+    from tests.rows.measure import main  # under the name that the workers know
+
+    main(sys.argv[1:] or ["1e6", "1e7", "1e8", "1e9"])
