@@ -23,8 +23,13 @@ def _copying(view: Row) -> Callable[..., Any]:
     return copy
 
 
-def _copy_of(view: Row, *samples: str, options: str = "", out: str = "Tensor") -> Row:
-    """The row of the view's copies: the view's own rules, under the node's name with `_copy`."""
+def _copy_of(
+    view: Row, *samples: str, options: str = "", out: str = "Tensor", real: bool = False
+) -> Row:
+    """The row of the view's copies: the view's own rules, under the node's name with `_copy`.
+
+    real: PyTorch records no such copy of complex numbers.
+    """
     name = view.name.removesuffix("_row")
     body = type(f"{name}_copy", (), {**view.rules, "__doc__": f"A copy of `{name}`."})
     body.__module__ = __name__
@@ -38,6 +43,7 @@ def _copy_of(view: Row, *samples: str, options: str = "", out: str = "Tensor") -
         sizes=view.sizes,
         spelled=view.spelled or (f"{view.name}:" if samples else ""),
         outputs="list" if view.many else None,
+        refuses={"C": f"{name}_copy"} if real else None,
         public=bool(samples),
         method=False,
         samples=samples,
@@ -54,12 +60,13 @@ transpose_copy = _copy_of(
 )
 unsqueeze_copy = _copy_of(shapes.unsqueeze, "unsqueeze_copy(randn(3), 0)", options=", int dim")
 select_copy = _copy_of(
-    shapes.select, "select_copy(randn(2,3), 0, 1)", options=", int dim, int index"
+    shapes.select, "select_copy(randn(2,3), 0, 1)", options=", int dim, int index", real=True
 )
 slice_copy = _copy_of(
     shapes.slice_row,
     "slice_copy(randn(4), 0, 1, 3)",
     options=", int dim=0, int? start=None, int? end=None, int step=1",
+    real=True,
 )
 unfold_copy = _copy_of(
     shapes.unfold, "unfold_copy(randn(5), 0, 2, 1)", options=", int dimension, int size, int step"

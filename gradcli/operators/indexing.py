@@ -1297,6 +1297,7 @@ def _select_scatter(self: Array, src: Array, dim: int, index: int) -> Array:
     _select_scatter,
     "SelectScatterBackward0",
     kind="linear",
+    refuses={"C": "select_scatter"},
     samples=("select_scatter(randn(2,3), randn(3), 0, 1)",),
     axes="dim",
     signature="select_scatter(Tensor input, Tensor src, int dim, int index)",
@@ -1319,6 +1320,7 @@ def _slice_scatter(
     _slice_scatter,
     "SliceScatterBackward0",
     kind="linear",
+    refuses={"C": "slice_scatter"},
     samples=("slice_scatter(randn(4), randn(2), 0, 1, 3)",),
     axes="dim",
     signature=(

@@ -377,7 +377,7 @@ def _constant_pad(self: Array, pad: Any, value: Any = 0) -> Array:
     for i in range(len(pad) // 2):
         dim = x.ndim - 1 - i
         before, after = pad[2 * i], pad[2 * i + 1]
-        if x.shape[dim] + before + after < 0:
+        if x.shape[dim] + min(before, 0) + min(after, 0) < 0:
             raise RuntimeError("narrow(): length must be non-negative.")
         widths[dim] = (max(before, 0), max(after, 0))
         crop[dim] = slice(max(-before, 0), x.shape[dim] - max(-after, 0))

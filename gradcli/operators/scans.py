@@ -206,6 +206,7 @@ def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
     row = operator(
         _running_extrema(name, ufunc),
         f"{name.capitalize()}Backward0",
+        refuses={"C": name},
         axes="dim",
         outputs="values indices",
         differentiable=1,

@@ -412,11 +412,13 @@ def _away_from_zero(self: Any) -> tuple[Any, Any]:
 
 
 def _i1_backward(g: Any, self: Any, result: Any) -> Any:
+    implemented("i1_backward", dtype_of(self), "fd")
     mask, safe = _away_from_zero(self)
     return g * where(mask, i0(safe) - result * np.reciprocal(safe), 0.5)
 
 
 def _i1e_backward(g: Any, self: Any, result: Any) -> Any:
+    implemented("i1e_backward", dtype_of(self), "fd")
     mask, safe = _away_from_zero(self)
     slope = i0e(safe) - result * (sgn(safe) + np.reciprocal(safe))
     return g * where(mask, slope, 0.5)

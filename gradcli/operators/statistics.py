@@ -456,7 +456,7 @@ def _searched(edges: Any, values: Any, side: str, sorter: Any, out_int32: bool) 
             f"1, but we got boundaries tensor dim({edges.ndim}) and input value's dim(0) numel(1)"
         )
     meeting = np.result_type(edges, values)
-    if meeting.kind in "cb":
+    if meeting.kind in "cb" and values.size and edges.size:
         raise NotImplementedError(
             f"\"searchsorted_out_cpu\" not implemented for '{scalar_name(meeting)}'"
         )

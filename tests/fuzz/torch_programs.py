@@ -113,6 +113,13 @@ MEANT: tuple[tuple[str, str, str], ...] = (
     ),
     (r" \*\* ", "nan .*j\\)", "powers of 0 to complex numbers are the C library's"),
     (r"a?(cos|sin|tan)h?|sqrt|log|\*\*", r"sign of zero .*j", "on cuts of branches, as are signs"),
+    (r"signbit|copysign", "values", "the sign of a NaN is the library's that made it"),
+    (
+        r"erfcx|log_ndtr",
+        "gradient: (nan|inf|values)",
+        "gradcli's slopes keep their accuracy far out, where torch's cancel",
+    ),
+    (r"linalg|solve|inverse", "nan", "where LAPACK's NaN and infinities land"),
     (r"logit", "gradient: inf", "torch's sign at -0.0 depends on the layout"),
     (r"dot|mm|mv|@|matmul|einsum|trapezoid", "sign of zero", "sums of products begin with 0"),
     (r"matrix_exp", "refused", "torch's of float16 is far off"),
@@ -557,6 +564,8 @@ def attempt(lines: list[str], torch: Any, gradcli: Any) -> Failure | None:
         if found != wanted:
             details = f"torch {': '.join(wanted)}\n  gradcli {': '.join(found)}"
             return Failure("words", line, details)
+        if found[0] and ".backward(" in line:
+            return None  # nor how far it comes
         pairs = zip(ours.tensors(), theirs.tensors(), strict=False)
         for (name, a), (other, b) in pairs:
             kind, details = _compare(a, b) if name == other else ("length", f"{name} {other}")

@@ -22,6 +22,7 @@ from gradcli.operators.helpers import (
     cast,
     conj,
     data,
+    dtype_of,
     expect_alike,
     implemented,
     is_complex,
@@ -120,20 +121,23 @@ def _others(ndim: int, dim: int) -> tuple[int, ...]:
 
 
 def _renorm_backward(g: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+    """In the dtype that PyTorch accumulates in: double precision, single that of half."""
     over = _others(self.ndim, dim)
-    norm = _norm_along(self, p, over)
+    own = dtype_of(self)
+    wide = np.result_type(own, np.float32 if own == np.float16 else np.float64)
+    part = np.zeros(0, wide).real.dtype
+    if is_array(self):
+        norm = norm_of(self.astype(wide), p, over, True)
+    else:
+        norm = vector_norm(self, p, over, True, dtype=None if wide == own else dtypes.of(wide))
     product = conj(self) * g
     if is_complex(product):
         product = product.real
-    slope = norm_backward(total(product, over, True), self, p, norm, over, True)
+    summed = total(cast(product, part), over, True)
+    slope = norm_backward(summed, self, p, norm, over, True)
     inverse = np.reciprocal(norm + 1e-7)
-    return where(norm > maxnorm, maxnorm * inverse * (g - inverse * slope), g)
-
-
-def _norm_along(self: Any, p: Any, over: tuple[int, ...]) -> Any:
-    if is_array(self):
-        return norm_of(self, p, over, True)
-    return vector_norm(self, p, over, True)
+    shrunk = maxnorm * inverse * (g - inverse * slope)
+    return where(norm > maxnorm, cast(shrunk, dtype_of(g)), g)
 
 
 @operator(
@@ -326,7 +330,7 @@ def pdist(input: Array, p: float) -> Any:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
     if data(input).dtype.kind != "f":
         raise RuntimeError("pdist only supports floating-point dtypes")
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError("pdist only supports non-negative p values")
     return _pdist_forward(input, float(p))
 
