@@ -19,7 +19,13 @@ _OVER_FEW = {
     np.add.reduce: sum_over_few,
 }
 _RESHAPE = method_call("reshape")
+_FEW = 16  # columns up to which a block is turned
 _SHORTCUTS: dict[Any, Any] = {2: np.square, 0.5: np.sqrt, -1: np.reciprocal}
+
+
+def _turned(shape: tuple[int, ...]) -> bool:
+    """Whether an array of rows has columns, which come first where blocks are turned."""
+    return len(shape) == 2
 
 
 def _may_overwrite(o: Operation) -> bool:
@@ -48,12 +54,14 @@ class Kernel:
 
     rows: arrays that are cut with the blocks; whole: values that are not; results: the sinks that are
     arrays; sums: full reductions, each with what is reduced. done_before: by a result's index, the
-    indices of the rows that a block has read when it writes the result.
+    indices of the rows that a block has read when it writes the result. turned: whether blocks of few
+    columns are worked on column by column, where NumPy would begin anew with every row.
     """
 
     def __init__(self, region: Region, schedule: Schedule) -> None:
         self.region, self.schedule = region, schedule
         self.flat = region.flat
+        self.turned = self._may_turn()
         self.rows: list[Operation] = []
         self.whole: list[Operation] = []
         self.results = [s for s in region.sinks if s.index not in schedule.full]
@@ -65,6 +73,30 @@ class Kernel:
         self._constants: dict[Any, str] = {}
         self._lines: list[str] = []
         self._write()
+
+    def _may_turn(self) -> bool:
+        """Whether several operations begin anew with every row of few elements, and none is unsuited."""
+        body, costly = self.region.body, 0
+        if self.flat or any(s.index in self.schedule.full for s in self.region.sinks):
+            return False
+        for o in body:
+            given = [a for a in operands(o.args) if a.kind != "fill"]
+            rows = [a for a in given if self.schedule.is_row_operand(o, a)]
+            shapes = [o.shape, *(a.shape for a in rows)]
+            if any(len(s) > 2 or (_turned(s) and not 0 < s[1] <= _FEW) for s in shapes):
+                return False
+            if any(a.shape and a not in rows for a in given):
+                return False
+            if o.kind == "reduce":
+                known = o.function in _OVER_FEW and o.dtype.char in "fd" and o.axes == (1,)
+                if not known or o.args[0] not in rows or o.dtype != o.args[0].dtype:
+                    return False
+                costly += 1
+            elif o.kind == "elementwise":
+                costly += len({s for s in shapes if _turned(s)}) > 1
+            elif not self._is_view(o):
+                return False
+        return costly > 2
 
     # -- names -------------------------------------------------------------------------------------
     def _constant(self, value: Any) -> str:
@@ -126,12 +158,13 @@ class Kernel:
                 if source.index in owner:
                     owner[o.index] = owner[source.index]
                 if o.index in result_of:
-                    self._lines.append(f"copyto({result_of[o.index]}, {view})")
+                    self._result(o, result_of[o.index], view)
                 self._release(o, at, last, owner, free, home)
                 continue
             given = [self._operand(o, a) for a in o.args]
             key = (rest, o.dtype)
-            if o.index in result_of:
+            apart = self.turned and _turned(o.shape)
+            if o.index in result_of and not apart:
                 name = result_of[o.index]
             else:
                 if _may_overwrite(o):
@@ -141,6 +174,8 @@ class Kernel:
                 home[name] = key
                 owner[o.index] = name
             self._emit(o, given, name)
+            if o.index in result_of and apart:
+                self._result(o, result_of[o.index], name)
             self._names[o.index] = name
             self._release(o, at, last, owner, free, home)
         for s in self.results:
@@ -151,6 +186,11 @@ class Kernel:
         self.space.update(
             copyto=np.copyto, broadcast_to=np.broadcast_to, empty=np.empty, where=np.where
         )
+
+    def _result(self, o: Operation, target: str, name: str) -> None:
+        """Copy a block into its place."""
+        turned = ".T" if self.turned and _turned(o.shape) else ""
+        self._lines.append(f"copyto({target}, {name}{turned})")
 
     def _when_written(self, last: dict[int, int]) -> None:
         """What has been read when results are written, without what is also needed whole."""
@@ -202,7 +242,7 @@ class Kernel:
         if self.flat:
             return source
         name = f"w{o.index}"
-        shape = f"(m, {''.join(f'{n}, ' for n in rest)})"
+        shape = f"({self._shape('m', rest)})"
         if o.function is _RESHAPE:
             self._lines.append(f"{name} = {source}.reshape({shape})")
         else:
@@ -212,6 +252,10 @@ class Kernel:
     def _emit(self, o: Operation, given: list[str], name: str) -> None:
         f = o.function
         if o.kind == "reduce":
+            if self.turned:
+                columns = self._constant(_OVER_FEW[f].columns)
+                self._lines.append(f"{columns}({given[0]}, {name}.reshape(m))")
+                return
             options = "".join([f", {k}={self._constant(v)}" for k, v in o.options])
             reduce = self._constant(_OVER_FEW.get(f, f))
             self._lines.append(f"{reduce}({given[0]}{options}, out={name})")
@@ -258,17 +302,28 @@ class Kernel:
         for k in range(len(self.sums)):
             names += [f"p{k}", f"c{k}", f"q{k}", f"e{k}"]
         lines = [f"def run(take, blocks, most, {', '.join(names)}):"]
-        for b in self.buffers:
-            shape = "".join(f"{n}, " for n in b.rest)
-            dtype = self._constant(b.dtype)
-            lines.append(f" {b.name.upper()} = empty((most, {shape}), {dtype})")
+        rows = [(f"x{i}", o) for i, o in enumerate(self.rows) if self.turned and _turned(o.shape)]
+        spaces = [*((b.name, b.rest, b.dtype) for b in self.buffers)]
+        spaces += [(f"t{name}", o.shape[1:], o.dtype) for name, o in rows]
+        for name, rest, kind in spaces:
+            shape, dtype = self._shape("most", rest), self._constant(kind)
+            lines.append(f" {name.upper()} = empty(({shape}), {dtype})")
         lines += [" while True:", "  i = take()", "  if i >= len(blocks): return"]
         lines += ["  a, b = blocks[i]", "  m = b - a"]
         lines += [f"  x{i} = X{i}[a:b]" for i in range(len(self.rows))]
         lines += [f"  o{i} = O{i}[a:b]" for i in range(len(self.results))]
-        lines += [f"  {b.name} = {b.name.upper()}[:m]" for b in self.buffers]
+        for name, rest, _ in spaces:
+            part = "[:, :m]" if self.turned and rest else "[:m]"
+            lines.append(f"  {name} = {name.upper()}{part}")
+        for name, _ in rows:
+            lines += [f"  copyto(t{name}, {name}.T)", f"  {name} = t{name}"]
         lines += [f"  {line}" for line in self._lines]
         return "\n".join(lines)
+
+    def _shape(self, count: str, rest: tuple[int, ...]) -> str:
+        """The shape of a block of so many rows, as text."""
+        sizes = [str(n) for n in rest]
+        return ", ".join([*sizes, count] if self.turned else [count, *sizes]) + ","
 
     def compiled(self) -> Callable[..., Any]:
         """The function."""
