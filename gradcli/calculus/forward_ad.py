@@ -371,7 +371,7 @@ def _field(row: Row, field: str, values: list[Any], outputs: list[Tensor]) -> An
     if i is None and field.endswith("_sym_strides"):
         return values[row.position[field.removesuffix("_sym_strides")]].stride()
     if i is None:
-        return row._option(field, values, tuple(o.array for o in outputs))
+        return row.option(field, values, tuple(o.array for o in outputs))
     value = values[i]
     return value.tensor() if type(value) is Scalar else value
 

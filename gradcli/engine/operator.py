@@ -373,13 +373,13 @@ class Row:
             if is_batched(values):
                 if not self.rare and (state is None or state.enabled):
                     values = self._lifted(values)
-                result = self.in_batch(self._arrays(values))
+                result = self.in_batch(self.arrays(values))
             elif state is not None and state.recorder is not None:
                 result = state.recorder.call(self, values)
             else:
-                result = self.compute(self._arrays(values))
+                result = self.compute(self.arrays(values))
         except ValueError as error:
-            raise shape_error(error, self._arrays(values)) from None
+            raise shape_error(error, self.arrays(values)) from None
         results = (result,) if self.single else tuple(result)
         if self.view:
             base = values[0]
@@ -411,7 +411,8 @@ class Row:
                 made[i] = lift(values[i], wanted)
         return made
 
-    def _arrays(self, values: list[Any]) -> list[Any]:
+    def arrays(self, values: list[Any]) -> list[Any]:
+        """The arrays of operands that are tensors, promoted; NotImplementedError for a dtype not taken."""
         operands: list[Any] = []
         for value, kind in zip(values, self.kinds, strict=True):
             if kind == "list":
@@ -502,7 +503,7 @@ class Row:
             )
         if self.option_fields:
             node._options = tuple(
-                self._option(field, values, results) for field in self.option_fields
+                self.option(field, values, results) for field in self.option_fields
             )
         node._meta = Meta(results[0].shape, results[0].dtype)
         if count == 1 and not self.many:
@@ -533,7 +534,8 @@ class Row:
             raise refuse_inference()
         return values[i]
 
-    def _option(self, field: str, values: list[Any], results: tuple[Any, ...]) -> Any:
+    def option(self, field: str, values: list[Any], results: tuple[Any, ...]) -> Any:
+        """What a rule asks for that is no tensor: an option, or a measure of an operand or a result."""
         i = self.position.get(field)
         if i is not None:
             return values[i]

@@ -610,9 +610,7 @@ def _squeeze_own(self: Array, dim: int) -> Array:
 class squeeze_own:
     """A fresh result without one dimension of size 1 (PyTorch's in-place `squeeze_`)."""
 
-    self = lambda g, dim, self_sym_sizes: (
-        g.reshape(self_sym_sizes) if is_array(g) else g.unsqueeze(dim)
-    )
+    self = lambda g, dim, self_sym_sizes: unsqueeze(g, dim)
 
 
 # -- matmul ---------------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ class _Kernels:
 
     def call(self, row: Any, values: list[Any]) -> Any:
         """A row on tensors."""
-        return self.run(row, row._arrays(values))
+        return self.run(row, row.arrays(values))
 
     def run(self, row: Any, operands: list[Any]) -> Any:
         """A row's kernel, recorded call by call, or as one call where that is not possible."""

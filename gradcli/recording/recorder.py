@@ -58,7 +58,7 @@ class Recording:
     def call(self, row: Any, values: list[Any]) -> Any:
         """A row on tensors: its arrays, recorded where an operand is."""
         if self._computing:
-            return row.compute(row._arrays(values))
+            return row.compute(row.arrays(values))
         if row.rare:
             raise self.refuse(BATCHES)
         if row.view:
@@ -210,7 +210,7 @@ class Recording:
         self._computing = True
         try:
             with np.errstate(all="ignore"):
-                return row.compute(row._arrays(values))
+                return row.compute(row.arrays(values))
         finally:
             self._computing = False
 
