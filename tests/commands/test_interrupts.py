@@ -64,7 +64,7 @@ def test_at_the_start() -> None:
 
 @pytest.mark.long
 def test_at_any_moment() -> None:
-    sweep(300, 0.4)
+    sweep(100, 0.4)
 
 
 def test_where_python_has_no_turn() -> None:

@@ -71,7 +71,7 @@ def test_a_chain_is_differentiated_twice(size):
     assert second.isfinite()
 
 
-@pytest.mark.parametrize("size", [4_000, LONG])
+@pytest.mark.parametrize("size", [4_000, pytest.param(200_000, marks=pytest.mark.long)])
 def test_a_chain_is_shown(size):
     y = chain(leaf(), size)
     graph = inspect(y)
