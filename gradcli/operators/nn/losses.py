@@ -12,6 +12,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.batch import anywhere
+from gradcli.engine.compiled import function as compiled
 from gradcli.engine.modes import no_grad
 from gradcli.engine.promotion import BOOL_OPERAND, mismatch
 from gradcli.engine.tensor import Tensor, wrap
@@ -53,7 +54,7 @@ def reduction_number(reduction: str, size_average: Any = None, reduce: Any = Non
             "size_average and reduce args will be deprecated, please use "
             f"reduction='{reduction}' instead.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     if reduction not in _REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
@@ -67,21 +68,19 @@ def loss(signature: str, **facts: Any) -> Callable[[Callable[..., Any]], Callabl
     `function`.
     """
 
-    @cache
-    def places() -> tuple[int, list[int]]:
-        names = [p.name for p in Signature(signature).parameters]
-        return names.index("reduction"), [
-            names.index(n) for n in ("size_average", "reduce") if n in names
-        ]
-
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
+        @cache
+        def reducing() -> Callable[..., Any]:
+            names = [p.name for p in Signature(signature).parameters]
+            old = [n for n in ("size_average", "reduce") if n in names]
+            given = [n for n in names if n not in old]
+            given[given.index("reduction")] = f"number({', '.join(['reduction', *old])})"
+            lines = [f"return body({', '.join(given)})"]
+            space = {"body": body, "number": reduction_number}
+            return compiled("loss", ", ".join(names), lines, space)  # type: ignore[no-any-return]
+
         def call(*values: Any) -> Any:
-            at, old = places()
-            given = list(values)
-            given[at] = reduction_number(values[at], *(values[i] for i in old))
-            for i in reversed(old):
-                del given[i]
-            return body(*given)
+            return reducing()(*values)
 
         call.__doc__, call.__module__ = body.__doc__, body.__module__
         name = f"nn.functional.{signature.partition('(')[0]}"
@@ -97,10 +96,14 @@ def reduced(values: Any, reduction: int) -> Any:
     return values.mean() if reduction == MEAN else values.sum()
 
 
-def _reweighted(values: Any, weight: Any, input: Any, reduction: int) -> Any:
-    """Losses by weights of the elements: their mean is that of the weights."""
+def _check_weights(weight: Any, input: Any) -> None:
     if tuple(weight.shape) != tuple(input.shape):
         raise ValueError("Weights and input must have the same size.")
+
+
+def _reweighted(values: Any, weight: Any, input: Any, reduction: int) -> Any:
+    """Losses by weights of the elements: their mean is that of the weights."""
+    _check_weights(weight, input)
     values = values * weight
     return values.sum() / weight.sum() if reduction == MEAN else reduced(values, reduction)
 
@@ -377,7 +380,8 @@ def huber_loss(input: Array, target: Array, number: int, delta: float, weight: A
         _check_output(input, b)
         out = huber_loss_row(a, b, number, delta)
         return out if out.dtype == input.dtype else out.to(input.dtype)
-    return _reweighted(huber_loss_row(a, b, NONE, delta), weight, input, number)
+    _check_weights(weight, input)
+    return reduced(huber_loss_row(a, b, NONE, delta) * weight, number)
 
 
 # -- classes --------------------------------------------------------------------------------------
