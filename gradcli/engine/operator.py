@@ -138,6 +138,8 @@ class Row:
         self.differentiable = len(self.outputs) if differentiable is None else differentiable
         self.refuses = {k: v for kinds, v in (refuses or {}).items() for k in kinds}
         self.plain, self.real = plain, real or {}
+        self.samples: tuple[str, ...] = ()
+        self.analytic = False  # complex-differentiable
         self.scalar: Row | None = None  # the row that a C++ scalar operand selects inside rules
 
     # -- what the kernel and the rules say --------------------------------------------------------

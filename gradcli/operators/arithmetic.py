@@ -846,7 +846,7 @@ def _install() -> None:
     setattr(Tensor, "__abs__", lambda t: t.abs())
     setattr(Tensor, "__matmul__", _matmul)
     setattr(Tensor, "__rmatmul__", _reflected(_matmul))
-    augmented = {
+    augmented: dict[str, Any] = {
         **{"iadd": add, "isub": sub, "imul": mul, "itruediv": div, "ipow": pow, "imod": remainder},
         **{"ifloordiv": floor_divide, "iand": bitwise_and, "ior": bitwise_or, "ixor": bitwise_xor},
         **{"ilshift": bitwise_left_shift, "irshift": bitwise_right_shift},

@@ -363,7 +363,7 @@ def range_(start: Any, end: Any, step: Any, kind: Kind | None) -> Array:
     _check_range(start, end, step)
     count = _count(math.floor((float(end) - float(start)) / float(step)) + 1, kind)
     if kind.kind == "f":
-        values = np.arange(count, dtype=np.float64) * float(step) + float(start)
+        values: Array = np.arange(count, dtype=np.float64) * float(step) + float(start)
     else:
         values = np.arange(count) * int(step) + int(start)
     return nested.cast(values, kind)

@@ -237,7 +237,7 @@ class index_put_impl:
 
 # -- by condition ---------------------------------------------------------------------------------
 def _where(condition: Array, self: Array, other: Array, dtype: Any = None) -> Array:
-    found = np.where(condition, self, other)
+    found: Array = np.where(condition, self, other)
     if dtype is not None and found.dtype != dtype:
         found = found.astype(dtype)
     return found if found.ndim else found[()]

@@ -662,7 +662,9 @@ def _block_diag_back(g: Any, shapes: Any, mask: tuple[bool, ...]) -> list[Any]:
         if not wanted:
             found.append(None)
             continue
-        part = slice_row(slice_row(g, 0, rows[i], rows[i + 1], 1), 1, columns[i], columns[i + 1], 1)
+        part: Any = slice_row(
+            slice_row(g, 0, rows[i], rows[i + 1], 1), 1, columns[i], columns[i + 1], 1
+        )
         if len(shape) == 1:
             part = squeeze_dim(part, -1)
         elif not shape:

@@ -89,7 +89,7 @@ _SVD_FAILED = (
 )
 
 
-def eigh(a: Array, uplo: str = "L") -> tuple[Array, Array]:
+def eigh(a: Array, uplo: Any = "L") -> tuple[Array, Array]:
     """(eigenvalues, eigenvectors) of symmetric matrices; LinAlgError where they are not finite."""
     triangle = np.tril(a) if uplo == "L" else np.triu(a)
     if is_finite(triangle):
@@ -115,7 +115,7 @@ def eig(a: Array) -> tuple[Array, Array]:
     return found[0], found[1]
 
 
-def qr(a: Array, mode: str) -> tuple[Array, Array]:
+def qr(a: Array, mode: Any) -> tuple[Array, Array]:
     """(Q, R), or (nothing, R) for mode "r"."""
     if not is_finite(a):
         q, r = _qr_by_reflectors(a, mode)

@@ -929,7 +929,7 @@ def _trace(self: Array) -> Array:
 
 def _trace_backward(g: Any, sizes: tuple[int, ...]) -> Any:
     if is_array(g):
-        return np.where(np.eye(*sizes) == 1, g, g.dtype.type(0))  # 0 * inf is no 0
+        return np.where(np.eye(sizes[0], sizes[1]) == 1, g, g.dtype.type(0))  # 0 * inf is no 0
     from gradcli.engine.tensor import wrap
 
     if len(sizes) != 2:

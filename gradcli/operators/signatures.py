@@ -263,8 +263,8 @@ class Signature:
         self.least = sum(not p.optional for p in self.parameters)
         self.passed = [p for p in self.parameters if p.name != "out"]
         # `expand(2, 3)`: a lone sequence of ints may be given one by one.
-        own = self.positional[first:]
-        self.spread = len(own) == 1 and own[0].kind == "int[]"
+        one = self.positional[first:]
+        self.spread = len(one) == 1 and one[0].kind == "int[]"
 
     def bind(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], first: int, numbers: bool = False
@@ -536,9 +536,10 @@ class Parser:
         tensors: set[int | str] = set()
         others: set[int | str] = set()
         for s in self.signatures:
-            for place, p in (*enumerate(s.positional), *((p.name, p) for p in s.parameters)):
-                if not s.hidden:
-                    (tensors if p.kind == "Tensor" else others).add(place)
+            places: list[tuple[int | str, Parameter]] = [*enumerate(s.positional)]
+            places += [(p.name, p) for p in s.parameters]
+            for place, p in () if s.hidden else places:
+                (tensors if p.kind == "Tensor" else others).add(place)
         return frozenset(tensors - others)
 
 

@@ -236,7 +236,7 @@ def unique(
 ) -> Any:
     """The different elements, sorted; asked for: where each is, how often. Has no derivative."""
     if dim is None:
-        found = unique_2(input, bool(return_inverse), bool(return_counts))
+        found: Any = unique_2(input, bool(return_inverse), bool(return_counts))
     else:
         found = unique_dim(input, int(dim), bool(return_inverse), bool(return_counts))
     return _asked(found, return_inverse, return_counts)

@@ -141,7 +141,8 @@ class Function:
         return f"<function {self.name} of gradcli>"
 
 
-Function.__name__ = "builtin_function_or_method"  # in messages, as PyTorch's
+# In messages, as PyTorch's.
+setattr(Function, "__name__", "builtin_function_or_method")
 
 
 # -- filling the table ----------------------------------------------------------------------------
@@ -302,7 +303,7 @@ def function(
 
         target.__name__ = target.__qualname__ = body.__name__.rstrip("_")
         target.__doc__ = body.__doc__
-        target.__wrapped__ = body
+        setattr(target, "__wrapped__", body)
         target.__module__ = body.__module__
         enter(public, target, body, None)
         return target
