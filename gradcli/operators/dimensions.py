@@ -62,7 +62,7 @@ def _over_few(ufunc: Any) -> Any:
         return found[..., None] if options.get("keepdims") else found
 
     call.__name__ = "reduce"
-    call.columns = own
+    setattr(call, "columns", own)
     return call
 
 
