@@ -155,18 +155,20 @@ def recorded_run(
     follow: bool,
     names: Mapping[str, Any],
     again: bool = False,
+    said: bool = False,
 ) -> tuple[Tensor, Recording]:
     """A program's value and the recording of how it came about: see `gradcli.recording`.
 
     wrt: the variables that require grad. follow: whether conditions may go by the values. again:
-    whether the gradients are to be differentiated again. Raises LanguageError where the value is no
-    tensor.
+    whether the gradients are to be differentiated again. said: whether what the program prints is
+    printed. Raises LanguageError where the value is no tensor.
     """
     own = {n: v for n, v in names.items() if n not in arrays}
     numbers = {n: v for n, v in CONSTANTS.items() if n not in arrays}
+    write = None if said else lambda text: None
     with _worded(program):
         value, recording = record(
-            lambda **space: run(program, {**space, **own}).value,
+            lambda **space: run(program, {**space, **own}, write=write).value,
             arrays,
             wrt,
             follow,
@@ -219,7 +221,7 @@ def _first_order(
     more: bool,
 ) -> Derivatives:
     with np.errstate(all="ignore"):
-        result, recording = recorded_run(program, arrays, wanted, follow, names, more)
+        result, recording = recorded_run(program, arrays, wanted, follow, names, more, not guards)
         value = recording.value_of(result)
         forward = calls([value])
         given = {id(c) for c in forward}

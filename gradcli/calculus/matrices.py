@@ -42,8 +42,12 @@ def _recorded(
 ) -> tuple[Any, list[Tensor]]:
     """(the program's value, the variables it was recorded for)."""
     leaves = _leaves(tensors, wrt)
-    value = run(program, {**(names or {}), **tensors, **leaves}).value
+    value = run(program, {**(names or {}), **tensors, **leaves}, write=_said).value
     return value, list(leaves.values())
+
+
+def _said(text: str) -> None:
+    """Nothing: what the program prints, it has printed when it was evaluated."""
 
 
 def _leaves(tensors: Mapping[str, Tensor], wrt: Sequence[str]) -> dict[str, Any]:
@@ -61,7 +65,7 @@ def _pushed(
     with (level := forward_ad.taped_level()):
         for n, leaf in leaves.items():
             forward_ad.carry(leaf, vectors[n])
-        value = run(program, {**(names or {}), **tensors, **leaves}).value
+        value = run(program, {**(names or {}), **tensors, **leaves}, write=_said).value
         found = forward_ad.unpack_dual(value).tangent if value.requires_grad else None
     if level.refused or batched.watched(value):
         return value, list(leaves.values()), None

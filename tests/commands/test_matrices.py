@@ -30,6 +30,22 @@ def test_jacobian() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["jacobian", "print('once'); outer(x, x)", "--x", "1,2"],
+        ["jacobian", "print('once'); outer(x, x)", "--x", "1,2", "--mode", "forward"],
+        ["jvp", "print('once'); x*2", "--x", "1,2", "--vector", "1,1"],
+        ["hessian", "print('once'); sum(x**2)", "--x", "1,2"],
+        ["hessian", "print('once'); sum(x**2)", "--x", "1,2", "--vector", "1,1"],
+        ["diff", "print('once'); x**2"],
+        ["diff", "print('once'); norm(x)", "--x", "0,0"],
+    ],
+)
+def test_what_the_program_prints_is_printed_once(argv: list[str]) -> None:
+    assert lines(*argv).count("once") == 1
+
+
 @pytest.mark.parametrize("mode", ["auto", "forward", "reverse"])
 def test_modes_agree(mode: str) -> None:
     argv = ["jacobian", "stack([x[0]*x[1], x[0]**2, sin(x[1])])", "--x", "2,0", "--json"]
