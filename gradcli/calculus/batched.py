@@ -32,9 +32,21 @@ def reverse(
     level: a batch of output.numel() entries. chunk: how many rows at once. The graph is kept. Zeros
     where there is no dependence.
     """
+    found = rows(output, wrt, level, create_graph, chunk)
+    return [zeros(output, w) if g is None else g for g, w in zip(found, wrt, strict=True)]
+
+
+def rows(
+    output: Tensor,
+    wrt: Sequence[Tensor],
+    level: Level,
+    create_graph: bool = False,
+    chunk: int | None = None,
+) -> list[Any]:
+    """As `reverse`, with None where there is no dependence."""
     shape, count = tuple(output.shape), output.numel()
     if count == 0 or not output.requires_grad:
-        return [_zeros(output, w) for w in wrt]
+        return [None] * len(wrt)
     if chunk is None or chunk >= count:
         found = pulled([output], wrt, [identity(output, level)], level, create_graph)
     else:
@@ -51,7 +63,7 @@ def reverse(
             for column in zip(*parts, strict=True)
         ]
     return [
-        _zeros(output, w) if g is None else g.reshape((*shape, *w.shape))
+        None if g is None else g.reshape((*shape, *w.shape))
         for g, w in zip(found, wrt, strict=True)
     ]
 
@@ -118,7 +130,8 @@ def identity(like: Tensor, level: Level) -> Tensor:
     return wrap(Diagonal(np.ones(like.shape, like.array.dtype), level))
 
 
-def _zeros(output: Tensor, variable: Tensor) -> Tensor:
+def zeros(output: Tensor, variable: Tensor) -> Tensor:
+    """The Jacobian of what does not depend on a variable."""
     return wrap(np.zeros((*output.shape, *variable.shape), variable.array.dtype))
 
 
@@ -177,7 +190,7 @@ def forward(output: Tensor, wrt: Sequence[Tensor], level: Level) -> list[Tensor]
     """
     shape = tuple(output.shape)
     if not output.requires_grad:
-        return [_zeros(output, w) for w in wrt]
+        return [zeros(output, w) for w in wrt]
     if any(isinstance(n, _ONCE) for n in discover([edge(output)])[0]):
         return None
     back = Transposed(output, wrt)
@@ -191,7 +204,7 @@ def forward(output: Tensor, wrt: Sequence[Tensor], level: Level) -> list[Tensor]
         except NotImplementedError:  # a rule that says so itself
             return None
     if every is None:
-        return [_zeros(output, w) for w in wrt]
+        return [zeros(output, w) for w in wrt]
     return blocks(wrap(np.moveaxis(every.array, 0, -1)), wrt, shape)
 
 
@@ -252,6 +265,6 @@ def units(wrt: Sequence[Tensor], level: Level) -> list[Tensor]:
 
 
 __all__ = [
-    *("Transposed", "blocks", "forward", "product", "pulled", "pushed", "reverse"),
-    *("sparse", "units", "watched"),
+    *("Transposed", "blocks", "forward", "product", "pulled", "pushed", "reverse", "rows"),
+    *("sparse", "units", "watched", "zeros"),
 ]

@@ -294,20 +294,13 @@ def jacobian(
 
 def _rows(i: int, output: Tensor, variables: Tensors, create_graph: bool, strict: bool) -> Tensors:
     """The Jacobians of one output, all rows in one backward pass."""
-    shape, count = tuple(output.shape), output.numel()
-    level = Level(count, linear=True)
-    found: Sequence[Any] = [None] * len(variables)
-    if count and output.requires_grad:
-        unit = batched.identity(output, level)
-        found = batched.pulled([output], variables, [unit], level, create_graph)
-        tell(level)
+    level = Level(output.numel(), linear=True)
+    found = batched.rows(output, variables, level, create_graph)
+    tell(level)
     message = f"Output {i} of the user-provided function is independent of input {{}}. " + _STRICT
-    _check_slopes(found if count else (), strict, create_graph, message)
+    _check_slopes(found if level.size else (), strict, create_graph, message)
     return tuple(
-        wrap(np.zeros((*shape, *v.shape), v.array.dtype))
-        if g is None
-        else g.reshape((*shape, *v.shape))
-        for g, v in zip(found, variables, strict=True)
+        batched.zeros(output, v) if g is None else g for g, v in zip(found, variables, strict=True)
     )
 
 
