@@ -30,6 +30,8 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
     outer, own = alg.scalars_out(own)
     if outer:
         return alg.product([*outer, (total(own, shape, dim, keepdim), ONE)])
+    if is_call(own, "one_hot") and own.shape == shape and axes == (len(shape) - 1,):
+        return alg.one
     chosen_ = _selected(own) if len(shape) == 1 and axes and own.shape == shape else None
     if chosen_ is not None:
         return chosen_

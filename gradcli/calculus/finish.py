@@ -31,7 +31,7 @@ def finish(expression: Expression, variable: Expression) -> Expression:
     made = alg.zero if 0 in variable.shape else expression
     for rule in RULES:
         made = rewrite(made, rule)
-    return shaped(collected(made, length), variable)
+    return shaped(_over_one_number(collected(made, length)), variable)
 
 
 def shaped(expression: Expression, variable: Expression) -> Expression:
@@ -166,7 +166,7 @@ def _factored(node: Expression) -> Expression:
             continue
         shared = {b: _least(e, own[b]) for b, e in shared.items() if b in own and _alike(e, own[b])}
     if not shared or all(not isinstance(e, Expression) and e == ZERO for e in shared.values()):
-        content, rest = alg._content(node)
+        content, rest = alg.content_of(node)
         made = alg.scale(content, rest) if not content.negative else node
         return made if length(made) < length(node) else node
     outer = list(shared.items())
@@ -269,6 +269,14 @@ def _constants(node: Expression) -> Expression:
             items[index] = node.args[1]
             return alg.floating(call("tensor", [call("[]", items, ())], node.shape))
     return node
+
+
+def _over_one_number(node: Expression) -> Expression:
+    """(x - y)/4 for x/4 - y/4."""
+    if node.op != "sum":
+        return node
+    content, rest = alg.content_of(node)
+    return min((alg.scale(content, rest), node), key=length)
 
 
 def length(expression: Expression) -> int:

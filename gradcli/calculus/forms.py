@@ -260,44 +260,51 @@ def _log_softmax_backward(reader: Reader, made: Call, args: list[Any]) -> Expres
     return alg.subtract(g, alg.multiply(function("exp", output), inner))
 
 
-def _targets(made: Call, own: Any, at: int) -> Any:
-    """(which class counts for each element, as ones among zeros; how many do): of constant targets."""
+def _targets(reader: Reader, made: Call, own: Any, at: int) -> tuple[Expression, int]:
+    """(which class counts for each element, as ones among zeros; how many do)."""
     target, weight, ignored = made.args[at], made.args[at + 1], made.args[at + 3]
-    if weight is not None or not (isinstance(target, Value) and target.constant):
+    if weight is not None or not isinstance(target, Value):
         raise no_expression(made)
     classes = np.asarray(target.value).astype(np.int64)
     counts = classes != ignored
+    if not target.constant:
+        if len(shape_of(own)) != 2 or not counts.all():
+            raise no_expression(made)
+        size = shape_of(own)[1]
+        return call("one_hot", [reader.operand(target)], shape_of(own), [("", size)]), counts.size
     chosen_ = np.zeros(shape_of(own))
     axis = 0 if chosen_.ndim == 1 else 1
     if classes.size:
         wide = classes.reshape(1) if chosen_.ndim == 1 else np.expand_dims(classes, axis)
         ones = counts.reshape(1) if chosen_.ndim == 1 else np.expand_dims(counts, axis)
         np.put_along_axis(chosen_, np.where(ones, wide, 0), ones.astype(float), axis)
-    return chosen_, int(counts.sum())
+    return array(chosen_), int(counts.sum())
 
 
 def _nll(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
     """`nll_loss`, and how many targets count."""
     own, _, _, reduction, ignored = args
-    _, count = _targets(made, made.args[0], 1)
+    _, count = _targets(reader, made, made.args[0], 1)
     options: list[tuple[str, Any]] = [] if ignored == -100 else [("ignore_index", ignored)]
     if reduction != 1:
         options.append(("reduction", "none" if reduction == 0 else "sum"))
-    operands = [full(own, shape_of(made.args[0])), array(made.args[1].value)]
+    target = made.args[1]
+    classes = array(target.value) if target.constant else reader.operand(target)
+    operands = [full(own, shape_of(made.args[0])), classes]
     found = call("nn.functional.nll_loss", operands, made.outputs[0].shape, options)
     return [found, number(count if reduction else 0)]
 
 
 def _nll_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
     g, shape = as_number(args[0]), shape_of(made.args[1])
-    ones, count = _targets(made, made.args[1], 2)
+    ones, count = _targets(reader, made, made.args[1], 2)
     if args[4] == 1:
         if not count:
             raise no_expression(made)
         g = alg.divide(g, number(count))
     if g.shape and len(shape) > 1:
         g = reshaped(g, (shape[0], 1, *shape[2:]))
-    return alg.negate(alg.multiply(g, array(ones)))
+    return alg.negate(alg.multiply(g, ones))
 
 
 def _norm(reader: Reader, made: Call, args: list[Any]) -> Expression:

@@ -43,6 +43,12 @@ HELPERS = {
         "    return x * np.where(x >= 0, 1, e) / (1 + e)"
     ),
     "frac": "def frac(x):\n    return x - np.trunc(x)",
+    "one_hot": "def one_hot(x, n):\n    return np.eye(n)[x]",
+    "nn.functional.nll_loss": (
+        "def nll_loss(x, y, ignore_index=-100, reduction='mean'):\n"
+        "    found = -np.take_along_axis(x, y[:, None], 1)[:, 0]\n"
+        "    return {'none': found, 'mean': np.mean(found), 'sum': np.sum(found)}[reduction]"
+    ),
     "select_scatter": (
         "def select_scatter(x, src, dim, index):\n"
         "    x = np.array(x, float)\n"

@@ -114,7 +114,7 @@ def _products(node: Expression) -> Iterable[Expression]:
             if made and e.integer is not None:
                 changed.append((made[0], e))
                 continue
-            content, rest = alg._content(base)
+            content, rest = alg.content_of(base)
             if e.integer is None and not content.negative and content.power(e) is not None:
                 changed += [(number(content), e), (rest, e)]
                 continue

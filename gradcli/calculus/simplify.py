@@ -172,7 +172,7 @@ def product(
                     waiting.append((_product(ONE, rest), exponent))
                     continue
         elif base.op == "sum" and exact and exponent != ONE:
-            content, base = _content(base)
+            content, base = content_of(base)
             folded = content.power(exponent)  # type: ignore[arg-type]
             coefficient = coefficient * (folded or ONE)
             if folded is None:
@@ -254,7 +254,7 @@ def _root_first(exponent: Number) -> bool:
     return isinstance(exponent.value, Fraction) and exponent.value.denominator % 2 == 0
 
 
-def _content(total: Expression) -> tuple[Number, Expression]:
+def content_of(total: Expression) -> tuple[Number, Expression]:
     """(number, sum): a common integer factor of all coefficients, taken out, with a common sign."""
     coefficients, constant = total.data
     numbers = [c for c in (*coefficients, constant) if c != ZERO]
@@ -308,7 +308,7 @@ def _product(coefficient: Number, pairs: list[tuple[Expression, Exponent]]) -> E
         if coefficient == ONE:
             return base
         if base.op == "sum":
-            own, base = _content(base)
+            own, base = content_of(base)
             coefficient = coefficient * own
             if coefficient == ONE:
                 return base
@@ -321,7 +321,7 @@ def _product(coefficient: Number, pairs: list[tuple[Expression, Exponent]]) -> E
         made: dict[Expression, Exponent] = {}
         for base, exponent in pairs:
             if base.op == "sum" and exponent == ONE:
-                own, base = _content(base)
+                own, base = content_of(base)
                 coefficient = coefficient * own
             had = made.get(base)
             made[base] = exponent if had is None else _plus(had, exponent)

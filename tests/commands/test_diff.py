@@ -69,7 +69,15 @@ def lines(*argv: str) -> list[str]:
         ),
         (
             ["nn.functional.cross_entropy(x, tensor([0,1]))", "--x=1,2;3,5"],
-            ["softmax(x, 1)/2 - tensor([[1.0, 0.0], [0.0, 1.0]])/2"],
+            ["(softmax(x, 1) - tensor([[1.0, 0.0], [0.0, 1.0]]))/2"],
+        ),
+        (
+            ["F.cross_entropy(x, y)", "--x=1,2;3,5", "--y=tensor([0,1])", "--wrt=x"],
+            ["(softmax(x, 1) - one_hot(y, 2))/2"],
+        ),
+        (
+            ["F.nll_loss(x, y, reduction='sum')", "--x=1,2;3,5", "--y=tensor([0,1])", "--wrt=x"],
+            ["-one_hot(y, 2)"],
         ),
         (["mean(x, 0, True)", "--x=1,2;3,5"], ["full_like(x, 1/2)"]),
     ],
