@@ -106,6 +106,8 @@ def refusal(
         hint = next((text for pattern, text in _HINTS if re.search(pattern, message)), None)
     if isinstance(error, NameError | AttributeError | TypeError) and program.source:
         hint = _translation(program, visible) or hint
+    if "Dimension out of range" in message:
+        hint = _extremum_hint(program, row) or hint
     if re.search(_INTEGERS, message):
         hint = _integers_hint(program, row, operands, message) or hint
     if kind in ("shape", "index") or (kind == "type" and "Tensor" in message):
@@ -171,6 +173,19 @@ def _kind(error: Exception, message: str) -> str:
     if isinstance(error, MemoryError):
         return "memory"
     return "runtime"
+
+
+def _extremum_hint(program: Program, row: int) -> str | None:
+    """What `max(a, 2)` is meant to be: as in PyTorch, a number beside a tensor is a dimension there.
+
+    `max(1, 2)` is no exception, as a number in place of a tensor is one: nothing is Python's `max`.
+    """
+    name = (_callee(program, row) or "").rpartition(".")[2]
+    if name not in ("max", "min") or len(program.children(row)) != 3:
+        return None
+    a, b = (_text(program, place) for place in program.children(row)[1:])
+    which = "larger" if name == "max" else "smaller"
+    return f"`{b}` is a dimension here; the {which} of two is `{name}imum({a}, {b})`"
 
 
 # Where integers are wanted: classes, indices.

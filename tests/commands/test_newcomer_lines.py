@@ -57,6 +57,9 @@ def test_one_step(line: str, works: str, first: str) -> None:
         (["diff", "z = zeros_like; y = F; z", "--F", "ones(3)"], "function `zeros_like`, and here"),
         (["diff", "sin(x)*cos"], "the derivative calls the function `cos`, and here cos is a variable"),
         (["eval", "max(x, 1, 2)", "--x", "1"], "its signature is"),
+        # As in PyTorch a number beside a tensor, or in place of one, is a dimension: no Python's max.
+        (["eval", "max(1, 2)"], "`2` is a dimension here; the larger of two is `maximum(1, 2)`"),
+        (["eval", "min(x, 3)", "--x", "1,2"], "the smaller of two is `minimum(x, 3)`"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )  # fmt: skip
