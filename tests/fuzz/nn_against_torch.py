@@ -231,6 +231,11 @@ MEANT: tuple[tuple[str, str], ...] = (
         r"pos_weight.*uint8.*: value",
         "torch takes 1 from pos_weight in its own dtype, where 0 - 1 is 255: true is -1",
     ),
+    (
+        r"interpolate.*uint8.*: value",
+        "torch repeats the first row of more than four channels where one column comes out: true is "
+        "each row's own (gradcli's are those of fewer channels, which agree)",
+    ),
 )
 # Both refuse, in other words: of rows that are not of nn.
 WORDS = ("desired output type", "two bool tensors", "lt_cpu", "expected m1 and m2", "arange_cpu")
@@ -436,7 +441,7 @@ def differences(text: str, arrays: list[np.ndarray], theirs: Any, ours: Any) -> 
     """What differs between two answers to a call, by stage."""
     names = {a.dtype.name for a in arrays}
     kinds = f"{text} {names} {theirs.get('result')}"
-    tolerance = next((t for name, t in TOLERANCES if name in kinds), 1e-9)
+    tolerance = next((t for name, t in TOLERANCES if name in kinds), 1e-8)
     if any(a.dtype.kind in "biu" for a in arrays):
         tolerance = max(tolerance, 1e-5)  # integers are computed with in the default dtype
     mixed = len({a.dtype for a in arrays if a.dtype.name != "int64"}) > 1

@@ -336,7 +336,7 @@ def _check_dtypes(n: int, input: Any, weight: Any, transposed: bool) -> None:
 
 def _type(x: Any) -> str:
     name = dtypes.SCALAR_NAMES[dtypes.of(dtype_of(x)).name]
-    return f"CPU{name}Type" if dtype_of(x).kind == "c" else f"torch.{name}Tensor"
+    return f"CPU{name}Type" if dtype_of(x).kind in "bc" else f"torch.{name}Tensor"
 
 
 def _batched_shape(input: Any, n: int) -> tuple[int, ...]:

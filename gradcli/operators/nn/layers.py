@@ -91,7 +91,13 @@ def _trilinear_backward(
     return grads
 
 
-@operator(_trilinear, "TrilinearBackward0", public=False, batch=batches.trilinear)
+@operator(
+    _trilinear,
+    "TrilinearBackward0",
+    refuses={"C": "_trilinear"},
+    public=False,
+    batch=batches.trilinear,
+)
 class trilinear:
     i1__i2__i3 = _trilinear_backward
 

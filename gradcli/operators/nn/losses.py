@@ -838,7 +838,7 @@ def binary_cross_entropy_with_logits(
     # PyTorch writes log_sigmoid(input) over with the weights, and 1 - target with the loss.
     if pos_weight is not None and (pos_weight.dtype.is_complex or target.dtype.is_complex):
         _refuse_narrow(input.array.dtype, input, target, pos_weight)
-    _refuse_narrow(target.array.dtype, input, target)
+    _refuse_narrow(target.array.dtype, input, target, *([] if weight is None else [weight]))
     if target.dtype.is_complex and input.requires_grad:
         raise RuntimeError(
             "binary_cross_entropy_with_logits does not support automatic differentiation for "

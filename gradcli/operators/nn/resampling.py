@@ -116,13 +116,30 @@ def _weighed(x: Array, taps: list[Taps]) -> Array:
 
 
 def _bytes(x: Array, taps: list[Taps]) -> Array:
-    """As `_weighed`, rounded after each dimension, the last one first."""
-    whole = x.astype(np.float64)
+    """As `_weighed`, in whole numbers, rounded after each dimension, the last one first."""
+    whole = x.astype(np.int64)
     for i in reversed(range(len(taps))):
+        places, weights, bits = _fixed_point(*taps[i])
         moved = np.moveaxis(whole, x.ndim - len(taps) + i, -1)
-        moved = np.clip(np.floor(_weighed(moved, [taps[i]]) + 0.5), 0, 255)
-        whole = np.moveaxis(moved, -1, x.ndim - len(taps) + i)
+        moved = (_weighed(moved, [(places, weights)]) + (1 << bits >> 1)) >> bits
+        whole = np.moveaxis(np.clip(moved, 0, 255), -1, x.ndim - len(taps) + i)
     return np.ascontiguousarray(whole.astype(x.dtype))
+
+
+def _fixed_point(places: Any, weights: Any) -> tuple[Any, Any, int]:
+    """(places, weights in units of 2**-bits, bits): as PyTorch has them in 16 bits (as Pillow-SIMD).
+
+    The weights of one place, beyond a border, are one weight.
+    """
+    whole = np.zeros_like(weights)
+    for k in range(weights.shape[1]):
+        first = np.argmax(places == places[:, k : k + 1], axis=1)
+        whole[np.arange(len(whole)), first] += weights[:, k]
+    largest, bits = max(float(whole.max()), 0.0), 0
+    while bits < 22 and int(0.5 + largest * (1 << (bits + 1))) < 1 << 15:
+        bits += 1
+    units = whole * (1 << bits)
+    return places, np.trunc(units + np.copysign(0.5, units)).astype(np.int64), bits
 
 
 def _spread(g: Array, taps: list[Taps], sizes: Sizes) -> Array:
