@@ -155,8 +155,13 @@ def check_lazy(values: Iterable[Any]) -> None:
 
 
 def _is_instance(value: Any, kinds: Any) -> bool:
+    budget.nested(kinds)
+    return _is_any(value, kinds)
+
+
+def _is_any(value: Any, kinds: Any) -> bool:
     if isinstance(kinds, tuple):
-        return any(_is_instance(value, kind) for kind in kinds)
+        return any(_is_any(value, kind) for kind in kinds)
     kind = getattr(kinds, "target", kinds)  # DoubleTensor and its like are entries of the table
     if not isinstance(kind, type):
         raise TypeError("isinstance() arg 2 must be a type, a tuple of types, or a union")

@@ -106,6 +106,7 @@ BOUNDED = [
     (["a = [[0]*10**4]*10**5; a == a, 1 in a, a.count(1)"], "(True, False, 0)", ""),
     ([f"{CYCLE}ones(3)[a]"], "", "a list that holds itself is no tensor"),
     ([f"{DOUBLED}a == a"], "True", ""),
+    (["a = (int,); " + "a = (a, a); " * 60 + "isinstance('', a)"], "", TOO_LONG),
     ([f"{DOUBLED}b = a; {DOUBLED}a == b"], "", TOO_LONG),
     ([f"{DOUBLED}len(a)"], "2", ""),
     ([f"{DOUBLED}sin(a)"], "", TOO_LONG),
