@@ -23,6 +23,9 @@ class TooMany(ValueError):
     """More items than one text may ask for."""
 
 
+TooMany.__name__, TooMany.__module__ = "ValueError", "builtins"  # to programs that catch it
+
+
 def items(count: int, what: str = "a list", limit: int = MAX_ITEMS) -> None:
     """Raise TooMany if so many items are more than the limit."""
     if count > limit:

@@ -225,6 +225,11 @@ class UnboundName(UnknownName, UnboundLocalError):
     """A function's own name that is read before it is assigned."""
 
 
+# In messages, and to programs that catch them, they are Python's.
+UnknownName.__name__, UnboundName.__name__ = "NameError", "UnboundLocalError"
+UnknownName.__module__ = UnboundName.__module__ = "builtins"
+
+
 class StepLimit(Exception):
     """More loop turns and calls than --max-steps allows. Programs cannot catch it."""
 

@@ -99,6 +99,7 @@ class UserFunction:
 
 
 UserFunction.__name__ = "function"  # type: ignore[method-assign, assignment]  # in messages
+UserFunction.__module__ = "builtins"
 
 
 class Frame:

@@ -101,6 +101,7 @@ class Builtin:
 # In messages as Python names them.
 Builtin.__name__ = "builtin_function_or_method"
 Namespace.__name__ = Constants.__name__ = "module"
+Builtin.__module__ = Namespace.__module__ = Constants.__module__ = "builtins"
 
 
 def _list(values: Iterable[Any] = (), /) -> list[Any]:

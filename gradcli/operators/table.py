@@ -143,6 +143,7 @@ class Function:
 
 # In messages, as PyTorch's.
 setattr(Function, "__name__", "builtin_function_or_method")
+Function.__module__ = "builtins"
 
 
 # -- filling the table ----------------------------------------------------------------------------

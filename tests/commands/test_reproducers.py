@@ -163,6 +163,16 @@ WORDS = [
     ),
     (["ones(2)[lambda: 1]"], "", "are valid indices (got function)"),
     (["(lambda: 1)[0]"], "", "'function' object is not subscriptable"),
+    (
+        ["type(sin), type(lambda: 1)"],
+        "(<class 'builtin_function_or_method'>, <class 'function'>)",
+        "",
+    ),
+    (
+        ["try:\n  'a'*10**9\nexcept ValueError as e:\n  z = type(e), e\nz"],
+        "(<class 'ValueError'>, ValueError(",
+        "",
+    ),
     (["type(1).foo"], "", "'type' object has no attribute 'foo'"),
     (["import math; math + 1"], "", "unsupported operand type(s) for +: 'module' and 'int'"),
     (["[sorted, 'a'.upper]"], "[<built-in function sorted>, <built-in function upper>]", ""),
