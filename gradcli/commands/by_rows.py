@@ -207,6 +207,24 @@ class Passes:
         )
         return found
 
+    def may_be_written(self, work: Work, runner: Runner, *, value: bool = True) -> None:
+        """Refuse a file of -o that rows cannot go to, before anything is read."""
+        from gradcli.tables.writing import FORMATS
+
+        style = self.request.style
+        if style.path is None or not rows_of(work, value):
+            return
+        if hasattr(runner, "rows") and style.form != "parquet":
+            raise usage(
+                f"-o {style.path}: workers write a folder of Parquet files",
+                hint="as in -o FOLDER.parquet",
+            )
+        if style.form not in FORMATS:
+            raise usage(
+                f"-o: rows are not written one after the other into {style.path}",
+                hint="there are .parquet, .feather, .npy and .csv",
+            )
+
     def run(self, work: Work, runner: Runner) -> tuple[Values, int | None]:
         """All passes; what is wrong with the table is said with its place."""
         from gradcli.language.values import table_error
@@ -239,10 +257,9 @@ class Passes:
         """
         from gradcli.language.values import table_error
         from gradcli.tables import TableError
-        from gradcli.tables.writing import FORMATS, sink
+        from gradcli.tables.writing import sink
 
-        written = {n: k for n, k in work.written().items() if value or n != "value"}
-        written = {label if n == "value" else n: k for n, k in written.items()}
+        written = {label if n == "value" else n: k for n, k in rows_of(work, value).items()}
         if number is None or not written:
             return
         style = self.request.style
@@ -252,17 +269,7 @@ class Passes:
             have = "has" if len(written) == 1 else "have"
             output.note(f"{names} {have} {self.table.rows:,} rows: -o FILE.parquet writes them")
             return
-        if style.form not in FORMATS:
-            raise usage(
-                f"-o: rows are not written one after the other into {style.path}",
-                hint="there are .parquet, .feather and .csv",
-            )
         if hasattr(runner, "rows"):
-            if style.form != "parquet":
-                raise usage(
-                    f"-o {style.path}: workers write a folder of Parquet files",
-                    hint="-o FOLDER.parquet",
-                )
             with output.Folder(style.path) as folder, RowsBar(self.table.rows) as bar:
                 runner.rows(work, number, values, written, parts, folder, bar.advance)
             return
@@ -282,6 +289,11 @@ class Passes:
             raise table_error(error) from None
         finally:
             file.close(keep=kept)
+
+
+def rows_of(work: Work, value: bool = True) -> dict[str, int]:
+    """The outputs that have rows and are wanted: see `Work.written`."""
+    return {n: k for n, k in work.written().items() if value or n != "value"}
 
 
 def _columns(arrays: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -339,6 +351,7 @@ def grad_by_rows(
             source=request.source,
             hint="the value does not depend on a variable that requires grad",
         )
+    made.may_be_written(work, runner, value=show_value)
     values, number = made.run(work, runner)
     value, grads = work.results(values)
     _note_what_is_not_finite(grads)
@@ -346,17 +359,22 @@ def grad_by_rows(
         made.write(work, values, number, runner, value=show_value)
         output.write_json(_grad_json(request, work, value, grads, seed))
         return
-    results = [("value", value)] if show_value and value is not None else []
-    _write([*results, *[(f"{n}.grad", grads[n]) for n in wrt if n in grads]], request.style)
+    results: list[tuple[str | None, Any]] = []
+    if show_value and value is not None:
+        results.append(("value", value))
+    results += [(f"{n}.grad", grads[n]) for n in wrt if n in grads]
+    _write(results, request.style, bool(rows_of(work, show_value)))
     made.write(work, values, number, runner, value=show_value)
 
 
-def _write(results: list[tuple[str | None, Any]], style: output.Style) -> None:
-    """Results of a few numbers, as text: -o has those with rows."""
-    from gradcli.commands.output import Style
-
-    form = style.form if style.form in ("text", "plain") else "text"
-    output.write_results(results, Style(form, style.precision, style.summarise, style.colour))
+def _write(results: list[tuple[str | None, Any]], style: output.Style, rows: bool) -> None:
+    """Results without rows, where they go; as text, where the file of -o has the rows of others."""
+    if not rows:
+        output.write_results(results, style)
+    elif results:
+        form = style.form if style.form in ("text", "plain") else "text"
+        apart = output.Style(form, style.precision, style.summarise, style.colour)
+        output.write_results(results, apart)
 
 
 def _grad_json(
@@ -408,6 +426,7 @@ def eval_by_rows(ctx: click.Context, request: Request, table: Table, runner: Run
     """`eval`."""
     made = Passes(ctx, request, table)
     work = made.work(made.wrt(), backward=False)
+    made.may_be_written(work, runner)
     values, number = made.run(work, runner)
     value, _ = work.results(values)
     style = request.style
@@ -423,7 +442,7 @@ def eval_by_rows(ctx: click.Context, request: Request, table: Table, runner: Run
         output.write_json({"expression": request.source, **described, **more})
         return
     if value is not None:
-        _write([(None, value)], style)
+        _write([(None, value)], style, False)
     made.write(work, values, number, runner)
 
 
@@ -457,6 +476,7 @@ def jvp_by_rows(
         else:
             shared[direction(name)] = way
     work = made.work(None, directions=names, columns=columns, shared=shared)
+    made.may_be_written(work, runner)
     as_json = request.style.form == "json"
     whole = made.work(None) if show_value or as_json else None
     at = None if whole is None else whole.results(made.run(whole, runner)[0])[0]
@@ -482,7 +502,8 @@ def jvp_by_rows(
         )
         return
     results: list[tuple[str | None, Any]] = [("value", at), ("jvp", found)]
-    _write([(n, v) for n, v in results if v is not None], request.style)
+    shown = [(n, v) for n, v in results if v is not None]
+    _write(shown, request.style, bool(work.written()))
     made.write(work, values, number, runner, label="jvp")
 
 

@@ -19,6 +19,7 @@ from gradcli.operators import table
 from gradcli.plan.cut import Cut, Uncut
 from gradcli.plan.functions import unread
 from gradcli.plan.record import Recording, Untraceable, record
+from gradcli.tables import Table, TableError
 from gradcli.tables.parts import Part, Parts, columns_of
 
 Values = dict[int, Any]
@@ -118,7 +119,6 @@ class Work:
                 wrt=wrt,
                 seed=self.seed,
                 backward=bool(wrt) and self.backward,
-                fixed=True,
                 worded=True,
                 stop=stop,
             )
@@ -174,12 +174,23 @@ class Work:
             m = len(arrays[columns[0]]) if columns else batch.rows
             given = {}
             for name, column in wanted.items():
-                some = [arrays[i].astype(real, copy=False) for i in column.columns]
+                some = [self._real(batch, i, arrays[i], real) for i in column.columns]
                 data = np.stack(some, axis=1) if column.is_matrix else some[0]
                 given[inputs[name].index] = data
             if m:
                 yield self._blocks(number, values, given, start, m)
             start += m
+
+    def _real(self, batch: Table, column: int, array: Any, real: Any) -> Any:
+        """A column in the dtype that was recorded. Raises TableError where that would change its numbers."""
+        if array.dtype.kind not in "iuf":
+            name = self.names[column] if self.names else column
+            what = "complex numbers" if array.dtype.kind == "c" else "truth values"
+            raise TableError(
+                f"{batch.name}, column {name}: holds {what}, and by rows columns are real",
+                hint="--whole reads the table into memory",
+            )
+        return array.astype(real, copy=False)
 
     def _blocks(
         self, number: int, values: Values, given: Mapping[int, Any], start: int, m: int

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import zipfile
 import zlib
+from collections.abc import Iterator
 from tokenize import TokenError
 from typing import TYPE_CHECKING, Any
 
 from gradcli.tables.errors import TableError
 from gradcli.tables.source import Opened
+from gradcli.tables.table import ArrayTable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,11 +36,10 @@ def read_array(file: Opened) -> Array:
     return array_in(file.stream, file.name, file.size)
 
 
-def array_in(stream: Any, name: str, size: int | None = None) -> Array:
-    """An array in NumPy's format. Raises TableError where it is none, is cut off, or holds objects."""
+def _head(stream: Any, name: str, size: int | None) -> tuple[tuple[int, ...], bool, Any, int]:
+    """(shape, whether in Fortran's order, dtype, bytes of the numbers) of an array in NumPy's format."""
     from math import prod
 
-    import numpy as np
     from numpy.lib import format as numpy_format
 
     try:
@@ -66,6 +68,16 @@ def array_in(stream: Any, name: str, size: int | None = None) -> Array:
     wanted = prod(shape) * dtype.itemsize
     if size is not None and wanted > size:
         raise TableError(f"{name} is cut off: it should hold {wanted:,} bytes, and has less")
+    return shape, fortran, dtype, wanted
+
+
+def array_in(stream: Any, name: str, size: int | None = None) -> Array:
+    """An array in NumPy's format. Raises TableError where it is none, is cut off, or holds objects."""
+    from math import prod
+
+    import numpy as np
+
+    shape, fortran, dtype, wanted = _head(stream, name, size)
     data = _exactly(stream, wanted, name)
     try:
         array = (
@@ -88,6 +100,35 @@ def _exactly(stream: Any, wanted: int, name: str) -> bytearray:
             )
         found += piece
     return found
+
+
+def npy_header(path: str) -> tuple[tuple[int, ...], Any, int, bool]:
+    """The shape and dtype of a `.npy` file, where its numbers begin, and whether rows lie in order."""
+    full = os.path.expanduser(path)
+    with open(full, "rb") as stream:
+        shape, fortran, dtype, _ = _head(stream, path, os.path.getsize(full))
+        return shape, dtype, stream.tell(), not fortran or len(shape) < 2
+
+
+def npy_rows(path: str, first: int, rows: int, batch: int) -> Iterator[ArrayTable]:
+    """Rows of a `.npy` file, in batches; names where it is a structured array."""
+    import numpy as np
+
+    shape, dtype, offset, in_order = npy_header(path)
+    full = os.path.expanduser(path)
+    wide = shape[1] if len(shape) > 1 else 1
+    names = dtype.names or ()
+    for start in range(first, max(first + rows, first + 1), batch):
+        m = min(batch, first + rows - start)
+        if in_order:
+            begin = offset + start * wide * dtype.itemsize
+            data = np.fromfile(full, dtype, m * wide, offset=begin)
+            arrays = [data[n] for n in names] or list(data.reshape(m, wide).T)
+        else:
+            begins = [offset + (k * shape[0] + start) * dtype.itemsize for k in range(wide)]
+            arrays = [np.fromfile(full, dtype, m, offset=begin) for begin in begins]
+        native = [a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("=")) for a in arrays]
+        yield ArrayTable(path, names, native, start)
 
 
 class Archive:

@@ -10,11 +10,12 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gradcli.tables.binary import npy_header, npy_rows
 from gradcli.tables.errors import TableError
 from gradcli.tables.reading import matching
 from gradcli.tables.source import STANDARD_INPUT, Opened, opened
 from gradcli.tables.stream import Stream
-from gradcli.tables.table import ArrayTable, Table, chosen
+from gradcli.tables.table import Table, chosen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +44,7 @@ class Part:
         if self.kind == "parquet":
             yield from _row_group(self, columns)
         elif self.kind == "npy":
-            yield from _run(self)
+            yield from npy_rows(self.path, self.first, self.rows or 0, ROWS)
         else:
             yield from Stream(self.path)
 
@@ -151,7 +152,7 @@ def _parts(file: Opened, path: str) -> tuple[list[str], int, list[Part]]:
         names, rows = feather_rows(file)
         return names, len(names), [Part(path, kind, 0, 0, rows)]
     if kind == "npy":
-        shape, dtype, _, _ = _header(file.path or path)
+        shape, dtype, _, _ = npy_header(file.path or path)
         if len(shape) not in (1, 2) or (dtype.names and len(shape) != 1):
             raise TableError(f"{path}: an array of shape {shape} is no table of rows")
         runs = range(0, max(shape[0], 1), _RUN)
@@ -169,36 +170,6 @@ def _row_group(part: Part, columns: Sequence[str]) -> Iterator[Table]:
     from gradcli.tables.arrow import row_group
 
     yield from row_group(part.path, part.number, columns, ROWS, part.first)
-
-
-def _header(path: str) -> tuple[tuple[int, ...], Any, int, bool]:
-    """The shape and dtype of a `.npy` file, where its numbers begin, and whether rows lie in order."""
-    import numpy as np
-
-    try:
-        found = np.load(os.path.expanduser(path), mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise TableError(f"{path}: not a NumPy file of numbers ({error})") from None
-    return found.shape, found.dtype, found.offset, bool(found.flags.c_contiguous)
-
-
-def _run(part: Part) -> Iterator[Table]:
-    import numpy as np
-
-    shape, dtype, offset, in_order = _header(part.path)
-    path = os.path.expanduser(part.path)
-    wide = shape[1] if len(shape) > 1 else 1
-    for start in range(part.first, part.first + (part.rows or 0), ROWS):
-        m = min(ROWS, part.first + (part.rows or 0) - start)
-        if in_order:
-            begin = offset + start * wide * dtype.itemsize
-            data = np.fromfile(path, dtype, m * wide, offset=begin)
-            arrays = list(data.reshape(m, wide).T) if not dtype.names else []
-        else:
-            begins = [offset + (k * shape[0] + start) * dtype.itemsize for k in range(wide)]
-            arrays = [np.fromfile(path, dtype, m, offset=begin) for begin in begins]
-        names = dtype.names or ()
-        yield ArrayTable(path, names, [data[n] for n in names] or arrays, start)
 
 
 __all__ = ["ROWS", "Part", "Parts", "columns_of"]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from gradcli.tables import delimited
+from gradcli.tables.binary import npy_header, npy_rows
 from gradcli.tables.delimited import Dialect
 from gradcli.tables.errors import TableError
 from gradcli.tables.reading import Json, _read, cell_table, matching
@@ -60,6 +61,11 @@ class Stream:
 
             yield from arrow_batches(file, ROWS)
             return
+        if file.kind == "npy" and file.path is not None:
+            shape, dtype, _, _ = npy_header(file.path)
+            if dtype.names and len(shape) == 1:
+                yield from npy_rows(file.path, 0, shape[0], ROWS)
+                return
         if file.kind in ("npy", "npz"):
             yield from _sliced(_array_table(file), ROWS)
             return

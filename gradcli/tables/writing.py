@@ -238,26 +238,63 @@ class Arrow(Sink):
 
 
 class NumPy(Sink):
-    """A structured array: all rows are held until the last is there."""
+    """A structured array. Its header, which says how many rows there are, is written once they are known;
+    text, of which the longest is not known before, and what is no file, are held until then.
+    """
 
     def __init__(self, stream: BinaryIO, numerals: Any) -> None:
         super().__init__(stream, numerals)
         self.names: list[str] = []
         self.pieces: list[list[Any]] = []
+        self.dtype: Any = None  # of a row, where rows are written as they come
+        self.rows = 0
 
     def write(self, columns: Sequence[Column]) -> None:
         """Add rows."""
         import numpy as np
 
-        self.names = [name for name, _ in columns]
-        self.pieces.append(
-            [np.array(self.texts(d), dtype=str) if isinstance(d, list) else d for _, d in columns]
-        )
+        arrays = [
+            d if isinstance(d, np.ndarray) else np.array(self.texts(d), dtype=str)
+            for _, d in columns
+        ]
+        if not self.names:
+            self.names = [name for name, _ in columns]
+            if self.stream.seekable() and all(a.dtype.kind in "biufc" for a in arrays):
+                fields = zip(self.names, arrays, strict=True)
+                self.dtype = np.dtype([(name, a.dtype) for name, a in fields])
+                self._header()
+        if self.dtype is None:
+            self.pieces.append(arrays)
+            return
+        made = np.empty(len(arrays[0]), self.dtype)
+        for name, array in zip(self.names, arrays, strict=True):
+            if not np.can_cast(array.dtype, self.dtype[name], "same_kind"):
+                raise TableError(
+                    f"cannot be written as NumPy: {name} begins as {self.dtype[name]}, "
+                    f"and goes on as {array.dtype}"
+                )
+            made[name] = array
+        self.stream.write(made.tobytes())
+        self.rows += len(made)
+
+    def _header(self) -> None:
+        """NumPy leaves room in it for a count of any length, so that it may be written again."""
+        from numpy.lib import format as numpy_format
+
+        described = numpy_format.dtype_to_descr(self.dtype)
+        header = {"descr": described, "fortran_order": False, "shape": (self.rows,)}
+        numpy_format.write_array_header_1_0(self.stream, header)
 
     def close(self) -> None:
-        """Write the array."""
+        """Write what is left of the array."""
         import numpy as np
 
+        if self.dtype is not None:
+            self.stream.seek(0)
+            self._header()
+            self.stream.seek(0, os.SEEK_END)
+            super().close()
+            return
         arrays = [np.concatenate(parts) for parts in zip(*self.pieces, strict=True)]
         made = np.empty(
             len(arrays[0]) if arrays else 0,

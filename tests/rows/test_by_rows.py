@@ -145,6 +145,8 @@ REFUSED = [
     (["grad", "a*x", "--a", "2"], 1, ["grad can be implicitly created only for scalar outputs"]),
     (["grad", "sum(x)", "--trace"], 2, ["--trace does not go with --by-rows"]),
     (["grad", "sum(x*v)", "--v", "0:1000"], 1, ["by what is in memory", "--no-grad"]),
+    (["eval", "sum(x + randn(3).sum())"], 1, ["the program draws random numbers"]),
+    (["grad", "sum(x)", "-o", "g.npz"], 2, ["rows are not written one after the other into g.npz"]),
     (["check", "sum(x)", "--samples", "3"], 2, ["--samples does not go with --by-rows"]),
 ]  # fmt: skip
 
@@ -155,6 +157,22 @@ def test_refusals(argv: list[str], code: int, words: list[str]) -> None:
     assert (found, out) == (code, "")
     for word in words:
         assert word in err
+
+
+def test_results_without_rows_go_where_they_always_go() -> None:
+    given = ["grad", "sum(a*n)", "--n", "@t.csv:n", "--a", "2", "--wrt", "a"]
+    for how in (["--lines"], ["--csv"], ["-o", "a.npy"]):
+        assert run(*given, *how, "--by-rows") == run(*given, *how, "--whole")
+    assert np.load("a.npy").shape == ()
+
+
+def test_columns_that_are_not_real_are_refused() -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pyarrow.table({"x": [True, False]}), "c.parquet")
+    Path("c.csv").write_text("x\n1+2j\n1\n")
+    for file in ("c.parquet", "c.csv"):
+        code, out, err = run("eval", "sum(x)", "--x", f"@{file}:x", "--by-rows")
+        assert (code, out) == (2, "") and "column x: holds" in err and "--whole" in err
 
 
 def test_what_is_no_file_is_refused() -> None:
@@ -173,6 +191,41 @@ def test_a_large_table_is_read_by_rows_unasked(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(budget, "free_memory", lambda: 10_000)
     assert "x.grad = " not in run(*given)[1]
     assert "x.grad = " in run(*given, "--whole")[1]
+
+
+def test_the_bits_do_not_depend_on_how_many_threads_blas_has(folder: Path) -> None:
+    """Products along the rows are made of pieces that no BLAS cuts; those of rows are each row's own."""
+    rng = np.random.default_rng(0)
+    np.save("m.npy", rng.standard_normal((150_000, 4)))
+    source = "sum(softmax(tanh(X@W)@W.T, 1)[:, 0]*(X@w))/norm(X@w) + (X.T@X).sum()"
+    given = ["--X", "@m.npy", "--W", "randn(4,6)", "--w", "1,2,3,4", "--manual-seed", "1"]
+    found = set()
+    for threads in ("1", "2", "4"):
+        environment = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+        argv = ["grad", source, *given, "--wrt", "W,w", "--by-rows", "--value"]
+        done = subprocess.run(
+            [sys.executable, "-m", "gradcli", *argv],
+            env=environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        found.add(done.stdout)
+    assert len(found) == 1, found
+
+
+def test_files_of_duckdb(folder: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    duckdb.sql(
+        "COPY (SELECT i::INTEGER AS n, i/7.0::DOUBLE AS x, 'a' || i AS name, (i/4)::DECIMAL(9,2) AS d "
+        "FROM range(300000) t(i)) TO 'd.parquet'"
+    )
+    argv = ["eval", "sum(x*7 - n) + max(d)", "--x", "@d.parquet:x", "--n", "@d.parquet:n"]
+    code, out, err = run(*argv, "--d", "@d.parquet:d", "--by-rows")
+    assert (code, err) == (0, "") and np.isclose(float(out), 299999 / 4, atol=0.01)
+    code, _, err = run("map", "x*d", "d.parquet", "-o", "o.parquet", "--wrt", "x")
+    assert (code, err) == (0, "")
+    names = [*"nx", "name", "d", "value", "x.grad"]
+    assert duckdb.sql("SELECT * FROM 'o.parquet'").columns == names
+    found = duckdb.sql("SELECT count(*), max(abs(value - x*d)) FROM 'o.parquet'").fetchall()
+    assert found == [(300000, 0.0)]
 
 
 @pytest.mark.long
