@@ -71,10 +71,7 @@ class Stream:
             return
         head = _first_letter(file)
         if file.kind == "json" or (file.kind not in ("csv", "tsv", "jsonl") and head == "["):
-            found = _read(file)
-            if isinstance(found, Json):
-                raise TableError(f"{file.name}: this is not a table of rows")
-            yield from _sliced(found, ROWS)
+            yield from self._list(file, head)
         elif file.kind == "jsonl" or (not file.kind and head == "{"):
             yield from self._records(file)
         else:
@@ -108,6 +105,26 @@ class Stream:
         while block := read(BLOCK):
             self.done += len(block)
             yield block
+
+    def _list(self, file: Opened, head: str) -> Iterator[Table]:
+        from gradcli.tables.records import from_records, is_records, json_list
+
+        if head != "[":
+            found = _read(file)
+            if isinstance(found, Json):
+                raise TableError(f"{file.name}: this is not a table of rows")
+            yield from _sliced(found, ROWS)
+            return
+        names: list[str] | None = None
+        start = 0
+        for records in json_list(file.texts(self._blocks(file)), file.name):
+            if names is None and not is_records(records):
+                raise TableError(f"{file.name}: this is not a table of rows")
+            table = from_records(records, file.name, known=names, start=start)
+            names, start = table.names, start + len(records)
+            yield table
+        if names is None:
+            raise TableError(f"{file.name}: this is not a table of rows")
 
     def _records(self, file: Opened) -> Iterator[Table]:
         from gradcli.tables.records import from_records, json_lines

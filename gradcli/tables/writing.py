@@ -26,6 +26,7 @@ _ENDINGS = {
 Column = tuple[
     str, Any
 ]  # a name, and an array of numbers, a list of cells, or text in Arrow's array
+_GROUP, _GROUP_BYTES = 1 << 20, 1 << 26  # rows and bytes of a row group, whichever is reached first
 _PLAIN = bytes(range(32, 127)) + b"\n\t"
 
 
@@ -191,6 +192,7 @@ class Arrow(Sink):
         self.arrow, self.kind = pyarrow(f"to write {kind.title()}"), kind
         self.schema: Any = None
         self.writer: Any = None
+        self.waiting: list[Any] = []  # rows that make a row group
 
     def write(self, columns: Sequence[Column]) -> None:
         """Add rows."""
@@ -208,10 +210,19 @@ class Arrow(Sink):
                     self._array(data, self.schema.field(k).type)
                     for k, (_, data) in enumerate(columns)
                 ]
-            self.writer.write_table(arrow.Table.from_arrays(arrays, schema=self.schema))
+            self.waiting.append(arrow.Table.from_arrays(arrays, schema=self.schema))
+            rows = sum(table.num_rows for table in self.waiting)
+            size = sum(table.nbytes for table in self.waiting)
+            if self.kind != "parquet" or rows >= _GROUP or size >= _GROUP_BYTES:
+                self._flush()
         except arrow.ArrowException as error:
             words = " ".join(str(error).split())
             raise TableError(f"cannot be written as {self.kind.title()}: {words[:200]}") from None
+
+    def _flush(self) -> None:
+        if self.waiting:
+            self.writer.write_table(self.arrow.concat_tables(self.waiting))
+            self.waiting = []
 
     def _array(self, data: Any, kind: Any = None) -> Any:
         if hasattr(data, "to_pylist"):
@@ -233,6 +244,7 @@ class Arrow(Sink):
     def close(self) -> None:
         """Write the footer."""
         if self.writer is not None:
+            self._flush()
             self.writer.close()
         super().close()
 
