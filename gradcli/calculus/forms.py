@@ -112,10 +112,6 @@ def _transpose(reader: Reader, made: Call, args: list[Any]) -> Expression:
     return permuted(own, shape, order)
 
 
-def _same(reader: Reader, made: Call, args: list[Any]) -> Any:
-    return args[0]
-
-
 def _reshape(reader: Reader, made: Call, args: list[Any]) -> Expression:
     own, shape, after = args[0], shape_of(made.args[0]), tuple(made.outputs[0].shape)
     if not own.shape or math.prod(own.shape) == 1:
@@ -396,7 +392,6 @@ def _held(reader: Reader, made: Call, args: list[Any]) -> Any:
 FORMS: dict[str, Handler] = {
     **ELEMENTWISE_FORMS,
     "held": _held,
-    "same": _same,
     "transpose": _transpose,
     "reshape": _reshape,
     "unsqueeze": _unsqueeze,
@@ -410,7 +405,6 @@ FORMS: dict[str, Handler] = {
     "index_fill": _index_fill,
     "unbind": _unbind,
     "split": _split,
-    "fill": lambda reader, made, args: as_number(args[1]),
     "diag_embed": _diag_embed,
     "sum": _sum,
     "mean": _mean,

@@ -293,7 +293,7 @@ def _expand(self: Array, size: Any) -> Array:
     view=True,
     sizes="size",
     batch="expanded",
-    spelled="same",
+    spelled="self",
 )
 class expand_size:
     self = lambda g, self_sym_sizes: sum_to(g, self_sym_sizes)

@@ -25,7 +25,7 @@ def _clone(self: Array, memory_format: str | None = None) -> Array:
 
 
 @operator(
-    _clone, "CloneBackward0", kind="linear", public=False, batch="elementwise", spelled="same"
+    _clone, "CloneBackward0", kind="linear", public=False, batch="elementwise", spelled="self"
 )
 class clone_as:
     self = lambda g: g

@@ -97,18 +97,20 @@ def _fill_tensor(self: Array, value: Array) -> Array:
     return np.full(self.shape, _cast(np.asarray(value), self.dtype))[()]
 
 
-@operator(_fill, "FillBackward0", public=False, batch="elementwise", spelled="fill")
+@operator(_fill, "FillBackward0", public=False, batch="elementwise", spelled="value")
 class fill_number:
     self = zeros_like
 
 
-@operator(_fill_tensor, "FillBackward1", public=False, batch=batches.apart("value"), spelled="fill")
+@operator(
+    _fill_tensor, "FillBackward1", public=False, batch=batches.apart("value"), spelled="value"
+)
 class fill_tensor:
     self = zeros_like
     value = lambda g: g.sum()
 
 
-@operator(_fill, "FillBackward2", public=False, batch="elementwise", spelled="fill")
+@operator(_fill, "FillBackward2", public=False, batch="elementwise", spelled="value")
 class fill_number_in_place:
     self = zeros_like
 
@@ -119,7 +121,7 @@ class fill_number_in_place:
     public=False,
     batch=batches.apart("value"),
     discrete=True,
-    spelled="fill",
+    spelled="value",
 )
 class fill_tensor_in_place:
     self = zeros_like

@@ -1191,7 +1191,7 @@ def _alias(self: Array) -> Array:
     public=False,
     samples=("randn(3)[...]",),
     batch="elementwise",
-    spelled="same",
+    spelled="self",
 )
 class alias:
     self = lambda g: g
