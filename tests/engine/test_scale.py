@@ -48,7 +48,7 @@ def test_a_chain_is_recorded_run_and_freed(size):
     del y
 
 
-@pytest.mark.parametrize("size", [20_000, LONG])
+@pytest.mark.parametrize("size", [20_000, pytest.param(300_000, marks=pytest.mark.long)])
 def test_a_chain_with_hooks_and_captured_gradients(size):
     x = leaf()
     y = chain(x, size)
