@@ -22,7 +22,8 @@ check of their types out of the body: it is called with all values, in the order
   `keepdim`, `input`.
 - `python=True` for functions that PyTorch writes in Python (most of `nn.functional`): Python itself
   words wrong counts and keywords then; an arrow names the operator that words wrong types (`inplace`,
-  the last parameter, makes it that with an underscore).
+  the last parameter, makes it that with an underscore), and perhaps its parameters, where they come in
+  another order or under other names: `-> embedding(weight, input=indices, padding_idx)`.
 
 Types: Tensor, Tensor[], Scalar (a number), float, int, bool, str, int[] (a sequence), int[2] (that, or
 one int), float[], ScalarType, Generator, Layout, Device, MemoryFormat; Any is not looked at. `?` takes
@@ -600,16 +601,22 @@ class Binder:
     def _checked(self, *values: Any) -> list[Any]:
         """The values of a Python function, each of the type that its operator wants."""
         signature = self.signatures[0]
-        name = signature.target or self.name
+        name, _, order = (signature.target or self.name).rstrip(")").partition("(")
         if signature.parameters[-1].name == "inplace" and values[-1]:
             name += "_"
-        for i, (p, value) in enumerate(zip(signature.parameters, values, strict=True)):
+        given = {p.name: (p, v) for p, v in zip(signature.parameters, values, strict=True)}
+        for i, part in enumerate(order.split(", ") if order else given):
+            own, _, said = part.partition("=")
+            p, value = given[own]
             if not p.takes(value) and value is not p.default:
                 raise TypeError(
-                    f"{name}(): argument '{p.name}' (position {i + 1}) must be {_no_list(p, value)}"
+                    f"{name}(): argument '{said or own}' (position {i + 1}) must be "
+                    f"{_no_list(p, value)}"
                 )
-        pairs = zip(signature.parameters, values, strict=True)
-        return [p.unpack(name, value) for p, value in pairs]
+        for p, value in given.values():
+            if not p.takes(value) and value is not p.default:
+                raise TypeError(f"{name}(): argument '{p.name}' must be {_no_list(p, value)}")
+        return [p.unpack(name, value) for p, value in given.values()]
 
     # -- a function behind PyTorch's parser -------------------------------------------------------
     def as_parser(self) -> Any:

@@ -221,8 +221,8 @@ def _asked(found: Any, inverse: bool, counts: bool) -> Any:
 
 
 @function(
-    "unique(Any input, Any sorted=True, Any return_inverse=False, Any return_counts=False, "
-    "Any dim=None)",
+    "unique(Tensor input, bool sorted=True, bool return_inverse=False, "
+    "bool return_counts=False, Any dim=None) -> _unique2(input)",
     python=True,
     rows=[unique_2, unique_dim],
     samples=named("unique", "{0}(tensor([3., 1., 3.]))"),

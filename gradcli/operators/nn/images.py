@@ -299,7 +299,7 @@ _SAMPLERS = {n: _sampler_rows(n) for n in (2, 3)}
 
 @function(
     "grid_sample(Tensor input, Tensor grid, Any mode='bilinear', Any padding_mode='zeros', "
-    "Any align_corners=None)",
+    "Any align_corners=None) -> grid_sampler(input, grid)",
     python=True,
     name="nn.functional.grid_sample",
     method=False,

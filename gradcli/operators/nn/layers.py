@@ -243,7 +243,8 @@ def _renorm(weight: Any, indices: Any, max_norm: float, norm_type: float) -> Non
 
 @function(
     "embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, "
-    "float norm_type=2.0, Any scale_grad_by_freq=False, Any sparse=False)",
+    "float norm_type=2.0, Any scale_grad_by_freq=False, Any sparse=False)"
+    " -> embedding(weight, input=indices, padding_idx)",
     python=True,
     name="nn.functional.embedding",
     short=False,

@@ -530,7 +530,7 @@ def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: 
 
 @loss(
     "nll_loss(Tensor input, Tensor target, Tensor? weight=None, Any size_average=None, "
-    "int ignore_index=-100, Any reduce=None, Any reduction='mean')",
+    "int ignore_index=-100, Any reduce=None, Any reduction='mean') -> nll_loss_nd",
     rows=[nll_loss_row, nll_loss2d_row],
     samples=[
         "nn.functional.nll_loss(randn(4,3), tensor([0,2,1,2]))",
@@ -606,7 +606,8 @@ def _class_indices(
 
 @loss(
     "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, Any size_average=None, "
-    "int ignore_index=-100, Any reduce=None, Any reduction='mean', float label_smoothing=0.0)",
+    "int ignore_index=-100, Any reduce=None, Any reduction='mean', float label_smoothing=0.0)"
+    " -> cross_entropy_loss",
     rows=[nll_loss_row, nll_loss2d_row],
     samples=[
         "nn.functional.cross_entropy(randn(4,3), tensor([0,2,1,2]))",

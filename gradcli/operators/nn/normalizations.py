@@ -452,7 +452,7 @@ def _check_channels(input: Any, **vectors: Any) -> None:
 @function(
     "batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, "
     "Tensor? weight=None, Tensor? bias=None, Any training=False, float momentum=0.1, "
-    "float eps=1e-05)",
+    "float eps=1e-05) -> batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)",
     python=True,
     name="nn.functional.batch_norm",
     short=False,
@@ -554,7 +554,8 @@ def native_batch_norm_legit(
 @function(
     "instance_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, "
     "Tensor? weight=None, Tensor? bias=None, Any use_input_stats=True, float momentum=0.1, "
-    "float eps=1e-05)",
+    "float eps=1e-05) -> instance_norm(input, weight, bias, running_mean, running_var, "
+    "use_input_stats, momentum, eps)",
     python=True,
     name="nn.functional.instance_norm",
     short=False,

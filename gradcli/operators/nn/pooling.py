@@ -280,7 +280,7 @@ def _enter_max(n: int) -> None:
         ],
     )(call)
     function(
-        f"max_pool{n}d_with_indices{parameters} -> max_pool{n}d",
+        f"max_pool{n}d_with_indices{parameters}",
         python=True,
         name=f"{name}_with_indices",
         short=n > 1,

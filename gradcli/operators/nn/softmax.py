@@ -219,7 +219,7 @@ def _soft(name: str, row: Row, doc: str) -> Any:
     )
     full = f"nn.functional.{name}"
     function(
-        f"{name}(Tensor input, int? dim=None, Any _stacklevel=3, Any dtype=None)",
+        f"{name}(Tensor input, int? dim=None, Any _stacklevel=3, Any dtype=None) -> {name}(dim)",
         python=True,
         name=full,
         method=False,
