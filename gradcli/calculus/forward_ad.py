@@ -15,6 +15,7 @@ import numpy as np
 
 from gradcli.engine import dtypes, modes
 from gradcli.engine.backward import grad
+from gradcli.engine.batch import Batched
 from gradcli.engine.function import BackwardCFunction
 from gradcli.engine.gradients import fit
 from gradcli.engine.node import Port, Wide, blank, edge_of
@@ -107,6 +108,8 @@ def exit_dual_level(*, level: int | None = None) -> None:
         raise RuntimeError("Dual level must be a positive number.")
     _open.pop().__exit__()
 
+
+MOST_ROWS = 1000  # of a Jacobian, for elements whose product is lost
 
 _open: list[dual_level] = []
 
@@ -443,7 +446,37 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
     results: list[Any] = [None] * len(outputs)
     for k, f in zip(diff, found, strict=True):
         results[k] = f
+        if f is None or recorded or count > 1 or row.many:
+            continue
+        if (lost := np.isnan(_every(f.array))).any():
+            results[k] = _mended(f, lost, row, node, read, list(zip(edges, operands, strict=True)))
     return results
+
+
+def _every(array: Any) -> Any:
+    """All numbers of an array, of every entry of a batch."""
+    return np.asarray(array.every if isinstance(array, Batched) else array)
+
+
+def _mended(
+    found: Tensor, lost: Any, row: Row, node: Any, read: Any, operands: list[tuple[Any, Any]]
+) -> Tensor:
+    """A product with its lost elements by rows of the Jacobian: the rule masks what it divides by 0."""
+    batched = isinstance(found.array, Batched)
+    made = np.array(_every(found.array))
+    places = np.argwhere(lost.any(0) if batched else lost)
+    for place in map(tuple, places[:MOST_ROWS].tolist()):
+        unit = np.zeros(found.shape, found.array.dtype)
+        unit[place] = 1
+        total: Any = 0.0
+        for (e, v), p in zip(operands, row.backward_on(node, wrap(unit), read), strict=True):
+            if e is not None and p is not None:
+                total = total + (fit(p, e, _Named(row.node_type)) * _tangent(v)).sum()
+        value = total.array if isinstance(total, Tensor) else total
+        made[(slice(None), *place) if batched else place] = (
+            value.every if isinstance(value, Batched) else np.asarray(value)
+        )
+    return wrap(Batched(made, found.array.level) if batched else made[()])
 
 
 class _Named(Wide):

@@ -470,6 +470,7 @@ FUNCTIONS: dict[str, Callable[..., Expression | None]] = {
     "bitwise_or": _either,
     "logical_or": _either,
     "xlogy": _xlogy,
+    "special.xlog1py": lambda a, b: function("log1p", b) if is_number(a, 1) else None,
 }
 
 

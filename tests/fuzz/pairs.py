@@ -445,13 +445,13 @@ def broadcast(rng: random.Random, number: int) -> Case:
 
 
 def _replaced(text: str, name: str, by: str) -> str:
-    tree = ast.parse(text, mode="eval")
+    tree = ast.parse(text)
 
     class Put(ast.NodeTransformer):
         def visit_Name(self, node: ast.Name) -> ast.expr:
             return ast.parse(by, mode="eval").body if node.id == name else node
 
-    return ast.unparse(Put().visit(tree))
+    return "; ".join(map(ast.unparse, Put().visit(tree).body))
 
 
 # -- the ways to differentiate ----------------------------------------------------------------------
@@ -929,7 +929,14 @@ MORE: list[tuple[str, list[Shape]]] = [
     ("special.zeta(x0 + 2, x1)", [(3,), (3,)]),
     ("remainder(x0, x1) + remainder(x0, 0.3) + remainder(2, x0)", [(2, 3), (3,)]),
     ("fmod(x0, x1) + fmod(x0, 0.3)", [(2, 3), (3,)]),
-    ("unique(x0)", [(3,)]),
+    ("igamma(tensor(1.5), x0) + igammac(tensor(2.5), x0)", [(3,)]),
+    ("logit(x0*0.5)", [(3,)]),
+    ("F.multi_margin_loss(x0, tensor([0, 2]))", [(2, 3)]),
+    ("permute_copy(x0, (1, 0))", [(2, 3)]),
+    ("copysign(x0, -2.0)", [(3,)]),
+    ("F.interpolate(x0, scale_factor=2, mode='nearest')", [(1, 1, 2, 2)]),
+    ("special.zeta(tensor([2., 3., 4.]), x0 + 1)", [(3,)]),
+    ("scatter(x0, 1, tensor([[0, 2]]), x1, reduce='add')", [(1, 3), (1, 2)]),
 ]
 
 
