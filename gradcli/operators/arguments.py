@@ -111,7 +111,8 @@ def nonnegative(name: str, size: tuple[int, ...]) -> tuple[int, ...]:
         if name == "zeros":
             raise RuntimeError("zeros: Dimension size must be non-negative.")
         raise RuntimeError(
-            f"Trying to create tensor with negative dimension {min(size)}: {list(size)}"
+            f"Trying to create tensor with negative dimension {next(n for n in size if n < 0)}: "
+            f"{list(size)}"
         )
     return size
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.tensor import wrap_dim
-from gradcli.operators.arguments import OPTIONS, makes
+from gradcli.operators.arguments import OPTIONS, makes, nonnegative
 from gradcli.operators.helpers import constant, data
 from gradcli.operators.joining import constant_pad_nd
 from gradcli.operators.table import Array, function, operator, resolve
@@ -435,7 +435,9 @@ _FREQUENCIES = f"int n, float d=1.0, *, Tensor out=None, {OPTIONS})"
 @makes(f"fft_fftfreq({_FREQUENCIES}", name="fft.fftfreq", samples=["fft.fftfreq(5)"])
 def fftfreq(n: int, d: float, kind: np.dtype[Any] | None) -> Array:
     """The frequencies of fft's coefficients."""
-    return np.fft.fftfreq(n, d).astype(kind or dtypes.default.real)
+    (count,) = nonnegative("fft_fftfreq", (n,))
+    values = np.fft.fftfreq(count, d) if count else np.zeros(0)
+    return values.astype(kind or dtypes.default.real)
 
 
 @makes(f"fft_rfftfreq({_FREQUENCIES}", name="fft.rfftfreq", samples=["fft.rfftfreq(5)"])

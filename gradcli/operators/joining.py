@@ -11,6 +11,7 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches
+from gradcli.operators.arguments import nonnegative
 from gradcli.operators.dimensions import as_dims
 from gradcli.operators.helpers import constant, new_zeros
 from gradcli.operators.shapes import (
@@ -239,7 +240,8 @@ def _repeat(self: Array, repeats: Any) -> Array:
             "tensor"
         )
     if any(n < 0 for n in repeats):
-        raise RuntimeError(f"Trying to create tensor with negative dimension {min(repeats)}")
+        shape = (1,) * (len(repeats) - self.ndim) + self.shape
+        nonnegative("repeat", tuple(n * size for n, size in zip(repeats, shape, strict=True)))
     return np.tile(self, repeats) if repeats else self.copy()
 
 

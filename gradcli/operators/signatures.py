@@ -395,7 +395,7 @@ def _described(value: Any) -> str:
         items = ", ".join(type_name(v) for v in value)
         if isinstance(value, list):
             return f"list of [{items}]"
-        return f"tuple of ({items}{',' * (len(value) == 1)})"
+        return f"{type_name(value)} of ({items}{',' * (len(value) == 1)})"
     return type_name(value)
 
 
@@ -772,7 +772,9 @@ class Binder:
             if signature.deprecated:
                 self._warn(signature)
             out = values.pop("out", None)
-            passed = [p.unpack(self.name, values[p.name]) for p in signature.passed]
+            # As in C++, the last argument is unpacked first.
+            passed = [p.unpack(self.name, values[p.name]) for p in reversed(signature.passed)]
+            passed.reverse()
             if out is None:
                 return target(*passed)
             from gradcli.engine.out import into
