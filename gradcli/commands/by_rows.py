@@ -118,7 +118,10 @@ def _table(
         free = budget.free_memory()
         if free is None or size * _TIMES * _SHARE < free:
             return None
-    return Table(parts, columns, parts.count(used, missing))
+    rows = parts.count(used, missing)
+    if rows == 1:  # which of its axes is that of the rows nobody could say, nor want to know
+        return None
+    return Table(parts, columns, rows)
 
 
 class Passes:

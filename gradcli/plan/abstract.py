@@ -325,7 +325,11 @@ class Abstract(NDArrayOperatorsMixin):
 
     # -- what needs the numbers --------------------------------------------------------------------
     def _refuse(self, *args: Any, **options: Any) -> Any:
-        raise Untraceable("a decision depends on the numbers")
+        words = "a decision depends on the numbers"
+        if self._graph.worded:
+            self._graph.refused = words
+            raise RuntimeError(words)
+        raise Untraceable(words)
 
     __bool__ = __float__ = __int__ = __index__ = __complex__ = __array__ = _refuse
     item = tolist = tobytes = view = nonzero = resize = __contains__ = __format__ = _refuse

@@ -146,6 +146,8 @@ class Graph:
         self._known: dict[Any, Operation] = {}
         self._kept: list[Any] = []  # what keys name by id
         self.stop: tuple[int, Exception] | None = None  # what an operation of this number raises
+        self.worded = False  # what cannot be recorded is an Exception where it is asked for
+        self.refused: str | None = None  # that it was, lest a program should have caught it
 
     def input(self, name: str, array: Any) -> Operation:
         """A variable of this array's shape, dtype and layout."""

@@ -85,18 +85,20 @@ def record(
 
     graph = Graph()
     inputs = {name: graph.input(name, array) for name, array in variables.items()}
-    graph.stop = stop
+    graph.stop, graph.worded = stop, worded
     found = Recording(graph, inputs)
     for name, op in inputs.items():
         tensor = wrap(Abstract(graph, op), name in wrt)
         tensor.label = name
         found.variables[name] = tensor
     before = random.snapshot()
-    state = modes.change(recorder=_Kernels(worded), before_write=lambda t: graph.written(t.array))
+    state = modes.change(recorder=_Kernels(), before_write=lambda t: graph.written(t.array))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             _run(found, function, seed, backward and bool(wrt), nested)
+            if graph.refused is not None:
+                raise Untraceable(graph.refused)
             if not fixed and random.rewind(before):
                 raise Untraceable("the program draws random numbers")
         except (Exception, Untraceable) as error:  # the program itself says what is wrong with it
@@ -150,9 +152,6 @@ class _Kernels:
 
     tensors = False
 
-    def __init__(self, worded: bool = False) -> None:
-        self.worded = worded
-
     def call(self, row: Any, values: list[Any]) -> Any:
         """A row on tensors."""
         return self.run(row, row.arrays(values))
@@ -162,6 +161,7 @@ class _Kernels:
         graph = next((a._graph for a in _abstract(operands)), None)
         if graph is None:
             return row.compute(operands)
+        refused = graph.refused
         try:
             return row.compute(operands)
         except (*REFUSALS, AttributeError, Untraceable) as error:
@@ -172,9 +172,11 @@ class _Kernels:
             if random.rewind(before):
                 raise Untraceable("the program draws random numbers") from None
             if made is None:
-                if self.worded and isinstance(error, Untraceable):
-                    raise RuntimeError(str(error)) from None
+                if graph.worded and isinstance(error, Untraceable):
+                    graph.refused = str(error)
+                    raise RuntimeError(graph.refused) from None
                 raise error
+            graph.refused = refused
             if type(made) is list:
                 return tuple(Abstract(graph, m) for m in made)
             return Abstract(graph, made)

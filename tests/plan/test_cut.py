@@ -166,6 +166,8 @@ REFUSED = {
     "median(x)": "median(x)",
     "cat([x, y]).sum()": "cat([x, y])",
     "sum((X.unsqueeze(1) - X.unsqueeze(0))**2)": "X.unsqueeze(1) - X.unsqueeze(0)",
+    "x.sum().item()*x.sum()": "x.sum().item()",
+    "x.sum() if x.sum() > 0 else -x.sum()": "x.sum() > 0",
 }
 
 
@@ -176,6 +178,12 @@ def test_what_cannot_be_cut_says_where(source: str) -> None:
         work.cut  # noqa: B018
     assert error.value.span is not None
     assert source[slice(*error.value.span)] == REFUSED[source]
+
+
+def test_a_refusal_cannot_be_caught() -> None:
+    source = "try:\n    y = x.sum().item()*x\nexcept Exception:\n    y = 2*x\ny.sum()"
+    with pytest.raises(NoPasses, match="a decision depends on the numbers"):
+        work_of(source)[0].cut  # noqa: B018
 
 
 def test_a_value_with_rows_is_given_row_by_row() -> None:
