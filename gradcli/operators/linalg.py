@@ -590,7 +590,7 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     extreme = "amax" if ord > 0 else "amin"
     if size == 2:
         if extreme == "amax" and 0 in (A.shape[pair[0]], A.shape[pair[1]]):
-            extreme = "sum"  # of nothing, 0
+            A, extreme = A.detach(), "sum"  # of nothing, 0
         return _singular_norm(A, lambda s, keep: getattr(s, extreme)(-1, keep), pair, keepdim)
     first, second = pair if size == 1 else pair[::-1]
     if second > first and not keepdim:

@@ -101,6 +101,9 @@ def norm_of(self: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
         found = add_reduce(self != 0, axis=axis, dtype=kind, keepdims=keepdim)
         return found.astype(kind, copy=False)
     size = np.abs(self)
+    over = range(self.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if np.isfinite(ord) and all(self.shape[d] == 1 for d in over):
+        ord = 1  # of one number, without a power
     if ord == 1:
         found = add_reduce(size, axis=axis, keepdims=keepdim)
     elif abs(ord) == inf and not size.size and (axis is None or not size.ndim):

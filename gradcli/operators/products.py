@@ -805,9 +805,9 @@ def tensordot(a: Array, b: Array, dims: Any = 2) -> Any:
     for i, j in zip(dims_a, dims_b, strict=True):
         m, n = a.shape[wrap_dim(i, a.ndim)], b.shape[wrap_dim(j, b.ndim)]
         if n == 1:
-            left = left.sum(i, True)
+            left = left.sum(i, True, dtype=a.dtype)
         elif m == 1:
-            right = right.sum(j, True)
+            right = right.sum(j, True, dtype=b.dtype)
         elif m != n:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {m} in dim {i} and "
