@@ -101,7 +101,8 @@ def refusal(
         kind = "steps"
         hint = "raise --max-steps, or look for a loop that does not end"
     elif isinstance(error, AttributeError):
-        hint = _attribute_hint(program, row, operands[0])
+        left_out = (text for pattern, text in _LEFT_OUT if re.search(pattern, message))
+        hint = next(left_out, None) or _attribute_hint(program, row, operands[0])
     else:
         hint = next((text for pattern, text in _HINTS if re.search(pattern, message)), None)
     if isinstance(error, NameError | AttributeError | TypeError) and program.source:
@@ -232,6 +233,25 @@ def _unknown_hint(word: str, visible: Mapping[str, Any], called: bool) -> str | 
     if dotted:
         return did_you_mean(dotted[:2])
     return "`gradcli ops` lists the functions" if called else f"give it a value: --{word} VALUE"
+
+
+# What PyTorch has and gradcli leaves out, and what stands for it here.
+_LEFT_OUT = (
+    (
+        r"module 'torch\.nn' has no attribute '[A-Z]",
+        "gradcli has no modules: write the function of nn.functional, as in linear(x, w, b), relu(x)",
+    ),
+    (
+        r"module 'torch' has no attribute 'optim'",
+        "gradcli has no optimisers: with no_grad(): w -= 0.1*w.grad",
+    ),
+    (r"attribute '(?:cuda|mps|xpu)'", "gradcli computes on the CPU"),
+    (
+        r"attribute '(?:jit|compile|onnx|export)'",
+        "there is none here: gradcli.compile is in Python",
+    ),
+    (r"attribute '(?:load|save|hub|distributed)'", "gradcli is a calculator: see gradcli ops"),
+)
 
 
 def _attribute_hint(program: Program, row: int, value: Any) -> str | None:

@@ -120,3 +120,19 @@ def test_what_is_right_is_not_translated() -> None:
         "x if y else z", "not a and b", "x -1", "0x1f", "2j",
     ):  # fmt: skip
         assert translations.hint(line, parses) is None, line
+
+
+LEFT_OUT = {
+    "nn.Linear(2, 3)": "gradcli has no modules",
+    "nn.ReLU()(x)": "gradcli has no modules",
+    "nn.CrossEntropyLoss()": "gradcli has no modules",
+    "torch.optim.SGD([x], 0.1)": "gradcli has no optimisers",
+    "[i**2 for i in range(3)]": "comprehensions are not part of this language: write a loop",
+    "{'a': 1}": "use a list",
+}
+
+
+@pytest.mark.parametrize("source", LEFT_OUT)
+def test_what_is_left_out_says_what_stands_for_it(source):
+    result = CliRunner().invoke(main, ["eval", source, *["--x", "1"] * ("x" in source)])
+    assert result.exit_code and LEFT_OUT[source] in result.stderr
