@@ -49,7 +49,7 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.compiled import MISSING, bound, given, straight
 from gradcli.engine.compiled import function as compiled
-from gradcli.engine.device import device, layout, memory_format
+from gradcli.engine.device import device, layout
 from gradcli.engine.operator import Row
 from gradcli.engine.tensor import Tensor
 from gradcli.engine.views import inplace
@@ -116,7 +116,8 @@ _TAKES: dict[str, Callable[[Any], bool]] = {
     "Generator": lambda v: type(v).__name__ == "Generator",
     "Layout": lambda v: isinstance(v, layout),
     "Device": lambda v: isinstance(v, (device, str, int)) and not isinstance(v, bool),
-    "MemoryFormat": lambda v: isinstance(v, memory_format),
+    # PyTorch's own objects are told by their names, so that both take the same arguments.
+    "MemoryFormat": lambda v: type(v).__name__ == "memory_format",
     "Storage": lambda v: False,  # tensors have memory, no object for it
     "Any": lambda v: True,
 }
