@@ -100,7 +100,6 @@ class Row:
         plain: str | None = None,
         real: dict[str, str] | None = None,
         numbers: bool = False,
-        form: str = "",
         view: bool = False,
         discrete: bool = False,
         lossy: bool = False,
@@ -117,7 +116,7 @@ class Row:
         self.discrete, self.lossy, self.wide, self.guarded = discrete, lossy, wide, guarded
         self.spelled = spelled
         self.title = name  # what messages call it: the name of the function that records the row
-        self.numbers, self.form = numbers, form
+        self.numbers = numbers
         self.numpy = kernel if isinstance(kernel, np.ufunc) else None
         self.kernel = _KERNELS.get(kernel, kernel)
         if batch is None and (axes or sizes):
@@ -245,12 +244,6 @@ class Row:
             if key in kwargs:
                 values.append(kwargs.pop(key))
             elif (default := self.defaults.get(n, _REQUIRED)) is _REQUIRED:
-                if self.form:
-                    given = ", ".join(type(a).__name__ for a in args)
-                    raise TypeError(
-                        f"{title}() received an invalid combination of arguments - got ({given}), "
-                        f"but expected ({self.form})"
-                    )
                 raise TypeError(
                     f"{title}() missing 1 required positional arguments: "
                     f'"{"input" if n == "self" else n}"'

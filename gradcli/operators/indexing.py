@@ -486,12 +486,6 @@ class masked_scatter_backward:
 
 
 # -- along a dim, an index an element -------------------------------------------------------------
-def _refuse_size(name: str, dim: int, self: Any, index: Any, what: str, other: Any = None) -> None:
-    """RuntimeError unless `index` is no larger than `self` (but at `dim`) and `other`."""
-    if index.size == 0:
-        return
-    if max(self.ndim, 1) != max(index.ndim, 1):
-        raise RuntimeError(f"Index tensor must have the same number of dimensions as {what} tensor")
 
 
 def _check_index(index: Any, name: str) -> None:

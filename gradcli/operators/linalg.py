@@ -46,10 +46,6 @@ def _values(x: Any) -> Any:
     return x.array if isinstance(x, Tensor) else x
 
 
-def _mT(x: Any) -> Any:
-    return x.transpose(-2, -1)
-
-
 # -- determinants ---------------------------------------------------------------------------------
 @function(
     "linalg_det(Tensor A, *, Tensor? out=None)",
@@ -541,8 +537,6 @@ def linalg_matrix_power(input: Array, n: int) -> Any:
 
 
 # -- norms ----------------------------------------------------------------------------------------
-def _reduced(name: str, values: Any, keepdim: bool, dim: int = -1) -> Any:
-    return getattr(values, name)(dim, keepdim)
 
 
 def _pair(dim: Any, ndim: int, name: str = "linalg.matrix_norm") -> tuple[int, int]:

@@ -677,15 +677,6 @@ def _batched(a: Any, b: Any) -> Any:
     return unsafe_view(out, shape + ((b.shape[-1],) if b.ndim > 1 else ()))
 
 
-def _not_tensors(name: str, *given: tuple[str, Any]) -> None:
-    for i, (argument, value) in enumerate(given, 1):
-        if isinstance(value, (bool, int, float, complex, str, list, tuple, dict)) or value is None:
-            raise TypeError(
-                f"{name}(): argument '{argument}' (position {i}) must be Tensor, not "
-                f"{type(value).__name__}"
-            )
-
-
 @function(
     "matmul(Tensor input, Tensor other, *, Tensor out=None)",
     numpy=np.matmul,
