@@ -786,8 +786,7 @@ def operator(
     differentiable: how many of them, counted from the first. refuses: by letters of NumPy's kinds (and
     e for float16), PyTorch's words (or the name of its kernel, or an error and its words) for dtypes
     that are not taken; by C, its name where it records nothing of complex numbers. numbers: Python
-    numbers are taken for tensors in a user's call too. form: PyTorch's signature, where its errors show
-    one. plain: the operator of Python that the kernel is
+    numbers are taken for tensors in a user's call too. plain: the operator of Python that the kernel is
     where all options have their defaults. real: by argument, what its rule comes to where nothing is
     complex: the plain backward pass runs this expression in place of a call. view: the results alias
     the first argument. discrete: a call is recorded where its result is of integers too; lossy: it is
