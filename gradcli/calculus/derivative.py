@@ -23,7 +23,7 @@ from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language import run
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
-from gradcli.recording.graph import calls
+from gradcli.recording.graph import Value, calls
 from gradcli.recording.recorder import Recording, record
 
 CONSTANTS = {"pi": np.pi}  # kept by name in what is printed
@@ -78,6 +78,8 @@ def differentiate(
         return _differentiated(program, arrays, wanted, order, follow, names or {}, guards)
     except NoExpression as error:
         raise error.within(program) from error
+    except OverflowError as error:
+        raise NoExpression("the derivative has a constant that no number holds") from error
     finally:
         exact.reset(token)
 
@@ -139,7 +141,19 @@ def again(
             return finish(alg.zero, symbols[word])
         given = {id(c) for c in calls([recording.value_of(value)])}
         reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given, guards, more)
-        return finish(reader.read([grad])[0], symbols[word])
+        with _numbers_of([recording.value_of(value), grad]):
+            return finish(reader.read([grad])[0], symbols[word])
+
+
+@contextmanager
+def _numbers_of(values: Sequence[Value]) -> Iterator[None]:
+    """Inside, expressions are simplified as those of real numbers, if all in these recorded values are."""
+    outputs = (o for made in calls(values) for o in made.outputs)
+    token = alg.real.set(all(np.asarray(v.value).dtype.kind != "c" for v in (*values, *outputs)))
+    try:
+        yield
+    finally:
+        alg.real.reset(token)
 
 
 def _plain(value: Any) -> Any:
@@ -232,13 +246,14 @@ def _first_order(
             n: name(n, tuple(v.shape), places.get(n, -1)) for n, v in recording.inputs.items()
         }
         reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given, guards, more)
-        found = reader.read([g for g in grads if g is not None])
-        read = iter(found)
-        by = {
-            n: finish(alg.zero if g is None else next(read), symbols[n])
-            for n, g in zip(wanted, grads, strict=True)
-        }
-        (whole,) = reader.read([value])
+        known = [g for g in grads if g is not None]
+        with _numbers_of([value, *known]):
+            read = iter(reader.read(known))
+            by = {
+                n: finish(alg.zero if g is None else next(read), symbols[n])
+                for n, g in zip(wanted, grads, strict=True)
+            }
+            (whole,) = reader.read([value])
     return Derivatives(program, arrays, whole, by, tuple(value.shape), recording.followed)
 
 

@@ -118,11 +118,15 @@ class Number:
 
 
 def _far(base: float, exponent: int) -> Number | None:
-    """The power of a decimal, as arrays have it: infinite beyond the largest number."""
+    """The power of a decimal.
+
+    Raises OverflowError beyond the largest number and below the least, where a factor may lead back.
+    """
     try:
-        return Number.of(base**exponent)
-    except OverflowError:
-        return Number(math.inf if base > 0 or exponent % 2 == 0 else -math.inf, True)
+        found = base**exponent
+        if base and not found:
+            raise OverflowError
+        return Number.of(found)
     except ZeroDivisionError:
         return None
 

@@ -7,6 +7,7 @@ are merged and signs move out. Functions have their few rules in tables at the e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from fractions import Fraction
 from functools import reduce
 from math import gcd
@@ -29,6 +30,8 @@ from gradcli.calculus.numbers import MINUS_ONE, ONE, ZERO, Number
 HALF = Number(Fraction(1, 2))
 Exponent = Number | Expression
 
+# Whether all numbers of the expressions at hand are real: abs(u)**2 is u**2 only then.
+real: ContextVar[bool] = ContextVar("real", default=True)
 zero, one, minus_one = number(0), number(1), number(-1)
 
 
@@ -180,7 +183,7 @@ def product(
         if is_call(base, "exp") and exact:
             exponential.append((base.args[0], exponent))  # type: ignore[arg-type]
             continue
-        if is_call(base, "abs") and exact and exponent.integer % 2 == 0:  # type: ignore
+        if is_call(base, "abs") and real.get() and exact and exponent.integer % 2 == 0:  # type: ignore
             base = base.args[0]
         had = found.get(base)
         found[base] = exponent if had is None else _plus(had, exponent)
@@ -230,7 +233,9 @@ def _is_pi(base: Expression) -> bool:
 def _signs(
     pairs: list[tuple[Expression, Exponent]],
 ) -> tuple[list[tuple[Expression, Exponent]], bool]:
-    """sign(u)*abs(u) is u, and sign(u)*u is abs(u)."""
+    """sign(u)*abs(u) is u, and sign(u)*u is abs(u), of real numbers."""
+    if not real.get():
+        return pairs, False
     bases = {b for b, e in pairs if isinstance(e, Number) and e == ONE}
     for base in bases:
         if is_call(base, "sign", "sgn"):
@@ -407,7 +412,7 @@ def _abs(u: Expression) -> Expression | None:
     n = value_of(u)
     if n is not None and n.exact:
         return number(-n if n.negative else n)
-    if is_call(u, "abs", "exp", "sigmoid", "cosh"):
+    if is_call(u, "abs") or (real.get() and is_call(u, "exp", "sigmoid", "cosh")):
         return u
     return None
 

@@ -6,7 +6,9 @@ whoever uses a part decides on its parentheses.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ CONDITION, COMPARE, OR, XOR, AND, SUM, REMAINDER, PRODUCT, SIGN, POWER, ATOM = (
     *(5, 10, 12, 14, 16, 20, 29, 30, 35, 40, 50),
 )
 
+LARGEST = Fraction(sys.float_info.max)
 INFIX = {
     "eq": (" == ", COMPARE),
     "ne": (" != ", COMPARE),
@@ -227,7 +230,7 @@ class Printer:
             return self.special[function](self, args, options, node)
         if handler is not None:
             return handler(args, options, node)  # type: ignore[no-any-return]
-        if function in INFIX:
+        if function in INFIX and len(args) == 2:
             sign, precedence = INFIX[function]
             a, b = args
             least = precedence + 1 if precedence != REMAINDER else SIGN
@@ -367,6 +370,10 @@ def numeral(value: Number) -> Piece:
         return (repr(v)[1:-1], SUM) if v.real else (repr(v), ATOM)
     if isinstance(v, float):
         return (repr(v), SIGN if v < 0 else ATOM)
+    if abs(v) > LARGEST:
+        from gradcli.calculus.spelling import NoExpression
+
+        raise NoExpression("the derivative has a constant that no number holds")
     if v.denominator == 1:
         n = v.numerator
         text = str(n)

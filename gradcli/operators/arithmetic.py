@@ -468,7 +468,13 @@ def _remainder_of(self: Any, other: Array) -> Array:
     return _remainder(dtypes.constant(self, other.dtype), other)
 
 
-@operator(_remainder_of, "NotImplemented", public=False, batch="elementwise")
+@operator(
+    _remainder_of,
+    "NotImplemented",
+    public=False,
+    batch="elementwise",
+    spelled="remainder(self, other)",
+)
 class remainder_:
     other = lambda g: g * 0
 

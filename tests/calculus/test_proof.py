@@ -109,6 +109,8 @@ def test_a_program_that_refuses_other_points_is_printed_for_its_own() -> None:
     assert (result.exit_code, result.stdout) == (0, "a\n"), result.output
 
 
-def test_a_number_beyond_the_largest_is_infinite() -> None:
-    assert run("(x*1e200)**2", "--x", "1").exit_code == 0
+def test_a_number_beyond_the_largest_is_refused() -> None:
+    """At x = 1e-200 the gradient is 2e+200: no factor of it is infinite."""
+    for source in ("(x*1e200)**2", "(x*1e200)**-2"):
+        assert "a constant that no number holds" in run(source, "--x", "1").stderr
     assert run("(x*1e30)**2", "--x", "1").stdout == "2e+60*x\n"

@@ -282,3 +282,18 @@ def test_starts_from_the_shell() -> None:
         [*argv, "diff", "c*d", "--wrt", "c"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "d\n", "")
+
+
+REFUSED_OR_RIGHT = {
+    "x.abs()**2*y": ("x.grad = 2*abs(x)*sgn(x)*y", "y.grad = abs(x)**2"),
+    "s*(3 % y.detach())": ("s.grad = 3 % y",),
+    "(1e200*x)**2": ("the derivative has a constant that no number holds",),
+}
+
+
+@pytest.mark.parametrize("source", REFUSED_OR_RIGHT)
+def test_what_generators_found(source: str) -> None:
+    given = ["--x", "1+2j", "--y", "2"] if "abs" in source else []
+    result = run("diff", source, *given, *(["--wrt", "s"] if "s*" in source else []))
+    for words in REFUSED_OR_RIGHT[source]:
+        assert words.rpartition(" = ")[2] in result.stdout + result.stderr
