@@ -69,12 +69,12 @@ def _keeps_its_form(row: Row, dtype: Any, shape: Any) -> bool:
     with np.errstate(all="ignore"):
         try:
             node = row.call(*leaves).grad_fn
+            if node is None or any(e is None or e._meta is not node._meta for e in node._edges):
+                return False
+            found = row.backward(node, np.ones(shape, dtype)[()])
         except (RuntimeError, NotImplementedError, IndexError) as error:
             assert dtype is np.float16 or not shape, error
             return False
-        if node is None or any(e is None or e._meta is not node._meta for e in node._edges):
-            return False
-        found = row.backward(node, np.ones(shape, dtype)[()])
     assert all(d.shape == shape and d.dtype == dtype for d in found)
     return True
 
