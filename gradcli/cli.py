@@ -20,6 +20,7 @@ import click
 import gradcli.interrupts as interrupts
 from gradcli.budget import bound_memory
 from gradcli.commands import COMMANDS, COMPLETION_VARIABLE
+from gradcli.commands.help import HELP
 from gradcli.version import __version__
 
 # A command line without files and without numbers of three digits makes no large matrix product.
@@ -55,6 +56,10 @@ class Program(click.Group):
         command = import_module(f"gradcli.commands.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
+
+    def get_help_option(self, ctx: click.Context) -> click.Option:
+        """--help."""
+        return HELP
 
     def make_context(
         self,
@@ -213,12 +218,25 @@ def _interrupted() -> None:
         return
 
 
+def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        click.echo(f"gradcli {__version__}")
+        ctx.exit()
+
+
 @click.group(
     cls=Program,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog='Example: gradcli grad "2*dot(x,x)" --x 0,1,2,3',
 )
-@click.version_option(__version__, prog_name="gradcli", message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 def main() -> None:
     """Evaluate, differentiate, inspect tensor expressions, in PyTorch's language."""
 

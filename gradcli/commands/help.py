@@ -31,6 +31,10 @@ class Command(click.Command):
         """As click does, and --help-all."""
         return [*super().get_params(ctx), HELP_ALL]
 
+    def get_help_option(self, ctx: click.Context) -> click.Option:
+        """--help."""
+        return HELP
+
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Usage, what it does, examples, options: all of it if it fits a screen or if all is wanted."""
         if not ctx.meta.get(WHOLE):
@@ -111,21 +115,21 @@ class Command(click.Command):
         return sections
 
 
-def _show_all(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+def _show_help(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        ctx.meta[WHOLE] = True
+        ctx.meta[WHOLE] = param is HELP_ALL
         click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
 
 
-HELP_ALL = click.Option(
-    ["--help-all"],
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_show_all,
-    help="Show all options and exit.",
-)
+def _help_option(*names: str, shows: str) -> click.Option:
+    """An option that shows help and ends. Click's own asks for translations, and imports `locale`."""
+    how: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
+    return click.Option(names, callback=_show_help, help=f"Show {shows} and exit.", **how)
+
+
+HELP = _help_option("-h", "--help", "show_help", shows="this message")
+HELP_ALL = _help_option("--help-all", shows="all options")
 
 
 def _commands(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

@@ -15,9 +15,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,7 +27,11 @@ from gradcli.commands.output import Style, note
 from gradcli.commands.shapes import shape_option, shapes_of
 
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from gradcli.language.program import Program
+
+    F = TypeVar("F", bound=Callable[..., Any])
 
 FLOATS = ("float16", "float32", "float64")
 _CONSTANTS = frozenset(("pi", "inf", "nan"))
@@ -48,7 +51,14 @@ ELSEWHERE = {
     "--tangent": "write --vector VALUE",
 }
 
-F = TypeVar("F", bound=Callable[..., Any])
+
+def normal(name: str) -> str:
+    """A name in the form in which Python keeps it."""
+    if name.isascii():
+        return name
+    import unicodedata
+
+    return unicodedata.normalize("NFKC", name)
 
 
 class Split:
@@ -154,7 +164,7 @@ def split(args: Iterable[str], declared: dict[str, click.Option]) -> Split:
                 found.options.extend([f"{head}={value}"] if head[:2] == "--" else [head, value])
                 found.given[option.name or head] = value
         elif match := _BINDING.fullmatch(word):
-            name = unicodedata.normalize("NFKC", match[1])
+            name = normal(match[1])
             found.bindings.append((name, take(f"--{match[1]}") if match[2] is None else match[2]))
         else:
             found.positionals.append(word)
@@ -489,7 +499,7 @@ def _request(
         texts[name], options[name] = text, f"--{name}"
     for item in params.pop("let"):
         name, equals, text = item.partition("=")
-        name = unicodedata.normalize("NFKC", name.strip())
+        name = normal(name.strip())
         if not equals or not name.isidentifier():
             raise usage(f"--let wants NAME=VALUE, not {item!r}", hint="as in --let seed=3")
         if name not in names:
@@ -652,7 +662,7 @@ def name_list(
         return list(known)
     from gradcli.language.errors import did_you_mean, suggest
 
-    names = list(dict.fromkeys(unicodedata.normalize("NFKC", word) for word in words))
+    names = list(dict.fromkeys(map(normal, words)))
     for name in names:
         if name not in known:
             names_known = ", ".join(known) if known else "none"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,11 +11,14 @@ from gradcli.commands import output
 from gradcli.commands.evaluation import Evaluation, read_value, read_variables, run
 
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from gradcli.commands.by_rows import Table
     from gradcli.commands.options import Request
     from gradcli.commands.output import Style
 
-F = TypeVar("F", bound=Callable[..., Any])
+    F = TypeVar("F", bound=Callable[..., Any])
+
 NO_PLAN = "no plan: "
 LARGE = 200_000  # elements of a variable from which on planning costs less than it saves
 

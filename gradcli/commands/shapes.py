@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gradcli.commands.errors import usage
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
 
 
 def shape_option(help: str) -> Callable[[F], F]:

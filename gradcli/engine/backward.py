@@ -11,16 +11,18 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.engine import modes, plain_pass, watched_pass
+from gradcli.engine import modes, plain_pass
 from gradcli.engine.batch import Batched, Level, opened
 from gradcli.engine.node import AccumulateGrad, Edge, Node, Port
 from gradcli.engine.plain_pass import by_sequence
 from gradcli.engine.tensor import Tensor, edge, wrap
-from gradcli.engine.watched_pass import Captured, as_tensor, discover
+
+if TYPE_CHECKING:
+    from gradcli.engine.watched_pass import Captured
 
 
 def run(
@@ -44,6 +46,8 @@ def run(
         plain = not watched
     if plain and plain_pass.run(roots, seeds, retain):
         return
+    from gradcli.engine import watched_pass
+
     watched_pass.run(roots, seeds, retain=retain, create=create, captured=captured, only=only)
 
 
@@ -136,6 +140,8 @@ def grad(
         )
     if allow_unused is None:
         allow_unused = materialize_grads
+    from gradcli.engine.watched_pass import Captured, as_tensor
+
     roots, wanted = _as_tuple(outputs), _as_tuple(inputs)
     if not wanted:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
@@ -260,6 +266,8 @@ def _paths(roots: Sequence[Edge], targets: Sequence[Edge | None]) -> frozenset[i
 
     A non-leaf target itself runs only where another target lies behind it.
     """
+    from gradcli.engine.watched_pass import discover
+
     nodes, _ = discover(roots)
     nodes.sort(key=by_sequence)
     goals = {id(t.node if type(t) is Port else t) for t in targets if t is not None}

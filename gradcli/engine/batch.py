@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -21,7 +21,10 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from gradcli.engine import modes
 from gradcli.engine.memory import buffer_of, laid_out
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
 _numbers = itertools.count(1).__next__
 
 

@@ -12,9 +12,12 @@ import threading
 import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
-F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
 
 # How many functions that `func` has made (grad, vjp, jvp, vmap, ...) run inside one another.
 transforms: ContextVar[int] = ContextVar("transforms", default=0)

@@ -37,7 +37,6 @@ from gradcli.engine.node import (
     layout,
     node_class,
 )
-from gradcli.engine.out import into
 from gradcli.engine.promotion import HALF, SINGLE, mismatch, promote, raw, shape_error
 from gradcli.engine.saved import Packed, Saved, pack
 from gradcli.engine.stale import check_versions, is_stale
@@ -257,6 +256,8 @@ class Row:
     def general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call in full: any operands, any state of the thread."""
         if "out" in kwargs and "out" not in self.position:
+            from gradcli.engine.out import into
+
             return into(self.title, kwargs.pop("out"), self.call, args, kwargs)
         bound = kwargs or self.keyword_only or len(args) != len(self.names)
         return self.ordered(self.bind(args, kwargs) if bound else list(args), len(args))

@@ -413,13 +413,11 @@ def in_python(error: LanguageError, verb: str) -> LanguageError:
         error.hint = hint.removeprefix("raise --max-steps, or ")
     for name in ("message", "hint"):
         text = getattr(error, name)
-        if text and (found := _LOADED.search(text)):
+        if text and (found := re.search(_LOADED, text)):
             setattr(
                 error, name, f"{text[: found.start()]}pass it as a variable: {verb}(source, f=f)"
             )
     return error
 
 
-_LOADED = re.compile(
-    r"(for a Python file |put them in a file and )?(use|give it with) --load FILE\.py$"
-)
+_LOADED = r"(for a Python file |put them in a file and )?(use|give it with) --load FILE\.py$"

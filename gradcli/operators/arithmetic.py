@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cmath
 import math
 from collections.abc import Callable
 from typing import Any
@@ -382,6 +381,8 @@ def _pow_base_rule(g: Any, self: Any, exponent: Any, result: Any) -> Any:
         still = exponent.real >= 0 if is_complex(exponent) else exponent >= 0
         return g * conj(np.where(still, 0.0, slope))
     if isinstance(self, complex) or is_complex(g):
+        import cmath
+
         log = cmath.log(self)
     else:
         log = math.log(self) if self > 0 else float("nan")
@@ -786,9 +787,9 @@ def _like(number: Any, tensor: Any) -> Any:
 
 
 def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
-    from gradcli.engine.views import inplace
-
     def call(a: Any, b: Any) -> Any:
+        from gradcli.engine.views import inplace
+
         return inplace(function, a, b) if is_operand(b) else NotImplemented
 
     return call

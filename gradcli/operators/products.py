@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -13,11 +13,21 @@ from gradcli.engine import dtypes
 from gradcli.engine.operator import Row
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap_dim
-from gradcli.operators import batches
 from gradcli.operators.helpers import conj, dtype_of, expand, expect_alike, transposed, unsqueeze
 from gradcli.operators.table import Array, Arrays, function, is_array, operator
 
 FAMILY = "linalg"
+
+
+def _by(rule: Callable[[Any], Callable[..., Any]]) -> Callable[..., Any]:
+    """A row's `batch`, by the module of its rules, which is imported when a batch comes."""
+
+    def call(*args: Any) -> Any:
+        from gradcli.operators import batches
+
+        return rule(batches)(*args)
+
+    return call
 
 
 # -- refusals, in PyTorch's words -----------------------------------------------------------------
@@ -201,7 +211,7 @@ def _dot(self: Array, tensor: Array) -> Array:
     kind="bilinear",
     types="own",
     samples=("dot(randn(3), randn(3))", "dot(randn(1), randn(1))", "dot(randn(0), randn(0))"),
-    batch=batches.of(batches.dot, lambda: bmm, lambda: mv),
+    batch=_by(lambda rules: rules.of(rules.dot, lambda: bmm, lambda: mv)),
     spelled="dot",
 )
 class dot:
@@ -220,7 +230,7 @@ def _vdot(self: Array, other: Array) -> Array:
     _vdot,
     "VdotBackward0",
     types="own",
-    batch=batches.of(batches.conjugated_dot, lambda: bmm, lambda: mv),
+    batch=_by(lambda rules: rules.of(rules.conjugated_dot, lambda: bmm, lambda: mv)),
     aliases="",
     samples=("vdot(randn(3), randn(3))", "vdot(tensor([1+2j, 3]), tensor([1j, 2]))"),
 )
@@ -249,7 +259,7 @@ def _mv(self: Array, vec: Array) -> Array:
     kind="bilinear",
     types="own",
     samples=("mv(randn(2,3), randn(3))", "mv(randn(0,3), randn(3))", "mv(randn(1,1), randn(1))"),
-    batch=batches.of(batches.mv, lambda: bmm, lambda: mm),
+    batch=_by(lambda rules: rules.of(rules.mv, lambda: bmm, lambda: mm)),
     spelled="matmul",
 )
 class mv:
@@ -291,7 +301,7 @@ def _mm(self: Array, mat2: Array) -> Array:
         "mm(randn(2,0), randn(0,3))",
         "mm(randn(1,1), randn(1,1))",
     ),
-    batch=batches.of(batches.mm, lambda: bmm),
+    batch=_by(lambda rules: rules.of(rules.mm, lambda: bmm)),
     spelled="matmul",
     signature=_matrices("mm"),
 )
@@ -320,7 +330,7 @@ def _bmm(self: Array, mat2: Array) -> Array:
     kind="bilinear",
     types="own",
     samples=("bmm(randn(2,3,4), randn(2,4,5))", "bmm(randn(0,3,4), randn(0,4,5))"),
-    batch=batches.bmm,
+    batch=_by(lambda rules: rules.bmm),
     spelled="matmul",
     signature=_matrices("bmm"),
 )
@@ -388,7 +398,7 @@ def _addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any =
         "addmm(randn(2,2), randn(2,3), randn(3,2))",
         "addmm(randn(2), randn(2,3), randn(3,2), beta=0.5, alpha=2)",
     ),
-    batch=batches.added_product(lambda: mm),
+    batch=_by(lambda rules: rules.added_product(lambda: mm)),
     spelled="addmm",
     signature=_added("addmm", "mat1", "mat2", out_dtype=True),
 )
@@ -421,7 +431,7 @@ def _addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1
         "addmv(randn(2), randn(2,3), randn(3))",
         "addmv(randn(2), randn(2,3), randn(3), beta=0.5, alpha=2)",
     ),
-    batch=batches.added_product(lambda: mv),
+    batch=_by(lambda rules: rules.added_product(lambda: mv)),
     spelled="addmm",
     signature=_added("addmv", "mat", "vec"),
 )
@@ -470,7 +480,7 @@ def _whole(number: Any, name: str) -> Any:
         "addr(randn(2,3), randn(2), randn(3))",
         "addr(randn(3), randn(2), randn(3), beta=0.5, alpha=2)",
     ),
-    batch=batches.outer_added,
+    batch=_by(lambda rules: rules.outer_added),
     signature=_added("addr", "vec1", "vec2"),
 )
 class addr:
@@ -508,7 +518,7 @@ def _over_batches(g: Any, sizes: tuple[int, ...]) -> Any:
     _addbmm,
     "AddbmmBackward0",
     types="own",
-    batch=batches.added_product(lambda: bmm, (0,)),
+    batch=_by(lambda rules: rules.added_product(lambda: bmm, (0,))),
     inplace=True,
     samples=(
         "addbmm(randn(3,5), randn(2,3,4), randn(2,4,5))",
@@ -569,7 +579,7 @@ def _baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha:
         "baddbmm(randn(2,3,5), randn(2,3,4), randn(2,4,5))",
         "baddbmm(randn(5), randn(2,3,4), randn(2,4,5), beta=0.5, alpha=2)",
     ),
-    batch=batches.added_product(lambda: bmm),
+    batch=_by(lambda rules: rules.added_product(lambda: bmm)),
     spelled="addmm",
     signature=_added("baddbmm", "batch1", "batch2", out_dtype=True),
 )
@@ -941,7 +951,7 @@ def _diagonal() -> Row:
     kind="linear",
     numpy=np.trace,
     samples=("trace(randn(3,3))", "trace(randn(2,3))", "trace(randn(0,0))"),
-    batch=batches.of(batches.traced, _diagonal),
+    batch=_by(lambda rules: rules.of(rules.traced, _diagonal)),
     signature="trace(Tensor input)",
 )
 class trace:

@@ -52,7 +52,6 @@ from gradcli.engine.compiled import function as compiled
 from gradcli.engine.device import device, layout
 from gradcli.engine.operator import Row
 from gradcli.engine.tensor import Tensor
-from gradcli.engine.views import inplace
 
 REQUIRED = MISSING
 _NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2"}
@@ -862,6 +861,8 @@ def _of_other_devices(name: str) -> Target:
 
 
 def _inplace(target: Target) -> Target:
+    from gradcli.engine.views import inplace
+
     return lambda input, *values: inplace(target, input, *values)
 
 

@@ -19,9 +19,7 @@ import numpy as np
 
 from gradcli.engine import OfEngine, compiled, dtypes, tensor
 from gradcli.engine import operator as engine
-from gradcli.engine.out import into
 from gradcli.engine.tensor import NUMPY, Scalar, Tensor, wrap
-from gradcli.engine.views import inplace
 from gradcli.operators.signatures import Parser
 
 Array = Any
@@ -85,6 +83,8 @@ class Function:
         call = self.call
 
         def run(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+            from gradcli.engine.views import inplace
+
             return inplace(call, input, *args, **kwargs)
 
         run.__name__ = run.__qualname__ = f"{self.name}_"
@@ -292,6 +292,8 @@ def function(
         def target(*args: Any, **kwargs: Any) -> Any:
             if kwargs:
                 if "out" in kwargs and "out" not in known:
+                    from gradcli.engine.out import into
+
                     return into(public, kwargs.pop("out"), target, args, kwargs)
                 kwargs = {numpy_names.get(k, k): v for k, v in kwargs.items()}
             try:
