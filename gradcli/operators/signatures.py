@@ -709,11 +709,6 @@ class Binder:
     def unusual(self) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
         """What takes a call with keywords, or of unusual classes."""
         first, general = self.first, self.general
-        forms = [
-            (frozenset(p.name for p in s.passed), self._by_keyword(k, s), self.targets[k])
-            for k, s in enumerate(self.signatures)
-            if not (s.hidden or any(iskeyword(p.name) or p.kind == "Any" for p in s.passed))
-        ]
         spread = any(s.spread for s in self.signatures)
 
         def call(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -726,7 +721,7 @@ class Binder:
                 named = renamed if len(renamed) == len(named) else named
             if spread and len(args) > first and args[first].__class__ is int:
                 args = (*args[:first], args[first:])  # `zeros(2, 3, dtype=int32)`
-            for names, bind, target in forms:
+            for names, bind, target in self._forms:
                 if not names.issuperset(named):
                     continue
                 try:
@@ -738,6 +733,15 @@ class Binder:
             return general(*as_given)
 
         return call
+
+    @cached_property
+    def _forms(self) -> list[tuple[frozenset[str], Any, Target]]:
+        """(names, what binds them, target) of the signatures that Python can bind keywords for."""
+        return [
+            (frozenset(p.name for p in s.passed), self._by_keyword(k, s), self.targets[k])
+            for k, s in enumerate(self.signatures)
+            if not (s.hidden or any(iskeyword(p.name) or p.kind == "Any" for p in s.passed))
+        ]
 
     def _by_keyword(self, k: int, signature: Signature) -> Any:
         """A function that binds keywords as Python does: the values, or None where a class is odd."""

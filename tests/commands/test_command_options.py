@@ -265,6 +265,27 @@ def test_nothing_heavy_is_imported(argv, env):
     assert done.stdout
 
 
+def test_a_gradient_imports_no_more_than_it_needs():
+    """A module costs a quarter of a millisecond of the start: what is rare is imported where it is used."""
+    code = (
+        "import sys\nfrom gradcli.cli import main\n"
+        "try:\n    main.main()\nexcept SystemExit as left:\n    assert not left.code, left.code\n"
+        "print(*sys.modules)\n"
+    )
+    argv = [sys.executable, "-c", code, "grad", "2*dot(x,x)", "--x", "0,1,2,3"]
+    result, modules = subprocess.run(
+        argv, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert result == "x.grad = [0, 4, 8, 12]"
+    imported = set(modules.split())
+    assert len([m for m in imported if m.startswith("gradcli.")]) <= 62
+    rare = {"locale", "unicodedata", "rich", "lark", "scipy", "gradcli.operators.batches"}
+    rare |= {
+        f"gradcli.engine.{m}" for m in ("views", "out", "watched_pass", "batch_rows", "random")
+    }
+    assert not imported & rare
+
+
 SHAPED = [
     (["eval", "x.shape", "--shape", "x=2,3"], "torch.Size([2, 3])\n"),
     (["grad", "sum(x*w)", "--shape", "x=3", "--w", "1,2,3", "--wrt", "x"], "x.grad = [1, 2, 3]\n"),
