@@ -260,7 +260,23 @@ class Batched(NDArrayOperatorsMixin):
         return f"BatchedTensor(lvl={number}, bdim=0, value=\n{textwrap.indent(text, '    ')}\n)"
 
 
-class Diagonal(Batched):
+class Sparse(Batched):
+    """A batch that is kept without its zeros: an entry lies in memory as a new array of its shape would."""
+
+    __slots__ = ()
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The steps within one entry, in bytes: its elements lie in order."""
+        return np.empty(self.shape, self.dtype).strides
+
+    @property
+    def flags(self) -> Any:
+        """Those of one entry."""
+        return np.empty(self.shape, self.dtype).flags
+
+
+class Diagonal(Sparse):
     """A batch whose entry k is zero but for its k-th element: what an identity becomes elementwise.
 
     Only of a level in which everything is linear; anything that does not keep the form sees `every`.
@@ -304,16 +320,6 @@ class Diagonal(Batched):
     def inner(self) -> Any:
         """What the entries are made of."""
         return self.diagonal
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """The steps within one entry, in bytes: its elements lie in order."""
-        return np.empty(self.shape, self.dtype).strides
-
-    @property
-    def flags(self) -> Any:
-        """Those of one entry."""
-        return np.empty(self.shape, self.dtype).flags
 
     def plus(self, other: Any) -> Batched | None:
         """The sum with another diagonal."""

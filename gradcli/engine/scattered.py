@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.engine.batch import Batched, Level, is_batched, is_diagonal
+from gradcli.engine.batch import Batched, Level, Sparse, is_batched, is_diagonal
 
 if TYPE_CHECKING:
     from gradcli.engine.operator import Row
@@ -22,7 +22,7 @@ SMALL = 1 << 14  # up to this many elements, zeros cost less than the search for
 MOST = 64  # elements of an entry that are not zero
 
 
-class Scattered(Batched):
+class Scattered(Sparse):
     """A batch of which entry k has `values[k]` at `places[k]`, positions in the entry laid flat, and zeros.
 
     A place of -1 is none (its value is 0); values at one place count together. Only of a level in which
@@ -51,16 +51,6 @@ class Scattered(Batched):
     def inner(self) -> Any:
         """What the entries are made of."""
         return self.values
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """The steps within one entry, in bytes: its elements lie in order."""
-        return np.empty(self.shape, self.dtype).strides
-
-    @property
-    def flags(self) -> Any:
-        """Those of one entry."""
-        return np.empty(self.shape, self.dtype).flags
 
     @property
     def shape(self) -> tuple[int, ...]:
