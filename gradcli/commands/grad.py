@@ -9,7 +9,6 @@ import click
 from gradcli.commands import completers, output
 from gradcli.commands.backward import backward, retained, seed_of
 from gradcli.commands.evaluation import Evaluation
-from gradcli.commands.hooks import register_hooks, split_hooks
 from gradcli.commands.inspection import evaluate_watched, observed
 from gradcli.commands.options import (
     ExpressionCommand,
@@ -153,7 +152,10 @@ def command(
         write_higher(ctx, request, order, seed, show_value, other)
         return
     names, every = _names_to_retain(request, retain_names)
-    hook_programs = split_hooks(request, hooks)
+    if hooks:
+        from gradcli.commands.hooks import register_hooks, split_hooks
+
+        hook_programs = split_hooks(request, hooks)
     tape = bool(hooks or detect_anomaly or show_trace or retain_graph or create_graph)
     tape = tape or bool(retain_names) or passes > 1
     planned, values = None, None
@@ -163,7 +165,8 @@ def command(
         planned = evaluate_planned(ctx, request, plan=plan, gradients=True, seed=seed, tape=tape)
         evaluation = planned.evaluation
     evaluation.tensor("gradient")
-    register_hooks(evaluation, hook_programs)
+    if hooks:
+        register_hooks(evaluation, hook_programs)
     intermediates = retained(evaluation, names, every)
     gradient = seed_of(evaluation, seed)
     trace = None

@@ -69,23 +69,23 @@ LATEX = {
 SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n", strict=True))
 INVERSES = {"sin", "cos", "tan", "sinh", "cosh", "tanh"}  # sin^-1 is asin, not 1/sin
 
-_TOKEN = re.compile(
-    r"(?P<blank>[ \t\u00a0\u2009\u202f]*)(?P<text>"
+# Patterns as text: what is no error compiles none.
+_TOKEN = (
+    r"(?s)(?P<blank>[ \t\u00a0\u2009\u202f]*)(?P<text>"
     r"(?P<string>[A-Za-z]{0,2}(?:'[^'\n]*'|\"[^\"\n]*\"))"
     r"|(?P<number>0[xX][0-9a-fA-F_]+|0[bB][01_]+|(?:[0-9][0-9_]*(?:\.(?![*/^])[0-9_]*)?|\.[0-9][0-9_]*)"
     r"(?:[eE][+-]?[0-9]+)?(?:[jJ](?!\w))?)"
     r"|(?P<name>∞|(?:[^\W\d\u00b2\u00b3\u00b9\u2070-\u207f]|_)[^\W\u00b2\u00b3\u00b9\u2070-\u207f]*)"
     r"|(?P<power>[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+)"
-    r"|\\[A-Za-z]+|\\.|\*\*=?|//=?|[-+*/%@&|<>=!]=|&&|\|\||->|\.\.\.|\.[*^/]|\n|.)",
-    re.S,
+    r"|\\[A-Za-z]+|\\.|\*\*=?|//=?|[-+*/%@&|<>=!]=|&&|\|\||->|\.\.\.|\.[*^/]|\n|.)"
 )
 _SEPARATORS = frozenset((",", ";", "\n", "=", ":", ":=", "+=", "-=", "*=", "/=", "->"))
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
-_ATOM = re.compile(r"[\w.]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?")
-_DERIVATIVE = re.compile(r"\s*[d∂]\s*/\s*[d∂]\s*([^\W\d]\w*)\s*(.+)", re.S)
-_DERIVATIVE_OF = re.compile(r"\s*[d∂]\s*(\(.+\)|\w+)\s*/\s*[d∂]\s*([^\W\d]\w*)\s*", re.S)
-_DEFINITION = re.compile(r"\s*[^\W\d]\w*\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)")
-_CHOICE = re.compile(r"([^?:;=\n]*[^?:;\n]*?)\?([^?:\n]+):([^?:;\n]+)")
+_ATOM = r"[\w.]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?"
+_DERIVATIVE = r"(?s)\s*[d∂]\s*/\s*[d∂]\s*([^\W\d]\w*)\s*(.+)"
+_DERIVATIVE_OF = r"(?s)\s*[d∂]\s*(\(.+\)|\w+)\s*/\s*[d∂]\s*([^\W\d]\w*)\s*"
+_DEFINITION = r"\s*[^\W\d]\w*\s*\(([\w\s,]+)\)\s*=(?!=)\s*([^;\n]+)"
+_CHOICE = r"([^?:;=\n]*[^?:;\n]*?)\?([^?:\n]+):([^?:;\n]+)"
 
 
 class _Lost(Exception):
@@ -106,11 +106,11 @@ def translate(
     text = re.sub(
         r"\\(?:left|right|big|Big|displaystyle|mathrm|operatorname|,|;|!|:|quad)(?![a-z])", "", text
     )
-    if found := _DEFINITION.fullmatch(text):
+    if found := re.fullmatch(_DEFINITION, text):
         parameters = found[1].replace(",", " ").split()
         if any(re.search(rf"\b{name}\b", found[2]) for name in parameters):
             text = found[2]
-    if "?" in text and (found := _CHOICE.fullmatch(text)):
+    if "?" in text and (found := re.fullmatch(_CHOICE, text)):
         text = f"{found[2].strip()} if {found[1].strip()} else {found[3].strip()}"
     try:
         written = _Reader(text, bound, elementwise).whole().strip()
@@ -130,7 +130,7 @@ def hint(
     if len(source) > LONGEST:
         return None
     for pattern, name, body in ((_DERIVATIVE, 1, 2), (_DERIVATIVE_OF, 2, 1)):
-        if found := pattern.fullmatch(source):
+        if found := re.fullmatch(pattern, source):
             inner = found[body].strip()
             inner = translate(inner) or inner
             if parses(inner):
@@ -182,7 +182,9 @@ def _operand(text: str) -> str:
     """A text as an operand: in brackets unless it is a name, a number, a call or in brackets."""
     text = text.strip()
     return (
-        text if _ATOM.fullmatch(text) or text[-1:] in "'\"" or _bare(text) != text else f"({text})"
+        text
+        if re.fullmatch(_ATOM, text) or text[-1:] in "'\"" or _bare(text) != text
+        else f"({text})"
     )
 
 
@@ -207,7 +209,7 @@ class _Reader:
                 m["text"],
                 next((k for k in ("string", "number", "name", "power") if m[k]), "sign"),
             )
-            for m in _TOKEN.finditer(text)
+            for m in re.finditer(_TOKEN, text)
             if m["text"]
         ]
         assigned = re.findall(

@@ -816,9 +816,13 @@ def _matmul(a: Any, b: Any) -> Any:
 
 
 def _on_first_use(name: str, row: Row, method: Callable[[Row], Any]) -> None:
-    """Set an operator's method that compiles itself when first called."""
+    """Set an operator's method that compiles itself when called again: a single call costs less without."""
 
     def first(*args: Any) -> Any:
+        setattr(Tensor, name, again)
+        return row.general(args, {}) if all(map(is_operand, args)) else NotImplemented
+
+    def again(*args: Any) -> Any:
         compiled = method(row)
         setattr(Tensor, name, compiled)
         return compiled(*args)

@@ -542,15 +542,14 @@ def meaning(numpy_function: Any) -> Any:
 tensor.meaning = meaning
 
 
-class _Method:
-    """Stands on the class of tensors for a method of the table until it is first asked for."""
+class _Method(str):
+    """A name that stands on the class of tensors for a method of the table until it is first asked for."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    __slots__ = ()
 
     def __get__(self, x: Tensor | None, kind: type[Tensor]) -> Any:
-        setattr(Tensor, self.name, find_method(self.name))
-        return getattr(kind if x is None else x, self.name)
+        setattr(Tensor, self, find_method(self))
+        return getattr(kind if x is None else x, self)
 
 
 class _Subscript:
