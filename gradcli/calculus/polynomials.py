@@ -75,7 +75,7 @@ class _Form:
     def _power(self, base: Expression, exponent: Any) -> Polynomial:
         """A factor: x**(x - 2) is x**x times x**-2."""
         if isinstance(exponent, Expression):
-            if exponent.op != "sum" or exponent.data[1].integer is None:
+            if exponent.op != "sum" or exponent.data[1].integer in (None, 0):
                 return {self._place(alg.power(base, exponent), 1): ONE}
             constant = exponent.data[1]
             rest = alg.add(exponent, number(-constant))

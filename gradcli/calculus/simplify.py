@@ -495,7 +495,7 @@ TRUTHS = frozenset(
     "logical_not logical_xor isnan isinf isfinite signbit isposinf isneginf isclose isin".split()
 )
 _MOVED = frozenset(
-    "expand expand_as reshape T permute select slice index flip roll diagonal tril triu".split()
+    "detach expand expand_as reshape T permute select slice index flip roll diagonal tril triu".split()
 )
 _INTEGRAL = _MOVED | frozenset(
     "tensor [] stack cat sum cumsum trace prod diag_embed amax amin trunc floor ceil".split()

@@ -84,7 +84,7 @@ class Parts:
         try:
             names, width, parts = _parts(file, path)
         finally:
-            file.stream.close()
+            file.close()
         if self.parts and (names != self.names or width != self.width):
             raise TableError(
                 f"{path} has other columns than the files before it",
@@ -163,6 +163,7 @@ def _parts(file: Opened, path: str) -> tuple[list[str], int, list[Part]]:
             return list(dtype.names), len(dtype.names), found
         return [], shape[1] if len(shape) > 1 else 1, found
     stream = Stream(path)
+    stream.close()
     return stream.names, len(stream.names), [Part(path, "text", 0, 0, None)]
 
 

@@ -88,8 +88,8 @@ class Reader:
             try:
                 self._contents[path] = _read(file)
             finally:
-                if file.path is not None and file.kind != "npz":
-                    file.stream.close()
+                if file.kind != "npz":  # whose members are read when they are asked for
+                    file.close()
         return self._contents[path]
 
     def _table(self, path: str, wanted: str | None) -> Table:

@@ -52,15 +52,28 @@ class Opened:
     """A stream of bytes that has been looked at.
 
     name: as the user wrote it. kind: csv, tsv, text, json, jsonl, npy, npz, parquet, feather, or "" where
-    neither the first bytes nor the ending say. path: None where it can be read but once.
+    neither the first bytes nor the ending say. path: None where it can be read but once. own: the file
+    that is to be closed; None for standard input.
     """
 
-    __slots__ = ("kind", "name", "path", "size", "stream")
+    __slots__ = ("kind", "name", "own", "path", "size", "stream")
 
     def __init__(
-        self, name: str, stream: BinaryIO, kind: str, path: str | None, size: int | None
+        self,
+        name: str,
+        stream: BinaryIO,
+        kind: str,
+        path: str | None,
+        size: int | None,
+        own: BinaryIO | None = None,
     ) -> None:
         self.name, self.stream, self.kind, self.path, self.size = name, stream, kind, path, size
+        self.own = own
+
+    def close(self) -> None:
+        """Close the file, and whatever unpacks it."""
+        if self.own is not None:
+            self.own.close()
 
     def blocks(self) -> Iterator[bytes]:
         """All that is left in pieces, but no more than memory has room for."""
@@ -148,7 +161,8 @@ def opened(path: str, stdin: IO[Any] | None = None) -> Opened:
             raise TableError(f"{name} is empty")
         what = {"npy": "a NumPy file", "npz": "a NumPy file"}.get(told, f"a {told} file")
         raise TableError(f"{name}: not {what} (it does not begin as one)")
-    return Opened(name, stream, kind or told, again, size)
+    own = None if path in STANDARD_INPUT else raw
+    return Opened(name, stream, kind or told, again, size, own)
 
 
 def _standard_input(stdin: IO[Any] | None) -> BinaryIO:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import IO, Any
 
 from gradcli.tables import delimited
@@ -44,15 +44,18 @@ class Stream:
             yield first
         yield from self._batches
 
-    def _all(self) -> Iterator[Table]:
+    def close(self) -> None:
+        """Close the file that is being read."""
+        self._batches.close()
+
+    def _all(self) -> Generator[Table, None, None]:
         for path in self.paths:
             file = opened(path, self.stdin)
             before = self.done
             try:
                 yield from self._of(file)
             finally:
-                if file.path is not None:
-                    file.stream.close()
+                file.close()
             self.done = max(self.done, before + (file.size or 0))
 
     def _of(self, file: Opened) -> Iterator[Table]:

@@ -98,10 +98,10 @@ def test_gradients_of_columns_go_to_a_file(ending: str) -> None:
     code, out, err = run("grad", LOSS, *given, "--by-rows", "-o", f"g.{ending}")
     assert (code, err) == (0, "") and list(numbers(out)) == ["a.grad", "b.grad"]
     assert run("grad", LOSS, *given, "--whole", "-o", "whole.npz")[0] == 0
-    whole = np.load("whole.npz")
-    for name in ("x.grad", "y.grad"):
-        found = run("eval", "v", "--v", f"@g.{ending}:{name}", "--json")[1]
-        assert np.allclose(json.loads(found)["value"], whole[name], rtol=1e-12)
+    with np.load("whole.npz") as whole:
+        for name in ("x.grad", "y.grad"):
+            found = run("eval", "v", "--v", f"@g.{ending}:{name}", "--json")[1]
+            assert np.allclose(json.loads(found)["value"], whole[name], rtol=1e-12)
 
 
 def test_without_a_file_their_rows_are_not_printed() -> None:
