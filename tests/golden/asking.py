@@ -68,7 +68,9 @@ def ask(code: str, torch: Any) -> list[str]:
     with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(out):
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", category=RuntimeWarning, module="gradcli")
-        warnings.simplefilter("ignore", ResourceWarning)  # of what other tests left to the collector
+        warnings.simplefilter(
+            "ignore", ResourceWarning
+        )  # of what other tests left to the collector
         try:
             exec(compile(code, "<snippet>", "exec"), {"torch": torch, "__name__": "snippet"})
         except Exception as err:  # what a snippet ends with is part of its answer
