@@ -73,7 +73,8 @@ class Edges:
         return found
 
 
-@dataclass(slots=True)
+# Here and in the files that draw: methods that nobody calls are not made, for each takes a start time.
+@dataclass(slots=True, eq=False, repr=False)
 class Walk:
     """The skeleton of a graph: one list entry a node, in order of first visit, depth first."""
 
@@ -127,7 +128,7 @@ def class_name(node: Any) -> str:
     return str(name).rpartition("::")[2]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Describer:
     """Turns entries of a Walk into records; holds what is known besides the nodes themselves."""
 
@@ -251,7 +252,7 @@ def records(describer: Describer) -> Iterator[Record]:
         yield describer.record(i)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Totals:
     """What a graph amounts to."""
 

@@ -10,7 +10,7 @@ Piece = tuple[str, str]  # (text, role)
 Line = list[Piece]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Signs:
     """The characters that a tree is drawn with."""
 

@@ -27,7 +27,7 @@ GIVING_WAY = (
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Options:
     """What to show, and how."""
 
@@ -48,7 +48,7 @@ class Options:
     default_dtype: str = "float32"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Cell:
     """What stands in a column: as written where there is room, and how it is written where not."""
 
@@ -63,7 +63,7 @@ class _Cell:
         return crop(line, room, ellipsis) if length(line) > room else line
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Cells:
     """One line before alignment: what hangs from the guides, and the columns to its right."""
 

@@ -22,7 +22,7 @@ class Kind(Enum):
     NOTHING = "nothing"  # an input that needs no gradient
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Row:
     """One line of the tree, before anything is written on it."""
 
@@ -47,7 +47,7 @@ def rows(view: View, *, nothings: bool = False, levels: int = 20) -> Iterator[Ro
     return _Unfolding(view, nothings, levels).run()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Task:
     key: int
     output: int

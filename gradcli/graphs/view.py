@@ -18,7 +18,7 @@ AUTO_COLLAPSE_DEPTH = 24
 SHORTEST_FOLD = 3
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Fold:
     """Several nodes drawn as one: a straight chain, or what a call of a module has made.
 
@@ -39,7 +39,7 @@ class Fold:
         return self.call < 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Selection:
     """The part of a graph that is asked for."""
 
