@@ -247,7 +247,8 @@ class TorchPrinter(Printer):
             items = own.args if is_call(own, "[]") else [own]
             texts = ", ".join(self.bare_number(i) for i in items)
             return f"{self.like}.new_tensor({f'[{texts}]' if is_call(own, '[]') else texts})", ATOM
-        if function in _TENSORS_ONLY or _of_numbers(node):
+        has_form = hasattr(self, f"call_{function}")
+        if function in _TENSORS_ONLY or (_of_numbers(node) and not has_form):
             return self.call(function, self.tensors([self.of(a) for a in node.args], node), options)
         return super().make_call(node)
 
@@ -300,7 +301,10 @@ def _of_numbers(node: Expression) -> bool:
     from gradcli.operators import table
 
     function = table.FUNCTIONS.get(node.data[0])
-    elementwise = getattr(getattr(function, "target", None), "kind", None) == "elementwise"
+    if function is None:
+        return False
+    rows = function.rows or (function.target,)
+    elementwise = all(getattr(row, "batch", None) == "elementwise" for row in rows)
     return elementwise and bool(node.args) and all(map(is_scalar_constant, node.args))
 
 
