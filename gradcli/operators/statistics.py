@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine import dtypes
 from gradcli.engine.batch import Batched, each, is_batched
 from gradcli.engine.tensor import wrap, wrap_dim
 from gradcli.operators.arithmetic import (
@@ -544,10 +545,15 @@ def _histogram(
                 "torch.histogramdd: min should not exceed max, but got "
                 f"min {low:g} max {high:g} for dimension 0"
             )
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        # In the input's own dtype: a value on an edge belongs to the bin that this edge begins.
+        span = resolve("linspace")(float(low), float(high), bins + 1, dtype=dtypes.of(self.dtype))
+        bins = span.array
     else:  # what lies below, above, or beside a NaN is in no bin
         inside = (self >= bins[0]) & (self <= bins[-1])
         self, weight = self[inside], None if weight is None else weight[inside]
-    counts, edges = np.histogram(self, bins, limits, weights=weight, density=density)
+    counts, edges = np.histogram(self, bins, weights=weight, density=density)
     return counts.astype(self.dtype), edges.astype(self.dtype)
 
 

@@ -153,3 +153,11 @@ def test_refusal(expression: str, torch: Any) -> None:
     with pytest.raises(kind) as caught:
         ask(torch, expression, x=torch.tensor(X, dtype=torch.float64))
     assert str(caught.value).startswith(message)
+
+
+def test_histogram_edges_are_rounded_in_the_inputs_dtype() -> None:
+    """A value on an edge belongs to the bin that the edge begins, as PyTorch has it."""
+    found = gradcli.histogram(gradcli.tensor([0.7, 0.1, 0.3], dtype=gradcli.float32), 10)
+    assert found.hist.tolist() == [1, 0, 0, 1, 0, 0, 0, 0, 0, 1]
+    one = gradcli.histogram(gradcli.tensor([0.3], dtype=gradcli.float32), 10)
+    assert one.hist.tolist() == [0, 0, 0, 0, 0, 1, 0, 0, 0, 0]
