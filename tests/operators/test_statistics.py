@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import gradcli
 from tests.operators.both import ask, gradient, same, torch, tree
 
 __all__ = ["torch"]
