@@ -161,6 +161,7 @@ def keeps(row: Row, text: str) -> bool:
 def _push_general(n: Any, g: Any, retain: bool) -> None:
     n._grad = None
     results = of_inputs(n, g)
+    holders = _holders(results)
     for e, d in zip(n._edges, results, strict=False):
         if d is None or e is None:
             continue
@@ -168,7 +169,7 @@ def _push_general(n: Any, g: Any, retain: bool) -> None:
             d = fit(d, e, n)
         if e._grad is not None:
             e._grad = e._grad + d
-        elif e.__class__ is AccumulateGrad and d is not g and _is_alone(d, results):
+        elif e.__class__ is AccumulateGrad and d is not g and holders.get(id(d)) == 1:
             first(n, e, d)
         else:
             e._grad = d
@@ -176,9 +177,14 @@ def _push_general(n: Any, g: Any, retain: bool) -> None:
         n._saved = None
 
 
-def _is_alone(d: Any, results: Any) -> bool:
-    """Whether no other gradient is the same array or a part of it."""
-    return sum(r is d or getattr(r, "base", None) is d for r in results) == 1
+def _holders(results: Any) -> dict[int, int]:
+    """How many of the gradients are an array, or a part of it, by the array's id."""
+    found: dict[int, int] = {}
+    for r in results:
+        for array in (r, getattr(r, "base", None)):
+            if array is not None:
+                found[id(array)] = found.get(id(array), 0) + 1
+    return found
 
 
 def _array(saved: Any) -> Any:
