@@ -222,6 +222,8 @@ def watched(output: Tensor) -> bool:
     """Whether hooks have a say in the gradients of a tensor."""
     if not output.requires_grad:
         return False
+    if output.grad_fn is None:  # a view made under no_grad requires grad, and nothing leads to it
+        return False
     for node in discover([edge(output)])[0]:
         variable = getattr(node, "variable", None)
         if node._hooks is not None or (variable is not None and variable.hooks):

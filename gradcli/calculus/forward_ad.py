@@ -74,7 +74,9 @@ class taped_level(dual_level):
         return super().values() | {"intercept": self._push}
 
     def _push(self, row: Any, values: Any, outputs: Any) -> None:
-        if self.refused or not any(isinstance(o, Tensor) and o.requires_grad for o in outputs):
+        if self.refused or not modes.is_grad_enabled():  # nor is a view recorded then
+            return
+        if not any(isinstance(o, Tensor) and o.requires_grad for o in outputs):
             return
         if isinstance(row, BackwardCFunction) or row.node == "NotImplemented":
             self.refused.append(NotImplementedError("only its node knows"))

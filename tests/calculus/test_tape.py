@@ -148,3 +148,19 @@ def test_what_is_elementwise_stays_a_diagonal(source: str, diagonal: bool) -> No
         for k in range(len(value))
     ]
     np.testing.assert_allclose(found.array.every, rows, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "source, expected",
+    [
+        ("set_grad_enabled(False); c = X[0]; set_grad_enabled(True); c*x", "jvp = [1, 2]\n"),
+        ("with no_grad():\n    d = X[0]\nd*x", "jvp = [1, 2]\n"),
+    ],
+)
+def test_views_made_without_grad_carry_no_tangent(source: str, expected: str) -> None:
+    from click.testing import CliRunner
+
+    from gradcli.cli import main
+
+    given = ["--X", "1,2;3,4", "--x", "5,6", "--vector", "X=1,1;1,1", "--vector", "x=1,1"]
+    assert CliRunner().invoke(main, ["jvp", source, *given]).stdout == expected
