@@ -73,3 +73,10 @@ def test_the_row_that_contributing_shows_works(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "gradcli", "grad", "cbrt(x)", "--load", "row.py", "--x", "8"]
     found = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert (found.stdout, found.stderr) == ("x.grad = 0.08333333333333333\n", "")
+
+
+def test_nothing_else_lies_at_the_top() -> None:
+    """What somebody tried out is not part of the project."""
+    files = {p.name for p in TOP.iterdir() if p.is_file() and not p.name.startswith(".")}
+    own = {"README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md"}
+    assert files == own | {"pyproject.toml", "noxfile.py", "mkdocs.yml"}
