@@ -137,11 +137,7 @@ class CPrinter(Printer):
         return f"({enclosed(args[0], SUM)} == 0)", ATOM
 
     def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        text, given = args[0][0], dict(options)
-        for key, function in (("min", "fmax"), ("max", "fmin")):
-            if given.get(key) is not None:
-                text = f"{function}({text}, {self.number(Number.of(given[key]))[0]})"
-        return text, ATOM
+        return self.between(args[0][0], options, "fmax", "fmin"), ATOM
 
     def call_float(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return args[0]

@@ -191,11 +191,7 @@ class MathPrinter(NumpyPrinter):
         return f"(not {args[0][0]})", ATOM
 
     def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        text, given = args[0][0], dict(options)
-        for key, function in (("min", "max"), ("max", "min")):
-            if given.get(key) is not None:
-                text = f"{function}({text}, {self.number(Number.of(given[key]))[0]})"
-        return text, ATOM
+        return self.between(args[0][0], options, "max", "min"), ATOM
 
 
 class TorchPrinter(Printer):

@@ -36,7 +36,7 @@ class Printed:
 
 
 def printed(found: Derivatives, form: str = "text", cse: bool | None = None) -> Printed:
-    """The derivatives in a format: text (and json), latex, or a program's (`_code`).
+    """The derivatives in a format: text (and json), latex, or a program's (`programs.write`).
 
     cse: whether what occurs more than once has a name; None: where it is long without.
     """
@@ -45,7 +45,9 @@ def printed(found: Derivatives, form: str = "text", cse: bool | None = None) -> 
 
         return Printed(form, {n: to_latex(e) for n, e in found.by.items()})
     if form not in ("text", "json"):
-        return Printed(form, {}, code=_code(found, form))
+        from gradcli.calculus import programs
+
+        return Printed(form, {}, code=programs.write(found, form))
     roots = list(found.by.values())
     if cse is None or form == "json":
         cse = form == "text" and max(map(size_of, roots), default=0) > LONGEST
@@ -59,21 +61,6 @@ def printed(found: Derivatives, form: str = "text", cse: bool | None = None) -> 
     return Printed(
         form, {n: names.get(id(e)) or printer.text(e) for n, e in found.by.items()}, shared
     )
-
-
-def _code(found: Derivatives, form: str) -> str:
-    """The derivatives as a program."""
-    if form == "c":
-        from gradcli.calculus.c_code import to_c
-
-        return to_c(found)
-    if form == "jax":
-        from gradcli.calculus.jax_code import to_jax
-
-        return to_jax(found)
-    from gradcli.calculus.code import to_code
-
-    return to_code(found, form)
 
 
 __all__ = ["Printed", "printed"]

@@ -104,25 +104,9 @@ class Claim:
         return {n: _array(run(p, tensors).value) for n, p in self.parsed.items()}
 
     def _run_code(self, arrays: Arrays) -> dict[str, Any]:
-        from gradcli.calculus.code import modules
-        from gradcli.calculus.running import run_code
+        from gradcli.calculus import programs
 
-        known, given = modules(self.made.form, self.made.code), arrays.values()
-        plain: list[Any]
-        if self.made.form == "torch":
-            plain = [wrap(np.asarray(v)) for v in given]
-        else:
-            plain = [np.asarray(v)[()] if np.ndim(v) else np.asarray(v).item() for v in given]
-        if self.made.form == "c":
-            from gradcli.calculus.c_code import run_c
-
-            _, grads = run_c(self.made.code, plain)
-        elif self.made.form == "jax":
-            from gradcli.calculus.jax_code import run_jax
-
-            _, grads = run_jax(self.made.code, plain)
-        else:
-            _, grads = run_code(self.made.code, plain, known)
+        _, grads = programs.run(self.made.code, self.made.form, arrays.values())
         listed = grads if len(self.wrt) > 1 else (grads,)
         return {n: _array(g) for n, g in zip(self.wrt, listed, strict=True)}
 

@@ -310,6 +310,14 @@ class Printer:
         given = [f"{k}={literal(v.python() if isinstance(v, Number) else v)}" for k, v in options]
         return f"clamp({', '.join([args[0][0], *given])})", ATOM
 
+    def between(self, text: str, options: Any, larger: str, smaller: str) -> str:
+        """A clamp in terms of the larger and the smaller of two: `min(max(x, 0), 1)`."""
+        given = dict(options)
+        for key, function in (("min", larger), ("max", smaller)):
+            if given.get(key) is not None:
+                text = f"{function}({text}, {self.number(Number.of(given[key]))[0]})"
+        return text
+
     linear: tuple[str, ...] = ("matmul",)  # infix products that a number may stand before
 
     special: Mapping[str, Callable[..., Piece]] = {
