@@ -11,22 +11,9 @@ import time
 import pytest
 
 from tests.commands.terminal import environment
+from tests.fuzz.interrupts import started
 
-# The interpreter's own start is not ours: this says when our first line has run.
-START = f"""
-import sys
-sys.path[:0] = {sys.path!r}
-sys.argv[0] = "gradcli"
-from gradcli import interrupts
-first = interrupts.at_once
-def at_once():
-    first()
-    sys.stdout.write("begun\\n")
-    sys.stdout.flush()
-interrupts.at_once = at_once
-from gradcli.__main__ import main
-main()
-"""
+START = started(sys.path, "stdout")
 LONG = "y = 0\nfor i in range(10**9): y = y + 1"
 PRODUCT = "x = rand(3000, 3000)\nfor i in range(1000): x = x @ x"
 

@@ -22,21 +22,30 @@ from tests import fuzz
 from tests.fuzz import command_lines, files
 
 PATIENCE = 20
-# The interpreter's own start is not ours: this says when our first line has run.
-START = f"""
+
+
+def started(path: list[str], stream: str) -> str:
+    """A program that is gradcli's command, and writes `begun` to a stream when our first line has run.
+
+    path: where Python finds it. The interpreter's own start is not ours.
+    """
+    return f"""
 import sys
-sys.path[:0] = {[str(Path(__file__).parents[2])]!r}
+sys.path[:0] = {path!r}
 sys.argv[0] = "gradcli"
 from gradcli import interrupts
 first = interrupts.at_once
 def at_once():
     first()
-    sys.stderr.write("begun\\n")
-    sys.stderr.flush()
+    sys.{stream}.write("begun\\n")
+    sys.{stream}.flush()
 interrupts.at_once = at_once
 from gradcli.__main__ import main
 main()
 """
+
+
+START = started([str(Path(__file__).parents[2])], "stderr")
 FOREVER = "y = 0\nfor i in range(10**9): y = y + 1\n"
 
 
