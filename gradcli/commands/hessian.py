@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from gradcli.commands import matrix, output
@@ -53,21 +55,33 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
             products = matrices.hvp(request.program, tensors, given, request.loaded)
         except ENGINE_ERRORS as error:
             raise evaluation.refused(error) from error
-        shown = {n: output.to_json(v, precision) for n, v in products.items()}
-        made = {
-            **output.described(value, precision),
-            "wrt": {n: {"hvp": v} for n, v in shown.items()},
-            "hvp": shown,  # the name of 0.1.0
-        }
-        matrix.write(request, [(f"{n}.hvp", v) for n, v in products.items()], made)
+
+        def products_as_object() -> dict[str, Any]:
+            shown = {n: output.to_json(v, precision) for n, v in products.items()}
+            return {
+                **output.described(value, precision),
+                "wrt": {n: {"hvp": v} for n, v in shown.items()},
+                "hvp": shown,  # the name of 0.1.0
+            }
+
+        named = [(f"{n}.hvp", v) for n, v in products.items()]
+        matrix.write(request, named, products_as_object)
         return
     try:
         found = matrices.hessian(request.program, tensors, wanted, request.loaded, sparse)
     except ENGINE_ERRORS as error:
         raise evaluation.refused(error) from error
     matrix.note_slow([name for row in found.values() for name in row.slow])
-    form = matrix.sparse_object if sparse else output.to_json
-    blocks = {n: {m: form(b, precision) for m, b in r.by.items()} for n, r in found.items()}
+
+    def as_object() -> dict[str, Any]:
+        form = matrix.sparse_object if sparse else output.to_json
+        blocks = {n: {m: form(b, precision) for m, b in r.by.items()} for n, r in found.items()}
+        return {
+            **output.described(value, precision),
+            "wrt": {n: {"hessian": row} for n, row in blocks.items()},
+            "blocks": blocks,  # the name of 0.1.0
+        }
+
     results = [
         (f"{n}.hessian" if len(found) == 1 else f"{n}.{m}.hessian", block)
         for n, row in found.items()
@@ -75,9 +89,4 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
     ]
     if sparse and request.style.form != "json":
         results = [one for name, block in results for one in matrix.elements(name, block)]
-    made = {
-        **output.described(value, precision),
-        "wrt": {n: {"hessian": row} for n, row in blocks.items()},
-        "blocks": blocks,  # the name of 0.1.0
-    }
-    matrix.write(request, results, made)
+    matrix.write(request, results, as_object)

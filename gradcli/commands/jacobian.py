@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from gradcli.commands import matrix, output
@@ -59,13 +61,15 @@ def command(
             _, found = matrices.jvp(request.program, tensors, given, request.loaded)
         except ENGINE_ERRORS as error:
             raise evaluation.refused(error) from error
-        directions = {n: {"vector": output.to_json(v, precision)} for n, v in given.items()}
-        made = {
-            **output.described(value, precision),
-            "jvp": output.to_json(found, precision),
-            "wrt": directions,
-        }
-        matrix.write(request, [("jvp", found)], made)
+        matrix.write(
+            request,
+            [("jvp", found)],
+            lambda: {
+                **output.described(value, precision),
+                "jvp": output.to_json(found, precision),
+                "wrt": {n: {"vector": output.to_json(v, precision)} for n, v in given.items()},
+            },
+        )
         return
     chosen = None if mode == "auto" else mode
     try:
@@ -76,13 +80,16 @@ def command(
     except ENGINE_ERRORS as error:
         raise evaluation.refused(error) from error
     matrix.note_slow(found.slow)
-    shown = matrix.sparse_object if sparse else output.to_json
-    made = {
-        **output.described(value, precision),
-        "wrt": {n: {"jacobian": shown(j, precision)} for n, j in found.by.items()},
-        "method": found.method,
-    }
+
+    def as_object() -> dict[str, Any]:
+        shown = matrix.sparse_object if sparse else output.to_json
+        return {
+            **output.described(value, precision),
+            "wrt": {n: {"jacobian": shown(j, precision)} for n, j in found.by.items()},
+            "method": found.method,
+        }
+
     named = [(f"{n}.jacobian", j) for n, j in found.by.items()]
     if sparse and request.style.form != "json":
         named = [one for n, j in named for one in matrix.elements(n, j)]
-    matrix.write(request, named, made)
+    matrix.write(request, named, as_object)

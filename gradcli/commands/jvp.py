@@ -61,11 +61,14 @@ def command(
         raise evaluation.refused(error) from error
     precision = request.style.precision
     results: list[tuple[str, Any]] = [("value", value)] if show_value else []
-    directions = {n: output.to_json(v, precision) for n, v in given.items()}
-    made = {
-        **output.described(value, precision),
-        "jvp": output.to_json(found, precision),
-        "wrt": {n: {"vector": v} for n, v in directions.items()},
-        "vector": directions,  # the name of 0.1.0
-    }
-    matrix.write(request, [*results, ("jvp", found)], made)
+
+    def as_object() -> dict[str, Any]:
+        directions = {n: output.to_json(v, precision) for n, v in given.items()}
+        return {
+            **output.described(value, precision),
+            "jvp": output.to_json(found, precision),
+            "wrt": {n: {"vector": v} for n, v in directions.items()},
+            "vector": directions,  # the name of 0.1.0
+        }
+
+    matrix.write(request, [*results, ("jvp", found)], as_object)

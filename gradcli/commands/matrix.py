@@ -109,9 +109,11 @@ def note_slow(names: list[str]) -> None:
         output.note(f"{name} has no form for many seeds at once: it ran once for each")
 
 
-def write(request: Request, results: list[tuple[str, Any]], made: dict[str, Any]) -> None:
-    """The results as text or plain lines, or as the object."""
+def write(
+    request: Request, results: list[tuple[str, Any]], made: Callable[[], dict[str, Any]]
+) -> None:
+    """The results as text or plain lines, or as the object, which is made only then."""
     if request.style.form == "json":
-        output.write_json({"expression": request.source, **made})
+        output.write_json({"expression": request.source, **made()})
     else:
         output.write_results(results, request.style)

@@ -161,7 +161,7 @@ def keeps(row: Row, text: str) -> bool:
 def _push_general(n: Any, g: Any, retain: bool) -> None:
     n._grad = None
     results = of_inputs(n, g)
-    holders = _holders(results)
+    holders: dict[int, int] = {}
     for e, d in zip(n._edges, results, strict=False):
         if d is None or e is None:
             continue
@@ -169,7 +169,12 @@ def _push_general(n: Any, g: Any, retain: bool) -> None:
             d = fit(d, e, n)
         if e._grad is not None:
             e._grad = e._grad + d
-        elif e.__class__ is AccumulateGrad and d is not g and holders.get(id(d)) == 1:
+            continue
+        alone = e.__class__ is AccumulateGrad and d is not g
+        if alone:
+            holders = holders or _holders(results)
+            alone = holders.get(id(d)) == 1
+        if alone:
             first(n, e, d)
         else:
             e._grad = d
