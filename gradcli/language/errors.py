@@ -166,13 +166,13 @@ def _cell(character: str) -> tuple[str, int]:
     if character < "\x7f":
         if character == "\t":
             return " " * _TAB, _TAB
-        return (character, 1) if character >= " " else ("\N{REPLACEMENT CHARACTER}", 1)
+        return (character, 1) if character >= " " else ("\ufffd", 1)
     import unicodedata
 
     if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return character, 0
     if unicodedata.category(character) == "Cc":
-        return "\N{REPLACEMENT CHARACTER}", 1
+        return "\ufffd", 1
     return character, 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
