@@ -11,6 +11,18 @@ import numpy as np
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.expressions import Expression, array, call, is_call, number
 from gradcli.calculus.numbers import ONE, Number
+from gradcli.recording.graph import Value
+
+
+def in_full(own: Expression, given: Any) -> Expression:
+    """An operand in the shape of the value that it stands for, integers, truth values and complex
+    numbers as they are.
+    """
+    value = np.asarray(given.value if isinstance(given, Value) else getattr(given, "array", given))
+    kind = value.dtype.kind
+    if own.op == "number" and kind in "biuc":
+        return array(value)
+    return alg.full(own, value.shape, kind in "biu")
 
 
 def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from gradcli.calculus.helpers import HELPERS, SCALAR, SPECIAL
 from gradcli.calculus.numbers import Number
 from gradcli.calculus.reading import NoExpression
 from gradcli.calculus.sharing import shared_parts
-from gradcli.calculus.simplify import HALF, is_bare
+from gradcli.calculus.simplify import HALF
 from gradcli.calculus.stable import stable
 from gradcli.calculus.text import ATOM, Piece, Printer, enclosed, literal
 
@@ -214,7 +214,7 @@ class TorchPrinter(Printer):
         return f"{made}({values.tolist()})", ATOM
 
     def power(self, base: Expression, exponent: Any) -> Piece:
-        if is_bare(base) and isinstance(exponent, Number) and exponent == HALF:
+        if is_scalar_constant(base) and isinstance(exponent, Number) and exponent == HALF:
             return f"math.sqrt({self.of(base)[0]})", ATOM
         return super().power(base, exponent)
 
@@ -235,7 +235,7 @@ class TorchPrinter(Printer):
 
     def make_call(self, node: Expression) -> Piece:
         function, options = node.data
-        if function in _MATH and len(node.args) == 1 and is_bare(node.args[0]):
+        if is_scalar_constant(node):
             # torch's functions take no bare numbers: log(2) is a number of math's
             return f"math.{function}({self.of(node.args[0])[0]})", ATOM
         if function == "tensor":
@@ -285,10 +285,15 @@ class TorchPrinter(Printer):
 
 
 def is_scalar_constant(node: Expression) -> bool:
-    """Whether it is a number of Python's where torch's names are math's: sqrt(2), log(5)."""
-    return not node.shape and all(
-        n.op == "number" or is_bare(n) or n.op == "product" or is_call(n, *_MATH)
-        for n in order([node])
+    """Whether it is a number of Python's where torch's names are math's: sqrt(2), log(5) + 1."""
+    return (
+        node.position == -1  # reads no variable
+        and not node.shape
+        and all(
+            n.op in ("number", "name", "sum", "product")
+            or (is_call(n, *_MATH) and len(n.args) == 1 and not n.data[1])
+            for n in order([node])
+        )
     )
 
 

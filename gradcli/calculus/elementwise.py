@@ -148,12 +148,25 @@ def _gelu_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
     return alg.multiply(g, alg.add(cdf, alg.multiply(u, density)))
 
 
+def _softplus_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    """The slope is a sigmoid, and 1 above the threshold: said where that is another number."""
+    g, u, beta, threshold = args
+    scaled = alg.scale(Number.of(beta), u)
+    slope = alg.multiply(g, function("sigmoid", scaled))
+    if threshold >= _ALIKE and not reader.guards:
+        return slope
+    return alg.where(compare("gt", scaled, threshold), g, slope)
+
+
+_ALIKE = 18  # from here on sigmoid is 1 but for 2e-8
+
+
 def _cast(reader: Reader, made: Call, args: list[Any]) -> Expression:
-    """Between floating types nothing is printed: derivatives are mathematics."""
+    """Between floating types nothing is printed: derivatives are mathematics. Complex ones are others."""
     own: Expression = args[0]
     wanted = made.outputs[0].value.dtype
     given = made.args[0].value.dtype if isinstance(made.args[0], Value) else None
-    if wanted.kind in "fc" or (given is not None and given.kind == wanted.kind):
+    if wanted.kind == "f" or (given is not None and given.kind == wanted.kind):
         return own
     return call("to", [own], own.shape, [("", _dtype(wanted))])
 
@@ -214,6 +227,7 @@ ELEMENTWISE_FORMS: dict[str, Handler] = {
     "masked_fill": _masked_fill,
     "elu": _elu,
     "slope of gelu": _gelu_backward,
+    "slope of softplus": _softplus_backward,
     "logsigmoid": _log_sigmoid,
     "to": _cast,
     "conj": _conj,

@@ -79,7 +79,24 @@ def _rebuilt(node: Expression, made: dict[Expression, Expression]) -> Expression
     if node.op == "sum":
         coefficients, constant = node.data
         return alg.combine([*zip(args, coefficients, strict=True), (alg.one, constant)])
-    return call(node.data[0], args, node.shape, node.data[1])
+    return _recalled(node, args)
+
+
+def _recalled(node: Expression, args: tuple[Expression, ...]) -> Expression:
+    """A call with other operands: what has become smaller than it was is written in full."""
+    word, options = node.data
+    if word == "where":
+        return alg.where(*args)
+    if word == "detach":
+        (own,) = args
+        return own if alg.is_bare(own) else call(word, args, own.shape, options)
+    args = tuple(
+        new
+        if new.shape == old.shape
+        else alg.full(new, old.shape, alg.is_truth(old) or alg.is_integral(old))
+        for new, old in zip(args, node.args, strict=True)
+    )
+    return call(word, args, node.shape, options)
 
 
 # -- pieces of a vector ---------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from gradcli.calculus import formulas
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.arrays import (
     axes_of,
+    in_full,
     inverse,
     matrix_product,
     permuted,
@@ -21,7 +22,7 @@ from gradcli.calculus.arrays import (
 )
 from gradcli.calculus.constants import as_number
 from gradcli.calculus.elementwise import ELEMENTWISE_FORMS, Handler
-from gradcli.calculus.expressions import Expression, array, call, is_call, is_number, number
+from gradcli.calculus.expressions import Expression, array, call, is_call, is_number, number, order
 from gradcli.calculus.numbers import MINUS_ONE, ONE, Number
 from gradcli.calculus.simplify import full, function
 from gradcli.calculus.spelling import NoExpression, chosen, no_expression, shape_of
@@ -80,7 +81,7 @@ def _moment(word: str) -> Handler:
 
 
 def _matmul(reader: Reader, made: Call, args: list[Any]) -> Expression:
-    a, b = (full(v, shape_of(g)) for v, g in zip(args, made.args, strict=True))
+    a, b = map(in_full, args, made.args)
     return matrix_product(a, b, made.outputs[0].shape)
 
 
@@ -232,7 +233,7 @@ def _first(word: str, names: str = "") -> Handler:
 
     def handle(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
         operands = [
-            full(v, shape_of(g))
+            in_full(v, g)
             for v, g, k in zip(args, made.args, made.row.kinds, strict=True)
             if k == "tensor"
         ]
@@ -325,7 +326,7 @@ def _inverse(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
 
 def _addmm(reader: Reader, made: Call, args: list[Any]) -> Expression:
     own, a, b, beta, alpha = args
-    a, b = (full(v, shape_of(g)) for v, g in zip((a, b), made.args[1:3], strict=True))
+    a, b = map(in_full, (a, b), made.args[1:3])
     product = matrix_product(a, b, made.outputs[0].shape)
     return alg.combine([(own, Number.of(beta)), (product, Number.of(alpha))])
 
@@ -360,7 +361,7 @@ def _diag_embed(reader: Reader, made: Call, args: list[Any]) -> Any:
 
 
 def _solve(reader: Reader, made: Call, args: list[Any]) -> list[Any]:
-    a, b = (full(v, shape_of(g)) for v, g in zip(args[:2], made.args[:2], strict=True))
+    a, b = map(in_full, args[:2], made.args[:2])
     outer, b = alg.scalars_out(b)
     if is_call(b, "eye"):
         found = transposed(inverse(a.args[0])) if is_call(a, "T") else inverse(a)
@@ -381,6 +382,18 @@ def _index_fill(reader: Reader, made: Call, args: list[Any]) -> Any:
         eye = call("reshape", [call("eye", [], (n, n))], shape, [("", shape)])
         return alg.multiply(as_number(value), eye)  # the gradient of a trace
     return reader.general("index_fill", made, args)
+
+
+# What leaves elements elsewhere in memory than in their order.
+_LAID = frozenset("expand expand_as T permute select slice diagonal".split())
+
+
+def _view_as_complex(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    """A view of pairs that lie side by side in memory: of no transpose, and of nothing expanded."""
+    own = full(args[0], shape_of(made.args[0]))
+    if any(is_call(node, *_LAID) for node in order([own])):
+        own = call("contiguous", [own], own.shape)
+    return call("view_as_complex", [own], made.outputs[0].shape)
 
 
 def _held(reader: Reader, made: Call, args: list[Any]) -> Any:
@@ -422,6 +435,7 @@ FORMS: dict[str, Handler] = {
     "addmm": _addmm,
     "linalg.inv": _inverse,
     "linalg.solve": _solve,
+    "view_as_complex": _view_as_complex,
 }
 
 

@@ -34,8 +34,10 @@ HELPERS = {
         "    x = x - np.max(x, axis=dim, keepdims=True, initial=-np.inf)\n"
         "    return x - np.log(np.sum(np.exp(x), axis=dim, keepdims=True))"
     ),
-    "softplus": "def softplus(x):\n    return np.logaddexp(x, 0)",
-    "nn.functional.softplus": "def softplus(x):\n    return np.logaddexp(x, 0)",
+    "softplus": (
+        "def softplus(x, beta=1, threshold=20):\n"
+        "    return np.where(beta * x > threshold, x, np.logaddexp(beta * x, 0) / beta)"
+    ),
     "nn.functional.logsigmoid": "def logsigmoid(x):\n    return -np.logaddexp(-x, 0)",
     "silu": (
         "def silu(x):\n"
@@ -317,9 +319,6 @@ SCALAR = {
         "    return x * (1 if x >= 0 else e) / (1 + e)"
     ),
     "softplus": "def softplus(x):\n    return max(x, 0) + math.log1p(math.exp(-abs(x)))",
-    "nn.functional.softplus": (
-        "def softplus(x):\n    return max(x, 0) + math.log1p(math.exp(-abs(x)))"
-    ),
     "nn.functional.logsigmoid": (
         "def logsigmoid(x):\n    return min(x, 0) - math.log1p(math.exp(-abs(x)))"
     ),

@@ -20,7 +20,7 @@ from gradcli.calculus.text import ATOM, Piece
 # JAX's own functions of one argument.
 NN = {
     **{w: f"jax.nn.{w}" for w in "sigmoid silu relu softplus".split()},
-    **{f"nn.functional.{w}": f"jax.nn.{w}" for w in "softplus mish".split()},
+    "nn.functional.mish": "jax.nn.mish",
     **{"nn.functional.logsigmoid": "jax.nn.log_sigmoid", "rsqrt": "jax.lax.rsqrt"},
     **{"nn.functional.hardswish": "jax.nn.hard_swish"},
     **{"nn.functional.hardsigmoid": "jax.nn.hard_sigmoid"},

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus import simplify as alg
+from gradcli.calculus.arrays import in_full
 from gradcli.calculus.constants import as_number, constant, known_number
-from gradcli.calculus.expressions import Expression, array, broadcast, call
+from gradcli.calculus.expressions import Expression, broadcast, call, number
 from gradcli.calculus.forms import form_of
 from gradcli.calculus.numbers import ONE, Number
-from gradcli.calculus.simplify import full, function
+from gradcli.calculus.simplify import function
 from gradcli.calculus.spelling import (
     NoExpression,
     chosen,
@@ -70,7 +71,7 @@ class Reader:
                 raise
             results = found if isinstance(found, list) else [found]
             for output, expression in zip(made.outputs, results, strict=True):
-                self.made[id(output)] = expression
+                self.made[id(output)] = _decided(expression, output)
         self.kept += outputs
         return [self.operand(o) for o in outputs]
 
@@ -169,13 +170,10 @@ class Reader:
     def whole(self, value: Any, given: Any) -> Expression:
         """An operand in its full shape; integers and truth values as they are."""
         own = value if isinstance(value, Expression) else self.operand(given)
-        plain = given.value if isinstance(given, Value) else getattr(given, "array", None)
-        discrete = plain is not None and np.asarray(plain).dtype.kind in "biu"
-        if own.op == "number" and discrete:
-            return array(np.asarray(plain))
-        if not shape_of(given) and alg.is_bare(own):  # a tensor, as functions want one
+        made = in_full(own, given)
+        if not shape_of(given) and alg.is_bare(made):  # a tensor, as functions want one
             return call("tensor", [call("float", [own], ())], ())
-        return full(own, shape_of(given), discrete)
+        return made
 
     def expand(self, made: Call) -> Any:
         """The formula that an internal row stands for, by tracing its kernel."""
@@ -189,6 +187,14 @@ class Reader:
         self.kept += results
         read = self.read(results)
         return read if len(made.outputs) > 1 else read[0]
+
+
+def _decided(expression: Expression, value: Value) -> Expression:
+    """The expression; a condition that no variable has a part in is True or False: pi > 0.1."""
+    fixed = expression.op == "call" and expression.position == -1 and not expression.shape
+    if fixed and not value.shape and value.value.dtype.kind == "b" and alg.is_truth(expression):
+        return number(bool(value.value))
+    return expression
 
 
 def _inner_sums(order: Sequence[Call], outputs: Sequence[Value]) -> set[int]:

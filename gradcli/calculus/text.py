@@ -294,6 +294,9 @@ class Printer:
         sizes = ", ".join(map(str, node.shape)) if node.shape else "()"
         return f"{enclosed(args[0], ATOM)}.reshape({sizes})", ATOM
 
+    def call_contiguous(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return f"{enclosed(args[0], ATOM)}.contiguous()", ATOM
+
     def call_to(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return f"{enclosed(args[0], ATOM)}.to({literal(options[0][1])})", ATOM
 

@@ -398,7 +398,7 @@ class softplus:
     public=False,
     batch="elementwise",
     guarded=False,
-    spelled="grad_output * sigmoid(beta * self)",
+    spelled="slope of softplus",
 )
 class softplus_backward:
     grad_output = lambda g, self, beta, threshold: softplus_backward(g, self, beta, threshold)

@@ -1344,6 +1344,7 @@ def _view_as_complex(self: Array) -> Array:
     method=False,
     samples=("view_as_complex(randn(3,2))",),
     batch="leading",
+    spelled="view_as_complex",
 )
 class view_as_complex:
     """The last dim, of size 2, as real and imaginary parts."""

@@ -1,0 +1,89 @@
+"""What random programs found in the texts of `diff`: each class of programs, and its like.
+
+Every text is compared with the tape: as it is, with names for what is shared, of the second and third
+order, and as a program in every format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli
+from tests.fuzz import pairs
+
+TEXTS = [name for name in pairs.PAIRS if name.startswith("--") or name == "text"]
+
+# program, values: a shape, or the value itself. By what is right about the text now.
+FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "conditions of constants are decided": [
+        ("s*(pi > 0.1)", {"s": 0.75}),
+        ("s**2*(sqrt(3) <= pi) + s*(pi == 3)", {"s": 0.75}),
+        ("(x if pi > 3 else x**2)*s", {"x": (3,), "s": 0.5}),
+        ("where(log(5) < 1, x, x**2)*s", {"x": (3,), "s": 0.5}),
+    ],
+    "equal branches are one value of the shape of all": [
+        ("where(X > Y, Y, Y)", {"X": (2, 3), "Y": (2, 3)}),
+        ("where(x > Y, Y, Y)*x", {"x": (3,), "Y": (2, 3)}),
+        ("where(X > Y, Y, Y**2)", {"X": (2, 3), "Y": (2, 1)}),
+        ("sum(where(X > Y, Y, Y), 0)*X[0]", {"X": (2, 3), "Y": (2, 3)}),
+        ("maximum(X, X)*s", {"X": (2, 3), "s": 0.5}),
+    ],
+    "functions of torch get tensors, sums of constants too": [
+        ("atan2(s, sinh(pi) + 0.4)", {"s": 0.3}),
+        ("maximum(s, log(2) + 1)*s", {"s": 0.3}),
+        ("s*sqrt(log(2) + 1)", {"s": 0.3}),
+        ("s*sinh(sqrt(2))*sigmoid(sqrt(2) + pi)", {"s": 0.3}),
+        ("hypot(x, sqrt(pi) + 1)*erf(log(3))", {"x": (3,)}),
+        ("quantile(x, 0.5, dim=1)*s", {"x": (2, 3), "s": 0.3}),
+    ],
+    "complex operands are complex, and lie side by side": [
+        (
+            "linalg.eigvals(X).real*w",
+            {"X": [[2, 0.3, 0.1], [0.2, 1, 0.2], [0.1, 0.4, 3]], "w": (3,)},
+        ),
+        ("view_as_complex(x*s).abs()", {"x": (3, 2), "s": 1.1}),
+        ("view_as_complex((x.T*1).contiguous()).real*s", {"x": (2, 3), "s": 1.1}),
+    ],
+    "a slope of softplus that is 1 beyond the threshold": [
+        ("F.softplus(x, 2, 3)*s", {"x": [0.3, 1.4, 1.6, 25], "s": 0.5}),
+        ("F.softplus(x, beta=0.5, threshold=1)", {"x": [0.3, 1.4, 3, 25]}),
+        ("F.softplus(s, 2, 3)", {"s": 2.0}),
+        ("F.softplus(x*s)", {"x": [0.3, 19, 21, 25], "s": 1.5}),
+    ],
+}
+
+
+@pytest.fixture(autouse=True)
+def doubles() -> Iterator[None]:
+    before = gradcli.get_default_dtype()
+    gradcli.set_default_dtype(gradcli.float64)
+    yield
+    gradcli.set_default_dtype(before)
+
+
+def case(source: str, given: dict[str, Any]) -> pairs.Case:
+    """A program with its variables; a tuple is the shape of one."""
+    numbers = np.random.default_rng(13)
+    values = {
+        n: np.round(numbers.uniform(-1.4, 1.4, v), 2)
+        if isinstance(v, tuple)
+        else np.asarray(v, float)
+        for n, v in given.items()
+    }
+    return pairs.Case(source, values)
+
+
+@pytest.mark.parametrize(
+    ("source", "given"),
+    [row for rows in FOUND.values() for row in rows],
+    ids=[source for rows in FOUND.values() for source, _ in rows],
+)
+def test_what_was_found_is_what_the_tape_gives(source: str, given: dict[str, Any]) -> None:
+    made = case(source, given)
+    slopes = pairs.tape(made)
+    assert all(np.isfinite(g).all() for g in slopes.values())
+    assert pairs.failures(made, *TEXTS) == {}
