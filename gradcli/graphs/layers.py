@@ -179,10 +179,15 @@ def _place(layers: list[list[int]], boxes: list[Box], chains: list[Chain]) -> No
         for layer in reversed(layers) if turn % 2 == 0 else layers:
             wanted, weights = [], []
             for i in layer:
-                force = sum(weight for _, _, weight in near[i])
-                pull = sum((boxes[j].x + offset) * weight for j, offset, weight in near[i])
+                force = pull = 0.0
+                for j, offset, weight in near[i]:
+                    force += weight
+                    pull += (boxes[j].x + offset) * weight
                 wanted.append(pull / force if force else boxes[i].x)
                 weights.append(force or 0.2)
+            if len(layer) == 1:  # alone, it goes where it is drawn to
+                boxes[layer[0]].x = wanted[0]
+                continue
             places = pooled(wanted, weights, [boxes[i].width for i in layer])
             for i, x in zip(layer, places, strict=True):
                 boxes[i].x = x

@@ -147,7 +147,8 @@ class Picture:
 
     # -- cards -----------------------------------------------------------------------------------
     def _node(self, i: int) -> Card:
-        record, options = self.describer.record(i), self.options
+        options = self.options
+        record = self.describer.record(i, saved=options.saved)
         title, name = title_of(record, forward=options.forward)
         kind = "leaf" if record.is_leaf else "named" if name else "node"
         name = None if name is None else shorten(name, WIDEST_NAME)

@@ -186,8 +186,8 @@ class Describer:
             return self.variable(node)
         return getattr(node, "label", None) or self.names.get(id(node))
 
-    def record(self, i: int) -> Record:
-        """Describe one node."""
+    def record(self, i: int, *, saved: bool = True) -> Record:
+        """Describe one node; without `saved`, but for what it saved, which takes as long as all else."""
         node = self.skeleton.nodes[i]
         name = class_name(node)
         variable = self.variable(node)
@@ -199,7 +199,7 @@ class Describer:
         number = getattr(node, "_sequence_nr", None)
         entries = {
             key: saved_values.entry(value, self.probe.name_of, self.names)
-            for key, value in self.probe.fields(node)
+            for key, value in (self.probe.fields(node) if saved else ())
         }
         reached = self.grads is not None
         place = self.probe.place(node)

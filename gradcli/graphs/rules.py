@@ -36,6 +36,7 @@ def rules_by_edge(node: Any) -> list[str]:
     return ordered * len(edges) if len(ordered) == 1 else [""] * len(edges)
 
 
+@lru_cache(1024)
 def rule_text(rule: Any) -> str:
     """Return the text of a rule: a lambda's body, or a helper's only expression, or a function's call."""
     if not isinstance(rule, FunctionType):

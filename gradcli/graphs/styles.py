@@ -79,7 +79,7 @@ DARK = {
 
 def length(line: Line) -> int:
     """Return how many columns a line takes."""
-    return sum(len(text) for text, _ in line)
+    return sum([len(text) for text, _ in line])
 
 
 def crop(line: Line, width: int, ellipsis: str) -> Line:

@@ -72,12 +72,17 @@ class _Svg:
         self.auto = self.options.theme == "auto" and self.options.background != "white"
         self.sideways = self.options.direction == "right"
 
-    def paint(self, what: str) -> str:
-        """The class and the presentation attributes of one thing that is painted."""
+        self.painted = {what: self._paint(what) for what in PAINT}
+
+    def _paint(self, what: str) -> str:
         attributes = "".join(
             f' {name}="{self.palette.get(colour, colour)}"' for name, colour in PAINT[what].items()
         )
         return f'class="{what}"{attributes}' if self.auto else attributes.lstrip()
+
+    def paint(self, what: str) -> str:
+        """The class and the presentation attributes of one thing that is painted."""
+        return self.painted[what]
 
     def text(self) -> str:
         width, height = self.found.width + 2 * MARGIN, self.found.height + 2 * MARGIN

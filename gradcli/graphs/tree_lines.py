@@ -96,6 +96,7 @@ class Drawing:
         self.width = None if options.wide else width
         self.coloured = coloured
         self.drawn = 0
+        self.drawn_guides: dict[tuple[bool, ...], str] = {}
         members = None if modules is None else modules.members
         selection = Selection(options.only, options.depth, options.collapse, options.forward)
         if self.modules is not None:
@@ -155,7 +156,7 @@ class Drawing:
             guides = self.guides(row.guides)
             if row.kind is Kind.NODE:
                 self.drawn += 1
-                record = self.describer.record(row.key)
+                record = self.describer.record(row.key, saved=self.options.saved)
                 yield self.node(row, record, guides)
                 yield from self.below(row, record)
             elif row.fold is not None:
@@ -168,9 +169,11 @@ class Drawing:
     def guides(self, levels: tuple[bool, ...], *, below: bool = False) -> Line:
         if not levels:
             return []
-        signs = self.signs
-        text = "".join(signs.pipe if more else signs.blank for more in levels[:-1])
-        last = levels[-1]
+        signs, above, last = self.signs, levels[:-1], levels[-1]
+        text = self.drawn_guides.get(above)
+        if text is None:  # as many lines have them as have the same parents
+            text = "".join([signs.pipe if more else signs.blank for more in above])
+            self.drawn_guides[above] = text
         if below:
             return [(text + (signs.pipe if last else signs.blank), "guide")]
         return [(text + (signs.tee if last else signs.elbow), "guide")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 EDGE_ITEMS = 3
@@ -43,6 +44,7 @@ def is_tensor(value: Any) -> bool:
     return hasattr(value, "shape") and hasattr(value, "dtype")
 
 
+@lru_cache
 def dtype_name(dtype: Any) -> str | None:
     """Return "float64" for numpy's, torch's and gradcli's own dtype objects alike."""
     if dtype is None:
@@ -252,7 +254,7 @@ def _briefs(known: Stats, precision: int | None) -> Iterable[str]:
     digits = dict.fromkeys((precision, short))
     if known.size <= FEW:
         for p in digits:
-            yield text(_reshaped(known), p)
+            yield number(known.some[0], p) if known.shape == () else text(_reshaped(known), p)
     else:
         for p in digits:
             first, second, last = (number(x, p) for x in known.some)

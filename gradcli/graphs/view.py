@@ -234,19 +234,19 @@ class View:
         Edges of a fold are one for each item that it leads to; leaves of a chain stand in its text.
         """
         if isinstance(item, int):
-            edges = self.skeleton.edges[item]
+            edges, levels, owner = self.skeleton.edges[item], self.levels, self.owner
             found: list[tuple[int, int, int, int] | None] = []
             folds: set[int] = set()
             for position, edge in enumerate(edges):
                 if edge is None:
                     found.append(None)
+                elif levels is not None and edge[0] not in levels:
                     continue
-                key = self.key(edge[0])
-                if not self.shown(edge[0]) or key in folds:
-                    continue
-                if key < 0:
-                    folds.add(key)
-                found.append((key, edge[1] if key >= 0 else 0, position, len(edges)))
+                elif (fold := owner.get(edge[0])) is None:
+                    found.append((*edge, position, len(edges)))
+                elif fold.key not in folds:
+                    folds.add(fold.key)
+                    found.append((fold.key, 0, position, len(edges)))
             return found
         if item.is_chain:
             return [(self.key(item.below), 0, 0, 1)]
