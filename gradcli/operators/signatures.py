@@ -469,16 +469,22 @@ def refusal(
 
 # -- functions ------------------------------------------------------------------------------------
 Target = Callable[..., Any]
+Adapt = Callable[[Target, list[str]], Target]
 
 
 class Parser:
     """The signatures of a function and what they lead to; makes the functions that users call."""
 
     def __init__(
-        self, texts: tuple[str, ...], targets: Any, python: bool = False, name: str = ""
+        self,
+        texts: tuple[str, ...],
+        targets: Any,
+        python: bool = False,
+        name: str = "",
+        adapt: Adapt | None = None,
     ) -> None:
-        """name: the public one, where a row has no text."""
-        self._given, self._targets, self.python = texts, targets, python
+        """name: the public one, where a row has no text. adapt: see `table.function`."""
+        self._given, self._targets, self.python, self._adapt = texts, targets, python, adapt
         plain = name.removeprefix("nn.functional.").replace(".", "_")
         self.name = texts[0].partition("(")[0] if texts else plain
 
@@ -503,7 +509,10 @@ class Parser:
         made.__qualname__ = self.name + suffix
 
         def start(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            binder = Binder(self._texts, self._targets, first, numbers, suffix, self.python)
+            targets = self._targets
+            if self._adapt is not None:
+                targets = self._adapt(targets, [p.name for p in self.signatures[0].parameters])
+            binder = Binder(self._texts, targets, first, numbers, suffix, self.python)
             code = binder.as_python(first) if self.python else binder.as_parser()
             space.update(code.__globals__)
             # The stub looks at no default, so that a call of another thread meets a whole function.

@@ -20,7 +20,7 @@ import numpy as np
 from gradcli.engine import OfEngine, compiled, dtypes, tensor
 from gradcli.engine import operator as engine
 from gradcli.engine.tensor import NUMPY, Scalar, Tensor, wrap
-from gradcli.operators.signatures import Parser
+from gradcli.operators.signatures import Adapt, Parser
 
 Array = Any
 Arrays = Any
@@ -270,19 +270,21 @@ def function(
     numpy: Any = None,
     python: bool = False,
     short: bool = True,
+    adapt: Adapt | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a Python function over rows.
 
     signatures: PyTorch's; the body is called with a value for each parameter, in their order (see
     `gradcli.operators.signatures`, also for python). Without any the body's parameters are PyTorch's,
     `axis` and `keepdims` are taken for `dim` and `keepdim`, and `out=` is taken, as PyTorch does.
-    rows: the rows it may record. short: whether the language may leave out `nn.functional.`; not where
+    adapt: makes of the body and the names of the parameters what is called in its place, when first it
+    is. rows: the rows it may record. short: whether the language may leave out `nn.functional.`; not where
     PyTorch has another function of the short name. The other arguments are as for `operator`.
     """
 
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
         if signatures:
-            parser = Parser(signatures, body, python)
+            parser = Parser(signatures, body, python, adapt=adapt)
             return parsed(parser, body, name or body.__name__.rstrip("_"))
         code = body.__code__
         known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

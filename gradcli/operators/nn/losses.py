@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import cache
 from math import log, pi, prod
 from typing import Any
 
@@ -37,7 +36,7 @@ from gradcli.operators.helpers import (
     zeros_like,
 )
 from gradcli.operators.nn.activations import NUMBERS, log_sigmoid_row, logsigmoid
-from gradcli.operators.signatures import Signature
+from gradcli.operators.reductions import mean_all
 from gradcli.operators.table import Array, function, is_array, operator, resolve
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
@@ -54,7 +53,7 @@ def reduction_number(reduction: str, size_average: Any = None, reduce: Any = Non
             "size_average and reduce args will be deprecated, please use "
             f"reduction='{reduction}' instead.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
     if reduction not in _REDUCTIONS:
         raise ValueError(f"{reduction} is not a valid value for reduction")
@@ -68,32 +67,27 @@ def loss(signature: str, **facts: Any) -> Callable[[Callable[..., Any]], Callabl
     `function`.
     """
 
-    def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
-        @cache
-        def reducing() -> Callable[..., Any]:
-            names = [p.name for p in Signature(signature).parameters]
-            old = [n for n in ("size_average", "reduce") if n in names]
-            given = [n for n in names if n not in old]
-            given[given.index("reduction")] = f"number({', '.join(['reduction', *old])})"
-            lines = [f"return body({', '.join(given)})"]
-            space = {"body": body, "number": reduction_number}
-            return compiled("loss", ", ".join(names), lines, space)  # type: ignore[no-any-return]
+    name = f"nn.functional.{signature.partition('(')[0]}"
+    return function(signature, python=True, method=False, name=name, adapt=_reducing, **facts)
 
-        def call(*values: Any) -> Any:
-            return reducing()(*values)
 
-        call.__doc__, call.__module__ = body.__doc__, body.__module__
-        name = f"nn.functional.{signature.partition('(')[0]}"
-        return function(signature, python=True, method=False, name=name, **facts)(call)
-
-    return decorate
+def _reducing(body: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
+    """A loss's body as a function of these parameters, those about the reduction in place of its number."""
+    old = [n for n in ("size_average", "reduce") if n in names]
+    given = [n for n in names if n not in old]
+    given[given.index("reduction")] = f"number({', '.join(['reduction', *old])})"
+    lines = [f"return body({', '.join(given)})"]
+    space = {"body": body, "number": reduction_number}
+    return compiled("loss", ", ".join(names), lines, space)  # type: ignore[no-any-return]
 
 
 def reduced(values: Any, reduction: int) -> Any:
     """All values, their mean or their sum; on arrays and tensors."""
     if reduction == NONE:
         return values
-    return values.mean() if reduction == MEAN else values.sum()
+    if reduction == SUM:
+        return values.sum()
+    return mean_all.kernel(values) if is_array(values) else values.mean()
 
 
 def _check_weights(weight: Any, input: Any) -> None:
@@ -134,28 +128,24 @@ def _number(value: float, like: Any) -> Tensor:
     return wrap(like.array.dtype.type(value))
 
 
-def _same(a: Any, b: Any) -> tuple[Any, Any]:
-    """Two tensors broadcast against each other, as their expanded views."""
-    shape = tuple(a.shape)
-    if shape == tuple(b.shape):
-        return a, b
-    refusal = mismatch([shape, tuple(b.shape)])
-    if refusal is not None:
-        raise refusal
-    shape = np.broadcast_shapes(shape, tuple(b.shape))
-    return a.expand(shape), b.expand(shape)
-
-
 _BROADCAST = (
     "Using a target size ({}) that is different to the input size ({}). This will likely lead to "
     "incorrect results due to broadcasting. Please ensure they have the same size."
 )
 
 
-def _warn_broadcast(input: Any, target: Any) -> None:
-    if tuple(input.shape) != tuple(target.shape):
-        sizes = [f"torch.Size({list(x.shape)})" for x in (target, input)]
-        warnings.warn(_BROADCAST.format(*sizes), UserWarning, stacklevel=3)
+def _beside(input: Any, target: Any) -> tuple[Any, Any]:
+    """Two tensors as their expanded views of one shape, with a warning where they have two."""
+    shape, other = input.shape, target.shape
+    if shape == other:
+        return input, target
+    sizes = [f"torch.Size({list(s)})" for s in (other, shape)]
+    warnings.warn(_BROADCAST.format(*sizes), UserWarning, stacklevel=5)
+    refusal = mismatch([tuple(shape), tuple(other)])
+    if refusal is not None:
+        raise refusal
+    shape = np.broadcast_shapes(tuple(shape), tuple(other))
+    return input.expand(shape), target.expand(shape)
 
 
 def _samples(name: str, *more: str) -> list[str]:
@@ -214,8 +204,7 @@ class mse_loss_row:
 )
 def mse_loss(input: Array, target: Array, number: int, weight: Any) -> Any:
     """The squared differences."""
-    _warn_broadcast(input, target)
-    a, b = _same(input, target)
+    a, b = _beside(input, target)
     if weight is None:
         return mse_loss_row(a, b, number)
     return _reweighted((a - b) ** 2, weight, input, number)
@@ -228,8 +217,7 @@ def mse_loss(input: Array, target: Array, number: int, weight: Any) -> Any:
 )
 def l1_loss(input: Array, target: Array, number: int, weight: Any) -> Any:
     """The absolute differences."""
-    _warn_broadcast(input, target)
-    a, b = _same(input, target)
+    a, b = _beside(input, target)
     values = (a - b).abs()
     if weight is None:
         return reduced(values, number)
@@ -301,8 +289,7 @@ class smooth_l1_loss_row:
 )
 def smooth_l1_loss(input: Array, target: Array, number: int, beta: float) -> Any:
     """Squared differences where they are small, absolute ones elsewhere."""
-    _warn_broadcast(input, target)
-    a, b = _same(input, target)
+    a, b = _beside(input, target)
     if beta == 0.0:
         return reduced((a - b).abs(), number)
     if beta < 0:
@@ -374,8 +361,7 @@ class huber_loss_row:
 )
 def huber_loss(input: Array, target: Array, number: int, delta: float, weight: Any) -> Any:
     """Squared differences where they are small, scaled absolute ones elsewhere."""
-    _warn_broadcast(input, target)
-    a, b = _same(input, target)
+    a, b = _beside(input, target)
     if weight is None:
         _check_output(input, b)
         out = huber_loss_row(a, b, number, delta)
