@@ -25,7 +25,15 @@ from gradcli.operators.arguments import (
     type_name,
 )
 from gradcli.operators.layout import empty_as
-from gradcli.operators.table import Array, function, is_array, operator, resolve
+from gradcli.operators.table import (
+    FUNCTIONS,
+    Array,
+    Function,
+    function,
+    is_array,
+    operator,
+    resolve,
+)
 
 Kind = np.dtype[Any]
 
@@ -103,7 +111,7 @@ def asarray(
     return finish("asarray", array, bool(requires_grad), device)
 
 
-@function(method=False)
+@function("from_numpy(Any ndarray)", python=True, method=False)
 def from_numpy(ndarray: Any) -> Tensor:
     """A tensor over the memory of a NumPy array."""
     if not isinstance(ndarray, np.ndarray):
@@ -265,10 +273,12 @@ def new_tensor(
     return finish("new_tensor", array, requires_grad, device, None, pin_memory)
 
 
-@function()
-def new(input: Array, *data: Any, **named: Any) -> Tensor:
+def _new(input: Array, *data: Any, **named: Any) -> Tensor:
     """The legacy constructor of this tensor's dtype: sizes, or data."""
     return legacy.constructor(_dtype(input))(*data, **named)
+
+
+FUNCTIONS["new"] = Function("new", _new, family="creation", doc=_new.__doc__ or "")
 
 
 def _dtype(value: Any) -> Kind:

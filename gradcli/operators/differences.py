@@ -13,7 +13,7 @@ from gradcli.operators.arithmetic import (
     mul_scalar,
     sub,
 )
-from gradcli.operators.dimensions import axes, given_dims
+from gradcli.operators.dimensions import as_dims, axes
 from gradcli.operators.helpers import data
 from gradcli.operators.reductions import (
     sum_,
@@ -219,7 +219,7 @@ def _spacings(input: Any, spacing: Any, dims: tuple[int, ...], given: bool) -> l
     """The spacing of each dimension: numbers, or tensors of abscissas."""
     if spacing is None:
         spacing = 1.0
-    if isinstance(spacing, (int, float)):
+    if isinstance(spacing, (int, float, complex)):
         return [spacing] * len(dims)
     found = list(spacing)
     if len(found) != len(dims):
@@ -237,7 +237,22 @@ def _spacings(input: Any, spacing: Any, dims: tuple[int, ...], given: bool) -> l
     return found
 
 
+_EDGE = "int edge_order=1)"
+
+
 @function(
+    *(
+        f"gradient(Tensor input, *, {given}, {_EDGE}"
+        for given in (
+            "int[] dim",
+            "Scalar spacing, int[] dim",
+            "Scalar? spacing=None, int? dim=None",
+            "Scalar[] spacing, int? dim=None",
+            "Scalar[] spacing, int[] dim",
+            "Tensor[] spacing, int? dim=None",
+            "Tensor[] spacing, int[] dim",
+        )
+    ),
     method=False,
     samples=named(
         "gradient",
@@ -245,13 +260,11 @@ def _spacings(input: Any, spacing: Any, dims: tuple[int, ...], given: bool) -> l
         "{0}(randn(4), spacing=(tensor([0., 1., 3., 4.]),))",
     ),
 )
-def gradient(input: Array, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
+def gradient(input: Array, edge_order: int, spacing: Any = None, dim: Any = None) -> Any:
     """The derivatives of a sampled function, by central differences: a tuple, one a dimension."""
     if data(input).dtype == np.uint8:
         raise RuntimeError("torch.gradient does not support uint8 input.")
-    dims = given_dims("gradient", dim)
-    if dims is None:
-        dims = tuple(range(input.ndim))
+    dims = tuple(range(input.ndim)) if dim is None else as_dims(dim)
     places = axes(dims, input.ndim) or ()
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
@@ -263,6 +276,6 @@ def gradient(input: Array, *, spacing: Any = None, dim: Any = None, edge_order: 
             )
     made = []
     for at, step in zip(places, steps, strict=True):
-        by = _by_step if isinstance(step, (int, float)) else _by_steps
+        by = _by_step if isinstance(step, (int, float, complex)) else _by_steps
         made.append(resolve("cat")(list(by(input, step, at, edge_order)), at))
     return tuple(made)

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcli.engine.tensor import Tensor
 from gradcli.operators.products import bmm
+from gradcli.operators.signatures import Parser
 from gradcli.operators.table import function
 
 FAMILY = "linalg"
@@ -260,6 +261,8 @@ def _from_sublists(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
 
 
 @function(
+    "einsum(Any args)",
+    many=tuple,
     method=False,
     numpy=np.einsum,
     rows=[bmm],
@@ -271,7 +274,7 @@ def _from_sublists(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
         "einsum('...ij->...ji', randn(2,3,4))",
     ],
 )
-def einsum(*args: Any) -> Any:
+def einsum(args: tuple[Any, ...]) -> Any:
     """Products summed over the dimensions whose letters the output lacks."""
     if len(args) < 2:
         raise ValueError(
@@ -282,12 +285,12 @@ def einsum(*args: Any) -> Any:
         equation, operands = _from_sublists(args)
     else:
         equation, operands = args[0], list(args[1:])
-    if not isinstance(equation, str):
-        raise TypeError(
-            f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}"
-        )
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = list(operands[0])
+    return _summed(equation, operands)
+
+
+def _einsum(equation: str, operands: Sequence[Any]) -> Any:
     plan = _Plan(equation, operands)
     aligned = [plan.aligned(i, op) for i, op in enumerate(operands)]
     out = aligned[0]
@@ -298,6 +301,9 @@ def einsum(*args: Any) -> Any:
     if len(aligned) > 1:
         return out.view(*out.shape[: plan.out_ndim]) if plan.out_ndim else out.view(())
     return out.sum(tuple(range(plan.out_ndim, plan.ndim)))
+
+
+_summed = Parser(("einsum(str equation, Tensor[] tensors)",), _einsum).function()
 
 
 __all__ = ["einsum", "sumproduct_pair"]

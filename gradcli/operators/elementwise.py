@@ -1267,7 +1267,7 @@ class isneginf:
     """True where -infinity."""
 
 
-@function(method=False, samples=["is_tensor(randn(3))"])
+@function("is_tensor(Any obj)", python=True, method=False, samples=["is_tensor(randn(3))"])
 def is_tensor(obj: Any) -> bool:
     """True for tensors."""
     return isinstance(obj, Tensor)

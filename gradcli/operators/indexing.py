@@ -320,7 +320,8 @@ class nonzero_of:
 
 @function(
     "nonzero(Tensor input, *, Tensor out=None)",
-    "nonzero(Tensor input, *, bool as_tuple)",
+    "nonzero(Tensor input, *, bool as_tuple)|unsaid|function",
+    "nonzero(Tensor input, *, bool as_tuple)|method",
     rows=[nonzero_of],
     samples=["nonzero(tensor([0., 1., 2.]))"],
 )

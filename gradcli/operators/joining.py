@@ -206,30 +206,27 @@ def _atleast_3d(t: Any) -> Any:
     return unsqueeze(unsqueeze(t, 0), -1) if t.ndim else reshape(t, (1, 1, 1))
 
 
-def _each(change: Any, tensors: tuple[Any, ...]) -> Any:
-    if len(tensors) == 1:
-        if isinstance(tensors[0], (tuple, list)):
-            return tuple(change(t) for t in tensors[0])
-        return change(tensors[0])
-    return tuple(change(t) for t in tensors)
+def _at_least(dims: int, change: Any, row: Any, sample: str, doc: str) -> None:
+    """`atleast_{dims}d`: of one tensor, or of each of several."""
+
+    def each(input: Any = None, tensors: Any = ()) -> Any:
+        return tuple(map(change, tensors)) if input is None else change(input)
+
+    each.__doc__, each.__module__, name = doc, __name__, f"atleast_{dims}d"
+    function(
+        f"{name}(Tensor input)",
+        f"{name}(Tensor[] tensors)",
+        name=name,
+        many=lambda given: given[0] if len(given) == 1 else given,
+        method=False,
+        rows=[row],
+        samples=[f"{name}({sample})"],
+    )(each)
 
 
-@function(method=False, rows=[view_size], samples=["atleast_1d(randn(()))"])
-def atleast_1d(*tensors: Array) -> Any:
-    """Numbers as vectors of one element."""
-    return _each(_atleast_1d, tensors)
-
-
-@function(method=False, rows=[unsqueeze], samples=["atleast_2d(randn(3))"])
-def atleast_2d(*tensors: Array) -> Any:
-    """Numbers and vectors as matrices of one row."""
-    return _each(_atleast_2d, tensors)
-
-
-@function(method=False, rows=[unsqueeze], samples=["atleast_3d(randn(2,3))"])
-def atleast_3d(*tensors: Array) -> Any:
-    """What has fewer dims, with three of them."""
-    return _each(_atleast_3d, tensors)
+_at_least(1, _atleast_1d, view_size, "randn(())", "Numbers as vectors of one element.")
+_at_least(2, _atleast_2d, unsqueeze, "randn(3)", "Numbers and vectors as matrices of one row.")
+_at_least(3, _atleast_3d, unsqueeze, "randn(2,3)", "What has fewer dims, with three of them.")
 
 
 # -- repeated -------------------------------------------------------------------------------------
@@ -681,9 +678,13 @@ class block_diag_of:
 
 
 @function(
-    method=False, rows=[block_diag_of], samples=["block_diag(randn(2,3), randn(2), randn(()))"]
+    "block_diag(Tensor[] tensors)",
+    many=tuple,
+    method=False,
+    rows=[block_diag_of],
+    samples=["block_diag(randn(2,3), randn(2), randn(()))"],
 )
-def block_diag(*tensors: Array) -> Any:
+def block_diag(tensors: Arrays) -> Any:
     """The matrix with the tensors as blocks along its diagonal."""
     if not tensors:
         return wrap(np.zeros((1, 0), dtypes.default.real))
@@ -691,7 +692,14 @@ def block_diag(*tensors: Array) -> Any:
 
 
 # -- grids ----------------------------------------------------------------------------------------
+def _sequence(given: tuple[Any, ...]) -> Any:
+    """The arguments, or the sequence that is the only one."""
+    return given[0] if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+
+
 @function(
+    "meshgrid(Tensor[] tensors, str? indexing=None)",
+    many=_sequence,
     method=False,
     rows=[expand_size],
     samples=[
@@ -699,11 +707,8 @@ def block_diag(*tensors: Array) -> Any:
         "meshgrid(randn(2), randn(3), indexing='xy')",
     ],
 )
-def meshgrid(*tensors: Array, indexing: str | None = None) -> Any:
+def meshgrid(given: Arrays, indexing: str | None) -> Any:
     """The coordinates of a grid: each vector along a dim of its own, repeated along the others."""
-    given = list(
-        tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
-    )
     if not given:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     for i, t in enumerate(given):
@@ -719,7 +724,7 @@ def meshgrid(*tensors: Array, indexing: str | None = None) -> Any:
             "torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
             "argument.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=5,
         )
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(
@@ -738,10 +743,15 @@ def meshgrid(*tensors: Array, indexing: str | None = None) -> Any:
     return tuple(found)
 
 
-@function(method=False, rows=[stack], samples=["cartesian_prod(randn(2), randn(3))"])
-def cartesian_prod(*tensors: Array) -> Any:
+@function(
+    "cartesian_prod(Tensor[] tensors)",
+    many=tuple,
+    method=False,
+    rows=[stack],
+    samples=["cartesian_prod(randn(2), randn(3))"],
+)
+def cartesian_prod(given: Arrays) -> Any:
     """All combinations of one element of each vector, as rows."""
-    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
     for t in given:
         if t.ndim != 1:
             raise RuntimeError("Expect a 1D vector, but got shape " + str(list(t.shape)))

@@ -13,8 +13,6 @@ from gradcli.operators.dimensions import (
     add_reduce,
     as_dims,
     axes,
-    given_dims,
-    given_keepdim,
     maximum_reduce,
     minimum_reduce,
     numpy_dtype,
@@ -176,18 +174,22 @@ def vector_norm(x: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 
 @function(
+    "norm(Tensor input, Any p='fro', int[1]? dim=None, bool keepdim=False, Any out=None, "
+    "ScalarType? dtype=None)|function -> linalg_vector_norm(input, p=ord, dim, keepdim)",
+    "norm(Tensor input, Any p='fro', int[1]? dim=None, bool keepdim=False, ScalarType? dtype=None)"
+    "|method -> linalg_vector_norm(input, p=ord, dim, keepdim)",
+    python=True,
     rows=[vector_norm_row],
     samples=named("norm", _NORMS, ("{0}(randn(2,3), p='fro', dim=1)", "{0}(randn(()))")),
 )
-def norm(
-    input: Array, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Any:
+def norm(input: Array, p: Any, dim: Any, keepdim: bool, *rest: Any) -> Any:
     """The p-norm of all elements, or along dimensions; p="nuc" sums the singular values."""
-    dims = given_dims("norm", dim)
+    dtype, out = rest[-1], rest[0] if len(rest) > 1 else None
     if isinstance(p, str) and p not in ("fro", "nuc"):
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
+    given = {k: v for k, v in (("out", out), ("dtype", dtype)) if v is not None}
     if isinstance(p, str) and p == "nuc":
-        over = (-2, -1) if dims is None else dims
-        return resolve("linalg.matrix_norm")(input, p, over, keepdim, dtype=dtype)
+        over = (-2, -1) if dim is None else as_dims(dim)
+        return resolve("linalg.matrix_norm")(input, p, over, keepdim, **given)
     order = 2 if isinstance(p, str) else 2.0 if p is None else p
-    return vector_norm_row(input, _order(order), dims, given_keepdim("norm", keepdim), dtype=dtype)
+    return vector_norm(input, order, dim, keepdim, **given)

@@ -14,6 +14,7 @@ from gradcli.engine.operator import Row
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.operators.helpers import conj, dtype_of, expand, expect_alike, transposed, unsqueeze
+from gradcli.operators.signatures import Parser
 from gradcli.operators.table import Array, Arrays, function, is_array, operator
 
 FAMILY = "linalg"
@@ -773,19 +774,9 @@ def _dims(dims: Any) -> tuple[int, ...]:
     return tuple(int(d) for d in (dims if isinstance(dims, (list, tuple)) else (dims,)))
 
 
-def _tensordot_dims(a: Any, b: Any, dims: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    if isinstance(dims, Tensor):
-        dims = dims.array.tolist()
-    if isinstance(dims, (list, tuple)):
-        return _dims(dims[0]), _dims(dims[1])
-    if dims < 0:
-        raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
-    if dims > min(a.ndim, b.ndim):
-        raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
-    return tuple(range(-dims, 0)), tuple(range(dims))
-
-
 @function(
+    "tensordot(Any a, Any b, Any dims=2, Any out=None)",
+    python=True,
     method=False,
     numpy=np.tensordot,
     rows=[mm],
@@ -795,9 +786,26 @@ def _tensordot_dims(a: Any, b: Any, dims: Any) -> tuple[tuple[int, ...], tuple[i
         "tensordot(randn(2,3,4), randn(4,3,5), dims=([1,2],[1,0]))",
     ],
 )
-def tensordot(a: Array, b: Array, dims: Any = 2) -> Any:
+def tensordot(a: Array, b: Array, dims: Any, out: Any) -> Any:
     """The product summed over pairs of dimensions."""
-    dims_a, dims_b = _tensordot_dims(a, b, dims)
+    if not isinstance(dims, (tuple, list, Tensor, int)):
+        raise RuntimeError(
+            "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] "
+            f"containing two lists, but got dims={dims}"
+        )
+    if isinstance(dims, Tensor):
+        dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.ndim, b.ndim):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        dims = range(-dims, 0), range(dims)
+    first, second = (list(d) if isinstance(d, range) else d for d in dims)
+    return _tensordot(a, b, first, second, out=out)
+
+
+def _contracted(a: Any, b: Any, dims_a: Any, dims_b: Any) -> Any:
     if dtype_of(a) != dtype_of(b):
         raise RuntimeError("both inputs should have same dtype")
     if len(dims_a) != len(dims_b):
@@ -826,6 +834,15 @@ def tensordot(a: Array, b: Array, dims: Any = 2) -> Any:
         return _all_contracted(first, second).reshape(tuple(shape_a + shape_b))
     product = mm(first.reshape(prod(shape_a), size), second.reshape(size, prod(shape_b)))
     return product.reshape(*shape_a, *shape_b)
+
+
+_tensordot = Parser(
+    (
+        "tensordot(Tensor input, Tensor other, int[] dims_self, int[] dims_other, *, "
+        "Tensor? out=None)",
+    ),
+    _contracted,
+).function()
 
 
 def _all_contracted(a: Any, b: Any) -> Any:
@@ -1053,11 +1070,17 @@ def multi_dot(tensors: Arrays) -> Any:
     return _multi_dot(tensors)
 
 
-@function(method=False, rows=[mm], samples=["chain_matmul(randn(2,3), randn(3,4), randn(4,2))"])
-def chain_matmul(*matrices: Any) -> Any:
+@function(
+    "chain_matmul(Tensor[] matrices, *, Tensor? out=None)",
+    many=tuple,
+    method=False,
+    rows=[mm],
+    samples=["chain_matmul(randn(2,3), randn(3,4), randn(4,2))"],
+)
+def chain_matmul(matrices: Arrays) -> Any:
     """The product of a chain of matrices, in the cheapest order."""
-    if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
-        matrices = tuple(matrices[0])
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
     for m in matrices:
         if m.ndim != 2:
             raise RuntimeError(f"Tensor dimension is {m.ndim}, expected 2 instead.")

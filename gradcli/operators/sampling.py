@@ -31,31 +31,31 @@ def _drawn(text: str) -> tuple[str, str]:
 
 
 # -- state ----------------------------------------------------------------------------------------
-@function(method=False)
+@function("manual_seed(Any seed)", python=True, method=False)
 def manual_seed(seed: Any) -> Generator:
     """Start the default generator's sequence of this seed."""
     return random.manual_seed(seed)
 
 
-@function(method=False)
+@function("initial_seed()", python=True, method=False)
 def initial_seed() -> int:
     """The seed of the default generator."""
     return random.initial_seed()
 
 
-@function(method=False)
+@function("seed()", python=True, method=False)
 def seed() -> int:
     """Seed the default generator from the operating system and return the seed."""
     return random.seed()
 
 
-@function(method=False)
+@function("get_rng_state()", python=True, method=False)
 def get_rng_state() -> Tensor:
     """The default generator's state, a byte tensor."""
     return random.get_rng_state()
 
 
-@function(method=False)
+@function("set_rng_state(Any new_state)", python=True, method=False)
 def set_rng_state(new_state: Any) -> None:
     """Set the default generator's state."""
     random.set_rng_state(new_state)

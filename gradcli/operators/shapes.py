@@ -205,7 +205,8 @@ def ravel(input: Array) -> Any:
 
 
 @function(
-    "unflatten(Tensor input, int dim, int[] sizes)",
+    "unflatten(Tensor input, int dim, int[] sizes)|function",
+    "unflatten(Tensor input, int dim, int[] sizes)|method|python -> unflatten(dim, sizes)",
     rows=[view_size],
     samples=["unflatten(randn(2,6), 1, (2,3))"],
 )
@@ -573,12 +574,22 @@ def broadcast_shape(shapes: Any) -> tuple[int, ...]:
     return np.broadcast_shapes(*shapes)
 
 
-@function(method=False, samples=["broadcast_shapes((2,1), (3,))"])
-def broadcast_shapes(*shapes: Any) -> Any:
+@function(
+    "broadcast_shapes(Any shapes)",
+    many=tuple,
+    method=False,
+    samples=["broadcast_shapes((2,1), (3,))"],
+)
+def broadcast_shapes(shapes: Any) -> Any:
     """The shape that tensors of these shapes broadcast to."""
-    given = [(int(s),) if isinstance(s, int) else tuple(map(int, s)) for s in shapes]
     total: tuple[int, ...] = ()
-    for at, shape in enumerate(given):
+    for at, given in enumerate(shapes):
+        if isinstance(given, float):
+            raise RuntimeError(
+                "Input shapes should be of type ints, a tuple of ints, or a list of ints, got "
+                f"{given}"
+            )
+        shape = (given,) if isinstance(given, int) else tuple(given or ())
         if any(n < 0 for n in shape):
             raise ValueError("Attempting to broadcast a dimension with negative length!")
         width = max(len(total), len(shape))
@@ -596,12 +607,17 @@ def broadcast_shapes(*shapes: Any) -> Any:
     return Size(total)
 
 
-@function(method=False, rows=[expand_size], samples=["broadcast_tensors(randn(3), randn(2,1))"])
-def broadcast_tensors(*tensors: Array) -> Any:
+@function(
+    "broadcast_tensors(Tensor[] tensors)",
+    many=tuple,
+    method=False,
+    rows=[expand_size],
+    samples=["broadcast_tensors(randn(3), randn(2,1))"],
+)
+def broadcast_tensors(tensors: Any) -> Any:
     """The tensors, each expanded to their common shape."""
-    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
-    shape = broadcast_shape([t.shape for t in given])
-    return tuple(t if tuple(t.shape) == shape else expand_size(t, shape) for t in given)
+    shape = broadcast_shape([t.shape for t in tensors])
+    return tuple(t if tuple(t.shape) == shape else expand_size(t, shape) for t in tensors)
 
 
 # -- parts ----------------------------------------------------------------------------------------
@@ -1016,7 +1032,7 @@ def split_with_sizes(input: Array, split_sizes: Any, dim: int) -> Any:
 
 
 @function(
-    "split(Any tensor, Any split_size_or_sections, Any dim=0)|function",
+    "split(Tensor tensor, Any split_size_or_sections, Any dim=0)|function",
     "split(Any input, Any split_size, Any dim=0)|method",
     python=True,
     rows=[split_size, split_by_sizes],
@@ -1027,7 +1043,8 @@ def split(tensor: Array, split_size: Any, dim: int) -> Any:
     return (split_in if isinstance(split_size, int) else split_with_sizes)(tensor, split_size, dim)
 
 
-split_in = Parser(("split(Tensor input, int split_size, int dim=0)",), split_size).function()
+_IN_PARTS = ("int split_size, int dim=0)", "int[] split_size, int dim=0)")
+split_in = Parser(tuple(f"split(Tensor input, {t}" for t in _IN_PARTS), split_size).function()
 
 
 @function(

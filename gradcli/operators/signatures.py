@@ -15,7 +15,8 @@ check of their types out of the body: it is called with all values, in the order
   function: `max = choice("max(Tensor input) -> whole", "max(Tensor input, Tensor other) -> maximum",
   targets=(whole, maximum))`.
 - After the last bracket, `|deprecated`: taken, with a warning, and not listed; `|unlisted`: without
-  one; `|function`, `|method`: of that form alone. A method, which is called on its `input`, has no
+  one; `|unsaid`: refusals do not tell of it; `|python`: that form is written in Python (see below);
+  `|function`, `|method`: of that form alone. A method, which is called on its `input`, has no
   signature without one.
 - A row's signature is "NAME(Tensor input, …, *, Tensor out=None)" where nothing else is said.
 - A parameter called `out` is taken care of here. `axis`, `keepdims`, `x` are taken for `dim`,
@@ -25,9 +26,11 @@ check of their types out of the body: it is called with all values, in the order
   the last parameter, makes it that with an underscore), and perhaps its parameters, where they come in
   another order or under other names: `-> embedding(weight, input=indices, padding_idx)`.
 
+- `many=` makes one sequence of all positional arguments, where PyTorch's function takes `*tensors`.
+
 Types: Tensor, Tensor[], Scalar (a number), float, int, bool, str, int[] (a sequence), int[2] (that, or
-one int), float[], ScalarType, Generator, Layout, Device, MemoryFormat; Any is not looked at. `?` takes
-None, as does the default None.
+one int), float[], Scalar[], ScalarType, Generator, Layout, Device, MemoryFormat; Any is not looked at.
+`?` takes None, as does the default None.
 
 A refusal says what PyTorch's says: python_arg_parser.cpp for one signature, invalid_arguments.cpp for
 several. Texts are read, and code is made of them, on a function's first call: straight-line Python for
@@ -58,7 +61,12 @@ _NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims", "input": "x", "other": "x2
 _TORCH_NAMES = {"axis": "dim", "keepdims": "keepdim"}
 _SAID = {
     **{"Scalar": "Number", "Tensor[]": "tuple of Tensors", "int[]": "tuple of ints"},
-    **{"float[]": "tuple of floats", "ScalarType": "torch.dtype", "Layout": "torch.layout"},
+    **{
+        "float[]": "tuple of floats",
+        "Scalar[]": "tuple of Scalars",
+        "ScalarType": "torch.dtype",
+        "Layout": "torch.layout",
+    },
     **{"Generator": "torch.Generator", "Device": "torch.device", "Any": "object"},
     **{"MemoryFormat": "torch.memory_format", "Storage": "torch.Storage"},
 }
@@ -90,6 +98,10 @@ def _is_float(value: Any) -> bool:
     return isinstance(value, (float, int, np.floating, np.integer, np.bool_)) or _plain(value)
 
 
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, (complex, np.complexfloating)) or _is_float(value)
+
+
 def _is_bool(value: Any) -> bool:
     if isinstance(value, (bool, np.bool_)):
         return True
@@ -104,13 +116,14 @@ def _is_list(first: Callable[[Any], bool]) -> Callable[[Any], bool]:
 _TAKES: dict[str, Callable[[Any], bool]] = {
     "Tensor": is_tensor,
     "Tensor[]": lambda v: isinstance(v, (tuple, list)) and all(is_tensor(t) for t in v),
-    "Scalar": lambda v: isinstance(v, (complex, np.complexfloating)) or _is_float(v),
+    "Scalar": _is_scalar,
     "float": _is_float,
     "int": _is_int,
     "bool": _is_bool,
     "str": lambda v: isinstance(v, str),
     "int[]": _is_list(_is_int),
     "float[]": _is_list(_is_float),
+    "Scalar[]": lambda v: isinstance(v, (tuple, list)) and all(map(_is_scalar, v)),
     "ScalarType": lambda v: isinstance(v, dtypes.dtype) or v in (float, int, bool, complex),
     "Generator": lambda v: type(v).__name__ == "Generator",
     "Layout": lambda v: isinstance(v, layout),
@@ -124,6 +137,7 @@ _REAL = frozenset([int, float, bool])
 _ARRAYS = frozenset([np.ndarray, np.float64, np.float32])  # what rules call functions with
 _QUICK = {  # the usual classes, as an expression over a value
     "Tensor": "({0}.__class__ is Tensor or {0}.__class__ in arrays)",
+    "Tensor[]": "({0}.__class__ in sequences and tensors({0}))",
     "Scalar": "{0}.__class__ in numbers",
     "float": "{0}.__class__ in real",
     "int": "{0}.__class__ is int",
@@ -138,8 +152,13 @@ def _ints(values: Any) -> bool:
     return all(v.__class__ is int for v in values)
 
 
+def _tensors(values: Any) -> bool:
+    return all(v.__class__ is Tensor or v.__class__ in _ARRAYS for v in values)
+
+
 _CLASSES: dict[str, Any] = {
     **{"Tensor": Tensor, "numbers": _REAL | {complex}, "arrays": _ARRAYS},
+    **{"sequences": frozenset([tuple, list]), "tensors": _tensors},
     **{"dtype_class": dtypes.dtype, "real": _REAL, "ints": _ints},
 }
 
@@ -195,7 +214,7 @@ class Parameter:
         """The value as the body wants it: 0-d tensors as Python's numbers, lists of ints as tuples."""
         if value is None or self.kind in ("Tensor", "Any", "str"):
             return value
-        if self.kind in ("int[]", "float[]") and isinstance(value, (tuple, list)):
+        if self.kind in ("int[]", "float[]", "Scalar[]") and isinstance(value, (tuple, list)):
             item = _TAKES[self.kind[:-2]]
             for i, v in enumerate(value):
                 if not item(v) and not (i and isinstance(v, bool)):  # as PyTorch, not the first
@@ -204,7 +223,7 @@ class Parameter:
                         f'{i + 1} with error "type must be {self.said},but got {type_name(v)}"'
                     )
             numbers = (_number(v) for v in value)
-            return tuple(numbers) if self.kind == "float[]" else tuple(map(int, numbers))
+            return tuple(map(int, numbers)) if self.kind == "int[]" else tuple(numbers)
         return _number(value)
 
     def __str__(self) -> str:
@@ -247,6 +266,8 @@ class Signature:
         self.name, _, inside = left[:-1].partition("(")
         self.deprecated = "deprecated" in marks
         self.hidden = self.deprecated or "unlisted" in marks
+        self.said = not (self.hidden or "unsaid" in marks)
+        self.python = "python" in marks
         self.forms = [form for form in _FORMS if form in marks] or _FORMS
         self.parameters: list[Parameter] = []
         star = False
@@ -304,7 +325,7 @@ class Signature:
                 numbers and p.kind == "Tensor" and _TAKES["Scalar"](value)
             ):
                 if p.kind == "Tensor[]" and isinstance(value, (tuple, list)):
-                    raise Unfit(_no_tensors(value, i - first))
+                    raise TypeError(_no_tensors(value, i - first))  # whatever signatures follow
                 where = "" if by_name else f" (position {at + 1 - first})"
                 wanted = f"{p.said}, not {type_name(value)}" if by_name else _no_list(p, value)
                 raise Unfit(f"{name}(): argument '{p.name}'{where} must be {wanted}")
@@ -431,7 +452,7 @@ def refusal(
 ) -> TypeError:
     """PyTorch's error for a call that none of several signatures fits."""
     count = len(args) + len(kwargs)
-    signatures = [s for s in signatures if not s.hidden]
+    signatures = [s for s in signatures if s.said]
     likely = [s for s in signatures if s.plausible(count, first)]
     if len(likely) == 1:
         try:
@@ -470,6 +491,7 @@ def refusal(
 # -- functions ------------------------------------------------------------------------------------
 Target = Callable[..., Any]
 Adapt = Callable[[Target, list[str]], Target]
+Gather = Callable[[tuple[Any, ...]], Any]
 
 
 class Parser:
@@ -482,9 +504,11 @@ class Parser:
         python: bool = False,
         name: str = "",
         adapt: Adapt | None = None,
+        many: Gather | None = None,
     ) -> None:
-        """name: the public one, where a row has no text. adapt: see `table.function`."""
-        self._given, self._targets, self.python, self._adapt = texts, targets, python, adapt
+        """name: the public one, where a row has no text. adapt, many: see `table.function`."""
+        self._given, self._targets, self.python = texts, targets, python
+        self._adapt, self._many = adapt, many
         plain = name.removeprefix("nn.functional.").replace(".", "_")
         self.name = texts[0].partition("(")[0] if texts else plain
 
@@ -513,11 +537,13 @@ class Parser:
             if self._adapt is not None:
                 targets = self._adapt(targets, [p.name for p in self.signatures[0].parameters])
             binder = Binder(self._texts, targets, first, numbers, suffix, self.python)
-            code = binder.as_python(first) if self.python else binder.as_parser()
+            code = binder.as_python(first) if binder.python else binder.as_parser()
+            if self._many is not None:
+                code = binder.gathering(code, self._many)
             space.update(code.__globals__)
             # The stub looks at no default, so that a call of another thread meets a whole function.
             made.__defaults__, made.__kwdefaults__ = code.__defaults__, code.__kwdefaults__
-            if self.python:
+            if binder.python:
                 made.__qualname__ = code.__qualname__
             made.__code__ = code.__code__
             return made(*args, **kwargs)
@@ -535,6 +561,8 @@ class Parser:
     def shown(self) -> str:
         """The parameters, as `gradcli ops` shows them."""
         signatures = [s for s in self.signatures if not s.hidden]
+        if self._many is not None:
+            return f"(*{str(signatures[-1])[1:]}"
         return " or ".join(dict.fromkeys(str(s) for s in signatures))
 
     @property
@@ -577,6 +605,7 @@ class Binder:
         self.numbers = numbers or self.name in _TAKE_NUMBERS
         for s in kept:
             s.name = self.name
+        self.python = python or kept[0].python
         several = len(read) > 1 and not python
         self.found = [
             targets[s.target] if isinstance(targets, dict) else targets for s in kept
@@ -592,16 +621,16 @@ class Binder:
     def as_python(self, first: int) -> Any:
         """A function whose parameters Python itself binds; types are looked at here."""
         (signature,) = self.signatures
-        names = [p.name for p in signature.parameters]
-        tests = [t for p in signature.parameters if (t := p.quick(p.name))]
-        values = ", ".join(names)
+        own = {p: "self" if first and p.name == "input" else p.name for p in signature.parameters}
+        tests = [t for p, name in own.items() if (t := p.quick(name))]
+        values = ", ".join(own.values())
         body = [f"if not ({' and '.join(tests)}): {values}, = checked({values})"] if tests else []
         parts, star = [], False
         for p in signature.parameters:
             if p.keyword_only and not star:
                 parts.append("*")
                 star = True
-            parts.append(f"{p.name}={_name(p)}0" if p.optional else p.name)
+            parts.append(f"{p.name}={_name(p)}0" if p.optional else own[p])
         space = self._space() | {"checked": self._checked}
         made = compiled(self.name, ", ".join(parts), [*body, f"return t0({values})"], space)
         made.__qualname__ = f"Tensor.{self.name}" if first else self.name
@@ -626,6 +655,14 @@ class Binder:
             if not p.takes(value) and value is not p.default:
                 raise TypeError(f"{name}(): argument '{p.name}' must be {_no_list(p, value)}")
         return [p.unpack(name, value) for p, value in given.values()]
+
+    def gathering(self, call: Target, many: Gather) -> Any:
+        """A function of any number of arguments, which go on as one; Python itself binds the others."""
+        first, *others = (p.name for p in self.signatures[-1].parameters)
+        spec = [f"*{first}", *(f"{name}=None" for name in others)]
+        passed = [f"many({first})", *(f"{name}={name}" for name in others)]
+        space = {"call": call, "many": many}
+        return compiled(self.name, ", ".join(spec), [f"return call({', '.join(passed)})"], space)
 
     # -- a function behind PyTorch's parser -------------------------------------------------------
     def as_parser(self) -> Any:
@@ -768,19 +805,14 @@ class Binder:
     def general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call in full: any arguments; TypeError in PyTorch's words."""
         first, signatures = self.first, self.signatures
-        if (
-            first
-            and (len(args) > 1 or kwargs)
-            and len(signatures[0].passed) == len(signatures) == 1
-        ):
-            what = "keyword arguments" if kwargs else f"arguments ({len(args) - 1} given)"
-            raise TypeError(f"TensorBase.{self.name}() takes no {what}")
+        said = [s for s in signatures if s.said or s.hidden]
+        unfit = TypeError()
         for signature, target in zip(signatures, self.targets, strict=True):
             try:
                 values = signature.bind(args, kwargs, first, self.numbers)
             except Unfit as error:
-                if len(signatures) == 1:
-                    raise TypeError(*error.args) from None
+                if signature is said[0]:
+                    unfit = error
                 continue
             if signature.deprecated:
                 self._warn(signature)
@@ -793,7 +825,12 @@ class Binder:
             from gradcli.engine.out import into
 
             return into(self.name, out, target, tuple(passed), {})
-        raise refusal(signatures, args, kwargs, first, self.numbers)
+        if len(said) > 1:
+            raise refusal(signatures, args, kwargs, first, self.numbers)
+        if first and (len(args) > 1 or kwargs) and len(said[0].passed) == 1:
+            what = "keyword arguments" if kwargs else f"arguments ({len(args) - 1} given)"
+            unfit = TypeError(f"TensorBase.{self.name}() takes no {what}")
+        raise TypeError(*unfit.args) from None
 
     def _warn(self, deprecated: Signature) -> None:
         """PyTorch's warning about a form of former days."""

@@ -20,7 +20,7 @@ import numpy as np
 from gradcli.engine import OfEngine, compiled, dtypes, tensor
 from gradcli.engine import operator as engine
 from gradcli.engine.tensor import NUMPY, Scalar, Tensor, wrap
-from gradcli.operators.signatures import Adapt, Parser
+from gradcli.operators.signatures import Adapt, Gather, Parser
 
 Array = Any
 Arrays = Any
@@ -125,17 +125,7 @@ class Function:
             return frozenset(wanted) | {row.names[i] for i in wanted} | {"input"}
         if self.parser is not None:
             return self.parser.tensor_args
-        body: Any = getattr(self.target, "__wrapped__", self.target)
-        code = getattr(body, "__code__", None)
-        if code is None:  # a class, such as the legacy constructors
-            return frozenset()
-        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        named = {
-            i: n
-            for i, n in enumerate(names)
-            if body.__annotations__.get(n) in ("Array", "Array | None")
-        }
-        return frozenset(named) | frozenset(named.values())
+        return frozenset()  # the legacy constructors
 
     def __repr__(self) -> str:
         return f"<function {self.name} of gradcli>"
@@ -157,58 +147,49 @@ def _family(module: str) -> str:
     return getattr(sys.modules[module], "FAMILY", module.rpartition(".")[2])
 
 
-def _enter(entry: Function, numpy: Any) -> None:
-    for name in (entry.name, *entry.aliases):
+def _enter(
+    public: str,
+    target: Row | Callable[..., Any],
+    module: str,
+    *,
+    doc: str,
+    aliases: str = "",
+    samples: Iterable[str] = (),
+    numpy: Any = None,
+    **about: Any,
+) -> Function:
+    """Make an entry of the table; about: as for `Function`."""
+    entry = Function(
+        public,
+        target,
+        family=_family(module),
+        module=home(module),
+        doc=doc,
+        aliases=tuple(aliases.split()),
+        samples=tuple(samples),
+        **about,
+    )
+    for name in (public, *entry.aliases):
         FUNCTIONS[name] = entry
     for np_function in numpy if isinstance(numpy, tuple) else (numpy,):
         if np_function is not None:
             NUMPY[np_function] = entry
+    return entry
 
 
 def operator(
-    kernel: Callable[..., Any],
-    node: str | None = None,
-    *,
-    aliases: str = "",
-    method: bool = True,
-    inplace: bool = False,
-    samples: Iterable[str] = (),
-    public: bool = True,
-    name: str | None = None,
-    numpy: Any = None,
-    scalar_of: Row | None = None,
-    analytic: bool | None = None,
-    signature: str | tuple[str, ...] = (),
-    **facts: Any,
+    kernel: Callable[..., Any], node: str | None = None, **facts: Any
 ) -> Callable[[type], Row]:
     """A row, entered as a function of its own name unless public=False.
 
-    See `gradcli.engine.operator.operator` for the facts about the row. aliases: further names.
-    method, inplace: whether `x.NAME()` and `x.NAME_()` exist. samples: calls in the language, for
-    tests and documentation. name: the public name (in messages, where there is no function), where the
-    class cannot carry it. numpy: the
-    NumPy functions that mean this row in rules (a ufunc kernel always does). scalar_of: the row in
-    whose place this one is recorded when rules multiply by a plain number. analytic: whether it is
-    complex-differentiable; where nothing is said, linear and bilinear rows are, and no others.
-    signature: PyTorch's, one or several, where the row has options (see `gradcli.operators.signatures`).
+    facts: those about the row, of which `gradcli.engine.operator.operator` tells, and those about its
+    entry, of which `entered` does.
     """
+    entry = {name: facts.pop(name) for name in _OF_ENTRIES & facts.keys()}
     make = engine.operator(kernel, node, **facts)
 
     def decorate(body: type) -> Row:
-        return entered(
-            make(body),
-            body.__module__,
-            aliases=aliases,
-            method=method,
-            inplace=inplace,
-            samples=samples,
-            public=public,
-            name=name,
-            numpy=numpy,
-            scalar_of=scalar_of,
-            analytic=analytic,
-            signature=signature,
-        )
+        return entered(make(body), body.__module__, **entry)
 
     return decorate
 
@@ -217,9 +198,6 @@ def entered(
     row: Row,
     module: str,
     *,
-    aliases: str = "",
-    method: bool = True,
-    inplace: bool = False,
     samples: Iterable[str] = (),
     public: bool = True,
     name: str | None = None,
@@ -227,8 +205,20 @@ def entered(
     scalar_of: Row | None = None,
     analytic: bool | None = None,
     signature: str | tuple[str, ...] = (),
+    aliases: str = "",
+    method: bool = True,
+    inplace: bool = False,
 ) -> Row:
-    """Enter a row that is made already, as those of the engine are; see `operator` for the arguments."""
+    """Enter a row that is made already, as those of the engine are.
+
+    samples: calls in the language, for tests and documentation. public: whether it is a function, too.
+    name: the public name (in messages, where there is no function), where the class cannot carry it.
+    numpy: the NumPy functions that mean this row in rules (a ufunc kernel always does). scalar_of: the
+    row in whose place this one is recorded when rules multiply by a plain number. analytic: whether it
+    is complex-differentiable; where nothing is said, linear and bilinear rows are, and no others.
+    signature: PyTorch's, one or several, where the row has options (see `gradcli.operators.signatures`).
+    aliases: further names. method, inplace: whether `x.NAME()` and `x.NAME_()` exist.
+    """
     row.samples = tuple(samples)
     row.analytic = row.kind in ("linear", "bilinear") if analytic is None else analytic
     ROWS.append(row)
@@ -236,19 +226,19 @@ def entered(
         scalar_of.scalar = row
     if public:
         texts = (signature,) if isinstance(signature, str) else signature
-        entry = Function(
-            name or row.name,
+        public_name = name or row.name
+        _enter(
+            public_name,
             row,
-            family=_family(module),
-            module=home(module),
+            module,
             doc=row.doc,
-            aliases=tuple(aliases.split()),
+            aliases=aliases,
             method=method,
             inplace=inplace,
             samples=row.samples,
-            parser=Parser(texts, row, name=name or row.name),
+            parser=Parser(texts, row, name=public_name),
+            numpy=numpy or row.numpy,
         )
-        _enter(entry, numpy or row.numpy)
     else:
         row.title = name or row.title
         if numpy is not None:
@@ -256,86 +246,31 @@ def entered(
     return row
 
 
-_NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim", "x": "input"}
+_OF_ENTRIES = (entered.__kwdefaults__ or {}).keys()
 
 
 def function(
     *signatures: str,
-    aliases: str = "",
-    method: bool = True,
-    inplace: bool = False,
-    samples: Iterable[str] = (),
-    rows: Iterable[Row] = (),
     name: str | None = None,
-    numpy: Any = None,
+    rows: Iterable[Row] = (),
     python: bool = False,
-    short: bool = True,
     adapt: Adapt | None = None,
+    many: Gather | None = None,
+    **about: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a Python function over rows.
 
     signatures: PyTorch's; the body is called with a value for each parameter, in their order (see
-    `gradcli.operators.signatures`, also for python). Without any the body's parameters are PyTorch's,
-    `axis` and `keepdims` are taken for `dim` and `keepdim`, and `out=` is taken, as PyTorch does.
-    adapt: makes of the body and the names of the parameters what is called in its place, when first it
-    is. rows: the rows it may record. short: whether the language may leave out `nn.functional.`; not where
-    PyTorch has another function of the short name. The other arguments are as for `operator`.
+    `gradcli.operators.signatures`, also for python and many). rows: the rows it may record. adapt: makes
+    of the body and the names of the parameters what is called in its place, when first it is. about:
+    short: whether the language may leave out `nn.functional.`; not where PyTorch has another function of
+    the short name; the others (aliases, method, inplace, samples, numpy) are as for `entered`.
     """
 
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
-        if signatures:
-            parser = Parser(signatures, body, python, adapt=adapt)
-            return parsed(parser, body, name or body.__name__.rstrip("_"))
-        code = body.__code__
-        known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        numpy_names = {k: v for k, v in _NUMPY_NAMES.items() if v in known and k not in known}
-        public = name or body.__name__.rstrip("_")
-
-        def target(*args: Any, **kwargs: Any) -> Any:
-            if kwargs:
-                if "out" in kwargs and "out" not in known:
-                    from gradcli.engine.out import into
-
-                    return into(public, kwargs.pop("out"), target, args, kwargs)
-                kwargs = {numpy_names.get(k, k): v for k, v in kwargs.items()}
-            try:
-                return body(*args, **kwargs)
-            except TypeError as error:
-                trace = error.__traceback__
-                if trace is None or trace.tb_next is not None:
-                    raise
-                raise _call_error(body, args, kwargs, error) from None
-
-        target.__name__ = target.__qualname__ = body.__name__.rstrip("_")
-        target.__doc__ = body.__doc__
-        setattr(target, "__wrapped__", body)
-        target.__module__ = body.__module__
-        enter(public, target, body, None)
-        return target
-
-    def parsed(parser: Parser, body: Callable[..., Any], public: str) -> Callable[..., Any]:
-        entry = enter(public, body, body, parser)
-        entry.call.__doc__, entry.call.__module__ = body.__doc__, body.__module__
-        return entry.call
-
-    def enter(public: str, target: Any, body: Any, parser: Parser | None) -> Function:
-        _entitle(public, rows)
-        entry = Function(
-            public,
-            target,
-            family=_family(body.__module__),
-            module=home(body.__module__),
-            doc=(body.__doc__ or "").strip(),
-            aliases=tuple(aliases.split()),
-            method=method,
-            inplace=inplace,
-            samples=tuple(samples),
-            rows=tuple(rows),
-            parser=parser,
-            short=short,
-        )
-        _enter(entry, numpy)
-        return entry
+        parser = Parser(signatures, body, python, adapt=adapt, many=many)
+        public, doc = name or body.__name__.rstrip("_"), (body.__doc__ or "").strip()
+        return _parsed(public, parser, body, body.__module__, tuple(rows), doc=doc, **about)
 
     return decorate
 
@@ -346,58 +281,31 @@ def choice(
     doc: str,
     module: str,
     rows: Iterable[Row] = (),
-    aliases: str = "",
-    method: bool = True,
-    inplace: bool = False,
-    samples: Iterable[str] = (),
     name: str | None = None,
-    numpy: Any = None,
+    **about: Any,
 ) -> Callable[..., Any]:
     """Enter a function whose signatures each lead to a target of their own: `NAME(…) -> TARGET`.
 
     targets: what the arrows name, rows or functions over rows. rows: the rows that these functions may
-    record. module: the caller's `__name__`. The other arguments are as for `operator`.
+    record. module: the caller's `__name__`. about: as for `function`.
     """
     named = {t.name if isinstance(t, Row) else t.__name__: t for t in targets}
     recorded = (*(t for t in named.values() if isinstance(t, Row)), *rows)
     parser = Parser(signatures, named)
-    _entitle(name or parser.name, recorded)
-    entry = Function(
-        name or parser.name,
-        parser.general,
-        family=_family(module),
-        module=home(module),
-        doc=doc,
-        aliases=tuple(aliases.split()),
-        method=method,
-        inplace=inplace,
-        samples=tuple(samples),
-        rows=recorded,
-        parser=parser,
-    )
-    _enter(entry, numpy)
-    entry.call.__doc__, entry.call.__module__ = doc, module
-    return entry.call
+    public = name or parser.name
+    return _parsed(public, parser, parser.general, module, recorded, doc=doc, **about)
 
 
-def _entitle(public: str, rows: Iterable[Row]) -> None:
-    """Have messages call rows by the name of the function that records them."""
-    for row in rows:
+def _parsed(
+    public: str, parser: Parser, target: Any, module: str, rows: tuple[Row, ...], **about: Any
+) -> Callable[..., Any]:
+    """The function of a new entry, whose arguments signatures bind."""
+    for row in rows:  # messages call rows by the name of the function that records them
         if row.title == row.name not in FUNCTIONS:
             row.title = public
-
-
-def _call_error(body: Any, args: Any, kwargs: Any, error: TypeError) -> TypeError:
-    """Python's refusal of a call in PyTorch's words, where it is about missing arguments."""
-    code = body.__code__
-    names = code.co_varnames[: code.co_argcount]
-    required = names[: len(names) - len(body.__defaults__ or ())]
-    missing = [n for n in required[len(args) :] if n not in kwargs]
-    name = body.__name__.rstrip("_")
-    if missing and len(args) <= len(names):
-        listed = ", ".join(f'"{n}"' for n in missing)
-        return TypeError(f"{name}() missing {len(missing)} required positional arguments: {listed}")
-    return TypeError(str(error).replace(f"{body.__name__}()", f"{name}()"))
+    call = _enter(public, target, module, rows=rows, parser=parser, **about).call
+    call.__doc__, call.__module__ = about["doc"], module
+    return call
 
 
 def tensor_property(name: str, get: Callable[[Any], Any]) -> None:

@@ -508,6 +508,10 @@ def upsample_bilinear(input: Array, size: Any, scale_factor: Any) -> Any:
 
 
 @function(
+    "_upsample_bilinear2d_aa(Tensor input, int[2]? output_size, bool align_corners, "
+    "float[2]? scale_factors)",
+    "_upsample_bilinear2d_aa(Tensor input, int[2] output_size, bool align_corners, "
+    "float? scales_h=None, float? scales_w=None, *, Tensor? out=None)",
     name="_upsample_bilinear2d_aa",
     method=False,
     rows=[_SMOOTH["bilinear"]],
@@ -517,21 +521,19 @@ def upsample_bilinear2d_aa(
     input: Array,
     output_size: Any,
     align_corners: bool,
-    scales_h: Any = None,
-    scales_w: float | None = None,
-    *,
     scale_factors: Any = None,
+    scales_h: float | None = None,
+    scales_w: float | None = None,
 ) -> Any:
     """Bilinear interpolation with antialiasing; factors as two numbers or as one pair."""
-    if isinstance(scales_h, (tuple, list)):
-        scale_factors, scales_h = scales_h, None
     if scale_factors is not None:
         scales_h, scales_w = scale_factors
     if output_size is None:
         output_size = [
             floor(n * s) for n, s in zip(input.shape[-2:], (scales_h, scales_w), strict=True)
         ]
-    return _SMOOTH["bilinear"](input, tuple(output_size), align_corners, scales_h, scales_w)
+    size = (output_size, output_size) if isinstance(output_size, int) else tuple(output_size)
+    return _SMOOTH["bilinear"](input, size, align_corners, scales_h, scales_w)
 
 
 __all__ = ["cubic_weights", "interpolate"]
