@@ -44,9 +44,24 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
         return alg.product([*outer, (total(own, shape, dim, keepdim), ONE)])
     if is_call(own, "one_hot") and own.shape == shape and axes == (len(shape) - 1,):
         return alg.one
+    if (
+        is_call(own, "softmax")
+        and own.shape == shape
+        and axes == axes_of(own.data[1][0][1], len(shape))
+    ):
+        return alg.one
+    if _deviates(own, shape, axes):
+        return alg.zero
     chosen_ = _selected(own) if len(shape) == 1 and axes and own.shape == shape else None
     if chosen_ is not None:
         return chosen_
+    product = _weighted(own, shape, axes)
+    if product is not None:
+        return (
+            reshaped(product, tuple(1 if i in axes else n for i, n in enumerate(shape)))
+            if keepdim
+            else product
+        )
     lead = len(shape) - len(own.shape)
     count = math.prod(shape[i] for i in axes if i < lead or own.shape[i - lead] == 1)
     within = [i - lead for i in axes if i >= lead]
@@ -56,6 +71,46 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
         )
         return alg.scale(Number.of(count), reshaped(own, kept))
     return alg.scale(Number.of(count), summed(own, within, keepdim))
+
+
+def _weighted(own: Expression, shape: tuple[int, ...], axes: tuple[int, ...]) -> Expression | None:
+    """sum(a*b) is a@b, sum(A*b, 1) is A@b: of floating numbers of one kind, which products want."""
+    if own.op != "product" or own.data != (ONE, (ONE, ONE)) or not alg.one_dtype.get():
+        return None
+    if own.shape != shape or any(alg.is_truth(f) or alg.is_integral(f) for f in own.args):
+        return None
+    a, b = own.args
+    if len(shape) == 1:
+        return call("dot", [a, b], ()) if a.shape == b.shape == shape else None
+    if len(shape) != 2 or len(axes) != 1:
+        return None
+    if a.shape != shape:
+        a, b = b, a
+    if a.shape != shape:
+        return None
+    if axes == (1,) and b.shape == (shape[1],):
+        return matrix_product(a, b, shape[:1])
+    column = vector_of(b) if axes == (0,) and b.shape == (shape[0], 1) else None
+    return None if column is None else matrix_product(transposed(a), column, shape[1:])
+
+
+def _deviates(own: Expression, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    """Whether the sum of `own` over these dimensions is that of deviations from a mean: nothing."""
+    if own.op != "sum" or own.shape != shape:
+        return False
+    terms = list(zip(own.args, own.data[0], strict=True))
+    for k, (term, c) in enumerate(terms):
+        outer, mean = alg.scalars_out(term)
+        if not is_call(mean, "mean") or mean.args[0].shape != shape:
+            continue
+        dim = mean.data[1][0][1] if mean.data[1] else None
+        if axes_of(dim, len(shape)) != axes or (mean.shape and len(mean.shape) != len(shape)):
+            continue
+        every = alg.product([*outer, (mean.args[0], ONE)])
+        rest = [*terms[:k], *terms[k + 1 :], (alg.one, own.data[1]), (every, c)]
+        if alg.combine(rest) is alg.zero:
+            return True
+    return False
 
 
 def summed(own: Expression, axes: Sequence[int], keepdim: bool) -> Expression:
@@ -99,14 +154,14 @@ def _selected(own: Expression) -> Expression | None:
     return alg.product([(spots[0].args[1], ONE), *rest])
 
 
-def _vector(own: Expression) -> Expression | None:
+def vector_of(own: Expression) -> Expression | None:
     """The vector that a matrix of one row or column was made from."""
     if is_call(own, "reshape", "expand") and own.args[0].shape == (max(own.shape),):
         return own.args[0]
     if is_call(own, "ones"):
         return call("ones", [], (max(own.shape),), [("", (max(own.shape),))])
     if is_call(own, "T") and is_call(own.args[0], "reshape"):
-        return _vector(own.args[0])
+        return vector_of(own.args[0])
     return None
 
 
@@ -119,18 +174,18 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
     if outer_a or outer_b:
         return alg.product([*outer_a, *outer_b, (matrix_product(a, b, shape), ONE)])
     a, b = alg.floating(a), alg.floating(b)
-    if len(a.shape) == 2 and a.shape[0] == 1 and _vector(a) is not None and len(b.shape) == 2:
-        row = _vector(a)
+    if len(a.shape) == 2 and a.shape[0] == 1 and vector_of(a) is not None and len(b.shape) == 2:
+        row = vector_of(a)
         assert row is not None
-        column = _vector(b) if b.shape[0] == 1 else None
+        column = vector_of(b) if b.shape[0] == 1 else None
         if column is None:
             return reshaped(matrix_product(row, b, (shape[1],)), shape)
-    if len(b.shape) == 2 and b.shape[1] == 1 and _vector(b) is not None and len(a.shape) == 2:
-        column = _vector(b)
+    if len(b.shape) == 2 and b.shape[1] == 1 and vector_of(b) is not None and len(a.shape) == 2:
+        column = vector_of(b)
         assert column is not None
         return reshaped(matrix_product(a, column, (shape[0],)), shape)
     if len(a.shape) == len(b.shape) == 2 and a.shape[1] == b.shape[0] == 1:
-        left, right = _vector(a), _vector(b)
+        left, right = vector_of(a), vector_of(b)
         if left is not None and right is not None:
             return call("outer", [left, right], shape)
     if len(a.shape) == 1 and is_call(b, "T"):
@@ -152,7 +207,53 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
         return b
     if is_call(b, "eye"):
         return a
-    return call("matmul", [a, b], shape)
+    if is_call(b, "outer") and len(a.shape) == 2:
+        u, v = b.args
+        return call("outer", [matrix_product(a, u, (shape[0],)), v], shape)
+    if is_call(a, "outer") and len(b.shape) == 2:
+        u, v = a.args
+        return call("outer", [u, matrix_product(v, b, (shape[1],))], shape)
+    return _cancelled(a, b) or call("matmul", [a, b], shape)
+
+
+def _cancelled(a: Expression, b: Expression) -> Expression | None:
+    """The product where an inverse meets what it is the inverse of: C@inv(A@B@C) is inv(A@B)."""
+    if not len(a.shape) == len(b.shape) == 2:
+        return None
+    before, left = _last(a)
+    after, right = _first(b)
+    rest: Expression | None = None
+    if is_call(right, "linalg.inv") and left.shape[0] == left.shape[1]:
+        own, end = _last(right.args[0])
+        if end is left:
+            rest = call("eye", [], left.shape) if own is None else inverse(own)
+    if rest is None and is_call(left, "linalg.inv") and right.shape[0] == right.shape[1]:
+        own, end = _first(left.args[0])
+        if end is right:
+            rest = call("eye", [], right.shape) if own is None else inverse(own)
+    if rest is None:
+        return None
+    if before is not None:
+        rest = matrix_product(before, rest, before.shape)
+    return rest if after is None else matrix_product(rest, after, after.shape)
+
+
+def _last(own: Expression) -> tuple[Expression | None, Expression]:
+    """(all but the last, the last) factor of a product of matrices."""
+    rest = None
+    while is_call(own, "matmul"):
+        a, own = own.args
+        rest = a if rest is None else matrix_product(rest, a, (rest.shape[0], a.shape[1]))
+    return rest, own
+
+
+def _first(own: Expression) -> tuple[Expression | None, Expression]:
+    """(all but the first, the first) factor of a product of matrices."""
+    rest = None
+    while is_call(own, "matmul"):
+        own, b = own.args
+        rest = b if rest is None else matrix_product(b, rest, (b.shape[0], rest.shape[1]))
+    return rest, own
 
 
 def transposed(own: Expression) -> Expression:
@@ -169,19 +270,21 @@ def transposed(own: Expression) -> Expression:
         return own
     if is_call(own, "outer"):
         return call("outer", own.args[::-1], own.shape[::-1])
-    if _vector(own) is not None and 1 in own.shape:
-        return reshaped(_vector(own) or own, own.shape[::-1])
+    if is_call(own, "linalg.inv", "matrix_exp") and transposed(own.args[0]) is own.args[0]:
+        return own
+    if vector_of(own) is not None and 1 in own.shape:
+        return reshaped(vector_of(own) or own, own.shape[::-1])
     if is_call(own, "matmul") and all(len(a.shape) == 2 for a in own.args):
         a, b = own.args
         return matrix_product(transposed(b), transposed(a), own.shape[::-1])
-    if (
-        own.op == "sum"
-        and all(t.shape == own.shape for t in own.args)
-        and all(is_call(alg.split(t)[1], "T", "matmul") for t in own.args)
-    ):
+    if own.op == "sum" and all(t.shape == own.shape for t in own.args):
         coefficients, fixed = own.data
-        terms = [(transposed(t), c) for t, c in zip(own.args, coefficients, strict=True)]
-        return alg.combine([*terms, (alg.one, fixed)])
+        turned = [transposed(t) for t in own.args]
+        made = alg.combine([*zip(turned, coefficients, strict=True), (alg.one, fixed)])
+        if made is own or not any(is_call(alg.split(t)[1], "T") for t in turned):
+            return made
+        if all(is_call(alg.split(t)[1], "T", "matmul") for t in own.args):
+            return made
     return call("T", [own], own.shape[::-1])
 
 
@@ -235,4 +338,22 @@ def reshaped(own: Expression, shape: tuple[int, ...]) -> Expression:
 
 def inverse(own: Expression) -> Expression:
     """`linalg.inv(own)`."""
-    return own.args[0] if is_call(own, "linalg.inv") else call("linalg.inv", [own], own.shape)
+    if is_call(own, "linalg.inv"):
+        return own.args[0]
+    if is_call(own, "T"):
+        return transposed(inverse(own.args[0]))
+    if is_call(own, "matmul") and all(is_call(f, "T") for f in _factors(own)):
+        return transposed(inverse(transposed(own)))
+    return call("linalg.inv", [own], own.shape)
+
+
+def _factors(own: Expression) -> list[Expression]:
+    """The factors of a product of matrices."""
+    found, waiting = [], [own]
+    while waiting:
+        node = waiting.pop()
+        if is_call(node, "matmul"):
+            waiting += node.args[::-1]
+        else:
+            found.append(node)
+    return found

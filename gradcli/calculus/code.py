@@ -37,7 +37,7 @@ _SAME = frozenset(
     "maximum minimum fmax fmin hypot logaddexp logaddexp2 where dot outer ones_like zeros_like "
     "full_like cumsum cumprod tril triu trace isnan isinf isfinite floor_divide reciprocal square "
     "heaviside copysign sinc deg2rad rad2deg flip conj real imag angle logical_and "
-    "logical_or logical_xor nan_to_num stack signbit permute transpose".split()
+    "logical_or logical_xor nan_to_num stack signbit permute transpose diag".split()
 )
 _MATH = frozenset(
     "sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p sqrt asin acos atan atan2 "
@@ -77,6 +77,8 @@ class NumpyPrinter(Printer):
         parts = [a[0] for a in args]
         if function in ("max", "min") and given:
             function = f"{function}_with_index"
+        if function == "norm" and given:  # NumPy's norms of matrices are others
+            function = "linalg.vector_norm"
         if function in _REDUCTIONS:
             names = iter(("axis", "keepdims"))
             given = [(_RENAMED_DIM.get(k, k) if k else next(names), v) for k, v in given]

@@ -6,8 +6,10 @@ expressions, simplified on the way. Higher orders differentiate these expression
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,7 @@ from gradcli.language.program import Program
 from gradcli.recording.graph import Value, calls
 from gradcli.recording.recorder import Recording, record
 
+MOST_MOVED = 100  # names that are put in another order than that in which they are read
 CONSTANTS = {"pi": np.pi}  # kept by name in what is printed
 
 
@@ -141,19 +144,27 @@ def again(
             return finish(alg.zero, symbols[word])
         given = {id(c) for c in calls([recording.value_of(value)])}
         reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given, guards, more)
-        with _numbers_of([recording.value_of(value), grad]):
+        with _numbers_of([recording.value_of(value), grad, *recording.inputs.values()]):
             return finish(reader.read([grad])[0], symbols[word])
 
 
 @contextmanager
 def _numbers_of(values: Sequence[Value]) -> Iterator[None]:
-    """Inside, expressions are simplified as those of real numbers, if all in these recorded values are."""
-    outputs = (o for made in calls(values) for o in made.outputs)
-    token = alg.real.set(all(np.asarray(v.value).dtype.kind != "c" for v in (*values, *outputs)))
+    """Inside, expressions are simplified as these recorded values are: real, of one floating dtype,
+    with means among them.
+    """
+    made = calls(values)
+    outputs = (o for m in made for o in m.outputs)
+    dtypes = {np.asarray(v.value).dtype for v in (*values, *outputs)} - {np.dtype(bool)}
+    real = alg.real.set(all(d.kind != "c" for d in dtypes))
+    uniform = alg.one_dtype.set(len(dtypes) == 1 and all(d.kind == "f" for d in dtypes))
+    averages = alg.averages.set(any(m.row.spelled == "mean" for m in made))
     try:
         yield
     finally:
-        alg.real.reset(token)
+        alg.averages.reset(averages)
+        alg.real.reset(real)
+        alg.one_dtype.reset(uniform)
 
 
 def _plain(value: Any) -> Any:
@@ -247,7 +258,7 @@ def _first_order(
         }
         reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given, guards, more)
         known = [g for g in grads if g is not None]
-        with _numbers_of([value, *known]):
+        with _numbers_of([value, *known, *recording.inputs.values()]):
             read = iter(reader.read(known))
             by = {
                 n: finish(alg.zero if g is None else next(read), symbols[n])
@@ -269,19 +280,33 @@ def positions(program: Program) -> dict[str, int]:
 
 
 def _as_multiplied(program: Program, words: list[str]) -> list[str]:
-    """The names in their order, but so that a product of two that is written `c*x` stays `c*x`."""
+    """The names in their order, but so that a product that is written `c*x` or `c*f(x)` stays so."""
+    ranks = {word: k for k, word in enumerate(words)}
     before: dict[str, set[str]] = {}
-    rows = list(program.walk())
-    for (a, x, *_), (b, y, *_), (kind, *_) in zip(rows, rows[1:], rows[2:], strict=False):
-        if (a, b, kind) == ("name", "name", "mul") and x not in _after(before, y):
+    for x, y in _pairs(program):
+        if ranks[x] > ranks[y] and len(words) <= MOST_MOVED and x not in _after(before, y):
             before.setdefault(y, set()).add(x)
     placed: list[str] = []
-    waiting = list(words)
+    waiting = list(words) if before else []
     while waiting:
         first = next(w for w in waiting if not before.get(w, set()) & set(waiting) - {w})
         waiting.remove(first)
         placed.append(first)
-    return placed
+    return placed or words
+
+
+def _pairs(program: Program) -> Iterator[tuple[str, str]]:
+    """(c, x) of every product `c*f(x)` that begins with a name."""
+    rows = list(program.walk())
+    names = sorted((span[0], word) for kind, word, _, span in rows if kind == "name")
+    starts = [start for start, _ in names]
+    words = dict(names)
+    for (*_, right), (kind, _, _, whole) in pairwise(rows):
+        x = words.get(whole[0]) if kind == "mul" else None
+        if x is None or program.source[whole[0] + len(x) : right[0]].strip(" (") != "*":
+            continue
+        inside = names[bisect_left(starts, right[0]) : bisect_left(starts, right[1])]
+        yield from ((x, y) for y in {w for _, w in inside} - {x})
 
 
 def _after(before: Mapping[str, set[str]], word: str) -> set[str]:

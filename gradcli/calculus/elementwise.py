@@ -48,6 +48,11 @@ def compare(word: str, a: Any, b: Any) -> Expression:
         return number(_COMPARED[word](x.python(), y.python()))
     if is_call(left, "relu") and is_number(right, 0) and word in ("gt", "le"):
         left = left.args[0]
+    if is_number(right, 0) and left.op == "sum" and len(left.args) == 1:  # 1 - x > 0 is x < 1
+        (coefficient,), constant = left.data
+        if coefficient in (ONE, MINUS_ONE) and constant.exact:
+            left, right = left.args[0], number(-constant * coefficient)
+            word = _MIRRORED[word] if coefficient.negative else word
     coefficient, rest = alg.split(left)
     if is_number(right, 0) and coefficient != ONE and coefficient.exact and rest is not alg.one:
         left = rest
@@ -64,12 +69,25 @@ _MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge", "eq": "eq", "ne": "
 def where(reader: Reader, made: Call, condition: Expression, a: Any, b: Any) -> Expression:
     """`where`; what a rule does only to keep a NaN out at one point is left out."""
     yes, no = as_number(a), as_number(b)
+    if not reader.guards and _negative_determinant(condition):
+        if is_number(yes, 0):  # the value is nan there
+            return no
+        if value_of(yes) is not None and is_call(no, "select"):
+            return call("logdet", no.args[0].args, no.shape)
     if not _is_given(reader, made) and _single_points(condition):
         if is_number(yes, 0):
             return no
         if is_number(no, 0) and is_call(condition, "ne"):
             return yes
     return alg.where(condition, yes, no)
+
+
+def _negative_determinant(condition: Expression) -> bool:
+    """Whether it is what logdet asks: it is nan where the determinant is negative."""
+    if not is_call(condition, "eq") or not is_number(condition.args[1], -1):
+        return False
+    sign = condition.args[0]
+    return is_call(sign, "select") and is_call(sign.args[0], "linalg.slogdet")
 
 
 def _is_given(reader: Reader, made: Call) -> bool:

@@ -4,11 +4,14 @@ and its shape that of its variable.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from gradcli.calculus import chains
 from gradcli.calculus import simplify as alg
+from gradcli.calculus.elementwise import compare
 from gradcli.calculus.expressions import (
     Expression,
     broadcast,
@@ -31,7 +34,8 @@ def finish(expression: Expression, variable: Expression) -> Expression:
     made = alg.zero if 0 in variable.shape else expression
     for rule in RULES:
         made = rewrite(made, rule)
-    return shaped(_over_one_number(collected(made, length)), variable)
+    made = _over_one_number(collected(made, length))
+    return shaped(rewrite(made, chains.without_sign), variable)
 
 
 def shaped(expression: Expression, variable: Expression) -> Expression:
@@ -185,7 +189,7 @@ def _factored(node: Expression) -> Expression:
     if not shared or all(not isinstance(e, Expression) and e == ZERO for e in shared.values()):
         content, rest = alg.content_of(node)
         made = alg.scale(content, rest) if not content.negative else node
-        return made if length(made) < length(node) else node
+        return made if length(made) <= length(node) else node
     outer = list(shared.items())
     inverse = [(b, alg.negate(e) if isinstance(e, Expression) else -e) for b, e in outer]
     inner = alg.combine((alg.product([(t, ONE), *inverse]), c) for c, t in terms)
@@ -223,6 +227,8 @@ def _branches(node: Expression) -> Expression:
     """Factors go into the branch of a `where` that is not zero; equal conditions are asked once."""
     if node.op == "product":
         return _into_branch(node)
+    if is_call(node, "where"):
+        return _rectified(node)
     if node.op != "sum":
         return node
     by: dict[Expression, list[tuple[Number, Expression]]] = {}
@@ -240,6 +246,18 @@ def _branches(node: Expression) -> Expression:
     return alg.combine(rest)
 
 
+def _rectified(node: Expression) -> Expression:
+    """where(u > 0, v*relu(u), 0) is v*relu(u)."""
+    condition, own, other = node.args
+    if not is_number(other, 0) or own.shape != node.shape:
+        return node
+    for base, e in _powers(alg.split(own)[1]).items():
+        positive = isinstance(e, Number) and e.exact and not e.negative
+        if positive and is_call(base, "relu") and compare("gt", base, alg.zero) is condition:
+            return own
+    return node
+
+
 def _into_branch(node: Expression) -> Expression:
     coefficient, exponents = node.data
     pairs = list(zip(node.args, exponents, strict=True))
@@ -247,22 +265,25 @@ def _into_branch(node: Expression) -> Expression:
     if len(found) != 1:
         return node
     condition, a, b = found[0].args
-    if not (is_number(a, 0) or is_number(b, 0)) or found[0].shape != node.shape:
+    if not (is_number(a, 0) or is_number(b, 0)):
         return node
     rest = [(base, e) for base, e in pairs if base is not found[0]]
     a, b = (alg.product([(x, ONE), *rest], coefficient) for x in (a, b))
-    return alg.where(condition, a, b)
+    made = _rectified(alg.where(condition, a, b))
+    return made if found[0].shape == node.shape or length(made) < length(node) else node
 
 
 # -- outer products and constants -----------------------------------------------------------------
 def _outer(node: Expression) -> Expression:
-    """`u[:, None]*v` is outer(u, v)."""
+    """`u[:, None]*v` is outer(u, v), `eye(n)*v` diag(v)."""
     if node.op != "product" or len(node.shape) != 2:
         return node
     coefficient, exponents = node.data
-    columns, rows, rest = [], [], []
+    columns, rows, rest, eyes = [], [], [], []
     for base, e in zip(node.args, exponents, strict=True):
-        if is_call(base, "reshape") and base.shape == (*base.args[0].shape, 1):
+        if is_call(base, "eye") and e == ONE:
+            eyes.append(base)
+        elif is_call(base, "reshape") and base.shape == (*base.args[0].shape, 1):
             columns.append((base.args[0], e))
         elif len(base.shape) == 1 and not isinstance(e, Expression):
             rows.append((base, e))
@@ -270,10 +291,44 @@ def _outer(node: Expression) -> Expression:
             rest.append((base, e))
         else:
             return node
-    if not columns or not rows:
+    if len(eyes) == 1 and (columns or rows):
+        made = call("diag", [alg.product([*columns, *rows])], node.shape)
+        return alg.product([*rest, (made, ONE)], coefficient)
+    if not columns or not rows or eyes:
         return node
-    made = call("outer", [alg.product(columns), alg.product(rows)], node.shape)
-    return alg.product([*rest, (made, ONE)], coefficient)
+    scales, (column, row) = [], (alg.product(columns), alg.product(rows))
+    for own in (column, row):
+        scales += alg.scalars_out(own)[0]
+    made = call("outer", [alg.scalars_out(v)[1] for v in (column, row)], node.shape)
+    return alg.product([*rest, *scales, (made, ONE)], coefficient)
+
+
+def _pulled(node: Expression) -> Expression:
+    """Numbers stand before products of matrices: -2*X.T@y for -X.T@(2*y)."""
+    if not is_call(node, "matmul", "outer", "dot"):
+        return node
+    pairs = [alg.scalars_out(a) for a in node.args]
+    scales = [p for outer, _ in pairs for p in outer]
+    if not scales:
+        return node
+    made = call(node.data[0], [own for _, own in pairs], node.shape)
+    return alg.product([*scales, (made, ONE)])
+
+
+def _averages(node: Expression) -> Expression:
+    """sum(x)/n is mean(x) of n elements, where the program speaks of means itself."""
+    if node.op != "product" or not alg.averages.get() or not node.data[0].exact:
+        return node
+    coefficient, exponents = node.data
+    for base, e in zip(node.args, exponents, strict=True):
+        if is_call(base, "sum") and not base.data[1] and e == ONE:
+            own = base.args[0]
+            size = math.prod(own.shape)
+            if size > 1 and coefficient.value.denominator % size == 0:
+                rest = [p for p in zip(node.args, exponents, strict=True) if p[0] is not base]
+                mean = call("mean", [own], ())
+                return alg.product([*rest, (mean, ONE)], coefficient * Number.of(size))
+    return node
 
 
 def _constants(node: Expression) -> Expression:
@@ -304,7 +359,11 @@ def length(expression: Expression) -> int:
 
 
 _together = together(length)
-RULES = (_branches, _gathered, _outer, _factored, _together, _factored, sigmoids, _constants)
+_products = chains.gathered(length)
+RULES = (
+    *(_branches, _gathered, _outer, _pulled, _factored, chains.quotients, _products, _together),
+    *(_factored, sigmoids, _constants, _averages, chains.transposes, chains.associated),
+)
 
 
 __all__ = ["finish", "is_number", "make", "rewrite", "shaped"]

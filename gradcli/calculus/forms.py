@@ -19,6 +19,7 @@ from gradcli.calculus.arrays import (
     reshaped,
     total,
     transposed,
+    vector_of,
 )
 from gradcli.calculus.constants import as_number
 from gradcli.calculus.elementwise import ELEMENTWISE_FORMS, Handler
@@ -306,7 +307,7 @@ def _nll_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
 
 def _norm(reader: Reader, made: Call, args: list[Any]) -> Expression:
     own, order, dim, keepdim = args[:4]
-    word = "norm" if order == 2 and dim is None and not keepdim else "linalg.vector_norm"
+    word = "norm" if dim is None and not keepdim else "linalg.vector_norm"
     options: list[tuple[str, Any]] = [] if order == 2 else [("", order)]
     if dim is not None:
         options.append(("dim", dim[0] if isinstance(dim, (tuple, list)) and len(dim) == 1 else dim))
@@ -367,7 +368,12 @@ def _solve(reader: Reader, made: Call, args: list[Any]) -> list[Any]:
         found = transposed(inverse(a.args[0])) if is_call(a, "T") else inverse(a)
     else:
         options = [] if args[2] else [("left", False)]
-        found = call("linalg.solve", [a, b], made.outputs[0].shape, options)
+        shape = made.outputs[0].shape
+        column = vector_of(b) if args[2] and len(a.shape) == 2 and b.shape[1:] == (1,) else None
+        if column is None:
+            found = call("linalg.solve", [a, b], shape, options)
+        else:
+            found = reshaped(call("linalg.solve", [a, column], column.shape), shape)
     found = alg.product([*outer, (found, ONE)]) if outer else found
     return [found, *(alg.zero for _ in made.outputs[1:])]
 

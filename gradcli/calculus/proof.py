@@ -56,13 +56,14 @@ class Claim:
         shown = made if made.form in ("text", "json") else printed(found)
         self.parsed = {n: parse("\n".join([*shown.lines, t])) for n, t in shown.by.items()}
 
-    def holds(self, arrays: Arrays) -> bool:
+    def holds(self, arrays: Arrays, given: bool = False) -> bool:
         """Whether it holds at a point; False where nothing is finite there, so that it says nothing.
 
+        given: whether the point is the user's own, where it has to hold although the value is nan.
         Raises Difference where it does not hold, and whatever the printed text raises.
         """
         with np.errstate(all="ignore"):
-            expected = self.of_program(arrays)
+            expected = self.of_program(arrays, given)
             if expected is None:
                 return False
             pairs = self.pairs(arrays, expected)
@@ -71,8 +72,8 @@ class Claim:
             except Difference:
                 # What a change in the last digits moves is the noise of the arithmetic.
                 shaken = [_shaken(arrays, seed) for seed in (1, 2)]
-                given = [(a, self.of_program(a)) for a in shaken]
-                moved = [self.pairs(a, e) for a, e in given if e is not None]
+                there = [(a, self.of_program(a, given)) for a in shaken]
+                moved = [self.pairs(a, e) for a, e in there if e is not None]
                 return _agree(pairs, _noise(pairs, moved))
 
     def pairs(self, arrays: Arrays, expected: dict[str, Any]) -> Pairs:
@@ -86,12 +87,14 @@ class Claim:
             expected = _slopes(stage, arrays)
         return [*found, (self.run(arrays), expected)]
 
-    def of_program(self, arrays: Arrays) -> dict[str, Any] | None:
-        """The gradients of the program's value; None where it does not run at that point."""
+    def of_program(self, arrays: Arrays, given: bool = False) -> dict[str, Any] | None:
+        """The gradients of the program's value; None where it does not run at that point, or is nan."""
         leaves = _leaves(arrays, self.wrt)
         names = {**self.names, **leaves}
         try:
             value = run(self.found.program, names, write=lambda text: None).value
+            if not given and bool(np.any(np.isnan(_array(value)))):
+                return None
             return _gradients(value, {n: leaves[n] for n in self.wrt})
         except (LanguageError, RuntimeError):
             return None
@@ -165,7 +168,7 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
     fixed = claim.found.branched or sum(np.size(v) for v in arrays.values()) > MOST
     if given or fixed:
         try:
-            claim.holds(arrays)
+            claim.holds(arrays, given)
         except Difference as error:
             if fixed:
                 raise

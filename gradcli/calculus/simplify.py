@@ -32,6 +32,10 @@ Exponent = Number | Expression
 
 # Whether all numbers of the expressions at hand are real: abs(u)**2 is u**2 only then.
 real: ContextVar[bool] = ContextVar("real", default=True)
+# Whether they are all of one floating dtype, as products of matrices want their operands.
+one_dtype: ContextVar[bool] = ContextVar("one_dtype", default=False)
+# Whether the program has means, so that a sum over n elements by n is one.
+averages: ContextVar[bool] = ContextVar("averages", default=False)
 zero, one, minus_one = number(0), number(1), number(-1)
 
 
@@ -587,6 +591,9 @@ def is_bare(expression: Expression) -> bool:
 
 def scalars_out(expression: Expression) -> tuple[list[tuple[Expression, Exponent]], Expression]:
     """(factors without a dimension, the rest): what may move out of a sum or a matrix product."""
+    if expression.op == "sum" and expression.shape:
+        content, rest = content_of(expression)
+        return ([], expression) if content == ONE else ([(number(content), ONE)], rest)
     if expression.op != "product" or not expression.shape:
         return [], expression
     coefficient, exponents = expression.data

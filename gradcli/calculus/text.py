@@ -241,9 +241,12 @@ class Printer:
     def call_matmul(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         a, b = args
         # A product would be read rightly on the left, but is easier to read closed.
-        chained = is_call(node.args[0], "matmul") and id(node.args[0]) not in self.names
+        chained = is_call(node.args[0], "matmul", "dot") and id(node.args[0]) not in self.names
         least = PRODUCT if chained else PRODUCT + 1
         return f"{enclosed(a, least)}@{enclosed(b, PRODUCT + 1)}", PRODUCT
+
+    def call_dot(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return self.call_matmul(args, options, node)
 
     def call_T(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return f"{enclosed(args[0], ATOM)}.T", ATOM
@@ -321,7 +324,7 @@ class Printer:
                 text = f"{function}({text}, {self.number(Number.of(given[key]))[0]})"
         return text
 
-    linear: tuple[str, ...] = ("matmul",)  # infix products that a number may stand before
+    linear: tuple[str, ...] = ("matmul", "dot")  # infix products that a number may stand before
 
     special: Mapping[str, Callable[..., Piece]] = {
         "[]": lambda self, args, options, node: (f"[{', '.join(a[0] for a in args)}]", ATOM),

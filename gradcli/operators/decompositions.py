@@ -418,7 +418,7 @@ def _without(s: Any, i: int) -> Any:
     differentiable=1,
     public=False,
     batch="leading",
-    spelled="linalg.det[0]:",
+    spelled="det[0]:",
 )
 class det_row:
     A = _det_backward

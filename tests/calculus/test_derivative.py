@@ -43,7 +43,7 @@ PRINTED: list[tuple[str, dict[str, tuple[int, ...]], dict[str, str]]] = [
     (
         "sum((X@w-y)**2)",
         {"X": (4, 3), "w": (3,), "y": (4,)},
-        {"X": "2*outer(X@w - y, w)", "w": "2*X.T@(X@w - y)", "y": "-2*(X@w - y)"},
+        {"X": "2*outer(X@w - y, w)", "w": "2*X.T@(X@w - y)", "y": "2*(y - X@w)"},
     ),
     ("x/3", {"x": S}, {"x": "1/3"}),
     ("x**2/3", {"x": S}, {"x": "2*x/3"}),
@@ -68,7 +68,7 @@ PRINTED: list[tuple[str, dict[str, tuple[int, ...]], dict[str, str]]] = [
     ("logsumexp(x, 0)", {"x": (3,)}, {"x": "softmax(x, 0)"}),
     ("prod(x)", {"x": (3,)}, {"x": "prod(x)/x"}),
     ("x[0]*x[1]", {"x": (2,)}, {"x": "stack([x[1], x[0]])"}),
-    ("x@A@x", {"x": (3,), "A": (3, 3)}, {"x": "x@A + A@x", "A": "outer(x, x)"}),
+    ("x@A@x", {"x": (3,), "A": (3, 3)}, {"x": "(A + A.T)@x", "A": "outer(x, x)"}),
     ("trace(A@B)", {"A": (3, 3), "B": (3, 3)}, {"A": "B.T", "B": "A.T"}),
     ("log(det(A))", {"A": (3, 3)}, {"A": "linalg.inv(A).T"}),
     ("sum(A**2)", {"A": (3, 2)}, {"A": "2*A"}),
@@ -93,7 +93,7 @@ PRINTED: list[tuple[str, dict[str, tuple[int, ...]], dict[str, str]]] = [
     ("sin(c*x)", {"c": S, "x": S}, {"c": "x*cos(c*x)", "x": "c*cos(c*x)"}),
     ("x*sin(c*x)*c", {"c": S, "x": S}, {"c": "x*(sin(c*x) + c*x*cos(c*x))",
                                        "x": "c*(sin(c*x) + c*x*cos(c*x))"}),
-    ("det(X)", {"X": (3, 3)}, {"X": "linalg.det(X)*linalg.inv(X).T"}),
+    ("det(X)", {"X": (3, 3)}, {"X": "det(X)*linalg.inv(X).T"}),
     # losses
     ("-(t*log(sigmoid(z)) + (1-t)*log(1-sigmoid(z)))", {"t": S, "z": S},
      {"t": "log(1 - sigmoid(z)) - log(sigmoid(z))", "z": "sigmoid(z) - t"}),

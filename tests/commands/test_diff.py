@@ -65,7 +65,7 @@ def lines(*argv: str) -> list[str]:
         (["(x % y)*x*y", "--wrt=y", "--order=2"], ["-2*x*(x//y)"]),
         (
             ["lerp(x@w, c, d)**2", "--wrt=w", "--order=2", *SHAPES],
-            ["x.T@(2*x@ones(3, 2)*(1 - d)**2)"],
+            ["2*x.T@(x@ones(3, 2)*(1 - d)**2)"],
         ),
         (
             ["nn.functional.cross_entropy(x, tensor([0,1]))", "--x=1,2;3,5"],
