@@ -59,7 +59,8 @@ def rectifier(
             return overwritten(written or row, input, *options[:-1], *constants)
         return row(input, *options[:-1], *constants)
 
-    call.__name__ = signature.partition("(")[0]
+    public = signature.lstrip("_")
+    call.__name__ = public.partition("(")[0]
     call.__doc__ = doc
     name = f"nn.functional.{call.__name__}"
     head, arrow, operator = signature.partition(" -> ")
@@ -77,7 +78,7 @@ def rectifier(
             return row(input, *options, *constants)
 
         plain.__name__, plain.__doc__ = call.__name__, doc
-        function(signature, method=False, rows=[row], samples=[name + s for s in samples])(plain)
+        function(public, method=False, rows=[row], samples=[name + s for s in samples])(plain)
 
 
 def overwriting(
@@ -236,7 +237,7 @@ class threshold_written:
 
 
 rectifier(
-    "threshold(Tensor input, Scalar threshold, Scalar value)",
+    "_threshold(Tensor input, Scalar threshold, Scalar value) -> threshold",
     threshold_row,
     "The elements above a threshold, another number elsewhere.",
     written=threshold_written,

@@ -208,7 +208,8 @@ def multi_head_attention_forward(
 
 # -- samples and classes --------------------------------------------------------------------------
 @function(
-    "gumbel_softmax(Tensor logits, float tau=1, Any hard=False, Any eps=1e-10, int dim=-1)",
+    "gumbel_softmax(Tensor logits, float tau=1, Any hard=False, Any eps=1e-10, int dim=-1) "
+    "-> empty_like(logits=input)",
     python=True,
     name="nn.functional.gumbel_softmax",
     method=False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import product
 from math import prod
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.operators import batches
 from gradcli.operators.helpers import dtype_of, expect_alike, implemented
+from gradcli.operators.signatures import Parser
 from gradcli.operators.table import Array, function, operator
 
 FAMILY = "nn"
@@ -585,22 +587,29 @@ class col2im:
 
 
 @function(
-    "unfold(Tensor input, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, int[2] stride=1) "
-    "-> im2col",
+    "unfold(Tensor input, Any kernel_size, Any dilation=1, Any padding=0, Any stride=1) -> im2col",
     python=True,
     name="nn.functional.unfold",
     method=False,
     rows=[im2col],
     samples=["nn.functional.unfold(randn(2,3,4,4), (2,2))"],
 )
-def unfold(input: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+def unfold(input: Array, *how: Any) -> Any:
     """The blocks of an image as columns."""
+    return _as_columns(input, *map(_pair, how))
+
+
+def _pair(value: Any) -> Any:
+    """As PyTorch's Python: a sequence, or one value twice."""
+    return tuple(value) if isinstance(value, Iterable) else (value, value)
+
+
+def _as_columns_of(input: Any, *how: Any) -> Any:
     if input.ndim not in (3, 4):
         raise RuntimeError(
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
             f"dimensions for input, but got: {list(input.shape)}"
         )
-    how = [several(v, 2) for v in (kernel_size, dilation, padding, stride)]
     if min(_blocks(input.shape[-2:], *how)) < 1:
         raise RuntimeError(
             f"Given input with spatial size ({input.shape[-2]}, {input.shape[-1]}), kernel_size="
@@ -612,26 +621,25 @@ def unfold(input: Array, kernel_size: Any, dilation: Any, padding: Any, stride: 
     return im2col(input, *how)
 
 
+_HOW = "int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride)"
+_as_columns = Parser((f"im2col(Tensor input, {_HOW}",), _as_columns_of).function()
+
+
 @function(
-    "fold(Tensor input, int[2] output_size, int[2] kernel_size, int[2] dilation=1, "
-    "int[2] padding=0, int[2] stride=1) -> col2im",
+    "fold(Tensor input, Any output_size, Any kernel_size, Any dilation=1, Any padding=0, "
+    "Any stride=1) -> col2im",
     python=True,
     name="nn.functional.fold",
     method=False,
     rows=[col2im],
     samples=["nn.functional.fold(randn(2,12,9), (4,4), (2,2))"],
 )
-def fold(
-    input: Array,
-    output_size: Any,
-    kernel_size: Any,
-    dilation: Any,
-    padding: Any,
-    stride: Any,
-) -> Any:
+def fold(input: Array, *sizes: Any) -> Any:
     """Columns summed into the image whose blocks they are."""
-    size = several(output_size, 2)
-    how = [several(v, 2) for v in (kernel_size, dilation, padding, stride)]
+    return _as_image(input, *map(_pair, sizes))
+
+
+def _as_image_of(input: Any, size: Any, *how: Any) -> Any:
     if input.ndim not in (2, 3):
         raise RuntimeError(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
@@ -652,6 +660,9 @@ def fold(
             f"got input.size(2)={input.shape[-1]}."
         )
     return col2im(input, size, *how)
+
+
+_as_image = Parser((f"col2im(Tensor input, int[2] output_size, {_HOW}",), _as_image_of).function()
 
 
 __all__ = ["convolution", "fold", "several", "unfold", "windows"]

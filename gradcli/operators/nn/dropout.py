@@ -54,7 +54,8 @@ def dropped(
 
 
 @function(
-    "dropout(Tensor input, float p=0.5, Any training=True, Any inplace=False)",
+    "dropout(Tensor input, float p=0.5, bool training=True, Any inplace=False) "
+    "-> dropout(input, p, training=train)",
     python=True,
     name="nn.functional.dropout",
     method=False,
@@ -96,7 +97,8 @@ def _over_channels(n: int) -> None:
     size = ",".join(["4"] * n)
     name = f"nn.functional.dropout{n}d"
     function(
-        f"dropout{n}d(Tensor input, float p=0.5, Any training=True, Any inplace=False)",
+        f"dropout{n}d(Tensor input, float p=0.5, bool training=True, Any inplace=False) "
+        "-> feature_dropout(input, p, training=train)",
         python=True,
         name=name,
         method=False,
@@ -109,7 +111,8 @@ for _n in (1, 2, 3):
 
 
 @function(
-    "alpha_dropout(Tensor input, float p=0.5, Any training=False, Any inplace=False)",
+    "alpha_dropout(Tensor input, float p=0.5, bool training=False, Any inplace=False) "
+    "-> alpha_dropout(input, p, training=train)",
     python=True,
     name="nn.functional.alpha_dropout",
     short=False,
@@ -123,7 +126,8 @@ def alpha_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
 
 
 @function(
-    "feature_alpha_dropout(Tensor input, float p=0.5, Any training=False, Any inplace=False)",
+    "feature_alpha_dropout(Tensor input, float p=0.5, bool training=False, Any inplace=False) "
+    "-> feature_alpha_dropout(input, p, training=train)",
     python=True,
     name="nn.functional.feature_alpha_dropout",
     short=False,

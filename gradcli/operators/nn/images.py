@@ -299,7 +299,7 @@ _SAMPLERS = {n: _sampler_rows(n) for n in (2, 3)}
 
 @function(
     "grid_sample(Tensor input, Tensor grid, Any mode='bilinear', Any padding_mode='zeros', "
-    "Any align_corners=None) -> grid_sampler(input, grid)",
+    "bool? align_corners=None) -> grid_sampler(input, grid, mode, padding_mode, align_corners)",
     python=True,
     name="nn.functional.grid_sample",
     method=False,
@@ -386,7 +386,8 @@ class affine_grid_generator:
 
 
 @function(
-    "affine_grid(Tensor theta, Any size, Any align_corners=None)",
+    "affine_grid(Tensor theta, Any size, bool? align_corners=None) "
+    "-> affine_grid_generator(theta, size, align_corners)",
     python=True,
     name="nn.functional.affine_grid",
     method=False,

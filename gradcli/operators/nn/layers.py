@@ -243,8 +243,8 @@ def _renorm(weight: Any, indices: Any, max_norm: float, norm_type: float) -> Non
 
 @function(
     "embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, "
-    "float norm_type=2.0, Any scale_grad_by_freq=False, Any sparse=False)"
-    " -> embedding(weight, input=indices, padding_idx)",
+    "float norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False) "
+    "-> embedding(weight, input=indices, padding_idx, scale_grad_by_freq, sparse)",
     python=True,
     name="nn.functional.embedding",
     short=False,

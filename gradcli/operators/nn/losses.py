@@ -281,7 +281,7 @@ class smooth_l1_loss_row:
 
 @loss(
     "smooth_l1_loss(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
-    "Any reduction='mean', float beta=1.0)",
+    "Any reduction='mean', float beta=1.0) -> smooth_l1_loss(input, target, reduction, beta)",
     rows=[smooth_l1_loss_row],
     samples=_samples(
         "smooth_l1_loss", "nn.functional.smooth_l1_loss(randn(3), randn(3), beta=0.5)"
@@ -593,7 +593,7 @@ def _class_indices(
 @loss(
     "cross_entropy(Tensor input, Tensor target, Tensor? weight=None, Any size_average=None, "
     "int ignore_index=-100, Any reduce=None, Any reduction='mean', float label_smoothing=0.0)"
-    " -> cross_entropy_loss",
+    " -> cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)",
     rows=[nll_loss_row, nll_loss2d_row],
     samples=[
         "nn.functional.cross_entropy(randn(4,3), tensor([0,2,1,2]))",
@@ -793,7 +793,8 @@ class binary_cross_entropy_with_logits_row:
 
 @loss(
     "binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, "
-    "Any size_average=None, Any reduce=None, Any reduction='mean', Tensor? pos_weight=None)",
+    "Any size_average=None, Any reduce=None, Any reduction='mean', Tensor? pos_weight=None) "
+    "-> binary_cross_entropy_with_logits(input, target, weight, pos_weight)",
     aliases="binary_cross_entropy_with_logits",
     rows=[binary_cross_entropy_with_logits_row],
     samples=[
@@ -961,7 +962,7 @@ class multi_margin_loss_row:
 
 
 @loss(
-    "multi_margin_loss(Tensor input, Tensor target, int p=1, float margin=1.0, "
+    "multi_margin_loss(Tensor input, Tensor target, int p=1, Scalar margin=1.0, "
     "Tensor? weight=None, Any size_average=None, Any reduce=None, Any reduction='mean')",
     rows=[multi_margin_loss_row],
     samples=["nn.functional.multi_margin_loss(randn(4,3), tensor([0,2,1,2]))"],
@@ -1063,7 +1064,7 @@ def multilabel_margin_loss(input: Array, target: Array, number: int) -> Any:
 
 @loss(
     "multilabel_soft_margin_loss(Tensor input, Any target, Any weight=None, "
-    "Any size_average=None, Any reduce=None, Any reduction='mean')",
+    "Any size_average=None, Any reduce=None, Any reduction='mean') -> log_sigmoid(input)",
     samples=["nn.functional.multilabel_soft_margin_loss(randn(2,4), round(rand(2,4)))"],
 )
 def multilabel_soft_margin_loss(
@@ -1162,7 +1163,7 @@ def cosine_embedding_loss(
 
 @loss(
     "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, "
-    "float p=2, float eps=1e-06, Any swap=False, Any size_average=None, Any reduce=None, "
+    "float p=2, float eps=1e-06, bool swap=False, Any size_average=None, Any reduce=None, "
     "Any reduction='mean')",
     aliases="triplet_margin_loss",
     samples=["nn.functional.triplet_margin_loss(randn(2,3), randn(2,3), randn(2,3))"],
@@ -1228,7 +1229,7 @@ _KL_MEAN = (
 
 @function(
     "kl_div(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
-    "Any reduction='mean', Any log_target=False)",
+    "Any reduction='mean', bool log_target=False) -> kl_div(input, target)",
     python=True,
     name="nn.functional.kl_div",
     short=False,
@@ -1292,8 +1293,9 @@ def gaussian_nll_loss(
 
 
 @loss(
-    "poisson_nll_loss(Tensor input, Tensor target, Any log_input=True, Any full=False, "
-    "Any size_average=None, float eps=1e-08, Any reduce=None, Any reduction='mean')",
+    "poisson_nll_loss(Tensor input, Tensor target, bool log_input=True, bool full=False, "
+    "Any size_average=None, float eps=1e-08, Any reduce=None, Any reduction='mean') "
+    "-> poisson_nll_loss(input, target, log_input, full, eps)",
     aliases="poisson_nll_loss",
     samples=["nn.functional.poisson_nll_loss(randn(2,3), rand(2,3))"],
 )

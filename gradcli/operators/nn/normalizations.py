@@ -143,7 +143,7 @@ def _check_layer(input: Any, shape: list[int], weight: Any, bias: Any) -> None:
 
 
 @function(
-    "layer_norm(Tensor input, Any normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+    "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
     "float eps=1e-05, Any cudnn_enable=False)",
     python=True,
     name="nn.functional.layer_norm",
@@ -164,7 +164,7 @@ def layer_norm(
     cudnn_enable: bool,
 ) -> Any:
     """The input with mean 0 and variance 1 over the last dimensions."""
-    shape = [int(n) for n in normalized_shape]
+    shape = list(normalized_shape)
     _check_layer(input, shape, weight, bias)
     return native_layer_norm_row(input, tuple(shape), weight, bias, eps)[0]
 
@@ -180,13 +180,13 @@ def native_layer_norm(
     input: Array, normalized_shape: Any, weight: Array | None, bias: Array | None, eps: float
 ) -> Any:
     """(output, mean, 1 / std) of layer_norm."""
-    shape = [int(n) for n in normalized_shape]
+    shape = list(normalized_shape)
     _check_layer(input, shape, weight, bias)
     return native_layer_norm_row(input, tuple(shape), weight, bias, eps)
 
 
 @function(
-    "rms_norm(Tensor input, Any normalized_shape, Tensor? weight=None, float? eps=None)",
+    "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None)",
     python=True,
     name="nn.functional.rms_norm",
     aliases="rms_norm",
@@ -195,7 +195,7 @@ def native_layer_norm(
 )
 def rms_norm(input: Array, normalized_shape: Any, weight: Array | None, eps: float | None) -> Any:
     """The input over its root mean square in the last dimensions."""
-    shape = [int(n) for n in normalized_shape]
+    shape = list(normalized_shape)
     _check_layer(input, shape, weight, None)
     implemented("rms_norm", input.array, "efdFD")
     if eps is None:
@@ -451,7 +451,7 @@ def _check_channels(input: Any, **vectors: Any) -> None:
 
 @function(
     "batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, "
-    "Tensor? weight=None, Tensor? bias=None, Any training=False, float momentum=0.1, "
+    "Tensor? weight=None, Tensor? bias=None, bool training=False, float momentum=0.1, "
     "float eps=1e-05) -> batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)",
     python=True,
     name="nn.functional.batch_norm",
@@ -553,7 +553,7 @@ def native_batch_norm_legit(
 
 @function(
     "instance_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, "
-    "Tensor? weight=None, Tensor? bias=None, Any use_input_stats=True, float momentum=0.1, "
+    "Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, "
     "float eps=1e-05) -> instance_norm(input, weight, bias, running_mean, running_var, "
     "use_input_stats, momentum, eps)",
     python=True,

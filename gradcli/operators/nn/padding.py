@@ -130,7 +130,7 @@ def _circular(input: Any, pad: tuple[int, ...]) -> Any:
 
 # -- the function ---------------------------------------------------------------------------------
 @function(
-    "pad(Tensor input, Any pad, Any mode='constant', float? value=None)",
+    "pad(Tensor input, int[] pad, Any mode='constant', float? value=None)",
     python=True,
     name="nn.functional.pad",
     method=False,
@@ -144,7 +144,7 @@ def _circular(input: Any, pad: tuple[int, ...]) -> Any:
 )
 def pad(input: Array, pad: Any, mode: str, value: float | None) -> Any:
     """The last dimensions padded: pairs of sizes, from the last dimension on."""
-    sizes = tuple(int(n) for n in pad)
+    sizes = tuple(pad)
     if len(sizes) % 2:
         raise RuntimeError("Padding length must be divisible by 2")
     if mode not in ("constant", "reflect", "replicate", "circular"):

@@ -268,7 +268,7 @@ def _enter_max(n: int) -> None:
         f"int[{n}] dilation=1, bool ceil_mode=False, Any return_indices=False)"
     )
     function(
-        f"max_pool{n}d{parameters}",
+        f"_max_pool{n}d{parameters} -> max_pool{n}d",
         python=True,
         name=name,
         aliases=f"max_pool{n}d",
@@ -502,8 +502,8 @@ def _enter_power(n: int) -> None:
     call.__doc__ = f"The p-norm of each window of {n} dimension{'s' if n > 1 else ''}."
     call.__name__ = call.__qualname__ = f"lp_pool{n}d"
     function(
-        f"lp_pool{n}d(Tensor input, Any norm_type, Any kernel_size, Any stride=None, "
-        "Any ceil_mode=False)",
+        f"lp_pool{n}d(Tensor input, Any norm_type, int[{n}] kernel_size, int[{n}]? stride=None, "
+        f"bool ceil_mode=False) -> avg_pool{n}d(input, kernel_size, stride)",
         python=True,
         name=name,
         method=False,
@@ -669,7 +669,7 @@ def _enter_adaptive(n: int) -> None:
         call.__name__ = call.__qualname__ = name
         full = f"nn.functional.{name}"
         function(
-            f"{name}(Tensor input, {options})",
+            f"{'_' * (kind == 'max')}{name}(Tensor input, {options}) -> {name}",
             python=n > 1 or kind == "max",
             name=full,
             aliases=name if n == 1 else "",

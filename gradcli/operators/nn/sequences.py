@@ -310,8 +310,10 @@ class embedding_bag_row:
 
 @function(
     "embedding_bag(Tensor input, Tensor weight, Tensor? offsets=None, float? max_norm=None, "
-    "float norm_type=2, Any scale_grad_by_freq=False, Any mode='mean', Any sparse=False, "
-    "Tensor? per_sample_weights=None, Any include_last_offset=False, int? padding_idx=None)",
+    "float norm_type=2, bool scale_grad_by_freq=False, Any mode='mean', bool sparse=False, "
+    "Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> "
+    "embedding_bag(weight, input=indices, offsets, scale_grad_by_freq, mode, sparse, "
+    "per_sample_weights, include_last_offset, padding_idx)",
     python=True,
     name="nn.functional.embedding_bag",
     short=False,

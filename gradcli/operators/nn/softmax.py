@@ -219,7 +219,8 @@ def _soft(name: str, row: Row, doc: str) -> Any:
     )
     full = f"nn.functional.{name}"
     function(
-        f"{name}(Tensor input, int? dim=None, Any _stacklevel=3, Any dtype=None) -> {name}(dim)",
+        f"{name}(Tensor input, int? dim=None, Any _stacklevel=3, ScalarType? dtype=None) "
+        f"-> {name}(dim)",
         python=True,
         name=full,
         method=False,
@@ -234,7 +235,7 @@ log_softmax = _soft("log_softmax", log_softmax_row, "The logarithm of `softmax`.
 
 
 @function(
-    "softmin(Tensor input, int? dim=None, Any _stacklevel=3, Any dtype=None)",
+    "softmin(Tensor input, int? dim=None, Any _stacklevel=3, ScalarType? dtype=None) -> softmax(dim)",
     python=True,
     name="nn.functional.softmin",
     method=False,
