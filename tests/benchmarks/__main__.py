@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import math
 import os
 import sys
 from pathlib import Path
 
 from tests.benchmarks import plot, table
-from tests.benchmarks.jobs import GROUPS, measure
-from tests.benchmarks.machine import PEERS, find_peers, machine
-from tests.benchmarks.records import Results
+from tests.benchmarks.jobs import GROUPS, Wanted, measure
+from tests.benchmarks.machine import PEERS, STORED, file_name, find_peers, machine
+from tests.benchmarks.records import Results, stored
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -44,15 +45,46 @@ def arguments() -> argparse.ArgumentParser:
         help="elements, operations or bytes of the largest work (default: 1e8, with less than 20 GB "
         "of memory 1e7)",
     )
-    parser.add_argument("--only", default="", metavar="TEXT", help="work whose name contains TEXT")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
     parser.add_argument(
-        "--from", type=Path, metavar="FILE", dest="source", help="results to show; measure nothing"
+        "--only", default="", metavar="TEXT,...", help="work whose name contains one of these"
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=math.inf,
+        help="stop then: fewer rounds where many are slow, and what has not come to its turn is left",
+    )
+    parser.add_argument(
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help="write the results there; what the file has of the same commit is not measured again",
+    )
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="--json with the file of this processor in docs/benchmarks",
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="measure again what the file has of the same commit"
+    )
+    parser.add_argument(
+        "--from",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        dest="sources",
+        help="results to show, of several machines the worse ones; measure nothing",
     )
     parser.add_argument(
         "--plot", type=Path, metavar="FILE", help="draw cost against size (SVG, PNG)"
     )
-    parser.add_argument("--page", action="store_true", help="put the table into docs/speed.md")
+    parser.add_argument(
+        "--page",
+        action="store_true",
+        help="put the files of docs/benchmarks into docs/speed.md and README.md, and measure "
+        "nothing but with --record",
+    )
     return parser
 
 
@@ -65,16 +97,37 @@ def run(given: argparse.Namespace) -> Results:
     pythons, versions, missing = find_peers(given.peers)
     for peer in missing:
         print(f"skipped {peer}: not installed", file=sys.stderr)
-    results = Results({**machine(versions), "missing": missing})
-    groups = given.groups or list(GROUPS)
-    for record in measure(groups, pythons, given.rounds, int(given.largest), given.only):
-        results.records.append(record)
+    here = machine(versions)
+    path = STORED / file_name(here["processor"]) if given.record else given.json
+    known = Results.read(path).records if path is not None and path.exists() else []
+    results = Results({**here, "missing": missing}, known)
+    wanted = Wanted(
+        given.groups or GROUPS,
+        given.only.split(","),
+        int(given.largest),
+        given.rounds,
+        given.minutes,
+        () if given.again else {r.key for r in known if r.commit == here["commit"] and r.measures},
+    )
+    for record in measure(wanted, pythons):
+        record.commit = here["commit"]
+        results.add(record)
         ratios = ", ".join(f"{name} {m.value:.3g}" for name, m in record.measures.items())
         what = f"{record.group} {record.name} {record.size} {record.dtype}"
         print(f"{what}: {ratios or record.skipped}", file=sys.stderr, flush=True)
-        if given.json is not None:
-            results.write(given.json)
+        if path is not None:
+            results.write(path)
     return results
+
+
+def found(given: argparse.Namespace) -> list[Results]:
+    """What there is to show."""
+    if given.sources:
+        return [Results.read(path) for path in given.sources]
+    if given.page and not given.record:
+        return stored(STORED)
+    measured = run(given)
+    return stored(STORED) if given.page else [measured]
 
 
 def main() -> None:
@@ -87,7 +140,7 @@ def main() -> None:
     if given.plot is not None and importlib.util.find_spec("matplotlib") is None:
         sys.exit("error: --plot needs matplotlib: pip install 'gradcli[plot]'")
     try:
-        results = run(given) if given.source is None else Results.read(given.source)
+        results = found(given)
         table.show(results)
         if given.plot is not None:
             plot.draw(results, given.plot)

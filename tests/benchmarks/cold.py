@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.benchmarks.interleave import ROOT
@@ -60,12 +60,12 @@ def entry() -> list[str]:
     return [sys.executable, "-c", code]
 
 
-def cold(pythons: dict[str, str], rounds: int) -> Iterator[Record]:
+def cold(pythons: dict[str, str], rounds: int, names: Sequence[str]) -> Iterator[Record]:
     """Commands against `python -c "import numpy"`, and `grad` against the peers' scripts."""
     lines = {"numpy": [sys.executable, "-c", "import numpy"]}
-    lines |= {name: [*entry(), *arguments] for name, (arguments, *_) in COMMANDS.items()}
+    lines |= {name: [*entry(), *COMMANDS[name][0]] for name in names}
     skipped = {}
-    for peer in SCRIPTS.keys() & pythons.keys():
+    for peer in SCRIPTS.keys() & pythons.keys() if "grad" in names else ():
         line = [pythons[peer], "-c", SCRIPTS[peer]]
         done = subprocess.run(line, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -80,7 +80,8 @@ def cold(pythons: dict[str, str], rounds: int) -> Iterator[Record]:
             taken = run(line, name in COMMANDS and COMMANDS[name][2])
             if turn >= 0:
                 seconds[name].append(taken)
-    for name, (_, mark, _) in COMMANDS.items():
+    for name in names:
+        mark = COMMANDS[name][1]
         measures = {"numpy": ratio(seconds[name], seconds["numpy"], mark)}
         if name == "grad":
             measures |= {p: ratio(seconds[name], seconds[p]) for p in SCRIPTS if p in lines}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 Facts = dict[str, Any]
+FEWEST = 3  # rounds that make a median
 
 
 class Worker:
@@ -52,9 +55,17 @@ class Worker:
 
 
 def interleaved(
-    pythons: dict[str, str], job: tuple[str, ...], rounds: int, threads: int
+    pythons: dict[str, str],
+    job: tuple[str, ...],
+    rounds: int,
+    threads: int,
+    share: float = math.inf,
 ) -> tuple[dict[str, list[float]], dict[str, Facts], dict[str, str]]:
-    """(seconds by peer, what its process said first, why a peer was skipped)."""
+    """(seconds by peer, what its process said first, why a peer was skipped).
+
+    share: seconds, after which the rounds end that are more than `FEWEST`.
+    """
+    start = time.monotonic()
     workers: dict[str, Worker] = {}
     skipped: dict[str, str] = {}
     seconds: dict[str, list[float]] = {}
@@ -65,7 +76,9 @@ def interleaved(
                 seconds[peer] = []
             except (RuntimeError, OSError) as error:
                 skipped[peer] = str(error)
-        for _ in range(rounds):
+        for turn in range(rounds):
+            if turn >= FEWEST and time.monotonic() - start > share:
+                break
             for peer in list(seconds):
                 try:
                     seconds[peer].append(workers[peer].run())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tests.benchmarks.cold import cold
-from tests.benchmarks.interleave import Facts, interleaved
+from tests.benchmarks.cold import COMMANDS, cold
+from tests.benchmarks.interleave import FEWEST, Facts, interleaved
 from tests.benchmarks.problems import PROBLEMS
 from tests.benchmarks.records import Measure, Record, ratio, spread
 from tests.benchmarks.rows import COMPILED, FORMULAS
@@ -80,21 +82,43 @@ def jobs() -> Iterator[Job]:
         yield Job("sizes", "chain", n, peers=tapes)
 
 
-def measure(
-    groups: list[str], pythons: dict[str, str], rounds: int, largest: int, only: str
-) -> Iterator[Record]:
-    """One record a row of the table."""
-    if "cold" in groups:
-        yield from (r for r in cold(pythons, rounds * 5) if only in r.name)
+@dataclass
+class Wanted:
+    """Which work, and how much of it."""
+
+    groups: Sequence[str] = GROUPS
+    only: Sequence[str] = ("",)  # names contain one of them
+    largest: int = sys.maxsize
+    rounds: int = 7
+    minutes: float = math.inf
+    done: Container[tuple[str, str, int, str]] = ()  # keys of records that are there
+
+    def has(self, group: str, name: str, size: int, dtype: str) -> bool:
+        """Whether a piece of work is to be measured."""
+        named = any(part in name for part in self.only)
+        known = (group, name, size, dtype) in self.done
+        return group in self.groups and named and size <= self.largest and not known
+
+
+def measure(wanted: Wanted, pythons: dict[str, str]) -> Iterator[Record]:
+    """One record a row of the table, until the time is over."""
+    end = time.monotonic() + 60 * wanted.minutes
+    commands = [name for name in COMMANDS if wanted.has("cold", name, 1, "process")]
+    if commands:
+        yield from cold(pythons, wanted.rounds * 5, commands)
     ours = dict.fromkeys(("gradcli", "tape", "commands", "1 MB", "lark", "ast"), sys.executable)
-    for job in jobs():
-        if job.group not in groups or only not in job.name or job.size > largest:
-            continue
+    chosen = [job for job in jobs() if wanted.has(job.group, job.name, job.size, job.dtype)]
+    for k, job in enumerate(chosen):
+        left = end - time.monotonic()
+        if left <= 0:
+            return
         able = {p for p, most in job.peers.items() if job.size <= most}
         used = {p: e for p, e in {**ours, **pythons}.items() if p == "gradcli" or p in able}
-        turns = max(min(3, rounds), rounds // 3) if job.size >= job.slow else rounds
+        turns = min(wanted.rounds, max(FEWEST, wanted.rounds // 3))
+        turns = turns if job.size >= job.slow else wanted.rounds
         command = (job.kind, job.name, str(job.size), job.dtype)
-        yield record(job, *interleaved(used, command, turns, job.threads))
+        share = left / (len(chosen) - k)
+        yield record(job, *interleaved(used, command, turns, job.threads, share))
 
 
 def record(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+CODE = Path(__file__).parents[2] / "gradcli"
+STORED = Path(__file__).parents[2] / "docs" / "benchmarks"  # a file a processor
 PEERS = ("torch", "jax", "autograd", "mygrad", "numexpr", "sympy")
 
 
@@ -60,6 +64,31 @@ def processor() -> str:
     return next(names, platform.processor() or platform.machine())
 
 
+def short_name(processor: str) -> str:
+    """A processor's make and line: "Intel Xeon" for "Intel(R) Xeon(R) Processor"."""
+    plain = re.sub(r"\((R|TM)\)|\b(CPU|Processor)\b.*|@.*", "", processor, flags=re.IGNORECASE)
+    return " ".join(plain.split()) or "unknown"
+
+
+def file_name(processor: str) -> str:
+    """The name of the file that a machine's records are kept in."""
+    return "-".join(re.findall(r"[a-z0-9]+", short_name(processor).lower())) + ".json"
+
+
+def commit() -> str:
+    """The last commit of the code that is measured, with a `+` where it has been changed since."""
+
+    def said(*words: str) -> str:
+        line = ["git", "-C", str(CODE), *words, "--", "."]
+        return subprocess.run(line, capture_output=True, text=True, check=False).stdout.strip()
+
+    try:
+        last = said("log", "-1", "--format=%h")
+        return last + "+" * bool(said("status", "--porcelain"))
+    except OSError:  # no git
+        return ""
+
+
 def machine(versions: dict[str, str]) -> dict[str, Any]:
     """All of it."""
     import numpy as np
@@ -68,6 +97,8 @@ def machine(versions: dict[str, str]) -> dict[str, Any]:
 
     return {
         "processor": processor(),
+        "date": datetime.date.today().isoformat(),
+        "commit": commit(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
         "copy_gb_per_s": round(bandwidth(), 1),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.benchmarks.machine import short_name
 from tests.benchmarks.records import Record, Results
 
 # Okabe and Ito's colours, told apart with every kind of sight; and a marker each.
@@ -59,28 +61,33 @@ def panels(results: Results) -> list[tuple[str, str, dict[str, Line]]]:
     ]  # fmt: skip
 
 
-def draw(results: Results, path: Path) -> None:
-    """A picture of a format that matplotlib knows by the file's ending."""
+def draw(machines: Sequence[Results], path: Path) -> None:
+    """A picture of a format that matplotlib knows by the file's ending: a row a machine."""
     import matplotlib
 
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    found = panels(results)
-    if not any(drawn for _, _, drawn in found):
+    drawings = [(short_name(one.machine["processor"]), panels(one)) for one in machines]
+    drawings = [(name, found) for name, found in drawings if any(drawn for _, _, drawn in found)]
+    if not drawings:
         raise ValueError("nothing to draw: the results have no times of torch")
     pyplot.rcParams.update({"svg.hashsalt": "gradcli", "font.size": 10})
-    figure, axes = pyplot.subplots(1, 2, figsize=(11, 5), facecolor="white")
+    rows = len(drawings)
+    figure, grid = pyplot.subplots(
+        rows, 2, figsize=(11, 1 + 4 * rows), facecolor="white", squeeze=False, sharex="col"
+    )
     handles: dict[str, Any] = {}
-    for axis, (title, sizes, drawn) in zip(axes, found, strict=True):
-        handles |= _panel(axis, drawn)
-        axis.set_title(title, fontsize=10)
-        axis.set_xlabel(sizes)
-    axes[0].set_ylabel("time, in times of torch’s (below 1× is faster)")
+    for k, (axes, (name, found)) in enumerate(zip(grid, drawings, strict=True)):
+        for axis, (title, sizes, drawn) in zip(axes, found, strict=True):
+            handles |= _panel(axis, drawn)
+            axis.set_title(title if k == 0 else "", fontsize=10)
+            axis.set_xlabel(sizes if k == rows - 1 else "")
+        axes[0].set_ylabel(f"{name}: time, in times of torch’s\n(below 1× is faster)")
     order = [name for name in ("torch", *STYLES) if name in handles]
     labels = [LABELS.get(name, name) for name in order]
     figure.legend([handles[n] for n in order], labels, ncols=4, loc="lower center", frameon=False)
-    figure.tight_layout(rect=(0, 0.1, 1, 1), w_pad=2.5)
+    figure.tight_layout(rect=(0, 0.5 / (1 + 4 * rows), 1, 1), w_pad=2.5)
     figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
     pyplot.close(figure)
 

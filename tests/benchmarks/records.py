@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import statistics
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,25 @@ class Measure:
         return self.value >= self.mark if self.at_least else self.value <= self.mark
 
 
+@dataclass(frozen=True)
+class Worse(Measure):
+    """The worse of what several machines have measured."""
+
+    by: tuple[Measure | None, ...] = ()  # one a machine; None: not measured there
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the mark is reached on every machine; None without a mark."""
+        if self.mark is None:
+            return None
+        return all(m is not None and m.met for m in self.by)
+
+    @property
+    def missed(self) -> bool:
+        """Whether a machine has measured that it is not."""
+        return any(m is not None and m.met is False for m in self.by)
+
+
 @dataclass
 class Record:
     """One row of the results.
@@ -45,6 +65,12 @@ class Record:
     measures: dict[str, Measure] = field(default_factory=dict)
     peaks: dict[str, float] = field(default_factory=dict)  # peers' × (inputs + gradients)
     skipped: dict[str, str] = field(default_factory=dict)  # why a peer has no ratio
+    commit: str = ""  # what was measured
+
+    @property
+    def key(self) -> tuple[str, str, int, str]:
+        """What tells it from the other records of a machine."""
+        return self.group, self.name, self.size, self.dtype
 
     @classmethod
     def read(cls, found: dict[str, Any]) -> Record:
@@ -60,6 +86,14 @@ class Results:
     machine: dict[str, Any]
     records: list[Record] = field(default_factory=list)
 
+    def add(self, record: Record) -> None:
+        """Take a record, in the place of one of the same work."""
+        for k, known in enumerate(self.records):
+            if known.key == record.key:
+                self.records[k] = record
+                return
+        self.records.append(record)
+
     def write(self, path: Path) -> None:
         """As JSON."""
         path.write_text(json.dumps(asdict(self), indent=1) + "\n")
@@ -69,6 +103,51 @@ class Results:
         """From JSON."""
         found = json.loads(path.read_text())
         return cls(found["machine"], [Record.read(r) for r in found["records"]])
+
+
+def worse(machines: Sequence[Results]) -> list[Record]:
+    """The records of several machines as one list, every measure the worse of theirs."""
+    if len(machines) == 1:
+        return machines[0].records
+    by = [{record.key: record for record in one.records} for one in machines]
+    keys = dict.fromkeys(key for records in by for key in records)
+    return [_worse_record([records.get(key) for records in by]) for key in keys]
+
+
+def _worse_record(records: Sequence[Record | None]) -> Record:
+    there = [record for record in records if record is not None]
+    found = replace(there[0], measures={}, peaks={}, skipped={})
+    for name in dict.fromkeys(name for record in there for name in record.measures):
+        found.measures[name] = _worse([r and r.measures.get(name) for r in records])
+    for record in there:
+        found.skipped |= record.skipped
+        for peer, peak in record.peaks.items():
+            found.peaks[peer] = max(peak, found.peaks.get(peer, 0.0))
+    return found
+
+
+def _worse(measures: Sequence[Measure | None]) -> Worse:
+    """The worst of measures, all held to the strictest of their marks."""
+    there = [m for m in measures if m is not None]
+    least = there[0].at_least
+    strict, worst = (max, min) if least else (min, max)
+    mark = strict((m.mark for m in there if m.mark is not None), default=None)
+    held = tuple(m and replace(m, mark=mark) for m in measures)
+    chosen = worst(there, key=lambda m: m.value)
+    return Worse(
+        chosen.value,
+        min(m.low for m in there),
+        max(m.high for m in there),
+        chosen.noisy,
+        mark,
+        least,
+        held,
+    )
+
+
+def stored(folder: Path) -> list[Results]:
+    """What the machines of a folder have measured, in order of their files' names."""
+    return [Results.read(path) for path in sorted(folder.glob("*.json"))]
 
 
 def spread(

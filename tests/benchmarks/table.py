@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.records import Measure, Record, Results
+from tests.benchmarks.machine import short_name
+from tests.benchmarks.records import Measure, Record, Results, Worse, worse
 from tests.benchmarks.rows import COMPILED, FORMULAS
 
-PAGE = Path(__file__).parents[2] / "docs" / "speed.md"
+ROOT = Path(__file__).parents[2]
+PAGE, README = ROOT / "docs" / "speed.md", ROOT / "README.md"
+START_ROW = "start to answer, in times of `import numpy`"
+NOT_EVERYWHERE = "†"
 START, END = "<!-- benchmarks -->\n", "<!-- end of benchmarks -->\n"
 SPELLED = {
     "jax": "JAX",
@@ -45,64 +50,74 @@ def machine_text(machine: dict[str, Any]) -> str:
     """Where it was measured, in a line."""
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     return (
-        f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB, one thread "
-        f"copies {machine['copy_gb_per_s']} GB/s; {versions}"
+        f"{short_name(machine['processor'])}, {machine['cores']} cores, {machine['memory_gb']} GB, "
+        f"one thread copies {machine['copy_gb_per_s']} GB/s; {versions}; {machine['date']}, commit "
+        f"{machine['commit']}"
     )
 
 
 # -- on a terminal ---------------------------------------------------------------------------------
-def show(results: Results) -> None:
-    """Every measure, its mark and whether it is reached."""
+def show(machines: Sequence[Results]) -> None:
+    """Every measure, its mark and whether it is reached; of several machines the worse."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=machine_text(results.machine), title_justify="left", box=box.SIMPLE_HEAD)
+    title = "\n".join(machine_text(one.machine) for one in machines)
+    records = worse(machines)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
     for column in ("work", "size", "against", "ratio", "spread", "mark", ""):
         justify = "right" if column == "ratio" else "left"
         table.add_column(column, justify=justify, no_wrap=column != "spread")
-    for record in results.records:
+    for record in records:
         first = [f"{record.group} {record.name}", size_text(record)]
         for against, m in record.measures.items():
-            table.add_row(*first, against, number(m.value), *_judged(results, record, against))
+            table.add_row(*first, against, number(m.value), *_judged(machines, record, against))
             first = ["", ""]
         if not record.measures:
             table.add_row(*first, "not measured")
         table.add_section()
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(table)
-    for line in skipped_lines(results):
+    for line in skipped_lines(machines):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
-    console.print(summary(results), highlight=False, markup=False)
+    console.print(summary(machines), highlight=False, markup=False)
 
 
-def _judged(results: Results, record: Record, against: str) -> list[str]:
+def _judged(machines: Sequence[Results], record: Record, against: str) -> list[str]:
     """Spread (or what else is to be said), mark, verdict."""
     m = record.measures[against]
     spread = "" if m.low == m.high else f"{number(m.low)} to {number(m.high)}"
-    if against == "peak memory":
+    if isinstance(m, Worse):
+        spread = ", ".join(
+            f"{short_name(one.machine['processor'])} {number(found.value) if found else '–'}"
+            for one, found in zip(machines, m.by, strict=True)
+        )
+    elif against == "peak memory":
         spread = ", ".join(f"{peer} {number(value)}" for peer, value in record.peaks.items())
     elif against == "GB/s":
-        spread = f"{spread} ({m.value / results.machine['copy_gb_per_s']:.2f} of copying)".strip()
+        copied = machines[0].machine["copy_gb_per_s"]
+        spread = f"{spread} ({m.value / copied:.2f} of copying)".strip()
     mark = "" if m.mark is None else f"{'≥' if m.at_least else '≤'} {m.mark:g}"
     verdict = {None: "", True: "reached", False: "[bold red]missed[/]"}[m.met]
     return [spread + (" noisy" if m.noisy else ""), mark, verdict]
 
 
-def skipped_lines(results: Results) -> list[str]:
+def skipped_lines(machines: Sequence[Results]) -> list[str]:
     """What was not measured, by name."""
-    lines = [f"skipped {peer}: not installed" for peer in results.machine["missing"]]
-    for record in results.records:
+    missing = dict.fromkeys(peer for one in machines for peer in one.machine["missing"])
+    lines = [f"skipped {peer}: not installed" for peer in missing]
+    for record in worse(machines):
         for peer, why in record.skipped.items():
             lines.append(f"skipped {peer} for {record.name} {size_text(record)}: {why[:100]}")
     return lines
 
 
-def summary(results: Results) -> str:
-    """How many marks are reached."""
+def summary(machines: Sequence[Results]) -> str:
+    """How many marks are reached: on every machine."""
     judged = [
         (f"{r.name} {size_text(r)} {against}", m.met)
-        for r in results.records
+        for r in worse(machines)
         for against, m in r.measures.items()
         if m.met is not None
     ]
@@ -122,11 +137,11 @@ class Row:
     dtype: str = ""
     each: bool = True  # a number for each record, else from the least to the greatest
 
-    def records(self, results: Results) -> list[Record]:
+    def records(self, records: Sequence[Record]) -> list[Record]:
         """Those that it shows."""
         return [
             r
-            for r in results.records
+            for r in records
             if r.group == self.group and self.name in ("", r.name) and self.dtype in ("", r.dtype)
         ]
 
@@ -155,21 +170,37 @@ ROWS = [
 COLUMNS = ("work", "mark", "torch", "JAX", "others", "peak memory")
 
 
-def page_block(results: Results) -> str:
+def page_block(machines: Sequence[Results]) -> str:
     """The page's table, and where it was measured."""
+    everything = worse(machines)
     lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
     for row in ROWS:
-        records = row.records(results)
+        records = row.records(everything)
         if any(r.measures for r in records):
             lines.append("| " + " | ".join(_cells(row, records)) + " |")
-    large = [r for r in results.records if r.group == "large" and r.measures]
+    large = [r for r in everything if r.group == "large" and r.measures]
     if large:
         judged = [r for r in large if r.measures["peak memory"].met is not None]
         lines.append("| " + " | ".join(_memory(judged)) + " |")
         lines.append("| " + " | ".join(_bits(large)) + " |")
-    missing = results.machine["missing"]
-    skipped = f"Not installed: {', '.join(missing)}. " if missing else ""
-    return "\n".join([*lines, "", f"{skipped}{machine_text(results.machine)}.", ""])
+    if any(NOT_EVERYWHERE in line for line in lines):
+        lines += [
+            "",
+            f"{NOT_EVERYWHERE} not measured on all of the processors: not counted as reached.",
+        ]
+    return "\n".join([*lines, "", *map(_machine_line, machines), "", f"{_reached(machines)}.", ""])
+
+
+def _machine_line(one: Results) -> str:
+    missing = one.machine["missing"]
+    skipped = f" Not installed: {', '.join(missing)}." if missing else ""
+    return f"- {machine_text(one.machine)}.{skipped}"
+
+
+def _reached(machines: Sequence[Results]) -> str:
+    """The summary, without what is missed: the table has that."""
+    words = summary(machines).partition(";")[0]
+    return words if len(machines) == 1 else f"{words} on all {len(machines)} processors"
 
 
 def _cells(row: Row, records: list[Record]) -> list[str]:
@@ -220,7 +251,7 @@ def _values(row: Row, records: list[Record], against: str) -> str:
 
 
 def _each(measures: Sequence[Measure | None]) -> str:
-    texts = [_bold(number(m.value), m.met) if m is not None else "–" for m in measures]
+    texts = [_marked(number(m.value), [m]) if m is not None else "–" for m in measures]
     while texts and texts[-1] == "–":
         texts.pop()
     return " · ".join(texts)
@@ -229,7 +260,7 @@ def _each(measures: Sequence[Measure | None]) -> str:
 def _range(measures: list[Measure]) -> str:
     if not measures:
         return ""
-    return _bold(_from_to([m.value for m in measures]), all(m.met is not False for m in measures))
+    return _marked(_from_to([m.value for m in measures]), measures)
 
 
 def _from_to(values: list[float]) -> str:
@@ -237,8 +268,12 @@ def _from_to(values: list[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _bold(text: str, met: bool | None) -> str:
-    return f"**{text}**" if met is False else text
+def _marked(text: str, measures: Sequence[Measure]) -> str:
+    """Bold where a mark is missed; with a sign where it has not been measured on every machine."""
+    if any(m.missed if isinstance(m, Worse) else m.met is False for m in measures):
+        return f"**{text}**"
+    absent = any(isinstance(m, Worse) and m.mark is not None and None in m.by for m in measures)
+    return f"{text}{NOT_EVERYWHERE}" if absent else text
 
 
 def _memory(large: list[Record]) -> list[str]:
@@ -257,8 +292,8 @@ def _memory(large: list[Record]) -> list[str]:
 
 def _bits(large: list[Record]) -> list[str]:
     same = [r.measures["same bits"] for r in large]
-    good = sum(bool(m.met) for m in same)
-    verdict = _bold(f"{good} of {len(same)}", good == len(same))
+    good = sum(bool(m.value) for m in same)
+    verdict = _marked(f"{good} of {len(same)}", same)
     title = "blocks equal the tape to the bit, on 1, 2 and 3 threads, run after run"
     return [title, "all", "", "", verdict, ""]
 
@@ -272,6 +307,28 @@ def between_markers(text: str, block: str) -> str:
     return f"{before}{START}{block}{END}{after}"
 
 
-def write_page(results: Results, path: Path = PAGE) -> None:
-    """The table of the page."""
-    path.write_text(between_markers(path.read_text(), page_block(results)))
+def readme_text(text: str, machines: Sequence[Results]) -> str:
+    """The README with other numbers in its row of start-up times and its sentence on the tape."""
+    records = worse(machines)
+    tape = [r.measures["torch"].value for r in records if r.group == "tape" and r.measures]
+    own = [r.measures["numpy"].value for r in records if r.name in ("grad", "graph")]
+    starts = [r.measures for one in machines for r in one.records if r.key[:2] == ("cold", "grad")]
+    times = [
+        number(min(m["numpy"].value / m[peer].value for m in starts))
+        for peer in ("torch", "jax", "autograd", "sympy")
+    ]
+    row = f"| {START_ROW} | {_from_to(own)} | {' | '.join(times)} |"
+    for pattern, new in (
+        (rf"(?m)^\| {re.escape(START_ROW)} \|.*", row),
+        (r"(?<=the tape takes )[\d.]+ to [\d.]+(?= of PyTorch's time)", _from_to(tape)),
+    ):
+        text, count = re.subn(pattern, new, text)
+        if count != 1:
+            raise ValueError(f"README.md has {count} places for {new!r}")
+    return text
+
+
+def write_page(machines: Sequence[Results]) -> None:
+    """The table of the page, and the numbers of the README."""
+    PAGE.write_text(between_markers(PAGE.read_text(), page_block(machines)))
+    README.write_text(readme_text(README.read_text(), machines))

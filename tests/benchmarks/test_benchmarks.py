@@ -12,13 +12,12 @@ import pytest
 from tests.benchmarks import libraries, plot, small, table, text, worker
 from tests.benchmarks.cold import COMMANDS
 from tests.benchmarks.interleave import interleaved
-from tests.benchmarks.jobs import GROUPS, Job, jobs, record
-from tests.benchmarks.machine import find_peers
+from tests.benchmarks.jobs import GROUPS, Job, Wanted, jobs, measure, record
+from tests.benchmarks.machine import STORED, file_name, find_peers, short_name
 from tests.benchmarks.problems import PROBLEMS
-from tests.benchmarks.records import Measure, Record, Results, ratio, spread
+from tests.benchmarks.records import Measure, Record, Results, ratio, spread, stored, worse
 
 ROOT = Path(__file__).parents[2]
-STORED = ROOT / "docs" / "benchmarks.json"
 
 
 def measured(value: float, mark: float | None = None, at_least: bool = False) -> Measure:
@@ -39,6 +38,7 @@ def results() -> Results:
         {
             **{"processor": "Abacus", "cores": 2, "memory_gb": 1, "copy_gb_per_s": 10.0},
             **{"versions": {"Python": "3.11.7", "torch": "2.13.0"}, "missing": ["mygrad"]},
+            **{"date": "2026-11-22", "commit": "abc1234"},
         },
         [
             Record(
@@ -85,7 +85,7 @@ def test_sizes_in_words() -> None:
 
 
 def test_the_table_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    table.show(results())
+    table.show([results()])
     said = capsys.readouterr().out
     lines = {" ".join(line.split()) for line in said.splitlines()}
     assert "large exp_sin 10⁷ float64 torch 0.47 0.42 to 0.52 ≤ 0.6 reached" in lines
@@ -98,7 +98,7 @@ def test_the_table_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_table_of_the_page() -> None:
-    assert table.page_block(results()).splitlines()[2:] == [
+    assert table.page_block([results()]).splitlines()[2:] == [
         "| start to end: `grad` · `--help` · `--version` · `completion` · `graph` on a terminal | "
         "≤ 1.2 · 0.6 `import numpy` | 0.060 |  | `import numpy` 1.10 · **0.70** |  |",
         "| parsing an expression of 1 MB · 10 MB | ≥ 1.5 MB/s |  |  | 2.50 MB/s |  |",
@@ -109,22 +109,97 @@ def test_the_table_of_the_page() -> None:
         "| peak memory of the large cases, × (inputs + gradients) | ≤ 1.25 | 7.00 | 2.50 |  | 1.04 |",
         "| blocks equal the tape to the bit, on 1, 2 and 3 threads, run after run | all |  |  | 1 of 1 |  |",
         "",
-        "Not installed: mygrad. Abacus, 2 cores, 1 GB, one thread copies 10.0 GB/s; "
-        "Python 3.11.7, torch 2.13.0.",
+        "- Abacus, 2 cores, 1 GB, one thread copies 10.0 GB/s; Python 3.11.7, torch 2.13.0; "
+        "2026-11-22, commit abc1234. Not installed: mygrad.",
+        "",
+        "6 of 9 marks are reached.",
     ]
 
 
-def test_the_page_shows_what_was_measured() -> None:
-    """`python -m tests.benchmarks --from docs/benchmarks.json --page` makes it so."""
-    readme = table.PAGE.read_text()
-    assert readme == table.between_markers(readme, table.page_block(Results.read(STORED)))
+def other() -> Results:
+    """Another machine: slower at one thing, without the start of `--help`."""
+    found = results()
+    found.machine |= {"processor": "Babbage(R) Engine(TM) CPU @ 1 Hz"}
+    found.records = [r for r in found.records if r.name != "--help"]
+    found.records[-1].measures |= {"torch": measured(0.7, 0.6), "jax": measured(0.9, 1.0)}
+    found.records[-1].peaks = {"torch": 6.0, "jax": 3.0}
+    return found
+
+
+def test_the_worse_of_two_machines() -> None:
+    found = {r.name + str(r.size): r for r in worse([results(), other()])}
+    large = found["exp_sin10000000"]
+    assert {n: (m.value, m.met) for n, m in large.measures.items() if n in ("torch", "jax")} == {
+        "torch": (0.7, False),
+        "jax": (1.2, False),
+    }
+    assert large.peaks == {"torch": 7.0, "jax": 3.0}
+    assert found["text1000000"].measures["MB/s"].met
+    # What one machine has not measured is not reached.
+    assert found["--help1"].measures["numpy"].met is False
+
+
+def test_the_table_of_two_machines(capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = results(), other()
+    first.records[1].measures["numpy"] = measured(0.5, 0.6)
+    said = table.page_block([first, second])
+    assert "`import numpy` 1.10 · 0.50† |" in said
+    assert "| – · **0.70** | – · **1.20** |" in said
+    assert "\n- Babbage Engine, 2 cores" in said
+    assert "\n5 of 9 marks are reached on all 2 processors.\n" in said
+    table.show([first, second])
+    lines = {" ".join(line.split()) for line in capsys.readouterr().out.splitlines()}
+    assert (
+        "large exp_sin 10⁷ float64 torch 0.70 Abacus 0.47, Babbage Engine 0.70 ≤ 0.6 missed"
+        in lines
+    )
+
+
+def test_processors_in_short() -> None:
+    names = {
+        "Intel(R) Xeon(R) Processor": "Intel Xeon",
+        "Intel(R) Core(TM) i7-9750H CPU @ 2.60GHz": "Intel Core i7-9750H",
+        "AMD EPYC": "AMD EPYC",
+        "": "unknown",
+    }
+    assert {name: short_name(name) for name in names} == names
+    assert file_name("Intel(R) Core(TM) i7-9750H CPU @ 2.60GHz") == "intel-core-i7-9750h.json"
+
+
+def test_files_are_named_for_the_processors_in_them() -> None:
+    files = sorted(STORED.glob("*.json"))
+    assert [f.name for f in files] == [file_name(r.machine["processor"]) for r in stored(STORED)]
+    for one in stored(STORED):
+        assert one.machine["date"] and one.machine["commit"]
+        assert len({r.key for r in one.records}) == len(one.records)
+        assert all(r.commit for r in one.records)
+
+
+def test_the_pages_show_what_was_measured() -> None:
+    """`python -m tests.benchmarks --page` makes it so."""
+    machines = stored(STORED)
+    page, readme = table.PAGE.read_text(), table.README.read_text()
+    assert page == table.between_markers(page, table.page_block(machines))
+    assert readme == table.readme_text(readme, machines)
+
+
+def test_what_is_there_is_not_measured_again() -> None:
+    key = ("large", "mlp", 10_000, "float32")
+    wanted = Wanted(("large",), ("mlp", "dot"), 10**7, done={key})
+    chosen = [(j.name, j.dtype) for j in jobs() if wanted.has(j.group, j.name, j.size, j.dtype)]
+    assert chosen == [("2*dot", "float64"), ("mlp", "float64")]
+    found = results()
+    again = Record("parse", "text", 10**6, "text", {"MB/s": measured(9.0)})
+    found.add(again)
+    assert found.records[2] is again and len(found.records) == len(results().records)
+    assert not list(measure(Wanted(minutes=0, only=("mlp",)), {}))
 
 
 def test_every_mark_has_a_row_in_the_page() -> None:
-    everything = Results({}, [Record(j.group, j.name, j.size, j.dtype) for j in jobs() if j.marks])
-    everything.records += [Record("cold", name, 1, "process") for name in COMMANDS]
+    everything = [Record(j.group, j.name, j.size, j.dtype) for j in jobs() if j.marks]
+    everything += [Record("cold", name, 1, "process") for name in COMMANDS]
     shown = [r for row in table.ROWS for r in row.records(everything)]
-    assert shown and sorted(map(repr, shown)) == sorted(map(repr, everything.records))
+    assert shown and sorted(map(repr, shown)) == sorted(map(repr, everything))
 
 
 def test_lines_of_the_plot_are_multiples_of_torch() -> None:
@@ -135,7 +210,7 @@ def test_lines_of_the_plot_are_multiples_of_torch() -> None:
 
 def test_plots_are_drawn(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    plot.draw(results(), tmp_path / "plot.svg")
+    plot.draw([results()], tmp_path / "plot.svg")
     assert "<svg" in (tmp_path / "plot.svg").read_text()
 
 
