@@ -221,13 +221,15 @@ def diff(*args: Any, **kwargs: Any) -> Any:
 
     diff(input, n=1, dim=-1, prepend=None, append=None): torch's, the differences of neighbours.
 
-    diff(source, values=None, /, *, wrt=None, order=1, form="text", shapes=None, verify=True,
-    **variables): the derivative of an expression as text, `diff("sin(x)*y", wrt="x")` is "cos(x)*y". A
-    str is what no call of torch's can have there, and a tensor is no source, so neither is ever taken
-    for the other. A variable without a value is a scalar, or has the shape that `shapes`
-    ({"x": (3, 4)}) gives it. form: "text", "latex" or a whole function as "python", "numpy", "torch".
-    verify: compare what is returned with what `grad` gives. Returns a str, or with several variables a
-    dict of them (for the three last forms always one str). Raises LanguageError.
+    diff(source, values=None, /, *, wrt=None, order=1, jacobian=False, form="text", shapes=None,
+    verify=True, **variables): the derivative of an expression as text, `diff("sin(x)*y", wrt="x")` is
+    "cos(x)*y". A str is what no call of torch's can have there, and a tensor is no source, so neither
+    is ever taken for the other. A variable without a value is a scalar, or has the shape that `shapes`
+    ({"x": (3, 4)}) gives it. order: the second of several variables, or of a vector, is the Hessian, by
+    "x.y" for each pair. jacobian: the Jacobian, as a matrix. form: "text", "latex" or a whole function
+    as "python", "numpy", "torch". verify: compare what is returned with what `grad` gives. Returns a
+    str, or with several variables a dict of them (for the three last forms always one str). Raises
+    LanguageError.
     """
     if args and isinstance(args[0], str):
         return _derivative(*args, **kwargs)
@@ -243,12 +245,16 @@ def _derivative(
     *,
     wrt: Names = None,
     order: int = 1,
+    jacobian: bool = False,
     form: str = "text",
     shapes: Mapping[str, Sequence[int]] | None = None,
     verify: bool = True,
     **variables: Any,
 ) -> Any:
+    from functools import partial
+
     from gradcli.calculus.derivative import differentiate
+    from gradcli.calculus.jacobians import way
     from gradcli.calculus.printed import printed
     from gradcli.calculus.proof import Unproved, proved
     from gradcli.calculus.reading import NoExpression
@@ -258,6 +264,8 @@ def _derivative(
         raise ValueError(
             f'form must be "text", "latex", "python", "numpy" or "torch", not {form!r}'
         )
+    if jacobian and order > 1:
+        raise ValueError("jacobian does not go with order")
     call = _Call(source, values, variables, wrt)
     call.leaves()
     given = {n: t.detach().array for n, t in call.tensors.items()}
@@ -267,6 +275,7 @@ def _derivative(
             raise _no_variable(n, call.open, source)
     program, names = call.program, call.names
     arrays, _ = made_up(program, given, declared, call.open, names)
+    find, claim = way(arrays, call.wanted, order, jacobian)
     try:
         if verify:
             _, made, _ = proved(
@@ -277,10 +286,12 @@ def _derivative(
                 order=order,
                 form=form,
                 names=names,
+                find=find,
+                claim=claim,
             )
         else:
-            found = differentiate(
-                program, arrays, call.wanted, order=order, follow=not call.open, names=names
+            found = (find or partial(differentiate, order=order))(
+                program, arrays, call.wanted, follow=not call.open, names=names
             )
             made = printed(found, form)
     except NoExpression as error:

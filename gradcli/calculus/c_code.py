@@ -171,13 +171,14 @@ def to_c(found: Derivatives) -> str:
         printer.names[id(part)] = word
         printer.pieces.clear()
     value, *gradients = [printer.names.get(id(r)) or printer.text(r) for r in roots]
-    lines += [f"    gradient[{i}] = {text};" for i, text in enumerate(gradients)]
+    word = found.kind.lower()
+    lines += [f"    {word}[{i}] = {text};" for i, text in enumerate(gradients)]
     parameters = ", ".join(f"double {names[n]}" for n in found.variables)
     source = found.program.source.splitlines()[0][:80].replace("*/", "* /").replace("\\", "\\\\")
     text = "\n".join(
         [
-            f"/* {source} and its gradient by {', '.join(found.by)}. */",
-            f"double value_and_gradient({parameters}, double gradient[{len(gradients)}])",
+            f"/* {source} and its {found.kind} by {', '.join(found.by)}. */",
+            f"double value_and_{word}({parameters}, double {word}[{len(gradients)}])",
             "{",
             *lines,
             f"    return {value};",
@@ -194,9 +195,10 @@ def run_c(code: str, values: Sequence[Any]) -> Any:
     parameters = re.findall(r"double (\w+)(?:,|$)", head.rpartition("(")[2])
     count = int(head.rpartition("[")[2].rstrip("])"))
     lines = [line.strip().removeprefix("double ").rstrip(";") for line in body.splitlines()]
-    gradients = [line.partition(" = ")[2] for line in lines if line.startswith("gradient[")]
+    word = head.rpartition("[")[0].rpartition(" ")[2]
+    gradients = [line.partition(" = ")[2] for line in lines if line.startswith(f"{word}[")]
     assert len(gradients) == count
-    kept = [line for line in lines if not line.startswith(("gradient[", "return ", "}"))]
+    kept = [line for line in lines if not line.startswith((f"{word}[", "return ", "}"))]
     value = next(line for line in lines if line.startswith("return ")).removeprefix("return ")
     python = [f"def value_and_gradient({', '.join(parameters)}):"]
     python += [f"    {line}" for line in kept]

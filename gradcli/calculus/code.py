@@ -29,7 +29,7 @@ NUMPY = {
     **{"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2"},
     **{"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "det": "linalg.det"},
     **{"round": "round", "clamp": "clip", "remainder": "remainder"},
-    **{"linalg.cholesky": "linalg.cholesky", "any": "any", "all": "all"},
+    **{"linalg.cholesky": "linalg.cholesky", "any": "any", "all": "all", "diag": "diag"},
 }
 _REDUCTIONS = frozenset("sum mean prod amax amin max min std var any all".split())
 _SAME = frozenset(
@@ -361,9 +361,9 @@ def function_text(found: Derivatives, printer: Any, roots: list[Expression]) -> 
     grads = texts[1] if len(texts) == 2 else f"({', '.join(texts[1:])})"
     signature = ", ".join(names[n] for n in variables)
     by = ", ".join(found.by)
-    title = f"{found.program.source.splitlines()[0][:80]!r} and its gradient by {by}."
+    title = f"{found.program.source.splitlines()[0][:80]!r} and its {found.kind} by {by}."
     head = [
-        f"def value_and_gradient({signature}):",
+        f"def value_and_{found.kind.lower()}({signature}):",
         '    """' + title.replace("\\", "\\\\") + '"""',
     ]
     return "\n".join([*head, *lines, f"    value = {texts[0]}", f"    return value, {grads}"])

@@ -17,8 +17,8 @@ import numpy as np
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.constants import exact
 from gradcli.calculus.evaluation import constants, evaluate
-from gradcli.calculus.expressions import Expression, call, name, number, value_of
-from gradcli.calculus.finish import finish
+from gradcli.calculus.expressions import Expression, call, is_call, name, number, value_of
+from gradcli.calculus.finish import finish, rewrite
 from gradcli.calculus.numbers import ONE
 from gradcli.calculus.reading import NoExpression, Reader
 from gradcli.engine.tensor import Tensor, wrap
@@ -37,8 +37,10 @@ class Derivatives:
 
     variables: name -> value. value: the program's value as an expression. by: name -> its derivative.
     branched: whether the program asked for the truth of a value, so that all holds on its path alone.
-    lower: the derivatives of the orders before, from the first on.
+    lower: the derivatives of the orders before, from the first on. kind: what each of `by` is called.
     """
+
+    kind = "gradient"
 
     __slots__ = ("branched", "by", "lower", "program", "shape", "value", "variables")
 
@@ -72,13 +74,24 @@ def differentiate(
     which way the program goes. A value that is no scalar is summed up first. names: what else the
     program may read. guards: whether to keep what the rules do to keep a NaN out at single points.
     """
+    with reading(program, variables, wrt) as (arrays, wanted):
+        return _differentiated(program, arrays, wanted, order, follow, names or {}, guards)
+
+
+@contextmanager
+def reading(
+    program: Program, variables: Mapping[str, Any], wrt: Iterable[str] | None
+) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """(the variables as arrays, those to differentiate by), while a program's derivatives are read.
+
+    What cannot be read is refused in the words of the program.
+    """
     arrays = {
         n: np.asarray(v)[()] if np.ndim(v) == 0 else np.asarray(v) for n, v in variables.items()
     }
-    wanted = list(arrays) if wrt is None else list(wrt)
     token = exact.set(not any(isinstance(c, (float, complex)) for c in program.constants))
     try:
-        return _differentiated(program, arrays, wanted, order, follow, names or {}, guards)
+        yield arrays, list(arrays) if wrt is None else list(wrt)
     except NoExpression as error:
         raise error.within(program) from error
     except OverflowError as error:
@@ -96,14 +109,20 @@ def _differentiated(
     names: Mapping[str, Any],
     guards: bool,
 ) -> Derivatives:
-    first = _first_order(program, arrays, wanted, follow, names, guards, order > 1)
+    first = first_order(program, arrays, wanted, follow, names, guards, order > 1)
     by = first.by
     places = positions(program)
     lower = []
     for left in reversed(range(1, order)):
         lower.append(by)
         by = {n: again(e, arrays, n, places, guards, left > 1, follow) for n, e in by.items()}
-    return Derivatives(program, arrays, first.value, by, first.shape, first.branched, lower)
+    value = rewrite(first.value, released)
+    return Derivatives(program, arrays, value, by, first.shape, first.branched, lower)
+
+
+def released(node: Expression) -> Expression:
+    """What is printed where something was held constant, to be differentiated again."""
+    return node.args[0] if is_call(node, "detach") else node
 
 
 def again(
@@ -119,6 +138,20 @@ def again(
 
     more: whether it is to be differentiated again. follow: whether it may go by the values.
     """
+    found, symbol = slope(expression, arrays, word, places, guards, more, follow)
+    return finish(found, symbol)
+
+
+def slope(
+    expression: Expression,
+    arrays: Mapping[str, Any],
+    word: str,
+    places: Mapping[str, int],
+    guards: bool = False,
+    more: bool = False,
+    follow: bool = False,
+) -> tuple[Expression, Expression]:
+    """(the derivative as `again` has it before it is finished, the variable)."""
     own = {n: v for n, v in CONSTANTS.items() if n not in arrays}
     symbols = {
         n: name(n, tuple(np.shape(v)), places.get(n, -1)) for n, v in {**own, **arrays}.items()
@@ -141,11 +174,11 @@ def again(
         if isinstance(value, Tensor):
             (grad,) = recording.gradients(value, [recording.variables[word]])
         if grad is None:
-            return finish(alg.zero, symbols[word])
+            return alg.zero, symbols[word]
         given = {id(c) for c in calls([recording.value_of(value)])}
         reader = Reader([(v, symbols[n]) for n, v in recording.inputs.items()], given, guards, more)
         with _numbers_of([recording.value_of(value), grad, *recording.inputs.values()]):
-            return finish(reader.read([grad])[0], symbols[word])
+            return reader.read([grad])[0], symbols[word]
 
 
 @contextmanager
@@ -236,7 +269,7 @@ def _no_tensor(program: Program, value: Any) -> LanguageError:
     )
 
 
-def _first_order(
+def first_order(
     program: Program,
     arrays: dict[str, Any],
     wanted: Sequence[str],
@@ -245,6 +278,7 @@ def _first_order(
     guards: bool,
     more: bool,
 ) -> Derivatives:
+    """The gradients; more: whether they are to be differentiated again."""
     with np.errstate(all="ignore"):
         result, recording = recorded_run(program, arrays, wanted, follow, names, more, not guards)
         value = recording.value_of(result)

@@ -7,6 +7,7 @@ stands for, where that is the same along a dimension: `1` stands for ones of any
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
@@ -150,6 +151,8 @@ def sort_key(factor: Expression, exponent: Any = None) -> tuple[int, int, int]:
     """Where a factor stands in a product: constants, then as its variables stand in the source."""
     position = factor.position
     rank = {"number": 0, "name": 1, "call": 3}.get(factor.op, 4)
+    if is_call(factor, "eye"):  # c*eye(n), as a matrix stands after its factors
+        return (sys.maxsize, rank, 0)
     if isinstance(exponent, Expression):
         position, rank = max(position, exponent.position), 3
     elif factor.plain and rank > 1:

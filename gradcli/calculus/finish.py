@@ -31,11 +31,14 @@ MOST_STACKED = 16  # elements of a vector that is written out one by one
 
 def finish(expression: Expression, variable: Expression) -> Expression:
     """The derivative as it is printed, in the shape of its variable."""
-    made = alg.zero if 0 in variable.shape else expression
+    return shaped(alg.zero if 0 in variable.shape else simplified(expression), variable)
+
+
+def simplified(expression: Expression) -> Expression:
+    """The expression after the last steps, in whatever shape it has then."""
     for rule in RULES:
-        made = rewrite(made, rule)
-    made = _over_one_number(collected(made, length))
-    return shaped(rewrite(made, chains.without_sign), variable)
+        expression = rewrite(expression, rule)
+    return rewrite(_over_one_number(collected(expression, length)), chains.without_sign)
 
 
 def shaped(expression: Expression, variable: Expression) -> Expression:
@@ -366,4 +369,4 @@ RULES = (
 )
 
 
-__all__ = ["finish", "is_number", "make", "rewrite", "shaped"]
+__all__ = ["finish", "is_number", "make", "rewrite", "shaped", "simplified"]

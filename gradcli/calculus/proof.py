@@ -6,7 +6,8 @@ first are proved one by one: each is what the tape makes of the one before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -125,29 +126,31 @@ def proved(
     cse: bool | None = None,
     names: Arrays | None = None,
     guessed: Mapping[str, Any] | None = None,
+    find: Callable[..., Derivatives] | None = None,
+    claim: type[Claim] = Claim,
 ) -> tuple[Derivatives, Printed, Difference | None]:
     """(the derivatives, what is printed of them, where that is not what the tape gives at the point).
 
-    given: whether the point is the user's own. guessed: the shapes that nobody gave: what is printed
-    says whether it is `general`. Where the short expression does not hold at the given
+    given: whether the point is the user's own. find, claim: what finds derivatives, if not
+    `differentiate` does, and what is then to be proved of them. guessed: the shapes that nobody gave:
+    what is printed says whether it is `general`. Where the short expression does not hold at the given
     point, what the rules do there is kept too. Raises Unproved where nothing holds.
     """
+    find = find or partial(differentiate, order=order)
     kept: tuple[Derivatives, Printed, Difference | None] | None = None
     said: Exception | None = None
     for guards in (False, True):
-        found = differentiate(
-            program, arrays, wrt, order=order, follow=given, names=names, guards=guards
-        )
+        found = find(program, arrays, wrt, follow=given, names=names, guards=guards)
         made = printed(found, form, cse)
         try:
-            singular = prove(Claim(found, made, names or {}), arrays, given=given)
+            singular = prove(claim(found, made, names or {}), arrays, given=given)
         except (
             Exception
         ) as error:  # whatever stops the text from being run is a reason not to print it
             said = said or error
             continue
         if guessed:
-            made.general = _in_other_sizes(Claim(found, made, names or {}), arrays, guessed)
+            made.general = _in_other_sizes(claim(found, made, names or {}), arrays, guessed)
         if singular is None:
             return found, made, None
         kept = kept or (found, made, singular)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,6 +37,9 @@ CODE = ("python", "numpy", "torch", "jax", "c")  # formats that are programs
 @click.option(
     "--order", metavar="N", type=click.IntRange(1, 20), default=1, help="Differentiate N times."
 )
+@click.option(
+    "--jacobian", "rows", is_flag=True, help="Print the Jacobian of a vector, as a matrix."
+)
 @click.option("--at", "show_value", is_flag=True, help="Print its value at the given point too.")
 @click.option("--show-steps", is_flag=True, help="Print the chain rule step by step before it.")
 @click.option("--cse", is_flag=True, help="Give names to what occurs more than once.")
@@ -56,6 +60,7 @@ def command(
     request: Request,
     shapes: tuple[str, ...],
     order: int,
+    rows: bool,
     show_value: bool,
     show_steps: bool,
     cse: bool,
@@ -65,7 +70,8 @@ def command(
     """Print the derivative of EXPR as an expression of the same language.
 
     A variable x of EXPR is a scalar, unless --x VALUE or --shape x=3,4 says otherwise. With several
-    variables each has its line, `x.grad = …`.
+    variables each has its line, `x.grad = …`. With --order 2 of several variables, or of a vector, it
+    is the Hessian, a line for each pair of variables.
     """
     from gradcli.calculus.reading import NoExpression
 
@@ -73,16 +79,19 @@ def command(
         form = "json"
     where = point(ctx, request, shapes)
     wanted = wanted_names(request, where)
-    if show_steps and (form in CODE or order > 1):
-        what = f"--format {form}" if form in CODE else "--order"
+    if show_steps and (form in CODE or order > 1 or rows):
+        what = f"--format {form}" if form in CODE else "--jacobian" if rows else "--order"
         raise usage(f"--show-steps does not go with {what}", hint="leave one of them out")
+    if rows and order > 1:
+        raise usage("--jacobian does not go with --order", hint="leave one of them out")
     if show_value and (missing := [n for n in where.arrays if n not in where.given]):
         raise usage(f"--at: no value for {missing[0]}", hint=f"add --{missing[0]} VALUE")
     try:
-        found, made = _printed(request, where, wanted, order, form, cse or None, verify)
+        found, made = _printed(request, where, wanted, order, rows, form, cse or None, verify)
         taken = _steps(request, where, wanted) if show_steps else []
     except NoExpression as error:
-        hint = "gradcli grad has its value, without an expression"
+        command = "jacobian" if rows else "hessian" if order == 2 else "grad"
+        hint = f"gradcli {command} has its value, without an expression"
         shown = None if form in CODE else hint
         raise refused(error, source=request.source, span=error.span, hint=shown) from error
     _notes(found, made, where)
@@ -92,11 +101,11 @@ def command(
     if taken and form != "json":
         output.write("\n".join(_step_lines(taken, where, request, form)) + "\n")
     if form == "json":
-        _write_json(request, made, where, values, taken)
+        _write_json(request, found, made, where, values, taken)
     elif made.code:
         output.write(made.code)
     else:
-        _write_text(request, made, values)
+        _write_text(request, found, made, values)
 
 
 def _printed(
@@ -104,6 +113,7 @@ def _printed(
     where: Point,
     wanted: list[str],
     order: int,
+    rows: bool,
     form: str,
     cse: bool | None,
     verify: bool,
@@ -111,13 +121,16 @@ def _printed(
     """The derivatives, and what is printed of them; proved, unless the user wants no proof."""
     given = not set(where.arrays) - set(where.given)
     names = request.loaded
+    from gradcli.calculus.jacobians import way
+
+    find, claim = way(where.arrays, wanted, order, rows)
 
     def unproved() -> tuple[Derivatives, Printed]:
         from gradcli.calculus.derivative import differentiate
         from gradcli.calculus.printed import printed
 
-        found = differentiate(
-            request.program, where.arrays, wanted, order=order, follow=given, names=names
+        found = (find or partial(differentiate, order=order))(
+            request.program, where.arrays, wanted, follow=given, names=names
         )
         made = printed(found, form, cse)
         _check_names(request, made, where)
@@ -138,18 +151,22 @@ def _printed(
             cse=cse,
             names=names,
             guessed=where.guessed,
+            find=find,
+            claim=claim,
         )
     except Unproved as error:
         unproved()
+        exact = "grad" if find is None else find.__name__
         raise refused(
-            RuntimeError(f"the derivative that was found is not what grad gives ({error})"),
+            RuntimeError(f"the derivative that was found is not what {exact} gives ({error})"),
             source=request.source,
-            hint="this is a fault in gradcli: please report this expression; gradcli grad has the "
+            hint=f"this is a fault in gradcli: please report this expression; gradcli {exact} has the "
             "derivative's value, and --no-verify prints what was found",
         ) from error
     if singular is not None:
         shown = f"{_shown(singular.found)} instead of {_shown(singular.expected)}"
-        output.note(f"at this point the expression does not give what grad gives: {shown}")
+        exact = "grad" if find is None else find.__name__
+        output.note(f"at this point the expression does not give what {exact} gives: {shown}")
     return found, made
 
 
@@ -175,22 +192,31 @@ def _shown(value: Any) -> str:
 
 def _notes(found: Derivatives, made: Printed, where: Point) -> None:
     note_guesses(where, made.general)
-    arrays = [n for n in found.by if where.arrays[n].shape]
-    if found.lower and arrays:
-        output.note(
-            f"{arrays[0]} is no scalar: each order is the derivative of the sum of the one before; "
-            "gradcli hessian has the matrix of second derivatives"
-        )
+    if found.lower:
+        from gradcli.commands.higher import note_of_sums
+
+        note_of_sums([n for n in found.by if where.arrays[n].shape])
     if found.branched:
         output.note(
             "the program asks for the truth of a value: this holds on the path of these values"
         )
+    if skipped := getattr(found, "skipped", ()):
+        several = "have" if len(skipped) > 1 else "has"
+        output.note(
+            f"{', '.join(skipped)} {several} more dimensions than a matrix, and no line here: "
+            "gradcli hessian has the numbers"
+        )
+    if found.shape and found.kind == "Hessian":
+        output.note("the value is no scalar: this is the Hessian of its sum")
     if (
         found.shape
+        and found.kind == "gradient"
         and found.value.op == "call"
         and found.value.data[0] in ("matmul", "stack", "cat")
     ):
-        output.note("the value is no scalar: this is the derivative of its sum")
+        output.note(
+            "the value is no scalar: this is the derivative of its sum; --jacobian prints the matrix"
+        )
 
 
 def _values(request: Request, where: Point, made: Printed) -> dict[str, Any]:
@@ -204,37 +230,49 @@ def _values(request: Request, where: Point, made: Printed) -> dict[str, Any]:
     }
 
 
-def _write_text(request: Request, made: Printed, values: dict[str, Any]) -> None:
+def _write_text(
+    request: Request, found: Derivatives, made: Printed, values: dict[str, Any]
+) -> None:
+    """A line a variable, or a pair of them; without a name where there is only one."""
     if made.lines:
         output.write("\n".join(made.lines))
-    _write_lines(request, made.by, values)
-
-
-def _write_lines(request: Request, texts: dict[str, str], values: dict[str, Any]) -> None:
-    """A line a variable; without its name where there is only one."""
-    style = request.style
+    style, texts = request.style, made.by
+    word = "grad" if found.kind == "gradient" else found.kind.lower()
+    many = len(texts) > 1 or any("." in label for label in texts)
     lines = []
     for name, text in texts.items():
         if style.form == "plain":
-            fields = [name, text] if len(texts) > 1 else [text]
+            fields = [name, text] if many else [text]
             if name in values:
                 fields.append(output.to_plain(values[name], style.precision))
             lines.append("\t".join(fields))
             continue
         if name in values:
             text += f" = {output.to_text(values[name], style)}"
-        lines.append(output.labelled(f"{name}.grad" if len(texts) > 1 else None, text, style))
+        lines.append(output.labelled(f"{name}.{word}" if many else None, text, style))
     output.write("\n".join(lines), styled=style.form != "plain")
 
 
 def _write_json(
-    request: Request, made: Printed, where: Point, values: dict[str, Any], taken: list[Step]
+    request: Request,
+    found: Derivatives,
+    made: Printed,
+    where: Point,
+    values: dict[str, Any],
+    taken: list[Step],
 ) -> None:
     shapes = {n: list(a.shape) for n, a in where.arrays.items()}
     shown = {n: output.to_json(v, request.style.precision) for n, v in values.items()}
-    wrt = {n: {"derivative": text, "shape": shapes[n]} for n, text in made.by.items()}
-    for n, value in shown.items():
-        wrt[n]["value"] = value
+    wrt: dict[str, dict[str, Any]] = {}
+    for label, text in made.by.items():
+        first, _, second = label.partition(".")
+        own = wrt.setdefault(first, {"shape": shapes[first]})
+        if found.kind == "Hessian":
+            own.setdefault("hessian", {})[second or first] = text
+        if second in ("", first):
+            own["derivative"] = text
+            if label in shown:
+                own["value"] = shown[label]
     old = {"derivatives": made.by, "shapes": shapes, **({"values": shown} if shown else {})}
     report: dict[str, Any] = {"expression": request.source, "wrt": wrt, **old}
     if taken:

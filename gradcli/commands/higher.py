@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -11,6 +12,15 @@ from gradcli.commands.backward import seed_of
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
 from gradcli.commands.options import Request
+
+
+def note_of_sums(arrays: Sequence[str]) -> None:
+    """Say what higher derivatives by variables that are no scalars are."""
+    if arrays:
+        output.note(
+            f"{arrays[0]} is no scalar: each order is the derivative of the sum of the one before; "
+            "gradcli hessian has the matrix of second derivatives"
+        )
 
 
 def write_higher(
@@ -37,6 +47,7 @@ def write_higher(
         found = gradients(value, evaluation.leaves, gradient, order)
     except ENGINE_ERRORS as error:
         raise evaluation.refused(error) from error
+    note_of_sums([n for n, t in evaluation.leaves.items() if t.shape])
     precision = request.style.precision
     if request.style.form == "json":
         grads = {n: output.described(g, precision, "grad") for n, g in found.items()}

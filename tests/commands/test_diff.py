@@ -79,6 +79,15 @@ def lines(*argv: str) -> list[str]:
             ["F.nll_loss(x, y, reduction='sum')", "--x=1,2;3,5", "--y=tensor([0,1])", "--wrt=x"],
             ["-one_hot(y, 2)"],
         ),
+        (
+            ["x**2*y", "--order=2"],
+            ["x.x.hessian = 2*y", "x.y.hessian = 2*x", "y.y.hessian = 0"],
+        ),
+        (["x**2*y", "--order=2", "--plain"], ["x.x\t2*y", "x.y\t2*x", "y.y\t0"]),
+        (["sum(x**3)", "--x=1,2", "--order=2", "--at"], ["6*diag(x) = [[6, 0], [0, 12]]"]),
+        (["tanh(A@x)", "--wrt=x", "--jacobian"], ["diag(1 - tanh(A@x)**2)@A"]),
+        (["x*y", "--shape=x=3", "--jacobian"], ["x.jacobian = y*eye(3)", "y.jacobian = x"]),
+        (["sum(X@y)", "--order=2", "--shape=X=2,3"], ["y.y.hessian = zeros(3, 3)"]),
         (["mean(x, 0, True)", "--x=1,2;3,5"], ["full_like(x, 1/2)"]),
     ],
     ids=lambda v: " ".join(v),
@@ -110,6 +119,45 @@ def test_is_proved(argv: list[str], part: str) -> None:
     result = run("diff", *argv)
     assert result.exit_code == 0, result.output
     assert part in result.stdout
+
+
+def test_json_of_second_derivatives() -> None:
+    found = json.loads(lines("diff", "x**2*y", "--order=2", "--x=3", "--y=4", "--at", "--json")[0])
+    assert found["wrt"] == {
+        "x": {"shape": [], "hessian": {"x": "2*y", "y": "2*x"}, "derivative": "2*y", "value": 8.0},
+        "y": {"shape": [], "hessian": {"y": "0"}, "derivative": "0", "value": 0},
+    }
+    assert found["values"] == {"x.x": 8.0, "x.y": 6.0, "y.y": 0}
+
+
+@pytest.mark.parametrize(
+    ("argv", "message", "hint"),
+    [
+        (
+            ["sin(X)", "--shape=X=2,2", "--jacobian"],
+            "the derivative of what has shape (2, 2) by X of shape (2, 2) has 4 dimensions, and "
+            "formulas are printed of matrices",
+            "gradcli jacobian has its value, without an expression",
+        ),
+        (
+            ["log(det(A + diag(x)))", "--wrt=x", "--order=2", "--shape=x=2", "--shape=A=2,2"],
+            "the matrix of this derivative has no formula: it goes through diagonal",
+            "gradcli hessian has its value, without an expression",
+        ),
+    ],
+)
+def test_matrices_without_a_formula(argv: list[str], message: str, hint: str) -> None:
+    result = run("diff", *argv)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert message in result.stderr
+    assert hint in result.stderr
+
+
+@pytest.mark.parametrize("other", ["--order=2", "--show-steps"])
+def test_a_jacobian_goes_alone(other: str) -> None:
+    result = run("diff", "2*x", "--jacobian", other)
+    assert (result.exit_code, "--jacobian" in result.stderr) == (2, True)
 
 
 def test_json() -> None:
@@ -228,9 +276,17 @@ def test_latex() -> None:
 
 
 def test_orders_of_vectors_say_what_they_are() -> None:
-    result = run("diff", "sum(x**3)", "--shape", "x=3", "--order", "2")
-    assert result.stdout == "6*x\n"
+    result = run("diff", "sum(x**3)", "--shape", "x=3", "--order", "3")
+    assert result.stdout == "full_like(x, 6)\n"
     assert "the derivative of the sum of the one before" in result.stderr
+    result = run("diff", "sum(X**3)", "--shape", "X=3,2", "--order", "2")
+    assert result.stdout == "6*X\n"
+    assert "the derivative of the sum of the one before" in result.stderr
+    result = run("diff", "x**3", "--shape", "x=3", "--order", "2")
+    assert (result.stdout, result.stderr) == (
+        "6*diag(x)\n",
+        "gradcli: note: the value is no scalar: this is the Hessian of its sum\n",
+    )
     assert run("diff", "x**3", "--order", "2").stderr == ""
 
 

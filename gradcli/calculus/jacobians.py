@@ -1,0 +1,215 @@
+"""Jacobians and Hessians as formulas.
+
+The gradient of sum(u*f(x)) is linear in u: what it multiplies u by is the transposed Jacobian of f, and
+that of the gradient of a scalar is the Hessian. So a matrix is read off what the engine's own backward
+pass leaves, as every derivative is, and no rule of an operator is written a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcli.calculus import matrices
+from gradcli.calculus import simplify as alg
+from gradcli.calculus.derivative import (
+    Derivatives,
+    first_order,
+    positions,
+    reading,
+    released,
+    slope,
+)
+from gradcli.calculus.expressions import Expression, call, is_call, is_number, name
+from gradcli.calculus.finish import rewrite, shaped, simplified
+from gradcli.calculus.linear_maps import LinearMaps, turned, written_out
+from gradcli.calculus.proof import Claim
+from gradcli.calculus.spelling import NoExpression
+from gradcli.engine.tensor import wrap
+from gradcli.language.errors import LanguageError
+from gradcli.language.program import Program
+
+SEED = "#u"  # no name of the language: the vector that the rows are added up with
+LAST = 10**6  # its place among factors
+
+
+class Blocks(Derivatives):
+    """Matrices of derivatives: `by` has them under "x", or "x.y" where there are several variables.
+
+    kind: "Jacobian" or "Hessian". blocks: the variables of each of `by`. skipped: the pairs of variables
+    whose block is no matrix, as it has more dimensions.
+    """
+
+    __slots__ = ("blocks", "kind", "skipped")
+
+    def __init__(
+        self,
+        base: Derivatives,
+        kind: str,
+        by: dict[str, Expression],
+        blocks: Mapping[str, tuple[str, ...]],
+        skipped: Sequence[str] = (),
+    ) -> None:
+        value = rewrite(base.value, released)
+        super().__init__(base.program, base.variables, value, by, base.shape, base.branched)
+        self.kind = kind
+        self.blocks, self.skipped = {k: p for k, p in blocks.items() if k in by}, skipped
+
+
+def hessian(
+    program: Program,
+    variables: Mapping[str, Any],
+    wrt: Iterable[str] | None = None,
+    *,
+    follow: bool = False,
+    names: Mapping[str, Any] | None = None,
+    guards: bool = False,
+) -> Blocks:
+    """Every second partial derivative of a program's value by pairs of its variables, each pair once.
+
+    Shapes are x.shape + y.shape, and a value that is no scalar is summed up first, as `differentiate`
+    has it. Raises NoExpression where a block has no formula, or none is a matrix.
+    """
+    with reading(program, variables, wrt) as (arrays, wanted):
+        base = first_order(program, arrays, wanted, follow, names or {}, guards, True)
+        pairs = [(a, b) for i, a in enumerate(wanted) for b in wanted[i:]]
+        blocks = {".".join(p) if len(wanted) > 1 else p[0]: p for p in pairs}
+        by, skipped = {}, []
+        for label, (a, b) in blocks.items():
+            if np.ndim(arrays[a]) + np.ndim(arrays[b]) > 2:
+                skipped.append(label)
+                continue
+            first, last = (b, a) if np.ndim(arrays[a]) else (a, b)
+            # By the second first: u then has the second's shape, and the matrix its columns.
+            own = matrix_of(base.by[first], program, arrays, last, guards, follow)
+            by[label] = own
+        if not by:
+            raise NoExpression(f"the Hessian by {skipped[0]} has more dimensions than a matrix")
+        return Blocks(base, "Hessian", by, blocks, skipped)
+
+
+def jacobian(
+    program: Program,
+    variables: Mapping[str, Any],
+    wrt: Iterable[str] | None = None,
+    *,
+    follow: bool = False,
+    names: Mapping[str, Any] | None = None,
+    guards: bool = False,
+) -> Blocks:
+    """The Jacobian of a program's value by each of its variables, in value.shape + variable.shape.
+
+    Raises NoExpression where it has more than two dimensions, or no formula.
+    """
+    with reading(program, variables, wrt) as (arrays, wanted):
+        base = first_order(program, arrays, wanted, follow, names or {}, guards, True)
+        by = {}
+        for word in wanted:
+            own = _rows(base.value, base.shape, program, arrays, word, guards, follow)
+            by[word] = own
+        return Blocks(base, "Jacobian", by, {n: (n,) for n in wanted})
+
+
+def _rows(
+    value: Expression,
+    shape: tuple[int, ...],
+    program: Program,
+    arrays: Mapping[str, Any],
+    word: str,
+    guards: bool,
+    follow: bool,
+) -> Expression:
+    """The Jacobian of an expression: that of `cat` and `stack` has that of each of their parts."""
+    size = tuple(np.shape(arrays[word]))
+    if is_call(value, "cat", "stack") and len(shape) == 1 and not value.data[1] and size:
+        parts = value.args[0].args
+        rows = [_rows(p, p.shape, program, arrays, word, guards, follow) for p in parts]
+        whole = [alg.full(r, p.shape + size) for r, p in zip(rows, parts, strict=True)]
+        return call(value.data[0], [call("[]", whole, ())], shape + size)
+    found = matrix_of(value, program, arrays, word, guards, follow, shape)
+    return _finished(turned(found), shape + size) if len(found.shape) == 2 else found
+
+
+def matrix_of(
+    expression: Expression,
+    program: Program,
+    arrays: Mapping[str, Any],
+    word: str,
+    guards: bool,
+    follow: bool,
+    shape: tuple[int, ...] | None = None,
+) -> Expression:
+    """The transposed Jacobian of an expression by a variable, in variable.shape + the expression's."""
+    shape = expression.shape if shape is None else shape
+    size = tuple(np.shape(arrays[word]))
+    if len(shape + size) > 2:
+        raise NoExpression(
+            f"the derivative of what has shape {shape} by {word} of shape {size} has "
+            f"{len(shape + size)} dimensions, and formulas are printed of matrices"
+        )
+    places = positions(program)
+    if not shape:
+        found, symbol = slope(expression, arrays, word, places, guards, False, follow)
+        return shaped(simplified(found), symbol)
+    if np.asarray(arrays[word]).dtype.kind == "c":
+        raise NoExpression("the matrix of derivatives by complex numbers has no formula here")
+    vector = name(SEED, shape, LAST)
+    weighted = alg.multiply(expression, vector)
+    given = {**arrays, SEED: np.linspace(0.5, 1.5, int(np.prod(shape))).reshape(shape)}
+    found, symbol = slope(weighted, given, word, {**places, SEED: LAST}, guards, False, follow)
+    if len(shape) > 1:
+        raise NoExpression(f"the derivative of a matrix by {word} has no formula here")
+    maps = LinearMaps(vector)
+    return _finished(maps.widened(found, size), size + shape)
+
+
+def _finished(found: Expression, shape: tuple[int, ...]) -> Expression:
+    """A matrix as it is printed."""
+    made = simplified(rewrite(written_out(found), written_out))
+    if is_number(made, 0) and shape:
+        return call("zeros", [], shape, [("", shape)])
+    return alg.full(made, shape)
+
+
+def way(
+    arrays: Mapping[str, Any], wanted: Sequence[str], order: int, rows: bool
+) -> tuple[Callable[..., Derivatives] | None, type[Claim]]:
+    """(what finds the derivatives that were asked for, what proves them); None: `differentiate`.
+
+    rows: whether the Jacobian was asked for. The second order of several variables, or of a vector, is
+    the Hessian; that of a matrix alone has no form as one.
+    """
+    if rows:
+        return jacobian, MatrixClaim
+    ranks = [np.ndim(arrays[n]) for n in wanted]
+    if order == 2 and (len(ranks) > 1 or ranks == [1]):
+        return hessian, MatrixClaim
+    return None, Claim
+
+
+class MatrixClaim(Claim):
+    """What is to be proved of matrices: that they are what `gradcli jacobian` and `hessian` compute."""
+
+    __slots__ = ()
+
+    found: Blocks
+
+    def of_program(self, arrays: Mapping[str, Any]) -> dict[str, Any] | None:
+        tensors = {n: wrap(np.array(v)) for n, v in arrays.items()}
+        words: Sequence[str] = list(dict.fromkeys(n for p in self.found.blocks.values() for n in p))
+        program = self.found.program
+        try:
+            if self.found.kind == "Jacobian":
+                return dict(matrices.jacobian(program, tensors, words, self.names).by)
+            rows = matrices.hessian(program, tensors, words, self.names)
+        except (LanguageError, RuntimeError):
+            return None
+        return {label: rows[a].by[b] for label, (a, b) in self._pairs()}
+
+    def _pairs(self) -> Iterable[tuple[str, tuple[str, str]]]:
+        return ((label, (p[0], p[-1])) for label, p in self.found.blocks.items())
+
+
+__all__ = ["Blocks", "MatrixClaim", "hessian", "jacobian", "way"]

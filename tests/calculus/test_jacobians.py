@@ -1,0 +1,215 @@
+"""Jacobians and Hessians as formulas: what is printed, and that every format of it holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradcli import language
+from gradcli.calculus import jacobians
+from gradcli.calculus.proof import proved
+from gradcli.calculus.shapes import sample
+from gradcli.calculus.spelling import NoExpression
+
+X3, A43, A33 = {"x": (3,)}, {"A": (4, 3)}, {"A": (3, 3)}
+AX = {**A43, **X3}
+SOFT = "diag(softmax(x, 0)) - outer(softmax(x, 0), softmax(x, 0))"
+
+# (what, program, shapes, variables, blocks)
+TABLE: list[tuple[str, str, dict[str, tuple[int, ...]], str, list[str]]] = [
+    # scalars: every second partial derivative
+    ("hessian", "x**2*y", {"x": (), "y": ()}, "x,y", ["2*y", "2*x", "0"]),
+    (
+        "hessian",
+        "sin(x*y)",
+        {"x": (), "y": ()},
+        "x,y",
+        ["-y**2*sin(x*y)", "cos(x*y) - x*y*sin(x*y)", "-x**2*sin(x*y)"],
+    ),
+    # vectors
+    ("hessian", "dot(x,x)", X3, "x", ["2*eye(3)"]),
+    ("hessian", "sum(exp(x))", X3, "x", ["diag(exp(x))"]),
+    ("hessian", "sum(x**3)", X3, "x", ["6*diag(x)"]),
+    ("hessian", "x@B@x", {**X3, "B": (3, 3)}, "x", ["B + B.T"]),
+    ("hessian", "sum((A@x-b)**2)/2", {**AX, "b": (4,)}, "x", ["A.T@A"]),
+    (
+        "hessian",
+        "sum(log(1+exp(-y*(A@x))))",
+        {**AX, "y": (4,)},
+        "x",
+        ["A.T@diag(y**2*sigmoid(-y*(A@x))*(1 - sigmoid(-y*(A@x))))@A"],
+    ),
+    ("hessian", "sum(tanh(A@x))", AX, "x", ["-2*A.T@diag(tanh(A@x)*(1 - tanh(A@x)**2))@A"]),
+    ("hessian", "logsumexp(x, 0)", X3, "x", [SOFT]),
+    ("hessian", "norm(x)", X3, "x", ["eye(3)/norm(x) - outer(x, x)/norm(x)**3"]),
+    ("hessian", "prod(x)", X3, "x", ["prod(x)*(outer(1/x, 1/x) - diag(1/x**2))"]),
+    ("hessian", "exp(-dot(x,x)/2)", X3, "x", ["exp(-dot(x, x)/2)*(outer(x, x) - eye(3))"]),
+    ("hessian", "sum(X@w)**2", {"X": (4, 3), "w": (3,)}, "w", ["2*outer(sum(X, 0), sum(X, 0))"]),
+    (
+        "hessian",
+        "sum((outer(x,x)-A)**2)",
+        {**A33, **X3},
+        "x",
+        ["2*(4*outer(x, x) - A - A.T + 2*sum(x**2)*eye(3))"],
+    ),
+    ("hessian", "sum(cumsum(x, 0)**2)", {"x": (4,)}, "x", ["2*triu(ones(4, 4))@tril(ones(4, 4))"]),
+    ("hessian", "mean(x)", X3, "x", ["zeros(3, 3)"]),
+    ("hessian", "sum(sin(x))", {"x": (0,)}, "x", ["zeros(0, 0)"]),
+    ("hessian", "x@x.detach()", X3, "x", ["zeros(3, 3)"]),
+    # blocks
+    ("hessian", "a*dot(x,x)", {"a": (), **X3}, "a,x", ["0", "2*x", "2*a*eye(3)"]),
+    ("hessian", "dot(x,x)*a", {"a": (), **X3}, "x,a", ["2*a*eye(3)", "2*x", "0"]),
+    (
+        "hessian",
+        "x@B@y",
+        {**X3, "B": (3, 2), "y": (2,)},
+        "x,y",
+        ["zeros(3, 3)", "B", "zeros(2, 2)"],
+    ),
+    (
+        "hessian",
+        "y@B@x",
+        {"y": (2,), "B": (2, 3), **X3},
+        "x,y",
+        ["zeros(3, 3)", "B.T", "zeros(2, 2)"],
+    ),
+    (
+        "hessian",
+        "sum((x[:,None]-y)**2)",
+        {**X3, "y": (2,)},
+        "x,y",
+        ["4*eye(3)", "-2*ones(3, 2)", "6*eye(2)"],
+    ),
+    # elements, pieces, bands
+    ("hessian", "2*x[0]*x[1]", {"x": (2,)}, "x", ["tensor([[0.0, 2.0], [2.0, 0.0]])"]),
+    (
+        "hessian",
+        "x[0]**2*x[1]",
+        {"x": (2,)},
+        "x",
+        ["stack([stack([2*x[1], 2*x[0]]), stack([2*x[0], tensor(0.0)])])"],
+    ),
+    (
+        "hessian",
+        "sum((x[1:]-x[:-1])**2)",
+        {"x": (4,)},
+        "x",
+        [
+            "diag(2*slice_scatter(zeros(4), ones(3), dim=0, start=1) + "
+            "2*slice_scatter(zeros(4), ones(3), dim=0, end=-1)) - 2*diag(ones(3), -1) - 2*diag(ones(3), 1)"
+        ],
+    ),
+    # Jacobians
+    ("jacobian", "A@x", AX, "x", ["A"]),
+    ("jacobian", "tanh(A@x)", AX, "x", ["diag(1 - tanh(A@x)**2)@A"]),
+    ("jacobian", "x@A", {"x": (4,), **A43}, "x", ["A.T"]),
+    ("jacobian", "sin(x)", X3, "x", ["diag(cos(x))"]),
+    ("jacobian", "3*x", X3, "x", ["3*eye(3)"]),
+    ("jacobian", "x*y", {**X3, "y": (3,)}, "x,y", ["diag(y)", "diag(x)"]),
+    ("jacobian", "a*x", {"a": (), **X3}, "a,x", ["x", "a*eye(3)"]),
+    ("jacobian", "softmax(x, 0)", X3, "x", [SOFT]),
+    ("jacobian", "log_softmax(x, 0)", X3, "x", ["eye(3) - outer(ones(3), softmax(x, 0))"]),
+    ("jacobian", "x/norm(x)", X3, "x", ["eye(3)/norm(x) - outer(x, x)/norm(x)**3"]),
+    ("jacobian", "x*dot(x,x)", X3, "x", ["dot(x, x)*eye(3) + 2*outer(x, x)"]),
+    ("jacobian", "outer(x,x)@y", {**X3, "y": (3,)}, "x", ["outer(x, y) + sum(x*y)*eye(3)"]),
+    (
+        "jacobian",
+        "W@relu(V@x)",
+        {"W": (2, 4), "V": (4, 3), **X3},
+        "x",
+        ["W@diag(where(V@x > 0, 1, 0.0))@V"],
+    ),
+    ("jacobian", "linalg.solve(A,b)", {**A33, "b": (3,)}, "b", ["linalg.inv(A)"]),
+    ("jacobian", "cumsum(x, 0)", X3, "x", ["tril(ones(3, 3))"]),
+    ("jacobian", "x.flip(0)", X3, "x", ["flip(eye(3), (0,))"]),
+    ("jacobian", "sort(x)[0]", X3, "x", ["eye(3)[sort(x)[1]]"]),
+    ("jacobian", "x[1:]-x[:-1]", X3, "x", ["eye(3)[1:] - eye(3)[:-1]"]),
+    ("jacobian", "cat([sin(x), x**2])", X3, "x", ["cat([diag(cos(x)), 2*diag(x)])"]),
+    (
+        "jacobian",
+        "stack([r*cos(t), r*sin(t)])",
+        {"r": (), "t": ()},
+        "r,t",
+        ["stack([cos(t), sin(t)])", "stack([-r*sin(t), r*cos(t)])"],
+    ),
+    ("jacobian", "sum(x)", X3, "x", ["ones_like(x)"]),
+    ("jacobian", "x*x.detach()", X3, "x", ["diag(x)"]),
+]
+FORMATS = ("text", "latex", "python", "numpy", "torch", "jax", "c")
+
+
+def arrays_of(shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
+    return {n: sample(s, k)[()] for k, (n, s) in enumerate(shapes.items())}
+
+
+def formulas(kind: str, source: str, shapes: Any, wrt: str, form: str = "text") -> Any:
+    _, made, singular = proved(
+        language.parse(source),
+        arrays_of(shapes),
+        wrt.split(","),
+        given=False,
+        form=form,
+        find=getattr(jacobians, kind),
+        claim=jacobians.MatrixClaim,
+    )
+    assert singular is None
+    return made
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "shapes", "wrt", "expected"), TABLE, ids=[f"{r[0]} {r[1]}" for r in TABLE]
+)
+def test_formula(kind: str, source: str, shapes: Any, wrt: str, expected: list[str]) -> None:
+    assert list(formulas(kind, source, shapes, wrt).by.values()) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "shapes", "wrt"),
+    [r[:4] for r in TABLE],
+    ids=[f"{r[0]} {r[1]}" for r in TABLE],
+)
+def test_every_format_holds(kind: str, source: str, shapes: Any, wrt: str) -> None:
+    for form in FORMATS[1:]:
+        try:
+            made = formulas(kind, source, shapes, wrt, form)
+        except NoExpression:
+            assert form == "c"
+            continue
+        assert made.code or made.by
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "shapes", "message"),
+    [
+        ("jacobian", "sin(X)", {"X": (2, 2)}, "has 4 dimensions"),
+        ("jacobian", "A@x", AX, "by A of shape .4, 3. has 3 dimensions"),
+        ("hessian", "sum(X**2)", {"X": (2, 2)}, "more dimensions than a matrix"),
+        ("hessian", "log(det(A + diag(x)))", {**A33, **X3}, "no formula: it goes through diagonal"),
+    ],
+)
+def test_refused(kind: str, source: str, shapes: Any, message: str) -> None:
+    wrt = [n for n in shapes if n != "A"] if kind == "hessian" else list(shapes)
+    with pytest.raises(NoExpression, match=message):
+        getattr(jacobians, kind)(language.parse(source), arrays_of(shapes), wrt)
+
+
+def test_blocks_that_are_no_matrices_are_named() -> None:
+    found = jacobians.hessian(
+        language.parse("x@B@y"), arrays_of({"x": (2,), "B": (2, 3), "y": (3,)}), ["x", "B", "y"]
+    )
+    assert list(found.by) == ["x.x", "x.y", "y.y"]
+    assert found.skipped == ["x.B", "B.B", "B.y"]
+
+
+def test_a_wrong_formula_is_not_proved() -> None:
+    from gradcli.calculus.printed import printed
+    from gradcli.calculus.proof import Difference, prove
+
+    arrays = {"x": np.array([1.0, 2.0])}
+    found = jacobians.hessian(language.parse("sum(x**3)"), arrays, ["x"])
+    made = printed(found)
+    made.by["x"] = "6*outer(x, x)"
+    with pytest.raises(Difference):
+        prove(jacobians.MatrixClaim(found, made, {}), arrays, given=True)
