@@ -27,8 +27,7 @@ from gradcli.calculus.finish import rewrite, shaped, simplified
 from gradcli.calculus.linear_maps import LinearMaps, turned, written_out
 from gradcli.calculus.proof import Claim
 from gradcli.calculus.spelling import NoExpression
-from gradcli.engine.tensor import wrap
-from gradcli.language.errors import LanguageError
+from gradcli.engine.tensor import Tensor
 from gradcli.language.program import Program
 
 SEED = "#u"  # no name of the language: the vector that the rows are added up with
@@ -49,7 +48,7 @@ class Blocks(Derivatives):
         base: Derivatives,
         kind: str,
         by: dict[str, Expression],
-        blocks: Mapping[str, tuple[str, ...]],
+        blocks: Mapping[str, tuple[str, str]],
         skipped: Sequence[str] = (),
     ) -> None:
         value = rewrite(base.value, released)
@@ -109,7 +108,7 @@ def jacobian(
         for word in wanted:
             own = _rows(base.value, base.shape, program, arrays, word, guards, follow)
             by[word] = own
-        return Blocks(base, "Jacobian", by, {n: (n,) for n in wanted})
+        return Blocks(base, "Jacobian", by, {n: (n, n) for n in wanted})
 
 
 def _rows(
@@ -165,8 +164,14 @@ def matrix_of(
     return _finished(maps.widened(found, size), size + shape)
 
 
+def _term_by_term(node: Expression) -> Expression:
+    """The transpose of a sum as that of its terms, some of which are symmetric."""
+    return turned(node.args[0]) if is_call(node, "T") and node.args[0].op == "sum" else node
+
+
 def _finished(found: Expression, shape: tuple[int, ...]) -> Expression:
     """A matrix as it is printed."""
+    found = rewrite(found, _term_by_term)
     made = simplified(rewrite(written_out(found), written_out))
     if is_number(made, 0) and shape:
         return call("zeros", [], shape, [("", shape)])
@@ -196,20 +201,13 @@ class MatrixClaim(Claim):
 
     found: Blocks
 
-    def of_program(self, arrays: Mapping[str, Any]) -> dict[str, Any] | None:
-        tensors = {n: wrap(np.array(v)) for n, v in arrays.items()}
-        words: Sequence[str] = list(dict.fromkeys(n for p in self.found.blocks.values() for n in p))
-        program = self.found.program
-        try:
-            if self.found.kind == "Jacobian":
-                return dict(matrices.jacobian(program, tensors, words, self.names).by)
-            rows = matrices.hessian(program, tensors, words, self.names)
-        except (LanguageError, RuntimeError):
-            return None
-        return {label: rows[a].by[b] for label, (a, b) in self._pairs()}
-
-    def _pairs(self) -> Iterable[tuple[str, tuple[str, str]]]:
-        return ((label, (p[0], p[-1])) for label, p in self.found.blocks.items())
+    def of_value(self, value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:
+        program, blocks = self.found.program, self.found.blocks
+        words = list(dict.fromkeys(n for pair in blocks.values() for n in pair))
+        if self.found.kind == "Jacobian":
+            return dict(matrices.jacobian(program, leaves, words, self.names).by)
+        rows = matrices.hessian(program, leaves, words, self.names)
+        return {label: rows[a].by[b] for label, (a, b) in blocks.items()}
 
 
 __all__ = ["Blocks", "MatrixClaim", "hessian", "jacobian", "way"]

@@ -96,9 +96,13 @@ class Claim:
             value = run(self.found.program, names, write=lambda text: None).value
             if not given and bool(np.any(np.isnan(_array(value)))):
                 return None
-            return _gradients(value, {n: leaves[n] for n in self.wrt})
+            return self.of_value(value, leaves)
         except (LanguageError, RuntimeError):
             return None
+
+    def of_value(self, value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:
+        """What the tape gives; value: the program's, for these variables."""
+        return _gradients(value, {n: leaves[n] for n in self.wrt})
 
     def run(self, arrays: Arrays) -> dict[str, Any]:
         """The printed derivatives at a point."""
