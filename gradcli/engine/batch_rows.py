@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.engine import modes, scattered
+from gradcli.engine import modes, outer, scattered
 from gradcli.engine.batch import (
     DYNAMIC,
     RANDOM,
@@ -138,6 +138,8 @@ def elementwise(row: Row, operands: list[Any], level: Level) -> Any:
         if v is not None and (i in row.tensors or isinstance(v, Tensor))
     ]
     arrays = aligned([getattr(operands[i], "array", operands[i]) for i in at], level)
+    if row.numpy is np.multiply and (found := outer.products(*arrays)) is not None:
+        return found
     ready = list(operands)
     for i, array in zip(at, arrays, strict=True):
         ready[i] = wrap(array) if isinstance(operands[i], Tensor) else array

@@ -15,6 +15,7 @@ from gradcli.engine import batch
 from gradcli.engine.batch import Batched, Level, common, full, is_batched, is_diagonal, moveaxis
 from gradcli.engine.operator import Row
 from gradcli.engine.rows import sum_dim
+from gradcli.operators.row_blocks import rows_dot, suits
 
 Rule = Callable[[Row, list[Any], Level], Any]
 
@@ -194,6 +195,11 @@ def slope_of_shares(shares: Callable[[Any], Any], weighted: bool) -> Rule:
 
 
 # -- products -----------------------------------------------------------------------------------------
+def _of_rows(row: Row, rows: Any, other: Any) -> Any:
+    """The product of all entries' rows, below each other, and what is the same for all of them."""
+    return rows_dot(rows, other) if suits(rows, other) else row.in_batch([rows, other])
+
+
 def _swapped(every: Any) -> Any:
     return moveaxis(every, 2, 1)
 
@@ -208,7 +214,7 @@ def dot(row: Row, operands: list[Any], level: Level, bmm: Row, mv: Row) -> Any:
     if not _in(b, level):
         if is_diagonal(a, level):
             return a.diagonal * b
-        return mv.in_batch([full(a, level), b])
+        return _of_rows(mv, full(a, level), b)
     a, b = full(a, level), full(b, level)
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return np.einsum("bi,bi->b", a, b)
@@ -225,11 +231,11 @@ def mv(row: Row, operands: list[Any], level: Level, bmm: Row, mm: Row) -> Any:
     if not _in(a, level):
         if is_diagonal(x, level):
             return _turned(a) * x.diagonal[:, None]
-        return mm.in_batch([full(x, level), _turned(a)])
+        return _of_rows(mm, full(x, level), _turned(a))
     if not _in(x, level):
         every = full(a, level)
         merged = every.reshape((level.size * a.shape[0], a.shape[1]))
-        return row.in_batch([merged, x]).reshape((level.size, a.shape[0]))
+        return _of_rows(row, merged, x).reshape((level.size, a.shape[0]))
     return bmm.in_batch([full(a, level), full(x, level)[:, :, None]])[:, :, 0]
 
 
@@ -248,10 +254,10 @@ def mm(row: Row, operands: list[Any], level: Level, bmm: Row) -> Any:
         return bmm.in_batch([full(a, level), full(b, level)])
     if _in(a, level):
         merged = full(a, level).reshape((level.size * a.shape[0], a.shape[1]))
-        found = row.in_batch([merged, b])
+        found = _of_rows(row, merged, b)
         return found.reshape((level.size, a.shape[0], b.shape[1]))
     merged = _swapped(full(b, level)).reshape((level.size * b.shape[1], b.shape[0]))
-    found = row.in_batch([merged, _turned(a)])
+    found = _of_rows(row, merged, _turned(a))
     made = _swapped(found.reshape((level.size, b.shape[1], a.shape[0])))
     return made if level.linear else made.copy()  # a program may view it
 

@@ -36,10 +36,11 @@ def tree_blocks(n: int, limit: int) -> list[tuple[int, int]]:
     return found
 
 
-def row_blocks(rows: int, per_block: int) -> list[tuple[int, int]]:
-    """Runs of rows of about equal length."""
-    count = max(1, -(-rows // max(per_block, 1)))
-    bounds = [rows * i // count for i in range(count + 1)]
+def row_blocks(rows: int, per_block: int, together: int = 1) -> list[tuple[int, int]]:
+    """Runs of rows of about equal length, which begin at multiples of `together`."""
+    whole = -(-rows // together)
+    count = max(1, -(-rows // max(per_block, together)))
+    bounds = [min(whole * i // count * together, rows) for i in range(count + 1)]
     return [(a, b) for a, b in pairwise(bounds) if b > a]
 
 

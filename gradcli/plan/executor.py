@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.operators.row_blocks import ROWS, rows_dot
 from gradcli.plan import memory
 from gradcli.plan.blocks import Cuts, row_blocks, tree_blocks
 from gradcli.plan.graph import Operation, operands
@@ -21,7 +22,7 @@ from gradcli.plan.schedule import Region, Schedule
 _BLOCK = 1 << 19
 _MANY = 1_000_000  # elements for every buffer (up to 4), from which on blocks are twice as large
 SMALLEST = 32768  # elements from which on an array is worth cutting
-_PRODUCTS = (np.dot, np.matmul)
+_PRODUCTS = (np.dot, np.matmul, rows_dot)
 _THREADED = 200_000  # elements from which on a second thread pays
 
 
@@ -54,7 +55,8 @@ class RegionStep:
             self.blocks = tree_blocks(rows, block)
         else:
             widest = max([o.size // max(rows, 1) for o in region.body] or [1])
-            self.blocks = row_blocks(rows, block // max(widest, 1))
+            products = any(o.function is rows_dot for o in region.body)
+            self.blocks = row_blocks(rows, block // max(widest, 1), ROWS if products else 1)
         self.most = max((b - a for a, b in self.blocks), default=0)
         self.cuts: list[Any] = []
         for s in self.kernel.sums:

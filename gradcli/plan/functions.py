@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradcli.engine.refusals import REFUSALS
+from gradcli.operators.row_blocks import rows_dot
 from gradcli.plan.graph import Graph, Operation, Untraceable, fill, operands, replaced, spread
 
 ABSTRACT: list[Any] = []  # the class of abstract arrays, which is made on top of this module
@@ -563,6 +564,7 @@ def _dot_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 _PRODUCTS: dict[Any, Any] = {
     np.matmul: _matmul_shape,
     np.dot: _dot_shape,
+    rows_dot: _dot_shape,
 }
 
 

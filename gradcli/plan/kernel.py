@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine import outer
 from gradcli.operators.dimensions import maximum_reduce, minimum_reduce, sum_over_few
 from gradcli.plan.functions import method_call, put_along
 from gradcli.plan.graph import Operation, cast, operands
@@ -261,6 +262,9 @@ class Kernel:
             self._lines.append(f"{reduce}({given[0]}{options}, out={name})")
         elif f is cast:
             self._lines.append(f"copyto({name}, {given[0]}, 'unsafe')")
+        elif f is np.multiply and (order := self._outer(o)):
+            multiply = self._constant(outer.multiply)
+            self._lines.append(f"{multiply}({', '.join(given[::order])}, {name})")
         elif f is np.take_along_axis:
             self._lines.append(f"copyto({name}, {self._constant(f)}({', '.join(given)}))")
         elif f is put_along:
@@ -279,6 +283,16 @@ class Kernel:
                 self._lines.append(f"{self._constant(short)}({given[0]}, {name})")
         else:
             self._lines.append(f"{self._constant(f)}({', '.join(given)}, out={name})")
+
+    def _outer(self, o: Operation) -> int:
+        """1 where an operation makes outer products of its operands, -1 of the second and the first."""
+        a, b = o.args
+        given = list(operands(o.args))
+        if len(given) < 2 or any(v.dtype != o.dtype or v.kind == "fill" for v in given):
+            return 0
+        if o.dtype.char not in "fd" or not all(self.schedule.is_row_operand(o, v) for v in given):
+            return 0
+        return outer.is_outer(a.shape, b.shape) - outer.is_outer(b.shape, a.shape)
 
     def _reduce(self, o: Operation) -> None:
         k = self.sums.index(o)

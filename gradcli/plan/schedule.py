@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.operators.row_blocks import ROWS, rows_dot
 from gradcli.plan.functions import method_call, put_along
 from gradcli.plan.graph import Operation, cast, live, operands
 
@@ -25,8 +26,10 @@ ALONG = frozenset([np.take_along_axis, put_along])
 # Roughly, in nanoseconds an element: what is cheaper to work out again than to keep.
 _COSTS: dict[Any, float] = {
     **dict.fromkeys([np.sin, np.cos, np.tan, np.power, operator.pow], 12.0),
+    rows_dot: 24.0,
     **dict.fromkeys([np.exp, np.log, np.tanh, np.arctan, np.log1p, np.expm1], 5.0),
 }
+_WIDEST = 1 << 17  # elements of a product's rows and result in a block
 _KEEP = 24.0  # from this cost on, an intermediate is kept rather than worked out twice
 
 
@@ -110,7 +113,15 @@ class Schedule:
             return inside and o.contiguous
         if o.function is np.broadcast_to:
             return inside
-        return False
+        return o.function is rows_dot and self._is_product(o)
+
+    def _is_product(self, o: Operation) -> bool:
+        """Whether a product of many rows can be worked out block by block."""
+        rows, other = o.args
+        wide = max(o.size, rows.size) // o.shape[0] * ROWS
+        plain = rows.contiguous and rows is not other and "fill" not in (rows.kind, other.kind)
+        large = max(o.size, rows.size) >= self.smallest
+        return bool(plain and wide <= _WIDEST and (large or rows.index in self.virtual))
 
     def row_operands(self, o: Operation) -> list[Operation]:
         """The operands that go with the rows of the result, block by block."""
@@ -128,6 +139,8 @@ class Schedule:
             return o.axes is not None and (0 not in o.axes or o.index in self.full)
         if o.function is _RESHAPE:
             return True
+        if o.function is rows_dot:
+            return a is o.args[0]
         return a.ndim == o.ndim and a.shape[:1] == o.shape[:1]
 
     def _join(self, a: Operation, b: Operation) -> None:

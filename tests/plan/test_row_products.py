@@ -1,0 +1,103 @@
+"""Products of many rows, and outer products: the same bits, whoever works out which of their blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcli as g
+from gradcli.engine import outer
+from gradcli.engine.tensor import wrap
+from gradcli.operators.row_blocks import ROWS, rows_dot
+
+COUNT = 5 * ROWS + 77
+func: Any = g.func
+
+
+def _network(w: Any, b: Any, v: Any, x: Any) -> Any:
+    return g.dot(v, g.tanh(w @ x + b)) ** 2
+
+
+def _mapped(wrt: tuple[int, ...]) -> Any:
+    return func.vmap(func.grad(_network, wrt), in_dims=(None, None, None, 0))
+
+
+PROGRAMS: dict[str, Any] = {
+    "slopes of weights": lambda w, b, v, x: _mapped((0, 1, 2))(w, b, v, x),
+    "slopes of rows": lambda w, b, v, x: _mapped((3,))(w, b, v, x),
+    "values and their sum": lambda w, b, v, x: (
+        (y := func.vmap(lambda a: g.dot(v, g.tanh(w @ a + b)))(x)),
+        y.sum(),
+    ),
+    "a product twice": lambda w, b, v, x: func.vmap(lambda a: w.T @ (w @ a) - (w @ a).sum())(x),
+}
+
+
+def _inputs(dtype: Any) -> dict[str, Any]:
+    random = np.random.default_rng(15)
+    shapes = {"w": (32, 8), "b": (32,), "v": (32,), "x": (COUNT, 8)}
+    return {n: random.standard_normal(s).astype(dtype) / 3 for n, s in shapes.items()}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_plan_has_the_bits_of_the_tape(name: str, dtype: Any) -> None:
+    given = _inputs(dtype)
+    given["x"][7] = 0
+    wanted = PROGRAMS[name](*map(wrap, given.values()))
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    for threads in (1, 3):
+        compiled = g.compile(PROGRAMS[name], threads=threads)
+        found = compiled(**given)
+        for f, w in zip(found if isinstance(found, tuple) else (found,), wanted, strict=True):
+            np.testing.assert_array_equal(f, w.numpy())
+            np.testing.assert_array_equal(np.signbit(f), np.signbit(w.numpy()))
+        (plan,) = compiled.plans.values()
+        regions = plan.executor.regions
+        assert any(o.function is rows_dot for s in regions for o in s.region.body), name
+        assert all(a % ROWS == 0 for s in regions for a, _ in s.blocks if len(s.blocks) > 1)
+
+
+def test_rows_from_a_block_on() -> None:
+    given = _inputs(np.float64)
+    for other in (given["w"].T, np.ascontiguousarray(given["w"].T), given["w"][0]):
+        every = rows_dot(given["x"], other)
+        np.testing.assert_allclose(every, given["x"] @ other, rtol=1e-12, atol=1e-14)
+        for start in (ROWS, 3 * ROWS, 5 * ROWS):
+            np.testing.assert_array_equal(rows_dot(given["x"][start:], other), every[start:])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("odd", [None, 0.0, -0.0, np.nan, np.inf, -np.inf, "smallest"])
+def test_an_outer_product_is_the_product(odd: Any, dtype: Any) -> None:
+    random = np.random.default_rng(3)
+    a = random.standard_normal((1500, 7, 1)).astype(dtype)
+    b = random.standard_normal((1500, 1, 5)).astype(dtype)
+    if odd is not None:
+        tiny = np.finfo(dtype).smallest_subnormal
+        a[3, 2], b[4, 0, 1], b[3, 0, :2] = (
+            (odd, odd, -1) if odd != "smallest" else (tiny, -tiny, 0.3)
+        )
+    for x, y in ((a, b), (b, a)):
+        found = outer.products(x, y)
+        assert found is not None
+        with np.errstate(invalid="ignore"):
+            wanted = x * y
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((1500, 7, 1), (1500, 7, 5)),
+        ((1500, 7, 1), (1, 1, 5)),
+        ((10, 7, 1), (10, 1, 5)),
+        ((1500, 7), (1500, 7)),
+        ((1500, 7, 1), (1500, 1, 65)),
+    ],
+)
+def test_what_is_no_outer_product_of_short_rows(a: Any, b: Any) -> None:
+    assert outer.products(np.ones(a), np.ones(b)) is None
