@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
+import os
+import shutil
+import signal
 from collections.abc import Iterator
+from pathlib import Path
+
+# Every core has a worker already. NumPy reads this when it is imported.
+for _library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings
@@ -19,6 +28,29 @@ settings.load_profile("same")
 
 # As the program itself: see gradcli/__main__.py.
 gc.set_threshold(100_000, 20, 20)
+
+
+def _bytecode() -> set[Path]:
+    root = Path(__file__).parents[1]
+    return {
+        found
+        for room in ("gradcli", "tests", "docs")
+        for found in (root / room).rglob("__pycache__")
+    }
+
+
+def _leave_no_bytecode(before: set[Path]) -> None:
+    for folder in _bytecode() - before:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# Without bytecode each of a hundred processes would compile the sources again: it is kept until we end.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    atexit.register(_leave_no_bytecode, _bytecode())
+
+# A shell ignores Ctrl-C in what it starts in the background, and what we start would inherit that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

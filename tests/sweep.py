@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -26,13 +27,17 @@ SHOWN = 5  # tracebacks; the names are told of all that fail
 
 @contextmanager
 def as_it_was() -> Iterator[None]:
-    """Put back the default dtype and grad mode."""
+    """Put back the default dtype and grad mode, and torch's default dtype where a test asks torch."""
     before, state = dtypes.get_default_dtype(), modes.local.state
+    torch = sys.modules.get("torch")
+    torchs = torch.get_default_dtype() if torch else None
     try:
         yield
     finally:
         dtypes.set_default_dtype(before)
         modes.restore(state)
+        if torch := sys.modules.get("torch"):
+            torch.set_default_dtype(torchs or torch.float32)
 
 
 def sweep(

@@ -637,6 +637,22 @@ def _order(order: int) -> Callable[[Case, dict[str, Any]], None]:
     return check
 
 
+@contextmanager
+def doubles(form: str) -> Iterator[None]:
+    """Let torch, where it runs the code, make float64 of a number, as the others do."""
+    if form != "torch":
+        yield
+        return
+    import torch
+
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
 def _code(form: str) -> Callable[[Case, dict[str, Any]], None]:
     def check(case: Case, expected: dict[str, Any]) -> None:
         _, made, singular = proved(case.program, case.values, case.wrt, given=True, form=form)
@@ -648,11 +664,10 @@ def _code(form: str) -> Callable[[Case, dict[str, Any]], None]:
         if form == "torch":
             import torch
 
-            torch.set_default_dtype(torch.float64)
             given = [torch.tensor(v) for v in case.values.values()]
         else:
             given = [v.item() if not v.ndim else v.copy() for v in case.values.values()]
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), doubles(form):
             _, grads = space["value_and_gradient"](*given)
         grads = grads if len(case.wrt) > 1 else (grads,)
         for n, g in zip(case.wrt, grads, strict=True):

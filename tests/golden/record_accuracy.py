@@ -55,12 +55,15 @@ def by_torch(source: str, x: float) -> float:
     """What torch's autograd gives."""
     import torch
 
-    torch.set_default_dtype(torch.float64)
-    leaf = torch.tensor(x, requires_grad=True)
+    leaf = torch.tensor(x, dtype=torch.float64, requires_grad=True)
     space = {"nn": torch.nn, "special": torch.special, "tensor": torch.tensor}
-    eval(
-        source, {name: getattr(torch, name) for name in dir(torch)} | space | {"x": leaf}
-    ).backward()
+    torch.set_default_dtype(torch.float64)
+    try:
+        eval(
+            source, {name: getattr(torch, name) for name in dir(torch)} | space | {"x": leaf}
+        ).backward()
+    finally:
+        torch.set_default_dtype(torch.float32)
     assert leaf.grad is not None
     return leaf.grad.item()
 
