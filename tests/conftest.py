@@ -10,10 +10,6 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-# Every core has a worker already. NumPy reads this when it is imported.
-for _library in ("OMP", "OPENBLAS", "MKL"):
-    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
-
 import pytest
 from hypothesis import settings
 
@@ -25,6 +21,9 @@ settings.register_profile("many", settings.get_profile("same"), max_examples=400
 settings.register_profile("fresh", settings.get_profile("many"), derandomize=False)
 settings.load_profile("same")
 
+# Workers, and every process they start, share the cores: none needs a second thread for its sums.
+for _library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
 # As the program itself: see gradcli/__main__.py.
 gc.set_threshold(100_000, 20, 20)
