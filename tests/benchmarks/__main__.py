@@ -14,9 +14,9 @@ import os
 import sys
 from pathlib import Path
 
-from tests.benchmarks import plot, table
+from tests.benchmarks import limit, plot, table
 from tests.benchmarks.jobs import GROUPS, Wanted, measure
-from tests.benchmarks.machine import PEERS, STORED, file_name, find_peers, machine
+from tests.benchmarks.machine import PEERS, STORED, file_name, find_peers, machine, processor
 from tests.benchmarks.records import Results, stored
 
 
@@ -59,6 +59,11 @@ def arguments() -> argparse.ArgumentParser:
         type=Path,
         metavar="FILE",
         help="write the results there; what the file has of the same commit is not measured again",
+    )
+    parser.add_argument(
+        "--limit",
+        action="store_true",
+        help="what each row must move and run, how long that takes here, and gradcli's time beside it",
     )
     parser.add_argument(
         "--record",
@@ -120,6 +125,14 @@ def run(given: argparse.Namespace) -> Results:
     return results
 
 
+def limits(given: argparse.Namespace) -> None:
+    """The limits, beside what is recorded of this processor."""
+    path = STORED / file_name(processor())
+    known = Results.read(path).records if path.exists() else []
+    wanted = Wanted(given.groups or GROUPS, given.only.split(","), int(given.largest), given.rounds)
+    limit.show(wanted, known)
+
+
 def found(given: argparse.Namespace) -> list[Results]:
     """What there is to show."""
     if given.sources:
@@ -140,6 +153,8 @@ def main() -> None:
     if given.plot is not None and importlib.util.find_spec("matplotlib") is None:
         sys.exit("error: --plot needs matplotlib: pip install 'gradcli[plot]'")
     try:
+        if given.limit:
+            return limits(given)
         results = found(given)
         table.show(results)
         if given.plot is not None:

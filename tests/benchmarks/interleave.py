@@ -15,19 +15,23 @@ Facts = dict[str, Any]
 FEWEST = 3  # rounds that make a median
 
 
+def environment(threads: int) -> dict[str, str]:
+    """What a process is told that may use so many threads."""
+    names = ("BENCHMARK_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    return {**os.environ, "PYTHONPATH": str(ROOT), **dict.fromkeys(names, str(threads))}
+
+
 class Worker:
     """A process that runs one problem with one library, when it is told to."""
 
     def __init__(self, python: str, peer: str, job: tuple[str, ...], threads: int) -> None:
-        count = str(threads)
-        names = ("BENCHMARK_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
         self.process = subprocess.Popen(
             [python, "-m", "tests.benchmarks.worker", peer, *job],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **dict.fromkeys(names, count)},
+            env=environment(threads),
             cwd=ROOT,
         )
         self.facts = self._read()

@@ -97,10 +97,11 @@ def broadcast_by_hand(x: Any, b: Any) -> tuple[Any, Arrays]:
 def entropy_by_hand(x: Any) -> tuple[Any, Arrays]:
     rows, t = np.arange(len(x)), targets(len(x))
     z = x - x.max(1, keepdims=True)
-    logs = z - np.log(np.exp(z).sum(1, keepdims=True))
-    g = np.exp(logs)
-    g[rows, t] -= 1
-    return -logs[rows, t].mean(), {"x": g / len(x)}
+    e = np.exp(z)
+    total = e.sum(1, keepdims=True)
+    g = e / (total * len(x))
+    g[rows, t] -= 1 / len(x)
+    return (np.log(total[:, 0]) - z[rows, t]).mean(), {"x": g}
 
 
 def network_by_hand(x: Any, **p: Any) -> tuple[Any, Arrays]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.benchmarks import libraries, plot, small, table, text, worker
+from tests.benchmarks import libraries, limit, plot, small, table, text, worker
 from tests.benchmarks.cold import COMMANDS
 from tests.benchmarks.interleave import interleaved
 from tests.benchmarks.jobs import GROUPS, Job, Wanted, jobs, measure, record
@@ -241,6 +241,32 @@ def test_the_tape_computes_the_problems() -> None:
         assert value == pytest.approx(wanted)
         for n, slope in slopes.items():
             np.testing.assert_allclose(grads[n], slope, atol=1e-12)
+
+
+def test_what_must_run_is_counted_once() -> None:
+    x = np.linspace(0.1, 1, 1000)
+    notes, found = limit.noted(
+        lambda x: np.exp(x * 2) + np.exp(x * 2.0) + (x * 2).sum() - x.T * x, {"x": x}
+    )
+    calls = "multiply, exp, multiply, exp, add, add reduce, add, multiply, subtract"
+    assert ", ".join(name for name, _, _ in notes.calls) == calls
+    wanted = 2 * np.exp(2 * x) + (2 * x).sum() - x * x
+    np.testing.assert_array_equal(np.asarray(found), wanted)
+
+
+def test_limits() -> None:
+    found = limit.limit("large", "exp_sin", 100_000, "float64")
+    assert found.bytes == 1_600_000 and min(found.moving, found.kernels) > 0 == found.products
+    kernels = {"square": 1, "negative": 1, "exp": 1, "sin": 1, "cos": 1, "multiply": 6}
+    assert found.work == kernels | {"add reduce": 1, "subtract": 1}
+    network = limit.limit("large", "mlp", 100, "float32")
+    assert network.products > 0 and network.work is not None
+    # Forward x@w0, a@w1 and c@w2; back twice as many.
+    assert network.work["@"] == pytest.approx(3 * (256 + 256 + 10))
+    each = limit.limit("rows", "mlp", 1000, "float64")
+    assert each.bytes == 1000 * 8 * (8 + 32 * 8 + 32 + 32) + 8 * (32 * 8 + 32 + 32)
+    assert limit.Limit(moving=2, kernels=1).by == "memory"
+    assert limit.Limit(moving=2, kernels=1, products=1.5).seconds == 2.5
 
 
 @pytest.mark.parametrize("work", [f"{g}.{s}" for g in ("tape", "replay") for s in small.SHAPES])

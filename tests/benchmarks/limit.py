@@ -1,0 +1,273 @@
+"""How fast a row could be on this machine: the bytes it must move, and the operations it must run.
+
+What must run is read off the row's gradients by hand: they are computed once with arrays that note every
+kernel of NumPy's (the same on the same operands once), and each kernel is timed where it is used, on a
+block in the cache; products of matrices at their full size, with all threads. What must move are the
+inputs, once, and the gradients, once, at the speed at which this machine copies as much.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from tests.benchmarks import rows, small
+from tests.benchmarks.interleave import ROOT, environment, interleaved
+from tests.benchmarks.jobs import Job, Wanted, jobs
+from tests.benchmarks.libraries import threads
+from tests.benchmarks.problems import PROBLEMS
+from tests.benchmarks.records import Record
+from tests.benchmarks.table import number, size_text
+
+GROUPS = ("large", "rows", "tape", "replay")
+BLOCK = 8192  # elements
+NEAR = 1.3  # × the limit: what is above is still to be had
+
+
+@dataclass
+class Limit:
+    """The least that a row takes: seconds, and of what."""
+
+    bytes: int = 0
+    moving: float = 0.0  # seconds to copy as much
+    kernels: float = 0.0  # seconds of NumPy's loops, on all threads
+    products: float = 0.0  # seconds of OpenBLAS
+    # kernel: how many elements of it an element of x; of products how many are multiplied and added
+    work: dict[str, float] | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Memory can be moved while numbers are computed."""
+        return max(self.moving, self.kernels + self.products)
+
+    @property
+    def by(self) -> str:
+        """What the limit is made of."""
+        if self.moving >= self.kernels + self.products:
+            return "memory"
+        return "products" if self.products > self.kernels else "kernels"
+
+
+def best(call: Callable[[], Any], rounds: int = 7) -> float:
+    """The seconds of the quickest of a few calls."""
+    found = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+class Noted(np.ndarray):
+    """An array that notes, in the `Notes` it was made with, the kernels that it goes through."""
+
+    notes: Notes
+    number: int
+
+    def __array_finalize__(self, origin: Any) -> None:
+        self.notes = getattr(origin, "notes", None) or Notes()
+        self.number = next(self.notes.numbers)
+
+    def __array_ufunc__(self, kernel: Any, method: str, *given: Any, **options: Any) -> Any:
+        options.pop("out", None)
+        return self.notes.run(kernel, method, given, options)
+
+
+class Notes:
+    """The kernels of a computation, each with the seconds of its calls and their elements."""
+
+    def __init__(self) -> None:
+        self.numbers = itertools.count()
+        self.known: dict[Any, Any] = {}
+        self.calls: list[tuple[str, int, float]] = []  # (kernel, elements, seconds)
+
+    def array(self, plain: np.ndarray) -> Noted:
+        """An array whose kernels are noted here."""
+        found = plain.view(Noted)
+        found.notes, found.number = self, next(self.numbers)
+        return found
+
+    def run(self, kernel: Any, method: str, given: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Call a kernel, or give what it gave before."""
+        key = kernel, method, tuple(getattr(a, "number", repr(a)) for a in given), repr(options)
+        key = *key[:2], tuple(zip(map(type, given), key[2], strict=True)), key[3]
+        if key not in self.known:
+            plain = [np.asarray(a) if isinstance(a, Noted) else a for a in given]
+            call = getattr(kernel, method)
+            out = call(*plain, **options)
+            if isinstance(out, np.ndarray):
+                into = {**options, "out": out}
+                seconds = best(lambda: call(*plain, **into))
+            else:
+                seconds = best(lambda: call(*plain, **options))
+            elements = max(np.size(a) for a in (*plain, out))
+            product = kernel is np.matmul and min(map(np.ndim, plain)) > 1
+            if product:
+                elements = np.size(out) * np.shape(plain[0])[-1]  # multiplied and added
+            name = (
+                "@" if product else kernel.__name__ + ("" if method == "__call__" else f" {method}")
+            )
+            self.calls.append((name, elements, seconds))
+            self.known[key] = self.array(out) if isinstance(out, np.ndarray) else out
+        return self.known[key]
+
+
+def noted(function: Callable[..., Any], arrays: dict[str, np.ndarray]) -> tuple[Notes, Any]:
+    """(the kernels of a function of arrays, what it returns)."""
+    notes = Notes()
+    return notes, function(**{name: notes.array(array) for name, array in arrays.items()})
+
+
+def moved(arrays: Iterable[np.ndarray], length: int, size: int) -> int:
+    """The bytes of arrays, were those `size` long that are `length` long."""
+    return sum(a.nbytes // length * size if len(a) == length else a.nbytes for a in arrays)
+
+
+def copying(nbytes: int) -> float:
+    """The seconds in which all threads copy so many bytes, read and written bytes counted."""
+    count = threads()
+    each = max(1, nbytes // 16 // count)
+    pairs = [(np.ones(each), np.empty(each)) for _ in range(count)]
+    if nbytes < 2_000_000 or count == 1:  # a thread takes longer to wake
+        return best(lambda: [np.copyto(b, a) for a, b in pairs])
+    with ThreadPoolExecutor(count) as pool:
+        return best(lambda: list(pool.map(lambda pair: np.copyto(pair[1], pair[0]), pairs)))
+
+
+def of_arrays(
+    function: Callable[..., Iterable[np.ndarray]],
+    inputs: Callable[[int], dict[str, np.ndarray]],
+    size: int,
+    main: str,
+) -> Limit:
+    """The limit of gradients by hand, for arrays whose first axis is `size` long.
+
+    main: the argument that has this axis.
+    """
+    row = inputs(1)[main].size
+    length = min(size, max(1, BLOCK // row))
+    taken = inputs(length)
+    block, grads = noted(function, taken)
+    scale = size / length
+    elements = row * length
+    # What is as large as a row is the same for every block, and nothing beside the rest.
+    calls = [(n, e, s) for n, e, s in block.calls if e * 8 >= elements]
+    work: Counter[str] = Counter()
+    for name, count, _ in calls:
+        work[name] += count / elements
+    found = Limit(work=dict(work))
+    found.kernels = sum(s for n, _, s in calls if n != "@") * scale / threads()
+    if "@" in work:
+        whole, _ = noted(function, inputs(size))
+        found.products = sum(s for n, _, s in whole.calls if n == "@")
+    found.bytes = moved([*taken.values(), *grads], length, size)
+    found.moving = copying(found.bytes)
+    return found
+
+
+def limit(group: str, name: str, size: int, dtype: str) -> Limit:
+    """The limit of a row of arrays or of rows; of a tape NumPy's forward pass alone."""
+    if group == "large":
+        problem = PROBLEMS[name]
+        return of_arrays(
+            lambda **a: problem.by_hand(**a)[1].values(),
+            lambda n: problem.inputs(n, dtype),
+            size,
+            "x",
+        )
+    if group == "rows":
+        name = name.removesuffix(rows.COMPILED)
+
+        def inputs(n: int) -> dict[str, np.ndarray]:
+            given = rows.inputs(name, n)
+            return {f"a{k}": array for k, array in enumerate(given)}
+
+        last = list(inputs(1))[-1]
+        return of_arrays(lambda **a: rows.by_hand(name, *a.values()), inputs, size, last)
+    reference = f"{group}.{name}"
+    count = max(1, 3000 // size)
+    seconds = best(lambda: [small.reference(reference, size) for _ in range(count)], 3) / count
+    return Limit(kernels=seconds)
+
+
+# -- beside what is measured -----------------------------------------------------------------------
+def main() -> None:
+    """`python -m tests.benchmarks.limit GROUP NAME SIZE DTYPE`: a limit as JSON, from a fresh process."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
+    group, name, size, dtype = sys.argv[1:]
+    print(json.dumps(asdict(limit(group, name, int(size), dtype))))
+
+
+def measured(job: Job, rounds: int) -> tuple[Limit, float]:
+    """(the limit of a row, the seconds that gradcli takes), one after the other."""
+    command = (job.kind, job.name, str(job.size), job.dtype)
+    line = [sys.executable, "-m", "tests.benchmarks.limit", *command]
+    done = subprocess.run(
+        line, capture_output=True, text=True, cwd=ROOT, env=environment(job.threads), check=False
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+    seconds, _, skipped = interleaved({"gradcli": sys.executable}, command, rounds, job.threads)
+    if skipped:
+        raise RuntimeError(skipped["gradcli"])
+    return Limit(**json.loads(done.stdout)), statistics.median(seconds["gradcli"])
+
+
+def show(wanted: Wanted, known: Sequence[Record]) -> None:
+    """The limits of rows, gradcli's time as a multiple, and the peers' as it was recorded."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in (
+        "work",
+        "size",
+        "moves",
+        "runs, an element of x",
+        "limit",
+        "by",
+        "× limit",
+        "peers",
+    ):
+        table.add_column(column, no_wrap=column in ("work", "size", "limit"))
+    recorded = {record.key: record.measures for record in known}
+    for job in jobs():
+        if job.group not in GROUPS or not wanted.has(job.group, job.name, job.size, job.dtype):
+            continue
+        found, own = measured(job, wanted.rounds)
+        times = own / found.seconds
+        record = Record(job.group, job.name, job.size, job.dtype)
+        peers = (
+            f"{peer} {number(times / m.value)}"
+            for peer, m in recorded.get(record.key, {}).items()
+            if peer in ("torch", "jax", "autograd")
+        )
+        table.add_row(
+            f"{job.group} {job.name}",
+            size_text(record),
+            f"{found.bytes / 1e6:.3g} MB" if found.bytes else "",
+            ", ".join(f"{name} {count:.3g}" for name, count in (found.work or {}).items()),
+            f"{found.seconds * 1e3:.3g} ms",
+            found.by if found.bytes else "NumPy's forward pass",
+            f"[bold red]{number(times)}[/]" if times > NEAR else number(times),
+            ", ".join(peers),
+        )
+        print(f"{job.group} {job.name} {size_text(record)}: {number(times)}", file=sys.stderr)
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
+
+
+if __name__ == "__main__":
+    main()
