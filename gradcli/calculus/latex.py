@@ -9,7 +9,17 @@ from typing import Any
 from gradcli.calculus.expressions import Expression, is_call
 from gradcli.calculus.numbers import ONE, Number
 from gradcli.calculus.simplify import HALF
-from gradcli.calculus.text import ATOM, COMPARE, POWER, PRODUCT, SUM, Piece, Printer, literal
+from gradcli.calculus.text import (
+    ATOM,
+    COMPARE,
+    POWER,
+    PRODUCT,
+    REMAINDER,
+    SUM,
+    Piece,
+    Printer,
+    literal,
+)
 
 GREEK = frozenset(
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
@@ -118,8 +128,11 @@ class LatexPrinter(Printer):
         function = node.data[0]
         args = [self.of(a) for a in node.args]
         if function in INFIX:
-            a, b = (wrapped(x, COMPARE + 1) for x in args)
-            return rf"{a} {INFIX[function]} {b}", COMPARE
+            precedence, least = COMPARE, COMPARE + 1
+            if function == "remainder":
+                precedence, least = REMAINDER, PRODUCT + 1
+            a, b = (wrapped(x, least) for x in args)
+            return rf"{a} {INFIX[function]} {b}", precedence
         if function in _SHAPES:
             return _SHAPES[function](self, args, node)
         return super().make_call(node)

@@ -94,23 +94,24 @@ class Printer:
 
     def make_sum(self, node: Expression) -> Piece:
         coefficients, constant = node.data
-        parts: list[tuple[bool, str]] = []
+        parts: list[tuple[bool, Piece]] = []
         for term, coefficient in zip(node.args, coefficients, strict=True):
             parts.append(self.term(coefficient, term))
         if constant != ZERO:
             sign = constant.negative
-            parts.append((sign, enclosed(self.number(-constant if sign else constant), SUM + 1)))
+            parts.append((sign, self.number(-constant if sign else constant)))
         # `1 - x` rather than `-x + 1`: something positive first, if there is any
         first = next((i for i, (negative, _) in enumerate(parts) if not negative), 0)
         parts.insert(0, parts.pop(first))
-        negative, text = parts[0]
-        text = f"-{text}" if negative else text
-        for negative, part in parts[1:]:
-            text += f" {'-' if negative else '+'} {part}"
+        negative, piece = parts[0]
+        # -x % y is (-x) % y
+        text = f"-{enclosed(piece, PRODUCT)}" if negative else enclosed(piece, SUM + 1)
+        for negative, piece in parts[1:]:
+            text += f" {'-' if negative else '+'} {enclosed(piece, SUM + 1)}"
         return text, SUM
 
-    def term(self, coefficient: Number, term: Expression) -> tuple[bool, str]:
-        """(whether it is subtracted, its text) of a term of a sum."""
+    def term(self, coefficient: Number, term: Expression) -> tuple[bool, Piece]:
+        """(whether it is subtracted, its piece) of a term of a sum."""
         negative = coefficient.negative
         size = -coefficient if negative else coefficient
         if size == ONE:
@@ -119,7 +120,7 @@ class Printer:
             piece = self.quotient(size, term.args, term.data[1])
         else:
             piece = self.quotient(size, (term,), (ONE,))
-        return negative, enclosed(piece, SUM + 1)
+        return negative, piece
 
     def make_product(self, node: Expression) -> Piece:
         coefficient, exponents = node.data

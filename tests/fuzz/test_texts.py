@@ -40,6 +40,11 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("hypot(x, sqrt(pi) + 1)*erf(log(3))", {"x": (3,)}),
         ("quantile(x, 0.5, dim=1)*s", {"x": (2, 3), "s": 0.3}),
     ],
+    "a sign stands before a closed remainder": [
+        ("dot(-x, x % (y + 0.9))", {"x": [0.43, 1.3], "y": [0, 1.25]}),
+        ("-(x % s)*x - x", {"x": [0.43, 1.3], "s": 0.9}),
+        ("sum(remainder(x, s)*(-3))*s", {"x": [0.43, 1.3], "s": 0.9}),
+    ],
     "complex operands are complex, and lie side by side": [
         (
             "linalg.eigvals(X).real*w",
