@@ -61,13 +61,22 @@ class Claim:
         """Whether it holds at a point; False where nothing is finite there, so that it says nothing.
 
         given: whether the point is the user's own, where it has to hold although the value is nan.
-        Raises Difference where it does not hold, and whatever the printed text raises.
+        Raises Difference where it does not hold, and whatever the printed text raises; but Python's
+        math raises where others say inf or nan.
         """
         with np.errstate(all="ignore"):
             expected = self.of_program(arrays, given)
-            if expected is None:
+            if expected is None or not any(map(_says_something, expected.values())):
                 return False
-            pairs = self.pairs(arrays, expected)
+            try:
+                pairs = self.pairs(arrays, expected)
+            except (ArithmeticError, ValueError) as error:
+                if "math." not in self.made.code:
+                    raise
+                if given:
+                    name, value = next(iter(expected.items()))
+                    raise Difference(name, np.asarray(np.nan), value) from error
+                return False
             try:
                 return _agree(pairs)
             except Difference:
@@ -321,8 +330,8 @@ def agree(variable: str, found: Any, expected: Any, noise: float = 0.0) -> bool:
     if np.shape(found) != np.shape(expected):
         raise Difference(variable, found, expected)
     fine = np.isfinite(expected)
-    if not fine.any():
-        return np.size(expected) == 0
+    if not _says_something(expected):
+        return False
     kind = np.result_type(np.asarray(expected).dtype, np.float32)
     eps = float(np.finfo(kind).eps)
     a, b = np.asarray(found)[fine], np.asarray(expected)[fine]
@@ -331,6 +340,11 @@ def agree(variable: str, found: Any, expected: Any, noise: float = 0.0) -> bool:
     if not bool(np.all(np.abs(a - b) <= slack + 100 * noise)):
         raise Difference(variable, found, expected)
     return True
+
+
+def _says_something(expected: Any) -> bool:
+    """Whether there is anything to compare with: a finite element, or none at all."""
+    return np.size(expected) == 0 or bool(np.isfinite(expected).any())
 
 
 def _shaken(arrays: Arrays, seed: int) -> dict[str, Any]:

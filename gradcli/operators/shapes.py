@@ -1313,6 +1313,8 @@ def as_strided(input: Array, size: Any, stride: Any, storage_offset: int | None)
 def _view_as_real(self: Array) -> Array:
     if self.dtype.kind != "c":
         raise RuntimeError("view_as_real is only supported for complex tensors")
+    if isinstance(self, np.generic):  # whose real part is a number of its own
+        self = np.asarray(self)
     real = self.real
     return strided(real, (*self.shape, 2), (*self.strides, real.dtype.itemsize))
 

@@ -8,8 +8,9 @@ import random
 import pytest
 
 from gradcli.commands import COMMANDS
+from gradcli.operators import table
 from tests import fuzz
-from tests.fuzz import command_lines, inplace, interrupts, text_growth
+from tests.fuzz import command_lines, inplace, interrupts, pairs, text_growth
 
 
 def test_every_generator_can_be_run() -> None:
@@ -22,6 +23,16 @@ def test_the_same_seed_tries_the_same_cases() -> None:
         return [r.random() for r, _ in zip(fuzz.cases(5, 60), range(4), strict=False)]
 
     assert drawn() == drawn()
+
+
+@pytest.mark.long
+def test_programs_of_all_ways_reach_every_row_with_a_rule() -> None:
+    """A few hundred: all of `pairs.turns`, of which there is one in three cases of five."""
+    table.load()
+    rows = {r.name for r in table.ROWS if r.rules}
+    reached = set().union(*(pairs.rows_reached(turn) for turn in pairs.turns()))
+    assert rows - reached == set(pairs.UNREACHED)
+    assert len(pairs.turns()) < 350 and all(pairs.UNREACHED.values())
 
 
 def test_a_few_command_lines(monkeypatch) -> None:

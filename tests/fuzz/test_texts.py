@@ -53,6 +53,15 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("view_as_complex(x*s).abs()", {"x": (3, 2), "s": 1.1}),
         ("view_as_complex((x.T*1).contiguous()).real*s", {"x": (2, 3), "s": 1.1}),
     ],
+    "a number seen as a pair is both of its parts": [
+        ("view_as_complex(x).abs()", {"x": [0.5, 0.3]}),
+        ("view_as_real(view_as_complex(x)*s).sum()", {"x": [0.5, 0.3], "s": 2.0}),
+    ],
+    "Python's math refuses where nothing is finite": [
+        ("acos(s)", {"s": 0.99}),
+        ("acosh(s) + 2*t", {"s": 1.01, "t": 0.5}),
+        ("log(s)*sqrt(t)", {"s": 0.01, "t": 0.001}),
+    ],
     "a slope of softplus that is 1 beyond the threshold": [
         ("F.softplus(x, 2, 3)*s", {"x": [0.3, 1.4, 1.6, 25], "s": 0.5}),
         ("F.softplus(x, beta=0.5, threshold=1)", {"x": [0.3, 1.4, 3, 25]}),
