@@ -11,6 +11,7 @@ import numpy as np
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.expressions import Expression, array, call, is_call, number
 from gradcli.calculus.numbers import ONE, Number
+from gradcli.engine.dtypes import complex128
 from gradcli.recording.graph import Value
 
 
@@ -20,9 +21,15 @@ def in_full(own: Expression, given: Any) -> Expression:
     """
     value = np.asarray(given.value if isinstance(given, Value) else getattr(given, "array", given))
     kind = value.dtype.kind
-    if own.op == "number" and kind in "biuc":
+    if own.op == "number" and (kind in "biu" or (kind == "c" and not value.shape)):
         return array(value)
-    return alg.full(own, value.shape, kind in "biu")
+    made = alg.full(own, value.shape, kind in "biu")
+    return complex_(made) if kind == "c" and own.op == "number" else made
+
+
+def complex_(own: Expression) -> Expression:
+    """The same numbers, as complex ones."""
+    return call("to", [own], own.shape, [("", complex128)])
 
 
 def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:

@@ -94,6 +94,9 @@ class NumpyPrinter(Printer):
         elif function in _SAME:
             shown = f"np.{function}"
             given = [(_RENAMED_DIM.get(k, k), v) for k, v in given]
+        elif function == "logit" and given:
+            ((_, eps),) = given
+            return f"special.logit(np.clip({parts[0]}, {eps}, {1 - eps}))", ATOM
         elif function in SPECIAL:
             shown = f"special.{SPECIAL[function]}"
             given = [(k if k == "@" else "", v) for k, v in given]

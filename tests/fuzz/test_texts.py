@@ -62,6 +62,12 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("acosh(s) + 2*t", {"s": 1.01, "t": 0.5}),
         ("log(s)*sqrt(t)", {"s": 0.01, "t": 0.001}),
     ],
+    "options of functions that NumPy has without": [
+        ("special.logit(x, eps=0.3)*s", {"x": [0.25, 0.4, 0.82], "s": 2.0}),
+        ("F.softplus(x, 3)*F.elu(x, 0.5)*F.celu(x, 2)*F.hardtanh(x, -0.5, 0.4)", {"x": (4,)}),
+        ("F.leaky_relu(x, 0.3)*F.threshold(x, 0.1, 2)*F.softshrink(x, 0.2)", {"x": (4,)}),
+        ("hardshrink(x, 0.3)*nan_to_num(x, 1.0)*round(x, decimals=1)*x", {"x": (4,)}),
+    ],
     "a slope of softplus that is 1 beyond the threshold": [
         ("F.softplus(x, 2, 3)*s", {"x": [0.3, 1.4, 1.6, 25], "s": 0.5}),
         ("F.softplus(x, beta=0.5, threshold=1)", {"x": [0.3, 1.4, 3, 25]}),
