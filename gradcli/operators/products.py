@@ -801,8 +801,9 @@ def tensordot(a: Array, b: Array, dims: Any, out: Any) -> Any:
         if dims > min(a.ndim, b.ndim):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims = range(-dims, 0), range(dims)
-    first, second = (list(d) if isinstance(d, range) else d for d in dims)
-    return _tensordot(a, b, first, second, out=out)
+    first, second = (tuple(d) if isinstance(d, (list, range)) else d for d in dims)
+    given = {} if out is None else {"out": out}
+    return _tensordot(a, b, first, second, **given)
 
 
 def _contracted(a: Any, b: Any, dims_a: Any, dims_b: Any) -> Any:
