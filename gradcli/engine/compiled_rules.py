@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,7 +56,7 @@ def gradients(row: Row) -> tuple[list[str], dict[int, str], dict[str, Any]] | No
                 may_lack = optional and row.kinds[row.position[need]] == "optional"
                 value = f"array({value})" if may_lack else f"{value}.array"
             args.append(value)
-        same = rule.__code__.co_code == _IDENTITY
+        same = isinstance(rule, FunctionType) and rule.__code__.co_code == _IDENTITY
         found[targets[0]] = "g" if same else f"r{k}({', '.join(args)})"
     return body, found, {"FREED": FREED, "freed": FREED_MESSAGE, "array": _array, **values}
 

@@ -2,7 +2,9 @@
 
 A rule's *name* is the differentiable argument, its *parameters* are what must be saved, as in
 PyTorch's derivatives.yaml: a tensor argument, `result` (or the name of an output),
-`NAME_sym_sizes`, or an option of the kernel. From that the row derives everything else: what a call
+`NAME_sym_sizes`, or an option of the kernel. It is a function of the gradient and of these, or a row
+whose further arguments are called so; `itself` in the row of a map that is linear in its first
+argument, and transposed by itself. From that the row derives everything else: what a call
 saves and when, the node's `_saved_*` fields, the backward functions on arrays and on recorded
 tensors.
 
@@ -157,8 +159,7 @@ class Row:
         self.needs: list[tuple[str, ...]] = []
         self.masked: list[bool] = []
         for target, rule in self.rules.items():
-            code = rule.__code__
-            needs = code.co_varnames[1 : code.co_argcount]
+            needs = parameters_of(rule)[1:]
             self.targets.append(tuple(self.position[t] for t in target.split("__")))
             self.masked.append("mask" in needs and "mask" not in self.position)
             self.needs.append(tuple(n for n in needs if n != "mask" or n in self.position))
@@ -775,6 +776,19 @@ def _parameters(
     return names, kinds, defaults | (kernel.__kwdefaults__ or {}), code.co_kwonlyargcount
 
 
+def parameters_of(rule: Any) -> tuple[str, ...]:
+    """The names of a rule's parameters; the rule may be a row."""
+    if isinstance(rule, Row):
+        return rule.names
+    code = rule.__code__
+    return code.co_varnames[: code.co_argcount]  # type: ignore[no-any-return]
+
+
+def itself(g: Any) -> Any:
+    """Stands for the row in whose class of rules it is written."""
+    raise NotImplementedError
+
+
 def operator(
     kernel: Callable[..., Any], node: str | None = None, **facts: Any
 ) -> Callable[[type], Row]:
@@ -807,12 +821,14 @@ def operator(
 
     def make(body: type) -> Row:
         rules: dict[str, Callable[..., Any]] = {
-            n: f for n, f in vars(body).items() if isinstance(f, FunctionType)
+            n: f for n, f in vars(body).items() if isinstance(f, (FunctionType, Row))
         }
         doc = (body.__doc__ or "").strip()
-        return Row(body.__name__.rstrip("_"), kernel, node, rules, doc=doc, **facts)
+        row = Row(body.__name__.rstrip("_"), kernel, node, rules, doc=doc, **facts)
+        row.rules = {n: row if rule is itself else rule for n, rule in row.rules.items()}
+        return row
 
     return make
 
 
-__all__ = ["LAZY", "Array", "Arrays", "Row", "operator"]
+__all__ = ["LAZY", "Array", "Arrays", "Row", "itself", "operator"]

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from gradcli.engine.operator import Row
+
 
 def rules_of(node: Any) -> dict[str, str]:
     """Return {argument: rule} of a node, "grad" being what comes in; empty where unknown."""
@@ -39,6 +41,8 @@ def rules_by_edge(node: Any) -> list[str]:
 @lru_cache(1024)
 def rule_text(rule: Any) -> str:
     """Return the text of a rule: a lambda's body, or a helper's only expression, or a function's call."""
+    if isinstance(rule, Row):
+        return f"{rule.name}({', '.join(['grad', *rule.names[1:]])})"
     if not isinstance(rule, FunctionType):
         return ""
     code = rule.__code__

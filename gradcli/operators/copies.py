@@ -148,8 +148,8 @@ def _narrow_copy(self: Array, dim: int, start: int, length: int) -> Array:
     return contiguous(shapes.narrow(self, dim, start, length)).copy()
 
 
-def _narrow_back(g: Any, sizes: tuple[int, ...], dim: int, start: int, length: int) -> Any:
-    return shapes.slice_backward(g, sizes, dim, start, start + length, 1)
+def _narrow_back(g: Any, self_sym_sizes: tuple[int, ...], dim: int, start: int, length: int) -> Any:
+    return shapes.slice_backward(g, self_sym_sizes, dim, start, start + length, 1)
 
 
 @operator(
@@ -163,6 +163,4 @@ def _narrow_back(g: Any, sizes: tuple[int, ...], dim: int, start: int, length: i
 class narrow_copy:
     """A copy of `narrow`."""
 
-    self = lambda g, self_sym_sizes, dim, start, length: _narrow_back(
-        g, self_sym_sizes, dim, start, length
-    )
+    self = _narrow_back

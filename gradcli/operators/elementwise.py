@@ -10,6 +10,7 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.batch import is_batched
 from gradcli.engine.memory import spent
+from gradcli.engine.operator import itself
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.engine.views import inplace
@@ -361,7 +362,7 @@ def _threshold_backward(grad_output: Array, self: Array, threshold: Any) -> Arra
     spelled="where(self > threshold, grad_output, 0)",
 )
 class threshold_backward:
-    grad_output = lambda g, self, threshold: threshold_backward(g, self, threshold)
+    grad_output = itself
     self = zeros_like
 
 
@@ -401,7 +402,7 @@ class softplus:
     spelled="slope of softplus",
 )
 class softplus_backward:
-    grad_output = lambda g, self, beta, threshold: softplus_backward(g, self, beta, threshold)
+    grad_output = itself
     self = lambda g, grad_output, self, beta, threshold: _softplus_double_backward(
         g * grad_output, self, beta, threshold
     )

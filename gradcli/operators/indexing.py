@@ -141,8 +141,8 @@ def _masks(key: Any) -> bool:
     return not isinstance(key, slice) and key.dtype.kind == "b"
 
 
-def _index_back(g: Any, sizes: tuple[int, ...], indices: Any) -> Any:
-    return index_put_impl(new_zeros(g, sizes), indices, g, True)
+def _index_back(g: Any, self_sym_sizes: tuple[int, ...], indices: Any) -> Any:
+    return index_put_impl(new_zeros(g, self_sym_sizes), indices, g, True)
 
 
 @operator(
@@ -159,7 +159,7 @@ def _index_back(g: Any, sizes: tuple[int, ...], indices: Any) -> Any:
 class index_row:
     """The elements at the given positions of each dim: `x[a, b]`."""
 
-    self = lambda g, self_sym_sizes, indices: _index_back(g, self_sym_sizes, indices)
+    self = _index_back
 
 
 def _index_put(self: Array, indices: Arrays, values: Array, accumulate: bool = False) -> Array:
@@ -196,8 +196,8 @@ def put_into(made: Any, indices: Any, values: Any, accumulate: bool) -> None:
         ) from None
 
 
-def _index_put_back(g: Any, shape: Any, indices: Any, accumulate: bool) -> Any:
-    return g if accumulate else index_put(g, indices, new_zeros(g, shape), False)
+def _index_put_back(g: Any, values_args: Any, indices: Any, accumulate: bool) -> Any:
+    return g if accumulate else index_put(g, indices, new_zeros(g, values_args), False)
 
 
 @operator(
@@ -215,10 +215,8 @@ def _index_put_back(g: Any, shape: Any, indices: Any, accumulate: bool) -> Any:
 class index_put:
     """`input` with `values` at the given positions; accumulate adds them."""
 
-    self = lambda g, values_args, indices, accumulate: _index_put_back(
-        g, values_args, indices, accumulate
-    )
-    values = lambda g, indices: index_row(g, indices)
+    self = _index_put_back
+    values = index_row
 
 
 @operator(
@@ -229,10 +227,8 @@ class index_put:
     spelled="index_put",
 )
 class index_put_impl:
-    self = lambda g, values_args, indices, accumulate: _index_put_back(
-        g, values_args, indices, accumulate
-    )
-    values = lambda g, indices: index_row(g, indices)
+    self = _index_put_back
+    values = index_row
 
 
 # -- by condition ---------------------------------------------------------------------------------
@@ -853,8 +849,8 @@ def _index_select(self: Array, dim: int, index: Array) -> Array:
     return contiguous(np.take(self, line, at))
 
 
-def _index_select_back(g: Any, sizes: tuple[int, ...], dim: int, index: Any) -> Any:
-    return index_add(new_zeros(g, sizes), dim, index, g, alpha=1)
+def _index_select_back(g: Any, self_sym_sizes: tuple[int, ...], dim: int, index: Any) -> Any:
+    return index_add(new_zeros(g, self_sym_sizes), dim, index, g, alpha=1)
 
 
 @operator(
@@ -868,7 +864,7 @@ def _index_select_back(g: Any, sizes: tuple[int, ...], dim: int, index: Any) -> 
 class index_select:
     """The positions of a dim that a vector of indices names."""
 
-    self = lambda g, self_sym_sizes, dim, index: _index_select_back(g, self_sym_sizes, dim, index)
+    self = _index_select_back
 
 
 def _source_check(name: str, self: Any, dim: int, index: Any, source: Any) -> tuple[Any, Any, Any]:
@@ -1301,7 +1297,7 @@ class select_scatter:
     """`input` with one position of a dim replaced by `src`."""
 
     self = lambda g, src_args, dim, index: select_scatter(g, new_zeros(g, src_args), dim, index)
-    src = lambda g, dim, index: select(g, dim, index)
+    src = select
 
 
 def _slice_scatter(
@@ -1329,7 +1325,7 @@ class slice_scatter:
     self = lambda g, src_args, dim, start, end, step: slice_scatter(
         g, new_zeros(g, src_args), dim, start, end, step
     )
-    src = lambda g, dim, start, end, step: slice_row(g, dim, start, end, step)
+    src = slice_row
 
 
 def _diagonal_scatter(
@@ -1353,7 +1349,7 @@ class diagonal_scatter:
     self = lambda g, src_args, offset, dim1, dim2: diagonal_scatter(
         g, new_zeros(g, src_args), offset, dim1, dim2
     )
-    src = lambda g, offset, dim1, dim2: diagonal(g, offset, dim1, dim2)
+    src = diagonal
 
 
 def _as_strided_scatter(
@@ -1364,15 +1360,17 @@ def _as_strided_scatter(
     return _placed("slice", self, part, src, made)
 
 
-def _as_strided_scatter_back(g: Any, src_shape: Any, size: Any, stride: Any, offset: Any) -> Any:
-    return as_strided_scatter_of(contiguous(g), new_zeros(g, src_shape), size, stride, offset)
+def _as_strided_scatter_back(
+    g: Any, src_args: Any, size: Any, stride: Any, storage_offset: Any
+) -> Any:
+    return as_strided_scatter_of(
+        contiguous(g), new_zeros(g, src_args), size, stride, storage_offset
+    )
 
 
 @operator(_as_strided_scatter, "AsStridedScatterBackward0", kind="linear", public=False)
 class as_strided_scatter_of:
-    self = lambda g, src_args, size, stride, storage_offset: _as_strided_scatter_back(
-        g, src_args, size, stride, storage_offset
-    )
+    self = _as_strided_scatter_back
     src = lambda g, size, stride, storage_offset: as_strided_size(
         contiguous(g), size, stride, storage_offset
     )

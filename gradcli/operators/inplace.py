@@ -343,7 +343,7 @@ _logic(arithmetic.logical_not)
     _t, "TBackward1", kind="linear", public=False, batch=batches.transposed, spelled="transpose"
 )
 class t_row:
-    self = lambda g: t(g)
+    self = t
 
 
 @operator(
@@ -355,14 +355,14 @@ class t_row:
     spelled="transpose",
 )
 class transpose_row:
-    self = lambda g, dim0, dim1: transpose(g, dim0, dim1)
+    self = transpose
 
 
 @operator(
     _unsqueeze, "UnsqueezeBackward1", kind="linear", public=False, axes="+dim", spelled="unsqueeze"
 )
 class unsqueeze_row:
-    self = lambda g, dim: squeeze_dim(g, dim)
+    self = squeeze_dim
 
 
 @operator(

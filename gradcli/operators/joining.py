@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.operator import itself
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.arguments import nonnegative
@@ -58,11 +59,11 @@ def _cat(tensors: Arrays, dim: int = 0) -> Array:
     return contiguous(np.concatenate(kept, at))
 
 
-def _cat_back(g: Any, shapes: Any, dim: int, mask: tuple[bool, ...]) -> list[Any]:
+def _cat_back(g: Any, tensors_args: Any, dim: int, mask: tuple[bool, ...]) -> list[Any]:
     found: list[Any] = []
     start = 0
     at = dim % g.ndim
-    for shape, wanted in zip(shapes, mask, strict=True):
+    for shape, wanted in zip(tensors_args, mask, strict=True):
         if shape == (0,):
             found.append(new_zeros(g, (0,)) if wanted else None)
             continue
@@ -87,7 +88,7 @@ def _cat_back(g: Any, shapes: Any, dim: int, mask: tuple[bool, ...]) -> list[Any
 class cat:
     """The tensors one after the other along a dim."""
 
-    tensors = lambda g, tensors_args, dim, mask: _cat_back(g, tensors_args, dim, mask)
+    tensors = _cat_back
 
 
 def _stack(tensors: Arrays, dim: int = 0) -> Array:
@@ -242,15 +243,15 @@ def _repeat(self: Array, repeats: Any) -> Array:
     return np.tile(self, repeats) if repeats else self.copy()
 
 
-def _repeat_back(g: Any, repeats: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
+def _repeat_back(g: Any, repeats: tuple[int, ...], self_sym_sizes: tuple[int, ...]) -> Any:
     if 0 in repeats:
-        return new_zeros(g, sizes)
-    lead = g.ndim - len(sizes)
+        return new_zeros(g, self_sym_sizes)
+    lead = g.ndim - len(self_sym_sizes)
     for _ in range(lead):
         g = g.sum(0)
     shape: list[int] = []
     summed: list[int] = []
-    for n, size in zip(repeats[lead:], sizes, strict=True):
+    for n, size in zip(repeats[lead:], self_sym_sizes, strict=True):
         if n != 1:
             summed.append(len(shape))
             shape.append(n)
@@ -269,7 +270,7 @@ def _repeat_back(g: Any, repeats: tuple[int, ...], sizes: tuple[int, ...]) -> An
     spelled="tile: dims",
 )
 class repeat_by:
-    self = lambda g, repeats, self_sym_sizes: _repeat_back(g, repeats, self_sym_sizes)
+    self = _repeat_back
 
 
 repeat = choice(
@@ -416,7 +417,7 @@ def _filled(made: Any, values: Any) -> Any:
 
 @operator(_flip, "FlipBackward0", kind="linear", public=False, axes="dims", spelled="flip: dims")
 class flip_dims:
-    self = lambda g, dims: flip_dims(g, dims)
+    self = itself
 
 
 flip = choice(
@@ -551,7 +552,7 @@ def _triu(self: Array, diagonal: int = 0) -> Array:
 class tril:
     """The lower triangle; 0 above."""
 
-    self = lambda g, diagonal: tril(g, diagonal)
+    self = itself
 
 
 @operator(
@@ -568,7 +569,7 @@ class tril:
 class triu:
     """The upper triangle; 0 below."""
 
-    self = lambda g, diagonal: triu(g, diagonal)
+    self = itself
 
 
 def _diag_embed(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
@@ -601,7 +602,7 @@ def _diag_embed(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) ->
 class diag_embed:
     """Matrices with the last dim on their diagonals, 0 elsewhere."""
 
-    self = lambda g, offset, dim1, dim2: diagonal(g, offset, dim1, dim2)
+    self = diagonal
 
 
 @function(
@@ -652,12 +653,12 @@ def _block_diag(tensors: Arrays) -> Array:
     return made
 
 
-def _block_diag_back(g: Any, shapes: Any, mask: tuple[bool, ...]) -> list[Any]:
+def _block_diag_back(g: Any, tensors_args: Any, mask: tuple[bool, ...]) -> list[Any]:
     found: list[Any] = []
-    full = [(1,) * (2 - len(s)) + tuple(s) for s in shapes]
+    full = [(1,) * (2 - len(s)) + tuple(s) for s in tensors_args]
     rows = [0, *accumulate(s[0] for s in full)]
     columns = [0, *accumulate(s[1] for s in full)]
-    for i, (shape, wanted) in enumerate(zip(shapes, mask, strict=True)):
+    for i, (shape, wanted) in enumerate(zip(tensors_args, mask, strict=True)):
         if not wanted:
             found.append(None)
             continue
@@ -674,7 +675,7 @@ def _block_diag_back(g: Any, shapes: Any, mask: tuple[bool, ...]) -> list[Any]:
 
 @operator(_block_diag, "BlockDiagBackward0", kind="linear", types="common", public=False)
 class block_diag_of:
-    tensors = lambda g, tensors_args, mask: _block_diag_back(g, tensors_args, mask)
+    tensors = _block_diag_back
 
 
 @function(

@@ -946,15 +946,21 @@ def _trace(self: Array) -> Array:
     return self.trace(dtype=np.int64 if self.dtype.kind in "biu" else self.dtype)
 
 
-def _trace_backward(g: Any, sizes: tuple[int, ...]) -> Any:
+def _trace_backward(g: Any, self_sym_sizes: tuple[int, ...]) -> Any:
     if is_array(g):
-        return np.where(np.eye(sizes[0], sizes[1]) == 1, g, g.dtype.type(0))  # 0 * inf is no 0
+        return np.where(
+            np.eye(self_sym_sizes[0], self_sym_sizes[1]) == 1, g, g.dtype.type(0)
+        )  # 0 * inf is no 0
     from gradcli.engine.tensor import wrap
 
-    if len(sizes) != 2:
+    if len(self_sym_sizes) != 2:
         raise RuntimeError("expected matrix input")
-    diagonal = wrap(np.arange(min(sizes)) * (sizes[1] + 1))
-    return g.new_zeros(sizes[0] * sizes[1]).index_fill(0, diagonal, g).view(*sizes)
+    diagonal = wrap(np.arange(min(self_sym_sizes)) * (self_sym_sizes[1] + 1))
+    return (
+        g.new_zeros(self_sym_sizes[0] * self_sym_sizes[1])
+        .index_fill(0, diagonal, g)
+        .view(*self_sym_sizes)
+    )
 
 
 def _diagonal() -> Row:
@@ -975,7 +981,7 @@ def _diagonal() -> Row:
 class trace:
     """The sum of the main diagonal."""
 
-    self = lambda g, self_sym_sizes: _trace_backward(g, self_sym_sizes)
+    self = _trace_backward
 
 
 # -- chains of products ---------------------------------------------------------------------------

@@ -70,8 +70,8 @@ def _reversed_cumsum(value: Any, dim: int) -> Any:
     return flip(running_sum(flip(value, dim), dim), dim)
 
 
-def _cumsum_backward(g: Any, dim: int, dtype: Any) -> Any:
-    g = cast(g, dtype)
+def _cumsum_backward(g: Any, dim: int, self_dtype: Any) -> Any:
+    g = cast(g, self_dtype)
     if data(g).size <= 1 or g.shape[dim] == 1:
         return g
     return _reversed_cumsum(g, dim)
@@ -86,7 +86,7 @@ def _cumsum_backward(g: Any, dim: int, dtype: Any) -> Any:
     spelled="cumsum: dim -",
 )
 class cumsum_row:
-    self = lambda g, dim, self_dtype: _cumsum_backward(g, dim, self_dtype)
+    self = _cumsum_backward
 
 
 def _cumprod_backward(g: Any, self: Any, dim: int, result: Any) -> Any:

@@ -19,6 +19,7 @@ from gradcli.engine import dtypes, memory, rows
 from gradcli.engine.gradients import sum_to
 from gradcli.engine.memory import infer_shape, shares
 from gradcli.engine.memory import strided_view as strided
+from gradcli.engine.operator import itself
 from gradcli.engine.rows import view_of
 from gradcli.engine.size import Size
 from gradcli.engine.tensor import Tensor, wrap_dim
@@ -362,7 +363,7 @@ def _transpose(self: Array, dim0: int, dim1: int) -> Array:
 class transpose:
     """Two dims exchanged."""
 
-    self = lambda g, dim0, dim1: transpose(g, dim0, dim1)
+    self = itself
 
 
 def _t(self: Array) -> Array:
@@ -383,7 +384,7 @@ def _t(self: Array) -> Array:
 class t:
     """The transpose of a matrix; vectors and numbers as they are."""
 
-    self = lambda g: t(g)
+    self = itself
 
 
 def _permute(self: Array, dims: Any) -> Array:
@@ -671,7 +672,7 @@ def _select_backward(grad_output: Array, input_sizes: Any, dim: int, index: int)
     spelled="select_scatter",
 )
 class select_backward:
-    grad_output = lambda g, dim, index: select(g, dim, index)
+    grad_output = select
 
 
 def bounds(size: int, start: Any, end: Any) -> tuple[int, int]:
@@ -728,7 +729,7 @@ def _slice_backward(
     spelled="slice_scatter",
 )
 class slice_backward:
-    grad_output = lambda g, dim, start, end, step: slice_row(g, dim, start, end, step)
+    grad_output = slice_row
 
 
 @function(
@@ -814,7 +815,7 @@ def _diagonal_backward(
     spelled="diagonal_scatter",
 )
 class diagonal_backward:
-    grad_output = lambda g, offset, dim1, dim2: diagonal(g, offset, dim1, dim2)
+    grad_output = diagonal
 
 
 @function(
@@ -920,8 +921,8 @@ def _joined(grads: Any, lengths: Any, dim: int, sizes: tuple[int, ...]) -> Any:
     return cat(parts, at)
 
 
-def _split_back(g: Any, sizes: tuple[int, ...], split_size: int, dim: int) -> Any:
-    return _joined(g, _split_sizes(split_size, sizes[dim]), dim, sizes)
+def _split_back(g: Any, self_sym_sizes: tuple[int, ...], split_size: int, dim: int) -> Any:
+    return _joined(g, _split_sizes(split_size, self_sym_sizes[dim]), dim, self_sym_sizes)
 
 
 @operator(
@@ -935,9 +936,7 @@ def _split_back(g: Any, sizes: tuple[int, ...], split_size: int, dim: int) -> An
     spelled="split",
 )
 class split_size:
-    self = lambda g, self_sym_sizes, split_size, dim: _split_back(
-        g, self_sym_sizes, split_size, dim
-    )
+    self = _split_back
 
 
 def _copies(parts: Any) -> Any:
@@ -961,9 +960,7 @@ def _unsafe_split(self: Array, split_size: int, dim: int = 0) -> Any:
 class unsafe_split:
     """As `split`, but the parts are no views."""
 
-    self = lambda g, self_sym_sizes, split_size, dim: _split_back(
-        g, self_sym_sizes, split_size, dim
-    )
+    self = _split_back
 
 
 def _split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, random
+from gradcli.engine.operator import itself
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import inplace as overwritten
 from gradcli.operators.elementwise import relu as relu_row
@@ -125,7 +126,7 @@ def _hardtanh_backward(grad_output: Array, self: Array, min_val: Any, max_val: A
     spelled="where((self > min_val) & (self < max_val), grad_output, 0)",
 )
 class hardtanh_backward:
-    grad_output = lambda g, self, min_val, max_val: hardtanh_backward(g, self, min_val, max_val)
+    grad_output = itself
     self = zeros_like
 
 
@@ -142,7 +143,7 @@ class hardtanh_backward:
     spelled="nn.functional.hardtanh:",
 )
 class hardtanh_row:
-    self = lambda g, self, min_val, max_val: hardtanh_backward(g, self, min_val, max_val)
+    self = hardtanh_backward
 
 
 @function(
@@ -187,7 +188,7 @@ def _leaky_relu_backward(grad_output: Array, self: Array, negative_slope: Any) -
     spelled="grad_output * where(self > 0, 1, negative_slope)",
 )
 class leaky_relu_backward:
-    grad_output = lambda g, self, negative_slope: leaky_relu_backward(g, self, negative_slope)
+    grad_output = itself
     self = zeros_like
 
 
@@ -198,7 +199,7 @@ class leaky_relu_backward:
     spelled="nn.functional.leaky_relu: negative_slope",
 )
 class leaky_relu_row:
-    self = lambda g, self, negative_slope: leaky_relu_backward(g, self, negative_slope)
+    self = leaky_relu_backward
 
 
 @activation(_leaky_relu, "LeakyReluBackward1", "leaky_relu_cpu")
@@ -228,12 +229,12 @@ def _threshold(self: Array, threshold: Any, value: Any) -> Array:
     spelled="nn.functional.threshold: threshold value",
 )
 class threshold_row:
-    self = lambda g, self, threshold: threshold_backward(g, self, threshold)
+    self = threshold_backward
 
 
 @activation(_threshold, "ThresholdBackward1", "threshold_cpu", "bc")
 class threshold_written:
-    self = lambda g, self, threshold: threshold_backward(g, self, threshold)
+    self = threshold_backward
 
 
 rectifier(
@@ -270,7 +271,7 @@ def _shrink_backward(grad_output: Array, self: Array, lambd: Any) -> Array:
     spelled="where((self >= -lambd) & (self <= lambd), 0, grad_output)",
 )
 class hardshrink_backward:
-    grad_output = lambda g, self, lambd: hardshrink_backward(g, self, lambd)
+    grad_output = itself
     self = zeros_like
 
 
@@ -288,7 +289,7 @@ class hardshrink_backward:
 class hardshrink:
     """The elements, those between -lambd and lambd replaced by 0."""
 
-    self = lambda g, self, lambd: hardshrink_backward(g, self, lambd)
+    self = hardshrink_backward
 
 
 def _softshrink(self: Array, lambd: Any = 0.5) -> Array:
@@ -309,7 +310,7 @@ def _softshrink(self: Array, lambd: Any = 0.5) -> Array:
     spelled="where((self >= -lambd) & (self <= lambd), 0, grad_output)",
 )
 class softshrink_backward:
-    grad_output = lambda g, self, lambd: softshrink_backward(g, self, lambd)
+    grad_output = itself
     self = zeros_like
 
 
@@ -327,7 +328,7 @@ class softshrink_backward:
 class softshrink:
     """The elements, moved towards 0 by lambd."""
 
-    self = lambda g, self, lambd: softshrink_backward(g, self, lambd)
+    self = softshrink_backward
 
 
 # -- exponential rectifiers -----------------------------------------------------------------------
@@ -350,9 +351,7 @@ def _elu_backward(
     "exp(input_scale * self_or_result) * alpha * scale * input_scale)",
 )
 class elu_backward:
-    grad_output = lambda g, alpha, scale, input_scale, self_or_result: elu_backward(
-        g, alpha, scale, input_scale, self_or_result
-    )
+    grad_output = itself
     self_or_result = lambda g, grad_output, alpha, scale, input_scale, self_or_result: where(
         self_or_result < 0,
         elu_backward(g * grad_output * input_scale, alpha, scale, input_scale, self_or_result),
@@ -376,9 +375,7 @@ def _elu_result_backward(
 
 @backward_row(_elu_result_backward, "EluBackwardBackward0")
 class elu_result_backward:
-    grad_output = lambda g, alpha, scale, input_scale, self_or_result: elu_result_backward(
-        g, alpha, scale, input_scale, self_or_result
-    )
+    grad_output = itself
     self_or_result = lambda g, grad_output, input_scale, self_or_result: where(
         self_or_result < 0, g * grad_output * input_scale, 0.0
     )
@@ -494,7 +491,7 @@ def _gelu_double_backward(g: Any, grad_output: Any, self: Any, approximate: str)
 
 @backward_row(_gelu_backward, "GeluBackwardBackward0", spelled="slope of gelu")
 class gelu_backward:
-    grad_output = lambda g, self, approximate: gelu_backward(g, self, approximate)
+    grad_output = itself
     self = _gelu_double_backward
 
 
@@ -516,7 +513,7 @@ class gelu_backward:
 class gelu:
     """input times the normal distribution function of input."""
 
-    self = lambda g, self, approximate: gelu_backward(g, self, approximate)
+    self = gelu_backward
 
 
 def _mish(self: Array) -> Array:
@@ -553,7 +550,7 @@ def _log_sigmoid_backward(grad_output: Array, self: Array, buffer: Array) -> Arr
     _log_sigmoid_backward, "LogSigmoidBackwardBackward0", spelled="grad_output * sigmoid(-self)"
 )
 class log_sigmoid_backward:
-    grad_output = lambda g, self, buffer: log_sigmoid_backward(g, self, buffer)
+    grad_output = itself
     self = lambda g, grad_output, self, buffer: (
         -(g * grad_output) * ((1 - sigmoid(self)) * sigmoid(self))
     )
@@ -571,7 +568,7 @@ class log_sigmoid_backward:
     spelled="logsigmoid",
 )
 class log_sigmoid_row:
-    self = lambda g, self, buffer: log_sigmoid_backward(g, self, buffer)
+    self = log_sigmoid_backward
 
 
 @function(
@@ -604,7 +601,7 @@ _SIXTH = float(np.float32(1) / np.float32(6))  # PyTorch's constant is of single
     spelled="where((self > -3) & (self < 3), grad_output / 6, 0)",
 )
 class hardsigmoid_backward:
-    grad_output = lambda g, self: hardsigmoid_backward(g, self)
+    grad_output = itself
     self = zeros_like
 
 
@@ -612,7 +609,7 @@ class hardsigmoid_backward:
     _hardsigmoid, "HardsigmoidBackward0", "hardsigmoid_cpu", spelled="nn.functional.hardsigmoid:"
 )
 class hardsigmoid_row:
-    self = lambda g, self: hardsigmoid_backward(g, self)
+    self = hardsigmoid_backward
 
 
 rectifier("hardsigmoid(Tensor input)", hardsigmoid_row, "A straight line from 0 at -3 to 1 at 3.")
@@ -633,7 +630,7 @@ def _hardswish_backward(grad_output: Array, self: Array) -> Array:
     spelled="grad_output * where(self <= -3, 0, where(self < 3, self / 3 + 1 / 2, 1))",
 )
 class hardswish_backward:
-    grad_output = lambda g, self: hardswish_backward(g, self)
+    grad_output = itself
     self = lambda g, grad_output, self: where(
         (self > -3.0) & (self < 3.0), g * grad_output / 3.0, 0.0
     )
@@ -641,7 +638,7 @@ class hardswish_backward:
 
 @activation(_hardswish, "HardswishBackward0", "hardswish_cpu", spelled="nn.functional.hardswish:")
 class hardswish_row:
-    self = lambda g, self: hardswish_backward(g, self)
+    self = hardswish_backward
 
 
 rectifier("hardswish(Tensor input)", hardswish_row, "input * hardsigmoid(input).")
@@ -729,7 +726,7 @@ class glu_backward:
 class glu:
     """One half of the input times the sigmoid of the other."""
 
-    self = lambda g, self, dim: glu_backward(g, self, dim)
+    self = glu_backward
 
 
 def _prelu_kernel(self: Array, weight: Array) -> Array:

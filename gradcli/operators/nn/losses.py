@@ -13,6 +13,7 @@ from gradcli.engine import dtypes
 from gradcli.engine.batch import anywhere
 from gradcli.engine.compiled import function as compiled
 from gradcli.engine.modes import no_grad
+from gradcli.engine.operator import itself
 from gradcli.engine.promotion import BOOL_OPERAND, mismatch
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.engine.views import castable
@@ -176,7 +177,7 @@ def _mse_double(g: Any, self: Any, reduction: int) -> Any:
     batch=batches.loss_backward,
 )
 class mse_loss_backward:
-    grad_output = lambda g, self, target, reduction: mse_loss_backward(g, self, target, reduction)
+    grad_output = itself
     self = lambda g, grad_output, self, reduction: _mse_double(g * grad_output, self, reduction)
     target = lambda g, grad_output, target, reduction: (
         -_mse_double(g * grad_output, target, reduction)
@@ -192,7 +193,7 @@ class mse_loss_backward:
     batch=batches.loss,
 )
 class mse_loss_row:
-    self = lambda g, self, target, reduction: mse_loss_backward(g, self, target, reduction)
+    self = mse_loss_backward
     target = lambda g, self, target, reduction: mse_loss_backward(g, target, self, reduction)
 
 
@@ -251,9 +252,7 @@ def _smooth_l1_double(g: Any, self: Any, target: Any, reduction: int, beta: floa
     batch=batches.loss_backward,
 )
 class smooth_l1_loss_backward:
-    grad_output = lambda g, self, target, reduction, beta: smooth_l1_loss_backward(
-        g, self, target, reduction, beta
-    )
+    grad_output = itself
     self = lambda g, grad_output, self, target, reduction, beta: _smooth_l1_double(
         g * grad_output, self, target, reduction, beta
     )
@@ -271,9 +270,7 @@ class smooth_l1_loss_backward:
     batch=batches.loss,
 )
 class smooth_l1_loss_row:
-    self = lambda g, self, target, reduction, beta: smooth_l1_loss_backward(
-        g, self, target, reduction, beta
-    )
+    self = smooth_l1_loss_backward
     target = lambda g, self, target, reduction, beta: smooth_l1_loss_backward(
         g, target, self, reduction, beta
     )
@@ -325,9 +322,7 @@ def _huber_double(g: Any, self: Any, target: Any, reduction: int, delta: float) 
     batch=batches.loss_backward,
 )
 class huber_loss_backward:
-    grad_output = lambda g, self, target, reduction, delta: huber_loss_backward(
-        g, self, target, reduction, delta
-    )
+    grad_output = itself
     self = lambda g, grad_output, self, target, reduction, delta: _huber_double(
         g * grad_output, self, target, reduction, delta
     )
@@ -345,9 +340,7 @@ class huber_loss_backward:
     batch=batches.loss,
 )
 class huber_loss_row:
-    self = lambda g, self, target, reduction, delta: huber_loss_backward(
-        g, self, target, reduction, delta
-    )
+    self = huber_loss_backward
     target = lambda g, self, target, reduction, delta: huber_loss_backward(
         g, target, self, reduction, delta
     )
@@ -459,12 +452,7 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
         )[0]
         self = zeros_like
 
-    class forward:
-        self = lambda g, self, target, weight, reduction, ignore_index, total_weight: backward_row(
-            g, self, target, weight, reduction, ignore_index, total_weight
-        )
-
-    forward.__name__, backward.__name__ = f"{name}_forward", f"{name}_backward"
+    backward.__name__ = f"{name}_backward"
     backward_row = operator(
         _nll_backward,
         f"{node}BackwardBackward0",
@@ -474,6 +462,11 @@ def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
         guarded=False,
         spelled="slope of nll_loss",
     )(backward)
+
+    class forward:
+        self = backward_row
+
+    forward.__name__ = f"{name}_forward"
     forward_row = operator(
         _nll,
         f"{node}Backward0",
@@ -697,9 +690,7 @@ class binary_cross_entropy_backward:
     batch=batches.loss,
 )
 class binary_cross_entropy_row:
-    self = lambda g, self, target, weight, reduction: binary_cross_entropy_backward(
-        g, self, target, weight, reduction
-    )
+    self = binary_cross_entropy_backward
     target = lambda g, self, target, weight, reduction: _bce_target_slope(
         g, self, weight, reduction
     )
@@ -956,9 +947,7 @@ class multi_margin_loss_backward:
     types="own",
 )
 class multi_margin_loss_row:
-    self = lambda g, self, target, p, margin, weight, reduction: multi_margin_loss_backward(
-        g, self, target, p, margin, weight, reduction
-    )
+    self = multi_margin_loss_backward
 
 
 @loss(
@@ -1046,9 +1035,7 @@ class multilabel_margin_loss_backward:
     public=False,
 )
 class multilabel_margin_loss_row:
-    self = lambda g, self, target, reduction, is_target: multilabel_margin_loss_backward(
-        g, self, target, reduction, is_target
-    )
+    self = multilabel_margin_loss_backward
 
 
 @loss(

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradcli.operators.helpers import implemented, zeros_like
 from gradcli.operators.joining import constant_pad_nd
+from gradcli.operators.nn.pairs import pair
 from gradcli.operators.table import Array, Row, function, operator
 
 FAMILY = "nn"
@@ -58,17 +59,8 @@ def _border_rows(kind: str, positions: Any, n: int) -> Row:
         grad_output = lambda g, padding: row(g, padding)
         self = lambda g, self: zeros_like(self)
 
-    class forward:
-        self = lambda g, self, padding: backward_row(g, self, padding)
-
     node = f"{kind}Pad{n}D"
-    backward.__name__, forward.__name__ = f"{node}_backward", node
-    backward_row: Row = operator(
-        kernel_backward, f"{node}BackwardBackward0", public=False, batch="folded", guarded=False
-    )(backward)
-    row: Row = operator(kernel, f"{node}Backward0", kind="linear", public=False, batch="folded")(
-        forward
-    )
+    row = pair(node, node, kernel, kernel_backward, backward, kind="linear")
     return row
 
 

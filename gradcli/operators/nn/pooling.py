@@ -11,6 +11,7 @@ import numpy as np
 from gradcli.engine.modes import is_grad_enabled
 from gradcli.operators.helpers import implemented, zeros_like
 from gradcli.operators.nn.convolution import several, windows
+from gradcli.operators.nn.pairs import pair
 from gradcli.operators.table import Array, Row, function, operator
 
 FAMILY = "nn"
@@ -160,23 +161,8 @@ def _gathered(g: Any, index: Any, n: int) -> Any:
     return g.reshape(*lead, -1).gather(-1, index.reshape(*lead, -1)).view(*shape)
 
 
-def _picking_rows(
-    node: str, kernel: Any, kernel_backward: Any, forward: type, backward: type
-) -> tuple[Row, Row]:
-    """The rows of a pooling that picks elements and says where they lay, and of its backward."""
-    backward.__name__ = f"{forward.__name__}_backward"
-    back = operator(
-        kernel_backward, f"{node}BackwardBackward0", public=False, batch="folded", guarded=False
-    )(backward)
-    row = operator(
-        kernel,
-        f"{node}Backward0",
-        outputs="result0 result1",
-        differentiable=1,
-        public=False,
-        batch="folded",
-    )(forward)
-    return row, back
+# A pooling that picks elements says where they lay.
+_PICKED = {"outputs": "result0 result1", "differentiable": 1}
 
 
 def _max_rows(n: int) -> Row:
@@ -196,16 +182,13 @@ def _max_rows(n: int) -> Row:
         grad_output = lambda g, indices: _gathered(g, indices, n)
         self = lambda g, self: zeros_like(self)
 
-    class forward:
-        self = lambda g, self, kernel_size, stride, padding, dilation, ceil_mode, result1: (
-            backward_row(g, self, kernel_size, stride, padding, dilation, ceil_mode, result1)
+    def rule(backward_row: Row) -> Any:
+        return lambda g, self, kernel_size, stride, padding, dilation, ceil_mode, result1: back(
+            g, self, kernel_size, stride, padding, dilation, ceil_mode, result1
         )
 
-    forward.__name__ = f"max_pool{n}d_with_indices"
-    row, backward_row = _picking_rows(
-        f"MaxPool{n}DWithIndices", _max_pool, kernel_backward, forward, backward
-    )
-    return row
+    name, node = f"max_pool{n}d_with_indices", f"MaxPool{n}DWithIndices"
+    return pair(name, node, _max_pool, kernel_backward, backward, rule, **_PICKED)
 
 
 _MAX = {n: _max_rows(n) for n in (2, 3)}
@@ -383,30 +366,8 @@ def _avg_rows(n: int) -> Row:
         )
         self = lambda g, self: zeros_like(self)
 
-    class forward:
-        self = (
-            lambda g, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
-                backward_row(
-                    g,
-                    self,
-                    kernel_size,
-                    stride,
-                    padding,
-                    ceil_mode,
-                    count_include_pad,
-                    divisor_override,
-                )
-            )
-        )
-
-    forward.__name__, backward.__name__ = f"avg_pool{n}d", f"avg_pool{n}d_backward"
     node = f"AvgPool{n}D"
-    backward_row: Row = operator(
-        _avg_pool_backward, f"{node}BackwardBackward0", public=False, batch="folded", guarded=False
-    )(backward)
-    row: Row = operator(_avg_pool, f"{node}Backward0", kind="linear", public=False, batch="folded")(
-        forward
-    )
+    row = pair(f"avg_pool{n}d", node, _avg_pool, _avg_pool_backward, backward, kind="linear")
     return row
 
 
@@ -552,18 +513,8 @@ def _adaptive_avg_rows(n: int) -> Row:
         grad_output = lambda g, grad_output: row(g, tuple(grad_output.shape[-n:]))
         self = lambda g, self: zeros_like(self)
 
-    class forward:
-        self = lambda g, self: backward_row(g, self)
-
-    node = f"AdaptiveAvgPool{n}D"
-    forward.__name__ = f"_adaptive_avg_pool{n}d"
-    backward.__name__ = f"{forward.__name__}_backward"
-    backward_row: Row = operator(
-        kernel_backward, f"{node}BackwardBackward0", public=False, batch="folded", guarded=False
-    )(backward)
-    row: Row = operator(
-        _adaptive_avg, f"{node}Backward0", kind="linear", public=False, batch="folded"
-    )(forward)
+    name, node = f"_adaptive_avg_pool{n}d", f"AdaptiveAvgPool{n}D"
+    row = pair(name, node, _adaptive_avg, kernel_backward, backward, kind="linear")
     return row
 
 
@@ -626,14 +577,12 @@ def _adaptive_max_rows(n: int) -> Row:
         grad_output = lambda g, indices: _gathered(g, indices, n)
         self = lambda g, self: zeros_like(self)
 
-    class forward:
-        self = lambda g, self, result1: backward_row(g, self, result1)
+    name, node = f"adaptive_max_pool{n}d", f"AdaptiveMaxPool{n}D"
 
-    forward.__name__ = f"adaptive_max_pool{n}d"
-    row, backward_row = _picking_rows(
-        f"AdaptiveMaxPool{n}D", _adaptive_max, kernel_backward, forward, backward
-    )
-    return row
+    def rule(backward_row: Row) -> Any:
+        return lambda g, self, result1: backward_row(g, self, result1)
+
+    return pair(name, node, _adaptive_max, kernel_backward, backward, rule, **_PICKED)
 
 
 _ADAPTIVE_MAX = {n: _adaptive_max_rows(n) for n in (2, 3)}

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.compiled import function as compiled
 from gradcli.operators.helpers import implemented
-from gradcli.operators.table import Array, Row, function, operator, resolve
+from gradcli.operators.nn.pairs import pair
+from gradcli.operators.table import Array, Row, function, resolve
 
 FAMILY = "nn"
 
@@ -202,183 +204,55 @@ def _returned(g: Any, mode: str, shape: Sizes, wanted: Sizes, align: bool, scale
     return _spread(g, _all_taps(mode, sizes, wanted, align, scales), sizes)
 
 
-def _plain_rows(mode: str, node: str, n: int) -> Row:
-    """The rows of a mode without `align_corners`, and of its transpose."""
-    kernel: Any
-    back: Any
-    rule: Any
-    again: Any
-    if n == 1:
-
-        def kernel(self: Array, output_size: Any, scales: Any = None) -> Array:
-            return _resized(self, mode, output_size, False, (scales,))
-
-        def back(grad_output: Array, output_size: Any, input_size: Any, scales: Any) -> Array:
-            return _returned(grad_output, mode, input_size, output_size, False, (scales,))
-
-        rule = lambda g, output_size, self_sym_sizes, scales: second(
-            g, output_size, self_sym_sizes, scales
-        )
-        again = lambda g, output_size, scales: first(g, output_size, scales)
-    elif n == 2:
-
-        def kernel(
-            self: Array, output_size: Any, scales_h: Any = None, scales_w: Any = None
-        ) -> Array:
-            return _resized(self, mode, output_size, False, (scales_h, scales_w))
-
-        def back(
-            grad_output: Array, output_size: Any, input_size: Any, scales_h: Any, scales_w: Any
-        ) -> Array:
-            scales = (scales_h, scales_w)
-            return _returned(grad_output, mode, input_size, output_size, False, scales)
-
-        rule = lambda g, output_size, self_sym_sizes, scales_h, scales_w: second(
-            g, output_size, self_sym_sizes, scales_h, scales_w
-        )
-        again = lambda g, output_size, scales_h, scales_w: first(g, output_size, scales_h, scales_w)
-    else:
-
-        def kernel(
-            self: Array,
-            output_size: Any,
-            scales_d: Any = None,
-            scales_h: Any = None,
-            scales_w: Any = None,
-        ) -> Array:
-            return _resized(self, mode, output_size, False, (scales_d, scales_h, scales_w))
-
-        def back(
-            grad_output: Array,
-            output_size: Any,
-            input_size: Any,
-            scales_d: Any,
-            scales_h: Any,
-            scales_w: Any,
-        ) -> Array:
-            scales = (scales_d, scales_h, scales_w)
-            return _returned(grad_output, mode, input_size, output_size, False, scales)
-
-        rule = lambda g, output_size, self_sym_sizes, scales_d, scales_h, scales_w: second(
-            g, output_size, self_sym_sizes, scales_d, scales_h, scales_w
-        )
-        again = lambda g, output_size, scales_d, scales_h, scales_w: first(
-            g, output_size, scales_d, scales_h, scales_w
-        )
-    first, second = _pair(node, kernel, back, rule, again)
-    return first
+_SCALES = {1: "scales", 2: "scales_h, scales_w", 3: "scales_d, scales_h, scales_w"}
 
 
-def _pair(node: str, kernel: Any, back: Any, rule: Any, again: Any) -> tuple[Row, Row]:
-    space = {"__module__": __name__}
-    second: Row = operator(
-        back, f"{node}BackwardBackward0", kind="linear", public=False, batch="folded"
-    )(type(f"{node}_backward", (), {**space, "grad_output": again}))
-    first: Row = operator(kernel, f"{node}Backward0", kind="linear", public=False, batch="folded")(
-        type(node, (), {**space, "self": rule})
+def _rows(mode: str, node: str, n: int, aligned: bool = False) -> Row:
+    """The rows of a mode over n dimensions, and of its transpose; aligned: with `align_corners`."""
+    scales = _SCALES[n]
+    options = f"align_corners, {scales}" if aligned else scales
+    last = ", ".join(f"{s}=None" for s in scales.split(", "))
+    given = f"{'align_corners' if aligned else False}, ({scales},)"
+    space = {"resized": _resized, "returned": _returned, "mode": mode}
+
+    def made(name: str, parameters: str, result: str) -> Any:
+        return compiled(name, parameters, [f"return {result}"], space)
+
+    kernel = made(
+        "kernel",
+        f"self, output_size, {'align_corners, ' * aligned}{last}",
+        f"resized(self, mode, output_size, {given})",
     )
-    return first, second
+    back = made(
+        "back",
+        f"grad_output, output_size, input_size, {options}",
+        f"returned(grad_output, mode, input_size, output_size, {given})",
+    )
+    kernel.__annotations__, back.__annotations__ = {"self": "Array"}, {"grad_output": "Array"}
+    again = made("first", f"g, output_size, {options}", f"row(g, output_size, {options})")
+
+    def rule(back: Row) -> Any:
+        sizes = f"g, output_size, self_sym_sizes, {options}"
+        space["row"] = back
+        return made("second", sizes, f"row({sizes})")
+
+    backward = type("backward", (), {"__module__": __name__, "grad_output": again})
+    row = pair(node, node, kernel, back, backward, rule, kind="linear")
+    again.__globals__["row"] = row
+    return row
 
 
-def _aligned_rows(mode: str, node: str, n: int) -> Row:
-    """The rows of a mode with `align_corners`, and of its transpose."""
-    kernel: Any
-    back: Any
-    rule: Any
-    again: Any
-    if n == 1:
-
-        def kernel(self: Array, output_size: Any, align_corners: bool, scales: Any = None) -> Array:
-            return _resized(self, mode, output_size, align_corners, (scales,))
-
-        def back(
-            grad_output: Array,
-            output_size: Any,
-            input_size: Any,
-            align_corners: bool,
-            scales: Any,
-        ) -> Array:
-            return _returned(grad_output, mode, input_size, output_size, align_corners, (scales,))
-
-        rule = lambda g, output_size, self_sym_sizes, align_corners, scales: second(
-            g, output_size, self_sym_sizes, align_corners, scales
-        )
-        again = lambda g, output_size, align_corners, scales: first(
-            g, output_size, align_corners, scales
-        )
-    elif n == 2:
-
-        def kernel(
-            self: Array,
-            output_size: Any,
-            align_corners: bool,
-            scales_h: Any = None,
-            scales_w: Any = None,
-        ) -> Array:
-            return _resized(self, mode, output_size, align_corners, (scales_h, scales_w))
-
-        def back(
-            grad_output: Array,
-            output_size: Any,
-            input_size: Any,
-            align_corners: bool,
-            scales_h: Any,
-            scales_w: Any,
-        ) -> Array:
-            scales = (scales_h, scales_w)
-            return _returned(grad_output, mode, input_size, output_size, align_corners, scales)
-
-        rule = lambda g, output_size, self_sym_sizes, align_corners, scales_h, scales_w: second(
-            g, output_size, self_sym_sizes, align_corners, scales_h, scales_w
-        )
-        again = lambda g, output_size, align_corners, scales_h, scales_w: first(
-            g, output_size, align_corners, scales_h, scales_w
-        )
-    else:
-
-        def kernel(
-            self: Array,
-            output_size: Any,
-            align_corners: bool,
-            scales_d: Any = None,
-            scales_h: Any = None,
-            scales_w: Any = None,
-        ) -> Array:
-            return _resized(self, mode, output_size, align_corners, (scales_d, scales_h, scales_w))
-
-        def back(
-            grad_output: Array,
-            output_size: Any,
-            input_size: Any,
-            align_corners: bool,
-            scales_d: Any,
-            scales_h: Any,
-            scales_w: Any,
-        ) -> Array:
-            scales = (scales_d, scales_h, scales_w)
-            return _returned(grad_output, mode, input_size, output_size, align_corners, scales)
-
-        rule = lambda g, output_size, self_sym_sizes, align_corners, scales_d, scales_h, scales_w: (
-            second(g, output_size, self_sym_sizes, align_corners, scales_d, scales_h, scales_w)
-        )
-        again = lambda g, output_size, align_corners, scales_d, scales_h, scales_w: first(
-            g, output_size, align_corners, scales_d, scales_h, scales_w
-        )
-    first, second = _pair(node, kernel, back, rule, again)
-    return first
-
-
-_NEAREST = {n: _plain_rows("nearest", f"UpsampleNearest{n}D", n) for n in (1, 2, 3)}
-_EXACT = {n: _plain_rows("nearest-exact", f"UpsampleNearestExact{n}D", n) for n in (1, 2, 3)}
+_NEAREST = {n: _rows("nearest", f"UpsampleNearest{n}D", n) for n in (1, 2, 3)}
+_EXACT = {n: _rows("nearest-exact", f"UpsampleNearestExact{n}D", n) for n in (1, 2, 3)}
 _LINEAR = {
-    ("linear", 1): _aligned_rows("linear", "UpsampleLinear1D", 1),
-    ("bilinear", 2): _aligned_rows("linear", "UpsampleBilinear2D", 2),
-    ("trilinear", 3): _aligned_rows("linear", "UpsampleTrilinear3D", 3),
-    ("bicubic", 2): _aligned_rows("cubic", "UpsampleBicubic2D", 2),
+    ("linear", 1): _rows("linear", "UpsampleLinear1D", 1, True),
+    ("bilinear", 2): _rows("linear", "UpsampleBilinear2D", 2, True),
+    ("trilinear", 3): _rows("linear", "UpsampleTrilinear3D", 3, True),
+    ("bicubic", 2): _rows("cubic", "UpsampleBicubic2D", 2, True),
 }
 _SMOOTH = {
-    "bilinear": _aligned_rows("linear-aa", "UpsampleBilinear2DAa", 2),
-    "bicubic": _aligned_rows("cubic-aa", "UpsampleBicubic2DAa", 2),
+    "bilinear": _rows("linear-aa", "UpsampleBilinear2DAa", 2, True),
+    "bicubic": _rows("cubic-aa", "UpsampleBicubic2DAa", 2, True),
 }
 _MODES = ("nearest", "nearest-exact", "area", "linear", "bilinear", "bicubic", "trilinear")
 
