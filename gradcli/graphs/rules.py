@@ -42,7 +42,7 @@ def rules_by_edge(node: Any) -> list[str]:
 def rule_text(rule: Any) -> str:
     """Return the text of a rule: a lambda's body, or a helper's only expression, or a function's call."""
     if isinstance(rule, Row):
-        return f"{rule.name}({', '.join(['grad', *rule.names[1:]])})"
+        return f"{rule.name.removeprefix('_')}({', '.join(['grad', *rule.names[1:]])})"
     if not isinstance(rule, FunctionType):
         return ""
     code = rule.__code__

@@ -6,9 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcli.engine.operator import Row
+from gradcli.operators.helpers import zeros_like
 from gradcli.operators.table import operator
 
 FAMILY = "nn"
+
+
+# The rules of a derivative for what the map is linear in: it looks at no more than its shape.
+NOTHING = {"self": lambda g, self: zeros_like(self)}
 
 
 def pair(
@@ -16,26 +21,30 @@ def pair(
     node: str,
     kernel: Any,
     kernel_backward: Any,
-    backward: type,
+    backward: dict[str, Any],
     rule: Callable[[Row], Any] | None = None,
     **facts: Any,
 ) -> Row:
     """The row NAME of a map, behind that of its derivative, NAME_backward.
 
-    backward: the rules of the derivative. rule: that of the map, made of the derivative's row, where the
-    arguments of the latter are not called as what the map saves. facts: about the row of the map.
+    backward: rules of the derivative; that for grad_output is the map itself, where none is here. rule:
+    that of the map, made of the derivative's row, where the arguments of the latter are not called as
+    what the map saves. facts: about the row of the map.
     """
-    backward.__name__ = f"{name}_backward"
-    kind = None if "self" in vars(backward) else "linear"
     back = operator(
         kernel_backward,
         f"{node}BackwardBackward0",
-        kind=kind,
+        kind=None if backward else "linear",
         public=False,
         batch="folded",
         guarded=False,
-    )(backward)
-    forward = {"self": rule(back) if rule else back, "__module__": backward.__module__}
-    return operator(kernel, f"{node}Backward0", public=False, batch="folded", **facts)(
-        type(name, (), forward)
+    )(_rules(f"{name}_backward", **backward))
+    row = operator(kernel, f"{node}Backward0", public=False, batch="folded", **facts)(
+        _rules(name, self=rule(back) if rule else back)
     )
+    back.rules = {"grad_output": row} | back.rules
+    return row
+
+
+def _rules(name: str, **rules: Any) -> type:
+    return type(name, (), rules | {"__module__": __name__})

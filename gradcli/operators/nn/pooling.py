@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.modes import is_grad_enabled
-from gradcli.operators.helpers import implemented, zeros_like
+from gradcli.operators.helpers import implemented
 from gradcli.operators.nn.convolution import several, windows
-from gradcli.operators.nn.pairs import pair
+from gradcli.operators.nn.pairs import NOTHING, pair
 from gradcli.operators.table import Array, Row, function, operator
 
 FAMILY = "nn"
@@ -178,13 +178,11 @@ def _max_rows(n: int) -> Row:
     ) -> Array:
         return _scattered(grad_output, self.shape, indices, n)
 
-    class backward:
-        grad_output = lambda g, indices: _gathered(g, indices, n)
-        self = lambda g, self: zeros_like(self)
+    backward = NOTHING | {"grad_output": lambda g, indices: _gathered(g, indices, n)}
 
     def rule(backward_row: Row) -> Any:
-        return lambda g, self, kernel_size, stride, padding, dilation, ceil_mode, result1: back(
-            g, self, kernel_size, stride, padding, dilation, ceil_mode, result1
+        return lambda g, self, kernel_size, stride, padding, dilation, ceil_mode, result1: (
+            backward_row(g, self, kernel_size, stride, padding, dilation, ceil_mode, result1)
         )
 
     name, node = f"max_pool{n}d_with_indices", f"MaxPool{n}DWithIndices"
@@ -357,21 +355,17 @@ def _avg_pool_backward(
     return np.ascontiguousarray(result[(..., *inner)])
 
 
-def _avg_rows(n: int) -> Row:
-    class backward:
-        grad_output = (
-            lambda g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override: (
-                row(g, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-            )
-        )
-        self = lambda g, self: zeros_like(self)
-
-    node = f"AvgPool{n}D"
-    row = pair(f"avg_pool{n}d", node, _avg_pool, _avg_pool_backward, backward, kind="linear")
-    return row
-
-
-_AVG = {n: _avg_rows(n) for n in (2, 3)}
+_AVG = {
+    n: pair(
+        f"avg_pool{n}d",
+        f"AvgPool{n}D",
+        _avg_pool,
+        _avg_pool_backward,
+        NOTHING,
+        kind="linear",
+    )
+    for n in (2, 3)
+}
 
 
 def _avg(
@@ -509,11 +503,9 @@ def _adaptive_avg_rows(n: int) -> Row:
     def kernel_backward(grad_output: Array, self: Array) -> Array:
         return _adaptive_avg_back(grad_output, self, n)
 
-    class backward:
-        grad_output = lambda g, grad_output: row(g, tuple(grad_output.shape[-n:]))
-        self = lambda g, self: zeros_like(self)
-
+    again = lambda g, grad_output: row(g, tuple(grad_output.shape[-n:]))
     name, node = f"_adaptive_avg_pool{n}d", f"AdaptiveAvgPool{n}D"
+    backward = NOTHING | {"grad_output": again}
     row = pair(name, node, _adaptive_avg, kernel_backward, backward, kind="linear")
     return row
 
@@ -573,9 +565,7 @@ def _adaptive_max_rows(n: int) -> Row:
     def kernel_backward(grad_output: Array, self: Array, indices: Array) -> Array:
         return _scattered(grad_output, self.shape, indices, n)
 
-    class backward:
-        grad_output = lambda g, indices: _gathered(g, indices, n)
-        self = lambda g, self: zeros_like(self)
+    backward = NOTHING | {"grad_output": lambda g, indices: _gathered(g, indices, n)}
 
     name, node = f"adaptive_max_pool{n}d", f"AdaptiveMaxPool{n}D"
 

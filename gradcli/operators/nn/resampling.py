@@ -225,21 +225,11 @@ def _rows(mode: str, node: str, n: int, aligned: bool = False) -> Row:
     )
     back = made(
         "back",
-        f"grad_output, output_size, input_size, {options}",
-        f"returned(grad_output, mode, input_size, output_size, {given})",
+        f"grad_output, output_size, self_sym_sizes, {options}",
+        f"returned(grad_output, mode, self_sym_sizes, output_size, {given})",
     )
     kernel.__annotations__, back.__annotations__ = {"self": "Array"}, {"grad_output": "Array"}
-    again = made("first", f"g, output_size, {options}", f"row(g, output_size, {options})")
-
-    def rule(back: Row) -> Any:
-        sizes = f"g, output_size, self_sym_sizes, {options}"
-        space["row"] = back
-        return made("second", sizes, f"row({sizes})")
-
-    backward = type("backward", (), {"__module__": __name__, "grad_output": again})
-    row = pair(node, node, kernel, back, backward, rule, kind="linear")
-    again.__globals__["row"] = row
-    return row
+    return pair(node, node, kernel, back, {}, kind="linear")
 
 
 _NEAREST = {n: _rows("nearest", f"UpsampleNearest{n}D", n) for n in (1, 2, 3)}
