@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+_LARGE, _PART = 1 << 17, 1 << 14  # elements of an array that is worked on in parts, and of a part
+
 
 def laid_out(array: Any) -> Any:
     """The array, or where it is a recorded one the array that lies in its place."""
@@ -32,6 +34,21 @@ def spent(ufunc: Any, own: Any, *operands: Any) -> Any:
     if type(own) is np.ndarray and own.size >= 4096:
         return ufunc(*operands, out=own)
     return ufunc(*operands)
+
+
+def in_parts(function: Any, *arrays: Any) -> Any:
+    """An elementwise function of several passes, on parts of large arrays that stay in fast memory."""
+    first = arrays[0]
+    for a in arrays:
+        if type(a) is not np.ndarray or a.size < _LARGE or not a.flags.c_contiguous:
+            return function(*arrays)
+        if a.shape != first.shape or a.dtype != first.dtype:
+            return function(*arrays)
+    made = np.empty_like(first)
+    flat, given = made.reshape(-1), [a.reshape(-1) for a in arrays]
+    for k in range(0, first.size, _PART):
+        flat[k : k + _PART] = function(*[a[k : k + _PART] for a in given])
+    return made
 
 
 def memory_of(array: Any) -> Any:

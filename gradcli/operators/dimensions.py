@@ -30,6 +30,14 @@ ABSENT: Any = _Absent()
 multiply_reduce: Any = np.multiply.reduce
 
 
+def are_few(array: Any, axis: Any) -> bool:
+    """Whether an axis is the last one of a large array, and has few elements."""
+    if type(array) is not np.ndarray or array.size <= 4096 or array.ndim < 2:
+        return False
+    last = array.ndim - 1
+    return 1 < array.shape[-1] <= 16 and axis in (last, -1, (last,), (-1,))
+
+
 def _over_few(ufunc: Any) -> Any:
     """A reduction of few elements at the end of many rows, turned block by block: ten times faster."""
     reduce = ufunc.reduce
@@ -46,11 +54,10 @@ def _over_few(ufunc: Any) -> Any:
             np.add(out, rest, out=out)
 
     def call(array: Any, axis: Any = None, **options: Any) -> Any:
-        few = type(array) is np.ndarray and array.size > 4096 and array.ndim > 1
-        if not few or not 1 < array.shape[-1] <= 16 or options.keys() - {"keepdims", "out"}:
+        out = options.get("out")
+        if not are_few(array, axis) or options.keys() - {"keepdims", "out"}:
             return reduce(array, axis=axis, **options)
-        out, last = options.get("out"), array.ndim - 1
-        if axis not in (last, -1, (last,), (-1,)) or not (out is None or out.flags.c_contiguous):
+        if not (out is None or out.flags.c_contiguous):
             return reduce(array, axis=axis, **options)
         if ufunc is np.add and not (array.flags.c_contiguous and array.dtype.char in "fd"):
             return reduce(array, axis=axis, **options)

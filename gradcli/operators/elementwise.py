@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.batch import is_batched
-from gradcli.engine.memory import spent
+from gradcli.engine.memory import in_parts, spent
 from gradcli.engine.operator import itself
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap
@@ -194,6 +194,10 @@ class tanh:
 
 
 def _tanh_backward(grad_output: Array, output: Array) -> Array:
+    return in_parts(_tanh_slope, grad_output, output)
+
+
+def _tanh_slope(grad_output: Array, output: Array) -> Array:
     squares = conj(output * output)
     return grad_output * spent(np.subtract, squares, 1, squares)
 
@@ -312,6 +316,10 @@ class sigmoid:
 
 
 def _sigmoid_backward(grad_output: Array, output: Array) -> Array:
+    return in_parts(_sigmoid_slope, grad_output, output)
+
+
+def _sigmoid_slope(grad_output: Array, output: Array) -> Array:
     rest = 1 - output
     return grad_output * conj(spent(np.multiply, rest, rest, output))
 

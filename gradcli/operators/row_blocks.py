@@ -6,12 +6,18 @@ from typing import Any
 
 import numpy as np
 
-ROWS = 512  # rows of a product: many for the library of products, few enough that it cuts them no further
-_OUTER = 32768  # elements of an outer product that stay in fast memory
+_FEWEST = 512  # rows of a product: many for the library of products
+_ELEMENTS = 1 << 14  # of the wider of rows and result, so few that it cuts them no further
+
+
+def block_of(columns: int, results: int) -> int:
+    """How many rows a product takes at once, of rows of so many elements that give so many: a power of 2."""
+    wide = max(columns, results, 1)
+    return max(_FEWEST, 1 << (_ELEMENTS // wide).bit_length() - 1)
 
 
 def rows_dot(rows: Any, other: Any, out: Any = None) -> Any:
-    """`rows.dot(other)` of a matrix and a matrix or a vector, `ROWS` rows at a time.
+    """`rows.dot(other)` of a matrix and a matrix or a vector, some rows at a time (see `block_of`).
 
     A recorded array is told of the call as of one of NumPy's.
     """
@@ -20,18 +26,19 @@ def rows_dot(rows: Any, other: Any, out: Any = None) -> Any:
             return operand.__array_function__(rows_dot, (), (rows, other), {})
     if out is None:
         out = np.empty((len(rows), *other.shape[1:]), np.result_type(rows, other))
-    for k in range(0, len(rows), ROWS):
-        np.dot(rows[k : k + ROWS], other, out=out[k : k + ROWS])
+    step = block_of(rows.shape[1], out.size // max(len(rows), 1))
+    for k in range(0, len(rows), step):
+        np.dot(rows[k : k + step], other, out=out[k : k + step])
     return out
 
 
 def suits(rows: Any, other: Any) -> bool:
     """Whether a product is one of many rows, that `rows_dot` works out."""
     arrays = isinstance(rows, np.ndarray) and isinstance(other, np.ndarray)
-    if not arrays or rows.ndim != 2 or other.ndim not in (1, 2) or len(rows) <= ROWS:
+    if not arrays or rows.ndim != 2 or other.ndim not in (1, 2) or len(rows) <= _FEWEST:
         return False
     same = rows.dtype == other.dtype and rows.shape[1] == other.shape[0]
     return same and rows.dtype.char in "fd" and 0 not in (*rows.shape, *other.shape)
 
 
-__all__ = ["ROWS", "rows_dot", "suits"]
+__all__ = ["block_of", "rows_dot", "suits"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.operators.row_blocks import ROWS, rows_dot
+from gradcli.operators.row_blocks import block_of, rows_dot
 from gradcli.plan import memory
 from gradcli.plan.blocks import Cuts, row_blocks, tree_blocks
 from gradcli.plan.graph import Operation, operands
@@ -55,8 +55,11 @@ class RegionStep:
             self.blocks = tree_blocks(rows, block)
         else:
             widest = max([o.size // max(rows, 1) for o in region.body] or [1])
-            products = any(o.function is rows_dot for o in region.body)
-            self.blocks = row_blocks(rows, block // max(widest, 1), ROWS if products else 1)
+            products = [o for o in region.body if o.function is rows_dot]
+            together = max(
+                [block_of(o.args[0].shape[1], o.size // max(rows, 1)) for o in products] or [1]
+            )
+            self.blocks = row_blocks(rows, block // max(widest, 1), together)
         self.most = max((b - a for a, b in self.blocks), default=0)
         self.cuts: list[Any] = []
         for s in self.kernel.sums:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.operators.row_blocks import ROWS, rows_dot
+from gradcli.operators.row_blocks import block_of, rows_dot
 from gradcli.plan.functions import method_call, put_along
 from gradcli.plan.graph import Operation, cast, live, operands
 
@@ -118,7 +118,8 @@ class Schedule:
     def _is_product(self, o: Operation) -> bool:
         """Whether a product of many rows can be worked out block by block."""
         rows, other = o.args
-        wide = max(o.size, rows.size) // o.shape[0] * ROWS
+        columns, results = rows.shape[1], o.size // o.shape[0]
+        wide = max(columns, results) * block_of(columns, results)
         plain = rows.contiguous and rows is not other and "fill" not in (rows.kind, other.kind)
         large = max(o.size, rows.size) >= self.smallest
         return bool(plain and wide <= _WIDEST and (large or rows.index in self.virtual))

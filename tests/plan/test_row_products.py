@@ -10,9 +10,9 @@ import pytest
 import gradcli as g
 from gradcli.engine import outer
 from gradcli.engine.tensor import wrap
-from gradcli.operators.row_blocks import ROWS, rows_dot
+from gradcli.operators.row_blocks import block_of, rows_dot
 
-COUNT = 5 * ROWS + 77
+COUNT = 3 * block_of(8, 1) + 77
 func: Any = g.func
 
 
@@ -57,7 +57,9 @@ def test_a_plan_has_the_bits_of_the_tape(name: str, dtype: Any) -> None:
         (plan,) = compiled.plans.values()
         regions = plan.executor.regions
         assert any(o.function is rows_dot for s in regions for o in s.region.body), name
-        assert all(a % ROWS == 0 for s in regions for a, _ in s.blocks if len(s.blocks) > 1)
+        assert all(
+            a % block_of(8, 32) == 0 for s in regions for a, _ in s.blocks if len(s.blocks) > 1
+        )
 
 
 def test_rows_from_a_block_on() -> None:
@@ -65,7 +67,8 @@ def test_rows_from_a_block_on() -> None:
     for other in (given["w"].T, np.ascontiguousarray(given["w"].T), given["w"][0]):
         every = rows_dot(given["x"], other)
         np.testing.assert_allclose(every, given["x"] @ other, rtol=1e-12, atol=1e-14)
-        for start in (ROWS, 3 * ROWS, 5 * ROWS):
+        step = block_of(8, every.size // COUNT)
+        for start in range(step, COUNT, step):
             np.testing.assert_array_equal(rows_dot(given["x"][start:], other), every[start:])
 
 

@@ -13,6 +13,7 @@ from gradcli.engine.tensor import wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
     add_reduce,
+    are_few,
     as_dims,
     axes,
     describe,
@@ -42,12 +43,18 @@ from gradcli.operators.table import (
 FAMILY = "reductions"
 
 
+_TURNED = 8192  # rows that are worked on column by column
+
+
 # -- logsumexp and softmax ------------------------------------------------------------------------
 def _logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Array:
     axis = axes(dim, self.ndim)
     if not self.size:
         with np.errstate(all="ignore"):
             return np.log(add_reduce(self, axis=axis, keepdims=keepdim))
+    if are_few(self, axis) and self.flags.c_contiguous and self.dtype.char in "fd":
+        found = _logsumexp_of_few(self.reshape(-1, self.shape[-1])).reshape(self.shape[:-1])
+        return found[..., None] if keepdim else found
     largest = maximum_reduce(self.real, axis=axis, keepdims=True)
     largest = np.where(np.isinf(largest), largest.dtype.type(0), largest)
     with np.errstate(all="ignore"):
@@ -57,6 +64,23 @@ def _logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Array:
     if not keepdim:
         found = found.squeeze(axis) if axis is not None else found.reshape(())
     return found[()] if not found.ndim else found
+
+
+def _logsumexp_of_few(rows: Any) -> Any:
+    """The same of many rows of few elements, turned block by block: to the bit what the passes give."""
+    found = np.empty(len(rows), rows.dtype)
+    with np.errstate(all="ignore"):
+        for k in range(0, len(rows), _TURNED):
+            columns = rows[k : k + _TURNED].T.copy()
+            largest = np.maximum.reduce(columns, axis=0)
+            largest[np.isinf(largest)] = 0
+            np.subtract(columns, largest, out=columns)
+            np.exp(columns, out=columns)
+            own = found[k : k + _TURNED]
+            sum_over_few.columns(columns, own)
+            np.log(own, out=own)
+            own += largest
+    return found
 
 
 def _logsumexp_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:
