@@ -62,6 +62,11 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
     chosen_ = _selected(own) if len(shape) == 1 and axes and own.shape == shape else None
     if chosen_ is not None:
         return chosen_
+    if keepdim and own.op == "product" and own.shape == shape:
+        apart = [p for p in powers(own) if _same_along(p, shape, axes)]
+        if apart and len(apart) < len(own.args):
+            rest = alg.product([p for p in powers(own) if p not in apart], own.data[0])
+            return alg.product([*apart, (total(rest, shape, dim, True), ONE)])
     product = _weighted(own, shape, axes)
     if product is not None:
         return (
@@ -78,6 +83,38 @@ def total(own: Expression, shape: tuple[int, ...], dim: Any, keepdim: bool) -> E
         )
         return alg.scale(Number.of(count), reshaped(own, kept))
     return alg.scale(Number.of(count), summed(own, within, keepdim))
+
+
+def powers(own: Expression) -> list[tuple[Expression, Any]]:
+    """The factors of a product with their exponents."""
+    return list(zip(own.args, own.data[1], strict=True))
+
+
+def _same_along(
+    factor: tuple[Expression, Any], shape: tuple[int, ...], axes: tuple[int, ...]
+) -> bool:
+    """Whether a factor is the same along these dimensions, of which it has at most one element."""
+    base, e = factor
+    lead = len(shape) - len(base.shape)
+    single = all(i < lead or base.shape[i - lead] == 1 for i in axes)
+    return single and not isinstance(e, Expression)
+
+
+def deviations(own: Expression) -> tuple[Expression, tuple[int, ...]] | None:
+    """(u, dimensions) where the expression is u minus its mean over these dimensions."""
+    if own.op != "sum":
+        return None
+    terms = list(zip(own.args, own.data[0], strict=True))
+    for k, (mean, c) in enumerate(terms):
+        if is_call(mean, "mean") and c == -ONE and mean.args[0].shape == own.shape:
+            dim = mean.data[1][0][1] if mean.data[1] else None
+            axes = axes_of(dim, len(own.shape))
+            if mean.shape and len(mean.shape) != len(own.shape):
+                continue
+            rest = alg.combine([*terms[:k], *terms[k + 1 :], (alg.one, own.data[1])])
+            if rest is mean.args[0]:
+                return rest, axes
+    return None
 
 
 def _weighted(own: Expression, shape: tuple[int, ...], axes: tuple[int, ...]) -> Expression | None:
@@ -105,6 +142,9 @@ def _deviates(own: Expression, shape: tuple[int, ...], axes: tuple[int, ...]) ->
     """Whether the sum of `own` over these dimensions is that of deviations from a mean: nothing."""
     if own.op != "sum" or own.shape != shape:
         return False
+    found = deviations(own)
+    if found is not None:
+        return found[1] == axes
     terms = list(zip(own.args, own.data[0], strict=True))
     for k, (term, c) in enumerate(terms):
         outer, mean = alg.scalars_out(term)
@@ -333,6 +373,9 @@ def reshaped(own: Expression, shape: tuple[int, ...]) -> Expression:
         return reshaped(own.args[0], shape)
     if is_call(own, "ones", "zeros"):
         return call(own.data[0], [], shape, [("", shape)])
+    kept = _squeezed(own, shape)
+    if kept is not None:
+        return kept
     if is_call(own, "sum"):
         # sum(x, 1).reshape(n, 1) is sum(x, 1, keepdim=True), and the other way round
         axes = axes_of(own.data[1][0][1] if own.data[1] else None, len(own.args[0].shape))
@@ -341,6 +384,31 @@ def reshaped(own: Expression, shape: tuple[int, ...]) -> Expression:
             if found.shape == shape:
                 return found
     return call("reshape", [own], shape, [("", shape)])
+
+
+def _squeezed(own: Expression, shape: tuple[int, ...]) -> Expression | None:
+    """The same with means that keep their dimensions, or do not, as the shape wants it."""
+    if not own.shape:
+        return own
+    if is_call(own, "mean") and own.data[1] and own.shape != shape:
+        dim = own.data[1][0][1]
+        keepdim = len(shape) == len(own.args[0].shape)
+        axes = axes_of(dim, len(own.args[0].shape))
+        left = [1 if i in axes else n for i, n in enumerate(own.args[0].shape)]
+        plain = tuple(left if keepdim else (n for i, n in enumerate(left) if i not in axes))
+        options = [("", dim), *([("", True)] if keepdim else [])]
+        return call("mean", own.args, shape, options) if plain == shape else None
+    if own.op not in ("sum", "product") or any(a.shape not in ((), own.shape) for a in own.args):
+        return None
+    args = [_squeezed(a, shape) for a in own.args]
+    if any(a is None for a in args):
+        return None
+    pairs: Any = zip(args, own.data[own.op == "product"], strict=True)
+    if own.op == "sum":
+        return alg.combine([*zip(args, own.data[0], strict=True), (alg.one, own.data[1])])  # type: ignore[list-item]
+    if any(isinstance(e, Expression) for e in own.data[1]):
+        return None
+    return alg.product(pairs, own.data[0])
 
 
 def inverse(own: Expression) -> Expression:

@@ -46,7 +46,9 @@ def known_number(value: Any) -> Expression:
         simple = Fraction(plain).limit_denominator(1000)
         if simple and abs(float(simple) - plain) <= math.ulp(plain):  # 2/3 - 1
             return number(simple)
-        named = _surd(abs(plain)) or _power_of_e(plain) or _logarithm(plain)
+        named = (
+            _surd(abs(plain)) or _fourth_root(abs(plain)) or _power_of_e(plain) or _logarithm(plain)
+        )
         if named is not None:
             return alg.negate(named) if plain < 0 and not is_call(named, "exp") else named
     if exact.get() and math.isfinite(plain):
@@ -69,6 +71,14 @@ def _surd(value: float) -> Expression | None:
     if value in (math.sqrt(square), math.sqrt(over) / under, math.sqrt(over * under) / under):
         return alg.root(number(square))
     return None
+
+
+def _fourth_root(value: float) -> Expression | None:
+    """3**(-1/4), by which attention scales, where that is the number to its last digit."""
+    n = round(value**-4) if 1e-3 <= value < 1 else 0
+    if n < 2 or value != math.sqrt(1 / math.sqrt(n)):
+        return None
+    return alg.product([(number(n), Number(Fraction(-1, 4)))])
 
 
 def _power_of_e(value: float) -> Expression | None:

@@ -18,9 +18,10 @@ from gradcli.calculus import simplify as alg
 from gradcli.calculus.constants import exact
 from gradcli.calculus.evaluation import constants, evaluate
 from gradcli.calculus.expressions import Expression, call, is_call, name, number, value_of
-from gradcli.calculus.finish import finish, rewrite
+from gradcli.calculus.finish import finish
 from gradcli.calculus.numbers import ONE
 from gradcli.calculus.reading import NoExpression, Reader
+from gradcli.calculus.rewriting import rewrite
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language import run
 from gradcli.language.errors import LanguageError

@@ -5,12 +5,12 @@ and its shape that of its variable.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 from gradcli.calculus import chains
 from gradcli.calculus import simplify as alg
+from gradcli.calculus.arrays import axes_of, deviations
 from gradcli.calculus.elementwise import compare
 from gradcli.calculus.expressions import (
     Expression,
@@ -24,7 +24,8 @@ from gradcli.calculus.expressions import (
 )
 from gradcli.calculus.numbers import ONE, ZERO, Number
 from gradcli.calculus.polynomials import collected
-from gradcli.calculus.quotients import sigmoids, together
+from gradcli.calculus.quotients import one_sigmoid, sigmoids, together
+from gradcli.calculus.rewriting import rewrite
 
 MOST_STACKED = 16  # elements of a vector that is written out one by one
 
@@ -38,7 +39,9 @@ def simplified(expression: Expression) -> Expression:
     """The expression after the last steps, in whatever shape it has then."""
     for rule in RULES:
         expression = rewrite(expression, rule)
-    return rewrite(_over_one_number(collected(expression, length)), chains.without_sign)
+    other = one_sigmoid(expression, _tidied)
+    made = expression if other is None else min((expression, other), key=length)
+    return rewrite(_over_one_number(collected(made, length)), chains.without_sign)
 
 
 def shaped(expression: Expression, variable: Expression) -> Expression:
@@ -59,51 +62,6 @@ def shaped(expression: Expression, variable: Expression) -> Expression:
 def _is_variable(node: Expression) -> bool:
     """True for a name that is not that of a constant, as `pi`."""
     return node.op == "name" and node.position != -1
-
-
-def rewrite(root: Expression, rule: Callable[[Expression], Expression]) -> Expression:
-    """The expression with a rule applied to every part, from the leaves up."""
-    made: dict[Expression, Expression] = {}
-    for node in order([root]):
-        made[node] = rule(_rebuilt(node, made))
-    return made[root]
-
-
-def _rebuilt(node: Expression, made: dict[Expression, Expression]) -> Expression:
-    args = tuple(made[a] for a in node.args)
-    if node.op == "product":
-        coefficient, exponents = node.data
-        powers = [made[e] if isinstance(e, Expression) else e for e in exponents]
-        if args == node.args and all(a is b for a, b in zip(powers, exponents, strict=True)):
-            return node
-        pairs: list[Any] = [
-            (a, p.data if isinstance(p, Expression) and p.op == "number" else p)
-            for a, p in zip(args, powers, strict=True)
-        ]
-        return alg.product(pairs, coefficient)
-    if args == node.args:
-        return node
-    if node.op == "sum":
-        coefficients, constant = node.data
-        return alg.combine([*zip(args, coefficients, strict=True), (alg.one, constant)])
-    return _recalled(node, args)
-
-
-def _recalled(node: Expression, args: tuple[Expression, ...]) -> Expression:
-    """A call with other operands: what has become smaller than it was is written in full."""
-    word, options = node.data
-    if word == "where":
-        return alg.where(*args)
-    if word == "detach":
-        (own,) = args
-        return own if alg.is_bare(own) else call(word, args, own.shape, options)
-    args = tuple(
-        new
-        if new.shape == old.shape
-        else alg.full(new, old.shape, alg.is_truth(old) or alg.is_integral(old))
-        for new, old in zip(args, node.args, strict=True)
-    )
-    return call(word, args, node.shape, options)
 
 
 # -- pieces of a vector ---------------------------------------------------------------------------
@@ -306,6 +264,54 @@ def _outer(node: Expression) -> Expression:
     return alg.product([*rest, *scales, (made, ONE)], coefficient)
 
 
+def _moments(node: Expression) -> Expression:
+    """mean((x - mean(x))**2) is a variance, (x - mean(x))/sqrt(variance + eps) layer_norm(x)."""
+    if is_call(node, "mean"):
+        own = node.args[0]
+        if own.op != "product" or own.data != (ONE, (Number.of(2),)):
+            return node
+        found = deviations(own.args[0])
+        dim = node.data[1][0][1] if node.data[1] else None
+        if found is None or found[1] != axes_of(dim, len(own.shape)):
+            return node
+        options: list[tuple[str, Any]] = [("correction", 0)]
+        if dim is not None:
+            options = [("", dim), *options, *([("keepdim", True)] if node.data[1][1:] else [])]
+        return call("var", [found[0]], node.shape, options)
+    if node.op != "product":
+        return node
+    pairs = list(zip(node.args, node.data[1], strict=True))
+    for base, e in pairs:
+        found = deviations(base) if e == ONE else None
+        if found is None:
+            continue
+        own, axes = found
+        sizes = own.shape[-len(axes) :]
+        if axes != tuple(range(len(own.shape)))[-len(axes) :]:
+            continue
+        for below, power in pairs:
+            eps = _spread_of(below, own, axes) if power == Number.of(Fraction(-1, 2)) else None
+            if eps is not None:
+                options = [("", sizes), *([] if eps == 1e-5 else [("eps", eps)])]
+                made = call("layer_norm", [own], own.shape, options)
+                rest = [p for p in pairs if p[0] is not base and p[0] is not below]
+                return alg.product([*rest, (made, ONE)], node.data[0])
+    return node
+
+
+def _spread_of(below: Expression, own: Expression, axes: tuple[int, ...]) -> float | None:
+    """eps where the expression is the variance of `own` over these dimensions, plus eps."""
+    if below.op != "sum" or len(below.args) != 1 or below.data[0] != (ONE,):
+        return None
+    variance = below.args[0]
+    if not is_call(variance, "var") or variance.args[0] is not own:
+        return None
+    given = dict(variance.data[1])
+    if given.get("correction") != 0 or axes_of(given.get(""), len(own.shape)) != axes:
+        return None
+    return float(below.data[1].value)
+
+
 def _pulled(node: Expression) -> Expression:
     """Numbers stand before products of matrices: -2*X.T@y for -X.T@(2*y)."""
     if not is_call(node, "matmul", "outer", "dot"):
@@ -361,12 +367,28 @@ def length(expression: Expression) -> int:
     return len(to_text(expression)) if expression.weight < 2000 else expression.weight * 4
 
 
+def _tidied(expression: Expression) -> Expression:
+    for rule in (_together, _factored):
+        expression = rewrite(expression, rule)
+    return expression
+
+
 _together = together(length)
 _products = chains.gathered(length)
 RULES = (
-    *(_branches, _gathered, _outer, _pulled, _factored, chains.quotients, _products, _together),
+    *(
+        _moments,
+        _branches,
+        _gathered,
+        _outer,
+        _pulled,
+        _factored,
+        chains.quotients,
+        _products,
+        _together,
+    ),
     *(_factored, sigmoids, _constants, _averages, chains.transposes, chains.associated),
 )
 
 
-__all__ = ["finish", "is_number", "make", "rewrite", "shaped", "simplified"]
+__all__ = ["finish", "is_number", "make", "shaped", "simplified"]

@@ -25,6 +25,7 @@ from gradcli.calculus.arrays import (
 from gradcli.calculus.constants import as_number
 from gradcli.calculus.elementwise import ELEMENTWISE_FORMS, Handler
 from gradcli.calculus.expressions import Expression, array, call, is_call, is_number, number, order
+from gradcli.calculus.layers import LAYER_FORMS
 from gradcli.calculus.numbers import MINUS_ONE, ONE, Number
 from gradcli.calculus.simplify import full, function
 from gradcli.calculus.spelling import NoExpression, chosen, no_expression, shape_of
@@ -55,6 +56,9 @@ def _mean(reader: Reader, made: Call, args: list[Any]) -> Expression:
         return args[0]  # type: ignore[no-any-return]
     axes = axes_of(dim, len(shape))
     options: list[tuple[str, Any]] = []
+    if len(axes) == len(shape):  # one number, whatever dimensions of one element it has
+        found = call("mean", [full(own, shape)], ())
+        return alg.product([*outer, (found, ONE)])
     if keepdim or len(axes) != len(shape):
         options.append(("", axes[0] if len(axes) == 1 else axes))
         if keepdim:
@@ -263,8 +267,8 @@ def _log_softmax_backward(reader: Reader, made: Call, args: list[Any]) -> Expres
 
 def _targets(reader: Reader, made: Call, own: Any, at: int) -> tuple[Expression, int]:
     """(which class counts for each element, as ones among zeros; how many do)."""
-    target, weight, ignored = made.args[at], made.args[at + 1], made.args[at + 3]
-    if weight is not None or not isinstance(target, Value):
+    target, ignored = made.args[at], made.args[at + 3]
+    if not isinstance(target, Value):
         raise no_expression(made)
     classes = np.asarray(target.value).astype(np.int64)
     counts = classes != ignored
@@ -286,23 +290,43 @@ def _nll(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
     """`nll_loss`, and how many targets count."""
     own, _, _, reduction, ignored = args
     _, count = _targets(reader, made, made.args[0], 1)
+    target, weight = made.args[1], made.args[2]
+    classes = array(target.value) if target.constant else reader.operand(target)
+    total_: Expression = number(count if reduction else 0)
+    if weight is not None:
+        if count != np.size(target.value):
+            raise no_expression(made)
+        picked = _picked(reader, weight, target)
+        total_ = total(picked, picked.shape, None, False) if reduction else alg.zero
     options: list[tuple[str, Any]] = [] if ignored == -100 else [("ignore_index", ignored)]
     if reduction != 1:
         options.append(("reduction", "none" if reduction == 0 else "sum"))
-    target = made.args[1]
-    classes = array(target.value) if target.constant else reader.operand(target)
     operands = [full(own, shape_of(made.args[0])), classes]
+    if weight is not None:
+        operands.append(full(reader.operand(weight), shape_of(weight)))
     found = call("nn.functional.nll_loss", operands, made.outputs[0].shape, options)
-    return [found, number(count if reduction else 0)]
+    return [found, total_]
+
+
+def _picked(reader: Reader, weight: Any, target: Any) -> Expression:
+    """The weight of each element's class."""
+    classes = array(target.value) if target.constant else reader.operand(target)
+    own = full(reader.operand(weight), shape_of(weight))
+    return call("index", [own, classes], shape_of(target))
 
 
 def _nll_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
     g, shape = as_number(args[0]), shape_of(made.args[1])
     ones, count = _targets(reader, made, made.args[1], 2)
+    weight, target = made.args[3], made.args[2]
+    if weight is not None and (count != np.size(target.value) or len(shape) != 2):
+        raise no_expression(made)
     if args[4] == 1:
         if not count:
             raise no_expression(made)
-        g = alg.divide(g, number(count))
+        g = alg.divide(g, number(count) if weight is None else args[6])
+    if weight is not None:
+        g = alg.multiply(g, _picked(reader, weight, target))
     if g.shape and len(shape) > 1:
         g = reshaped(g, (shape[0], 1, *shape[2:]))
     return alg.negate(alg.multiply(g, ones))
@@ -310,6 +334,12 @@ def _nll_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
 
 def _norm(reader: Reader, made: Call, args: list[Any]) -> Expression:
     own, order, dim, keepdim = args[:4]
+    if dim is not None and len(axes_of(dim, len(shape_of(made.args[0])))) == len(
+        shape_of(made.args[0])
+    ):
+        dim, keepdim, shape = None, False, ()
+    else:
+        shape = made.outputs[0].shape
     word = "norm" if dim is None and not keepdim else "linalg.vector_norm"
     options: list[tuple[str, Any]] = [] if order == 2 else [("", order)]
     if dim is not None:
@@ -317,7 +347,7 @@ def _norm(reader: Reader, made: Call, args: list[Any]) -> Expression:
     if keepdim:
         options.append(("keepdim", True))
     own = full(own, shape_of(made.args[0]))
-    return call(word, [own], made.outputs[0].shape, options)
+    return call(word, [own], shape, options)
 
 
 def _inverse(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
@@ -413,6 +443,7 @@ def _held(reader: Reader, made: Call, args: list[Any]) -> Any:
 
 FORMS: dict[str, Handler] = {
     **ELEMENTWISE_FORMS,
+    **LAYER_FORMS,
     "held": _held,
     "transpose": _transpose,
     "reshape": _reshape,

@@ -47,9 +47,11 @@ HELPERS = {
     "frac": "def frac(x):\n    return x - np.trunc(x)",
     "one_hot": "def one_hot(x, n):\n    return np.eye(n)[x]",
     "nn.functional.nll_loss": (
-        "def nll_loss(x, y, ignore_index=-100, reduction='mean'):\n"
-        "    found = -np.take_along_axis(x, y[:, None], 1)[:, 0]\n"
-        "    return {'none': found, 'mean': np.mean(found), 'sum': np.sum(found)}[reduction]"
+        "def nll_loss(x, y, weight=None, ignore_index=-100, reduction='mean'):\n"
+        "    w = np.ones(np.shape(y)) if weight is None else np.asarray(weight)[y]\n"
+        "    found = -w * np.take_along_axis(x, y[:, None], 1)[:, 0]\n"
+        "    total = np.sum(found)\n"
+        "    return {'none': found, 'mean': total / np.sum(w), 'sum': total}[reduction]"
     ),
     "select_scatter": (
         "def select_scatter(x, src, dim, index):\n"

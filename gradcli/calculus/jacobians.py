@@ -23,9 +23,10 @@ from gradcli.calculus.derivative import (
     slope,
 )
 from gradcli.calculus.expressions import Expression, call, is_call, is_number, name
-from gradcli.calculus.finish import rewrite, shaped, simplified
+from gradcli.calculus.finish import shaped, simplified
 from gradcli.calculus.linear_maps import LinearMaps, turned, written_out
 from gradcli.calculus.proof import Claim
+from gradcli.calculus.rewriting import rewrite
 from gradcli.calculus.spelling import NoExpression
 from gradcli.engine.tensor import Tensor
 from gradcli.language.program import Program

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from gradcli.calculus import simplify as alg
-from gradcli.calculus.expressions import Expression, is_call, is_number, number
+from gradcli.calculus.expressions import Expression, is_call, is_number, number, order
 from gradcli.calculus.numbers import MINUS_ONE, ONE, ZERO, Number
+from gradcli.calculus.rewriting import rewrite
 
 MOST_TERMS = 24  # of a sum that is multiplied out
 HEAVIEST = 400  # what is larger stays as it is: a formula of that size has no short form
@@ -159,6 +160,27 @@ def _logistic(pairs: list[tuple[Expression, Any]]) -> list[tuple[Expression, Any
     return None
 
 
+def one_sigmoid(root: Expression, rules: Callable[[Expression], Expression]) -> Expression | None:
+    """The same in terms of sigmoid(u) alone, where sigmoid(-u) or exp(u) stand beside it."""
+    nodes = order([root])
+    inner = {_upright(n.args[0]) for n in nodes if is_call(n, "sigmoid")}
+    known: dict[Expression, Expression] = {}
+    for u in inner:
+        s, down = alg.function("sigmoid", u), alg.negate(u)
+        rest = alg.subtract(alg.one, s)
+        known[alg.function("sigmoid", down)] = rest
+        known[alg.function("exp", u)] = alg.divide(s, rest)
+        known[alg.function("exp", down)] = alg.divide(rest, s)
+    if not any(n in known for n in nodes):
+        return None
+    return rules(rewrite(root, lambda node: known.get(node, node)))
+
+
+def _upright(u: Expression) -> Expression:
+    """The one of u and -u that has no minus sign before it."""
+    return alg.negate(u) if alg.leads_negative(u) else u
+
+
 def _multiple(v: Expression, u: Expression) -> int | None:
     """n where v is n*u."""
     c, rest = alg.split(v)
@@ -168,4 +190,4 @@ def _multiple(v: Expression, u: Expression) -> int | None:
     return Number(c.value / d.value).integer
 
 
-__all__ = ["expanded", "powers_of", "sigmoids", "terms_of", "together"]
+__all__ = ["expanded", "one_sigmoid", "powers_of", "sigmoids", "terms_of", "together"]

@@ -108,9 +108,22 @@ def made_up(
     shapes = {**declared, **guessed}
     dtype = dtypes.get_default_dtype().dtype
     made = {n: sample(shapes[n], k).astype(dtype)[()] for k, n in enumerate(names)}
+    if names and not _runs(program, {**arrays, **made}, known):
+        smaller = {n: (v - 0.5)[()] for n, v in made.items()}  # probabilities
+        made = smaller if _runs(program, {**arrays, **smaller}, known) else made
     found = {**arrays, **made}
     order = [n for n in free_names(program) if n in found]
     return {n: found[n] for n in [*order, *(n for n in found if n not in order)]}, guessed
+
+
+def _runs(program: Program, arrays: Mapping[str, Any], names: Mapping[str, Any]) -> bool:
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            recorded_run(program, arrays, (), True, names)
+    except LanguageError:
+        return False
+    return True
 
 
 def _with_vectors(shapes: dict[str, Shape], size: int, outcome: Any) -> dict[str, Shape]:

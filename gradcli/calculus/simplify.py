@@ -358,7 +358,7 @@ def function(word: str, *args: Expression) -> Expression:
     if found is not None:
         return found
     odd = word in ODD
-    if (odd or word in EVEN) and len(args) == 1 and _leads_negative(args[0]):
+    if (odd or word in EVEN) and len(args) == 1 and leads_negative(args[0]):
         made = call(word, [negate(args[0])], args[0].shape)
         return negate(made) if odd else made
     if len(args) > 1 and all(map(is_bare, args)):  # of integers many are not defined
@@ -370,7 +370,7 @@ ODD = frozenset("sin tan sinh tanh asin atan asinh atanh erf erfinv sign sgn".sp
 EVEN = frozenset("cos cosh abs sinc".split())
 
 
-def _leads_negative(expression: Expression) -> bool:
+def leads_negative(expression: Expression) -> bool:
     if expression.op == "product":
         return bool(expression.data[0].negative)
     if expression.op == "number":

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.expressions import Expression, call, is_call
-from gradcli.calculus.finish import rewrite
 from gradcli.calculus.numbers import ONE, ZERO, Number
+from gradcli.calculus.rewriting import rewrite
 
 TWO = Number.of(2)
 

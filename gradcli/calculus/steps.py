@@ -10,8 +10,9 @@ import numpy as np
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.derivative import positions, recorded_run
 from gradcli.calculus.expressions import Expression, is_number, name
-from gradcli.calculus.finish import RULES, rewrite
+from gradcli.calculus.finish import RULES
 from gradcli.calculus.reading import NoExpression, Reader
+from gradcli.calculus.rewriting import rewrite
 from gradcli.engine.observe import observing
 from gradcli.graphs.records import Describer, class_name, walk
 from gradcli.graphs.rules import rules_by_edge

@@ -1,4 +1,7 @@
-"""Derivatives of matrix expressions against the textbook's: the numbers agree, and most are as short."""
+"""Derivatives of matrix expressions against the textbook's: the numbers agree, and most are as short.
+
+And those of layers of neural networks: formulas, and the right ones.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,16 @@ from gradcli.calculus.text import to_text
 from tests.calculus.measure import letters, operations
 from tests.sweep import sweep
 
-FILE = Path(__file__).parent / "matrix_derivatives.tsv"
-ROWS = [
-    [*line.split("\t"), ""][:6]
-    for line in FILE.read_text().splitlines()
-    if line and not line.startswith("#")
-]
-AS_SHORT = 143  # of them have no more operations and no more letters than the textbook's
+MATRICES = Path(__file__).parent / "matrix_derivatives.tsv"
+LAYERS = Path(__file__).parent / "layer_derivatives.tsv"
+AS_SHORT = 143  # of 150 have no more operations and no more letters than the textbook's
+
+
+def rows(file: Path) -> list[list[str]]:
+    """The rows of a table; the last column is what gradcli prints."""
+    lines = [line.split("\t") for line in file.read_text().splitlines()]
+    size = 6 if file == MATRICES else 5
+    return [[*line, ""][:size] for line in lines if not line[0].startswith("#")]
 
 
 @cache
@@ -43,38 +49,35 @@ def printed(formula: str, by: str, shapes: str) -> str:
     return to_text(differentiate(language.parse(formula), values(shapes), [by]).by[by])
 
 
-@sweep(("name", "formula", "by", "shapes", "textbook", "expected"), ROWS)
-def test_prints(
-    name: str, formula: str, by: str, shapes: str, textbook: str, expected: str
-) -> None:
+BOTH = [(r[0], *r[1:4], r[-1]) for r in (*rows(MATRICES), *rows(LAYERS))]
+
+
+@sweep(("name", "formula", "by", "shapes", "expected"), BOTH)
+def test_prints(name: str, formula: str, by: str, shapes: str, expected: str) -> None:
     assert printed(formula, by, shapes) == expected
 
 
-@sweep(("name", "formula", "by", "shapes", "textbook", "expected"), ROWS)
-def test_both_are_the_gradient(
-    name: str, formula: str, by: str, shapes: str, textbook: str, expected: str
-) -> None:
-    before = gradcli.get_default_dtype()
-    gradcli.set_default_dtype(gradcli.float64)  # as on the command line
-    try:
-        arrays = values(shapes)
-        leaf = gradcli.tensor(arrays[by], requires_grad=True)
-        plain = {n: gradcli.tensor(a) for n, a in arrays.items()}
-        language.run(language.parse(formula), {**plain, by: leaf}).value.backward()
-        for text in (textbook, printed(formula, by, shapes)):
-            found = language.run(language.parse(text), plain).value
-            found = np.asarray(found.array if hasattr(found, "array") else found)
-            assert found.shape == tuple(leaf.shape), text
-            np.testing.assert_allclose(found, leaf.grad.numpy(), rtol=1e-9, atol=1e-12)
-    finally:
-        gradcli.set_default_dtype(before)
+@sweep(
+    ("name", "formula", "by", "shapes", "text"),
+    [*BOTH, *((f"{r[0]}, the textbook's", *r[1:5]) for r in rows(MATRICES))],
+)
+def test_is_the_gradient(name: str, formula: str, by: str, shapes: str, text: str) -> None:
+    gradcli.set_default_dtype(gradcli.float64)  # as on the command line; a sweep puts it back
+    arrays = values(shapes)
+    leaf = gradcli.tensor(arrays[by], requires_grad=True)
+    plain = {n: gradcli.tensor(a) for n, a in arrays.items()}
+    language.run(language.parse(formula), {**plain, by: leaf}).value.backward()
+    found = language.run(language.parse(text), plain).value
+    found = np.asarray(found.array if hasattr(found, "array") else found)
+    assert found.shape == tuple(leaf.shape)
+    np.testing.assert_allclose(found, leaf.grad.numpy(), rtol=1e-9, atol=1e-12)
 
 
 def test_as_short_as_the_textbook() -> None:
     longer = []
-    for name, formula, by, shapes, textbook, _ in ROWS:
+    for name, formula, by, shapes, textbook, _ in rows(MATRICES):
         own = printed(formula, by, shapes)
         if operations(own) > operations(textbook) or letters(own) > letters(textbook):
             longer.append(f"{name}: {own} for {textbook}")
-    assert len(ROWS) == 150
-    assert len(ROWS) - len(longer) >= AS_SHORT, "\n".join(longer)
+    assert len(rows(MATRICES)) == 150
+    assert 150 - len(longer) >= AS_SHORT, "\n".join(longer)

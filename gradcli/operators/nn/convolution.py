@@ -258,12 +258,19 @@ def _double(
     outputs="grad_input grad_weight",
     public=False,
     batch=batches.convolution_slopes,
+    spelled="slopes of a convolution",
 )
 class convolution_gradients:
     grad_output__input__weight = _double
 
 
-@operator(_convolution, "ConvolutionBackward0", public=False, batch=batches.convolved)
+@operator(
+    _convolution,
+    "ConvolutionBackward0",
+    public=False,
+    batch=batches.convolved,
+    spelled="a convolution",
+)
 class convolution:
     input__weight__bias = (
         lambda g, input, weight, bias_sym_sizes_opt, stride, padding, dilation, transposed, output_padding, groups, mask: (  # noqa: E501

@@ -209,6 +209,7 @@ def _embedding_double(g: Any, indices: Any, padding_idx: int) -> Any:
     "EmbeddingDenseBackwardBackward0",
     public=False,
     batch=batches.embedded_back,
+    spelled="slope of embedding",
 )
 class embedding_backward:
     grad_output = _embedding_double
@@ -220,6 +221,7 @@ class embedding_backward:
     refuses={"C": "embedding"},
     public=False,
     batch=batches.embedded,
+    spelled="embedding of rows",
 )
 class embedding_row:
     weight = lambda g, indices, padding_idx, scale_grad_by_freq, sparse, weight_sym_argsize_0: (
@@ -314,7 +316,7 @@ def _softmax_slope(g: Any, result: Any, dim: int) -> Any:
     return inner - result * total(inner, dim, True)
 
 
-@operator(_safe_softmax, "SafeSoftmaxBackward0", public=False, axes="dim")
+@operator(_safe_softmax, "SafeSoftmaxBackward0", public=False, axes="dim", spelled="softmax: dim")
 class safe_softmax:
     self = _softmax_slope
 

@@ -674,6 +674,7 @@ def _bce_target_slope(g: Any, self: Any, weight: Any, reduction: int) -> Any:
     public=False,
     types="own",
     batch=batches.loss_backward,
+    spelled="slope of binary_cross_entropy",
 )
 class binary_cross_entropy_backward:
     grad_output = _bce_double_gate
@@ -688,6 +689,7 @@ class binary_cross_entropy_backward:
     types="own",
     refuses={NUMBERS: "binary_cross_entropy"},
     batch=batches.loss,
+    spelled="binary_cross_entropy",
 )
 class binary_cross_entropy_row:
     self = binary_cross_entropy_backward

@@ -23,13 +23,14 @@ def pair(
     kernel_backward: Any,
     backward: dict[str, Any],
     rule: Callable[[Row], Any] | None = None,
+    slope: str = "",
     **facts: Any,
 ) -> Row:
     """The row NAME of a map, behind that of its derivative, NAME_backward.
 
     backward: rules of the derivative; that for grad_output is the map itself, where none is here. rule:
     that of the map, made of the derivative's row, where the arguments of the latter are not called as
-    what the map saves. facts: about the row of the map.
+    what the map saves. slope: how the derivative is spelled. facts: about the row of the map.
     """
     back = operator(
         kernel_backward,
@@ -38,6 +39,7 @@ def pair(
         public=False,
         batch="folded",
         guarded=False,
+        spelled=slope,
     )(_rules(f"{name}_backward", **backward))
     row = operator(kernel, f"{node}Backward0", public=False, batch="folded", **facts)(
         _rules(name, self=rule(back) if rule else back)

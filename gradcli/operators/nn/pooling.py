@@ -362,7 +362,9 @@ _AVG = {
         _avg_pool,
         _avg_pool_backward,
         NOTHING,
+        slope="slope of average pooling",
         kind="linear",
+        spelled="average pooling",
     )
     for n in (2, 3)
 }
