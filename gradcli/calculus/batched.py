@@ -111,7 +111,7 @@ def sparse(output: Tensor, wrt: Sequence[Tensor], level: Level) -> list[Sparse]:
             indices, values = _elements(kept, shape)
         else:
             dense = full(g.array, level).reshape(whole)
-            indices, values = np.argwhere(dense), dense[np.nonzero(dense)]
+            indices, values = np.argwhere(dense), dense[dense != 0]
         made.append(Sparse(whole, indices, values))
     return made
 

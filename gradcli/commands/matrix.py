@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from gradcli.commands import output
 from gradcli.commands.errors import usage
-from gradcli.commands.evaluation import Evaluation, cannot_require_grad, read_value
+from gradcli.commands.evaluation import (
+    Evaluation,
+    cannot_require_grad,
+    read_value,
+    read_variables,
+    run,
+)
 from gradcli.commands.options import Request
 
+if TYPE_CHECKING:
+    from gradcli.calculus.matrices import Start
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def evaluated(ctx: click.Context, request: Request) -> tuple[Evaluation, Start]:
+    """The evaluation, and what the program started from: the derivative is that of this run."""
+    from gradcli.calculus.matrices import Start
+
+    variables, integers = read_variables(ctx, request)
+    start = Start()
+    return run(request, variables, integers), start
 
 
 def vector_option(help: str) -> Callable[[F], F]:
@@ -89,7 +107,7 @@ def elements(name: str, found: Any) -> list[tuple[str, Any]]:
     if not len(found.values):
         output.note(f"{name}: every element is zero")
     return [
-        (f"{name}[{', '.join(map(str, place))}]", value)
+        (f"{name}[{', '.join(map(str, place))}]" if place else name, value)
         for place, value in zip(found.indices.tolist(), found.values, strict=True)
     ]
 

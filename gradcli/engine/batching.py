@@ -34,6 +34,11 @@ def _row(name: str, kernel: Any, node: str, rule: Any) -> Any:
     return operator(kernel, node, kind="linear", batch="level")(type(name, (), {"self": rule}))
 
 
+def remove_batch_dim(tensor: Any, dim: int, level: Level) -> Any:
+    """A tensor whose batch of a level becomes a dimension: of one that is the same for all, equal entries."""
+    return _out_of_batch(lift(tensor, frozenset([level])), dim, level)
+
+
 # A dimension becomes the batch of a level, and back.
 add_batch_dim: Any = _row(
     "add_batch_dim",
@@ -41,7 +46,7 @@ add_batch_dim: Any = _row(
     "AddBatchDimBackward0",
     lambda g, dim, level: remove_batch_dim(g, dim, level),
 )
-remove_batch_dim: Any = _row(
+_out_of_batch: Any = _row(
     "remove_batch_dim",
     _remove,
     "RemoveBatchDimBackward0",
@@ -77,7 +82,7 @@ def by_entry(name: str, call: Callable[..., Any], grads: list[Any]) -> tuple[Any
 
 def lift(tensor: Any, wanted: frozenset[Level]) -> Any:
     """A tensor that is recorded, in all of some levels' batches; any other as it is."""
-    if tensor.node is None or not isinstance(tensor, Tensor):
+    if not isinstance(tensor, Tensor) or tensor.node is None:
         return tensor
     for level in sorted(wanted - batch.batch_of(tensor), key=lambda each: each.number):
         tensor = lift_to_batch(tensor, level)

@@ -264,7 +264,7 @@ def _logcumsumexp_backward(g: Any, self: Any, result: Any, dim: int) -> Any:
         found = _reversed_logcumsumexp(np.log(conj(g)) - result, dim) + self
         return conj(np.exp(found))
     lowest = np.finfo(data(g).dtype).min
-    logs = np.log(np.abs(g))
+    logs = np.log(np.abs(where(g == 0, 1, g)))  # finite slopes where neither part takes it
     parts = [
         np.exp(_reversed_logcumsumexp(where(sign, logs, lowest) - result, dim) + self)
         for sign in (g > 0, g < 0)

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import gradcli
 from gradcli import language
 from gradcli.calculus import matrices
+from gradcli.cli import main
 from gradcli.engine.scattered import Scattered
 
 X = np.random.default_rng(0).random(240)
@@ -95,3 +97,18 @@ def test_bands_never_see_their_zeros(source: str, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(Scattered, "every", property(seen))
     matrices.sparse_jacobian(language.parse(source), {"x": gradcli.tensor(X)}, ["x"])
+
+
+@pytest.mark.parametrize(
+    ("command", "source", "printed"),
+    [
+        ("jacobian", "s*s", "s.jacobian = 4"),
+        ("jacobian", "h = sum(s*X, 1)[1]; h.mul_(2); h", "s.jacobian = 14"),
+        ("hessian", "s**3", "s.hessian = 12"),
+        ("jacobian", "s*s*0", ""),
+    ],
+)
+def test_one_number(command: str, source: str, printed: str) -> None:
+    values = ["--s", "2", *(["--X", "1,2;3,4"] if "X" in source else [])]
+    done = CliRunner().invoke(main, [command, source, *values, "--wrt", "s", "--sparse"])
+    assert done.stdout == printed + "\n" * bool(printed), done.stderr
