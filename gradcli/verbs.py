@@ -118,13 +118,11 @@ class _Call:
 
     def refused(self, error: Exception) -> LanguageError:
         """The engine's error, with the place of the value and a remedy in Python."""
-        program = self.program
-        span = program.span(len(program) - 2) if program.ends_in_expression else None
         found = LanguageError(
             str(error),
             kind="type" if isinstance(error, TypeError) else "runtime",
             source=self.source,
-            span=span,
+            span=self.program.value_span,
             hint=next((hint for words, hint in _REMEDIES.items() if words in str(error)), None),
             usage=False,
         )
@@ -336,7 +334,9 @@ def jacobian(
         raise ValueError(f'mode must be "forward", "reverse" or None, not {mode!r}')
     call = _Call(source, values, variables, wrt)
     call.leaves()
+    start = matrices.Start()
     call.run("Jacobian")
+    start.again()
     try:
         found = matrices.jacobian(call.program, call.tensors, call.wanted, call.names, mode)
     except _ENGINE_ERRORS as error:
@@ -355,11 +355,13 @@ def hessian(source: str, values: Values = None, /, *, wrt: Names = None, **varia
 
     call = _Call(source, values, variables, wrt)
     call.leaves()
+    start = matrices.Start()
     value, _ = call.run("Hessian")
     if value.numel() != 1:
         error = call.refused(RuntimeError("the Hessian is that of a scalar"))
         error.hint = f"the value has shape {tuple(value.shape)}: take its sum(), or see jacobian"
         raise error
+    start.again()
     try:
         found = matrices.hessian(call.program, call.tensors, call.wanted, call.names)
     except _ENGINE_ERRORS as error:

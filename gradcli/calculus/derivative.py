@@ -257,14 +257,13 @@ def _worded(program: Program) -> Iterator[None]:
 
 
 def _no_tensor(program: Program, value: Any) -> LanguageError:
-    span = program.span(len(program) - 2) if program.ends_in_expression else None
     what = "the program has no value" if value is None else "the value is not a tensor"
     hint = "end it with an expression" if value is None else "choose one of its items: (…)[0]"
     return LanguageError(
         f"{what}: there is no derivative",
         kind="type",
         source=program.source,
-        span=span,
+        span=program.value_span,
         hint=hint,
         usage=False,
     )

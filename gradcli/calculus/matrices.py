@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus import batched, forward_ad
+from gradcli.engine import dtypes, random
 from gradcli.engine.backward import grad
 from gradcli.engine.batch import Level, opened
 from gradcli.engine.batching import remove_batch_dim
@@ -35,6 +36,21 @@ class Matrices:
         self, by: dict[str, Any], method: str, shape: tuple[int, ...], slow: Sequence[str]
     ) -> None:
         self.by, self.method, self.shape, self.slow = by, method, shape, list(slow)
+
+
+class Start:
+    """What a program starts from besides its variables, so that it can run again as it ran before."""
+
+    __slots__ = ("drawn", "dtype")
+
+    def __init__(self) -> None:
+        self.drawn, self.dtype = random.snapshot(), dtypes.get_default_dtype()
+
+    def again(self) -> None:
+        """Go back: the same random numbers come, and plain numbers have the same dtype."""
+        random.rewind(self.drawn)
+        if dtypes.get_default_dtype() is not self.dtype:
+            dtypes.set_default_dtype(self.dtype)
 
 
 def _recorded(
@@ -90,9 +106,11 @@ def jacobian(
     found: list[Tensor] | None = None
     columns = sum(tensors[n].numel() for n in wrt)
     method, level = "forward", Level(columns, linear=True)
+    start = Start()
     if mode != "forward":
         value, leaves = _recorded(program, tensors, wrt, names)
     if mode == "forward" or (mode is None and columns < value.numel()):
+        start.again()
         value, leaves, found = _columns(program, tensors, wrt, names, level)
     if found is None:
         method, level = "reverse", Level(value.numel(), linear=True)
@@ -199,4 +217,4 @@ def hvp(
     }
 
 
-__all__ = ["Matrices", "hessian", "hvp", "jacobian", "jvp", "sparse_jacobian"]
+__all__ = ["Matrices", "Start", "hessian", "hvp", "jacobian", "jvp", "sparse_jacobian"]

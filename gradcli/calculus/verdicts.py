@@ -14,6 +14,7 @@ from gradcli.calculus.checking import (
     gradient_function,
     is_analytic,
 )
+from gradcli.calculus.matrices import Start
 from gradcli.language import run
 from gradcli.language.program import Program
 
@@ -44,12 +45,10 @@ class Verdict:
 
 def function_of(program: Program, names: Mapping[str, Any]) -> Callable[..., Any]:
     """The program as a function of its variables; a random one draws the same at every point."""
-    from gradcli.engine.random import default_generator
-
-    state = default_generator.get_state()
+    start = Start()
 
     def function(**tensors: Any) -> Any:
-        default_generator.set_state(state)
+        start.again()
         return run(program, {**names, **tensors}).value
 
     return function

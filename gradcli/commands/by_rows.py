@@ -189,13 +189,12 @@ class Passes:
 
     def _refused(self, error: Any) -> LanguageError:
         request, words = self.request, str(error)
-        program = request.program
         span = error.span
         if words.startswith("grad can be implicitly created"):
             return refused(
                 RuntimeError("grad can be implicitly created only for scalar outputs"),
                 source=request.source,
-                span=program.span(len(program) - 2) if program.ends_in_expression else None,
+                span=request.program.value_span,
                 hint="reduce the value, as in sum(…) or mean(…), or say --seed ones",
             )
         what = request.source[slice(*span)] if span else "this"

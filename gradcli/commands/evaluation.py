@@ -57,8 +57,7 @@ class Evaluation:
     @property
     def span(self) -> tuple[int, int] | None:
         """Where the source has the expression whose value it is."""
-        program = self.request.program
-        return program.span(len(program) - 2) if program.ends_in_expression else None
+        return self.request.program.value_span
 
     def refused(self, error: Exception, hint: str | None = None) -> LanguageError:
         """An error of the engine's about the value."""

@@ -8,7 +8,7 @@ import click
 
 from gradcli.commands import matrix, output
 from gradcli.commands.errors import usage
-from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
+from gradcli.commands.evaluation import ENGINE_ERRORS
 from gradcli.commands.options import (
     ExpressionCommand,
     Request,
@@ -37,7 +37,7 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
 
     if sparse:
         matrix.refuse_sparse(request.style)
-    evaluation = evaluate(ctx, request)
+    evaluation, start = matrix.evaluated(ctx, request)
     value = evaluation.tensor("Hessian")
     if value.numel() != 1:
         raise evaluation.refused(
@@ -51,6 +51,7 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
         raise usage("--sparse does not go with --vector", hint="leave one of them out")
     if vectors:
         given = matrix.vectors_of(vectors, evaluation, wanted)
+        start.again()
         try:
             products = matrices.hvp(request.program, tensors, given, request.loaded)
         except ENGINE_ERRORS as error:
@@ -67,6 +68,7 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
         named = [(f"{n}.hvp", v) for n, v in products.items()]
         matrix.write(request, named, products_as_object)
         return
+    start.again()
     try:
         found = matrices.hessian(request.program, tensors, wanted, request.loaded, sparse)
     except ENGINE_ERRORS as error:

@@ -8,7 +8,7 @@ import click
 
 from gradcli.commands import matrix, output
 from gradcli.commands.errors import usage
-from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
+from gradcli.commands.evaluation import ENGINE_ERRORS
 from gradcli.commands.options import (
     ExpressionCommand,
     Request,
@@ -45,7 +45,7 @@ def command(
 
     if sparse:
         matrix.refuse_sparse(request.style)
-    evaluation = evaluate(ctx, request)
+    evaluation, start = matrix.evaluated(ctx, request)
     value = evaluation.tensor("Jacobian")
     wanted = matrix.tracked(evaluation)
     tensors = {n: t.detach() for n, t in evaluation.variables.items()}
@@ -57,6 +57,7 @@ def command(
         )
     if vectors:
         given = matrix.vectors_of(vectors, evaluation, wanted)
+        start.again()
         try:
             _, found = matrices.jvp(request.program, tensors, given, request.loaded)
         except ENGINE_ERRORS as error:
@@ -72,6 +73,7 @@ def command(
         )
         return
     chosen = None if mode == "auto" else mode
+    start.again()
     try:
         if sparse:
             found = matrices.sparse_jacobian(request.program, tensors, wanted, request.loaded)

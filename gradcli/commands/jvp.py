@@ -8,7 +8,7 @@ import click
 
 from gradcli.commands import matrix, output
 from gradcli.commands.errors import usage
-from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
+from gradcli.commands.evaluation import ENGINE_ERRORS
 from gradcli.commands.options import (
     ExpressionCommand,
     Request,
@@ -48,13 +48,14 @@ def command(
         return
     from gradcli.calculus import matrices
 
-    evaluation = evaluate(ctx, request)
+    evaluation, start = matrix.evaluated(ctx, request)
     evaluation.tensor("derivative")
     wanted = matrix.tracked(evaluation)
     if not vectors:
         raise usage("no direction", hint=f"add --vector VALUE, of the shape of {wanted[0]}")
     tensors = {n: t.detach() for n, t in evaluation.variables.items()}
     given = matrix.vectors_of(vectors, evaluation, wanted)
+    start.again()
     try:
         value, found = matrices.jvp(request.program, tensors, given, request.loaded)
     except ENGINE_ERRORS as error:

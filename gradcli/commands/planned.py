@@ -112,6 +112,7 @@ def _planned(
 ) -> Planned:
     from gradcli import language
     from gradcli.engine.garbage import uncollected
+    from gradcli.engine.refusals import REFUSALS
     from gradcli.engine.tensor import Tensor, wrap
     from gradcli.plan import Untraceable, record
     from gradcli.plan.compiled import Plan
@@ -142,8 +143,11 @@ def _planned(
     start = None if seed is None else lambda result: _seed(result, seed)
     recording = record(function, arrays, wrt=wrt, seed=start, backward=gradients, fixed=True)
     made = Plan(recording)
-    with uncollected():
-        value, *grads = made.run(*arrays.values())
+    try:
+        with uncollected():
+            value, *grads = made.run(*arrays.values())
+    except REFUSALS as error:  # the tape says in which part of the program
+        raise Untraceable(str(error)) from error
     for name, grad in zip(made.names, grads, strict=True):
         variables[name]._grad = None if grad is None else wrap(grad)
     result = wrap(value)

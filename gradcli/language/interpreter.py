@@ -223,8 +223,16 @@ def run(
     """Run a program with these names bound.
 
     `write` takes the text that the program prints (standard output if None). `max_steps` bounds the
-    number of loop turns and calls together.
+    number of loop turns and calls together. Whether gradients are recorded is afterwards as it was:
+    what the program says with `set_grad_enabled(False)` is said of itself.
     """
+    from gradcli.engine import modes
+
     machine = Machine(variables, write=write, max_steps=max_steps)
-    machine.run(program)
+    enabled = modes.is_grad_enabled()
+    try:
+        machine.run(program)
+    finally:
+        if modes.is_grad_enabled() is not enabled:
+            modes.change(enabled=enabled)
     return Result(machine.value, machine.names)

@@ -116,6 +116,11 @@ class Program:
         return len(self) > 1 and self.rows[-8] == tree.KIND["expression"]
 
     @property
+    def value_span(self) -> tuple[int, int] | None:
+        """Where the source has the expression whose value is the program's; None where it has none."""
+        return self.span(len(self) - 2) if self.ends_in_expression else None
+
+    @property
     def uses(self) -> dict[str, tuple[int, int, int]]:
         """How often each name is read, is called, has an attribute taken."""
         if self._uses is None:

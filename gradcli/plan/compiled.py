@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.calculus import trees
 from gradcli.engine import dtypes
+from gradcli.engine.refusals import REFUSALS
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import table
 from gradcli.plan import executor, text
 from gradcli.plan.graph import Operation, live
 from gradcli.plan.record import Recording, Untraceable, record
 from gradcli.plan.straight import program
+
+if TYPE_CHECKING:
+    from gradcli.language.program import Program
 
 _SPOKEN = frozenset(["print", "display"])
 
@@ -112,7 +116,7 @@ class Compiled:
     ) -> None:
         table.base()  # operators of tensors are rows of the table
         self.function, self.names, self.title = function, tuple(names), title
-        self.is_program = False  # whether `title` is the text of a program
+        self.program: Program | None = None  # what `title` is the text of
         self.wrt = frozenset(self.names if wrt is None else wrt)
         unknown = self.wrt - set(self.names)
         if unknown:
@@ -131,16 +135,12 @@ class Compiled:
         """(the value, the gradients by name); the value must have one element.
 
         Gradients are of the variables in `wrt` that are floating or complex, as arrays (tensors, if
-        any argument is one); None where the value does not depend on the variable.
+        any argument is one); None where the value does not depend on the variable. What is wrong with
+        a program is a LanguageError with the place in it.
         """
         given, tensors = self._arrays(args, arrays)
-        plan = self._plan(given, True)
-        if type(plan) is not Plan:
-            value, *grads = self._tape(given, True)
-            names: Sequence[str] = self._differentiated(given)
-        else:
-            value, *grads = plan.run(*given)
-            names = plan.names
+        value, *grads = self._run(given, True)
+        names = self._differentiated(given)
         if not tensors:
             return value, dict(zip(names, grads, strict=True))
         return wrap(value), {
@@ -232,7 +232,10 @@ class Compiled:
         plan = self._plan(given, gradients)
         if type(plan) is not Plan:
             return self._tape(given, gradients)
-        values: tuple[Any, ...] = plan.run(*given)
+        try:
+            values: tuple[Any, ...] = plan.run(*given)
+        except REFUSALS:  # the tape's words, and where in the program they belong
+            return self._tape(given, gradients)
         spec = plan.recording.spec
         return values if spec is None else (trees.unflatten(values, spec),)
 
@@ -242,11 +245,27 @@ class Compiled:
         result = self.function(**tensors)
         if not gradients:
             return (_mapped(lambda v: v.array if isinstance(v, Tensor) else v, result),)
-        if not isinstance(result, Tensor):
-            raise TypeError(f"{self.title} gives {type(result).__name__}, not a tensor")
-        result.backward()
+        try:
+            if not isinstance(result, Tensor):
+                what = f"the value is a {type(result).__name__}, not a tensor"
+                raise TypeError(f"{what}: there is no gradient")
+            if result.requires_grad:
+                result.backward()
+        except REFUSALS as error:
+            if self.program is None:
+                raise
+            raise _placed(error, self.program) from error
         grads = [tensors[n]._grad for n in names]
         return (result.array, *[None if g is None else g.array for g in grads])
+
+
+def _placed(error: Exception, program: Program) -> Exception:
+    """What the engine says about a program's value, with the place of it."""
+    from gradcli.language.errors import refused
+
+    several = "created only for" in str(error)
+    hint = "reduce the value, as in sum(…) or mean(…)" if several else None
+    return refused(error, source=program.source, span=program.value_span, hint=hint)
 
 
 def as_array(value: Any) -> Any:
@@ -304,7 +323,7 @@ def compile(
         return language.run(parsed, variables).value
 
     found = kind(function, parsed.free_variables(), program, wrt=wrt, threads=threads)
-    found.is_program = True
+    found.program = parsed
     return found
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.language import parse
 from gradcli.language.checks import free_names, is_only_called
 from gradcli.language.errors import LanguageError, did_you_mean, suggest
 from gradcli.language.names import meaning
@@ -92,11 +91,12 @@ class Compiled(plan.Compiled):
             return places[name]
 
         variables = list(self.names)
-        if self.is_program:  # a function's name that is never called is a variable: `T**2`
-            program = parse(self.title)
-            for name in free_names(program):
+        if self.program is not None:  # a function's name that is never called is a variable: `T**2`
+            for name in free_names(self.program):
                 of = meaning(name)
-                if (of is None or isinstance(of, Function)) and not is_only_called(program, name):
+                if (of is None or isinstance(of, Function)) and not is_only_called(
+                    self.program, name
+                ):
                     variables += [name] * (name not in variables)
         for name in (*shared, *columns):
             if name not in variables:
@@ -117,7 +117,7 @@ class Compiled(plan.Compiled):
         else:
             kept = [] if keep == "none" else [place(n) for n in keep]
         job = RowJob(
-            self.title if self.is_program else self.function,
+            self.function if self.program is None else self.title,
             {},
             names,
             found,

@@ -407,8 +407,7 @@ class RowJob:
             text, span = "", None
             if isinstance(self.source, str):
                 program = parse(self.source)
-                text = program.source
-                span = program.span(len(program) - 2) if program.ends_in_expression else None
+                text, span = program.source, program.value_span
             found = refused(error, source=text, span=span)
         else:
             found = error

@@ -46,6 +46,41 @@ def test_what_the_program_prints_is_printed_once(argv: list[str]) -> None:
     assert lines(*argv).count("once") == 1
 
 
+GLOBAL = [
+    # (what leaves something to the next run, the gradient of its sum, its second derivative)
+    ("y = x**3; set_grad_enabled(False); y", 12, 12),
+    ("y = tensor(0.1)*x*x; set_default_dtype(float32); y", 0.4, 0.2),
+    ("x*x*randn(())", 6.163984432976173, 3.0819922164880866),
+]
+ASKED = [
+    *(("jacobian",), ("jacobian", "--mode", "forward"), ("jacobian", "--sparse")),
+    *(("jvp", "--vector", "1"), ("jacobian", "--vector", "1")),
+    *(("hessian",), ("hessian", "--vector", "1"), ("hessian", "--sparse")),
+]
+
+
+@pytest.mark.parametrize("argv", [("grad",), *ASKED, ("diff", "--plain")])
+@pytest.mark.parametrize(("source", "first", "second"), GLOBAL)
+def test_a_program_runs_again_as_it_ran_before(
+    source: str, first: float, second: float, argv: tuple[str, ...]
+) -> None:
+    """Whether gradients are recorded, dtypes and random numbers: one program, one derivative."""
+    if argv[0] == "diff":
+        if "randn" not in source:
+            text = lines("diff", source, "--x", "2")[-1]
+            assert float(lines("eval", text, "--x", "2")[0]) == pytest.approx(first, rel=1e-12)
+        return
+    (found,) = lines(argv[0], source, "--x", "2", "--manual-seed", "0", *argv[1:])
+    wanted = second if argv[0] == "hessian" else first
+    assert float(found.split("=")[1]) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_columns_are_those_of_the_same_random_numbers() -> None:
+    argv = ["stack([x, x])*randn(2)", "--x", "1", "--manual-seed", "0"]
+    (value,), (found,) = lines("eval", *argv), lines("jacobian", *argv)
+    assert found == f"x.jacobian = {value}"
+
+
 @pytest.mark.parametrize("mode", ["auto", "forward", "reverse"])
 def test_modes_agree(mode: str) -> None:
     argv = ["jacobian", "stack([x[0]*x[1], x[0]**2, sin(x[1])])", "--x", "2,0", "--json"]

@@ -153,7 +153,41 @@ def test_wrong_arguments() -> None:
     with pytest.raises(LanguageError, match="must match the size"):
         f(x=np.ones(3), y=np.ones(4))
     with pytest.raises(RuntimeError, match="only for scalar outputs"):
-        gradcli.compile("x*y").value_and_grad(x=np.ones(3), y=np.ones(3))
+        gradcli.compile(lambda x: x * x).value_and_grad(x=np.ones(3))
+
+
+REFUSED = [
+    # (program, variables, the words, what the carets stand under): planned or not, the tape's words
+    ("x*x + 0", {"x": [1.0, 2.0]}, "only for scalar outputs", "x*x + 0"),
+    ("y = x if x[0] else 0; y*y", {"x": [1.0, 2.0]}, "only for scalar outputs", "y*y"),
+    ("y = 2*x\n(y, x)", {"x": 1.0}, "the value is a tuple, not a tensor", "(y, x)"),
+    ("2*cholesky(A).sum()", {"A": [[-1.0, 0], [0, 1]]}, "not positive-definite", "cholesky(A)"),
+    ("x[i].sum()", {"x": [1.0], "i": np.array([3])}, "for dimension 0 with size 1", "x[i]"),
+    ("sum(gather(x, 0, i))", {"x": [1.0], "i": np.array([-9])}, "index -9 is", "gather(x, 0, i)"),
+    (
+        "2*F.binary_cross_entropy(x, x)",
+        {"x": 3.0},
+        "between 0 and 1",
+        "F.binary_cross_entropy(x, x)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("source", "given", "words", "piece"), REFUSED)
+def test_errors_show_their_place(source: str, given: Any, words: str, piece: str) -> None:
+    with pytest.raises(LanguageError, match=words) as error:
+        gradcli.compile(source).value_and_grad(**given)
+    start, end = error.value.span or (0, 0)
+    assert source[start:end] == piece
+
+
+@pytest.mark.parametrize(
+    "source", ["h = sinc(2); h = h if s else h", "s.detach() if s else s", "s.detach()"]
+)
+def test_no_variable_reaches_the_value(source: str) -> None:
+    """None for the gradient, whether there is a plan or not."""
+    f = gradcli.compile(source if "=" not in source else f"{source}; h")
+    assert f.value_and_grad(s=1.0)[1] == {"s": None}
 
 
 def test_large_plan() -> None:
@@ -230,7 +264,17 @@ def test_seed() -> None:
     assert done.stdout == plain.stdout
 
 
-def test_errors_are_the_tapes() -> None:
-    done = _run("grad", "x*x", "--x", VALUE)
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("x*x", "only for scalar outputs"),
+        ("cholesky(outer(x, -x)[1:3, 1:3]).sum()", "not positive-definite"),
+        ("F.binary_cross_entropy(x - 1, x)", "all elements of input should be between 0 and 1"),
+        ("sum(gather(x, 0, floor(x).to(int64) + 40000))", "index 40000 is out of bounds"),
+    ],
+)
+@pytest.mark.parametrize("way", ["--plan", "--no-plan"])
+def test_errors_are_the_tapes(source: str, words: str, way: str) -> None:
+    done = _run("grad", source, "--x", VALUE if "outer" not in source else "0:4", way)
     assert done.exit_code == 1
-    assert "only for scalar outputs" in done.stderr
+    assert words in done.stderr and "^^^" in done.stderr and "fault" not in done.stderr
