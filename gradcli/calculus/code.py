@@ -86,6 +86,8 @@ class NumpyPrinter(Printer):
             if function in ("std", "var"):
                 correction = dict(given).get("correction", 1)
                 given = [(k, v) for k, v in given if k != "correction"] + [("ddof", correction)]
+        elif function == "linalg.pinv" and "atol" in dict(given):
+            raise NoExpression("NumPy's pinv takes no atol")
         elif function in HELPERS:
             shown = self.helped(function)
         elif function in NUMPY:
@@ -335,7 +337,7 @@ _BOTH = frozenset("relu sigmoid tanh softmax log_softmax".split())
 
 def to_code(found: Derivatives, form: str) -> str:
     """A function of the variables that returns the value and the gradients."""
-    roots = [found.value, *found.by.values()]
+    roots = [found.whole, *found.by.values()]
     if form != "torch":
         roots = [stable(root) for root in roots]
     printer, header = _printer(found, form, roots)

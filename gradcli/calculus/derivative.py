@@ -58,6 +58,11 @@ class Derivatives:
         self.program, self.variables, self.value = program, variables, value
         self.by, self.shape, self.branched, self.lower = by, shape, branched, lower
 
+    @property
+    def whole(self) -> Expression:
+        """The value in its full shape: two ones where `value` is the number 1."""
+        return self.value if self.value.shape == self.shape else alg.full(self.value, self.shape)
+
 
 def differentiate(
     program: Program,

@@ -411,6 +411,20 @@ def _solve(reader: Reader, made: Call, args: list[Any]) -> list[Any]:
     return [found, *(alg.zero for _ in made.outputs[1:])]
 
 
+def _pinv(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own, *given = args
+    options: list[tuple[str, Any]] = []
+    for key, value in zip(("atol", "rtol"), given, strict=False):
+        limit = as_number(value) if value is not None else None
+        if limit is not None:
+            if limit.op != "number":
+                raise no_expression(made)
+            options.append((key, float(limit.data.python())))
+    if given[2]:
+        options.append(("hermitian", True))
+    return call("linalg.pinv", [in_full(own, made.args[0])], made.outputs[0].shape, options)
+
+
 def _index_fill(reader: Reader, made: Call, args: list[Any]) -> Any:
     own, _, _, value = args
     shape = made.outputs[0].shape
@@ -475,6 +489,7 @@ FORMS: dict[str, Handler] = {
     "addmm": _addmm,
     "linalg.inv": _inverse,
     "linalg.solve": _solve,
+    "linalg.pinv": _pinv,
     "view_as_complex": _view_as_complex,
 }
 

@@ -301,7 +301,9 @@ HELPERS = {
     ),
     "hardshrink": ("def hardshrink(x, lambd=0.5):\n    return np.where(np.abs(x) > lambd, x, 0)"),
     "tile": ("def tile(x, dims):\n    return np.tile(x, dims)"),
-    "linalg.pinv": ("def pinv(x, *_, **__):\n    return np.linalg.pinv(x)"),
+    "linalg.pinv": (
+        "def pinv(x, rtol=None, hermitian=False):\n    return np.linalg.pinv(x, rtol, hermitian)"
+    ),
 }
 # The same for scalars, with the module math alone.
 SCALAR = {

@@ -113,7 +113,7 @@ class JaxPrinter(NumpyPrinter):
 
 def to_jax(found: Derivatives) -> str:
     """A function of the variables that returns the value and the gradients, for jax.jit and jax.vmap."""
-    roots = [stable(root) for root in (found.value, *found.by.values())]
+    roots = [stable(root) for root in (found.whole, *found.by.values())]
     printer = JaxPrinter()
     body = function_text(found, printer, roots)
     helpers = dict.fromkeys(OWN.get(h) or HELPERS[h] for h in printer.helpers)

@@ -25,6 +25,7 @@ from gradcli.language.program import Program
 
 Arrays = Mapping[str, Any]
 Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
+VALUE = "value"  # of a program that is printed, beside its derivatives
 MOST = 100_000  # elements of all variables for which points besides the given one are tried
 
 
@@ -91,21 +92,27 @@ class Claim:
 
         expected: the gradients of the program.
         """
+        whole = {VALUE: expected[VALUE]} if VALUE in expected else {}
+        expected = {n: e for n, e in expected.items() if n != VALUE}
         found = []
         for stage in self.found.lower:
             found.append((_values(stage, arrays), expected))
             expected = _slopes(stage, arrays)
-        return [*found, (self.run(arrays), expected)]
+        return [*found, (self.run(arrays), {**expected, **whole})]
 
     def of_program(self, arrays: Arrays, given: bool = False) -> dict[str, Any] | None:
-        """The gradients of the program's value; None where it does not run at that point, or is nan."""
+        """The gradients of the program's value; None where it does not run at that point, or is nan.
+
+        With the value itself, where that is printed too.
+        """
         leaves = _leaves(arrays, self.wrt)
         names = {**self.names, **leaves}
         try:
             value = run(self.found.program, names, write=lambda text: None).value
             if not given and bool(np.any(np.isnan(_array(value)))):
                 return None
-            return self.of_value(value, leaves)
+            made = dict(self.of_value(value, leaves))
+            return {**made, VALUE: _array(value)} if self.made.code else made
         except (LanguageError, RuntimeError):
             return None
 
@@ -123,9 +130,10 @@ class Claim:
     def _run_code(self, arrays: Arrays) -> dict[str, Any]:
         from gradcli.calculus import programs
 
-        _, grads = programs.run(self.made.code, self.made.form, arrays.values())
+        value, grads = programs.run(self.made.code, self.made.form, arrays.values())
         listed = grads if len(self.wrt) > 1 else (grads,)
-        return {n: _array(g) for n, g in zip(self.wrt, listed, strict=True)}
+        made = {n: _array(g) for n, g in zip(self.wrt, listed, strict=True)}
+        return {**made, VALUE: _array(value)}
 
 
 def proved(

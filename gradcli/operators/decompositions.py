@@ -918,7 +918,7 @@ def _pinv_backward(g: Any, pinv: Any, A: Any) -> Any:
     public=False,
     numpy=np.linalg.pinv,
     batch="leading",
-    spelled="linalg.pinv: -",
+    spelled="linalg.pinv",
 )
 class pinv_row:
     self = lambda g, result, self: _pinv_backward(g, result, self)

@@ -68,6 +68,16 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("F.leaky_relu(x, 0.3)*F.threshold(x, 0.1, 2)*F.softshrink(x, 0.2)", {"x": (4,)}),
         ("hardshrink(x, 0.3)*nan_to_num(x, 1.0)*round(x, decimals=1)*x", {"x": (4,)}),
     ],
+    "a program's value has its shape": [
+        ("1 + 0*x", {"x": (3,)}),
+        ("where(x > 0, s, s) + 0*x", {"x": (3,), "s": 0.5}),
+        ("sum(x)*ones(3)", {"x": (2,)}),
+    ],
+    "singular values are cut where the program says": [
+        ("pinverse(X, rcond=0.7)", {"X": (2, 2)}),
+        ("linalg.pinv(X, atol=0.7)*s", {"X": (2, 2), "s": 0.5}),
+        ("linalg.pinv(X + X.T, hermitian=True)", {"X": (2, 2)}),
+    ],
     "a slope of softplus that is 1 beyond the threshold": [
         ("F.softplus(x, 2, 3)*s", {"x": [0.3, 1.4, 1.6, 25], "s": 0.5}),
         ("F.softplus(x, beta=0.5, threshold=1)", {"x": [0.3, 1.4, 3, 25]}),
