@@ -555,8 +555,15 @@ def zeros_of(array: Any, shape: tuple[int, ...], dtype: Any = None) -> Any:
     return made
 
 
+def _ones_like(a: Any) -> Any:
+    """Ones of an entry's shape; a plan's arrays know that they are the same everywhere."""
+    if isinstance(a, Batched):
+        return Batched(_ones_like(a.every), a.level)
+    return np.ones(a.shape, a.dtype) if type(a) is np.ndarray else np.ones_like(a)
+
+
 _FACTS[np.zeros_like] = lambda a, dtype=None: zeros_of(a, a.shape, dtype)
-_FACTS[np.ones_like] = lambda a: zeros_of(a, a.shape) + a.dtype.type(1)
+_FACTS[np.ones_like] = _ones_like
 _FACTS[np.empty_like] = _FACTS[np.zeros_like]
 
 

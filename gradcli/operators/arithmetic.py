@@ -286,6 +286,8 @@ def _pow(base: Any, exponent: Any) -> Any:
 def _pow_number(self: Array, exponent: Any) -> Array:
     _check_integer_power(self, exponent)
     if self.dtype.kind in "fc" and not isinstance(exponent, complex):
+        if exponent == 1:
+            return self * 1
         if exponent == 2:
             return self * self
         if exponent == 0.5:
