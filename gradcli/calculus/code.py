@@ -61,7 +61,8 @@ class NumpyPrinter(Printer):
         self.helpers: list[str] = []
 
     def make_name(self, node: Expression) -> Piece:
-        return ("np.pi" if node.data == "pi" and node.position == -1 else node.data), ATOM
+        word = node.data.replace(".numel()", ".size")
+        return ("np.pi" if word == "pi" and node.position == -1 else word), ATOM
 
     def number(self, value: Number) -> Piece:
         text, precedence = super().number(value)

@@ -122,6 +122,11 @@ def is_number(expression: Expression, value: int) -> bool:
     return n is not None and n.value == value
 
 
+def is_size(expression: Expression) -> bool:
+    """Whether it is a variable's size: the name `x.shape[0]`."""
+    return expression.op == "name" and "." in expression.data
+
+
 def broadcast(shapes: Iterable[Shape]) -> Shape:
     """The shape of an elementwise result."""
     total: Shape = ()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from gradcli.calculus.expressions import Expression, is_call
+from gradcli.calculus.expressions import Expression, is_call, is_size
 from gradcli.calculus.numbers import ONE, Number
 from gradcli.calculus.simplify import HALF
 from gradcli.calculus.text import (
@@ -61,13 +61,21 @@ def symbol(word: str) -> str:
     return f"{shown}_{{{tail}}}" if tail else shown
 
 
+def size(text: str) -> str:
+    """The size of a variable: `x.shape[0]` is n with the variable as its index, `X.numel()` N."""
+    word, _, rest = text.partition(".")
+    dimension = int(re.sub(r"\D", "", rest) or 0)
+    index = f", {dimension + 1}" if dimension else ""
+    return f"{'N' if rest == 'numel()' else 'n'}_{{{symbol(word)}{index}}}"
+
+
 class LatexPrinter(Printer):
     """Prints expressions as LaTeX."""
 
     linear = ("matmul", "outer", "dot")
 
     def make_name(self, node: Expression) -> Piece:
-        return symbol(node.data), ATOM
+        return size(node.data) if is_size(node) else symbol(node.data), ATOM
 
     def number(self, value: Number) -> Piece:
         text, precedence = super().number(value)

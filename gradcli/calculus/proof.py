@@ -6,6 +6,7 @@ first are proved one by one: each is what the tape makes of the one before.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -17,6 +18,7 @@ from gradcli.calculus.evaluation import evaluate
 from gradcli.calculus.expressions import Expression, name, order
 from gradcli.calculus.printed import Printed, printed
 from gradcli.calculus.shapes import larger, sample
+from gradcli.calculus.sizes import other_sizes, sized
 from gradcli.engine.backward import grad
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language import parse, run
@@ -116,6 +118,24 @@ class Claim:
         except (LanguageError, RuntimeError):
             return None
 
+    def runs(self, arrays: Arrays) -> bool:
+        """Whether the program runs at a point."""
+        try:
+            names = {**self.names, **_leaves(arrays, ())}
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                run(self.found.program, names, write=lambda text: None)
+        except (LanguageError, RuntimeError):
+            return False
+        return True
+
+    def is_right(self, arrays: Arrays) -> bool:
+        """Whether it holds at a point, whatever the text does there."""
+        try:
+            return self.holds(arrays)
+        except Exception:  # what it says, or that it does not run, holds elsewhere alone
+            return False
+
     def of_value(self, value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:
         """What the tape gives; value: the program's, for these variables."""
         return _gradients(value, {n: leaves[n] for n in self.wrt})
@@ -157,7 +177,7 @@ def proved(
     what is printed says whether it is `general`. Where the short expression does not hold at the given
     point, what the rules do there is kept too. Raises Unproved where nothing holds.
     """
-    find = find or partial(differentiate, order=order)
+    find, wrt = find or partial(differentiate, order=order), list(wrt)
     kept: tuple[Derivatives, Printed, Difference | None] | None = None
     said: Exception | None = None
     for guards in (False, True):
@@ -173,7 +193,10 @@ def proved(
         if guessed:
             made.general = _in_other_sizes(claim(found, made, names or {}), arrays, guessed)
         if singular is None:
-            return found, made, None
+            again = partial(find, program, wrt=wrt, follow=given, names=names, guards=guards)
+            claimed = partial(claim, names=names or {})
+            better = _of_any_size(found, made, again, claimed, arrays, given, cse)
+            return (*(better or (found, made)), None)
         kept = kept or (found, made, singular)
     if kept is None:
         assert said is not None
@@ -208,6 +231,44 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
     if not _around(claim, points(arrays, seed)) and singular is not None:
         raise singular
     return singular
+
+
+def _of_any_size(
+    found: Derivatives,
+    made: Printed,
+    find: Callable[..., Derivatives],
+    claim: Callable[..., Claim],
+    arrays: Arrays,
+    given: bool,
+    cse: bool | None,
+) -> tuple[Derivatives, Printed] | None:
+    """Derivatives that name the sizes which stand in them as numbers, proved in three sets of sizes.
+
+    None where there are no such numbers, or where the program runs in no other sizes.
+    """
+    if found.lower or found.branched or sum(np.size(v) for v in arrays.values()) > MOST:
+        return None
+    own = claim(found, made)
+    other = other_sizes(arrays, own.runs)
+    further = None if other is None else other_sizes(other, own.runs)
+    if other is None or further is None or own.is_right(other):
+        return None
+    try:
+        better = sized(found, find, (other, further))
+        if better is None:
+            return None
+        shown = printed(better, made.form, cse)
+        proof = claim(better, shown)
+        if (
+            prove(proof, arrays, given=given) is None
+            and proof.holds(other)
+            and proof.holds(further)
+        ):
+            shown.general = None if made.general is None else True
+            return better, shown
+    except Exception:  # then the numbers are printed, which are proved
+        return None
+    return None
 
 
 def _in_other_sizes(claim: Claim, arrays: Arrays, guessed: Mapping[str, Any]) -> bool | None:

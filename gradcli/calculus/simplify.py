@@ -19,6 +19,7 @@ from gradcli.calculus.expressions import (
     call,
     is_call,
     is_number,
+    is_size,
     make,
     number,
     order,
@@ -584,7 +585,7 @@ def is_bare(expression: Expression) -> bool:
         if node.op == "product":
             if not all(isinstance(e, Number) and e.integer is not None for e in node.data[1]):
                 return False
-        elif node.op not in ("number", "sum") and not _is_pi(node):
+        elif node.op not in ("number", "sum") and not _is_pi(node) and not is_size(node):
             return False
     return True
 

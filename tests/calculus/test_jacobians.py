@@ -9,7 +9,8 @@ import pytest
 
 from gradcli import language
 from gradcli.calculus import jacobians
-from gradcli.calculus.proof import proved
+from gradcli.calculus.printed import printed
+from gradcli.calculus.proof import Difference, prove, proved
 from gradcli.calculus.shapes import sample
 from gradcli.calculus.spelling import NoExpression
 
@@ -144,7 +145,7 @@ def arrays_of(shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
     return {n: sample(s, k)[()] for k, (n, s) in enumerate(shapes.items())}
 
 
-def formulas(kind: str, source: str, shapes: Any, wrt: str, form: str = "text") -> Any:
+def formulas(kind: str, source: str, shapes: Any, wrt: str, form: str) -> Any:
     _, made, singular = proved(
         language.parse(source),
         arrays_of(shapes),
@@ -162,7 +163,11 @@ def formulas(kind: str, source: str, shapes: Any, wrt: str, form: str = "text") 
     ("kind", "source", "shapes", "wrt", "expected"), TABLE, ids=[f"{r[0]} {r[1]}" for r in TABLE]
 )
 def test_formula(kind: str, source: str, shapes: Any, wrt: str, expected: list[str]) -> None:
-    assert list(formulas(kind, source, shapes, wrt).by.values()) == expected
+    arrays = arrays_of(shapes)
+    found = getattr(jacobians, kind)(language.parse(source), arrays, wrt.split(","))
+    made = printed(found)
+    assert list(made.by.values()) == expected
+    assert prove(jacobians.MatrixClaim(found, made, {}), arrays, given=False) is None
 
 
 @pytest.mark.parametrize(
@@ -204,9 +209,6 @@ def test_blocks_that_are_no_matrices_are_named() -> None:
 
 
 def test_a_wrong_formula_is_not_proved() -> None:
-    from gradcli.calculus.printed import printed
-    from gradcli.calculus.proof import Difference, prove
-
     arrays = {"x": np.array([1.0, 2.0])}
     found = jacobians.hessian(language.parse("sum(x**3)"), arrays, ["x"])
     made = printed(found)

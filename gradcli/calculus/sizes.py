@@ -1,0 +1,328 @@
+"""Formulas that hold for any size: `x.shape[0]` where a number came from a size.
+
+No number says where it came from. So the derivative is found once more in other sizes, and where the two
+expressions are the same but for a number, and that number is the same formula of the sizes in both, the
+number is that formula. What comes out is proved in further sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from gradcli.calculus import simplify as alg
+from gradcli.calculus.derivative import Derivatives
+from gradcli.calculus.expressions import Expression, call, is_size, make, name, number, order
+from gradcli.calculus.finish import length
+from gradcli.calculus.numbers import ONE, ZERO, Number
+from gradcli.calculus.shapes import sample
+
+Shape = tuple[int, ...]
+Shapes = Mapping[str, Shape]
+
+LARGEST = 64  # sizes above it are tried as one of about this size
+SIZED = frozenset(
+    "zeros ones eye expand reshape".split()
+)  # calls that are printed with their shape
+
+
+class Size(int):
+    """A size as it is printed: an int with a text."""
+
+    text: str
+
+    def __new__(cls, value: int, text: str) -> Size:
+        """The int, which is printed so."""
+        made = super().__new__(cls, value)
+        made.text = text
+        return made
+
+    def __repr__(self) -> str:
+        return self.text
+
+    __str__ = __repr__
+
+
+class NoSize(Exception):
+    """Two expressions that differ in more than numbers that came from sizes."""
+
+
+# -- other sizes ------------------------------------------------------------------------------------
+def other_sizes(
+    arrays: Mapping[str, Any], runs: Callable[[Mapping[str, Any]], bool], turn: int = 0
+) -> dict[str, Any] | None:
+    """The variables in other sizes in which the program runs, each size another where that can be.
+
+    Sizes that depend on each other are equal here, so they change together. turn: for further sets.
+    """
+    old = {n: np.shape(v) for n, v in arrays.items()}
+    left = [(n, i) for n, s in old.items() for i, size in enumerate(s) if size > 1]
+    current = {n: list(s) for n, s in old.items()}
+    taken = {size for s in old.values() for size in s}
+    changed = False
+    while left:
+        first, *others = left
+        size = _unused(old[first[0]][first[1]], taken, turn)
+        for group in _groups(first, others, old):
+            trial = {n: list(s) for n, s in current.items()}
+            for n, i in group:
+                trial[n][i] = size
+            if runs(resized(arrays, trial)):
+                current, changed = trial, True
+                taken.add(size)
+                others = [a for a in others if a not in group]
+                break
+        left = others
+    return resized(arrays, current) if changed else None
+
+
+def _unused(size: int, taken: set[int], turn: int) -> int:
+    found = min(size, LARGEST)
+    for _ in range(turn + 1):
+        found += 1
+        while found in taken:
+            found += 1
+    return found
+
+
+def _groups(first: Any, others: list[Any], old: Shapes) -> Iterator[list[Any]]:
+    """Axes of the size of the first that may have to change with it: as few as can be."""
+    alike = [a for a in others if old[a[0]][a[1]] == old[first[0]][first[1]]]
+    for more in range(min(len(alike), 3)):
+        for chosen in combinations(alike, more):
+            yield [first, *chosen]
+    if alike:
+        yield [first, *alike]
+    else:
+        yield [first]
+
+
+def resized(arrays: Mapping[str, Any], shapes: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of these shapes and of the variables' dtypes; integers are those that there are."""
+    made: dict[str, Any] = {}
+    for k, (n, v) in enumerate(arrays.items()):
+        own, shape = np.asarray(v), tuple(shapes[n])
+        if own.shape == shape:
+            made[n] = v
+        elif own.dtype.kind in "fc":
+            made[n] = sample(shape, k).astype(own.dtype)
+        else:
+            made[n] = np.resize(own, shape)
+    return made
+
+
+# -- numbers as sizes -------------------------------------------------------------------------------
+Term = tuple[int, int, str]  # a size in both sets, and its text
+
+
+class Terms:
+    """What sizes there are, those of the variables of wrt first."""
+
+    def __init__(self, one: Shapes, two: Shapes, wrt: Sequence[str]) -> None:
+        names = list(dict.fromkeys([*wrt, *one]))
+        axes = [(n, i) for n in names for i in range(len(one[n])) if one[n][i] != two[n][i]]
+        self.single: list[Term] = [(one[n][i], two[n][i], f"{n}.shape[{i}]") for n, i in axes]
+        whole = [n for n in names if len(one[n]) > 1 and one[n] != two[n]]
+        self.products: list[Term] = [
+            (int(np.prod(one[n])), int(np.prod(two[n])), f"{n}.numel()") for n in whole
+        ]
+        self.less = [(a - 1, b - 1, f"{text} - 1") for a, b, text in self.single if a > 2]
+
+    def size(self, a: int, b: int) -> int:
+        """A size of a shape or an option."""
+        if a == b:
+            return a
+        for terms in (self.single, self.products, self.less):
+            for p, q, text in terms:
+                if (p, q) == (a, b):
+                    return Size(a, text)
+        raise NoSize
+
+    def number(self, a: Number, b: Number) -> Expression:
+        """A number that is c*s, c/s or s + c of a size s in both sets."""
+        if a == b:
+            return number(a)
+        if not (a.exact and b.exact) or ZERO in (a, b):
+            raise NoSize
+        best: tuple[int, Fraction, Expression] | None = None
+        for rank, terms in enumerate((self.single, self.products, self.less)):
+            for p, q, text in terms:
+                for power in (1, -1, 2, -2):
+                    c = a.value / Fraction(p) ** power
+                    if c != b.value / Fraction(q) ** power:
+                        continue
+                    simple = abs(c.numerator) + c.denominator + 2 * rank
+                    found = (simple, c, _powered(text, power))
+                    best = found if best is None or found[0] < best[0] else best
+        if best is not None:
+            return alg.scale(Number(best[1]), best[2])
+        for p, q, text in self.single:
+            if a.value - p == b.value - q:
+                return alg.combine([(_named(text), ONE), (alg.one, Number(a.value - p))])
+        raise NoSize
+
+
+def _named(text: str) -> Expression:
+    return name(text, (), -1)
+
+
+def _powered(text: str, power: int) -> Expression:
+    if text.endswith(" - 1"):
+        whole = _named(text.removesuffix(" - 1"))
+        return alg.product([(alg.subtract(whole, alg.one), Number(Fraction(power)))])
+    return alg.product([(_named(text), Number(Fraction(power)))])
+
+
+def unified(one: Expression, two: Expression, terms: Terms) -> Expression:
+    """The first of two expressions in two sets of sizes, with sizes for the numbers that differ.
+
+    Raises NoSize where they differ otherwise.
+    """
+    made: dict[tuple[int, int], Expression] = {}
+    stack = [(one, two, False)]
+    while stack:
+        a, b, ready = stack.pop()
+        key = (id(a), id(b))
+        if key in made:
+            continue
+        if ready:
+            made[key] = _unified(a, b, made, terms)
+            continue
+        if a.op != b.op or len(a.args) != len(b.args) or len(a.shape) != len(b.shape):
+            raise NoSize
+        stack.append((a, b, True))
+        stack += [(x, y, False) for x, y in zip(a.args, b.args, strict=True)]
+        if a.op == "product":
+            pairs = zip(a.data[1], b.data[1], strict=True)
+            stack += [(x, y, False) for x, y in pairs if _both(x, y)]
+    return made[id(one), id(two)]
+
+
+def _both(x: Any, y: Any) -> bool:
+    return isinstance(x, Expression) and isinstance(y, Expression)
+
+
+def _unified(
+    a: Expression, b: Expression, made: Mapping[tuple[int, int], Expression], terms: Terms
+) -> Expression:
+    args = [made[id(x), id(y)] for x, y in zip(a.args, b.args, strict=True)]
+    if a.op == "name":
+        if a.data != b.data:
+            raise NoSize
+        return a
+    if a.op == "number":
+        return terms.number(a.data, b.data)
+    if a.op == "array":
+        if not np.array_equal(a.data, b.data):
+            raise NoSize
+        return a
+    if a.op == "sum":
+        pairs = [*zip(a.data[0], b.data[0], strict=True), (a.data[1], b.data[1])]
+        factors = [terms.number(p, q) for p, q in pairs]
+        return alg.add(
+            *(alg.multiply(f, t) for f, t in zip(factors, [*args, alg.one], strict=True))
+        )
+    if a.op == "product":
+        factor = terms.number(a.data[0], b.data[0])
+        exponents = []
+        for x, y in zip(a.data[1], b.data[1], strict=True):
+            if _both(x, y):
+                exponents.append(made[id(x), id(y)])
+            elif x == y:
+                exponents.append(x)
+            else:
+                raise NoSize
+        return alg.product([(factor, ONE), *zip(args, exponents, strict=True)])
+    return _called(a, b, args, terms)
+
+
+def _called(a: Expression, b: Expression, args: list[Expression], terms: Terms) -> Expression:
+    word, options = a.data
+    if b.data[0] != word or [k for k, _ in options] != [k for k, _ in b.data[1]]:
+        raise NoSize
+    given = [(k, _option(x, y, terms)) for (k, x), (_, y) in zip(options, b.data[1], strict=True)]
+    shape = a.shape
+    if word in SIZED:
+        shape = tuple(terms.size(p, q) for p, q in zip(a.shape, b.shape, strict=True))
+        key = ("sized", word, tuple(map(id, args)), repr(given), repr(shape))
+        return make("call", tuple(args), (word, tuple(given)), shape, key)
+    return call(word, args, shape, given)
+
+
+def _option(a: Any, b: Any, terms: Terms) -> Any:
+    if type(a) is int and type(b) is int:
+        return terms.size(a, b)
+    if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
+        return tuple(_option(x, y, terms) for x, y in zip(a, b, strict=True))
+    if repr(a) != repr(b):
+        raise NoSize
+    return a
+
+
+def _shortest(expression: Expression) -> Expression:
+    """eye(n) - ones(n, n)/n for (n*eye(n) - ones(n, n))/n."""
+    if expression.op != "product":
+        return expression
+    pairs = list(zip(expression.args, expression.data[1], strict=True))
+    sums = [b for b, e in pairs if b.op == "sum" and e == ONE]
+    if len(sums) != 1 or not any(is_size(b) for b, _ in pairs):
+        return expression
+    factor = alg.product([p for p in pairs if p[0] is not sums[0]], expression.data[0])
+    coefficients, constant = sums[0].data
+    terms = [*zip(sums[0].args, coefficients, strict=True), (alg.one, constant)]
+    spread = alg.combine((alg.multiply(factor, t), c) for t, c in terms)
+    return min(expression, spread, key=length)
+
+
+def sized(
+    found: Derivatives,
+    find: Callable[[Mapping[str, Any]], Derivatives],
+    others: Sequence[Mapping[str, Any]],
+) -> Derivatives | None:
+    """The derivatives with sizes for the numbers that came from them; None where none did.
+
+    find: the same derivatives of other variables. others: these, in two other sets of sizes; the second
+    is for what looks otherwise in the sizes given, as 2/n does for n = 2.
+    """
+    one, two = found, find(others[0])
+    by, left = _sized(one, two, list(found.by))
+    if left:
+        one, two = two, find(others[1])
+        more, _ = _sized(one, two, left)
+        # Elements that are written out one by one for the sizes given are shorter so.
+        by |= {n: e for n, e in more.items() if _calls(e) <= _calls(found.by[n])}
+    if not by:
+        return None
+    made = copy(found)
+    made.by = {label: by.get(label, expression) for label, expression in found.by.items()}
+    return made
+
+
+def _calls(expression: Expression) -> int:
+    return sum(node.op == "call" for node in order([expression]))
+
+
+def _sized(
+    one: Derivatives, two: Derivatives, labels: list[str]
+) -> tuple[dict[str, Expression], list[str]]:
+    """(the derivatives in which sizes were found, those that are not the same in the two)."""
+    first, second = ({n: np.shape(v) for n, v in d.variables.items()} for d in (one, two))
+    made, left = {}, []
+    for label in labels:
+        own = one.by[label]
+        try:
+            found = _shortest(unified(own, two.by[label], Terms(first, second, label.split("."))))
+        except NoSize:
+            left.append(label)
+            continue
+        if found is not own:
+            made[label] = found
+    return made, left
+
+
+__all__ = ["Size", "other_sizes", "sized"]

@@ -1,0 +1,107 @@
+"""Sizes for the numbers that came from them: formulas that hold for any n."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gradcli import language
+from gradcli.calculus import sizes
+from gradcli.calculus.code import NumpyPrinter
+from gradcli.calculus.latex import to_latex
+from gradcli.calculus.proof import proved
+from gradcli.calculus.shapes import sample
+
+X, XY = {"x": (4,)}, {"x": (4,), "y": (4,)}
+CROSS = "(softmax(z, 1) - one_hot(y, z.shape[1]))/z.shape[0]"
+LEAST = {"A": (4, 3), "x": (3,), "b": (4,)}
+
+# (program, shapes, variable, derivative)
+TABLE: list[tuple[str, dict[str, tuple[int, ...]], str, str]] = [
+    ("mean(x)", X, "x", "full_like(x, 1/x.shape[0])"),
+    ("mean(X)", {"X": (3, 2)}, "X", "full_like(X, 1/X.numel())"),
+    ("mean(X, 0).sum()", {"X": (3, 2)}, "X", "full_like(X, 1/X.shape[0])"),
+    ("mean((A@x-b)**2)", LEAST, "x", "2*A.T@(A@x - b)/A.shape[0]"),
+    ("mse_loss(x, y)", XY, "x", "2*(x - y)/x.shape[0]"),
+    ("mse_loss(x, y)", XY, "y", "2*(y - x)/y.shape[0]"),
+    ("var(x)", X, "x", "2*(x - mean(x))/(x.shape[0] - 1)"),
+    ("var(x, correction=0)", X, "x", "2*(x - mean(x))/x.shape[0]"),
+    ("std(x)", X, "x", "(x - mean(x))/((x.shape[0] - 1)*std(x))"),
+    ("mse_loss(x, y)", {"x": (2,), "y": (2,)}, "x", "2*(x - y)/x.shape[0]"),  # where 2/2 is 1
+    ("mean(x**4)", X, "x", "4*x**3/x.shape[0]"),
+    ("sum(a*x)*x.numel()", {"a": (), **X}, "a", "x.shape[0]*sum(x)"),
+    ("F.cross_entropy(z, y)", {"z": (4, 3), "y": (4,)}, "z", CROSS),
+    ("F.cross_entropy(z, y)", {"z": (3, 3), "y": (3,)}, "z", CROSS),
+    # numbers of the program stay, whatever the sizes are
+    ("sum(x)/4", X, "x", "full_like(x, 1/4)"),
+    ("4*dot(x, x)", X, "x", "8*x"),
+    ("mean(x[:2])*2", X, "x", "slice_scatter(zeros(x.shape[0]), ones(2), dim=0, end=2)"),
+    # and so do those of a program that runs in no other sizes, or is another one there
+    ("mean(x.reshape(2, 2) @ x[:2])", X, "x", None),
+    ("x[0]*x[1]/x.numel()", {"x": (2,)}, "x", None),
+]  # fmt: skip
+
+
+def arrays_of(shapes: dict[str, tuple[int, ...]], wrt: str) -> dict[str, Any]:
+    made = {n: sample(s, k)[()] for k, (n, s) in enumerate(shapes.items())}
+    if "z" in shapes:  # classes
+        made["y"] = np.arange(*shapes["y"]) % shapes["z"][1]
+    return made
+
+
+def derivative(source: str, shapes: Any, wrt: str, form: str = "text") -> Any:
+    arrays = arrays_of(shapes, wrt)
+    return proved(language.parse(source), arrays, [wrt], given=True, form=form)
+
+
+@pytest.mark.parametrize(("source", "shapes", "wrt", "expected"), TABLE, ids=[r[0] for r in TABLE])
+def test_derivative(source: str, shapes: Any, wrt: str, expected: str | None) -> None:
+    _, made, singular = derivative(source, shapes, wrt)
+    assert singular is None
+    if expected is None:
+        assert ".shape" not in made.by[wrt]
+    else:
+        assert made.by[wrt] == expected
+
+
+@pytest.mark.parametrize("form", ["python", "numpy", "torch", "jax"])
+@pytest.mark.parametrize(("source", "shapes", "wrt"), [r[:3] for r in TABLE[:11]])
+def test_every_format(source: str, shapes: Any, wrt: str, form: str) -> None:
+    code = derivative(source, shapes, wrt, form)[1].code
+    assert ".shape[" in code or ".numel()" in code or ".size" in code
+
+
+def test_latex_and_numpy_name_sizes() -> None:
+    found, _, _ = derivative("mean(X, 1).sum()*X.numel()", {"X": (3, 2)}, "X")
+    assert to_latex(found.by["X"]) == "n_{X}"
+    found, _, _ = derivative("mean(X, 1).sum()*mean(Y)", {"X": (3, 2), "Y": (4, 5)}, "X")
+    assert to_latex(found.by["X"]) == r"\frac{\operatorname{mean}\left(Y\right)}{n_{X, 2}}"
+    found, _, _ = derivative("mean(X)", {"X": (3, 2)}, "X")
+    assert to_latex(found.by["X"]) == r"\frac{1}{N_{X}}"
+    assert NumpyPrinter().text(found.by["X"]) == "np.full_like(X, 1/X.size)"
+
+
+def test_a_formula_that_is_wrong_elsewhere_keeps_its_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wrong = sizes.Terms.number
+    monkeypatch.setattr(
+        sizes.Terms, "number", lambda self, a, b: wrong(self, a, b) if a == b else sizes.number(7)
+    )
+    _, made, _ = derivative("mean(x)", X, "x")
+    assert made.by["x"] == "full_like(x, 1/4)"
+
+
+def test_sizes_that_need_not_be_equal_are_told_apart() -> None:
+    arrays = {"A": np.ones((3, 3)), "x": np.ones(3), "b": np.ones(3)}
+
+    def runs(values: Any) -> bool:
+        (n, m), shape = values["A"].shape, (values["x"].shape, values["b"].shape)
+        return shape == ((m,), (n,))
+
+    other = sizes.other_sizes(arrays, runs)
+    assert other is not None
+    assert {n: v.shape for n, v in other.items()} == {"A": (4, 5), "x": (5,), "b": (4,)}
+    assert sizes.other_sizes(arrays, lambda values: False) is None
