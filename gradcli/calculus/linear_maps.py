@@ -514,9 +514,9 @@ def _spread(own: Expression, shape: tuple[int, ...], flip: bool) -> str:
         return "number"
     if len(given) > 2:
         raise no_matrix(own)
-    if seen == shape:
+    if seen == shape and 1 not in shape:
         return "full"
-    return "row" if seen[0] == 1 else "column"
+    return "column" if (seen[1] == 1 and shape[1] == 1) or seen[0] != 1 else "row"
 
 
 def _flat(own: Expression) -> Expression:

@@ -40,7 +40,7 @@ TABLE: list[tuple[str, str, dict[str, tuple[int, ...]], str, list[str]]] = [
         "sum(log(1+exp(-y*(A@x))))",
         {**AX, "y": (4,)},
         "x",
-        ["A.T@diag(y**2*sigmoid(-y*(A@x))*(1 - sigmoid(-y*(A@x))))@A"],
+        ["A.T@diag(y**2*sigmoid(y*(A@x))*(1 - sigmoid(y*(A@x))))@A"],
     ),
     ("hessian", "sum(tanh(A@x))", AX, "x", ["-2*A.T@diag(tanh(A@x)*(1 - tanh(A@x)**2))@A"]),
     ("hessian", "logsumexp(x, 0)", X3, "x", [SOFT]),
