@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import importlib.util
 import os
 import shutil
 import signal
@@ -60,6 +61,37 @@ def pytest_collection_finish() -> None:
     """What was collected stays: the collector need not go through it again at every turn."""
     gc.collect()
     gc.freeze()
+
+
+def _is_absent(module: str) -> bool:
+    return importlib.util.find_spec(module) is None
+
+
+# What a test may be about without being a dependency.
+OPTIONAL = (
+    "cairosvg dask distributed duckdb jax matplotlib mpmath pandas polars pyarrow torch".split()
+)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of packages that are not here: there is nothing that they could find wrong."""
+    absent = {module for module in OPTIONAL if _is_absent(module)}
+    kept, left_out = [], []
+    for item in items:
+        needed = {module for mark in item.iter_markers("needs") for module in mark.args}
+        assert needed <= set(OPTIONAL), f"{item.nodeid}: {needed}"
+        (left_out if needed & absent else kept).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say so."""
+    if absent := [module for module in OPTIONAL if _is_absent(module)]:
+        terminalreporter.write_line(
+            f"without the tests of what is not installed: {', '.join(absent)}"
+        )
 
 
 @pytest.fixture(autouse=True)

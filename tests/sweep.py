@@ -46,11 +46,12 @@ def sweep(
     *,
     name: Callable[..., str] | None = None,
     parts: int = 4,
+    often: int | None = None,
 ) -> Callable[[Callable[..., None]], Any]:
     """Like `pytest.mark.parametrize`, in so many tests; `rows` may be a function, called when they run.
 
     `name` tells a row's name from its values; without it, it is the first text among them. A row may not
-    skip: what does not belong is left out of `rows`.
+    skip: what does not belong is left out of `rows`. Of the parts, so many run `often`; the others are long.
     """
     wanted = (names,) if isinstance(names, str) else names
 
@@ -83,7 +84,11 @@ def sweep(
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         added = [inspect.Parameter(n, kind) for n in ("part", "pytestconfig")]
         run.__signature__ = inspect.Signature([*added, *kept])  # type: ignore[attr-defined]
-        return pytest.mark.parametrize("part", range(parts))(run)
+        often_or_long = [
+            part if often is None or part < often else pytest.param(part, marks=pytest.mark.long)
+            for part in range(parts)
+        ]
+        return pytest.mark.parametrize("part", often_or_long)(run)
 
     return decorate
 

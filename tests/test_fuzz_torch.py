@@ -12,9 +12,7 @@ import gradcli
 from tests import fuzz
 from tests.fuzz import torch_programs
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="torch is not installed"
-)
+pytestmark = pytest.mark.needs("torch")
 
 
 class _Planted:

@@ -36,7 +36,7 @@ def test_program_shows_what_torch_shows(number: int, gradcli: Any) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+@pytest.mark.needs("torch")
 def test_torch_still_shows_so() -> None:
     torch = importlib.import_module("torch")
     assert all(programs.show(one["code"], torch) == one["shown"] for one in RECORDED)

@@ -25,7 +25,7 @@ def test_every_program_is_recorded_once() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+@pytest.mark.needs("torch")
 def test_torch_still_answers_so() -> None:
     torch = importlib.import_module("torch")
     assert {program: answer(program, torch) for program in programs()} == EXPECTED

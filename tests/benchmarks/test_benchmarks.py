@@ -208,8 +208,8 @@ def test_lines_of_the_plot_are_multiples_of_torch() -> None:
     assert found["jax"][10**7] == pytest.approx(0.47 / 1.2)
 
 
+@pytest.mark.needs("matplotlib")
 def test_plots_are_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     plot.draw([results()], tmp_path / "plot.svg")
     assert "<svg" in (tmp_path / "plot.svg").read_text()
 

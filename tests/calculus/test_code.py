@@ -54,7 +54,7 @@ def test_programs_are_proved(source: str, shapes: dict[str, Any], form: str) -> 
         space["value_and_gradient"](*(a if a.ndim else a.item() for a in arrays.values()))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+@pytest.mark.needs("torch")
 @sweep(("source", "shapes"), PROGRAMS, parts=1)
 def test_torch_runs_what_is_printed_for_it(source: str, shapes: dict[str, Any]) -> None:
     torch = importlib.import_module("torch")
@@ -70,7 +70,7 @@ def test_torch_runs_what_is_printed_for_it(source: str, shapes: dict[str, Any]) 
     np.testing.assert_allclose(value.numpy(), again.detach().numpy())
 
 
-@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="jax is not installed")
+@pytest.mark.needs("jax")
 def test_jax_runs_what_is_printed_for_it() -> None:
     jax = importlib.import_module("jax")
     for source, shapes in PROGRAMS:

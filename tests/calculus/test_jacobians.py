@@ -13,6 +13,7 @@ from gradcli.calculus.printed import printed
 from gradcli.calculus.proof import Difference, prove, proved
 from gradcli.calculus.shapes import sample
 from gradcli.calculus.spelling import NoExpression
+from tests.sweep import sweep
 
 X3, A43, A33 = {"x": (3,)}, {"A": (4, 3)}, {"A": (3, 3)}
 AX = {**A43, **X3}
@@ -170,10 +171,12 @@ def test_formula(kind: str, source: str, shapes: Any, wrt: str, expected: list[s
     assert prove(jacobians.MatrixClaim(found, made, {}), arrays, given=False) is None
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("kind", "source", "shapes", "wrt"),
     [r[:4] for r in TABLE],
-    ids=[f"{r[0]} {r[1]}" for r in TABLE],
+    name=lambda kind, source, shapes, wrt: f"{kind} {source}",
+    parts=8,
+    often=3,
 )
 def test_every_format_holds(kind: str, source: str, shapes: Any, wrt: str) -> None:
     for form in FORMATS[1:]:

@@ -18,7 +18,7 @@ from tests.sweep import sweep
 pytestmark = [
     pytest.mark.long,
     pytest.mark.filterwarnings("ignore"),
-    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed"),
+    pytest.mark.needs("torch"),
 ]
 
 

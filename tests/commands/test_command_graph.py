@@ -197,9 +197,9 @@ def test_frames_are_one_picture_a_step(tmp_path):
     assert result.exit_code == 2 and "svg, png, pdf" in result.stderr
 
 
+@pytest.mark.needs("cairosvg")
 @pytest.mark.parametrize("form, start", [("png", b"\x89PNG"), ("pdf", b"%PDF")])
 def test_png_and_pdf(form, start, tmp_path, monkeypatch):
-    pytest.importorskip("cairosvg", reason="the extra `picture` is not installed")
     path = tmp_path / f"g.{form}"
     out(*PRODUCT, "-o", str(path))
     assert path.read_bytes().startswith(start)

@@ -35,7 +35,7 @@ def test_every_function_is_listed_once():
     assert sorted(line.split()[0] for line in text.splitlines()) == sorted(names)
 
 
-@sweep("entry", FUNCTIONS, name=lambda entry: entry.name)
+@sweep("entry", FUNCTIONS, name=lambda entry: entry.name, parts=8, often=3)
 def test_the_examples_run(entry):
     result = run("ops", entry.name, "--json")
     assert result.exit_code == 0, result.stderr

@@ -46,7 +46,7 @@ def sweep(count: int, longest: float) -> None:
 
 
 def test_at_the_start() -> None:
-    sweep(4, 0.3)
+    sweep(2, 0.3)
 
 
 @pytest.mark.long

@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from gradcli.cli import main
 from tests.commands.terminal import environment
 from tests.fuzz.command_lines import ran
 
@@ -184,6 +186,13 @@ WORDS = [
 def one_way(rows: list[tuple[list[str], str, str]]) -> list[tuple[list[str], int, str, str]]:
     """Rows of `eval` whose exit code is 0 where nothing is said, and else 1."""
     return [(["eval", *argv], int(bool(said)), shown, said) for argv, shown, said in rows]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imported() -> None:
+    """What each child would import for itself."""
+    for verb in ("eval", "grad", "diff", "check", "jacobian", "graph"):
+        assert not CliRunner().invoke(main, [verb, "2*x", "--x", "1"]).exit_code
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,10 @@ from tests.commands.terminal import environment
 from tests.examples.running import FOLDER, PROGRAMS, ROOT, SCRIPTS, output, stored
 
 EXAMPLES = [*SCRIPTS, *PROGRAMS]
+# What else is installed for pytest has no part in it.
+QUICKLY = [
+    word for name in ("benchmark", "hypothesispytest", "xdist") for word in ("-p", f"no:{name}")
+]
 SLOW = {"newton", "least_squares"}
 
 
@@ -33,7 +37,7 @@ def test_nothing_is_stored_without_an_example():
 
 def test_the_example_for_pytest():
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--noconftest",
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--noconftest", *QUICKLY,
          *([] if plugin_is_installed() else ["-p", "gradcli.pytest_plugin"]),
          "-c", "/dev/null", "test_gradients.py"],
         cwd=FOLDER, env=environment(PYTHONPATH=str(ROOT), PYTHONDONTWRITEBYTECODE="1"),

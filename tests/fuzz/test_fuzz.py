@@ -41,13 +41,16 @@ def test_a_few_command_lines(monkeypatch) -> None:
 
 
 def test_command_lines_reach_every_command() -> None:
-    lines = (command_lines.command_line(random.Random(f"reach {n}")) for n in range(400))
-    reached = {word for line in lines for word in line.argv if word in COMMANDS}
-    assert reached == set(COMMANDS)
+    missing = set(COMMANDS)
+    for n in range(400):
+        missing -= set(command_lines.command_line(random.Random(f"reach {n}")).argv)
+        if not missing:
+            return
+    assert not missing
 
 
 def test_a_few_interrupts(monkeypatch) -> None:
-    monkeypatch.setattr(fuzz, "count", 4)
+    monkeypatch.setattr(fuzz, "count", 2)
     assert interrupts.run(2, 0) == []
 
 

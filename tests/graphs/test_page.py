@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -368,7 +367,7 @@ class TestInChromium:
         example.run(PINCH)
         assert float(str(example.run(read)).rstrip(")")) == pytest.approx(2 * before, rel=0.01)
 
-    @pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
+    @pytest.mark.needs("torch")
     def test_modules_unfold(self, browser: Browser, tmp_path: Path) -> None:
         import torch
         from torch import nn

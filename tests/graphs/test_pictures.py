@@ -87,14 +87,15 @@ def test_the_paper(background: str) -> None:
     assert 'fill="#1c2430"' in text
 
 
-@pytest.mark.parametrize("render", ["cairosvg", "rsvg-convert"])
+@pytest.mark.parametrize(
+    "render", [pytest.param("cairosvg", marks=pytest.mark.needs("cairosvg")), "rsvg-convert"]
+)
 def test_renderers_without_a_browser_show_light_cards_and_dark_ink(
     render: str, tmp_path: Path
 ) -> None:
     text = picture_to_svg(picture("linear"))
     path = tmp_path / "picture.png"
     if render == "cairosvg":
-        pytest.importorskip("cairosvg", reason="the extra `picture` is not installed")
         path.write_bytes(svg_to_png(text, 1.0))
     elif shutil.which(render) is None:
         pytest.skip("rsvg-convert is not installed")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 
 import numpy as np
@@ -50,7 +49,7 @@ def test_narrow_dtypes_stay_narrow(source: str, dtype: gradcli.dtype) -> None:
     assert leaf.grad.dtype is dtype and bool(gradcli.isfinite(leaf.grad).all())
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+@pytest.mark.needs("torch")
 def test_torch_still_answers_so() -> None:
     for entry in ENTRIES:
         found = by_torch(entry["source"], entry["x"])

@@ -50,7 +50,7 @@ def test_call_is_torchs(call: str, gradcli: Any) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+@pytest.mark.needs("torch")
 def test_torch_still_says_so() -> None:
     torch = importlib.import_module("torch")
     assert not [line for call in RECORDED for line in compare(call, torch)]

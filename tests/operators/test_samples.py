@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -158,10 +157,7 @@ def test_gradient_against_differences(text: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(
-    "torch" not in sys.modules and not __import__("importlib").util.find_spec("torch"),
-    reason="torch is not installed",
-)
+@pytest.mark.needs("torch")
 def test_recording_is_fresh() -> None:
     import torch
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,24 +34,21 @@ def check(found: Any) -> None:
     assert found["name"].to_pylist() == COLUMNS["name"]
 
 
-def tables() -> dict[str, Any]:
-    import pandas as pd
-    import polars as pl
-
-    table = pa.table(COLUMNS)
-    return {
-        "pyarrow": table,
-        "batch": table.to_batches()[0],
-        "chunks": pa.concat_tables([table[:1], table[1:]]),
-        "pandas": pd.DataFrame(COLUMNS),
-        "polars": pl.DataFrame(COLUMNS),
-    }
+TABLES: dict[str, Callable[[], Any]] = {
+    "pyarrow": lambda: pa.table(COLUMNS),
+    "batch": lambda: pa.table(COLUMNS).to_batches()[0],
+    "chunks": lambda: pa.concat_tables([pa.table(COLUMNS)[:1], pa.table(COLUMNS)[1:]]),
+    "pandas": lambda: importlib.import_module("pandas").DataFrame(COLUMNS),
+    "polars": lambda: importlib.import_module("polars").DataFrame(COLUMNS),
+}
 
 
-@pytest.mark.parametrize("kind", ["pyarrow", "batch", "chunks", "pandas", "polars"])
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(k, marks=[pytest.mark.needs(k)] * (k in ("pandas", "polars"))) for k in TABLES],
+)
 def test_tables_of_every_kind(kind: str) -> None:
-    pytest.importorskip("polars")
-    found = gradcli.compile(G).map(tables()[kind])
+    found = gradcli.compile(G).map(TABLES[kind]())
     assert isinstance(found, pa.Table)
     check(found)
 
@@ -66,8 +65,9 @@ def test_readers_and_datasets_are_read_as_the_result_is(tmp_path: Any) -> None:
         check(found.read_all())
 
 
+@pytest.mark.needs("dask")
 def test_frames_of_dask_stay_lazy() -> None:
-    frames = pytest.importorskip("dask.dataframe")
+    import dask.dataframe as frames
     import pandas as pd
 
     frame = pd.DataFrame(COLUMNS, index=[7, 8, 9])

@@ -162,6 +162,7 @@ def test_verb():
 def test_pytest_shows_the_test_and_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "test_page.py").write_text(PAGE)
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    argv += ["-p", "no:benchmark", "-p", "no:hypothesispytest"]
     found = subprocess.run([*argv, str(tmp_path)], capture_output=True, text=True, cwd=tmp_path)
     parts = found.stdout.split("\n____")[1:]
     assert len(parts) == 4, found.stdout
