@@ -382,13 +382,24 @@ def matching(pattern: str) -> list[str]:
 
 
 def _in_folder(folder: str) -> list[str]:
-    """The tables in a folder and in those that it holds; what begins with . or _ is somebody's remark."""
-    found = [
-        os.path.join(where, name)
-        for where, _, names in os.walk(folder)
-        for name in names
-        if name[:1] not in "._" and _ends_like_a_file(name)
-    ]
+    """The tables in a folder and in its partitions, folders called `KEY=VALUE`; no other is looked into.
+
+    What begins with . or _ is somebody's remark.
+    """
+    found, waiting = [], [folder]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.name[:1] in "._":
+                    continue
+                if entry.is_dir():
+                    waiting += [entry.path] if "=" in entry.name else []
+                elif _ends_like_a_file(entry.name):
+                    found.append(entry.path)
     if not found:
-        raise TableError(f"{folder}: there is no table in this folder")
+        below = os.path.join(folder, "**", "*.parquet")
+        raise TableError(
+            f"{folder}: there is no table in this folder",
+            hint=f"a pattern names those in folders below it: '@{below}'",
+        )
     return sorted(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import zipfile
 from pathlib import Path
 
@@ -227,6 +228,26 @@ def test_several_files_by_a_pattern(folder):
     assert "there is no such file" in run("eval", "x", "--x", "@q*.csv:x")[2]
     (folder / "c.csv").write_text("x\n1\n")
     assert "c.csv: there is no column 'y'" in run("eval", "x", "--x", "@*.csv:y")[2]
+
+
+def test_a_folder_is_its_files_and_its_partitions(folder):
+    for name, x in (("d/b.csv", 2), ("d/a.csv", 1), ("d/year=1/a.csv", 3), ("d/other/a.csv", 4)):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"x\n{x}\n")
+    assert run("eval", "x", "--x", "@d:x")[1] == "[1, 2, 3]\n"
+    assert run("eval", "x", "--x", "@d/**/*.csv:x")[1] == "[1, 2, 4, 3]\n"
+
+
+def test_a_folder_without_a_table_is_refused_without_a_look_below_it(folder, monkeypatch):
+    (folder / "e/f").mkdir(parents=True)
+    (folder / "e/f/a.csv").write_text("x\n1\n")
+    looked = []
+    scan = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: looked.append(str(path)) or scan(path))
+    code, out, err = run("eval", "x", "--x", "@e")
+    assert (code, out) == (2, "") and "e: there is no table in this folder" in err
+    assert "'@e/**/*.parquet'" in err
+    assert set(looked) == {"e"}
 
 
 def test_columns_of_standard_input_are_read_once():
