@@ -196,8 +196,13 @@ def _leave(leaving: SystemExit) -> NoReturn:
 def _show(error: Exception, arguments: list[str], meta: dict[str, Any]) -> int:
     from gradcli.commands.errors import show
 
-    if sys.stdout is not None:
-        sys.stdout.flush()  # what was printed before the error comes before it
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()  # what was printed before the error comes before it
+    except BrokenPipeError:
+        raise
+    except OSError:  # a full disk, which is likely what the error says
+        pass
     return show(error, arguments, meta)
 
 

@@ -48,6 +48,9 @@ def _leave_no_bytecode(before: set[Path]) -> None:
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
     atexit.register(_leave_no_bytecode, _bytecode())
 
+# Without a buffer of its own an output fails elsewhere than it does for a person.
+os.environ.pop("PYTHONUNBUFFERED", None)
+
 # A shell ignores Ctrl-C in what it starts in the background, and what we start would inherit that.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -196,13 +196,23 @@ def test_a_closed_pipe_ends_quietly(command):
     assert err == b""
 
 
-def test_a_full_disk_is_said():
+@pytest.mark.parametrize(
+    "command, unbuffered",
+    [
+        ("eval 1", ""),
+        ("eval 1", "1"),
+        ("grad 'print(x); x*x' --x 1", ""),
+        ("map x -", ""),
+        ("--help", ""),
+    ],
+)
+def test_a_full_disk_is_said(command, unbuffered):
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full here")
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [*GRADCLI, "eval", "1"],
-            env=environment(), stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+            [*GRADCLI, *shlex.split(command)], input="x\n1\n", env=environment(PYTHONUNBUFFERED=unbuffered),
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
         )  # fmt: skip
     assert done.returncode == 1
     assert "No space left on device" in done.stderr
