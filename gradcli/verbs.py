@@ -219,15 +219,15 @@ def diff(*args: Any, **kwargs: Any) -> Any:
 
     diff(input, n=1, dim=-1, prepend=None, append=None): torch's, the differences of neighbours.
 
-    diff(source, values=None, /, *, wrt=None, order=1, jacobian=False, form="text", shapes=None,
-    verify=True, **variables): the derivative of an expression as text, `diff("sin(x)*y", wrt="x")` is
-    "cos(x)*y". A str is what no call of torch's can have there, and a tensor is no source, so neither
-    is ever taken for the other. A variable without a value is a scalar, or has the shape that `shapes`
-    ({"x": (3, 4)}) gives it. order: the second of several variables, or of a vector, is the Hessian, by
-    "x.y" for each pair. jacobian: the Jacobian, as a matrix. form: "text", "latex" or a whole function
-    as "python", "numpy", "torch". verify: compare what is returned with what `grad` gives. Returns a
-    str, or with several variables a dict of them (for the three last forms always one str). Raises
-    LanguageError.
+    diff(source, values=None, /, *, wrt=None, order=1, jacobian=False, assume=(), form="text",
+    shapes=None, verify=True, **variables): the derivative of an expression as text,
+    `diff("sin(x)*y", wrt="x")` is "cos(x)*y". A str is what no call of torch's can have there, and a
+    tensor is no source, so neither is ever taken for the other. A variable without a value is a scalar,
+    or has the shape that `shapes` ({"x": (3, 4)}) gives it. order: the second of several variables, or
+    of a vector, is the Hessian, by "x.y" for each pair. jacobian: the Jacobian, as a matrix. assume:
+    "B symmetric", what holds of variables. form: "text", "latex" or a whole function as "python",
+    "numpy", "torch". verify: compare what is returned with what `grad` gives. Returns a str, or with
+    several variables a dict of them (for the three last forms always one str). Raises LanguageError.
     """
     if args and isinstance(args[0], str):
         return _derivative(*args, **kwargs)
@@ -244,6 +244,7 @@ def _derivative(
     wrt: Names = None,
     order: int = 1,
     jacobian: bool = False,
+    assume: str | Sequence[str] = (),
     form: str = "text",
     shapes: Mapping[str, Sequence[int]] | None = None,
     verify: bool = True,
@@ -251,6 +252,7 @@ def _derivative(
 ) -> Any:
     from functools import partial
 
+    from gradcli.calculus.assumptions import read
     from gradcli.calculus.derivative import differentiate
     from gradcli.calculus.jacobians import way
     from gradcli.calculus.printed import printed
@@ -274,6 +276,9 @@ def _derivative(
     program, names = call.program, call.names
     arrays, _ = made_up(program, given, declared, call.open, names)
     find, claim = way(arrays, call.wanted, order, jacobian)
+    if assume:
+        texts = [assume] if isinstance(assume, str) else assume
+        find = read(texts, arrays, given).around(find or partial(differentiate, order=order))
     try:
         if verify:
             _, made, _ = proved(

@@ -39,11 +39,12 @@ class Derivatives:
     variables: name -> value. value: the program's value as an expression. by: name -> its derivative.
     branched: whether the program asked for the truth of a value, so that all holds on its path alone.
     lower: the derivatives of the orders before, from the first on. kind: what each of `by` is called.
+    assumed: what they hold for, of the variables (`calculus.assumptions`).
     """
 
     kind = "gradient"
 
-    __slots__ = ("branched", "by", "lower", "program", "shape", "value", "variables")
+    __slots__ = ("assumed", "branched", "by", "lower", "program", "shape", "value", "variables")
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class Derivatives:
     ) -> None:
         self.program, self.variables, self.value = program, variables, value
         self.by, self.shape, self.branched, self.lower = by, shape, branched, lower
+        self.assumed: Any = None
 
     @property
     def whole(self) -> Expression:

@@ -22,6 +22,7 @@ from gradcli.commands.shapes import shape_option
 from gradcli.language.errors import refused
 
 if TYPE_CHECKING:
+    from gradcli.calculus.assumptions import Assumptions
     from gradcli.calculus.derivative import Derivatives
     from gradcli.calculus.printed import Printed
     from gradcli.calculus.steps import Step
@@ -39,6 +40,13 @@ CODE = ("python", "numpy", "torch", "jax", "c")  # formats that are programs
 )
 @click.option(
     "--jacobian", "rows", is_flag=True, help="Print the Jacobian of a vector, as a matrix."
+)
+@click.option(
+    "--assume",
+    "assumed",
+    metavar="FACT",
+    multiple=True,
+    help="What holds of a variable: 'B symmetric'.",
 )
 @click.option("--at", "show_value", is_flag=True, help="Print its value at the given point too.")
 @click.option("--show-steps", is_flag=True, help="Print the chain rule step by step before it.")
@@ -61,6 +69,7 @@ def command(
     shapes: tuple[str, ...],
     order: int,
     rows: bool,
+    assumed: tuple[str, ...],
     show_value: bool,
     show_steps: bool,
     cse: bool,
@@ -78,6 +87,8 @@ def command(
     if request.style.form == "json":
         form = "json"
     where = point(ctx, request, shapes)
+    if assumed and where.guessed:
+        where = _squared(assumed, request, where)
     wanted = wanted_names(request, where)
     if show_steps and (form in CODE or order > 1 or rows):
         what = f"--format {form}" if form in CODE else "--jacobian" if rows else "--order"
@@ -87,7 +98,9 @@ def command(
     if show_value and (missing := [n for n in where.arrays if n not in where.given]):
         raise usage(f"--at: no value for {missing[0]}", hint=f"add --{missing[0]} VALUE")
     try:
-        found, made = _printed(request, where, wanted, order, rows, form, cse or None, verify)
+        found, made = _printed(
+            request, where, wanted, order, rows, assumed, form, cse or None, verify
+        )
         taken = _steps(request, where, wanted) if show_steps else []
     except NoExpression as error:
         command = "jacobian" if rows else "hessian" if order == 2 else "grad"
@@ -114,6 +127,7 @@ def _printed(
     wanted: list[str],
     order: int,
     rows: bool,
+    assumed: tuple[str, ...],
     form: str,
     cse: bool | None,
     verify: bool,
@@ -121,12 +135,14 @@ def _printed(
     """The derivatives, and what is printed of them; proved, unless the user wants no proof."""
     given = not set(where.arrays) - set(where.given)
     names = request.loaded
+    from gradcli.calculus.derivative import differentiate
     from gradcli.calculus.jacobians import way
 
     find, claim = way(where.arrays, wanted, order, rows)
+    if assumed:
+        find = _assumed(assumed, where).around(find or partial(differentiate, order=order))
 
     def unproved() -> tuple[Derivatives, Printed]:
-        from gradcli.calculus.derivative import differentiate
         from gradcli.calculus.printed import printed
 
         found = (find or partial(differentiate, order=order))(
@@ -168,6 +184,31 @@ def _printed(
         exact = "grad" if find is None else find.__name__
         output.note(f"at this point the expression does not give what {exact} gives: {shown}")
     return found, made
+
+
+def _squared(texts: tuple[str, ...], request: Request, where: Point) -> Point:
+    """The point with square matrices where they are assumed and nobody gave a shape."""
+    from gradcli.calculus.assumptions import squares
+    from gradcli.calculus.shapes import made_up
+
+    shapes = {n: a.shape for n, a in where.arrays.items() if n not in where.given}
+    wanted = {n: (shapes[n][0],) * 2 for n in squares(texts) if len(where.guessed.get(n, ())) == 2}
+    if all(shapes[n] == s for n, s in wanted.items()):
+        return where
+    known = {n: s for n, s in shapes.items() if n not in where.guessed}
+    given = {n: where.arrays[n] for n in where.given}
+    declared = {**known, **wanted}
+    arrays, guessed = made_up(request.program, given, declared, list(shapes), request.loaded)
+    return Point(arrays, where.tensors, {n: s for n, s in {**wanted, **guessed}.items() if s})
+
+
+def _assumed(texts: tuple[str, ...], where: Point) -> Assumptions:
+    from gradcli.calculus.assumptions import BadAssumption, read
+
+    try:
+        return read(texts, where.arrays, where.given)
+    except BadAssumption as error:
+        raise usage(f"--assume: {error}", hint=error.hint) from error
 
 
 def _check_names(request: Request, made: Printed, where: Point) -> None:
