@@ -11,7 +11,7 @@ import numpy as np
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.expressions import Expression, array, call, is_call, number
 from gradcli.calculus.numbers import ONE, Number
-from gradcli.engine.dtypes import complex128
+from gradcli.engine import dtypes
 from gradcli.recording.graph import Value
 
 
@@ -24,12 +24,14 @@ def in_full(own: Expression, given: Any) -> Expression:
     if own.op == "number" and (kind in "biu" or (kind == "c" and not value.shape)):
         return array(value)
     made = alg.full(own, value.shape, kind in "biu")
-    return complex_(made) if kind == "c" and own.op == "number" else made
+    if (kind == "c" and own.op == "number") or (kind in "biu" and is_call(own, "zeros")):
+        return of_dtype(made, value.dtype)  # zeros are floating, those of no element too
+    return made
 
 
-def complex_(own: Expression) -> Expression:
-    """The same numbers, as complex ones."""
-    return call("to", [own], own.shape, [("", complex128)])
+def of_dtype(own: Expression, kind: Any) -> Expression:
+    """The same numbers in another dtype."""
+    return call("to", [own], own.shape, [("", dtypes.of(np.dtype(kind)))])
 
 
 def axes_of(dim: Any, ndim: int) -> tuple[int, ...]:

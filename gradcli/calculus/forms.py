@@ -12,10 +12,10 @@ from gradcli.calculus import formulas
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.arrays import (
     axes_of,
-    complex_,
     in_full,
     inverse,
     matrix_product,
+    of_dtype,
     permuted,
     reshaped,
     total,
@@ -190,8 +190,8 @@ def _scattered(word: str) -> Handler:
             ]
         if word == "diagonal_scatter":
             options = [(n, w) for (n, w), d in zip(options, (0, 0, 1), strict=True) if w != d]
-        is_complex = made.outputs[0].value.dtype.kind == "c"
-        empty = complex_(_zeros(sizes)) if is_complex else _zeros(sizes)
+        kind = made.outputs[0].value.dtype
+        empty = of_dtype(_zeros(sizes), kind) if kind.kind == "c" else _zeros(sizes)
         made_ = call(word, [empty, operand], tuple(sizes), options)
         return alg.product([*outer, (made_, ONE)]) if outer else made_
 

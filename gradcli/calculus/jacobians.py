@@ -129,7 +129,9 @@ def _rows(
         whole = [alg.full(r, p.shape + size) for r, p in zip(rows, parts, strict=True)]
         return call(value.data[0], [call("[]", whole, ())], shape + size)
     found = matrix_of(value, program, arrays, word, guards, follow, shape)
-    return _finished(turned(found), shape + size) if len(found.shape) == 2 else found
+    if len(found.shape) == 2 and shape:
+        return _finished(turned(found), shape + size)
+    return found  # of a scalar: the gradient, in the variable's shape
 
 
 def matrix_of(

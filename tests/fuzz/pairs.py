@@ -27,6 +27,7 @@ import gradcli
 from gradcli import language
 from gradcli.calculus import matrices
 from gradcli.calculus.derivative import differentiate
+from gradcli.calculus.jacobians import way
 from gradcli.calculus.latex import to_latex
 from gradcli.calculus.proof import proved
 from gradcli.calculus.sharing import size_of
@@ -755,6 +756,26 @@ def doubles(form: str) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
+def _matrix(rows: bool) -> Callable[[Case, dict[str, Any]], None]:
+    """The Jacobian as a formula, or the Hessian, beside the numbers of it."""
+
+    def check(case: Case, expected: dict[str, Any]) -> None:
+        if not rows:
+            case = summed(case)
+        find, claim = way(case.values, case.wrt, 2, rows)
+        if find is None:
+            return
+        given = (case.program, case.values, case.wrt)
+        found, made, singular = proved(*given, given=True, find=find, claim=claim)
+        if singular is not None:
+            return
+        wanted = claim(found, made, {}).of_value(None, case.tensors())
+        for label, value in wanted.items():
+            same(_evaluated(made, label, case), value, f"matrix of {label}: {made.by[label]}", 1e-6)
+
+    return check
+
+
 def _code(form: str) -> Callable[[Case, dict[str, Any]], None]:
     def check(case: Case, expected: dict[str, Any]) -> None:
         _, made, singular = proved(case.program, case.values, case.wrt, given=True, form=form)
@@ -813,12 +834,14 @@ PAIRS: dict[str, Callable[[Case, dict[str, Any]], None]] = {
     "--cse": _text(True),
     "--order 2": _order(2),
     "--order 3": _order(3),
+    "--jacobian": _matrix(True),
+    "--order 2, a matrix": _matrix(False),
     "--format latex": _latex,
     **{f"--format {form}": _code(form) for form in CODE},
 }
 
 
-HIGHER = ("hessian", "--order 2", "--order 3")
+HIGHER = ("hessian", "--order 2", "--order 2, a matrix", "--order 3")
 
 
 def _moved(case: Case) -> Case:

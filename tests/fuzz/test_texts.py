@@ -78,6 +78,17 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("linalg.pinv(X, atol=0.7)*s", {"X": (2, 2), "s": 0.5}),
         ("linalg.pinv(X + X.T, hermitian=True)", {"X": (2, 2)}),
     ],
+    "the Jacobian of a number has its variable's shape": [
+        ("sum(X)", {"X": (2, 3)}),
+        ("F.mse_loss(X, Y)", {"X": (2, 1), "Y": (1, 2)}),
+        ("dot(x, A@y)", {"x": (2,), "y": (3,), "A": (2, 3)}),
+        ("trace(X*s)", {"X": (2, 3), "s": 0.5}),
+    ],
+    "no index is one of integers": [
+        ("trace(X)", {"X": (0, 3)}),
+        ("trace(X*s)*s", {"X": (0, 0), "s": 0.5}),
+        ("sum(index_fill(x, 0, tensor([], dtype=int64), s))", {"x": (3,), "s": 0.5}),
+    ],
     "a slope of softplus that is 1 beyond the threshold": [
         ("F.softplus(x, 2, 3)*s", {"x": [0.3, 1.4, 1.6, 25], "s": 0.5}),
         ("F.softplus(x, beta=0.5, threshold=1)", {"x": [0.3, 1.4, 3, 25]}),
