@@ -24,7 +24,7 @@ from gradcli.calculus.expressions import (
 )
 from gradcli.calculus.numbers import ONE, ZERO, Number
 from gradcli.calculus.polynomials import collected
-from gradcli.calculus.quotients import one_sigmoid, sigmoids, together
+from gradcli.calculus.quotients import angles, one_sigmoid, partly, sigmoids, together
 from gradcli.calculus.rewriting import rewrite
 
 MOST_STACKED = 16  # elements of a vector that is written out one by one
@@ -387,7 +387,16 @@ RULES = (
         _products,
         _together,
     ),
-    *(_factored, sigmoids, _constants, _averages, chains.transposes, chains.associated),
+    *(
+        _factored,
+        partly(length),
+        angles,
+        sigmoids,
+        _constants,
+        _averages,
+        chains.transposes,
+        chains.associated,
+    ),
 )
 
 

@@ -11,6 +11,9 @@ from gradcli.calculus.numbers import MINUS_ONE, ONE, ZERO, Number
 from gradcli.calculus.rewriting import rewrite
 
 MOST_TERMS = 24  # of a sum that is multiplied out
+MOST_SHARED = 64  # terms of a sum that is looked through for what some share
+LEAST_WON = 3  # characters that another form of it has to save
+TWO = Number.of(2)
 HEAVIEST = 400  # what is larger stays as it is: a formula of that size has no short form
 
 Term = tuple[Number, Expression]
@@ -25,7 +28,7 @@ def together(length: Callable[[Expression], int]) -> Callable[[Expression], Expr
         if node.op == "sum":
             return min((node, *_sums(node)), key=length)
         if node.op == "product":
-            return min((node, *_products(node)), key=length)
+            return min((node, *_products(node, length)), key=length)
         return node
 
     return rule
@@ -57,8 +60,22 @@ def _sums(node: Expression) -> Iterable[Expression]:
             if isinstance(e, Number) and e.exact and e.negative and base.op != "number":
                 had = under.get(base, ZERO)
                 under[base] = -e if (-e).value > had.value else had
-    scale = list(under.items())
-    over = [(c, alg.product([(t, ONE), *scale])) for c, t in terms_of(node)]
+    yield from _over(terms_of(node), list(under.items()), node)
+    if len(under) > 1 and len(node.args) > 2:  # those terms alone that have the denominator
+        for base, e in under.items():
+            with_it = [(c, t) for c, t in terms_of(node) if base in dict(powers_of(t))]
+            rest = [(t, c) for c, t in terms_of(node) if (c, t) not in with_it]
+            if rest and len(with_it) > 1:
+                part = alg.combine([(t, c) for c, t in with_it])
+                for made in _over(with_it, [(base, e)], part):
+                    found = alg.combine([(made, ONE), *rest])
+                    if _spans(found, node):
+                        yield found
+
+
+def _over(terms: list[Term], scale: list[Any], node: Expression) -> Iterable[Expression]:
+    """The terms of a sum over one denominator, as they are and multiplied out."""
+    over = [(c, alg.product([(t, ONE), *scale])) for c, t in terms]
     inverse = [(b, -e) for b, e in scale]
     for made in (over if scale else None, expanded(over)):
         if made is None:
@@ -104,7 +121,7 @@ def expanded(terms: Iterable[Term]) -> list[Term] | None:
     return found[::-1] if changed else None
 
 
-def _products(node: Expression) -> Iterable[Expression]:
+def _products(node: Expression, length: Callable[[Expression], int]) -> Iterable[Expression]:
     """Other forms of a product: with the denominators of its sums taken out."""
     coefficient, exponents = node.data
     pairs = list(zip(node.args, exponents, strict=True))
@@ -113,7 +130,7 @@ def _products(node: Expression) -> Iterable[Expression]:
         if base.op == "sum" and isinstance(e, Number) and e.exact:
             made = [f for f in _sums(base) if f.op == "product"]
             if made and e.integer is not None:
-                changed.append((made[0], e))
+                changed.append((min(made, key=length), e))
                 continue
             content, rest = alg.content_of(base)
             if e.integer is None and not content.negative and content.power(e) is not None:
@@ -124,6 +141,79 @@ def _products(node: Expression) -> Iterable[Expression]:
         found = alg.product(changed, coefficient)
         if found.shape == node.shape:
             yield found
+
+
+def partly(length: Callable[[Expression], int]) -> Callable[[Expression], Expression]:
+    """The rule: what some terms of a sum share stands once, if it is a function or a sum itself."""
+
+    def rule(node: Expression) -> Expression:
+        if node.op != "sum" or not 2 < len(node.args) + (node.data[1] != ZERO) <= MOST_SHARED:
+            return node
+        members: dict[tuple[Expression, bool], list[tuple[Number, Expression]]] = {}
+        for c, t in terms_of(node):
+            for base, e in powers_of(t):
+                if base.op in ("sum", "call") and isinstance(e, Number) and e.integer:
+                    members.setdefault((base, e.negative), []).append((c, t))
+        often = max(members.items(), key=lambda m: len(m[1]), default=None)
+        if often is None or len(often[1]) < 2:
+            return node
+        found = _apart(node, often[0][0], often[1], rule)
+        return found if length(found) + LEAST_WON <= length(node) else node
+
+    return rule
+
+
+def _apart(
+    node: Expression,
+    base: Expression,
+    with_it: list[Term],
+    rule: Callable[[Expression], Expression],
+) -> Expression:
+    """The sum with a power of the base taken out of these terms."""
+    powers = [dict(powers_of(t))[base] for _, t in with_it]
+    least = min(powers, key=lambda e: abs(e.value))
+    inner = alg.combine((alg.product([(t, ONE), (base, -least)]), c) for c, t in with_it)
+    rest = [(t, c) for c, t in terms_of(node) if (c, t) not in with_it]
+    found = alg.combine([(alg.product([(rule(inner), ONE), (base, least)]), ONE), *rest])
+    return found if found.shape == node.shape else node
+
+
+def angles(node: Expression) -> Expression:
+    """2*sin(u)*cos(u) is sin(2*u); cos(u)**2 + sin(u)**2 is 1, cos(u)**2 - sin(u)**2 is cos(2*u)."""
+    if node.op == "product":
+        coefficient, exponents = node.data
+        pairs = dict(zip(node.args, exponents, strict=True))
+        for base in node.args:
+            other = alg.function("cos", *base.args) if is_call(base, "sin") else None
+            if other is None or pairs[base] != ONE or pairs.get(other) != ONE:
+                continue
+            half = Number(coefficient.value / 2) if coefficient.exact else None
+            if half is not None and half.integer is not None:
+                del pairs[base], pairs[other]
+                twice = alg.function("sin", alg.scale(Number.of(2), base.args[0]))
+                return alg.product([*pairs.items(), (twice, ONE)], half)
+        return node
+    return _squares(node) if node.op == "sum" and len(node.args) <= MOST_SHARED else node
+
+
+def _squares(node: Expression) -> Expression:
+    terms = terms_of(node)
+    for k, (c, t) in enumerate(terms):
+        for base, e in powers_of(t):
+            if not is_call(base, "cos") or e != TWO:
+                continue
+            rest = alg.product([(t, ONE), (base, -TWO)])
+            square = alg.product([(rest, ONE), (alg.function("sin", *base.args), TWO)])
+            for i, (d, other) in enumerate(terms):
+                if other is square and d in (c, -c):
+                    left = [(x, n) for j, (n, x) in enumerate(terms) if j not in (i, k)]
+                    made = rest
+                    if d == -c:
+                        twice = alg.scale(TWO, base.args[0])
+                        made = alg.multiply(rest, alg.function("cos", twice))
+                    found = alg.combine([(made, c), *left])
+                    return angles(found) if _spans(found, node) else node
+    return node
 
 
 def sigmoids(node: Expression) -> Expression:
@@ -169,8 +259,10 @@ def one_sigmoid(root: Expression, rules: Callable[[Expression], Expression]) -> 
         s, down = alg.function("sigmoid", u), alg.negate(u)
         rest = alg.subtract(alg.one, s)
         known[alg.function("sigmoid", down)] = rest
-        known[alg.function("exp", u)] = alg.divide(s, rest)
-        known[alg.function("exp", down)] = alg.divide(rest, s)
+        for n in nodes:
+            times = _multiple(n.args[0], u) if is_call(n, "exp") else None
+            if times is not None:
+                known[n] = alg.power(alg.divide(s, rest), number(times))
     if not any(n in known for n in nodes):
         return None
     return rules(rewrite(root, lambda node: known.get(node, node)))
@@ -190,4 +282,13 @@ def _multiple(v: Expression, u: Expression) -> int | None:
     return Number(c.value / d.value).integer
 
 
-__all__ = ["expanded", "one_sigmoid", "powers_of", "sigmoids", "terms_of", "together"]
+__all__ = [
+    "angles",
+    "expanded",
+    "one_sigmoid",
+    "partly",
+    "powers_of",
+    "sigmoids",
+    "terms_of",
+    "together",
+]
