@@ -16,6 +16,7 @@ import numpy as np
 from gradcli.calculus.derivative import CONSTANTS, Derivatives, differentiate
 from gradcli.calculus.evaluation import evaluate
 from gradcli.calculus.expressions import Expression, name, order
+from gradcli.calculus.generic import Generic
 from gradcli.calculus.printed import Printed, printed
 from gradcli.calculus.shapes import larger, sample
 from gradcli.calculus.sizes import other_sizes, sized
@@ -307,7 +308,7 @@ def _around(claim: Claim, where: Iterator[dict[str, Any]]) -> int:
 # -- points -----------------------------------------------------------------------------------------
 def points(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
     """Points of the same shapes: near the given one, positive, and of both signs."""
-    numbers = np.random.default_rng(seed)
+    numbers = Generic(seed)
     for low, high in ((0.5, 1.5), (-1.5, 1.5), (0.1, 0.9), (1.1, 4.0), (-0.9, -0.1), (-4.0, -1.1)):
         yield {
             n: _drawn(numbers, np.asarray(v), low, high) if np.asarray(v).dtype.kind in "fc" else v
@@ -315,8 +316,10 @@ def points(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def _drawn(numbers: Any, like: Any, low: float, high: float) -> Any:
+def _drawn(numbers: Generic, like: Any, low: float, high: float) -> Any:
     values = numbers.uniform(low, high, like.shape)
+    if low < 0 < high and not (values < 0).any():
+        values = -values  # every variable has its negative elements, not by chance
     if like.dtype.kind == "c":
         values = values + 1j * numbers.uniform(low, high, like.shape)
     return _laid(values, like)
@@ -331,7 +334,7 @@ def _laid(values: Any, like: Any) -> Any:
 
 def _near(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
     """Points close to the given one, in no special position."""
-    numbers = np.random.default_rng(seed)
+    numbers = Generic(seed)
     for _ in range(3):
         made = {}
         for n, v in arrays.items():
@@ -426,7 +429,7 @@ def _says_something(expected: Any) -> bool:
 
 def _shaken(arrays: Arrays, seed: int) -> dict[str, Any]:
     """The point with other last digits."""
-    numbers = np.random.default_rng(seed)
+    numbers = Generic(seed)
     made = dict(arrays)
     for n, v in arrays.items():
         own = np.asarray(v)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus.derivative import recorded_run
+from gradcli.calculus.generic import Generic
 from gradcli.engine import dtypes
 from gradcli.language.checks import free_names
 from gradcli.language.errors import LanguageError
@@ -24,7 +25,7 @@ MOST_TRIES = 400
 
 def sample(shape: Shape, number: int = 0) -> Any:
     """Generic values of a shape: positive, different from each other, square matrices well conditioned."""
-    values = np.random.default_rng(number + 1).uniform(0.5, 1.5, shape)
+    values = Generic(number + 1).uniform(0.5, 1.5, shape)
     if len(shape) == 2 and shape[0] == shape[1]:
         values = (values + values.T) / 4 + np.eye(shape[0]) * (1 + shape[0] / 2)
     return np.asarray(values)

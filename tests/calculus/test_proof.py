@@ -12,8 +12,9 @@ from click.testing import CliRunner
 from gradcli import language
 from gradcli.calculus import proof
 from gradcli.calculus.derivative import differentiate
+from gradcli.calculus.generic import Generic
 from gradcli.calculus.printed import Printed, printed
-from gradcli.calculus.proof import Claim, Difference, prove
+from gradcli.calculus.proof import Claim, Difference, points, prove
 from gradcli.calculus.shapes import sample
 from gradcli.cli import main
 
@@ -51,6 +52,24 @@ def test_wrong_ones_are_found(source: str, wrong: str) -> None:
     made.parsed = {"x": language.parse(wrong)}
     with pytest.raises((Difference, language.LanguageError)):
         prove(made, arrays, given=False)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_point_of_both_signs_has_negative_numbers_in_every_variable(seed: int) -> None:
+    made = list(points({"x": np.ones(2), "s": np.ones(()), "n": np.arange(3)}, seed))
+    assert (made[1]["x"] < 0).any() and made[1]["s"] < 0
+    assert all((point["n"] == np.arange(3)).all() for point in made)
+
+
+def test_generic_numbers() -> None:
+    """SplitMix64's first numbers, and the same stream however it is cut."""
+    first = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+    assert Generic(0).uniform(0, 1, (3,)).tolist() == [(n >> 11) * 2.0**-53 for n in first]
+    cut, whole = Generic(7), Generic(7).uniform(-2, 3, (2, 3)).ravel()
+    parts = [cut.uniform(-2, 3, s) for s in ((), (2, 1), (3,))]
+    assert np.concatenate([p.ravel() for p in parts]).tolist() == whole.tolist()
+    many = Generic(1).uniform(-2, 3, (100_000,))
+    assert -2 <= many.min() < -1.99 and 2.99 < many.max() < 3 and abs(many.mean() - 0.5) < 0.01
 
 
 def run(*argv: str) -> Any:

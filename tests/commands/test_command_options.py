@@ -265,6 +265,18 @@ def test_nothing_heavy_is_imported(argv, env):
     assert done.stdout
 
 
+def test_a_derivative_needs_no_generator_of_random_numbers():
+    """`numpy.random` takes a tenth of the time in which NumPy is there."""
+    code = (
+        "import sys\nfrom gradcli.cli import main\n"
+        "try:\n    main.main()\nexcept SystemExit as left:\n    assert not left.code, left.code\n"
+        "print('numpy.random' in sys.modules)\n"
+    )
+    argv = [sys.executable, "-c", code, "diff", "exp(-x**2)", "--wrt", "x"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["-2*x*exp(-x**2)", "False"]
+
+
 def test_a_gradient_imports_no_more_than_it_needs():
     """A module costs a quarter of a millisecond of the start: what is rare is imported where it is used."""
     code = (
