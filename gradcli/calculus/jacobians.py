@@ -7,6 +7,7 @@ pass leaves, as every derivative is, and no rule of an operator is written a sec
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from gradcli.calculus.derivative import (
     released,
     slope,
 )
-from gradcli.calculus.expressions import Expression, call, is_call, is_number, name
+from gradcli.calculus.expressions import Expression, call, is_call, is_number, name, order
 from gradcli.calculus.finish import shaped, simplified
 from gradcli.calculus.linear_maps import LinearMaps, turned, written_out
 from gradcli.calculus.proof import Claim
@@ -33,6 +34,7 @@ from gradcli.language.program import Program
 
 SEED = "#u"  # no name of the language: the vector that the rows are added up with
 LAST = 10**6  # its place among factors
+MOST = 10**6  # numbers of a matrix that is proved, by all of them
 
 
 class Blocks(Derivatives):
@@ -78,7 +80,8 @@ def hessian(
         blocks = {".".join(p) if len(wanted) > 1 else p[0]: p for p in pairs}
         by, skipped = {}, []
         for label, (a, b) in blocks.items():
-            if np.ndim(arrays[a]) + np.ndim(arrays[b]) > 2:
+            ranks = np.ndim(arrays[a]), np.ndim(arrays[b])
+            if all(ranks) and sum(ranks) > 2:
                 skipped.append(label)
                 continue
             first, last = (b, a) if np.ndim(arrays[a]) else (a, b)
@@ -129,9 +132,9 @@ def _rows(
         whole = [alg.full(r, p.shape + size) for r, p in zip(rows, parts, strict=True)]
         return call(value.data[0], [call("[]", whole, ())], shape + size)
     found = matrix_of(value, program, arrays, word, guards, follow, shape)
-    if len(found.shape) == 2 and shape:
+    if len(shape) == len(size) == 1:
         return _finished(turned(found), shape + size)
-    return found  # of a scalar: the gradient, in the variable's shape
+    return found  # by a scalar, or of one, in the other's shape
 
 
 def matrix_of(
@@ -146,10 +149,15 @@ def matrix_of(
     """The transposed Jacobian of an expression by a variable, in variable.shape + the expression's."""
     shape = expression.shape if shape is None else shape
     size = tuple(np.shape(arrays[word]))
-    if len(shape + size) > 2:
+    if shape and size and len(shape + size) > 2:
         raise NoExpression(
             f"the derivative of what has shape {shape} by {word} of shape {size} has "
             f"{len(shape + size)} dimensions, and formulas are printed of matrices"
+        )
+    if math.prod(shape + size) > MOST:
+        raise NoExpression(
+            f"a matrix of {' by '.join(map(str, shape + size))} numbers is too large to be proved: a "
+            "smaller --shape has the same formula"
         )
     places = positions(program)
     if not shape:
@@ -161,8 +169,11 @@ def matrix_of(
     weighted = alg.multiply(expression, vector)
     given = {**arrays, SEED: np.linspace(0.5, 1.5, int(np.prod(shape))).reshape(shape)}
     found, symbol = slope(weighted, given, word, {**places, SEED: LAST}, guards, False, follow)
-    if len(shape) > 1:
-        raise NoExpression(f"the derivative of a matrix by {word} has no formula here")
+    if not size:  # linear in u, whose own gradient is what u is multiplied by
+        found, _ = slope(found, given, SEED, {**places, SEED: LAST}, guards, False, follow)
+        if any(node is vector for node in order([found])):
+            raise NoExpression(f"the matrix of this derivative by {word} has no formula")
+        return _finished(found, shape)
     maps = LinearMaps(vector)
     return _finished(maps.widened(found, size), size + shape)
 

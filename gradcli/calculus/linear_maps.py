@@ -308,6 +308,8 @@ def turned(matrix: Expression) -> Expression:
         return own
     if is_call(own, "diag"):
         return call("diag", own.args, own.shape, [("", -own.data[1][0][1])])
+    if is_call(own, "roll") and is_call(own.args[0], "eye"):
+        return _rolled_eye(tuple(-n for n in own.data[1][0][1]), own.shape[0])
     if _is_triangle(own):
         return call("triu" if own.data[0] == "tril" else "tril", own.args, own.shape)
     if _is_sum(own):
@@ -451,8 +453,8 @@ class LinearMaps:
             return outer(alg.one, self.row(vector, inner), (1, self.size))
         if is_call(own, "linalg.solve") and not flip and not self.depends(own.args[0]):
             return _solution(own, self.depends, self.product(own.args[1], vector))
-        if is_call(own, "diag", "diag_embed") and own.shape == own.args[0].shape * 2:
-            return times(diag(vector, n), self.matrix(own.args[0]))
+        if (filled := _on_diagonal(own)) is not None:
+            return times(diag(vector, n), self.matrix(filled))
         raise no_matrix(own)
 
     def _broad(
@@ -475,6 +477,11 @@ class LinearMaps:
             return alg.multiply(rest, self._bare(own, kinds[1], shape, vector, flip))
         if not rest.shape:
             return self._bare(own, kinds[1], shape, vector, flip)
+        if own.op == "sum" and own.data[1] == ZERO:
+            pairs = zip(own.args, own.data[0], strict=True)
+            return collected((self._broad(rest, t, shape, vector, flip), c) for t, c in pairs)
+        if is_call(own, "T"):
+            return self._broad(turned(rest), own.args[0], shape, vector, not flip)
         weights = turned(rest) if flip else rest
         if kinds[1] == "number":
             return outer(applied(weights, vector), self.matrix(own), (n, self.size))
@@ -586,6 +593,17 @@ def _mean(maps: LinearMaps, node: Expression) -> Expression:
     return alg.multiply(number(Fraction(1, own.shape[0])), maps.row(alg.one, own))
 
 
+def _rolled(maps: LinearMaps, node: Expression) -> Expression:
+    """A vector rolled: the rolled rows of the identity."""
+    if len(node.shape) != 1 or [k for k, _ in node.data[1]][:1] != ["shifts"]:
+        raise no_matrix(node)
+    return times(_rolled_eye(node.data[1][0][1], node.shape[0]), maps.matrix(node.args[0]))
+
+
+def _rolled_eye(shifts: Any, n: int) -> Expression:
+    return call("roll", [eye(n)], (n, n), [("shifts", shifts), ("dims", (0,))])
+
+
 def _picked(maps: LinearMaps, node: Expression) -> Expression:
     """Elements that are picked: the same rows of the identity, times the matrix."""
     own = node.args[0]
@@ -669,6 +687,79 @@ def _reshaped(maps: LinearMaps, node: Expression) -> Expression:
     return maps.widened(own, node.shape)
 
 
+def _diagonal(maps: LinearMaps, node: Expression) -> Expression:
+    if node.data[1] not in ([], (), (("dim1", -2), ("dim2", -1))) or len(node.args[0].shape) != 2:
+        raise no_matrix(node)
+    return _of_diagonal(maps, node.args[0], node)
+
+
+def _of_diagonal(maps: LinearMaps, own: Expression, node: Expression) -> Expression:
+    """The matrix of the diagonal of a square matrix that depends on the vector."""
+    n = node.shape[0]
+    if not maps.depends(own):
+        return alg.zero
+    if own.op == "sum" and own.data[1] == ZERO:
+        pairs = zip(own.args, own.data[0], strict=True)
+        return collected((_of_diagonal(maps, t, node), c) for t, c in pairs)
+    if is_call(own, "T"):
+        return _of_diagonal(maps, own.args[0], node)
+    if is_call(own, "outer"):
+        a, b = own.args if maps.depends(own.args[0]) else own.args[::-1]
+        return times(diag(b, n), maps.matrix(a))
+    if own.op == "product":
+        rest, inner = maps.split(own)
+        if not rest.shape and inner.shape == own.shape:
+            return alg.multiply(rest, _of_diagonal(maps, inner, node))
+    factors = _factors(own)
+    bound = [k for k, f in enumerate(factors) if maps.depends(f)]
+    if len(bound) != 1:
+        raise no_matrix(node)
+    middle = factors[bound[0]]
+    left = _chained(factors[: bound[0]], n)
+    right = turned(_chained(factors[bound[0] + 1 :], middle.shape[1]))
+    vector = _on_diagonal(middle)
+    if vector is not None:
+        return times(alg.multiply(left, right), maps.matrix(vector))
+    if not is_call(middle, "outer"):
+        raise no_matrix(node)
+    a, b = middle.args
+    if maps.depends(b):
+        left, right, a, b = right, left, b, a
+    return times(diag(applied(right, b), n), times(left, maps.matrix(a)))
+
+
+def _on_diagonal(matrix: Expression) -> Expression | None:
+    """The vector on the diagonal of a square matrix that is zero elsewhere."""
+    own = matrix.args[0] if is_call(matrix, "T") else matrix
+    written = is_call(own, "diagonal_scatter") and is_call(own.args[0], "zeros")
+    if not (written or is_call(own, "diag", "diag_embed")) or len(own.shape) != 2:
+        return None
+    vector = own.args[-1]
+    plain = all(
+        (k, v) in (("", 0), ("dim1", -2), ("dim2", -1), ("offset", 0)) for k, v in own.data[1]
+    )
+    return vector if plain and own.shape == vector.shape * 2 else None
+
+
+def _chained(factors: Iterable[Expression], n: int) -> Expression:
+    made = eye(n)
+    for factor in factors:
+        made = times(made, factor)
+    return made
+
+
+def _logarithmic(word: str) -> Handler:
+    """`xlogy` is linear in its first argument."""
+
+    def handle(maps: LinearMaps, node: Expression) -> Expression:
+        a, b = node.args
+        if maps.depends(b):
+            raise no_matrix(node)
+        return maps.scaled(alg.function(word, b), a, node.shape)
+
+    return handle
+
+
 def _where(maps: LinearMaps, node: Expression) -> Expression:
     condition, *branches = node.args
     if maps.depends(condition):
@@ -703,12 +794,18 @@ _CALLS: dict[str, Handler] = {
     "sum": _summed,
     "mean": _mean,
     "cumsum": _cumsum,
+    "roll": _rolled,
     **dict.fromkeys(("select", "slice", "flip", "index", "gather"), _picked),
-    **dict.fromkeys(("select_scatter", "slice_scatter", "index_put", "scatter"), _scattered),
+    **dict.fromkeys(
+        ("select_scatter", "slice_scatter", "index_put", "scatter", "scatter_add"), _scattered
+    ),
     "linalg.solve": _solved,
     **dict.fromkeys(("expand", "expand_as"), _expanded),
     "full_like": lambda maps, node: maps.widened(node.args[1], node.shape),
     "reshape": _reshaped,
+    "diagonal": _diagonal,
+    "xlogy": _logarithmic("log"),
+    "special.xlog1py": _logarithmic("log1p"),
     "where": _where,
     **dict.fromkeys(("stack", "cat"), _listed),
     **dict.fromkeys(("detach", "float"), _tensor),

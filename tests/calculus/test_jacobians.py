@@ -103,6 +103,15 @@ TABLE: list[tuple[str, str, dict[str, tuple[int, ...]], str, list[str]]] = [
             "slice_scatter(zeros(4), ones(3), dim=0, end=-1)) - diag(ones(3), -1) - diag(ones(3), 1))"
         ],
     ),
+    (
+        "hessian",
+        "log(det(A + diag(x)))",
+        {**A33, **X3},
+        "x",
+        ["-linalg.inv(A + diag_embed(x))*linalg.inv(A + diag_embed(x)).T"],
+    ),
+    ("hessian", "sum((A@diag(x)@B)**2)", {**A33, **X3, "B": (3, 2)}, "x", ["2*A.T@A*(B@B.T)"]),
+    ("hessian", "sum(xlogy(x, x))", X3, "x", ["diag(1/x)"]),
     # Jacobians
     ("jacobian", "A@x", AX, "x", ["A"]),
     ("jacobian", "tanh(A@x)", AX, "x", ["diag(1 - tanh(A@x)**2)@A"]),
@@ -136,6 +145,10 @@ TABLE: list[tuple[str, str, dict[str, tuple[int, ...]], str, list[str]]] = [
         "r,t",
         ["stack([cos(t), sin(t)])", "stack([-r*sin(t), r*cos(t)])"],
     ),
+    ("jacobian", "diag(A@diag(x)@B)", {**A33, **X3, "B": (3, 3)}, "x", ["A*B.T"]),
+    ("jacobian", "roll(x**2, 2)", X3, "x", ["2*roll(eye(3), shifts=(2,), dims=(0,))@diag(x)"]),
+    ("jacobian", "t*A", {"t": (), **A33}, "t", ["A"]),
+    ("jacobian", "x[[0, 0, 2]]", X3, "x", ["eye(3)[tensor([0, 0, 2])]"]),
     ("jacobian", "sum(x)", X3, "x", ["ones_like(x)"]),
     ("jacobian", "x*x.detach()", X3, "x", ["diag(x)"]),
 ]
@@ -194,11 +207,15 @@ def test_every_format_holds(kind: str, source: str, shapes: Any, wrt: str) -> No
         ("jacobian", "sin(X)", {"X": (2, 2)}, "has 4 dimensions"),
         ("jacobian", "A@x", AX, "by A of shape .4, 3. has 3 dimensions"),
         ("hessian", "sum(X**2)", {"X": (2, 2)}, "more dimensions than a matrix"),
-        ("hessian", "log(det(A + diag(x)))", {**A33, **X3}, "no formula: it goes through diagonal"),
+        ("hessian", "x@linalg.inv(A + diag(x))@x", {**A33, **X3}, "it goes through diagonal"),
+        ("hessian", "sum(x**2)", {"x": (1001,)}, "a matrix of 1001 by 1001 numbers is too large"),
+        ("jacobian", "matrix_exp(t*A)", {**A33, "t": ()}, "matrix of this derivative by t has no"),
     ],
 )
 def test_refused(kind: str, source: str, shapes: Any, message: str) -> None:
-    wrt = [n for n in shapes if n != "A"] if kind == "hessian" else list(shapes)
+    wrt = [n for n in shapes if n != "A"] or ["A"]
+    if source == "A@x":
+        wrt = ["A"]
     with pytest.raises(NoExpression, match=message):
         getattr(jacobians, kind)(language.parse(source), arrays_of(shapes), wrt)
 
