@@ -39,7 +39,7 @@ PROGRAMS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
 
 
 @pytest.mark.parametrize("form", ["python", "numpy", "torch", "jax"])
-@pytest.mark.parametrize(("source", "shapes"), PROGRAMS, ids=[p[0] for p in PROGRAMS])
+@sweep(("source", "shapes"), PROGRAMS, parts=2)
 def test_programs_are_proved(source: str, shapes: dict[str, Any], form: str) -> None:
     arrays = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}
     if form == "jax" and "erfcx" in source:

@@ -121,7 +121,7 @@ def test_orders(source: str, order: int, expected: str) -> None:
     assert derivatives(source, order, x=()) == {"x": expected}
 
 
-@pytest.mark.parametrize("name", SYMPY)
+@sweep("name", SYMPY)
 def test_numbers_of_sympy(name: str) -> None:
     formula, given_ = next((f, g) for n, f, g in ROWS if n == name)
     arrays = values(given_)

@@ -41,7 +41,7 @@ def same(found: Any, expected: Any) -> None:
         assert found == expected
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@sweep("name", PROGRAMS)
 def test_values(name: str) -> None:
     with warnings.catch_warnings():
         if "cross" not in PROGRAMS[name] and "conv" not in PROGRAMS[name]:

@@ -22,12 +22,12 @@ from gradcli.engine.backward import grad
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.plan.compiled import compile as compiled
 from tests.calculus import recording_programs
+from tests.sweep import sweep
 
 ANSWERS = json.loads((Path(__file__).parents[1] / "golden" / "recordings.json").read_text())
 PROGRAMS = [(program, np.asarray(x)) for program, x in recording_programs.PROGRAMS]
 # Functions whose derivative torch does not have: it holds them constant.
 OURS_ALONE = ("special.bessel_j0(x).sum()",)
-IDS = [p.replace("\n", "; ") for p, _ in PROGRAMS]
 
 
 def tape(program: str, x: Any) -> Any:
@@ -48,13 +48,13 @@ def _quiet() -> Any:
         yield
 
 
-@pytest.mark.parametrize(("program", "x"), PROGRAMS, ids=IDS)
+@sweep(("program", "x"), PROGRAMS)
 def test_the_tape_is_torchs(program: str, x: Any) -> None:
     same = np.allclose(tape(program, x), ANSWERS[program]["grad"], rtol=1e-12)
     assert same is (program not in OURS_ALONE)
 
 
-@pytest.mark.parametrize(("program", "x"), PROGRAMS, ids=IDS)
+@sweep(("program", "x"), PROGRAMS)
 def test_the_printed_derivative(program: str, x: Any) -> None:
     found = differentiate(language.parse(program), {"x": x}, follow=True)
     text = to_text(found.by["x"])
@@ -77,7 +77,7 @@ def tape_twice(program: str, x: Any) -> Any:
     return np.asarray(found.array)
 
 
-@pytest.mark.parametrize(("program", "x"), PROGRAMS, ids=IDS)
+@sweep(("program", "x"), PROGRAMS)
 def test_the_second_derivative(program: str, x: Any) -> None:
     """What the tape holds constant, the second derivative holds constant."""
     found = differentiate(language.parse(program), {"x": x}, order=2, follow=True)
@@ -88,7 +88,7 @@ def test_the_second_derivative(program: str, x: Any) -> None:
     np.testing.assert_allclose(np.broadcast_to(array, x.shape), expected, err_msg=text)
 
 
-@pytest.mark.parametrize(("program", "x"), PROGRAMS, ids=IDS)
+@sweep(("program", "x"), PROGRAMS)
 def test_the_printed_value(program: str, x: Any) -> None:
     whole = to_text(differentiate(language.parse(program), {"x": x}, follow=True).value)
     found = language.run(language.parse(whole), {"x": wrap(np.array(x))}).value
@@ -98,7 +98,7 @@ def test_the_printed_value(program: str, x: Any) -> None:
     np.testing.assert_allclose(array, value.array, err_msg=whole)
 
 
-@pytest.mark.parametrize(("program", "x"), PROGRAMS, ids=IDS)
+@sweep(("program", "x"), PROGRAMS)
 def test_the_plan(program: str, x: Any) -> None:
     f = compiled(f"{program}")
     try:
@@ -110,7 +110,7 @@ def test_the_plan(program: str, x: Any) -> None:
     np.testing.assert_allclose(np.zeros(x.shape) if found is None else found, tape(program, x))
 
 
-@pytest.mark.parametrize(("program", "x"), PROGRAMS, ids=IDS)
+@sweep(("program", "x"), PROGRAMS)
 def test_the_jacobian(program: str, x: Any) -> None:
     leaf = wrap(np.array(x), requires_grad=True)
     found = matrices.jacobian(language.parse(program), {"x": leaf}, ["x"])
@@ -120,7 +120,7 @@ def test_the_jacobian(program: str, x: Any) -> None:
     np.testing.assert_allclose(by, tape(program, x))
 
 
-@pytest.mark.parametrize(("program", "x"), PROGRAMS, ids=IDS)
+@sweep(("program", "x"), PROGRAMS)
 def test_the_product_with_a_vector(program: str, x: Any) -> None:
     """`jvp` is torch's of the same sum, and the tape's."""
     vector = np.linspace(1, 2, x.size).reshape(x.shape)

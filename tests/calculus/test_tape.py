@@ -18,6 +18,7 @@ from gradcli.calculus import matrices
 from gradcli.calculus.batched import identity
 from gradcli.engine.batch import Level, is_diagonal, opened
 from tests.calculus.tape_programs import PROGRAMS
+from tests.sweep import sweep
 
 ANSWERS = json.loads((Path(__file__).parent / "tape.json").read_text())
 
@@ -38,7 +39,7 @@ def case(name: str) -> tuple[Any, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("mode", ["forward", "reverse"])
-@pytest.mark.parametrize("name", PROGRAMS)
+@sweep("name", PROGRAMS)
 def test_jacobian(name: str, mode: str) -> None:
     program, tensors = case(name)
     found = matrices.jacobian(program, tensors, ["x"], mode=mode)
@@ -46,7 +47,7 @@ def test_jacobian(name: str, mode: str) -> None:
     assert (found.method, found.slow) == (mode, [])
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@sweep("name", PROGRAMS)
 def test_hessian_of_the_sum(name: str) -> None:
     source, value = PROGRAMS[name]
     *body, last = source.split("\n")
@@ -56,7 +57,7 @@ def test_hessian_of_the_sum(name: str) -> None:
     assert found.slow == []
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@sweep("name", PROGRAMS)
 def test_products(name: str) -> None:
     """The Jacobian's rows summed are the gradient; the Jacobian times a vector is the jvp."""
     program, tensors = case(name)

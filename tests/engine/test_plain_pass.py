@@ -16,6 +16,7 @@ import gradcli
 from gradcli.engine.compiled_rules import gradients, keeps
 from gradcli.engine.operator import Row
 from gradcli.operators import table
+from tests.sweep import sweep
 
 table.load()
 WRITTEN_OUT = [row for row in table.ROWS if row.real]
@@ -52,7 +53,7 @@ def test_written_out_to_the_bit(row: Row, alpha: float, dtype: Any) -> None:
         assert edge._grad.dtype == expected.dtype
 
 
-@pytest.mark.parametrize("row", UNSEEN, ids=lambda row: row.name)
+@sweep("row", UNSEEN, name=lambda row: row.name)
 def test_a_gradient_has_its_inputs_form(row: Row) -> None:
     seen = 0
     for dtype in (np.float16, np.float32, np.float64):

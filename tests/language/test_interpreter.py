@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from gradcli.engine.tensor import Tensor
 from gradcli.language import LanguageError, Machine, as_tensor, evaluate, parse, run
 from gradcli.language import names as known
+from tests.sweep import sweep
 
 
 def value(source: str, **variables: Any) -> Any:
@@ -66,7 +67,7 @@ def python_value(source: str) -> Any:
         return eval(last.strip(), scope)
 
 
-@pytest.mark.parametrize("source", PYTHON)
+@sweep("source", PYTHON)
 def test_as_python(source: str) -> None:
     assert repr(value(source, x=1, y=2)) == repr(python_value(source))
 

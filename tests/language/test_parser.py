@@ -14,6 +14,7 @@ from gradcli.language import LanguageError, Program, parse
 from gradcli.language import parser as driver
 from gradcli.language.compile_grammar import build, grammar_path, render
 from tests.language import ast_oracle, lark_oracle, strategies
+from tests.sweep import sweep
 
 WALRUS = [
     "(y := x + 1)", "f(y:=1)", "if (n := f()) > 3: n", "while x := y: x", "f'{x:=5}'", "f'{(x:=5)}'",
@@ -90,7 +91,7 @@ def accepted(source: str) -> Program | None:
         return None
 
 
-@pytest.mark.parametrize("source", ACCEPTED)
+@sweep("source", ACCEPTED)
 def test_same_tree_as_python_and_lark(source: str) -> None:
     program = parse(source)
     hold_to_python(source, program)

@@ -14,6 +14,7 @@ from gradcli.tables import TableError
 from gradcli.tables.records import json_list
 from gradcli.tables.stream import Stream
 from gradcli.tables.writing import sink
+from tests.sweep import sweep
 
 
 def items(text: str, size: int) -> list[Any]:
@@ -31,7 +32,7 @@ VALUES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("value", VALUES, ids=[str(k) for k in range(len(VALUES))])
+@sweep("value", VALUES, parts=1)
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64, 1 << 20])
 @pytest.mark.parametrize("indent", [None, 2])
 def test_a_list_is_what_json_says_however_it_is_cut(
