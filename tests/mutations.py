@@ -37,7 +37,10 @@ TESTS = {
     "language": ["tests/language", "tests/commands"],
     "graphs": ["tests/graphs", "tests/commands/test_command_graph.py"],
     "recording": ["tests/plan", "tests/calculus"],
-    "calculus": ["tests/calculus", "tests/commands/test_diff.py", "tests/commands/test_check.py"],
+    "calculus": [
+        *("tests/calculus", "tests/commands/test_diff.py", "tests/commands/test_check.py"),
+        "tests/test_torch_says.py",
+    ],
     "plan": ["tests/plan"],
 }
 FIRST = 3  # files to try before the others

@@ -173,6 +173,41 @@ def test_a_formula_of_another_shape() -> None:
 
 
 # -- gradcli.testing ------------------------------------------------------------------------------
+class Cube(gradcli.autograd.Function):
+    """x**3 with a rule for forward mode, scaled by `wrong`."""
+
+    wrong = 1.0
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_forward(x)
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return 3 * x**2 * g
+
+    @classmethod
+    def jvp(cls, ctx: Any, tangent: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return cls.wrong * 3 * x**2 * tangent
+
+
+class WrongForward(Cube):
+    wrong = 1.5
+
+
+def test_forward_mode_is_checked_where_asked() -> None:
+    x = gradcli.tensor([0.5, 2.0], dtype=gradcli.float64, requires_grad=True)
+    for function in (gradcli.sin, lambda x: x * x, Cube.apply):
+        assert gradcli.autograd.gradcheck(function, (x,), check_forward_ad=True)
+    assert gradcli.autograd.gradcheck(WrongForward.apply, (x,))
+    with pytest.raises(gradcli.autograd.GradcheckError, match="with forward mode mismatch"):
+        gradcli.autograd.gradcheck(WrongForward.apply, (x,), check_forward_ad=True)
+
+
 def test_assert_gradients_by_differences() -> None:
     assert_gradients("sum((X@w - y)**2)", X=[[1, 2], [3, 4]], w=[0.5, -1], y=[1, 0])
     assert_gradients(lambda x: (x**3).sum(), x=np.ones(3), second_order=True)

@@ -85,6 +85,7 @@ CALLS = [
     *("linear(x, x, x[0])", "layer_norm(x, (3,), x[0], x[1])", "rms_norm(x, (3,))"),
     *("group_norm(x[None], 1)", "batch_norm(x, None, None, x[0], x[1], training=True)"),
     *("gelu(x)", "gelu(x, approximate='tanh')", "silu(x)", "mish(x)", "elu(x)", "celu(x, 0.5)"),
+    *("celu_(x*1, 0.5)", "elu_(x*1, 0.7)", "celu(x, 3.0)"),
     *("logsigmoid(x)", "glu(x.reshape(9)[:8])", "prelu(x, x[0, :1])", "softplus(x)"),
     *("mse_loss(x, x.T)", "huber_loss(x, x.T)", "smooth_l1_loss(x, x.T, beta=0.3)"),
     *("cross_entropy(x, arange(3))", "kl_div(x, softmax(x, 1), reduction='sum')"),
