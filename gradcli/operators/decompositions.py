@@ -370,10 +370,12 @@ def _scaled_identity(scale: Any, pivots: Any) -> Any:
 
 def _det_backward(g: Any, A: Any, LU: Any, pivots: Any, result: Any) -> Any:
     if is_array(g):
-        d = _scaled_identity(np.asarray(g * conj(result)), pivots)
+        scale = g * conj(result)
+        scale = scale if isinstance(scale, np.ndarray) else np.asarray(scale)
+        d = _scaled_identity(scale, pivots)
         diagonal = LU.diagonal(0, -2, -1)
         zero = diagonal == 0
-        if zero.any():
+        if hasattr(zero, "guard") or zero.any():  # a plan's array tells nobody
             eps = np.finfo(_real(LU)).eps
             LU = LU + diag_embed(np.where(zero, eps, 0).astype(LU.dtype))
         return lapack.solve_lu(LU, pivots, d, adjoint_=not turned(A))

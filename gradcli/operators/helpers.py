@@ -237,7 +237,5 @@ def diag_embed(value: Any) -> Any:
     """The last dimension laid on the diagonal of matrices."""
     if not is_array(value):
         return value.diag_embed()
-    n = value.shape[-1]
-    made = np.zeros((*value.shape, n), value.dtype)
-    made[..., np.arange(n), np.arange(n)] = value
-    return made
+    diagonal = np.eye(value.shape[-1], dtype=bool)
+    return np.where(diagonal, value[..., None], value.dtype.type(0))

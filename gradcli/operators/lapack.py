@@ -9,6 +9,7 @@ such matrices get PyTorch's answer (or refusal) without a call.
 
 from __future__ import annotations
 
+import functools
 from contextlib import suppress
 from typing import Any
 
@@ -40,9 +41,20 @@ def adjoint(a: Array) -> Array:
 
 
 def refuse_failed(
-    name: str, info: Any, reason: str, kind: type[RuntimeError] = LinAlgError
+    name: str,
+    info: Any,
+    reason: str,
+    kind: type[RuntimeError] = LinAlgError,
+    *,
+    made: Any = None,
 ) -> None:
-    """Raises an error where LAPACK reports a failure; `{}` in the reason is its number."""
+    """Raises an error where LAPACK reports a failure; `{}` in the reason is its number.
+
+    made: what the failure spoils, an array; in a plan, where nobody knows yet, it is what raises the error.
+    """
+    if made is not None and hasattr(made, "guard"):
+        made.guard(functools.partial(refuse_failed, name, reason=reason, kind=kind), info)
+        return
     info = laid_out(numbers(info))
     flat = np.ravel(info)
     if not flat.any():
@@ -247,7 +259,14 @@ def first_zero(lu: Array) -> Array:
 def solve_lu(
     lu: Array, pivots: Array, b: Array, *, left: bool = True, adjoint_: bool = False
 ) -> Array:
-    """Solve A X = B (or X A = B, or with A's adjoint) from A's factors."""
+    """Solve A X = B (or X A = B, or with A's adjoint) from A's factors.
+
+    A plan's arrays are told of it as of one of NumPy's functions.
+    """
+    told = next((a for a in (lu, b) if hasattr(a, "guard")), None)
+    if told is not None:
+        options = {"left": left, "adjoint_": adjoint_}
+        return told.__array_function__(solve_lu, (), (lu, pivots, b), options)
     if not left:
         turned = solve_lu(lu, pivots, adjoint(b), left=True, adjoint_=not adjoint_)
         return adjoint(turned)

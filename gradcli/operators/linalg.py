@@ -104,7 +104,7 @@ def logdet(input: Array) -> Any:
 # -- inverses and solves --------------------------------------------------------------------------
 def _inverse(A: Any, name: str) -> Any:
     inverse, info = rows.inv_ex(A)
-    lapack.refuse_failed(name, _values(info), rows.INVERSE_FAILED)
+    lapack.refuse_failed(name, _values(info), rows.INVERSE_FAILED, made=_values(inverse))
     return inverse
 
 
@@ -158,7 +158,8 @@ def linalg_inv_ex(A: Array, check_errors: bool) -> Any:
 def linalg_solve(A: Array, B: Array, left: bool) -> Any:
     """X with A X = B (or X A = B)."""
     result, _, _, info = rows.solve_ex(A, B, left=left)
-    lapack.refuse_failed("torch.linalg.solve", _values(info), rows.SOLVE_FAILED)
+    failed = rows.SOLVE_FAILED
+    lapack.refuse_failed("torch.linalg.solve", _values(info), failed, made=_values(result))
     return result
 
 
@@ -212,7 +213,8 @@ def linalg_tensorinv(A: Array, ind: int) -> Any:
             f"prod(self.shape[:ind]), but got {columns} != {rows_count}"
         )
     inverse, info = rows.inv_ex(A.reshape(rows_count, columns))
-    lapack.refuse_failed("linalg.inv", _values(info), rows.INVERSE_FAILED)
+    failed = rows.INVERSE_FAILED
+    lapack.refuse_failed("linalg.inv", _values(info), failed, made=_values(inverse))
     return inverse.reshape(*rest, *first)
 
 
@@ -250,7 +252,8 @@ def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None) -> Any:
 def linalg_cholesky(A: Array, upper: bool) -> Any:
     """L with A = L @ L.mH, or its adjoint."""
     factor, info = rows.cholesky_ex_row(A, upper=upper)
-    lapack.refuse_failed("linalg.cholesky", _values(info), rows.CHOLESKY_FAILED)
+    failed = rows.CHOLESKY_FAILED
+    lapack.refuse_failed("linalg.cholesky", _values(info), failed, made=_values(factor))
     return factor
 
 

@@ -314,6 +314,14 @@ class Abstract(NDArrayOperatorsMixin):
             given = self._graph.constant(o.dtype.type(given))
         self._op = self._graph.put("fill", fill, (given, o.shape))
 
+    def guard(self, check: Any, told: Any) -> None:
+        """Make this what `check`, of another array, lets through: an error that only numbers can tell."""
+        o, given = self._op, _argument(self._graph, told)
+        args = (functions.Guard(check), o, given)
+        self._op = self._graph.put(
+            "whole", functions.guarded, args, None, o.shape, o.dtype, o.contiguous
+        )
+
     def __len__(self) -> int:
         return int(self._op.shape[0])
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradcli.engine.refusals import REFUSALS
+from gradcli.operators import lapack
 from gradcli.operators.row_blocks import rows_dot
 from gradcli.plan.graph import Graph, Operation, Untraceable, fill, operands, replaced, spread
 
@@ -466,6 +467,7 @@ _STEADY = frozenset(
         *(np.add.accumulate, np.multiply.accumulate, np.argpartition, np.linalg.matrix_rank),
         *(np.logical_or.accumulate, np.logaddexp.accumulate, np.count_nonzero, np.fft.fftshift),
         *(method_call("trace"), method_call("mean"), method_call("var"), np.fft.ifftshift),
+        lapack.solve_lu,
     ]
 )
 
@@ -588,6 +590,25 @@ class RowCall:
     def of(cls, row: Any) -> RowCall:
         """The one function of a row."""
         return cls._known.setdefault(id(row), cls(row))
+
+
+class Guard:
+    """A check that raises an error; a plan's constant."""
+
+    __slots__ = ("check",)
+
+    def __init__(self, check: Any) -> None:
+        self.check = check
+
+
+def guarded(guard: Guard, array: Any, told: Any) -> Any:
+    """The array, once the check of what it is told has raised no error; an error has the guard with it."""
+    try:
+        guard.check(told)
+    except RuntimeError as error:
+        error.guard = guard  # type: ignore[attr-defined]
+        raise
+    return array
 
 
 def pick(values: Any, index: int) -> Any:

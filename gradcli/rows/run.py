@@ -77,7 +77,7 @@ def passes(work: Work, parts: list[Part], runner: Runner, told: Told) -> tuple[V
     cut = work.cut
     writing = cut.writing if work.written() else None
     for number in range(len(cut.passes)):
-        cut.between(values, number)
+        work.between(values, number)
         if cut.passes[number]:
             sums = runner.sums(work, number, values, parts, told)
             work.take(number, values, sums)

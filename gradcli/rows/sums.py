@@ -7,12 +7,14 @@ whoever worked them out, and however many did, the bits are the same.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.observe import observing
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language.errors import LanguageError
 from gradcli.operators import table
@@ -92,46 +94,85 @@ class Work:
             self._made = self._plan()
         return self._made
 
-    def _plan(self) -> tuple[Recording, Cut]:
+    def _source(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        """The function, and its variables."""
         dtypes.set_default_dtype(getattr(dtypes, self.dtype))
         make, arguments = self.source
-        function = make(*arguments)
         real = dtypes.default.real
-        variables = {
-            **{n: unread(c.shape(self.rows), real) for n, c in self.columns.items()},
-            **self.shared,
-        }
+        columns = {n: unread(c.shape(self.rows), real) for n, c in self.columns.items()}
+        return make(*arguments), {**columns, **self.shared}
+
+    def _plan(self) -> tuple[Recording, Cut]:
+        function, variables = self._source()
         wrt = frozenset(self.wrt or ())
         try:
             return self._attempt(function, variables, wrt)
         except NoPasses as error:
             if wrt and error.span is None:  # perhaps of an operation that has a place
                 self._attempt(function, variables, frozenset())
+                error.span = self._place_in_pass(function, variables, wrt)
             raise
+
+    def _place_in_pass(
+        self, function: Callable[..., Any], variables: dict[str, Any], wrt: frozenset[str]
+    ) -> tuple[int, int] | None:
+        """Where the node comes from in whose backward something stood in the way."""
+        nodes: list[Any] = []
+        watch = observing(lambda step: nodes.append(step[1]) if step[0] == "start" else None)
+        with watch, contextlib.suppress(NoPasses):
+            self._attempt(function, variables, wrt)
+        # A call of several rows has marked the last of them.
+        return next((n.span for n in reversed(nodes) if n.span is not None), None)
+
+    def between(self, values: Values, done: int) -> None:
+        """What follows from so many passes; an error that only numbers tell is said with its place."""
+        try:
+            self.cut.between(values, done)
+        except RuntimeError as error:  # as of a singular matrix
+            raise self._placed(error) or error from None
+
+    def _placed(self, error: RuntimeError) -> LanguageError | None:
+        """The error of an operation that was worked out, with its place in the program."""
+        guard = getattr(error, "guard", None)
+        guarded = [o for o in self.recording.graph.operations if guard and guard in o.args[:1]]
+        for o in guarded:
+            try:
+                self._recorded(*self._source(), frozenset(self.wrt or ()), (o.index, error))
+            except Untraceable as found:
+                cause = found.__cause__
+                return cause if isinstance(cause, LanguageError) else None
+        return None
+
+    def _recorded(
+        self,
+        function: Callable[..., Any],
+        variables: dict[str, Any],
+        wrt: frozenset[str],
+        stop: tuple[int, Exception] | None = None,
+    ) -> Recording:
+        return record(
+            function,
+            variables,
+            wrt=wrt,
+            seed=self.seed,
+            backward=bool(wrt) and self.backward,
+            worded=True,
+            stop=stop,
+        )
 
     def _attempt(
         self, function: Callable[..., Any], variables: dict[str, Any], wrt: frozenset[str]
     ) -> tuple[Recording, Cut]:
-        def recorded(stop: tuple[int, Exception] | None = None) -> Recording:
-            return record(
-                function,
-                variables,
-                wrt=wrt,
-                seed=self.seed,
-                backward=bool(wrt) and self.backward,
-                worded=True,
-                stop=stop,
-            )
-
+        given = function, variables, wrt
         try:
-            found = recorded()
+            found = self._recorded(*given)
             return found, self._cut(found)
         except Untraceable as error:
             raise _worded(error) from None
         except Uncut as error:
             reason = NoPasses(str(error), None)
             try:  # once more, to see where in the program that operation is made
-                recorded((error.index, RuntimeError(str(error))))
+                self._recorded(*given, (error.index, RuntimeError(str(error))))
             except Untraceable as found_at:
                 reason.span = getattr(found_at.__cause__, "span", None)
             raise reason from None
@@ -227,7 +268,7 @@ class Work:
 
         A column's gradient, which has rows, is not among them: see `written`.
         """
-        self.cut.between(values, len(self.cut.passes))
+        self.between(values, len(self.cut.passes))
         rows = {o.index for o, _ in self.cut.written}
         found = self.recording
         value = None if found.value.index in rows else _tensor(values[found.value.index])
@@ -369,6 +410,7 @@ def _worded(error: Untraceable) -> NoPasses:
 
 
 def _reason(words: str) -> str:
+    words = words.removeprefix("RuntimeError: ")
     return "it needs all rows at once" if words.startswith("no shape is known") else words
 
 

@@ -278,3 +278,35 @@ def test_errors_are_the_tapes(source: str, words: str, way: str) -> None:
     done = _run("grad", source, "--x", VALUE if "outer" not in source else "0:4", way)
     assert done.exit_code == 1
     assert words in done.stderr and "^^^" in done.stderr and "fault" not in done.stderr
+
+
+MATRICES = [
+    "sum(linalg.inv(x))",
+    "sum(linalg.solve(x, x[:, 0]))",
+    "sum(linalg.cholesky(x.T@x))",
+    "det(x)",
+    "linalg.slogdet(x)[1]",
+    "logdet(x.T@x)",
+]
+
+
+@pytest.mark.parametrize("source", MATRICES)
+def test_what_only_numbers_tell_of_a_matrix_is_told_by_a_plan(source: str) -> None:
+    from gradcli import language
+
+    compiled = gradcli.compile(source)
+    regular = np.random.default_rng(0).standard_normal((4, 4))
+    for x in (regular, regular * np.nan, np.zeros((4, 4))):
+        leaf = gradcli.tensor(x, requires_grad=True)
+        try:
+            value = language.run(gradcli.parse(source), {"x": leaf}).value
+            value.backward()
+        except (RuntimeError, language.LanguageError) as error:
+            with pytest.raises(type(error)) as refused:
+                compiled.value_and_grad(x=x)
+            assert str(refused.value) == str(error)
+            continue
+        found, grads = compiled.value_and_grad(x=x)
+        np.testing.assert_array_equal(found, value.detach().numpy())
+        np.testing.assert_array_equal(grads["x"], leaf.grad.numpy())
+    assert "tape" not in str(compiled)

@@ -159,6 +159,51 @@ def test_refusals(argv: list[str], code: int, words: list[str]) -> None:
         assert word in err
 
 
+# Matrices that sums over the rows have made, which are small: what is done with them then is ordinary.
+SMALL = [
+    "linalg.solve(X.T@X, X.T@X[:, 0] + X.sum(0)).sum()",
+    "linalg.inv(X.T@X).sum()",
+    "det(X.T@X/100)",
+    "logdet(X.T@X)",
+    "linalg.slogdet(X.T@X)[1]",
+    "linalg.cholesky(X.T@X).sum()",
+]
+
+
+@pytest.mark.parametrize("source", SMALL)
+def test_small_matrices_of_all_rows(source: str) -> None:
+    given = ["grad", source, "--X", "@t.csv:x,y", "--value"]
+    code, out, err = run(*given, "--by-rows", "-o", "g.npy")
+    assert (code, err) == (0, "")
+    whole = numbers(run(*given, "--whole")[1])
+    assert np.isclose(numbers(out)["value"], whole["value"], rtol=1e-10)
+    found = np.load("g.npy")
+    found = np.stack([found[name] for name in found.dtype.names], 1)
+    np.testing.assert_allclose(found, whole["X.grad"], rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("1 + linalg.inv(0*X.T@X).sum()", "linalg.inv: The diagonal element 1 is zero"),
+        ("1 + linalg.solve(0*X.T@X, X.sum(0)).sum()", "torch.linalg.solve: The solver failed"),
+        ("1 + linalg.cholesky(-X.T@X).sum()", "linalg.cholesky: The factorization could not be"),
+    ],
+)
+def test_a_matrix_that_fails_is_refused_where_it_is(source: str, words: str) -> None:
+    place = " " * 8 + "^" * (source.index(".sum()", -6) - 4) + "\n"
+    for command in ("eval", "grad"):
+        code, out, err = run(command, source, "--X", "@t.csv:x,y", "--by-rows")
+        assert (code, out) == (1, "") and words in err and place in err
+
+
+def test_what_stands_in_the_way_of_a_gradient_has_its_place() -> None:
+    code, out, err = run("grad", "2*prod(x) + 1", "--x", "@t.csv:x", "--by-rows")
+    assert (code, out) == (1, "")
+    assert "prod(x) cannot be computed in passes over the rows: a decision depends" in err
+    assert "    2*prod(x) + 1\n      ^^^^^^^\n" in err
+
+
 def test_results_without_rows_go_where_they_always_go() -> None:
     given = ["grad", "sum(a*n)", "--n", "@t.csv:n", "--a", "2", "--wrt", "a"]
     for how in (["--lines"], ["--csv"], ["-o", "a.npy"]):
