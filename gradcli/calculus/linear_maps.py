@@ -142,7 +142,8 @@ def _merged(made: list[Expression], b: Expression) -> Expression | None:
     elif (right := _rows_of_eye(b)) is not None:
         middle = a.args[0] if _is_diag(a) else None
         first = made[-2] if middle is not None and len(made) > 1 else a
-        left = _rows_of_eye(first.args[0]) if is_call(first, "T") else None
+        square = first.shape[0] == shape[1]
+        left = _rows_of_eye(first.args[0]) if square and is_call(first, "T") else None
         if left is not None:
             own = call("ones", [], left[1:], [("", left[1:])]) if middle is None else middle
             found, used = _band(own, shape[1], left[0], right[0]), 1 if middle is None else 2
