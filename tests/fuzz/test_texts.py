@@ -89,6 +89,12 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("trace(X*s)*s", {"X": (0, 0), "s": 0.5}),
         ("sum(index_fill(x, 0, tensor([], dtype=int64), s))", {"x": (3,), "s": 0.5}),
     ],
+    "a norm that is raised has the slope that it had": [
+        ("cosine_similarity(x, y, 0, eps=1.7)", {"x": [0.4, 0.9, 0.2], "y": [0.3, 0.2, 0.3]}),
+    ],
+    "a band is of a square matrix": [
+        ("var(cat([(A.T@x)[:1], y]))*s", {"A": (1, 2), "x": (1,), "y": (3,), "s": 0.5}),
+    ],
     "a slope of softplus that is 1 beyond the threshold": [
         ("F.softplus(x, 2, 3)*s", {"x": [0.3, 1.4, 1.6, 25], "s": 0.5}),
         ("F.softplus(x, beta=0.5, threshold=1)", {"x": [0.3, 1.4, 3, 25]}),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
-from gradcli.engine.modes import no_grad
+from gradcli.engine.modes import current, no_grad
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.operators import batches
@@ -338,6 +338,8 @@ def pdist(input: Array, p: float) -> Any:
 def _at_least(norm: Any, eps: float) -> Any:
     """`norm`, its value raised to `eps` where it is smaller, its gradient passed on as it is."""
     if isinstance(norm, Tensor):
+        if current().recorder is not None:  # an expression has no writes
+            return norm + (norm.clamp_min(eps) - norm).detach()
         with no_grad():
             norm.clamp_min_(eps)
         return norm
