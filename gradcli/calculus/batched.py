@@ -107,7 +107,7 @@ def sparse(output: Tensor, wrt: Sequence[Tensor], level: Level) -> list[Sparse]:
         whole = (*shape, *w.shape)
         if g is None:
             indices, values = np.zeros((0, len(whole)), np.int64), np.zeros(0, w.array.dtype)
-        elif (kept := scattered(g.array, level)) is not None:
+        elif w.ndim and (kept := scattered(g.array, level)) is not None:
             indices, values = _elements(kept, shape)
         else:
             dense = full(g.array, level).reshape(whole)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.calculus.compare import allowed
+from gradcli.calculus.compare import NotFinite, allowed
 from gradcli.calculus.derivative import recorded_run
 from gradcli.engine import modes
 from gradcli.engine.backward import grad
@@ -30,20 +30,20 @@ Function = Callable[..., Any]
 RTOL = 1e-6
 OF_SCALE = 1e-8  # of the largest element of the gradient, where no absolute tolerance is given
 STEP = 1e-3  # of the first difference, relative to the element; halved for the extrapolation
+ODD = 633 / 1024  # times a power of two: it moves exactly, and few periods are a part of it
 SHRINK = 16.0  # the first step is made smaller by this until the extrapolation converges
 SHRINKS = 7
+CLOSE = 3  # steps that small numbers get besides, relative to them
 CONVERGED = 1e-8  # relative to the slope
+NEARER = 256.0
 ROUNDING = 1e-15  # of a value of the function, relative
+SEEN = 1e7  # times the rounding: a gap between slopes that is known to as many digits
+FELT = 1e3  # times the rounding: a gap that is one
 COMPLEX_STEP = 1e-40
+COMPLEX_PART = 2.0**-34  # of a number that is not far larger than the complex step
+CUBIC = 1e-78  # of the third derivative, by that step
+SMALLEST = 1e-322  # numbers end there
 UNBOUNDED = 1e19  # a complex step off the domain gives a square root of its inverse, or more
-
-
-class NotFinite(ArithmeticError):
-    """The function's value is infinite or NaN at the point: there is no slope to compare with."""
-
-    def __init__(self, array: Any) -> None:
-        bad = np.asarray(array)[~np.isfinite(array)].ravel()[0]
-        super().__init__(f"the value is {'nan' if np.isnan(bad) else bad} there")
 
 
 class Kink:
@@ -200,6 +200,7 @@ def check_point(
             if not np.isfinite(o.array).all():
                 raise NotFinite(o.array)
         seeds = cotangents(outputs, number)
+        scale = sum(float(np.abs(s * o.array).sum()) for o, s in zip(outputs, seeds, strict=True))
         pairs = [
             (o, wrap(s.astype(o.array.dtype)[()])) for o, s in zip(outputs, seeds, strict=True)
         ]
@@ -228,11 +229,11 @@ def check_point(
         array = np.asarray(arrays[n])
         mine = np.zeros(array.shape, array.dtype) if g is None else np.array(g.array)
         try:
-            found[n] = _compare(n, array, mine, along, rtol, atol, analytic)
+            found[n] = _compare(n, array, mine, along, scale, rtol, atol, analytic)
         except (*REFUSALS, LanguageError):
             if not analytic:
                 raise
-            found[n] = _compare(n, array, mine, along, rtol, atol, False)
+            found[n] = _compare(n, array, mine, along, scale, rtol, atol, False)
     return found
 
 
@@ -251,6 +252,7 @@ def _compare(
     array: Any,
     analytical: Any,
     along: Callable[[str, Any], Any],
+    scale: float,
     rtol: float,
     atol: float | None,
     analytic: bool,
@@ -262,10 +264,13 @@ def _compare(
     centre = np.real(along(name, np.array(array))) if method == "differences" else 0.0
     for i in np.ndindex(array.shape):
         if method == "complex step":
+            size = float(np.abs(array[i]))
+            step = min(COMPLEX_STEP, size * COMPLEX_PART) or COMPLEX_STEP
             moved = array.astype(np.complex128)
-            moved[i] += 1j * COMPLEX_STEP
-            numerical[i] = np.imag(along(name, moved)) / COMPLEX_STEP
-            uncertain[i] = COMPLEX_STEP
+            moved[i] += 1j * step
+            numerical[i] = np.imag(along(name, moved)) / step
+            # As far as the value itself is known, and what the step adds and takes below the range.
+            uncertain[i] = ROUNDING * scale / max(size, 1) + CUBIC + SMALLEST / step
             continue
         parts: list[tuple[float, float]] = []
         for axis in (1.0, 1j) if array.dtype.kind == "c" else (1.0,):
@@ -273,9 +278,12 @@ def _compare(
             def value(step: float, i: Any = i, axis: Any = axis) -> float:
                 moved = np.array(array)
                 moved[i] += step * axis
-                return float(np.real(along(name, moved)))
+                try:
+                    return float(np.real(along(name, moved)))
+                except (*REFUSALS, LanguageError):  # outside the domain; at the point it is inside
+                    return np.nan
 
-            slope, error, sides = _slope(value, centre, float(np.abs(array[i])))
+            slope, error, sides = _slope(value, centre, scale, float(np.abs(array[i])))
             if sides is not None:
                 kinks.append(Kink(i, *sides, analytical[i]))
             parts.append((slope, error))
@@ -284,23 +292,34 @@ def _compare(
     return Checked(analytical, numerical, uncertain, kinks, method, rtol, atol)
 
 
+def _steps(size: float) -> list[float]:
+    """The first steps from an element of this size: smaller and smaller, and smaller than itself."""
+    found = [_step(max(size, 0.1)) / SHRINK**k for k in range(SHRINKS)]
+    if 0 < size < 0.1:
+        found += [h for k in range(CLOSE) if (h := _step(size) / SHRINK**k) < found[-1]]
+    return found
+
+
+def _step(size: float) -> float:
+    return float(ODD * 2.0 ** round(np.log2(STEP * size)))
+
+
 def _slope(
-    value: Callable[[float], float], centre: float, size: float
+    value: Callable[[float], float], centre: float, scale: float, size: float
 ) -> tuple[float, float, tuple[float, float] | None]:
     """(derivative, its uncertainty, the slopes to the left and right if there is a kink).
 
-    The first step shrinks until the extrapolation converges inside the function's domain: only what
-    never does, however near, and has two different slopes at every step, is a kink.
+    scale: the size of what the value is a sum of; size: that of the element. The first step shrinks
+    until the extrapolation converges inside the function's domain: only what never does, however near,
+    and has two different slopes at every step, is a kink.
     """
-    first = 2.0 ** round(np.log2(STEP * max(size, 0.1)))  # a power of two moves exactly
     best, error = np.nan, np.inf
     sides: tuple[float, float] | None = None
-    for k in range(SHRINKS):
-        h = first / SHRINK**k
+    for h in _steps(size):
+        noise = ROUNDING * scale / h
         slope, guess, wide, narrow = _extrapolated(value, centre, h)
-        noise = ROUNDING * abs(centre) / h
-        if sides is not None and abs(sides[1] - sides[0]) < 1e7 * noise:
-            break  # a nearer look would be a coarser one
+        if sides is not None and abs(sides[1] - sides[0]) < FELT * noise:
+            break  # a nearer look would see nothing
         if not np.isfinite(slope):
             continue
         if guess + noise < error:
@@ -308,12 +327,19 @@ def _slope(
         # Of a smooth function the slopes to both sides come together with the step; at a kink not.
         gap = abs(narrow[1] - narrow[0])
         if gap > 100 * noise + 1e-6 * abs(slope) and gap > 0.7 * abs(wide[1] - wide[0]):
-            sides = narrow
-        elif guess <= CONVERGED * abs(slope) + noise:
+            sides = narrow if sides is None or gap > SEEN * noise else sides
+        elif guess <= CONVERGED * abs(slope) + noise and _is_steady(value, slope, h, noise):
             return slope, guess + noise, None
         else:
             sides = None
     return best, error if np.isfinite(best) else 0.0, sides
+
+
+def _is_steady(value: Callable[[float], float], slope: float, first: float, noise: float) -> bool:
+    """Whether the slope is one from much nearer too: over periods, differences agree by chance."""
+    h = first / NEARER
+    near = (value(h) - value(-h)) / (2 * h)
+    return bool(abs(near - slope) <= 1e-3 * abs(slope) + 100 * NEARER * noise)
 
 
 def _extrapolated(

@@ -28,6 +28,14 @@ def allowed(a: Any, b: Any, rtol: float, atol: float | None, of_scale: float = O
     return atol + rtol * size
 
 
+class NotFinite(ArithmeticError):
+    """The function's value is infinite or NaN at the point: there is no slope to compare with."""
+
+    def __init__(self, array: Any) -> None:
+        bad = np.asarray(array)[~np.isfinite(array)].ravel()[0]
+        super().__init__(f"the value is {'nan' if np.isnan(bad) else bad} there")
+
+
 class Comparison:
     """Both gradients, and the largest relative error. derivative: the true one as an expression."""
 
@@ -58,24 +66,28 @@ def compare_formula(
     *,
     rtol: float = RTOL,
     atol: float | None = None,
+    says: bool = False,
 ) -> Comparison:
     """Compare the gradient of a program by a variable with a formula, at a point.
 
-    A value that is no scalar is summed up first, as `gradcli diff` does.
+    A value that is no scalar is summed up first, as `gradcli diff` does. says: whether what the program
+    prints is printed. Raises NotFinite where the value is not finite.
     """
     formula = parse(text)
     leaf = wrap(np.array(arrays[name]), requires_grad=True)
     rest = {n: wrap(np.array(a)) for n, a in arrays.items() if n != name}
-    value = run(program, {**(names or {}), **rest, name: leaf}).value
+    write = None if says else lambda text: None
+    value = run(program, {**(names or {}), **rest, name: leaf}, write=write).value
     if not isinstance(value, Tensor):
         raise TypeError("the value is not a tensor: there is no gradient")
+    if not np.isfinite(value.array).all():
+        raise NotFinite(value.array)
     found = None
     if value.requires_grad:
         (found,) = grad(value, [leaf], wrap(np.ones_like(value.array)), allow_unused=True)
     true = np.zeros(leaf.shape) if found is None else np.asarray(found.array)
     plain = {n: wrap(np.array(a)) for n, a in arrays.items()}
-    given = run(formula, {**(names or {}), **plain}).value
-    given = np.asarray(given.array if isinstance(given, Tensor) else given)
+    given = formula_at(formula, {**(names or {}), **plain})
     if given.shape != true.shape:
         if given.size != 1:
             raise LanguageError(
@@ -92,6 +104,12 @@ def compare_formula(
     return result
 
 
+def formula_at(formula: Program, values: Mapping[str, Any]) -> Any:
+    """A formula's value as an array."""
+    given = run(formula, values).value
+    return np.asarray(given.array if isinstance(given, Tensor) else given)
+
+
 def _derivative(
     program: Program, arrays: Mapping[str, Any], name: str, names: Mapping[str, Any]
 ) -> str | None:
@@ -106,4 +124,4 @@ def _derivative(
     return to_text(found.by[name])
 
 
-__all__ = ["Comparison", "compare_formula"]
+__all__ = ["Comparison", "NotFinite", "allowed", "compare_formula", "formula_at"]

@@ -79,6 +79,8 @@ def where(reader: Reader, made: Call, condition: Expression, a: Any, b: Any) -> 
             return no
         if is_number(no, 0) and is_call(condition, "ne"):
             return yes
+        if is_number(yes, 1) and _is_zero(condition, no):  # of a divisor, or under a logarithm
+            return no
     return alg.where(condition, yes, no)
 
 
@@ -107,6 +109,13 @@ def _single_points(condition: Expression) -> bool:
     if is_call(condition, "bitwise_or", "logical_or"):
         return all(_single_points(a) for a in condition.args)
     return False
+
+
+def _is_zero(condition: Expression, expression: Expression) -> bool:
+    """Whether the condition is that an expression, or a multiple of it, is 0."""
+    if not is_call(condition, "eq") or not is_number(condition.args[1], 0):
+        return False
+    return bool(alg.split(expression)[1] == condition.args[0])
 
 
 def _where_of(reader: Reader, made: Call, args: list[Any]) -> Expression:

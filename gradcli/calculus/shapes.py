@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -45,32 +45,65 @@ def guess_shapes(
     declared: Mapping[str, Shape],
     free: Sequence[str],
     names: Mapping[str, Any],
+    suits: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> dict[str, Shape]:
     """Shapes of the free variables.
 
     Ranks are tried from the smallest on (capital letters as matrices first where scalars do not do);
     then dimensions that need not be equal are made different. Scalars where nothing helps: the program
-    then says what is wrong.
+    then says what is wrong. They do not do where they have no value but NaN, as the variance of one
+    number. suits: what else has to hold of values of such shapes, if there are any of which it holds.
     """
     scalars: dict[str, Shape] = dict.fromkeys(free, ())
     if not free:
         return {}
 
-    def outcome(shapes: Mapping[str, Shape]) -> Shape | None:
-        made = {n: sample(s, k) for k, (n, s) in enumerate({**declared, **shapes}.items())}
+    def made(shapes: Mapping[str, Shape], number: int = 0) -> dict[str, Any]:
+        every = enumerate({**declared, **shapes}.items(), number)
+        return {**arrays, **{n: sample(s, k) for k, (n, s) in every}}
+
+    def value(given: Mapping[str, Any]) -> Any:
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                value, _ = recorded_run(program, {**arrays, **made}, (), True, names)
+                found, recording = recorded_run(program, given, (), True, names)
         except LanguageError:
             return None
-        return tuple(value.shape)
+        return recording.value_of(found).value
+
+    def outcome(shapes: Mapping[str, Shape]) -> Shape | None:
+        given = made(shapes)
+        found = value(given)
+        return None if found is None or (suits and not suits(given)) else tuple(np.shape(found))
+
+    def is_hopeless(shapes: Mapping[str, Shape]) -> bool:
+        points = (value(made(shapes, number)) for number in range(0, 30, 10))
+        return all(found is None or np.isnan(found).all() for found in points)
 
     def runs(shapes: Mapping[str, Shape]) -> bool:
         return outcome(shapes) is not None
 
+    def suited(shapes: Mapping[str, Shape]) -> bool:
+        return runs(shapes) and not is_hopeless(shapes)
+
     if runs(scalars):
-        return scalars
+        if not is_hopeless(scalars):
+            return scalars
+        return _searched(arrays, declared, free, suited, outcome) or scalars
+    found = _searched(arrays, declared, free, runs, outcome)
+    if found is None and suits:
+        return guess_shapes(program, arrays, declared, free, names)
+    return found or scalars
+
+
+def _searched(
+    arrays: Mapping[str, Any],
+    declared: Mapping[str, Shape],
+    free: Sequence[str],
+    runs: Callable[[Mapping[str, Shape]], bool],
+    outcome: Callable[[Mapping[str, Shape]], Shape | None],
+) -> dict[str, Shape] | None:
+    """The first shapes that the program runs on; None if there are none."""
     sizes = (
         sorted(
             {n for a in arrays.values() for n in a.shape}
@@ -87,9 +120,7 @@ def guess_shapes(
             shapes = {n: (size,) * r for n, r in zip(free, ranks, strict=True)}
             if runs(shapes):
                 return _loosened(_with_vectors(shapes, size, outcome), runs)
-    given = {**{n: a.shape for n, a in arrays.items()}, **declared}
-    found = _fitted(free, given, runs)
-    return scalars if found is None else found
+    return _fitted(free, {**{n: a.shape for n, a in arrays.items()}, **declared}, runs)
 
 
 def made_up(
@@ -98,14 +129,16 @@ def made_up(
     declared: Mapping[str, Shape],
     names: Sequence[str],
     known: Mapping[str, Any],
+    suits: Callable[[Mapping[str, Any]], bool] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Shape]]:
     """(values of all variables in the order of the program, the shapes that were guessed).
 
     arrays: the values that there are. names: the variables without one; declared: the shapes of some
-    of them. known: what else the program may read. Made-up values have the default dtype.
+    of them. known: what else the program may read. suits: see `guess_shapes`. Made-up values have the
+    default dtype.
     """
     free = [n for n in names if n not in declared]
-    guessed = guess_shapes(program, arrays, declared, free, known)
+    guessed = guess_shapes(program, arrays, declared, free, known, suits)
     shapes = {**declared, **guessed}
     dtype = dtypes.get_default_dtype().dtype
     made = {n: sample(shapes[n], k).astype(dtype)[()] for k, n in enumerate(names)}

@@ -43,15 +43,26 @@ class Verdict:
         return any(c.at_edge for c in self.by.values() if not c.ok)
 
 
-def function_of(program: Program, names: Mapping[str, Any]) -> Callable[..., Any]:
-    """The program as a function of its variables; a random one draws the same at every point."""
+def function_of(
+    program: Program, names: Mapping[str, Any], says: bool = False
+) -> Callable[..., Any]:
+    """The program as a function of its variables; a random one draws the same at every point.
+
+    says: whether what the program prints is printed, the first time.
+    """
     start = Start()
 
     def function(**tensors: Any) -> Any:
+        nonlocal says
         start.again()
-        return run(program, {**names, **tensors}).value
+        write, says = None if says else _silent, False
+        return run(program, {**names, **tensors}, write=write).value
 
     return function
+
+
+def _silent(text: str) -> None:
+    """Nothing: it has been printed."""
 
 
 def verdicts(
@@ -71,7 +82,7 @@ def verdicts(
     each has cotangents of its own. rtol, atol: see `compare.allowed`. Raises NotFinite where the value
     has no finite value, and what the program raises.
     """
-    function = function_of(program, names)
+    function = function_of(program, names, says=number == 0)
     rtol = RTOL if rtol is None else rtol
     analytic = is_analytic(program, arrays, names)
     by = check_point(

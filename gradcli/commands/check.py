@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from gradcli.commands import output
 from gradcli.commands.errors import usage
+from gradcli.commands.evaluation import apart
 from gradcli.commands.options import Request, expression_options
 from gradcli.commands.planned import by_rows_option, large_table
 from gradcli.commands.points import (
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
     from gradcli.calculus.verdicts import Verdict
 
 TRIES = 20  # random points until one has finite values
-POINTS = 3  # where values are made up: one point hides what holds there alone
+# Where values are made up: how far from 0 the points lie. One point hides what holds there alone.
+SPREAD = (1.0, 1.0, 1.0, 4.0, 4.0, 0.1)
+SHAPES = ((5,), (2, 5))  # that scalars take at other points
 
 
 @click.command(
@@ -86,7 +90,8 @@ def command(
         _report(ctx, request, [check_by_rows(ctx, request, table, Threads(), rtol)])
         return
     low, high = _limits(limits)
-    where = point(ctx, request, shapes)
+    suits = None if against is None else _suits(request, against)
+    where = point(ctx, request, shapes, suits)
     dtypes.set_default_dtype(dtypes.float64)
     where.arrays = {n: _double(a) for n, a in where.arrays.items()}
     wanted = wanted_names(request, where)
@@ -97,16 +102,18 @@ def command(
             f"--against is a gradient by one variable (there are: {known})", hint="add --wrt"
         )
     random = [n for n in where.arrays if n not in where.given or (samples and n in wanted)]
-    points = list(
-        _points(request, where, random, samples or (POINTS if random else 1), (low, high))
-    )
+    spread = SPREAD if random and not samples else (1.0,) * (samples or 1)
+    if ctx.get_parameter_source("limits") is not ParameterSource.DEFAULT:
+        spread = (1.0,) * len(spread)
+    vectors = () if shapes else [n for n in (wanted if against else random) if n not in where.given]
+    points = list(_points(request, where, random, vectors, spread, (low, high), suits))
     if against is not None:
         _compare(ctx, request, points, wanted[0], against, rtol, atol)
         return
     reports = []
     for number, arrays in enumerate(points):
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), apart(request):
                 reports += verdicts(
                     request.program,
                     arrays,
@@ -123,7 +130,9 @@ def command(
             raise _outside(error, arrays, request) from None
         except (RuntimeError, TypeError, ValueError, IndexError) as error:
             raise refused(error, source=request.source) from error
-    _report(ctx, request, reports)
+        if not reports[-1].ok:
+            break  # one point is enough to be wrong at
+    _report(ctx, request, reports, len(points))
 
 
 def _outside(error: ArithmeticError, arrays: dict[str, Any], request: Request) -> Exception:
@@ -155,10 +164,42 @@ def _double(array: Any) -> Any:
     return array
 
 
+def _suits(request: Request, text: str) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether a formula can be the gradient at a point: it has a value there, and the variable's shape."""
+    from gradcli.calculus.compare import formula_at
+    from gradcli.engine.refusals import REFUSALS
+    from gradcli.engine.tensor import wrap
+    from gradcli.language import parse
+
+    formula = parse(text)
+    free = frozenset(formula.free_variables())
+
+    def suits(arrays: Mapping[str, Any]) -> bool:
+        names = [n for n in request.wrt or arrays if n in arrays and n not in request.no_grad]
+        values = {n: wrap(a) for n, a in arrays.items() if n in free}
+        try:
+            found = formula_at(formula, {**request.loaded, **values})
+        except (*REFUSALS, LanguageError):
+            return False
+        return found.size == 1 or any(found.shape == arrays[n].shape for n in names)
+
+    return suits
+
+
 def _points(
-    request: Request, where: Point, random: list[str], count: int, limits: tuple[float, float]
+    request: Request,
+    where: Point,
+    random: list[str],
+    vectors: Collection[str],
+    spread: Sequence[float],
+    limits: tuple[float, float],
+    suits: Callable[[Mapping[str, Any]], bool] | None,
 ) -> Iterator[dict[str, Any]]:
-    """The points: the given one, or random ones where the value is finite, the later ones larger."""
+    """The points: the given one, or random ones where the value is finite, some of them of other sizes.
+
+    vectors: the scalars that may be arrays then. spread: for each point, how far apart. suits: what else
+    must hold at points of other sizes.
+    """
     import numpy as np
 
     from gradcli.calculus.shapes import larger
@@ -166,19 +207,29 @@ def _points(
 
     rng = np.random.default_rng((request.manual_seed or 0) % 2**64)
     function = function_of(request.program, request.loaded)
-    other_sizes = larger({n: a.shape for n, a in where.arrays.items()}, where.guessed)
-    for number in range(count):
+    shapes = {n: a.shape for n, a in where.arrays.items()}
+    others = [larger(shapes, where.guessed)] * 2
+    if not where.guessed:
+        others = [
+            {n: of if n in vectors and not s else s for n, s in shapes.items()} for of in SHAPES
+        ]
+    for number, factor in enumerate(spread):
         if not random:
             yield dict(where.arrays)
             continue
-        shapes = {n: a.shape for n, a in where.arrays.items()}
-        tries = [other_sizes, shapes] if number and other_sizes else [shapes]
+        ends = (limits[0] * factor, limits[1] * factor)
+        tries = [shapes]
+        if number % 3:
+            tries = [
+                sizes for sizes in others[: number % 3][::-1] if sizes not in ({}, shapes)
+            ] + tries
         yield next(
             (
                 arrays
                 for sizes in tries
-                for arrays in _drawn(where, random, sizes, limits, rng)
+                for arrays in _drawn(where, random, sizes, ends, rng)
                 if _is_finite(function, arrays)
+                and (sizes is shapes or suits is None or suits(arrays))
             ),
             dict(where.arrays),
         )
@@ -230,12 +281,12 @@ def _is_finite(function: Any, arrays: dict[str, Any]) -> bool:
 
 
 # -- what it says ---------------------------------------------------------------------------------
-def _report(ctx: click.Context, request: Request, reports: list[Verdict]) -> None:
+def _report(ctx: click.Context, request: Request, reports: list[Verdict], points: int = 1) -> None:
     ok = all(r.ok for r in reports)
     if request.style.form == "json":
         output.write_json(_to_json(request, reports, ok))
     else:
-        output.write("\n".join(_lines(request, reports)))
+        output.write("\n".join(_lines(request, reports, points)))
     if not ok:
         ctx.exit(1)
 
@@ -250,9 +301,9 @@ def _number(value: Any, request: Request) -> str:
     return output.to_text(np.asarray(value)[()], request.style)
 
 
-def _lines(request: Request, reports: list[Verdict]) -> Iterator[str]:
-    many = sum(not r.second for r in reports) > 1
-    for number, report in enumerate(reports):
+def _lines(request: Request, reports: list[Verdict], points: int) -> Iterator[str]:
+    many = points > 1
+    for report in reports:
         what = "second derivative" if report.second else "gradient"
         for name, checked in report.by.items():
             if checked.ok and many and not checked.kinks:
@@ -262,14 +313,13 @@ def _lines(request: Request, reports: list[Verdict]) -> Iterator[str]:
             values = ", ".join(
                 f"{n} = {output.to_text(a, request.style)}" for n, a in report.arrays.items()
             )
-            yield f"  at point {number + 1}: {values}"
+            yield f"  at {values}"
         if not report.ok and report.part is not None:
             yield from _blame_lines(request, report.part)
         elif not (report.ok or report.second or report.at_edge):
             yield from _detached_lines(request)
     if many and all(r.ok for r in reports):
         worst = max((c.error for r in reports for c in r.by.values()), default=0.0)
-        points = sum(not r.second for r in reports)
         yield f"ok: {points} points, max error {worst:.1e}"
 
 
@@ -368,16 +418,26 @@ def _compare(
     """Compare the gradient with a formula at the points."""
     import numpy as np
 
+    from gradcli.calculus.checking import NotFinite
     from gradcli.calculus.compare import RTOL, compare_formula
 
     rtol = RTOL if rtol is None else rtol
     found = None
-    for arrays in points:
+    for number, arrays in enumerate(points):
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), apart(request):
                 found = compare_formula(
-                    request.program, text, arrays, name, request.loaded, rtol=rtol, atol=atol
+                    request.program,
+                    text,
+                    arrays,
+                    name,
+                    request.loaded,
+                    rtol=rtol,
+                    atol=atol,
+                    says=number == 0,
                 )
+        except NotFinite as error:
+            raise _outside(error, arrays, request) from None
         except (RuntimeError, TypeError, ValueError, IndexError) as error:
             raise refused(error, source=request.source) from error
         if not found.ok:

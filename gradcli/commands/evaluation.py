@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from contextlib import nullcontext, redirect_stdout
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -116,13 +116,16 @@ def machine(ctx: click.Context, request: Request, *, max_steps: int | None = Non
     return Machine({**request.loaded, **variables}, max_steps=max_steps)
 
 
+def apart(request: Request) -> AbstractContextManager[Any]:
+    """Where programs run: an object on standard output is alone there, what they print goes elsewhere."""
+    return redirect_stdout(sys.stderr) if request.style.form == "json" else nullcontext()
+
+
 def run(request: Request, variables: dict[str, Any], integers: Iterable[str] = ()) -> Evaluation:
     """Run the program on these variables."""
     from gradcli import language
 
-    # The object on standard output is alone there: what the program prints goes elsewhere.
-    apart = redirect_stdout(sys.stderr) if request.style.form == "json" else nullcontext()
-    with apart:
+    with apart(request):
         result = language.run(request.program, {**request.loaded, **variables})
     return Evaluation(request, variables, result.value, result.names, list(integers))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -63,8 +63,16 @@ class Point:
         self.given = list(tensors)
 
 
-def point(ctx: click.Context, request: Request, shapes: Iterable[str]) -> Point:
-    """The values of the command line, and made-up ones for the variables that have none."""
+def point(
+    ctx: click.Context,
+    request: Request,
+    shapes: Iterable[str],
+    suits: Callable[[Mapping[str, Any]], bool] | None = None,
+) -> Point:
+    """The values of the command line, and made-up ones for the variables that have none.
+
+    suits: see `guess_shapes`.
+    """
     from gradcli.calculus.shapes import made_up
     from gradcli.commands.evaluation import files_of, read_variable, set_up
 
@@ -82,6 +90,7 @@ def point(ctx: click.Context, request: Request, shapes: Iterable[str]) -> Point:
         declared,
         open_names,
         request.loaded,
+        suits,
     )
     return Point(arrays, tensors, {n: s for n, s in guessed.items() if s})
 

@@ -106,6 +106,9 @@ def test_bands_never_see_their_zeros(source: str, monkeypatch: pytest.MonkeyPatc
         ("jacobian", "h = sum(s*X, 1)[1]; h.mul_(2); h", "s.jacobian = 14"),
         ("hessian", "s**3", "s.hessian = 12"),
         ("jacobian", "s*s*0", ""),
+        ("jacobian", "s", "s.jacobian = 1"),
+        ("jacobian", "sin(s) + cos(s*s)*0 + s[None][0]*0", "s.jacobian = -0.4161468365471424"),
+        ("hessian", "s", ""),
     ],
 )
 def test_one_number(command: str, source: str, printed: str) -> None:

@@ -136,54 +136,155 @@ def test_outside_its_domain_the_value_is_named(expr: str, at: str, value: str) -
 
 # What people get wrong, and a check with too easy a point, or too wide a tolerance, lets pass.
 WRONG_FORMULAS = [
-    ("dot(x, A@x)", "x", "2*A@x"),  # right for symmetric matrices alone
-    ("x**4 - x**2", "x", "abs(4*x**3 - 2*x)*sign(x)"),  # right for |x| > 0.7
-    ("abs(x)", "x", "1"),  # right for positive numbers
-    ("dot(x, x)", "x", "2*x*x.shape[0]/3"),  # right for vectors of three
-    ("mean(x**2)", "x", "2*x/3"),
-    ("1e-9*x**2", "x", "-2e-9*x"),
-    ("1e-9*x**2", "x", "2.00000001e-9*x"),
-    ("exp(x)", "x", "exp(x)*(1 + 1e-8)"),
+    # a factor
+    *(("x**2", "x"), ("sum((x - y)**2)", "x - y"), ("norm(x)**2", "x"), ("sum(A**2)", "A", "A")),
+    *(("exp(x)", "exp(x)*(1 + 1e-8)"), ("sin(1000*x)", "1000*cos(1000*x + 1e-6)")),
+    # a transpose: right for symmetric matrices
+    *(("dot(x, A@x)", "2*A@x"), ("dot(x, A@x)", "2*A.T@x"), ("logdet(A)", "inverse(A)", "A")),
+    *(("linalg.det(A)", "linalg.det(A)*inverse(A)", "A"), ("x@A@y", "outer(y, x)", "A")),
+    *(("sum(inverse(A))", "-inverse(A)@ones_like(A)@inverse(A)", "A"), ("trace(A@B)", "B", "A")),
+    *(("sum(linalg.solve(A, b))", "inverse(A)@ones_like(b)", "b"), ("sum(A@x)", "A.sum(1)")),
+    # a sign, on one side of a kink or everywhere
+    *(("x**4 - x**2", "abs(4*x**3 - 2*x)*sign(x)"), ("abs(x)", "1"), ("sqrt(x**2)", "1")),
+    *(("relu(x)", "x"), ("abs(x)**3", "3*x**2"), ("log(abs(x))", "1/abs(x)"), ("cos(x)", "sin(x)")),
+    *(("where(x > 0, x**2, -x)", "where(x > 0, 2*x, 1)"), ("1/x", "-1/x**2*sign(x)")),
+    *(
+        ("exp(-x**2/2)", "x*exp(-x**2/2)"),
+        ("x**3", "3*x*abs(x)"),
+        ("maximum(x, 0)", "(x > 0.5)*1."),
+    ),
+    # far out, or near 0
+    *(("F.huber_loss(x, y)", "x - y"), ("clamp(x, -2, 2)", "1"), ("x + 1e-3*x**2", "1")),
+    # small
+    *(("1e-9*x**2", "-2e-9*x"), ("1e-9*x**2", "2.00000001e-9*x"), ("x*y + 1e-9*x*x", "y")),
+    *(("exp(x)*1e-200", "exp(x)*2e-200"), ("1e6*x + sin(x)", "1e6 + cos(x)*1.01")),
+    # a term, an index
+    *(("dot(x, x)*sum(x)", "2*x*sum(x)"), ("sum((x/sum(x))**2)", "2*x/sum(x)**2")),
+    *(("sum(x[1:]*x[:-1])", "roll(x, 1, 0) + roll(x, -1, 0)"), ("prod(x)", "prod(x)/x**2")),
+    *(("sum(diff(x)**2)", "2*cat([x[:1]*0, diff(x)])"), ("cumsum(x, 0)@w", "cumsum(w, 0)")),
+    *(("sum(softmax(x, 0)*y)", "softmax(x, 0)*y"), ("amax(x)", "(x == x[0])*1.")),
+    # right for one number, or for three
+    *(("mean((x - y)**2)", "2*(x - y)"), ("std(x)", "(x - mean(x))/std(x)/x.numel()")),
+    *(("mean(x**2)", "2*x/3"), ("dot(x, x)", "2*x*x.shape[0]/3"), ("sum(x/sum(x))", "1/sum(x)")),
 ]
 
 
-@pytest.mark.parametrize(("expr", "name", "formula"), WRONG_FORMULAS)
-def test_wrong_formulas_are_caught(expr: str, name: str, formula: str) -> None:
-    result = run("check", expr, "--wrt", name, "--against", formula)
+@pytest.mark.parametrize("row", WRONG_FORMULAS)
+def test_wrong_formulas_are_caught(row: tuple[str, ...]) -> None:
+    expr, formula, *name = row
+    result = run("check", expr, "--wrt", *(name or ["x"]), "--against", formula)
     assert result.exit_code == 1, result.output
-    assert result.stdout.startswith("wrong gradient: x")
+    refused = "and the gradient (" in result.stderr and "formula has shape" in result.stderr
+    assert result.stdout.startswith("wrong gradient: ") or refused
 
 
-@pytest.mark.parametrize(
-    ("expr", "formula"),
-    [
-        ("dot(x, A@x)", "(A + A.T)@x"),
-        ("logdet(A)", "inverse(A).T"),
-        ("trace(A@A)", "2*A.T"),
-        ("mean(x**2)", "2*x/x.numel()"),
-        ("log(x)", "1/x"),
-        ("sum(cholesky(A)**2)", "eye(A.shape[0])"),
-    ],
-)
-def test_right_formulas_pass(expr: str, formula: str) -> None:
-    result = run("check", expr, "--wrt", "A" if "trace" in expr or "(A)" in expr else "x",
-                 "--against", formula)  # fmt: skip
+RIGHT_FORMULAS = [
+    *(("dot(x, A@x)", "(A + A.T)@x"), ("logdet(A)", "inverse(A).T", "A"), ("trace(A@A)", "2*A.T", "A")),
+    *(("mean(x**2)", "2*x/x.numel()"), ("log(x)", "1/x"), ("sum(cholesky(A)**2)", "eye(A.shape[0])", "A")),
+    *(("trace(A@B)", "B.T", "A"), ("sum((A@x - b)**2)", "2*A.T@(A@x - b)"), ("norm(x)", "x/norm(x)")),
+    *(("abs(x)**3", "3*x*abs(x)"), ("var(x)", "2*(x - mean(x))/(x.numel() - 1)"), ("x*y", "y")),
+    *(("a*sum(x)", "sum(x)", "a"), ("a*sum(x)", "a"), ("lgamma(x)", "digamma(x)"), ("x % 2", "1")),
+    *(("sin(1e5*x)", "1e5*cos(1e5*x)"), ("1e-200*exp(x)", "1e-200*exp(x)"), ("x**y", "y*x**(y-1)")),
+    *(("tanh(30*x)", "30*(1 - tanh(30*x)**2)"), ("relu(x)", "(x > 0)*1."), ("prod(x)", "prod(x)/x")),
+    *(("sum(A@A)", "A.sum(0)[:, None] + A.sum(1)[None, :]", "A"), ("exp(300*x)", "300*exp(300*x)")),
+    *(("cumsum(x, 0)@w", "flip(cumsum(flip(w, (0,)), 0), (0,))"), ("asin(x)", "1/sqrt(1 - x**2)")),
+    ("F.cross_entropy(x, tensor(1))", "softmax(x, 0) - (arange(x.numel()) == 1)*1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", RIGHT_FORMULAS)
+def test_right_formulas_pass(row: tuple[str, ...]) -> None:
+    expr, formula, *name = row
+    result = run("check", expr, "--wrt", *(name or ["x"]), "--against", formula)
     assert result.exit_code == 0, result.output
 
 
+# Operations of a user's own: forward, backward, the shape (where it matters).
+WRONG_FUNCTIONS = [
+    *(("x*x", "g*x"), ("x**3", "3*g*x*x.abs()"), ("x.abs()", "g"), ("x.relu()", "g*(x > -0.5)")),
+    *(("x.exp()", "g*x.exp()*1.00001"), ("1e-9*x**2", "-2e-9*g*x"), ("1e-12*x**3", "g*1e-12*x")),
+    *(("torch.where(x > 0, x, 0.1*x)", "g*torch.where(x > 0, 1., 0.2)"), ("x + 1e-3*x**2", "g")),
+    *(("torch.tanh(x)", "g*(1 - torch.tanh(x))"), ("x*x*1e8", "g*2e8*x*(1 + 1e-5)")),
+    *(("torch.floor(x)*x", "g*(torch.floor(x) + 1e-3)"), ("torch.clamp(x, -2, 2)", "g")),
+    *(("x.sum()", "g*torch.ones_like(x)*2/x.numel()"), ("x.mean()", "g*torch.ones_like(x)/3")),
+    *(("(x*x).sum()", "2*g*x*(torch.arange(x.numel()).reshape(x.shape) < 3)"), ("x.T", "g.reshape(x.shape)")),
+    *(("x.cumsum(0)", "g.cumsum(0)", "3"), ("x.flip(0)", "g", "3"), ("x.sort()[0]", "g", "3")),
+    *(("x.softmax(0)", "g*x.softmax(0)*(1 - x.softmax(0))", "3"), ("x.amax()", "g*(x == x[0])", "3")),
+    *(("(x[1:]*x[:-1]).sum()", "g*(x.roll(1) + x.roll(-1))", "4"), ("x.roll(1)", "g.roll(1)", "3")),
+    *(("x @ x", "g @ x.T", "3,3"), ("x.T @ x", "2*x @ g", "3,3"), ("x.tril()", "g", "3,3")),
+    *(("torch.linalg.det(x)", "g*torch.linalg.det(x)*torch.linalg.inv(x)", "3,3"),),
+    *(("x.trace()", "g*torch.ones_like(x)", "3,3"), ("x.sum(0)", "g[:, None].expand(x.shape)", "3,3")),
+]  # fmt: skip
+
+OWN = """
+import gradcli as torch
+def function(forward, backward):
+    class Made(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return forward(x)
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return backward(g, x)
+    return Made.apply
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("row", WRONG_FUNCTIONS)
+def test_wrong_functions_are_caught(row: tuple[str, ...], tmp_path: Path) -> None:
+    forward, backward, *shape = row
+    path = tmp_path / "own.py"
+    path.write_text(f"{OWN}own = function(lambda x: {forward}, lambda g, x: {backward})\n")
+    shapes = [word for s in shape for word in ("--shape", f"x={s}")]
+    result = run("check", "own(x)", "--load", str(path), *shapes)
+    assert result.exit_code == 1, result.output
+    assert result.stdout.startswith("wrong gradient: x") and "to blame: Made" in result.stdout
+
+
 NASTY = [
-    *(("lgamma(x)", "-2.0001"), ("lgamma(x)", "1e-7"), ("asin(x)", "0.9999999")),
-    *(("asin(x)", "-0.9999999999"), ("tan(x)**2", "1.57")),
-    *(("abs(x)", "1e-4"), ("abs(x)", "-1e-9"), ("relu(x) + relu(-x)", "1e-6"), ("x*abs(x)", "0")),
-    *(("x**3 + x**4", "0"), ("norm(x)", "1e-8,0"), ("max(x)", "1,1.0000001"), ("sqrt(x)", "1e-9")),
-    *(("sin(1e5*x)", "1"), ("exp(30*x)", "20"), ("tan(x)", "1.5707"), ("acosh(x)", "1.0000001")),
-    *(("log(abs(x))", "1e-8"), ("atan2(x, 1e-8)", "0"), ("x**1.5", "1e-10"), ("digamma(x)", "-0.999")),
+    # poles, and the ends of a domain
+    *(("lgamma(x)", "-2.0001"), ("lgamma(x)", "-2.9999999"), ("lgamma(x)", "1e-7")),
+    *(("lgamma(x)", "1e-12"),),
+    *(("digamma(x)", "-0.999"), ("tan(x)", "1.5707963"), ("tan(x)**2", "1.57"), ("1/x**3", "1e-5")),
+    *(("asin(x)", "0.9999999"), ("asin(x)", "-0.9999999999"), ("acosh(x)", "1.0000001")),
+    *(("atanh(x)", "0.99999999"),),
+    *(("sqrt(x)", "1e-9"), ("sqrt(x)", "1e-300"), ("log(x)", "1e-300"), ("x*log(x)", "1e-300")),
+    *(("xlogy(x, x)", "1e-15"),),
+    *(("log(abs(x))", "1e-8"), ("logit(x)", "1e-12"), ("cholesky(X).sum()", "1,0.99999;0.99999,1")),
+    *(("log1p(x)", "-0.9999999"), ("x**1.5", "1e-10"), ("x**x", "0.001"), ("erfinv(x)", "0.9999999")),
+    # beside a kink
+    *(("abs(x)", "1e-4"), ("abs(x)", "-1e-9"), ("abs(x)", "1e-12"), ("relu(x) + relu(-x)", "1e-6")),
+    *(("x*abs(x)", "0"),),
+    *(("maximum(x, 1)", "1.0000000001"), ("clamp(x, 0, 1)", "0.9999999999")),
+    *(("max(x)", "1,1.000000001"),),
+    *(("floor(x)*x", "2.9999999"), ("x % 1", "1000000.3"), ("fmod(x, 0.1)", "100.05")),
+    *(("norm(x)", "1e-8,0"),),
+    *(("where(x > 1, x**2, 2*x - 1)", "1"), ("atan2(x, 1e-8)", "0")),
+    *(("sort(x)[0][0]*x[1]", "1,1.00000001"),),
+    # saturated
+    *(("tanh(x)", "13"), ("tanh(x)", "20"), ("sigmoid(x)", "40"), ("sigmoid(x)", "-700")),
+    *(("exp(-x)", "700"),),
+    *(("softmax(x, 0)[0]", "800,0,-800"), ("logsumexp(x, 0)", "1000,-1000,0"), ("erf(x)", "5")),
+    *(("exp(x)", "700"),),
+    # periodic
+    *(("sin(1e5*x)", "1"), ("sin(x)", "1e8"), ("abs(sin(2048*pi*x) + 2)", "1")),
+    *(("abs(cos(2048*pi*x)) + x", "1"),),
+    # large and small
+    *(("x**3 + x**4", "0"), ("x**2", "1e-160"), ("dot(x, x)", "1e-150,1e150")),
+    *(("sum(x**2)", "arange(30.)*1e10"),),
+    *(("exp(30*x)", "20"), ("prod(x)", "1e-100,1e100,2"), ("prod(x)", "0,2,3")),
+    *(("x/norm(x)", "1e-9,1e-9"),),
+    *(("(1e8 + x)**2 - 1e16", "1"), ("(1e6 + abs(x)) - 1e6", "3"), ("1e10 + sin(x)", "1")),
+    *(("3 + 0*x", "1e300"),),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("expr", "at"), NASTY)
 def test_nasty_right_gradients_pass(expr: str, at: str) -> None:
-    result = run("check", expr, "--x", at)
+    result = run("check", expr, "--X" if "X" in expr else "--x", at)
     assert result.exit_code == 0, result.output
     assert "kink" not in result.stdout
 
@@ -210,3 +311,28 @@ def test_a_triangle_that_is_not_read() -> None:
 def test_a_random_expression_draws_the_same_at_every_point() -> None:
     result = run("check", "randn(3) @ exp(x)", "--x", "1,2,3")
     assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--x", "2"],
+        [],
+        ["--against", "2*x"],
+        ["--x", "2", "--second-order"],
+        ["--x", "2", "--json"],
+        ["--samples", "2", "--json"],
+    ],
+)
+def test_what_the_program_prints_is_printed_once(argv: list[str]) -> None:
+    result = run("check", "print('once'); y = x*x; y", *argv)
+    assert result.exit_code == 0, result.output
+    if "--json" in argv:
+        json.loads(result.stdout)
+    assert (result.stderr if "--json" in argv else result.stdout).count("once") == 1
+
+
+def test_no_gradient_of_a_value_that_is_nan() -> None:
+    result = run("check", "std(x)", "--x", "2", "--against", "x")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "the value is nan there: no gradient can be checked at x = 2" in result.stderr
