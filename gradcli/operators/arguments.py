@@ -46,13 +46,7 @@ def makes(*signatures: str, method: bool = False, **facts: Any) -> Callable[[F],
             return finish(public, array, requires_grad, device, layout, pin_memory)
 
         def make_by_name(
-            *,
-            dtype: Any,
-            layout: Any,
-            device: Any,
-            pin_memory: Any,
-            requires_grad: Any,
-            **own: Any,
+            *, dtype: Any, layout: Any, device: Any, pin_memory: Any, requires_grad: Any, **own: Any
         ) -> Tensor:
             if "input" in own:
                 tensor_argument(public, own["input"])

@@ -641,10 +641,7 @@ logical_xor = _compare(np.logical_xor, "logical_xor")
 
 
 @operator(
-    np.logical_not,
-    params="self",
-    samples=("logical_not(tensor([0., 1.]))",),
-    batch="elementwise",
+    np.logical_not, params="self", samples=("logical_not(tensor([0., 1.]))",), batch="elementwise"
 )
 class logical_not:
     """True where zero."""
@@ -744,9 +741,7 @@ def promote_types(type1: dtypes.dtype, type2: dtypes.dtype) -> dtypes.dtype:
 
 
 @function(
-    "can_cast(ScalarType from_, ScalarType to)",
-    method=False,
-    samples=["can_cast(int32, float32)"],
+    "can_cast(ScalarType from_, ScalarType to)", method=False, samples=["can_cast(int32, float32)"]
 )
 def can_cast(from_: dtypes.dtype, to: dtypes.dtype) -> bool:
     """True where a result may be cast: not to a lower category."""

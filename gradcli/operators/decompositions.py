@@ -260,15 +260,13 @@ def _solve_triangular_backward(
 @operator(
     _solve_triangular,
     "LinalgSolveTriangularBackward0",
-    name="linalg.solve_triangular",
-    method=False,
     samples=(
         "linalg.solve_triangular(randn(3,3) + 3*eye(3), randn(3,2), upper=True)",
         "linalg.solve_triangular(randn(3,3) + 3*eye(3), randn(2,3), upper=False, left=False)",
     ),
     batch=batches.last(2, 2),
     signature=(
-        "linalg_solve_triangular(Tensor input, Tensor B, *, bool upper, bool "
+        "linalg.solve_triangular(Tensor input, Tensor B, *, bool upper, bool "
         "left=True, bool unitriangular=False, Tensor out=None)"
     ),
 )
@@ -877,11 +875,7 @@ def pseudo_inverse(a: Any, atol: Any = None, rtol: Any = None, hermitian: bool =
 
 
 def _pinv(
-    self: Array,
-    *,
-    atol: Array | None = None,
-    rtol: Array | None = None,
-    hermitian: bool = False,
+    self: Array, *, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False
 ) -> Array:
     if self.ndim < 2 or self.dtype.char not in "fdFD":
         kind = dtypes.SCALAR_NAMES[dtypes.of(self.dtype).name]
@@ -1134,10 +1128,7 @@ class lu_row:
 
 
 def _lu_unpack(
-    LU_data: Array,
-    LU_pivots: Array,
-    unpack_data: bool = True,
-    unpack_pivots: bool = True,
+    LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Array, Array, Array]:
     if unpack_pivots and ((LU_pivots < 1) | (LU_pivots > LU_data.shape[-2])).any():
         raise RuntimeError(
@@ -1180,12 +1171,7 @@ class lu_unpack_row:
 
 
 def _lu_solve(
-    LU: Array,
-    pivots: Array,
-    B: Array,
-    *,
-    left: bool = True,
-    adjoint: bool = False,
+    LU: Array, pivots: Array, B: Array, *, left: bool = True, adjoint: bool = False
 ) -> Array:
     name = "linalg.lu_solve"
     check_floating(name, LU)
@@ -1218,12 +1204,7 @@ def _lu_solve(
 
 
 def _lu_solve_factor_backward(
-    g: Any,
-    LU: Any,
-    pivots: Any,
-    result: Any,
-    left: bool,
-    adjoint: bool,
+    g: Any, LU: Any, pivots: Any, result: Any, left: bool, adjoint: bool
 ) -> Any:
     lower, upper, p = lu_unpack_row(LU, pivots)
     x = result if left else mH(result)
@@ -1370,7 +1351,6 @@ def _orthogonal_backward(g: Any, x: Any, input: Any, tau: Any) -> tuple[Any, Any
     "LinalgHouseholderProductBackward0",
     name="linalg.householder_product",
     aliases="orgqr",
-    method=False,
     samples=("linalg.householder_product(randn(3,2), rand(2))",),
     batch="leading",
 )

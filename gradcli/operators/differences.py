@@ -7,28 +7,13 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.tensor import wrap, wrap_dim
-from gradcli.operators.arithmetic import (
-    div_scalar,
-    logical_xor,
-    mul_scalar,
-    sub,
-)
+from gradcli.operators.arithmetic import div_scalar, logical_xor, mul_scalar, sub
 from gradcli.operators.dimensions import as_dims, axes
 from gradcli.operators.helpers import data
-from gradcli.operators.reductions import (
-    sum_,
-)
-from gradcli.operators.sample_calls import (
-    named,
-)
-from gradcli.operators.scans import (
-    cumsum,
-)
-from gradcli.operators.table import (
-    Array,
-    function,
-    resolve,
-)
+from gradcli.operators.reductions import sum_
+from gradcli.operators.sample_calls import named
+from gradcli.operators.scans import cumsum
+from gradcli.operators.table import Array, function, resolve
 
 FAMILY = "statistics"
 

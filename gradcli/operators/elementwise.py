@@ -803,10 +803,7 @@ def _atan2_backward(g: Any, self: Any, other: Any, mask: Any) -> tuple[Any, Any]
         )
     inverse = self * self + other * other
     inverse = masked_fill(np.reciprocal(inverse), inverse == 0, 0)
-    return (
-        g * other * inverse if mask[0] else None,
-        g * -self * inverse if mask[1] else None,
-    )
+    return (g * other * inverse if mask[0] else None, g * -self * inverse if mask[1] else None)
 
 
 @operator(

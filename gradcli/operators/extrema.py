@@ -26,23 +26,9 @@ from gradcli.operators.helpers import (
     unsqueeze,
     zeros_like,
 )
-from gradcli.operators.return_types import (
-    return_type,
-)
-from gradcli.operators.sample_calls import (
-    DIMS,
-    REDUCED,
-    TUPLES,
-    named,
-)
-from gradcli.operators.table import (
-    Array,
-    choice,
-    function,
-    is_array,
-    operator,
-    resolve,
-)
+from gradcli.operators.return_types import return_type
+from gradcli.operators.sample_calls import DIMS, REDUCED, TUPLES, named
+from gradcli.operators.table import Array, choice, function, is_array, operator, resolve
 
 FAMILY = "reductions"
 

@@ -202,9 +202,7 @@ def _to_complex(x: Any, n: Any, dim: int, norm: str | None, forward: bool) -> An
 
 
 @function(
-    "fft_fft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
-    name="fft.fft",
-    method=False,
+    "fft.fft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
     numpy=np.fft.fft,
     rows=[fft_c2c, fft_r2c],
     samples=["fft.fft(randn(4))", "fft.fft(randn(3,4), n=3, dim=0)"],
@@ -215,9 +213,7 @@ def fft(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
 
 
 @function(
-    "fft_ifft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
-    name="fft.ifft",
-    method=False,
+    "fft.ifft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
     rows=[fft_c2c, fft_r2c],
     samples=["fft.ifft(randn(4))"],
 )
@@ -250,9 +246,7 @@ def _to_real(x: Any, n: Any, dim: int, norm: str | None, forward: bool) -> Any:
 
 
 @function(
-    "fft_rfft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
-    name="fft.rfft",
-    method=False,
+    "fft.rfft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
     rows=[fft_r2c],
     samples=["fft.rfft(randn(5))", "fft.rfft(randn(3,6), n=4, dim=0, norm='forward')"],
 )
@@ -262,9 +256,7 @@ def rfft(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
 
 
 @function(
-    "fft_irfft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
-    name="fft.irfft",
-    method=False,
+    "fft.irfft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
     rows=[fft_c2r],
     samples=["fft.irfft(fft.rfft(randn(6)))"],
 )
@@ -274,9 +266,7 @@ def irfft(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
 
 
 @function(
-    "fft_hfft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
-    name="fft.hfft",
-    method=False,
+    "fft.hfft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
     rows=[fft_c2r],
     samples=["fft.hfft(fft.rfft(randn(6)))"],
 )
@@ -286,9 +276,7 @@ def hfft(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
 
 
 @function(
-    "fft_ihfft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
-    name="fft.ihfft",
-    method=False,
+    "fft.ihfft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
     rows=[fft_r2c],
     samples=["fft.ihfft(randn(5))"],
 )
@@ -407,23 +395,13 @@ def _shift(input: Any, dim: Any, back: bool) -> Any:
     return input.roll(tuple(halves), dims)
 
 
-@function(
-    "fft_fftshift(Tensor input, int[1]? dim=None)",
-    name="fft.fftshift",
-    method=False,
-    samples=["fft.fftshift(randn(5))"],
-)
+@function("fft.fftshift(Tensor input, int[1]? dim=None)", samples=["fft.fftshift(randn(5))"])
 def fftshift(input: Array, dim: Any) -> Any:
     """The zero frequency moved to the middle."""
     return _shift(input, dim, False)
 
 
-@function(
-    "fft_ifftshift(Tensor input, int[1]? dim=None)",
-    name="fft.ifftshift",
-    method=False,
-    samples=["fft.ifftshift(randn(5))"],
-)
+@function("fft.ifftshift(Tensor input, int[1]? dim=None)", samples=["fft.ifftshift(randn(5))"])
 def ifftshift(input: Array, dim: Any) -> Any:
     """The inverse of fftshift."""
     return _shift(input, dim, True)

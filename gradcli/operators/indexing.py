@@ -738,14 +738,7 @@ _ZEROS = (
 
 
 def _scatter_reduce_back(
-    g: Any,
-    self: Any,
-    dim: int,
-    index: Any,
-    src: Any,
-    reduce: str,
-    include_self: bool,
-    result: Any,
+    g: Any, self: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool, result: Any
 ) -> tuple[Any, Any]:
     if reduce == "sum":
         grad_self, grad_src = g, gather(g, dim, index, False)

@@ -482,11 +482,7 @@ class roll_by:
 )
 def roll(input: Array, shifts: Any, dims: Any) -> Any:
     """Elements moved along dims, round the end."""
-    return roll_by(
-        input,
-        as_dims(shifts),
-        as_dims(dims),
-    )
+    return roll_by(input, as_dims(shifts), as_dims(dims))
 
 
 def _rot90(self: Array, k: int = 1, dims: Any = (0, 1)) -> Array:

@@ -48,9 +48,7 @@ def _values(x: Any) -> Any:
 
 # -- determinants ---------------------------------------------------------------------------------
 @function(
-    "linalg_det(Tensor A, *, Tensor? out=None)",
-    name="linalg.det",
-    method=False,
+    "linalg.det(Tensor A, *, Tensor? out=None)",
     rows=[rows.det_row],
     samples=[f"linalg.det({_REGULAR})", "linalg.det(randn(2,3,3))", "linalg.det(randn(0,0))"],
 )
@@ -68,9 +66,7 @@ def det(input: Array) -> Any:
 
 
 @function(
-    "linalg_slogdet(Tensor A, *, Tensor[]? out=None)",
-    name="linalg.slogdet",
-    method=False,
+    "linalg.slogdet(Tensor A, *, Tensor[]? out=None)",
     rows=[rows.slogdet_row],
     samples=[f"linalg.slogdet({_REGULAR})"],
 )
@@ -109,9 +105,7 @@ def _inverse(A: Any, name: str) -> Any:
 
 
 @function(
-    "linalg_inv(Tensor A, *, Tensor? out=None)",
-    name="linalg.inv",
-    method=False,
+    "linalg.inv(Tensor A, *, Tensor? out=None)",
     rows=[rows.inv_ex],
     samples=[f"linalg.inv({_REGULAR})", "linalg.inv(eye(2) + rand(4,2,2))"],
 )
@@ -132,9 +126,7 @@ def inverse(input: Array) -> Any:
 
 
 @function(
-    "linalg_inv_ex(Tensor A, *, bool check_errors=False, Tensor[]? out=None)",
-    name="linalg.inv_ex",
-    method=False,
+    "linalg.inv_ex(Tensor A, *, bool check_errors=False, Tensor[]? out=None)",
     rows=[rows.inv_ex],
     samples=[f"linalg.inv_ex({_REGULAR})"],
 )
@@ -144,9 +136,7 @@ def linalg_inv_ex(A: Array, check_errors: bool) -> Any:
 
 
 @function(
-    "linalg_solve(Tensor A, Tensor B, *, bool left=True, Tensor? out=None)",
-    name="linalg.solve",
-    method=False,
+    "linalg.solve(Tensor A, Tensor B, *, bool left=True, Tensor? out=None)",
     numpy=np.linalg.solve,
     rows=[rows.solve_ex],
     samples=[
@@ -164,10 +154,8 @@ def linalg_solve(A: Array, B: Array, left: bool) -> Any:
 
 
 @function(
-    "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, "
+    "linalg.solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False, "
     "Tensor[]? out=None)",
-    name="linalg.solve_ex",
-    method=False,
     rows=[rows.solve_ex],
     samples=[f"linalg.solve_ex({_REGULAR}, randn(3))"],
 )
@@ -184,20 +172,14 @@ def linalg_solve_ex(A: Array, B: Array, left: bool, check_errors: bool) -> Any:
     samples=["triangular_solve(randn(3,2), randn(3,3) + 3*eye(3))"],
 )
 def triangular_solve(
-    input: Array,
-    A: Array,
-    upper: bool,
-    transpose: bool,
-    unitriangular: bool,
+    input: Array, A: Array, upper: bool, transpose: bool, unitriangular: bool
 ) -> Any:
     """(solution, cloned_coefficient): X with A X = input for a triangular A."""
     return _TRIANGULAR(rows.triangular_solve_row(input, A, upper, transpose, unitriangular))
 
 
 @function(
-    "linalg_tensorinv(Tensor input, int ind=2, *, Tensor? out=None)",
-    name="linalg.tensorinv",
-    method=False,
+    "linalg.tensorinv(Tensor input, int ind=2, *, Tensor? out=None)",
     rows=[rows.inv_ex],
     samples=["linalg.tensorinv(eye(4).reshape(2,2,4), ind=2)"],
 )
@@ -219,9 +201,7 @@ def linalg_tensorinv(A: Array, ind: int) -> Any:
 
 
 @function(
-    "linalg_tensorsolve(Tensor input, Tensor other, int[]? dims=None, *, Tensor? out=None)",
-    name="linalg.tensorsolve",
-    method=False,
+    "linalg.tensorsolve(Tensor input, Tensor other, int[]? dims=None, *, Tensor? out=None)",
     rows=[rows.solve_ex],
     samples=["linalg.tensorsolve(eye(4).reshape(2,2,4), randn(2,2))"],
 )
@@ -243,9 +223,7 @@ def linalg_tensorsolve(A: Array, B: Array, dims: Sequence[int] | None) -> Any:
 
 # -- Cholesky -------------------------------------------------------------------------------------
 @function(
-    "linalg_cholesky(Tensor input, *, bool upper=False, Tensor? out=None)",
-    name="linalg.cholesky",
-    method=False,
+    "linalg.cholesky(Tensor input, *, bool upper=False, Tensor? out=None)",
     rows=[rows.cholesky_ex_row],
     samples=[f"linalg.cholesky({_POSITIVE})", f"linalg.cholesky({_POSITIVE}, upper=True)"],
 )
@@ -258,10 +236,8 @@ def linalg_cholesky(A: Array, upper: bool) -> Any:
 
 
 @function(
-    "linalg_cholesky_ex(Tensor input, *, bool upper=False, bool check_errors=False, "
+    "linalg.cholesky_ex(Tensor input, *, bool upper=False, bool check_errors=False, "
     "Tensor[]? out=None)",
-    name="linalg.cholesky_ex",
-    method=False,
     rows=[rows.cholesky_ex_row],
     samples=[f"linalg.cholesky_ex({_POSITIVE})"],
 )
@@ -272,9 +248,7 @@ def linalg_cholesky_ex(A: Array, upper: bool, check_errors: bool) -> Any:
 
 # -- QR, eigenvalues, singular values -------------------------------------------------------------
 @function(
-    "linalg_qr(Tensor A, str mode='reduced', *, Tensor[]? out=None)",
-    name="linalg.qr",
-    method=False,
+    "linalg.qr(Tensor A, str mode='reduced', *, Tensor[]? out=None)",
     rows=[rows.qr_row],
     samples=[
         "linalg.qr(randn(3,2))",
@@ -298,9 +272,7 @@ def qr(input: Array, some: bool) -> Any:
 
 
 @function(
-    "linalg_eigh(Tensor input, str UPLO='L', *, Tensor[]? out=None)",
-    name="linalg.eigh",
-    method=False,
+    "linalg.eigh(Tensor input, str UPLO='L', *, Tensor[]? out=None)",
     rows=[rows.eigh_row],
     samples=[f"linalg.eigh({_SYMMETRIC})"],
 )
@@ -310,9 +282,7 @@ def linalg_eigh(A: Array, UPLO: str) -> Any:
 
 
 @function(
-    "linalg_eigvalsh(Tensor input, str UPLO='L', *, Tensor? out=None)",
-    name="linalg.eigvalsh",
-    method=False,
+    "linalg.eigvalsh(Tensor input, str UPLO='L', *, Tensor? out=None)",
     rows=[rows.eigh_row],
     samples=[f"linalg.eigvalsh({_SYMMETRIC})"],
 )
@@ -322,9 +292,7 @@ def linalg_eigvalsh(A: Array, UPLO: str) -> Any:
 
 
 @function(
-    "linalg_eig(Tensor input, *, Tensor[]? out=None)",
-    name="linalg.eig",
-    method=False,
+    "linalg.eig(Tensor input, *, Tensor[]? out=None)",
     rows=[rows.eig_row],
     samples=[f"linalg.eig({_REGULAR})"],
 )
@@ -334,9 +302,7 @@ def linalg_eig(A: Array) -> Any:
 
 
 @function(
-    "linalg_eigvals(Tensor input, *, Tensor? out=None)",
-    name="linalg.eigvals",
-    method=False,
+    "linalg.eigvals(Tensor input, *, Tensor? out=None)",
     rows=[rows.eig_row],
     samples=[f"linalg.eigvals({_REGULAR})"],
 )
@@ -348,9 +314,7 @@ def linalg_eigvals(A: Array) -> Any:
 
 
 @function(
-    "linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None, Tensor[]? out=None)",
-    name="linalg.svd",
-    method=False,
+    "linalg.svd(Tensor A, bool full_matrices=True, *, str? driver=None, Tensor[]? out=None)",
     rows=[rows.svd_row],
     samples=["linalg.svd(randn(3,2), full_matrices=False)"],
 )
@@ -365,9 +329,7 @@ def linalg_svd(A: Array, full_matrices: bool, driver: str | None) -> Any:
 
 
 @function(
-    "linalg_svdvals(Tensor A, *, str? driver=None, Tensor? out=None)",
-    name="linalg.svdvals",
-    method=False,
+    "linalg.svdvals(Tensor A, *, str? driver=None, Tensor? out=None)",
     rows=[rows.svd_row],
     samples=["linalg.svdvals(randn(3,2))"],
 )
@@ -404,24 +366,17 @@ def _as_tensor(limit: Any) -> Any:
 
 
 @function(
-    "linalg_pinv(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool "
+    "linalg.pinv(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool "
     "hermitian=False, Tensor out=None)",
-    "linalg_pinv(Tensor input, *, float? atol=None, float? rtol=None, bool "
+    "linalg.pinv(Tensor input, *, float? atol=None, float? rtol=None, bool "
     "hermitian=False, Tensor out=None)",
-    "linalg_pinv(Tensor input, Tensor rcond, bool hermitian=False, *, Tensor out=None)",
-    "linalg_pinv(Tensor input, float rcond, bool hermitian=False, *, Tensor out=None)",
-    name="linalg.pinv",
-    method=False,
+    "linalg.pinv(Tensor input, Tensor rcond, bool hermitian=False, *, Tensor out=None)",
+    "linalg.pinv(Tensor input, float rcond, bool hermitian=False, *, Tensor out=None)",
     rows=[rows.pinv_row],
     samples=["linalg.pinv(randn(3,2))", "linalg.pinv(randn(2,3))"],
 )
 def linalg_pinv(
-    input: Array,
-    rcond: Any = None,
-    hermitian: bool = False,
-    *,
-    atol: Any = None,
-    rtol: Any = None,
+    input: Array, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Any:
     """The Moore-Penrose inverses."""
     rtol = rcond if rtol is None else rtol
@@ -439,23 +394,16 @@ def pinverse(input: Array, rcond: float) -> Any:
 
 
 @function(
-    "linalg_matrix_rank(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool "
+    "linalg.matrix_rank(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool "
     "hermitian=False, Tensor out=None)",
-    "linalg_matrix_rank(Tensor input, *, float? atol=None, float? rtol=None, bool "
+    "linalg.matrix_rank(Tensor input, *, float? atol=None, float? rtol=None, bool "
     "hermitian=False, Tensor out=None)",
-    "linalg_matrix_rank(Tensor input, Tensor tol, bool hermitian=False, *, Tensor out=None)",
-    "linalg_matrix_rank(Tensor input, float tol, bool hermitian=False, *, Tensor out=None)",
-    name="linalg.matrix_rank",
-    method=False,
+    "linalg.matrix_rank(Tensor input, Tensor tol, bool hermitian=False, *, Tensor out=None)",
+    "linalg.matrix_rank(Tensor input, float tol, bool hermitian=False, *, Tensor out=None)",
     samples=["linalg.matrix_rank(randn(3,2))"],
 )
 def linalg_matrix_rank(
-    input: Array,
-    tol: Any = None,
-    hermitian: bool = False,
-    *,
-    atol: Any = None,
-    rtol: Any = None,
+    input: Array, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Any:
     """The number of singular values that are not negligible."""
     a = _values(input)
@@ -471,27 +419,20 @@ def linalg_matrix_rank(
 
 
 @function(
-    "linalg_lstsq(Tensor input, Tensor b, float? rcond=None, *, str? driver=None, "
+    "linalg.lstsq(Tensor input, Tensor b, float? rcond=None, *, str? driver=None, "
     "Tensor[]? out=None)",
-    name="linalg.lstsq",
-    method=False,
     rows=[rows.lstsq_row],
     samples=["linalg.lstsq(randn(4,2), randn(4,3))", "linalg.lstsq(randn(4,2), randn(4))"],
 )
-def linalg_lstsq(
-    A: Array,
-    B: Array,
-    rcond: float | None,
-    driver: str | None,
-) -> Any:
+def linalg_lstsq(A: Array, B: Array, rcond: float | None, driver: str | None) -> Any:
     """(solution, residuals, rank, singular_values) of the least-squares problem A X = B."""
     return _LSTSQ(rows.lstsq_row(A, B, rcond, driver=driver))
 
 
 # -- powers and exponentials ----------------------------------------------------------------------
 @function(
-    "linalg_matrix_exp(Tensor input)",
-    name="linalg.matrix_exp",
+    "linalg.matrix_exp(Tensor input)",
+    method=True,
     aliases="matrix_exp",
     rows=[rows.matrix_exp_row],
     samples=["linalg.matrix_exp(randn(3,3))", "matrix_exp(randn(2,2,2))"],
@@ -502,8 +443,8 @@ def linalg_matrix_exp(input: Array) -> Any:
 
 
 @function(
-    "linalg_matrix_power(Tensor input, int n, *, Tensor out=None)",
-    name="linalg.matrix_power",
+    "linalg.matrix_power(Tensor input, int n, *, Tensor out=None)",
+    method=True,
     aliases="matrix_power",
     rows=[mm, rows.inv_ex],
     samples=[
@@ -599,12 +540,10 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
 
 
 @function(
-    "linalg_matrix_norm(Tensor input, Scalar ord, int[] dim={-2,-1}, bool keepdim=False, "
+    "linalg.matrix_norm(Tensor input, Scalar ord, int[] dim={-2,-1}, bool keepdim=False, "
     "*, ScalarType? dtype=None, Tensor out=None)",
-    "linalg_matrix_norm(Tensor input, str ord='fro', int[] dim={-2,-1}, bool "
+    "linalg.matrix_norm(Tensor input, str ord='fro', int[] dim={-2,-1}, bool "
     "keepdim=False, *, ScalarType? dtype=None, Tensor out=None)",
-    name="linalg.matrix_norm",
-    method=False,
     rows=[rows.svd_row],
     samples=[
         "linalg.matrix_norm(randn(3,2))",
@@ -614,24 +553,17 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     ],
 )
 def linalg_matrix_norm(
-    input: Array,
-    ord: Any = "fro",
-    dim: Any = (-2, -1),
-    keepdim: bool = False,
-    *,
-    dtype: Any = None,
+    input: Array, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
     """Norms of matrices: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf."""
     return _matrix_norm(input if dtype is None else input.to(dtype), ord, dim, keepdim)
 
 
 @function(
-    "linalg_norm(Tensor input, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, "
+    "linalg.norm(Tensor input, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, "
     "ScalarType? dtype=None, Tensor out=None)",
-    "linalg_norm(Tensor input, str ord, int[1]? dim=None, bool keepdim=False, *, "
+    "linalg.norm(Tensor input, str ord, int[1]? dim=None, bool keepdim=False, *, "
     "ScalarType? dtype=None, Tensor out=None)",
-    name="linalg.norm",
-    method=False,
     rows=[rows.svd_row],
     samples=[
         "linalg.norm(randn(3))",
@@ -640,12 +572,7 @@ def linalg_matrix_norm(
     ],
 )
 def linalg_norm(
-    input: Array,
-    ord: Any = None,
-    dim: Any = None,
-    keepdim: bool = False,
-    *,
-    dtype: Any = None,
+    input: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
     """The norm of vectors or of matrices, by the number of dimensions."""
     input = input if dtype is None else input.to(dtype)
@@ -688,10 +615,8 @@ def _singular_condition(A: Any, p: Any) -> Any:
 
 
 @function(
-    "linalg_cond(Tensor input, Scalar? p=None, *, Tensor out=None)",
-    "linalg_cond(Tensor input, str p, *, Tensor out=None)",
-    name="linalg.cond",
-    method=False,
+    "linalg.cond(Tensor input, Scalar? p=None, *, Tensor out=None)",
+    "linalg.cond(Tensor input, str p, *, Tensor out=None)",
     rows=[rows.svd_row, rows.inv_ex],
     samples=[
         f"linalg.cond({_REGULAR})",
@@ -725,9 +650,7 @@ def linalg_cond(input: Array, p: Any = None) -> Any:
 
 # -- LU -------------------------------------------------------------------------------------------
 @function(
-    "linalg_lu(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
-    name="linalg.lu",
-    method=False,
+    "linalg.lu(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
     rows=[rows.lu_row],
     samples=[f"linalg.lu({_REGULAR})"],
 )
@@ -738,9 +661,7 @@ def linalg_lu(A: Array, pivot: bool) -> Any:
 
 
 @function(
-    "linalg_lu_factor(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
-    name="linalg.lu_factor",
-    method=False,
+    "linalg.lu_factor(Tensor A, *, bool pivot=True, Tensor[]? out=None)",
     rows=[rows.lu_factor_ex_row],
     samples=[f"linalg.lu_factor({_REGULAR})"],
 )
@@ -752,10 +673,8 @@ def linalg_lu_factor(A: Array, pivot: bool) -> Any:
 
 
 @function(
-    "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False, "
+    "linalg.lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False, "
     "Tensor[]? out=None)",
-    name="linalg.lu_factor_ex",
-    method=False,
     rows=[rows.lu_factor_ex_row],
     samples=[f"linalg.lu_factor_ex({_REGULAR})"],
 )
@@ -784,32 +703,19 @@ def lu(A: Array, pivot: bool, get_infos: bool, out: Any = None) -> Any:
     method=False,
     samples=[f"lu_unpack(*linalg.lu_factor({_REGULAR}))"],
 )
-def lu_unpack(
-    LU_data: Array,
-    LU_pivots: Array,
-    unpack_data: bool,
-    unpack_pivots: bool,
-) -> Any:
+def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool, unpack_pivots: bool) -> Any:
     """(P, L, U) from packed factors."""
     lower, upper, p = rows.lu_unpack_row(LU_data, LU_pivots, unpack_data, unpack_pivots)
     return _LU_UNPACK((p, lower, upper))
 
 
 @function(
-    "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, "
+    "linalg.lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, "
     "bool adjoint=False, Tensor? out=None)",
-    name="linalg.lu_solve",
-    method=False,
     rows=[rows.lu_solve_row],
     samples=[f"linalg.lu_solve(*linalg.lu_factor({_REGULAR}), randn(3,2))"],
 )
-def linalg_lu_solve(
-    LU: Array,
-    pivots: Array,
-    B: Array,
-    left: bool,
-    adjoint: bool,
-) -> Any:
+def linalg_lu_solve(LU: Array, pivots: Array, B: Array, left: bool, adjoint: bool) -> Any:
     """X with A X = B from the packed factors of A."""
     return rows.lu_solve_row(LU, pivots, B, left=left, adjoint=adjoint)
 
@@ -826,9 +732,7 @@ def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Any:
 
 # -- Vandermonde matrices -------------------------------------------------------------------------
 @function(
-    "linalg_vander(Tensor x, *, int? N=None)",
-    name="linalg.vander",
-    method=False,
+    "linalg.vander(Tensor x, *, int? N=None)",
     samples=["linalg.vander(randn(3))", "linalg.vander(randn(3), N=4)"],
 )
 def linalg_vander(x: Array, N: int | None) -> Any:

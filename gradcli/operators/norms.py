@@ -19,20 +19,9 @@ from gradcli.operators.dimensions import (
     scalar_name,
     signed,
 )
-from gradcli.operators.helpers import (
-    masked_fill,
-    scale_by_count,
-    unsqueeze_dims,
-)
-from gradcli.operators.sample_calls import (
-    named,
-)
-from gradcli.operators.table import (
-    Array,
-    function,
-    operator,
-    resolve,
-)
+from gradcli.operators.helpers import masked_fill, scale_by_count, unsqueeze_dims
+from gradcli.operators.sample_calls import named
+from gradcli.operators.table import Array, function, operator, resolve
 
 FAMILY = "reductions"
 
@@ -161,10 +150,8 @@ _NORMS = ("{0}(randn(2,3))", "{0}(randn(2,3), 1)", "{0}(randn(2,3), 3, 1)", "{0}
 
 
 @function(
-    "linalg_vector_norm(Tensor input, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
+    "linalg.vector_norm(Tensor input, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, "
     "ScalarType? dtype=None, Tensor? out=None)",
-    name="linalg.vector_norm",
-    method=False,
     rows=[vector_norm_row],
     samples=named("linalg.vector_norm", _NORMS, ("{0}(randn(2,3), 0.5, keepdim=True)",)),
 )

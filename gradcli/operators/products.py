@@ -899,15 +899,13 @@ def _cross(self: Array, other: Array, *, dim: int = -1) -> Array:
     "LinalgCrossBackward0",
     kind="bilinear",
     types="own",
-    name="linalg.cross",
-    method=False,
     samples=(
         "linalg.cross(randn(3), randn(3))",
         "linalg.cross(randn(2,3), randn(1,3))",
         "linalg.cross(randn(3,2), randn(3,2), dim=0)",
     ),
     axes="dim",
-    signature="linalg_cross(Tensor input, Tensor other, *, int dim=-1, Tensor out=None)",
+    signature="linalg.cross(Tensor input, Tensor other, *, int dim=-1, Tensor out=None)",
 )
 class linalg_cross:
     """The cross product of vectors of three elements."""
@@ -1063,9 +1061,7 @@ def _multi_dot(tensors: Sequence[Any]) -> Any:
 
 
 @function(
-    "linalg_multi_dot(Tensor[] tensors, *, Tensor? out=None)",
-    name="linalg.multi_dot",
-    method=False,
+    "linalg.multi_dot(Tensor[] tensors, *, Tensor? out=None)",
     rows=[mm],
     samples=[
         "linalg.multi_dot([randn(2,3), randn(3,4)])",
@@ -1097,9 +1093,7 @@ def chain_matmul(matrices: Arrays) -> Any:
 
 
 @function(
-    "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1, Tensor? out=None)",
-    name="linalg.vecdot",
-    method=False,
+    "linalg.vecdot(Tensor x, Tensor y, *, int dim=-1, Tensor? out=None)",
     aliases="vecdot",
     samples=[
         "linalg.vecdot(randn(2,3), randn(2,3))",

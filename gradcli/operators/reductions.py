@@ -35,19 +35,8 @@ from gradcli.operators.helpers import (
     zeros_in,
     zeros_like,
 )
-from gradcli.operators.sample_calls import (
-    DIMS,
-    REDUCED,
-    TUPLES,
-    named,
-)
-from gradcli.operators.table import (
-    Array,
-    choice,
-    entered,
-    is_array,
-    operator,
-)
+from gradcli.operators.sample_calls import DIMS, REDUCED, TUPLES, named
+from gradcli.operators.table import Array, choice, entered, is_array, operator
 
 # -- sums and means -------------------------------------------------------------------------------
 sum_all = entered(rows.sum_all, __name__, public=False)

@@ -28,21 +28,9 @@ from gradcli.operators.helpers import (
     zeros_in,
     zeros_like,
 )
-from gradcli.operators.return_types import (
-    return_type,
-)
-from gradcli.operators.sample_calls import (
-    ALONG,
-    named,
-)
-from gradcli.operators.table import (
-    Array,
-    Row,
-    function,
-    is_array,
-    operator,
-    resolve,
-)
+from gradcli.operators.return_types import return_type
+from gradcli.operators.sample_calls import ALONG, named
+from gradcli.operators.table import Array, Row, function, is_array, operator, resolve
 
 FAMILY = "reductions"
 
@@ -200,9 +188,7 @@ def _running_backward(g: Any, self: Any, indices: Any, dim: int) -> Any:
 
 
 def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
-    rules = {
-        "self": _running_backward,
-    }
+    rules = {"self": _running_backward}
     row = operator(
         _running_extrema(name, ufunc),
         f"{name.capitalize()}Backward0",

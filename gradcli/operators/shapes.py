@@ -36,9 +36,7 @@ from gradcli.operators.helpers import (
     new_zeros,
 )
 from gradcli.operators.signatures import Parser
-from gradcli.operators.strides import (
-    unique_dims,
-)
+from gradcli.operators.strides import unique_dims
 from gradcli.operators.table import (
     Array,
     choice,
@@ -819,9 +817,7 @@ class diagonal_backward:
 
 
 @function(
-    "linalg_diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1)",
-    method=False,
-    name="linalg.diagonal",
+    "linalg.diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1)",
     rows=[diagonal],
     samples=["linalg.diagonal(randn(3,3))"],
 )

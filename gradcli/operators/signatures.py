@@ -4,6 +4,8 @@ A signature is written as in PyTorch's native_functions.yaml:
 
     "tril(Tensor input, int diagonal=0, *, Tensor? out=None)"
 
+The name is with its module, `linalg.inv(Tensor A)`; messages call that `linalg_inv`.
+
 To convert a function, give `table.function` its signatures and take the parameters' defaults and every
 check of their types out of the body: it is called with all values, in the order of the signature.
 
@@ -41,7 +43,7 @@ from __future__ import annotations
 
 import builtins
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from keyword import iskeyword
 from types import FunctionType
@@ -251,6 +253,17 @@ def _number(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def said(name: str) -> str:
+    """What messages call a function: `linalg_inv` for `linalg.inv`, `relu` for `nn.functional.relu`."""
+    return name.removeprefix("nn.functional.").replace(".", "_")
+
+
+def dotted(texts: Iterable[str]) -> str:
+    """The name in the first signature, where it is one of a module below `torch`."""
+    head = next((text.partition("(")[0] for text in texts), "")
+    return head if "." in head else ""
+
+
 _FORMS = ["function", "method"]
 
 
@@ -263,7 +276,8 @@ class Signature:
     def __init__(self, text: str, first: int = 0) -> None:
         left, _, self.target = (part.strip() for part in text.partition("->"))
         left, *marks = left.split("|")
-        self.name, _, inside = left[:-1].partition("(")
+        head, _, inside = left[:-1].partition("(")
+        self.name = said(head)
         self.deprecated = "deprecated" in marks
         self.hidden = self.deprecated or "unlisted" in marks
         self.said = not (self.hidden or "unsaid" in marks)
@@ -509,8 +523,7 @@ class Parser:
         """name: the public one, where a row has no text. adapt, many: see `table.function`."""
         self._given, self._targets, self.python = texts, targets, python
         self._adapt, self._many = adapt, many
-        plain = name.removeprefix("nn.functional.").replace(".", "_")
-        self.name = texts[0].partition("(")[0] if texts else plain
+        self.name = said(texts[0].partition("(")[0] if texts else name)
 
     @cached_property
     def _texts(self) -> tuple[str, ...]:

@@ -14,33 +14,14 @@ import numpy as np
 from gradcli.engine.batch import anywhere, is_batched
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches, selection
-from gradcli.operators.arithmetic import (
-    mul_scalar,
-)
+from gradcli.operators.arithmetic import mul_scalar
 from gradcli.operators.dimensions import ABSENT, add_reduce, scalar_name
-from gradcli.operators.elementwise import (
-    lerp,
-)
-from gradcli.operators.extrema import (
-    selected_backward,
-    shared_evenly,
-)
+from gradcli.operators.elementwise import lerp
+from gradcli.operators.extrema import selected_backward, shared_evenly
 from gradcli.operators.helpers import data, flip, implemented, narrow, transposed, unsqueeze
-from gradcli.operators.return_types import (
-    return_type,
-)
-from gradcli.operators.sample_calls import (
-    ALONG,
-    DIMS,
-    named,
-)
-from gradcli.operators.table import (
-    Array,
-    Row,
-    choice,
-    function,
-    operator,
-)
+from gradcli.operators.return_types import return_type
+from gradcli.operators.sample_calls import ALONG, DIMS, named
+from gradcli.operators.table import Array, Row, choice, function, operator
 
 FAMILY = "statistics"
 

@@ -122,9 +122,7 @@ class erfcx:
 
 
 @function(
-    "special_ndtr(Tensor input, *, Tensor out=None)",
-    name="special.ndtr",
-    method=False,
+    "special.ndtr(Tensor input, *, Tensor out=None)",
     rows=[erf, mul_scalar, add_scalar],
     samples=["special.ndtr(randn(3))"],
 )
@@ -370,11 +368,9 @@ class zeta_number:
 
 
 @function(
-    "special_zeta(Tensor input, Tensor other, *, Tensor out=None)",
-    "special_zeta(Scalar self, Tensor other, *, Tensor out=None)",
-    "special_zeta(Tensor input, Scalar other, *, Tensor out=None)",
-    name="special.zeta",
-    method=False,
+    "special.zeta(Tensor input, Tensor other, *, Tensor out=None)",
+    "special.zeta(Scalar self, Tensor other, *, Tensor out=None)",
+    "special.zeta(Tensor input, Scalar other, *, Tensor out=None)",
     rows=[zeta_tensors, zeta_number],
     samples=["special.zeta(2.5, rand(3) + 1)"],
 )
@@ -692,11 +688,9 @@ class xlog1py_by:
 
 
 @function(
-    "special_xlog1py(Tensor input, Tensor other, *, Tensor out=None)",
-    "special_xlog1py(Scalar self, Tensor other, *, Tensor out=None)",
-    "special_xlog1py(Tensor input, Scalar other, *, Tensor out=None)",
-    name="special.xlog1py",
-    method=False,
+    "special.xlog1py(Tensor input, Tensor other, *, Tensor out=None)",
+    "special.xlog1py(Scalar self, Tensor other, *, Tensor out=None)",
+    "special.xlog1py(Tensor input, Scalar other, *, Tensor out=None)",
     rows=[xlog1py_tensors, xlog1py_of, xlog1py_by],
     samples=["special.xlog1py(rand(3), rand(3))", "special.xlog1py(2.0, rand(3))"],
 )

@@ -10,10 +10,7 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.batch import Batched, each, is_batched
 from gradcli.engine.tensor import wrap, wrap_dim
-from gradcli.operators.arithmetic import (
-    div_true,
-    mul_scalar,
-)
+from gradcli.operators.arithmetic import div_true, mul_scalar
 from gradcli.operators.dimensions import (
     add_reduce,
     as_dims,
@@ -23,31 +20,12 @@ from gradcli.operators.dimensions import (
     numpy_dtype,
     scalar_name,
 )
-from gradcli.operators.elementwise import (
-    clamp,
-)
-from gradcli.operators.helpers import (
-    cast,
-    data,
-    implemented,
-    is_complex,
-    numbers,
-    zeros_like,
-)
-from gradcli.operators.reductions import (
-    sum_,
-    sum_backward,
-)
+from gradcli.operators.elementwise import clamp
+from gradcli.operators.helpers import cast, data, implemented, is_complex, numbers, zeros_like
+from gradcli.operators.reductions import sum_, sum_backward
 from gradcli.operators.return_types import return_type
-from gradcli.operators.sample_calls import (
-    named,
-)
-from gradcli.operators.table import (
-    Array,
-    function,
-    operator,
-    resolve,
-)
+from gradcli.operators.sample_calls import named
+from gradcli.operators.table import Array, function, operator, resolve
 
 
 # -- without NaN ----------------------------------------------------------------------------------
@@ -228,13 +206,7 @@ def _asked(found: Any, inverse: bool, counts: bool) -> Any:
     rows=[unique_2, unique_dim],
     samples=named("unique", "{0}(tensor([3., 1., 3.]))"),
 )
-def unique(
-    input: Array,
-    sorted: bool,
-    return_inverse: bool,
-    return_counts: bool,
-    dim: Any,
-) -> Any:
+def unique(input: Array, sorted: bool, return_inverse: bool, return_counts: bool, dim: Any) -> Any:
     """The different elements, sorted; asked for: where each is, how often. Has no derivative."""
     if dim is None:
         found: Any = unique_2(input, bool(return_inverse), bool(return_counts))
@@ -290,12 +262,7 @@ def _check_flat(name: str, input: Any) -> None:
     "cov(Tensor input, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None)",
     samples=named("cov", "{0}(randn(2,3))", "{0}(randn(4))", "{0}(randn(2,3), correction=0)"),
 )
-def cov(
-    input: Array,
-    correction: int,
-    fweights: Array | None,
-    aweights: Array | None,
-) -> Any:
+def cov(input: Array, correction: int, fweights: Array | None, aweights: Array | None) -> Any:
     """The covariances of the rows; columns are observations."""
     _check_flat("cov", input)
     if data(input).dtype.kind == "b":

@@ -20,7 +20,7 @@ import numpy as np
 from gradcli.engine import OfEngine, compiled, dtypes, tensor
 from gradcli.engine import operator as engine
 from gradcli.engine.tensor import NUMPY, Scalar, Tensor, wrap
-from gradcli.operators.signatures import Adapt, Gather, Parser
+from gradcli.operators.signatures import Adapt, Gather, Parser, dotted
 
 Array = Any
 Arrays = Any
@@ -156,9 +156,10 @@ def _enter(
     aliases: str = "",
     samples: Iterable[str] = (),
     numpy: Any = None,
+    method: bool | None = None,
     **about: Any,
 ) -> Function:
-    """Make an entry of the table; about: as for `Function`."""
+    """Make an entry of the table; about: as for `Function`. Only functions of `torch` are methods, too."""
     entry = Function(
         public,
         target,
@@ -167,6 +168,7 @@ def _enter(
         doc=doc,
         aliases=tuple(aliases.split()),
         samples=tuple(samples),
+        method="." not in public if method is None else method,
         **about,
     )
     for name in (public, *entry.aliases):
@@ -206,13 +208,14 @@ def entered(
     analytic: bool | None = None,
     signature: str | tuple[str, ...] = (),
     aliases: str = "",
-    method: bool = True,
+    method: bool | None = None,
     inplace: bool = False,
 ) -> Row:
     """Enter a row that is made already, as those of the engine are.
 
     samples: calls in the language, for tests and documentation. public: whether it is a function, too.
-    name: the public name (in messages, where there is no function), where the class cannot carry it.
+    name: the public name (in messages, where there is no function), where neither the class nor the
+    signature carries it.
     numpy: the NumPy functions that mean this row in rules (a ufunc kernel always does). scalar_of: the
     row in whose place this one is recorded when rules multiply by a plain number. analytic: whether it
     is complex-differentiable; where nothing is said, linear and bilinear rows are, and no others.
@@ -226,7 +229,7 @@ def entered(
         scalar_of.scalar = row
     if public:
         texts = (signature,) if isinstance(signature, str) else signature
-        public_name = name or row.name
+        public_name = name or dotted(texts) or row.name
         _enter(
             public_name,
             row,
@@ -269,7 +272,8 @@ def function(
 
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
         parser = Parser(signatures, body, python, adapt=adapt, many=many)
-        public, doc = name or body.__name__.rstrip("_"), (body.__doc__ or "").strip()
+        public = name or dotted(signatures) or body.__name__.rstrip("_")
+        doc = (body.__doc__ or "").strip()
         return _parsed(public, parser, body, body.__module__, tuple(rows), doc=doc, **about)
 
     return decorate
@@ -292,7 +296,7 @@ def choice(
     named = {t.name if isinstance(t, Row) else t.__name__: t for t in targets}
     recorded = (*(t for t in named.values() if isinstance(t, Row)), *rows)
     parser = Parser(signatures, named)
-    public = name or parser.name
+    public = name or dotted(signatures) or parser.name
     return _parsed(public, parser, parser.general, module, recorded, doc=doc, **about)
 
 

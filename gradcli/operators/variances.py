@@ -9,29 +9,10 @@ from typing import Any
 import numpy as np
 
 from gradcli.operators.dimensions import add_reduce, as_dims, axes, count, describe, signed
-from gradcli.operators.helpers import (
-    constant,
-    data,
-    masked_fill,
-    numbers,
-    unsqueeze_dims,
-)
-from gradcli.operators.reductions import (
-    divided,
-    mean_backward,
-)
-from gradcli.operators.sample_calls import (
-    DIMS,
-    TUPLES,
-    named,
-)
-from gradcli.operators.table import (
-    Array,
-    Row,
-    function,
-    is_array,
-    operator,
-)
+from gradcli.operators.helpers import constant, data, masked_fill, numbers, unsqueeze_dims
+from gradcli.operators.reductions import divided, mean_backward
+from gradcli.operators.sample_calls import DIMS, TUPLES, named
+from gradcli.operators.table import Array, Row, function, is_array, operator
 
 FAMILY = "reductions"
 

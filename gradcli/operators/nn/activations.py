@@ -147,9 +147,7 @@ class hardtanh_row:
 
 
 @function(
-    "hardtanh(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0, Any inplace=False)",
-    name="nn.functional.hardtanh",
-    method=False,
+    "nn.functional.hardtanh(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0, Any inplace=False)",
     rows=[hardtanh_row],
     samples=["nn.functional.hardtanh(randn(2,3))", "nn.functional.hardtanh(randn(3), -0.5, 0.7)"],
     python=True,
@@ -281,8 +279,8 @@ class hardshrink_backward:
     kind="elementwise",
     types="own",
     refuses={NUMBERS: "hardshrink_cpu"},
-    signature="hardshrink(Tensor input, Scalar lambd=0.5, *, Tensor? out=None)",
-    name="nn.functional.hardshrink",
+    signature="nn.functional.hardshrink(Tensor input, Scalar lambd=0.5, *, Tensor? out=None)",
+    method=True,
     aliases="hardshrink",
     samples=("nn.functional.hardshrink(randn(2,3))", "hardshrink(randn(3), 0.3)"),
 )
@@ -320,9 +318,7 @@ class softshrink_backward:
     kind="elementwise",
     types="own",
     refuses={NUMBERS: "softshrink_check"},
-    signature="softshrink(Tensor input, Scalar lambd=0.5, *, Tensor? out=None)",
-    name="nn.functional.softshrink",
-    method=False,
+    signature="nn.functional.softshrink(Tensor input, Scalar lambd=0.5, *, Tensor? out=None)",
     samples=("nn.functional.softshrink(randn(2,3))", "nn.functional.softshrink(randn(3), 0.2)"),
 )
 class softshrink:
@@ -501,9 +497,7 @@ class gelu_backward:
     kind="elementwise",
     types="own",
     refuses={NUMBERS: "GeluKernelImpl"},
-    signature="gelu(Tensor input, *, str approximate='none', Tensor? out=None)",
-    name="nn.functional.gelu",
-    method=False,
+    signature="nn.functional.gelu(Tensor input, *, str approximate='none', Tensor? out=None)",
     samples=(
         "nn.functional.gelu(randn(2,3))",
         "nn.functional.gelu(randn(()))",
@@ -574,7 +568,6 @@ class log_sigmoid_row:
 @function(
     "log_sigmoid(Tensor input, *, Tensor? out=None)",
     name="nn.functional.logsigmoid",
-    method=False,
     rows=[log_sigmoid_row],
     samples=["nn.functional.logsigmoid(randn(2,3))"],
 )
@@ -646,10 +639,8 @@ rectifier("hardswish(Tensor input)", hardswish_row, "input * hardsigmoid(input).
 
 # -- composites -----------------------------------------------------------------------------------
 @function(
-    "softsign(Tensor input)",
+    "nn.functional.softsign(Tensor input)",
     python=True,
-    name="nn.functional.softsign",
-    method=False,
     samples=["nn.functional.softsign(randn(2,3))"],
 )
 def softsign(input: Array) -> Any:
@@ -658,10 +649,8 @@ def softsign(input: Array) -> Any:
 
 
 @function(
-    "tanhshrink(Tensor input)",
+    "nn.functional.tanhshrink(Tensor input)",
     python=True,
-    name="nn.functional.tanhshrink",
-    method=False,
     samples=["nn.functional.tanhshrink(randn(2,3))"],
 )
 def tanhshrink(input: Array) -> Any:
@@ -717,9 +706,7 @@ class glu_backward:
 @operator(
     _glu,
     "GluBackward0",
-    signature="glu(Tensor input, int dim=-1)",
-    name="nn.functional.glu",
-    method=False,
+    signature="nn.functional.glu(Tensor input, int dim=-1)",
     samples=("nn.functional.glu(randn(2,4))", "nn.functional.glu(randn(4,3), 0)"),
     axes="dim",
 )
@@ -772,8 +759,8 @@ class prelu_kernel:
 
 
 @function(
-    "prelu(Tensor input, Tensor weight)",
-    name="nn.functional.prelu",
+    "nn.functional.prelu(Tensor input, Tensor weight)",
+    method=True,
     aliases="prelu",
     rows=[prelu_kernel],
     samples=[
@@ -872,9 +859,7 @@ def _rectified(
 
 
 @function(
-    f"rrelu({_RRELU}, Any inplace=False)",
-    name="nn.functional.rrelu",
-    method=False,
+    f"nn.functional.rrelu({_RRELU}, Any inplace=False)",
     rows=[rrelu_row, rrelu_written],
     samples=["nn.functional.rrelu(randn(2,3))"],
     python=True,
@@ -897,10 +882,8 @@ def rrelu_drawn(input: Array, lower: float, upper: float, training: bool, genera
 
 
 @function(
-    f"rrelu_({_RRELU}, Generator? generator=None)",
-    name="nn.functional.rrelu_",
+    f"nn.functional.rrelu_({_RRELU}, Generator? generator=None)",
     short=False,
-    method=False,
     samples=["mul(nn.functional.rrelu_(randn(2,3)), 1)"],
 )
 def rrelu_written_over(

@@ -85,7 +85,7 @@ def _weighted(q: Any, k: Any, v: Any, mask: Any, dropout_p: float) -> tuple[Any,
 
 
 @function(
-    "multi_head_attention_forward(Tensor query, Tensor key, Tensor value, "
+    "nn.functional.multi_head_attention_forward(Tensor query, Tensor key, Tensor value, "
     "int embed_dim_to_check, int num_heads, Tensor? in_proj_weight, Tensor? in_proj_bias, "
     "Tensor? bias_k, Tensor? bias_v, Any add_zero_attn, float dropout_p, Tensor out_proj_weight, "
     "Tensor? out_proj_bias, Any training=True, Tensor? key_padding_mask=None, "
@@ -94,8 +94,6 @@ def _weighted(q: Any, k: Any, v: Any, mask: Any, dropout_p: float) -> tuple[Any,
     "Tensor? static_k=None, Tensor? static_v=None, Any average_attn_weights=True, "
     "Any is_causal=False)",
     python=True,
-    name="nn.functional.multi_head_attention_forward",
-    method=False,
     samples=[
         "nn.functional.multi_head_attention_forward(randn(3,2,4), randn(3,2,4), randn(3,2,4), 4, 2, "
         "randn(12,4), randn(12), None, None, False, 0.0, randn(4,4), randn(4))"
@@ -208,11 +206,9 @@ def multi_head_attention_forward(
 
 # -- samples and classes --------------------------------------------------------------------------
 @function(
-    "gumbel_softmax(Tensor logits, float tau=1, Any hard=False, Any eps=1e-10, int dim=-1) "
+    "nn.functional.gumbel_softmax(Tensor logits, float tau=1, Any hard=False, Any eps=1e-10, int dim=-1) "
     "-> empty_like(logits=input)",
     python=True,
-    name="nn.functional.gumbel_softmax",
-    method=False,
     samples=["nn.functional.gumbel_softmax(randn(2,3))"],
 )
 def gumbel_softmax(logits: Array, tau: float, hard: bool, eps: float, dim: int) -> Any:
@@ -231,12 +227,10 @@ def gumbel_softmax(logits: Array, tau: float, hard: bool, eps: float, dim: int) 
 
 
 @function(
-    "linear_cross_entropy(Tensor input, Tensor linear_weight, Tensor target, *, "
+    "nn.functional.linear_cross_entropy(Tensor input, Tensor linear_weight, Tensor target, *, "
     "Tensor? linear_bias=None, Tensor? weight=None, Any reduction='mean', "
     "int? ignore_index=None, float label_smoothing=0.0, Any options=None)",
     python=True,
-    name="nn.functional.linear_cross_entropy",
-    method=False,
     samples=["nn.functional.linear_cross_entropy(randn(3,4), randn(5,4), tensor([0,2,4]))"],
 )
 def linear_cross_entropy(

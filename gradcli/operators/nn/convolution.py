@@ -592,10 +592,9 @@ class col2im:
 
 
 @function(
-    "unfold(Tensor input, Any kernel_size, Any dilation=1, Any padding=0, Any stride=1) -> im2col",
+    "nn.functional.unfold(Tensor input, Any kernel_size, Any dilation=1, Any padding=0, "
+    "Any stride=1) -> im2col",
     python=True,
-    name="nn.functional.unfold",
-    method=False,
     rows=[im2col],
     samples=["nn.functional.unfold(randn(2,3,4,4), (2,2))"],
 )
@@ -631,11 +630,9 @@ _as_columns = Parser((f"im2col(Tensor input, {_HOW}",), _as_columns_of).function
 
 
 @function(
-    "fold(Tensor input, Any output_size, Any kernel_size, Any dilation=1, Any padding=0, "
+    "nn.functional.fold(Tensor input, Any output_size, Any kernel_size, Any dilation=1, Any padding=0, "
     "Any stride=1) -> col2im",
     python=True,
-    name="nn.functional.fold",
-    method=False,
     rows=[col2im],
     samples=["nn.functional.fold(randn(2,12,9), (4,4), (2,2))"],
 )

@@ -13,10 +13,7 @@ from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.arguments import real
-from gradcli.operators.arithmetic import (
-    add_scalar,
-    sub,
-)
+from gradcli.operators.arithmetic import add_scalar, sub
 from gradcli.operators.dimensions import add_reduce, not_differentiable, scalar_name
 from gradcli.operators.helpers import (
     cast,
@@ -32,23 +29,10 @@ from gradcli.operators.helpers import (
     unsqueeze,
     where,
 )
-from gradcli.operators.norms import (
-    norm_backward,
-    norm_of,
-    vector_norm,
-)
-from gradcli.operators.reductions import (
-    sum_,
-)
-from gradcli.operators.sample_calls import (
-    named,
-)
-from gradcli.operators.table import (
-    Array,
-    function,
-    is_array,
-    operator,
-)
+from gradcli.operators.norms import norm_backward, norm_of, vector_norm
+from gradcli.operators.reductions import sum_
+from gradcli.operators.sample_calls import named
+from gradcli.operators.table import Array, function, is_array, operator
 
 FAMILY = "statistics"
 
@@ -384,10 +368,8 @@ class norm_dim:
 
 
 @function(
-    "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False)",
-    name="nn.functional.pairwise_distance",
+    "nn.functional.pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False)",
     aliases="pairwise_distance",
-    method=False,
     rows=[norm_dim],
     samples=named(
         "nn.functional.pairwise_distance",

@@ -54,11 +54,9 @@ def dropped(
 
 
 @function(
-    "dropout(Tensor input, float p=0.5, bool training=True, Any inplace=False) "
+    "nn.functional.dropout(Tensor input, float p=0.5, bool training=True, Any inplace=False) "
     "-> dropout(input, p, training=train)",
     python=True,
-    name="nn.functional.dropout",
-    method=False,
     samples=[
         "nn.functional.dropout(randn(2,3), 0.5)",
         "nn.functional.dropout(randn(3), 0.5, False)",
@@ -111,12 +109,10 @@ for _n in (1, 2, 3):
 
 
 @function(
-    "alpha_dropout(Tensor input, float p=0.5, bool training=False, Any inplace=False) "
+    "nn.functional.alpha_dropout(Tensor input, float p=0.5, bool training=False, Any inplace=False) "
     "-> alpha_dropout(input, p, training=train)",
     python=True,
-    name="nn.functional.alpha_dropout",
     short=False,
-    method=False,
     samples=["nn.functional.alpha_dropout(randn(2,3), 0.5, True)"],
 )
 def alpha_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
@@ -126,12 +122,10 @@ def alpha_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
 
 
 @function(
-    "feature_alpha_dropout(Tensor input, float p=0.5, bool training=False, Any inplace=False) "
+    "nn.functional.feature_alpha_dropout(Tensor input, float p=0.5, bool training=False, Any inplace=False) "
     "-> feature_alpha_dropout(input, p, training=train)",
     python=True,
-    name="nn.functional.feature_alpha_dropout",
     short=False,
-    method=False,
     samples=["nn.functional.feature_alpha_dropout(randn(2,3,4), 0.5, True)"],
 )
 def feature_alpha_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:

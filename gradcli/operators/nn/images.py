@@ -298,11 +298,9 @@ _SAMPLERS = {n: _sampler_rows(n) for n in (2, 3)}
 
 
 @function(
-    "grid_sample(Tensor input, Tensor grid, Any mode='bilinear', Any padding_mode='zeros', "
+    "nn.functional.grid_sample(Tensor input, Tensor grid, Any mode='bilinear', Any padding_mode='zeros', "
     "bool? align_corners=None) -> grid_sampler(input, grid, mode, padding_mode, align_corners)",
     python=True,
-    name="nn.functional.grid_sample",
-    method=False,
     rows=list(_SAMPLERS.values()),
     samples=[
         "nn.functional.grid_sample(randn(1,2,4,4), rand(1,3,3,2) - 0.5, align_corners=False)",
@@ -386,11 +384,9 @@ class affine_grid_generator:
 
 
 @function(
-    "affine_grid(Tensor theta, Any size, bool? align_corners=None) "
+    "nn.functional.affine_grid(Tensor theta, Any size, bool? align_corners=None) "
     "-> affine_grid_generator(theta, size, align_corners)",
     python=True,
-    name="nn.functional.affine_grid",
-    method=False,
     rows=[affine_grid_generator],
     samples=["nn.functional.affine_grid(randn(1,2,3), (1,1,3,4))"],
 )

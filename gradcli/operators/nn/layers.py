@@ -21,9 +21,7 @@ FAMILY = "nn"
 
 # -- linear maps ----------------------------------------------------------------------------------
 @function(
-    "linear(Tensor input, Tensor weight, Tensor? bias=None)",
-    name="nn.functional.linear",
-    method=False,
+    "nn.functional.linear(Tensor input, Tensor weight, Tensor? bias=None)",
     rows=[addmm],
     samples=[
         "nn.functional.linear(randn(2,3), randn(4,3), randn(4))",
@@ -103,10 +101,8 @@ class trilinear:
 
 
 @function(
-    "bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None)",
-    name="nn.functional.bilinear",
+    "nn.functional.bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None)",
     aliases="bilinear",
-    method=False,
     rows=[trilinear],
     samples=["nn.functional.bilinear(randn(2,3), randn(2,4), randn(5,3,4), randn(5))"],
 )
@@ -177,11 +173,7 @@ def _embedding(
 
 
 def _embedding_backward(
-    grad_output: Array,
-    indices: Array,
-    num_weights: int,
-    padding_idx: int,
-    scale_grad_by_freq: bool,
+    grad_output: Array, indices: Array, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Array:
     flat = np.asarray(indices).reshape(-1)
     rows = grad_output.reshape(flat.size, -1)
@@ -244,13 +236,11 @@ def _renorm(weight: Any, indices: Any, max_norm: float, norm_type: float) -> Non
 
 
 @function(
-    "embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, "
+    "nn.functional.embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, "
     "float norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False) "
     "-> embedding(weight, input=indices, padding_idx, scale_grad_by_freq, sparse)",
     python=True,
-    name="nn.functional.embedding",
     short=False,
-    method=False,
     rows=[embedding_row],
     samples=[
         "nn.functional.embedding(tensor([[0,2],[1,2]]), randn(4,3))",
@@ -280,9 +270,7 @@ def embedding(
 
 
 @function(
-    "one_hot(Tensor input, int num_classes=-1)",
-    name="nn.functional.one_hot",
-    method=False,
+    "nn.functional.one_hot(Tensor input, int num_classes=-1)",
     samples=["nn.functional.one_hot(tensor([0,2,1]), 3)"],
 )
 def one_hot(tensor: Array, num_classes: int) -> Any:
@@ -412,12 +400,10 @@ def _uses_flash(query: Any, key: Any, value: Any, mask: Any, dropout_p: float) -
 
 
 @function(
-    "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, "
+    "nn.functional.scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, "
     "Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, "
     "bool enable_gqa=False)",
-    name="nn.functional.scaled_dot_product_attention",
     aliases="scaled_dot_product_attention",
-    method=False,
     rows=[flash_attention, safe_softmax],
     samples=[
         "nn.functional.scaled_dot_product_attention(randn(2,3,4), randn(2,5,4), randn(2,5,4))",

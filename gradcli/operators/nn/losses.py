@@ -518,11 +518,7 @@ def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: 
     ],
 )
 def nll_loss(
-    input: Array,
-    target: Array,
-    weight: Array | None,
-    ignore_index: int,
-    number: int,
+    input: Array, target: Array, weight: Array | None, ignore_index: int, number: int
 ) -> Any:
     """Minus the log-probabilities of the targets' classes."""
     return _nll_nd(input, target, weight, number, ignore_index)
@@ -707,12 +703,7 @@ class binary_cross_entropy_row:
         "nn.functional.binary_cross_entropy(rand(2,3), rand(2,3), reduction='none')",
     ],
 )
-def binary_cross_entropy(
-    input: Array,
-    target: Array,
-    weight: Array | None,
-    number: int,
-) -> Any:
+def binary_cross_entropy(input: Array, target: Array, weight: Array | None, number: int) -> Any:
     """Minus the log-likelihood of two classes, from probabilities."""
     refuse_grad("binary_cross_entropy", weight=weight)
     if input.dtype != target.dtype:
@@ -796,11 +787,7 @@ class binary_cross_entropy_with_logits_row:
     ],
 )
 def binary_cross_entropy_with_logits(
-    input: Array,
-    target: Array,
-    weight: Array | None,
-    number: int,
-    pos_weight: Array | None,
+    input: Array, target: Array, weight: Array | None, number: int, pos_weight: Array | None
 ) -> Any:
     """Minus the log-likelihood of two classes, from what goes into a sigmoid."""
     if tuple(input.shape) != tuple(target.shape):
@@ -942,12 +929,7 @@ class multi_margin_loss_backward:
     self = lambda g: g
 
 
-@operator(
-    _multi_margin,
-    "MultiMarginLossBackward0",
-    public=False,
-    types="own",
-)
+@operator(_multi_margin, "MultiMarginLossBackward0", public=False, types="own")
 class multi_margin_loss_row:
     self = multi_margin_loss_backward
 
@@ -959,12 +941,7 @@ class multi_margin_loss_row:
     samples=["nn.functional.multi_margin_loss(randn(4,3), tensor([0,2,1,2]))"],
 )
 def multi_margin_loss(
-    input: Array,
-    target: Array,
-    p: int,
-    margin: float,
-    weight: Array | None,
-    number: int,
+    input: Array, target: Array, p: int, margin: float, weight: Array | None, number: int
 ) -> Any:
     """How far other classes come within a margin of the target's, summed."""
     if p not in (1, 2):
@@ -1057,10 +1034,7 @@ def multilabel_margin_loss(input: Array, target: Array, number: int) -> Any:
     samples=["nn.functional.multilabel_soft_margin_loss(randn(2,4), round(rand(2,4)))"],
 )
 def multilabel_soft_margin_loss(
-    input: Array,
-    target: Array,
-    weight: Array | None,
-    number: int,
+    input: Array, target: Array, weight: Array | None, number: int
 ) -> Any:
     """Binary cross entropy with logits, averaged over classes."""
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
@@ -1094,11 +1068,7 @@ def hinge_embedding_loss(input: Array, target: Array, margin: float, number: int
     samples=["nn.functional.margin_ranking_loss(randn(3), randn(3), sign(randn(3)))"],
 )
 def margin_ranking_loss(
-    input1: Array,
-    input2: Array,
-    target: Array,
-    margin: float,
-    number: int,
+    input1: Array, input2: Array, target: Array, margin: float, number: int
 ) -> Any:
     """What input1 lacks of ranking above input2 (or below it) by a margin."""
     if not input1.ndim == input2.ndim == target.ndim:
@@ -1118,11 +1088,7 @@ def margin_ranking_loss(
     samples=["nn.functional.cosine_embedding_loss(randn(2,3), randn(2,3), sign(randn(2)))"],
 )
 def cosine_embedding_loss(
-    input1: Array,
-    input2: Array,
-    target: Array,
-    margin: float,
-    number: int,
+    input1: Array, input2: Array, target: Array, margin: float, number: int
 ) -> Any:
     """1 - cosine for pairs that belong together, the cosine above a margin for others."""
     if target.ndim not in (0, 1):
@@ -1217,12 +1183,10 @@ _KL_MEAN = (
 
 
 @function(
-    "kl_div(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
+    "nn.functional.kl_div(Tensor input, Tensor target, Any size_average=None, Any reduce=None, "
     "Any reduction='mean', bool log_target=False) -> kl_div(input, target)",
     python=True,
-    name="nn.functional.kl_div",
     short=False,
-    method=False,
     samples=[
         "nn.functional.kl_div(randn(2,3), rand(2,3), reduction='batchmean')",
         "nn.functional.kl_div(randn(2,3), randn(2,3), reduction='sum', log_target=True)",
@@ -1248,11 +1212,9 @@ def kl_div(
 
 
 @function(
-    "gaussian_nll_loss(Tensor input, Tensor target, Any var, Any full=False, float eps=1e-06, "
+    "nn.functional.gaussian_nll_loss(Tensor input, Tensor target, Any var, Any full=False, float eps=1e-06, "
     "Any reduction='mean')",
     python=True,
-    name="nn.functional.gaussian_nll_loss",
-    method=False,
     samples=["nn.functional.gaussian_nll_loss(randn(2,3), randn(2,3), rand(2,3))"],
 )
 def gaussian_nll_loss(
@@ -1289,12 +1251,7 @@ def gaussian_nll_loss(
     samples=["nn.functional.poisson_nll_loss(randn(2,3), rand(2,3))"],
 )
 def poisson_nll_loss(
-    input: Array,
-    target: Array,
-    log_input: bool,
-    full: bool,
-    eps: float,
-    number: int,
+    input: Array, target: Array, log_input: bool, full: bool, eps: float, number: int
 ) -> Any:
     """Minus the log-likelihood under Poisson distributions."""
     if log_input:

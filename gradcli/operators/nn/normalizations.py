@@ -143,12 +143,10 @@ def _check_layer(input: Any, shape: list[int], weight: Any, bias: Any) -> None:
 
 
 @function(
-    "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+    "nn.functional.layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
     "float eps=1e-05, Any cudnn_enable=False)",
     python=True,
-    name="nn.functional.layer_norm",
     aliases="layer_norm",
-    method=False,
     rows=[native_layer_norm_row],
     samples=[
         "nn.functional.layer_norm(randn(2,3), (3,))",
@@ -186,11 +184,9 @@ def native_layer_norm(
 
 
 @function(
-    "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None)",
+    "nn.functional.rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None)",
     python=True,
-    name="nn.functional.rms_norm",
     aliases="rms_norm",
-    method=False,
     samples=["nn.functional.rms_norm(randn(2,3), (3,), randn(3))"],
 )
 def rms_norm(input: Array, normalized_shape: Any, weight: Array | None, eps: float | None) -> Any:
@@ -278,12 +274,10 @@ class native_group_norm_row:
 
 
 @function(
-    "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
+    "nn.functional.group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
     "float eps=1e-05, Any cudnn_enabled=True)",
     python=True,
-    name="nn.functional.group_norm",
     aliases="group_norm",
-    method=False,
     rows=[native_group_norm_row],
     samples=["nn.functional.group_norm(randn(2,4,3), 2, randn(4), randn(4))"],
 )
@@ -450,13 +444,11 @@ def _check_channels(input: Any, **vectors: Any) -> None:
 
 
 @function(
-    "batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, "
+    "nn.functional.batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, "
     "Tensor? weight=None, Tensor? bias=None, bool training=False, float momentum=0.1, "
     "float eps=1e-05) -> batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)",
     python=True,
-    name="nn.functional.batch_norm",
     short=False,
-    method=False,
     rows=[native_batch_norm_row],
     samples=[
         "nn.functional.batch_norm(randn(4,3), None, None, randn(3), randn(3), training=True)",
@@ -552,14 +544,12 @@ def native_batch_norm_legit(
 
 
 @function(
-    "instance_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, "
+    "nn.functional.instance_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, "
     "Tensor? weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, "
     "float eps=1e-05) -> instance_norm(input, weight, bias, running_mean, running_var, "
     "use_input_stats, momentum, eps)",
     python=True,
-    name="nn.functional.instance_norm",
     short=False,
-    method=False,
     rows=[native_batch_norm_row],
     samples=["nn.functional.instance_norm(randn(2,3,4), weight=randn(3), bias=randn(3))"],
 )
@@ -601,10 +591,9 @@ def instance_norm(
 
 # -- neighbours and norms -------------------------------------------------------------------------
 @function(
-    "local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0)",
+    "nn.functional.local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, "
+    "float k=1.0)",
     python=True,
-    name="nn.functional.local_response_norm",
-    method=False,
     samples=["nn.functional.local_response_norm(randn(2,3,4), 2)"],
 )
 def local_response_norm(input: Array, size: int, alpha: float, beta: float, k: float) -> Any:
@@ -631,10 +620,8 @@ def local_response_norm(input: Array, size: int, alpha: float, beta: float, k: f
 
 
 @function(
-    "normalize(Tensor input, Any p=2.0, Any dim=1, float eps=1e-12, Any out=None)",
+    "nn.functional.normalize(Tensor input, Any p=2.0, Any dim=1, float eps=1e-12, Any out=None)",
     python=True,
-    name="nn.functional.normalize",
-    method=False,
     samples=[
         "nn.functional.normalize(randn(2,3))",
         "nn.functional.normalize(randn(2,3), p=1, dim=0)",

@@ -117,10 +117,8 @@ def _circular(input: Any, pad: tuple[int, ...]) -> Any:
 
 # -- the function ---------------------------------------------------------------------------------
 @function(
-    "pad(Tensor input, int[] pad, Any mode='constant', float? value=None)",
+    "nn.functional.pad(Tensor input, int[] pad, Any mode='constant', float? value=None)",
     python=True,
-    name="nn.functional.pad",
-    method=False,
     rows=[constant_pad_nd, *_REFLECT.values(), *_REPLICATE.values()],
     samples=[
         "nn.functional.pad(randn(2,3), (1,2))",
@@ -209,12 +207,10 @@ def _pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
     _pixel_shuffle,
     "PixelShuffleBackward0",
     kind="linear",
-    name="nn.functional.pixel_shuffle",
     aliases="pixel_shuffle",
-    method=False,
     samples=("nn.functional.pixel_shuffle(randn(2,8,3,3), 2)",),
     batch="leading",
-    signature="pixel_shuffle(Tensor input, int upscale_factor)",
+    signature="nn.functional.pixel_shuffle(Tensor input, int upscale_factor)",
 )
 class pixel_shuffle:
     """Channels rearranged into a larger image."""
@@ -226,12 +222,10 @@ class pixel_shuffle:
     _pixel_unshuffle,
     "PixelUnshuffleBackward0",
     kind="linear",
-    name="nn.functional.pixel_unshuffle",
     aliases="pixel_unshuffle",
-    method=False,
     samples=("nn.functional.pixel_unshuffle(randn(2,2,4,4), 2)",),
     batch="leading",
-    signature="pixel_unshuffle(Tensor input, int downscale_factor)",
+    signature="nn.functional.pixel_unshuffle(Tensor input, int downscale_factor)",
 )
 class pixel_unshuffle:
     """An image rearranged into more channels."""
@@ -258,12 +252,10 @@ def _channel_shuffle(self: Array, groups: int) -> Array:
     _channel_shuffle,
     "ChannelShuffleBackward0",
     kind="linear",
-    name="nn.functional.channel_shuffle",
     aliases="channel_shuffle",
-    method=False,
     samples=("nn.functional.channel_shuffle(randn(1,4,2,2), 2)",),
     batch="folded",
-    signature="channel_shuffle(Tensor input, int groups)",
+    signature="nn.functional.channel_shuffle(Tensor input, int groups)",
 )
 class channel_shuffle:
     """Channels dealt out over groups."""

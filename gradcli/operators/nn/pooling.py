@@ -390,11 +390,9 @@ def _avg(
 
 
 @function(
-    "avg_pool1d(Tensor input, int[1] kernel_size, int[1] stride=None, int[1] padding=0, "
+    "nn.functional.avg_pool1d(Tensor input, int[1] kernel_size, int[1] stride=None, int[1] padding=0, "
     "bool ceil_mode=False, bool count_include_pad=True)",
-    name="nn.functional.avg_pool1d",
     aliases="avg_pool1d",
-    method=False,
     rows=[_AVG[2]],
     samples=["nn.functional.avg_pool1d(randn(2,3,6), 2)"],
 )

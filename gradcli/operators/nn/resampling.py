@@ -273,11 +273,9 @@ def _wanted(input: Any, size: Any, scale_factor: Any, recompute: Any) -> tuple[S
 
 
 @function(
-    "interpolate(Tensor input, Any size=None, Any scale_factor=None, Any mode='nearest', "
+    "nn.functional.interpolate(Tensor input, Any size=None, Any scale_factor=None, Any mode='nearest', "
     "Any align_corners=None, Any recompute_scale_factor=None, Any antialias=False)",
     python=True,
-    name="nn.functional.interpolate",
-    method=False,
     rows=[*_NEAREST.values(), *_EXACT.values(), *_LINEAR.values(), *_SMOOTH.values()],
     samples=[
         "nn.functional.interpolate(randn(2,3,4), scale_factor=2)",
@@ -333,11 +331,9 @@ def interpolate(
 
 
 @function(
-    "upsample(Tensor input, Any size=None, Any scale_factor=None, Any mode='nearest', "
+    "nn.functional.upsample(Tensor input, Any size=None, Any scale_factor=None, Any mode='nearest', "
     "Any align_corners=None)",
     python=True,
-    name="nn.functional.upsample",
-    method=False,
     samples=["nn.functional.upsample(randn(2,3,4), scale_factor=2)"],
 )
 def upsample(
@@ -348,10 +344,8 @@ def upsample(
 
 
 @function(
-    "upsample_nearest(Tensor input, Any size=None, Any scale_factor=None)",
+    "nn.functional.upsample_nearest(Tensor input, Any size=None, Any scale_factor=None)",
     python=True,
-    name="nn.functional.upsample_nearest",
-    method=False,
     samples=["nn.functional.upsample_nearest(randn(2,3,4,4), scale_factor=2)"],
 )
 def upsample_nearest(input: Array, size: Any, scale_factor: Any) -> Any:
@@ -360,10 +354,8 @@ def upsample_nearest(input: Array, size: Any, scale_factor: Any) -> Any:
 
 
 @function(
-    "upsample_bilinear(Tensor input, Any size=None, Any scale_factor=None)",
+    "nn.functional.upsample_bilinear(Tensor input, Any size=None, Any scale_factor=None)",
     python=True,
-    name="nn.functional.upsample_bilinear",
-    method=False,
     samples=["nn.functional.upsample_bilinear(randn(2,3,4,4), scale_factor=2)"],
 )
 def upsample_bilinear(input: Array, size: Any, scale_factor: Any) -> Any:

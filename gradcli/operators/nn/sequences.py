@@ -113,13 +113,7 @@ class _ctc_loss_backward:
     log_probs = lambda g: g
 
 
-@operator(
-    _ctc,
-    "CtcLossBackward0",
-    outputs="result0 result1",
-    differentiable=1,
-    public=False,
-)
+@operator(_ctc, "CtcLossBackward0", outputs="result0 result1", differentiable=1, public=False)
 class ctc_loss_row:
     log_probs = (
         lambda g, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity: (
@@ -145,12 +139,10 @@ def _lengths(value: Any) -> tuple[int, ...]:
 
 
 @function(
-    "ctc_loss(Tensor log_probs, Tensor targets, Any input_lengths, Any target_lengths, "
+    "nn.functional.ctc_loss(Tensor log_probs, Tensor targets, Any input_lengths, Any target_lengths, "
     "int blank=0, Any reduction='mean', Any zero_infinity=False)",
     python=True,
-    name="nn.functional.ctc_loss",
     short=False,
-    method=False,
     rows=[ctc_loss_row],
     samples=[
         "nn.functional.ctc_loss(log_softmax(randn(6,2,5), -1), tensor([[1,2,3],[2,2,1]]), (6,6), (3,2))"
@@ -309,15 +301,13 @@ class embedding_bag_row:
 
 
 @function(
-    "embedding_bag(Tensor input, Tensor weight, Tensor? offsets=None, float? max_norm=None, "
+    "nn.functional.embedding_bag(Tensor input, Tensor weight, Tensor? offsets=None, float? max_norm=None, "
     "float norm_type=2, bool scale_grad_by_freq=False, Any mode='mean', bool sparse=False, "
     "Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None) -> "
     "embedding_bag(weight, input=indices, offsets, scale_grad_by_freq, mode, sparse, "
     "per_sample_weights, include_last_offset, padding_idx)",
     python=True,
-    name="nn.functional.embedding_bag",
     short=False,
-    method=False,
     rows=[embedding_bag_row],
     samples=["nn.functional.embedding_bag(tensor([[0,2],[1,2]]), randn(4,3), mode='sum')"],
 )

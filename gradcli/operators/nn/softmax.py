@@ -22,23 +22,9 @@ from gradcli.operators.dimensions import (
     scalar_name,
     sum_over_few,
 )
-from gradcli.operators.helpers import (
-    cast,
-    conj,
-    total,
-    unsqueeze_dims,
-)
-from gradcli.operators.sample_calls import (
-    DIMS,
-    TUPLES,
-    named,
-)
-from gradcli.operators.table import (
-    Array,
-    Row,
-    function,
-    operator,
-)
+from gradcli.operators.helpers import cast, conj, total, unsqueeze_dims
+from gradcli.operators.sample_calls import DIMS, TUPLES, named
+from gradcli.operators.table import Array, Row, function, operator
 
 FAMILY = "reductions"
 
@@ -260,10 +246,9 @@ log_softmax = _soft("log_softmax", log_softmax_row, "The logarithm of `softmax`.
 
 
 @function(
-    "softmin(Tensor input, int? dim=None, Any _stacklevel=3, ScalarType? dtype=None) -> softmax(dim)",
+    "nn.functional.softmin(Tensor input, int? dim=None, Any _stacklevel=3, ScalarType? dtype=None) "
+    "-> softmax(dim)",
     python=True,
-    name="nn.functional.softmin",
-    method=False,
     rows=[softmax_row],
     samples=named("nn.functional.softmin", _SOFT),
 )
