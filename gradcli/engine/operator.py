@@ -128,7 +128,7 @@ class Row:
         self.dynamic = dynamic or ("always" if batch == "dynamic" else "")
         self.rare = batch == "level"  # a way into a batch or out of it: no node of a plain pass
         # PyTorch's generated code goes through the rules in the order of their names.
-        self.rules = dict(sorted(rules.items()))
+        self.rules = {n: self if rules[n] is itself else rules[n] for n in sorted(rules)}
         self._declared = kernel, rules, params
         default = "common" if kind in ("elementwise", "bilinear") else None
         self.types = None if types == "own" else types or default
@@ -824,9 +824,7 @@ def operator(
             n: f for n, f in vars(body).items() if isinstance(f, (FunctionType, Row))
         }
         doc = (body.__doc__ or "").strip()
-        row = Row(body.__name__.rstrip("_"), kernel, node, rules, doc=doc, **facts)
-        row.rules = {n: row if rule is itself else rule for n, rule in row.rules.items()}
-        return row
+        return Row(body.__name__.rstrip("_"), kernel, node, rules, doc=doc, **facts)
 
     return make
 

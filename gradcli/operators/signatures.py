@@ -43,7 +43,7 @@ from __future__ import annotations
 
 import builtins
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property
 from keyword import iskeyword
 from types import FunctionType
@@ -256,12 +256,6 @@ def _number(value: Any) -> Any:
 def said(name: str) -> str:
     """What messages call a function: `linalg_inv` for `linalg.inv`, `relu` for `nn.functional.relu`."""
     return name.removeprefix("nn.functional.").replace(".", "_")
-
-
-def dotted(texts: Iterable[str]) -> str:
-    """The name in the first signature, where it is one of a module below `torch`."""
-    head = next((text.partition("(")[0] for text in texts), "")
-    return head if "." in head else ""
 
 
 _FORMS = ["function", "method"]
@@ -523,7 +517,11 @@ class Parser:
         """name: the public one, where a row has no text. adapt, many: see `table.function`."""
         self._given, self._targets, self.python = texts, targets, python
         self._adapt, self._many = adapt, many
-        self.name = said(texts[0].partition("(")[0] if texts else name)
+        head = texts[0].partition("(")[0] if texts else name
+        self.public = (
+            head if "." in head else ""
+        )  # the name, where it is one of a module below `torch`
+        self.name = said(head) if self.public else head
 
     @cached_property
     def _texts(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ import numpy as np
 from gradcli.engine import OfEngine, compiled, dtypes, tensor
 from gradcli.engine import operator as engine
 from gradcli.engine.tensor import NUMPY, Scalar, Tensor, wrap
-from gradcli.operators.signatures import Adapt, Gather, Parser, dotted
+from gradcli.operators.signatures import Adapt, Gather, Parser
 
 Array = Any
 Arrays = Any
@@ -229,9 +229,9 @@ def entered(
         scalar_of.scalar = row
     if public:
         texts = (signature,) if isinstance(signature, str) else signature
-        public_name = name or dotted(texts) or row.name
+        parser = Parser(texts, row, name=name or row.name)
         _enter(
-            public_name,
+            name or parser.public or row.name,
             row,
             module,
             doc=row.doc,
@@ -239,7 +239,7 @@ def entered(
             method=method,
             inplace=inplace,
             samples=row.samples,
-            parser=Parser(texts, row, name=public_name),
+            parser=parser,
             numpy=numpy or row.numpy,
         )
     else:
@@ -272,7 +272,7 @@ def function(
 
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
         parser = Parser(signatures, body, python, adapt=adapt, many=many)
-        public = name or dotted(signatures) or body.__name__.rstrip("_")
+        public = name or parser.public or body.__name__.rstrip("_")
         doc = (body.__doc__ or "").strip()
         return _parsed(public, parser, body, body.__module__, tuple(rows), doc=doc, **about)
 
@@ -296,7 +296,7 @@ def choice(
     named = {t.name if isinstance(t, Row) else t.__name__: t for t in targets}
     recorded = (*(t for t in named.values() if isinstance(t, Row)), *rows)
     parser = Parser(signatures, named)
-    public = name or dotted(signatures) or parser.name
+    public = name or parser.public or parser.name
     return _parsed(public, parser, parser.general, module, recorded, doc=doc, **about)
 
 
