@@ -11,6 +11,7 @@ from gradcli.engine import dtypes, modes
 from gradcli.engine.device import device as Device
 from gradcli.engine.tensor import ONLY_FLOATING, Tensor, wrap
 from gradcli.operators.table import function
+from gradcli.operators.words import type_name
 
 Kind = np.dtype[Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -58,11 +59,6 @@ def makes(*signatures: str, method: bool = False, **facts: Any) -> Callable[[F],
         return function(*signatures, method=method, **{"name": public, **facts})(entered)
 
     return decorate
-
-
-def type_name(value: Any) -> str:
-    """What messages call the type of an argument."""
-    return "torch.dtype" if isinstance(value, dtypes.dtype) else type(value).__name__
 
 
 def kind_of(name: str, dtype: Any, default: Kind | None = None) -> Any:
@@ -116,7 +112,7 @@ def tensor_argument(name: str, value: Any, argument: str = "input", position: in
     if not isinstance(value, Tensor):
         raise TypeError(
             f"{name}(): argument '{argument}' (position {position}) must be Tensor, not "
-            f"{'numpy.ndarray' if isinstance(value, np.ndarray) else type_name(value)}"
+            f"{type_name(value)}"
         )
     return value
 

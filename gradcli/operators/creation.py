@@ -22,7 +22,6 @@ from gradcli.operators.arguments import (
     nonnegative,
     number,
     tensor_argument,
-    type_name,
 )
 from gradcli.operators.layout import empty_as
 from gradcli.operators.table import (
@@ -34,6 +33,7 @@ from gradcli.operators.table import (
     operator,
     resolve,
 )
+from gradcli.operators.words import type_name
 
 Kind = np.dtype[Any]
 

@@ -79,6 +79,13 @@ _TAKE_NUMBERS = frozenset(
 )
 
 
+def words() -> Any:
+    """The module of refusals, which is read when first there is one."""
+    from gradcli.operators import words
+
+    return words
+
+
 # -- what a type takes ----------------------------------------------------------------------------
 def is_tensor(value: Any) -> bool:
     """True for tensors, and for the arrays, recorded ones too, that rules call functions with."""
@@ -165,16 +172,6 @@ _CLASSES: dict[str, Any] = {
 }
 
 
-def type_name(value: Any) -> str:
-    """What messages call the type of an argument."""
-    if isinstance(value, dtypes.dtype):
-        return "torch.dtype"
-    if hasattr(value, "n_sequence_fields"):
-        return f"torch.return_types.{type(value).__name__}"
-    found = type(value).__name__
-    return {"ndarray": "numpy.ndarray", "Size": "torch.Size"}.get(found, found)
-
-
 # -- signatures -----------------------------------------------------------------------------------
 class Parameter:
     """One parameter of a signature: `Tensor? weight=None`."""
@@ -222,7 +219,7 @@ class Parameter:
                 if not item(v) and not (i and isinstance(v, bool)):  # as PyTorch, not the first
                     raise TypeError(
                         f"{function}(): argument '{self.name}' failed to unpack the object at pos "
-                        f'{i + 1} with error "type must be {self.said},but got {type_name(v)}"'
+                        f'{i + 1} with error "type must be {self.said},but got {words().type_name(v)}"'
                     )
             numbers = (_number(v) for v in value)
             return tuple(map(int, numbers)) if self.kind == "int[]" else tuple(numbers)
@@ -333,9 +330,15 @@ class Signature:
                 numbers and p.kind == "Tensor" and _TAKES["Scalar"](value)
             ):
                 if p.kind == "Tensor[]" and isinstance(value, (tuple, list)):
-                    raise TypeError(_no_tensors(value, i - first))  # whatever signatures follow
+                    odd = next(k for k, v in enumerate(value) if not is_tensor(v))
+                    # Whatever signatures follow.
+                    raise TypeError(words().no_tensors(value, i - first, odd))
                 where = "" if by_name else f" (position {at + 1 - first})"
-                wanted = f"{p.said}, not {type_name(value)}" if by_name else _no_list(p, value)
+                wanted = (
+                    f"{p.said}, not {words().type_name(value)}"
+                    if by_name
+                    else words().no_list(p, value)
+                )
                 raise Unfit(f"{name}(): argument '{p.name}'{where} must be {wanted}")
             values[p.name] = value
             at += not by_name
@@ -402,98 +405,8 @@ def _split(inside: str) -> list[str]:
     return [p.strip() for p in parts if p.strip()]
 
 
-def _no_list(p: Parameter, value: Any) -> str:
-    """What a value must be, and what it is instead."""
-    if p.kind.endswith("[]") and isinstance(value, (tuple, list)):
-        return f"{p.said}, but found element of type {type_name(value[0])} at pos 0"
-    return f"{p.said}, not {type_name(value)}"
-
-
-def _no_tensors(values: Any, at: int) -> str:
-    k, value = next((k, v) for k, v in enumerate(values) if not is_tensor(v))
-    return f"expected Tensor as element {k} in argument {at}, but got {type_name(value)}"
-
-
 class Unfit(TypeError):
     """A signature does not fit a call; says why."""
-
-
-# -- the words about several signatures -----------------------------------------------------------
-def _described(value: Any) -> str:
-    if isinstance(value, (tuple, list)):
-        items = ", ".join(type_name(v) for v in value)
-        if isinstance(value, list):
-            return f"list of [{items}]"
-        return f"{type_name(value)} of ({items}{',' * (len(value) == 1)})"
-    return type_name(value)
-
-
-def _unmatched(parts: list[str], kwargs: dict[str, Any]) -> str:
-    """The keywords that are not among as many last parts of a signature as there are keywords."""
-    names = [p.rpartition(" ")[2] for p in parts[max(len(parts) - len(kwargs), 0) :]]
-    return ", ".join(k for k in kwargs if k not in names)
-
-
-def _marked(parts: list[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """The types of the arguments, those marked that a signature with as many parts has otherwise."""
-    shown = []
-    for i, part in enumerate(parts):
-        wanted, _, name = part.rpartition(" ")
-        value = args[i] if i < len(args) else kwargs[name]
-        text = ("" if i < len(args) else f"{name}=") + _described(value)
-        fits = type_name(value) == wanted or (wanted == "float" and type(value) is int)
-        shown.append(text if fits else f"!{text}!")
-    return _closed(", ".join(shown), args, kwargs)
-
-
-def _closed(listed: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """PyTorch leaves a comma where there are keywords alone."""
-    return f"{listed}, " if kwargs and not args else listed
-
-
-def refusal(
-    signatures: list[Signature],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    first: int = 0,
-    numbers: bool = False,
-) -> TypeError:
-    """PyTorch's error for a call that none of several signatures fits."""
-    count = len(args) + len(kwargs)
-    signatures = [s for s in signatures if s.said]
-    likely = [s for s in signatures if s.plausible(count, first)]
-    if len(likely) == 1:
-        try:
-            likely[0].bind(args, kwargs, first, numbers)
-        except Unfit as error:
-            return TypeError(*error.args)
-    name, args = signatures[0].name, args[first:]
-    start = f"{name}() received an invalid combination of arguments - got "
-    kwargs = dict(reversed(kwargs.items()))  # PyTorch names the last one first
-    given = [*map(type_name, args), *(f"{k}={type_name(v)}" for k, v in kwargs.items())]
-    got = _closed(", ".join(given), args, kwargs)
-    count -= first
-    lines = []
-    for s in signatures:
-        listed = s.listed(first)
-        parts = listed[1:-1].split(", ")  # PyTorch counts the `*` for one
-        unmatched = _unmatched(parts, kwargs)
-        if len(signatures) == 1 and unmatched:
-            return TypeError(f"{start}unrecognized keyword arguments: {unmatched}")
-        if len(signatures) == 1:
-            got = _marked(parts, args, kwargs) if len(parts) == count else got
-            expected = listed
-            break
-        lines.append(f" * {listed}\n")
-        if len(parts) == count:
-            lines.append("      didn't match because some of the ")
-            if unmatched:
-                lines.append(f"keywords were incorrect: {unmatched}\n")
-            else:
-                types = _marked(parts, args, kwargs)
-                lines.append(f"arguments have invalid types: ({types})\n")
-        expected = f"one of:\n{''.join(lines)}"
-    return TypeError(f"{start}({got}), but expected {expected}")
 
 
 # -- functions ------------------------------------------------------------------------------------
@@ -660,11 +573,13 @@ class Binder:
             if not p.takes(value) and value is not p.default:
                 raise TypeError(
                     f"{name}(): argument '{said or own}' (position {i + 1}) must be "
-                    f"{_no_list(p, value)}"
+                    f"{words().no_list(p, value)}"
                 )
         for p, value in given.values():
             if not p.takes(value) and value is not p.default:
-                raise TypeError(f"{name}(): argument '{p.name}' must be {_no_list(p, value)}")
+                raise TypeError(
+                    f"{name}(): argument '{p.name}' must be {words().no_list(p, value)}"
+                )
         return [p.unpack(name, value) for p, value in given.values()]
 
     def gathering(self, call: Target, many: Gather) -> Any:
@@ -837,7 +752,7 @@ class Binder:
 
             return into(self.name, out, target, tuple(passed), {})
         if len(said) > 1:
-            raise refusal(signatures, args, kwargs, first, self.numbers)
+            raise words().refusal(signatures, args, kwargs, first, self.numbers)
         if first and (len(args) > 1 or kwargs) and len(said[0].passed) == 1:
             what = "keyword arguments" if kwargs else f"arguments ({len(args) - 1} given)"
             unfit = TypeError(f"TensorBase.{self.name}() takes no {what}")
@@ -927,4 +842,4 @@ def _inplace(target: Target) -> Target:
     return lambda input, *values: inplace(target, input, *values)
 
 
-__all__ = ["Parser", "Signature", "refusal", "type_name"]
+__all__ = ["Parser", "Signature"]
