@@ -24,15 +24,7 @@ from gradcli.operators.arguments import (
     tensor_argument,
 )
 from gradcli.operators.layout import empty_as
-from gradcli.operators.table import (
-    FUNCTIONS,
-    Array,
-    Function,
-    function,
-    is_array,
-    operator,
-    resolve,
-)
+from gradcli.operators.table import Array, Function, enter, function, is_array, operator, resolve
 from gradcli.operators.words import type_name
 
 Kind = np.dtype[Any]
@@ -278,7 +270,7 @@ def _new(input: Array, *data: Any, **named: Any) -> Tensor:
     return legacy.constructor(_dtype(input))(*data, **named)
 
 
-FUNCTIONS["new"] = Function("new", _new, family="creation", doc=_new.__doc__ or "")
+enter(Function("new", _new, module=__name__, doc=_new.__doc__ or ""))
 
 
 def _dtype(value: Any) -> Kind:

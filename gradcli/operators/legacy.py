@@ -94,7 +94,7 @@ def _make(name: str, dtype: dtypes.dtype) -> Function:
         family="creation",
         doc=f"A tensor of dtype {dtype!r} from sizes or a sequence.",
         method=False,
-        samples=(f"{name}([1, 0])",),
+        samples=[f"{name}([1, 0])"],
     )
 
 

@@ -40,21 +40,24 @@ class Function:
         name: str,
         target: Row | Callable[..., Any],
         *,
-        family: str,
         module: str = "",
+        family: str = "",
         doc: str = "",
-        aliases: tuple[str, ...] = (),
-        method: bool = True,
+        aliases: str = "",
+        method: bool | None = None,
         inplace: bool = False,
-        samples: tuple[str, ...] = (),
+        samples: Iterable[str] = (),
         rows: tuple[Row, ...] = (),
         parser: Parser | None = None,
         short: bool = True,
     ) -> None:
-        self.name, self.family, self.doc = name, family, doc
-        self.module = module or family
-        self.aliases, self.method, self.inplace, self.short = aliases, method, inplace, short
-        self.samples, self.parser = samples, parser
+        """module: that of its body; family: where the module does not tell. Functions of `torch` alone are
+        methods, too, where method does not say so.
+        """
+        self.name, self.doc, self.short = name, doc, short
+        self.family, self.module = family or _family(module), home(module) or family
+        self.aliases, self.samples, self.parser = tuple(aliases.split()), tuple(samples), parser
+        self.method, self.inplace = "." not in name if method is None else method, inplace
         self.rows = (target,) if isinstance(target, Row) else rows
         # What callers hold: for a function with signatures that which binds its arguments.
         self.target = target if parser is None or self.rows == (target,) else self.call
@@ -147,31 +150,9 @@ def _family(module: str) -> str:
     return getattr(sys.modules[module], "FAMILY", module.rpartition(".")[2])
 
 
-def _enter(
-    public: str,
-    target: Row | Callable[..., Any],
-    module: str,
-    *,
-    doc: str,
-    aliases: str = "",
-    samples: Iterable[str] = (),
-    numpy: Any = None,
-    method: bool | None = None,
-    **about: Any,
-) -> Function:
-    """Make an entry of the table; about: as for `Function`. Only functions of `torch` are methods, too."""
-    entry = Function(
-        public,
-        target,
-        family=_family(module),
-        module=home(module),
-        doc=doc,
-        aliases=tuple(aliases.split()),
-        samples=tuple(samples),
-        method="." not in public if method is None else method,
-        **about,
-    )
-    for name in (public, *entry.aliases):
+def enter(entry: Function, numpy: Any = None) -> Function:
+    """Put an entry in the table; numpy: the NumPy functions that mean it in rules."""
+    for name in (entry.name, *entry.aliases):
         FUNCTIONS[name] = entry
     for np_function in numpy if isinstance(numpy, tuple) else (numpy,):
         if np_function is not None:
@@ -184,20 +165,33 @@ def operator(
 ) -> Callable[[type], Row]:
     """A row, entered as a function of its own name unless public=False.
 
-    facts: those about the row, of which `gradcli.engine.operator.operator` tells, and those about its
-    entry, of which `entered` does.
+    facts: about the row, see `gradcli.engine.operator.operator`, and about its entry:
+    samples: calls in the language, for tests and documentation. public: whether it is a function, too.
+    name: the public name (in messages, where there is no function), where neither the class nor the
+    signature carries it. numpy: the NumPy functions that mean this row in rules (a ufunc kernel always
+    does). scalar_of: the row in whose place this one is recorded when rules multiply by a plain number.
+    analytic: whether it is complex-differentiable; where nothing is said, linear and bilinear rows are,
+    and no others. signature: PyTorch's, one or several, where the row has options (see
+    `gradcli.operators.signatures`). aliases: further names. method, inplace: whether `x.NAME()` and
+    `x.NAME_()` exist.
     """
-    entry = {name: facts.pop(name) for name in _OF_ENTRIES & facts.keys()}
-    make = engine.operator(kernel, node, **facts)
 
     def decorate(body: type) -> Row:
-        return entered(make(body), body.__module__, **entry)
+        def make(**own: Any) -> Row:
+            return engine.operator(kernel, node, **own)(body)
+
+        return _entered(make, body.__module__, **facts)
 
     return decorate
 
 
-def entered(
-    row: Row,
+def entered(row: Row, module: str, **facts: Any) -> Row:
+    """Enter a row that is made already, as those of the engine are; facts: see `operator`."""
+    return _entered(lambda: row, module, **facts)
+
+
+def _entered(
+    make: Callable[..., Row],
     module: str,
     *,
     samples: Iterable[str] = (),
@@ -210,18 +204,9 @@ def entered(
     aliases: str = "",
     method: bool | None = None,
     inplace: bool = False,
+    **own: Any,
 ) -> Row:
-    """Enter a row that is made already, as those of the engine are.
-
-    samples: calls in the language, for tests and documentation. public: whether it is a function, too.
-    name: the public name (in messages, where there is no function), where neither the class nor the
-    signature carries it.
-    numpy: the NumPy functions that mean this row in rules (a ufunc kernel always does). scalar_of: the
-    row in whose place this one is recorded when rules multiply by a plain number. analytic: whether it
-    is complex-differentiable; where nothing is said, linear and bilinear rows are, and no others.
-    signature: PyTorch's, one or several, where the row has options (see `gradcli.operators.signatures`).
-    aliases: further names. method, inplace: whether `x.NAME()` and `x.NAME_()` exist.
-    """
+    row = make(**own)
     row.samples = tuple(samples)
     row.analytic = row.kind in ("linear", "bilinear") if analytic is None else analytic
     ROWS.append(row)
@@ -230,26 +215,23 @@ def entered(
     if public:
         texts = (signature,) if isinstance(signature, str) else signature
         parser = Parser(texts, row, name=name or row.name)
-        _enter(
+        entry = Function(
             name or parser.public or row.name,
             row,
-            module,
+            module=module,
             doc=row.doc,
             aliases=aliases,
             method=method,
             inplace=inplace,
             samples=row.samples,
             parser=parser,
-            numpy=numpy or row.numpy,
         )
+        enter(entry, numpy or row.numpy)
     else:
         row.title = name or row.title
         if numpy is not None:
             NUMPY[numpy] = row
     return row
-
-
-_OF_ENTRIES = (entered.__kwdefaults__ or {}).keys()
 
 
 def function(
@@ -267,7 +249,7 @@ def function(
     `gradcli.operators.signatures`, also for python and many). rows: the rows it may record. adapt: makes
     of the body and the names of the parameters what is called in its place, when first it is. about:
     short: whether the language may leave out `nn.functional.`; not where PyTorch has another function of
-    the short name; the others (aliases, method, inplace, samples, numpy) are as for `entered`.
+    the short name; the others (aliases, method, inplace, samples, numpy) are as for `operator`.
     """
 
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
@@ -301,14 +283,23 @@ def choice(
 
 
 def _parsed(
-    public: str, parser: Parser, target: Any, module: str, rows: tuple[Row, ...], **about: Any
+    public: str,
+    parser: Parser,
+    target: Any,
+    module: str,
+    rows: tuple[Row, ...],
+    *,
+    doc: str,
+    numpy: Any = None,
+    **about: Any,
 ) -> Callable[..., Any]:
     """The function of a new entry, whose arguments signatures bind."""
     for row in rows:  # messages call rows by the name of the function that records them
         if row.title == row.name not in FUNCTIONS:
             row.title = public
-    call = _enter(public, target, module, rows=rows, parser=parser, **about).call
-    call.__doc__, call.__module__ = about["doc"], module
+    entry = Function(public, target, module=module, rows=rows, parser=parser, doc=doc, **about)
+    call = enter(entry, numpy).call
+    call.__doc__, call.__module__ = doc, module
     return call
 
 
