@@ -275,10 +275,11 @@ def _derivative(
             raise _no_variable(n, call.open, source)
     program, names = call.program, call.names
     arrays, _ = made_up(program, given, declared, call.open, names)
-    find, claim = way(arrays, call.wanted, order, jacobian)
+    ways = way(arrays, call.wanted, order, jacobian)
+    find = ways.get("find", partial(differentiate, order=order))
     if assume:
         texts = [assume] if isinstance(assume, str) else assume
-        find = read(texts, arrays, given).around(find or partial(differentiate, order=order))
+        find = read(texts, arrays, given).around(find)
     try:
         if verify:
             _, made, _ = proved(
@@ -286,16 +287,12 @@ def _derivative(
                 arrays,
                 call.wanted,
                 given=not call.open,
-                order=order,
                 form=form,
                 names=names,
-                find=find,
-                claim=claim,
+                **{**ways, "find": find},
             )
         else:
-            found = (find or partial(differentiate, order=order))(
-                program, arrays, call.wanted, follow=not call.open, names=names
-            )
+            found = find(program, arrays, call.wanted, follow=not call.open, names=names)
             made = printed(found, form)
     except NoExpression as error:
         raise call.refused(error) from error

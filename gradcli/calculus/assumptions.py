@@ -168,7 +168,6 @@ class Assumptions:
             made.assumed = self
             return made
 
-        found.__name__ = getattr(find, "__name__", "grad")
         return found
 
     def applied(self, expression: Expression) -> Expression:

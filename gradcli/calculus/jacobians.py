@@ -8,7 +8,7 @@ pass leaves, as every derivative is, and no rule of an operator is written a sec
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -192,20 +192,18 @@ def _finished(found: Expression, shape: tuple[int, ...]) -> Expression:
     return alg.full(made, shape)
 
 
-def way(
-    arrays: Mapping[str, Any], wanted: Sequence[str], order: int, rows: bool
-) -> tuple[Callable[..., Derivatives] | None, type[Claim]]:
-    """(what finds the derivatives that were asked for, what proves them); None: `differentiate`.
+def way(arrays: Mapping[str, Any], wanted: Sequence[str], order: int, rows: bool) -> dict[str, Any]:
+    """What `proved` finds the derivatives with that were asked for, and proves them by.
 
     rows: whether the Jacobian was asked for. The second order of several variables, or of a vector, is
     the Hessian; that of a matrix alone has no form as one.
     """
-    if rows:
-        return jacobian, MatrixClaim
     ranks = [np.ndim(arrays[n]) for n in wanted]
+    if rows:
+        return {"find": jacobian, "claim": MatrixClaim}
     if order == 2 and (len(ranks) > 1 or ranks == [1]):
-        return hessian, MatrixClaim
-    return None, Claim
+        return {"find": hessian, "claim": MatrixClaim}
+    return {}
 
 
 class MatrixClaim(Claim):

@@ -259,8 +259,10 @@ def _of_any_size(
         return None
     own = claim(found, made)
     other = other_sizes(arrays, own.runs)
-    further = None if other is None else other_sizes(other, own.runs)
-    if other is None or further is None or own.is_right(other):
+    if other is None or own.is_right(other):
+        return None
+    further = other_sizes(other, own.runs)
+    if further is None:
         return None
     try:
         better = sized(found, find, (other, further))

@@ -136,18 +136,21 @@ def _printed(
     given = not set(where.arrays) - set(where.given)
     names = request.loaded
     from gradcli.calculus.derivative import differentiate
-    from gradcli.calculus.jacobians import way
 
-    find, claim = way(where.arrays, wanted, order, rows)
+    ways: dict[str, Any] = {}
+    if rows or order == 2:
+        from gradcli.calculus.jacobians import way
+
+        ways = way(where.arrays, wanted, order, rows)
+    find = ways.get("find", partial(differentiate, order=order))
+    exact = getattr(find, "__name__", "grad")
     if assumed:
-        find = _assumed(assumed, where).around(find or partial(differentiate, order=order))
+        find = _assumed(assumed, where).around(find)
 
     def unproved() -> tuple[Derivatives, Printed]:
         from gradcli.calculus.printed import printed
 
-        found = (find or partial(differentiate, order=order))(
-            request.program, where.arrays, wanted, follow=given, names=names
-        )
+        found = find(request.program, where.arrays, wanted, follow=given, names=names)
         made = printed(found, form, cse)
         _check_names(request, made, where)
         return found, made
@@ -162,17 +165,14 @@ def _printed(
             where.arrays,
             wanted,
             given=given,
-            order=order,
             form=form,
             cse=cse,
             names=names,
             guessed=where.guessed,
-            find=find,
-            claim=claim,
+            **{**ways, "find": find},
         )
     except Unproved as error:
         unproved()
-        exact = "grad" if find is None else find.__name__
         raise refused(
             RuntimeError(f"the derivative that was found is not what {exact} gives ({error})"),
             source=request.source,
@@ -181,7 +181,6 @@ def _printed(
         ) from error
     if singular is not None:
         shown = f"{_shown(singular.found)} instead of {_shown(singular.expected)}"
-        exact = "grad" if find is None else find.__name__
         output.note(f"at this point the expression does not give what {exact} gives: {shown}")
     return found, made
 

@@ -762,14 +762,14 @@ def _matrix(rows: bool) -> Callable[[Case, dict[str, Any]], None]:
     def check(case: Case, expected: dict[str, Any]) -> None:
         if not rows:
             case = summed(case)
-        find, claim = way(case.values, case.wrt, 2, rows)
-        if find is None:
+        ways = way(case.values, case.wrt, 2, rows)
+        if not ways:
             return
         given = (case.program, case.values, case.wrt)
-        found, made, singular = proved(*given, given=True, find=find, claim=claim)
+        found, made, singular = proved(*given, given=True, **ways)
         if singular is not None:
             return
-        wanted = claim(found, made, {}).of_value(None, case.tensors())
+        wanted = ways["claim"](found, made, {}).of_value(None, case.tensors())
         for label, value in wanted.items():
             same(_evaluated(made, label, case), value, f"matrix of {label}: {made.by[label]}", 1e-6)
 
