@@ -29,6 +29,7 @@ FUNCTIONS = {
     **{f: rf"\{f}" for f in "sin cos tan sinh cosh tanh exp log max min det arg".split()},
     **{"asin": r"\arcsin", "acos": r"\arccos", "atan": r"\arctan", "sum": r"\sum"},
     **{"sigmoid": r"\sigma", "sign": r"\operatorname{sign}", "linalg.det": r"\det"},
+    **{"diag_embed": r"\operatorname{diag}"},
     **{"digamma": r"\psi", "mean": r"\operatorname{mean}", "trace": r"\operatorname{tr}"},
 }
 INFIX = {
@@ -145,6 +146,12 @@ class LatexPrinter(Printer):
             return _SHAPES[function](self, args, node)
         return super().make_call(node)
 
+    def entry(self, item: Expression) -> str:
+        """An element of a matrix: a number as it is, not as a tensor."""
+        while is_call(item, "tensor", "float"):
+            (item,) = item.args
+        return self.of(item)[0]
+
     def call_select(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         (_, dim), (_, index) = options
         return f"{{{wrapped(args[0], ATOM)}}}_{{{': ' * dim}{index}}}", ATOM
@@ -199,6 +206,22 @@ def _where(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     )
 
 
+def _stack(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    r"""A vector whose elements are written out as a column, a matrix as its rows."""
+    (listed,) = node.args
+    if not is_call(listed, "[]"):
+        return self.call("stack", args, node.data[1])
+    rows = [[self.entry(row)] for row in listed.args]
+    if len(node.shape) == 2:
+        if not all(is_call(r, "stack") and is_call(r.args[0], "[]") for r in listed.args):
+            return self.call("stack", args, node.data[1])
+        rows = [[self.entry(item) for item in row.args[0].args] for row in listed.args]
+    if len(node.shape) > 2 or node.data[1]:
+        return self.call("stack", args, node.data[1])
+    body = r" \\ ".join(" & ".join(row) for row in rows)
+    return rf"\begin{{pmatrix}}{body}\end{{pmatrix}}", ATOM
+
+
 _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] = {
     "matmul": _matmul,
     "where": _where,
@@ -213,6 +236,7 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
     ),
     "norm": lambda self, args, node: (rf"\left\lVert {args[0][0]} \right\rVert", ATOM),
     "abs": lambda self, args, node: (rf"\left| {args[0][0]} \right|", ATOM),
+    "stack": _stack,
     "exp": lambda self, args, node: (f"e^{{{args[0][0]}}}", POWER),
     "linalg.inv": lambda self, args, node: (f"{wrapped(args[0], ATOM)}^{{-1}}", POWER),
     "expand": lambda self, args, node: args[0],

@@ -17,6 +17,8 @@ from tests.sweep import sweep
 
 X3, A43, A33 = {"x": (3,)}, {"A": (4, 3)}, {"A": (3, 3)}
 AX = {**A43, **X3}
+COLUMNS = r"\begin{pmatrix}2 {x}_{1} & 2 {x}_{0} \\ 2 {x}_{0} & 0\end{pmatrix}"
+CIRCLE = r"\begin{pmatrix}-\sin\left(t\right) \\ \cos\left(t\right)\end{pmatrix}"
 SOFT = "diag(softmax(x, 0)) - outer(softmax(x, 0), softmax(x, 0))"
 
 # (what, program, shapes, variables, blocks)
@@ -235,3 +237,20 @@ def test_a_wrong_formula_is_not_proved() -> None:
     made.by["x"] = "6*outer(x, x)"
     with pytest.raises(Difference):
         prove(jacobians.MatrixClaim(found, made, {}), arrays, given=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "shapes", "expected"),
+    [
+        ("hessian", "x[0]**2*x[1]", {"x": (2,)}, COLUMNS),
+        ("hessian", "x[0]*x[1]", {"x": (2,)}, r"\begin{pmatrix}0 & 1 \\ 1 & 0\end{pmatrix}"),
+        ("hessian", "dot(x, x)", X3, r"2 I"),
+        ("hessian", "x@B@x", {**X3, "B": (3, 3)}, r"B + B^{\top}"),
+        ("jacobian", "stack([cos(t), sin(t)])", {"t": ()}, CIRCLE),
+        ("jacobian", "exp(x)", X3, r"\operatorname{diag}\left(e^{x}\right)"),
+    ],
+)  # fmt: skip
+def test_latex(kind: str, source: str, shapes: Any, expected: str) -> None:
+    wrt = next(iter(shapes))
+    found = getattr(jacobians, kind)(language.parse(source), arrays_of(shapes), [wrt])
+    assert printed(found, "latex").by[wrt] == expected
