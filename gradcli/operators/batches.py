@@ -316,6 +316,17 @@ def solved(row: Row, operands: list[Any], level: Level) -> Any:
     return found
 
 
+def least_squares(row: Row, operands: list[Any], level: Level) -> Any:
+    """Least squares by the default driver, which gives neither residuals nor singular values."""
+    a, b, rcond, driver = operands
+    ready = [full(a, level), full(b, level)]
+    if driver not in (None, "gelsy") or batch.anywhere(~np.isfinite(ready[1])):
+        return None
+    solution, residuals, rank, values = row.in_batch([*ready, rcond, driver])
+    empty = [batch.zeros_of(ready[0], (level.size, 0), v.dtype) for v in (residuals, values)]
+    return [solution, empty[0], rank, empty[1]]
+
+
 # -- indices ------------------------------------------------------------------------------------------
 BOOLEAN_MASK = (
     "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch "
@@ -650,19 +661,29 @@ def loss(row: Row, operands: list[Any], level: Level) -> Any:
 def classes(row: Row, operands: list[Any], level: Level) -> Any:
     """A loss by classes, and its total weight: the entries' items below each other, summed by entry."""
     x, target, weight, reduction, ignored = operands
-    if is_batched(weight):
-        return None
     scores, targets = _items(x, target, level)
+    own, weight = _own_weights(weight, target, ignored, level)
     parts = [weight, 0, ignored]
     losses = row.in_batch([scores, targets, *parts])[0]
-    losses = losses.reshape((level.size, *target.shape))
+    losses = losses.reshape((level.size, *target.shape)) * own
     if reduction == 0:
         return [losses, np.zeros(level.size, x.dtype)]
     ones = row.in_batch([scores * 0 - x.dtype.type(1), targets, *parts])[0]
     axes = tuple(range(1, losses.ndim))
-    weights = batch.total(ones.reshape((level.size, *target.shape)), axes)
+    weights = batch.total(ones.reshape((level.size, *target.shape)) * own, axes)
     found = batch.total(losses, axes)
     return [found / weights if reduction == 1 else found, weights]
+
+
+def _own_weights(weight: Any, target: Any, ignored: int, level: Level) -> tuple[Any, Any]:
+    """(weights of targets, where entries have weights of classes of their own; weights for the row)."""
+    if not is_batched(weight):
+        return 1, weight
+    targets = flat(target, level)
+    chosen = full(weight, level)[
+        np.arange(level.size)[:, None], np.where(targets == ignored, 0, targets)
+    ]
+    return chosen.reshape((level.size, *target.shape)), None
 
 
 def _items(x: Any, target: Any, level: Level) -> tuple[Any, Any]:
@@ -677,16 +698,65 @@ def _items(x: Any, target: Any, level: Level) -> tuple[Any, Any]:
 def classes_backward(row: Row, operands: list[Any], level: Level) -> Any:
     """The gradient of a loss by classes."""
     g, x, target, weight, reduction, ignored, total = operands
-    if is_batched(weight):
-        return None
     scores, targets = _items(x, target, level)
     each = full(g, level)
     if reduction == 1:
         each = each / full(total, level)
-    lead = (level.size, *(1,) * (target.ndim - g.ndim), *g.shape)
-    spread = batch.broadcast_to(each.reshape(lead), (level.size, *target.shape))
-    own = [spread.reshape(targets.shape), scores, targets, weight, 0, ignored, x.dtype.type(0)]
-    return row.in_batch(own).reshape((level.size, *x.shape))
+    own, weight = _own_weights(weight, target, ignored, level)
+    spread = _to_items(each, g, target.shape, level) * own
+    parts = [spread.reshape(targets.shape), scores, targets, weight, 0, ignored, x.dtype.type(0)]
+    return row.in_batch(parts).reshape((level.size, *x.shape))
+
+
+def _to_items(each: Any, g: Any, shape: tuple[int, ...], level: Level) -> Any:
+    """The gradient of an entry's loss, for each of its items."""
+    lead = (level.size, *(1,) * (len(shape) - g.ndim), *g.shape)
+    return batch.broadcast_to(each.reshape(lead), (level.size, *shape))
+
+
+def items(row: Row, operands: list[Any], level: Level) -> Any:
+    """A loss of items, rows of scores with a target: the entries' below each other, reduced by entry."""
+    x, target, *options = operands
+    if not 1 <= x.ndim <= 2 or is_batched(options) or 0 in x.shape:
+        return None
+    shape = x.shape[:-1]
+    if target.shape not in (shape, x.shape):
+        return None
+    scores, targets = _below_each_other(x, target, level)
+    found = row.in_batch([scores, targets, *options[:-1], 0])
+    losses, *more = (found,) if row.single else found
+    losses = losses.reshape((level.size, *shape))
+    if options[-1]:
+        losses = batch.total(losses, tuple(range(1, losses.ndim)))
+        losses = losses / losses.dtype.type(np.prod(shape)) if options[-1] == 1 else losses
+    return (
+        losses if row.single else [losses, *(m.reshape((level.size, *target.shape)) for m in more)]
+    )
+
+
+def _below_each_other(x: Any, target: Any, level: Level) -> tuple[Any, Any]:
+    """(scores, targets) of all entries' items, of which each target is a number or a list."""
+    scores = full(x, level).reshape((-1, x.shape[-1]))
+    return scores, full(target, level).reshape((len(scores), *target.shape[x.ndim - 1 :]))
+
+
+def items_backward(row: Row, operands: list[Any], level: Level) -> Any:
+    """The gradient of a loss of items."""
+    g, x, target, *options = operands
+    at = row.position["reduction"] - 3
+    marks = options[at + 1 :]
+    if not 1 <= x.ndim <= 2 or is_batched(options[:at]) or 0 in x.shape:
+        return None
+    shape = x.shape[:-1]
+    if target.shape not in (shape, x.shape):
+        return None
+    scores, targets = _below_each_other(x, target, level)
+    each = full(g, level)
+    each = each / each.dtype.type(np.prod(shape)) if options[at] == 1 else each
+    spread = _to_items(each, g, shape, level).reshape((len(scores),))
+    more = [full(m, level).reshape(targets.shape) for m in marks]
+    found = row.in_batch([spread, scores, targets, *options[:at], 0, *more])
+    return found.reshape((level.size, *x.shape))
 
 
 def loss_backward(row: Row, operands: list[Any], level: Level) -> Any:

@@ -1006,6 +1006,7 @@ def _lstsq_backward(grads: Any, self: Any, b: Any, solution: Any, mask: Any) -> 
     outputs="solution residuals rank singular_values",
     differentiable=2,
     public=False,
+    batch=batches.least_squares,
 )
 class lstsq_row:
     self__b = _lstsq_backward

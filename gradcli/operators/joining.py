@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.batch import Level, batch_of, full, lifted
 from gradcli.engine.operator import itself
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches
@@ -639,14 +640,29 @@ def _block_diag(tensors: Arrays) -> Array:
                 f"{a.ndim} dimensions"
             )
         blocks.append(a.reshape((1,) * (2 - a.ndim) + a.shape))
-    made = np.zeros(
-        (sum(b.shape[0] for b in blocks), sum(b.shape[1] for b in blocks)), blocks[0].dtype
-    )
+    return _with_blocks(blocks)
+
+
+def _with_blocks(blocks: list[Array]) -> Array:
+    """Matrices along a diagonal, or as many of each."""
+    sizes = [sum(b.shape[d] for b in blocks) for d in (-2, -1)]
+    made: Any = np.zeros((*blocks[0].shape[:-2], *sizes), blocks[0].dtype)
+    for level in sorted(batch_of(blocks), key=lambda each: each.number):
+        made = lifted(made, level).copy()
     row = column = 0
     for b in blocks:
-        made[row : row + b.shape[0], column : column + b.shape[1]] = b
-        row, column = row + b.shape[0], column + b.shape[1]
+        made[..., row : row + b.shape[-2], column : column + b.shape[-1]] = b
+        row, column = row + b.shape[-2], column + b.shape[-1]
     return made
+
+
+def _block_diag_of_batches(row: Any, operands: list[Any], level: Level) -> Any:
+    every = [full(a, level) for a in operands[0]]
+    if any(a.ndim > 2 for a in operands[0]):
+        return None
+    return _with_blocks(
+        [a.reshape((level.size, *(1,) * (3 - a.ndim), *a.shape[1:])) for a in every]
+    )
 
 
 def _block_diag_back(g: Any, tensors_args: Any, mask: tuple[bool, ...]) -> list[Any]:
@@ -669,7 +685,14 @@ def _block_diag_back(g: Any, tensors_args: Any, mask: tuple[bool, ...]) -> list[
     return found
 
 
-@operator(_block_diag, "BlockDiagBackward0", kind="linear", types="common", public=False)
+@operator(
+    _block_diag,
+    "BlockDiagBackward0",
+    kind="linear",
+    types="common",
+    public=False,
+    batch=_block_diag_of_batches,
+)
 class block_diag_of:
     tensors = _block_diag_back
 

@@ -27,11 +27,9 @@ REFUSED = ("histogram", "matrix_rank", "allclose", "equal(", "cond(")
 # Operators that run entry by entry, and say so.
 BY_ENTRY = frozenset(
     [
-        *("as_strided_scatter", "as_strided_", "as_strided_copy", "block_diag", "histc", "renorm"),
-        *("nn.functional.ctc_loss", "_ctc_loss_backward", "linalg.lstsq", "nn.functional.nll_loss"),
+        *("as_strided_scatter", "as_strided_", "as_strided_copy", "histc", "renorm"),
+        *("nn.functional.ctc_loss", "_ctc_loss_backward"),
         *("nn.functional.embedding_bag", "_embedding_bag_backward"),
-        *("nn.functional.multi_margin_loss", "multi_margin_loss_backward"),
-        *("nn.functional.multilabel_margin_loss", "multilabel_margin_loss_backward"),
     ]
 )
 
@@ -135,3 +133,81 @@ def test_all_samples(text: str) -> None:
 @sweep("text", chosen)
 def test_batches_of_batches(text: str) -> None:
     check(text, nested=True)
+
+
+_F = gradcli.nn.functional
+_LABELS, _LISTED = [0, 2, 1, 2], [[1, 2, -1], [2, -1, 0], [0, -1, 1], [-1, 0, 1]]
+# Losses of items, and matrices side by side: (function, the shape of an entry of each argument).
+IN_ONE: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
+    "weights of classes": (
+        lambda x, w: _F.nll_loss(x, gradcli.tensor(_LABELS), weight=w.detach().abs()),
+        ((4, 3), (3,)),
+    ),
+    "weights, some ignored": (
+        lambda x, w: _F.nll_loss(
+            x, gradcli.tensor(_LABELS), weight=w.detach(), ignore_index=2, reduction="none"
+        ),
+        ((4, 3), (3,)),
+    ),
+    "weights of one item": (
+        lambda x, w: _F.nll_loss(x, gradcli.tensor(1), weight=w.detach(), reduction="sum"),
+        ((3,), (3,)),
+    ),
+    "weights of images": (
+        lambda x, w: _F.nll_loss(
+            x, gradcli.tensor([[[0, 2], [1, 1]]]), weight=w.detach(), reduction="sum"
+        ),
+        ((1, 3, 2, 2), (3,)),
+    ),
+    **{
+        f"margins {reduction} {p} {shape}": (
+            lambda x, reduction=reduction, p=p, labels=labels: _F.multi_margin_loss(
+                x,
+                gradcli.tensor(labels),
+                p=p,
+                weight=gradcli.tensor([0.5, 2.0, 1.0], dtype=x.dtype),
+                reduction=reduction,
+            ),
+            (shape,),
+        )
+        for reduction in ("none", "sum", "mean")
+        for p in (1, 2)
+        for shape, labels in (((4, 3), _LABELS), ((3,), 2))
+    },
+    **{
+        f"margins of labels {reduction} {shape}": (
+            lambda x, reduction=reduction, labels=labels: _F.multilabel_margin_loss(
+                x, gradcli.tensor(labels), reduction=reduction
+            ),
+            (shape,),
+        )
+        for reduction in ("none", "sum", "mean")
+        for shape, labels in (((4, 3), _LISTED), ((3,), _LISTED[0]))
+    },
+    "least squares": (lambda a, b: gradcli.linalg.lstsq(a, b).solution, ((5, 3), (5, 2))),
+    "least squares of a vector": (lambda a, b: gradcli.linalg.lstsq(a, b)[0], ((2, 5, 3), (2, 5))),
+    "blocks": (lambda a, b, c: gradcli.block_diag(a, b, c, gradcli.ones(2)), ((2, 3), (2,), ())),
+}
+
+
+@pytest.mark.parametrize("name", IN_ONE)
+def test_in_one_as_entry_by_entry(name: str) -> None:
+    function, shapes = IN_ONE[name]
+    random = np.random.default_rng(7)
+    given = [gradcli.tensor(random.standard_normal((5, *shape))) for shape in shapes]
+    every = tuple(k for k, s in enumerate(shapes) if k == 0 or "weights" not in name)
+
+    def weighted(*a: Any) -> Any:
+        found = function(*a)
+        return (found * gradcli.arange(1.0, found.numel() + 1).reshape(found.shape)).sum()
+
+    for one in (function, func.grad(weighted, every)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = func.vmap(one)(*given)
+        rows = [one(*(g[k] for g in given)) for k in range(5)]
+        columns = zip(*rows, strict=True) if isinstance(found, tuple) else [rows]
+        parts = found if isinstance(found, tuple) else (found,)
+        for part, column in zip(parts, columns, strict=True):
+            wanted = np.stack([c.numpy() for c in column])
+            np.testing.assert_allclose(part.numpy(), wanted, rtol=1e-9, atol=1e-12)

@@ -923,13 +923,25 @@ def _multi_margin_backward(
     return (slope * scale).reshape(self.shape).astype(self.dtype)
 
 
-@operator(_multi_margin_backward, "NotImplemented", public=False, types="own")
+@operator(
+    _multi_margin_backward,
+    "NotImplemented",
+    public=False,
+    types="own",
+    batch=batches.items_backward,
+)
 class multi_margin_loss_backward:
     grad_output = lambda g: g
     self = lambda g: g
 
 
-@operator(_multi_margin, "MultiMarginLossBackward0", public=False, types="own")
+@operator(
+    _multi_margin,
+    "MultiMarginLossBackward0",
+    public=False,
+    types="own",
+    batch=batches.items,
+)
 class multi_margin_loss_row:
     self = multi_margin_loss_backward
 
@@ -1000,7 +1012,9 @@ def _multilabel_backward(
     return (slope * scale).reshape(self.shape)
 
 
-@operator(_multilabel_backward, "NotImplemented", public=False, types="own")
+@operator(
+    _multilabel_backward, "NotImplemented", public=False, types="own", batch=batches.items_backward
+)
 class multilabel_margin_loss_backward:
     grad_output = lambda g: g
     self = lambda g: g
@@ -1012,6 +1026,7 @@ class multilabel_margin_loss_backward:
     outputs="output is_target",
     differentiable=1,
     public=False,
+    batch=batches.items,
 )
 class multilabel_margin_loss_row:
     self = multilabel_margin_loss_backward
