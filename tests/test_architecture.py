@@ -91,7 +91,7 @@ def imports(path: Path) -> frozenset[str]:
 UPWARDS = {("gradcli.calculus.code", "gradcli"), ("gradcli.language.names", "gradcli")}
 
 
-@sweep("path", modules, name=name_of)
+@sweep("path", modules, name=name_of, parts=1)
 def test_imports_point_down(path: Path) -> None:
     room = room_of(name_of(path))
     for target in imports(path):

@@ -191,7 +191,7 @@ def test_formula(kind: str, source: str, shapes: Any, wrt: str, expected: list[s
     [r[:4] for r in TABLE],
     name=lambda kind, source, shapes, wrt: f"{kind} {source}",
     parts=8,
-    often=3,
+    often=2,
 )
 def test_every_format_holds(kind: str, source: str, shapes: Any, wrt: str) -> None:
     for form in FORMATS[1:]:

@@ -124,10 +124,14 @@ def case(source: str, given: dict[str, Any]) -> pairs.Case:
     return pairs.Case(source, values)
 
 
+# Two of each class run always, its like with what takes long.
 ROWS = pytest.mark.parametrize(
     ("source", "given"),
-    [row for rows in FOUND.values() for row in rows],
-    ids=[source for rows in FOUND.values() for source, _ in rows],
+    [
+        pytest.param(source, given, id=source, marks=[pytest.mark.long] * (place > 1))
+        for rows in FOUND.values()
+        for place, (source, given) in enumerate(rows)
+    ],
 )
 
 

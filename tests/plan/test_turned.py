@@ -26,7 +26,9 @@ PROGRAMS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("columns", [2, 5, 8, 11, 16])
+@pytest.mark.parametrize(
+    "columns", [2, 5, 8, *(pytest.param(n, marks=pytest.mark.long) for n in (11, 16))]
+)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_bits_of_the_tape(name: str, columns: int) -> None:
     x = np.random.default_rng(columns).standard_normal((ROWS, columns)) * 30
