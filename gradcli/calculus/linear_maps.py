@@ -638,9 +638,13 @@ def _scattered(maps: LinearMaps, node: Expression) -> Expression:
     """Pieces that are written into zeros: the transpose of picking them."""
     base, *places, own = node.args
     word, options = node.data
-    if not is_call(base, "zeros") or len(node.shape) != 1 or any(map(maps.depends, places)):
+    if len(node.shape) != 1 or any(map(maps.depends, places)):
         raise no_matrix(node)
     n = node.shape[0]
+    if maps.depends(base) and word in ("select_scatter", "slice_scatter"):
+        return _overwritten(maps, node)
+    if not is_call(base, "zeros"):
+        raise no_matrix(node)
     if word == "select_scatter":
         shape = (n, maps.size)
         zeros = call("zeros", [], shape, [("", shape)])
@@ -655,6 +659,22 @@ def _scattered(maps: LinearMaps, node: Expression) -> Expression:
         (index,) = places[0].args if is_call(places[0], "()") else places
         rows = call("index", [eye(n), index], (*own.shape, n))
     return times(turned(rows), maps.widened(own, own.shape))
+
+
+def _is_zero(own: Expression) -> bool:
+    while is_call(own, "tensor", "float"):
+        (own,) = own.args
+    return is_number(own, 0) or is_call(own, "zeros")
+
+
+def _overwritten(maps: LinearMaps, node: Expression) -> Expression:
+    """A vector with other pieces in it: its rows with theirs."""
+    base, own = node.args
+    if not maps.depends(own) and not _is_zero(own):
+        raise no_matrix(node)
+    shape = (*node.shape, maps.size)
+    parts = [alg.full(maps.matrix(v), (*v.shape, maps.size)) for v in (base, own)]
+    return call(node.data[0], parts, shape, node.data[1])
 
 
 def _solved(maps: LinearMaps, node: Expression) -> Expression:

@@ -149,6 +149,13 @@ TABLE: list[tuple[str, str, dict[str, tuple[int, ...]], str, list[str]]] = [
     ),
     ("jacobian", "diag(A@diag(x)@B)", {**A33, **X3, "B": (3, 3)}, "x", ["A*B.T"]),
     ("jacobian", "roll(x**2, 2)", X3, "x", ["2*roll(eye(3), shifts=(2,), dims=(0,))@diag(x)"]),
+    (
+        "jacobian",
+        "y = 2*x; y[0] = 5; y",
+        X3,
+        "x",
+        ["2*select_scatter(eye(3), zeros(3), 0, index=0).T"],
+    ),
     ("jacobian", "t*A", {"t": (), **A33}, "t", ["A"]),
     ("jacobian", "x[[0, 0, 2]]", X3, "x", ["eye(3)[tensor([0, 0, 2])]"]),
     ("jacobian", "sum(x)", X3, "x", ["ones_like(x)"]),
