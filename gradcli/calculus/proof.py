@@ -17,6 +17,7 @@ from gradcli.calculus.derivative import CONSTANTS, Derivatives, differentiate
 from gradcli.calculus.evaluation import evaluate
 from gradcli.calculus.expressions import Expression, name, order
 from gradcli.calculus.generic import Generic
+from gradcli.calculus.higher import gradients
 from gradcli.calculus.printed import Printed, printed
 from gradcli.calculus.shapes import larger, sample
 from gradcli.calculus.sizes import other_sizes, sized
@@ -74,7 +75,7 @@ class Claim:
             if expected is None or not any(map(_says_something, expected.values())):
                 return False
             try:
-                pairs = self.pairs(arrays, expected)
+                pairs = self.pairs(arrays, expected, given)
             except (ArithmeticError, ValueError) as error:
                 if "math." not in self.made.code:
                     raise
@@ -88,7 +89,7 @@ class Claim:
                 # What a change in the last digits moves is the noise of the arithmetic.
                 shaken = [self.allowed(_shaken(arrays, seed)) for seed in (1, 2)]
                 there = [(a, self.of_program(a, given)) for a in shaken]
-                moved = [self.pairs(a, e) for a, e in there if e is not None]
+                moved = [self.pairs(a, e, given) for a, e in there if e is not None]
                 return _agree(pairs, _noise(pairs, moved))
 
     def allowed(self, arrays: Arrays) -> Arrays:
@@ -96,10 +97,11 @@ class Claim:
         assumed = self.found.assumed
         return arrays if assumed is None else assumed.nearest(arrays)
 
-    def pairs(self, arrays: Arrays, expected: dict[str, Any]) -> Pairs:
+    def pairs(self, arrays: Arrays, expected: dict[str, Any], given: bool = False) -> Pairs:
         """(what is claimed, what the tape gives), for each order and by each variable.
 
-        expected: the gradients of the program.
+        expected: the gradients of the program. given: whether higher orders are compared with what
+        `grad --order` makes of the program too: at single points that is another number.
         """
         whole = {VALUE: expected[VALUE]} if VALUE in expected else {}
         expected = {n: e for n, e in expected.items() if n != VALUE}
@@ -107,7 +109,11 @@ class Claim:
         for stage in self.found.lower:
             found.append((_values(stage, arrays), expected))
             expected = _slopes(stage, arrays)
-        return [*found, (self.run(arrays), {**expected, **whole})]
+        made = self.run(arrays)
+        found.append((made, {**expected, **whole}))
+        if given and 0 < len(self.found.lower) < 3:
+            found.append((made, self.repeated(arrays)))
+        return found
 
     def of_program(self, arrays: Arrays, given: bool = False) -> dict[str, Any] | None:
         """The gradients of the program's value; None where it does not run at that point, or is nan.
@@ -148,6 +154,18 @@ class Claim:
     def of_value(self, value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:
         """What the tape gives; value: the program's, for these variables."""
         return _gradients(value, {n: leaves[n] for n in self.wrt})
+
+    def repeated(self, arrays: Arrays) -> dict[str, Any]:
+        """What the tape gives if it is differentiated again and again; nothing where it refuses."""
+        leaves = _leaves(arrays, self.wrt)
+        try:
+            value = run(self.found.program, {**self.names, **leaves}, write=lambda text: None).value
+            seed = wrap(np.ones_like(_array(value)))
+            by = {n: leaves[n] for n in self.wrt}
+            made = gradients(value, by, seed, len(self.found.lower) + 1)
+        except (LanguageError, RuntimeError):
+            return {}
+        return {n: _array(g) for n, g in made.items()}
 
     def run(self, arrays: Arrays) -> dict[str, Any]:
         """The printed derivatives at a point."""

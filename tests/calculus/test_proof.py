@@ -102,6 +102,26 @@ def test_singular_points_keep_what_the_rules_do_there(argv: list[str], shown: st
     assert result.stdout.strip().endswith(shown) and result.stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("argv", "shown", "note"),
+    [
+        (["F.softplus(x)", "--x", "3"], "sigmoid(x)*(1 - sigmoid(x))", ""),
+        (["F.softplus(x)", "--x", "25"], "where(x > 20, 0, sigmoid(x)*(1 - sigmoid(x)))", ""),
+        (
+            ["F.softplus(x, 2, 3)", "--x", "1", "--order", "1"],
+            "where(2*x > 3, 1, sigmoid(2*x))",
+            "",
+        ),
+        (["F.elu(x)", "--x", "0"], "where(x > 0, 0, exp(x))", "1. instead of 0."),
+    ],
+)
+def test_higher_orders_are_those_of_grad(argv: list[str], shown: str, note: str) -> None:
+    """At the user's point: they are written as the tape has them there, or a note says the number."""
+    result = run("--order", "2", *argv)
+    assert (result.exit_code, result.stdout) == (0, shown + "\n")
+    assert note in result.stderr if note else result.stderr == ""
+
+
 def test_a_point_beyond_the_expressions_numbers_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "2*x + 0*exp(x/100)"
     monkeypatch.setattr(proof, "printed", lambda *_: Printed("text", {"x": text}))

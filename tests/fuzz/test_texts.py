@@ -95,6 +95,10 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "a band is of a square matrix": [
         ("var(cat([(A.T@x)[:1], y]))*s", {"A": (1, 2), "x": (1,), "y": (3,), "s": 0.5}),
     ],
+    "the proof measures to the accuracy of the arithmetic": [
+        ("sin(x*1e8)*s", {"x": [1.234, -0.7], "s": 0.5}),
+        ("sin(exp(x*20))", {"x": 1.234}),
+    ],
     "a slope of softplus that is 1 beyond the threshold": [
         ("F.softplus(x, 2, 3)*s", {"x": [0.3, 1.4, 1.6, 25], "s": 0.5}),
         ("F.softplus(x, beta=0.5, threshold=1)", {"x": [0.3, 1.4, 3, 25]}),
