@@ -287,9 +287,9 @@ def accuracy() -> str:
         "\nWhat stays: the derivatives of tanh, sigmoid and expm1 are computed from the result, which\n"
         "PyTorch saves, and lose their digits as it does where the result is close to 1 or -1.\n"
         "`diff --format python|numpy|jax|c` writes forms that keep them (`sech2(x)`,\n"
-        "`sigmoid(x)*sigmoid(-x)`, `exp(x)`). softplus is linear above its threshold by definition:\n"
-        "`diff` writes its slope as a sigmoid, and as `where(beta*x > threshold, 1, …)` where that is another\n"
-        "number: for a threshold below 18, and at points where the derivative of a higher order is 0. And\n"
+        "`sigmoid(x)*sigmoid(-x)`, `exp(x)`). softplus is linear above its threshold by definition: `diff`\n"
+        "writes its slope as a sigmoid, and as `where(beta*x > threshold, 1, …)` where that is another\n"
+        "number, for a threshold below 18 and at points where the derivative of a higher order is 0.\n"
         "`log(erfc(x))` is the quotient of two numbers that are 0 from 27 on: `special.log_ndtr` is the\n"
         "function for it."
     )
