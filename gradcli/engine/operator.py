@@ -784,6 +784,9 @@ def parameters_of(rule: Any) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount]  # type: ignore[no-any-return]
 
 
+Rules = Any  # a row, which is the class of its rules to a type checker
+
+
 def itself(g: Any) -> Any:
     """Stands for the row in whose class of rules it is written."""
     raise NotImplementedError
@@ -829,4 +832,4 @@ def operator(
     return make
 
 
-__all__ = ["LAZY", "Array", "Arrays", "Row", "itself", "operator"]
+__all__ = ["LAZY", "Array", "Arrays", "Row", "Rules", "itself", "operator"]

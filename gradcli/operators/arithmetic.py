@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes, rows
+from gradcli.engine.operator import Rules
 from gradcli.engine.promotion import BOOL_OPERAND
 from gradcli.engine.rows import factor, is_one, meeting
 from gradcli.engine.tensor import Tensor, wrap
@@ -812,7 +813,7 @@ def _matmul(a: Any, b: Any) -> Any:
     return matmul(*(wrap(x) if isinstance(x, np.ndarray) else x for x in (a, b)))
 
 
-def _on_first_use(name: str, row: Row, method: Callable[[Row], Any]) -> None:
+def _on_first_use(name: str, row: Rules, method: Callable[[Row], Any]) -> None:
     """Set an operator's method that compiles itself when called again: a single call costs less without."""
 
     def first(*args: Any) -> Any:

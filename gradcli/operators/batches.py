@@ -13,7 +13,7 @@ import numpy as np
 
 from gradcli.engine import batch
 from gradcli.engine.batch import Batched, Level, common, full, is_batched, is_diagonal, moveaxis
-from gradcli.engine.operator import Row
+from gradcli.engine.operator import Row, Rules
 from gradcli.engine.rows import sum_dim
 from gradcli.operators.row_blocks import rows_dot, suits
 
@@ -37,7 +37,7 @@ def flat(value: Any, level: Level) -> Any:
     return full(value, level).reshape((level.size, value.size))
 
 
-def of(rule: Callable[..., Any], *rows: Callable[[], Row]) -> Rule:
+def of(rule: Callable[..., Any], *rows: Callable[[], Rules]) -> Rule:
     """A rule that runs other rows: functions that give them, for a family defines some of them later."""
 
     def call(row: Row, operands: list[Any], level: Level) -> Any:
@@ -46,7 +46,7 @@ def of(rule: Callable[..., Any], *rows: Callable[[], Row]) -> Rule:
     return call
 
 
-def whole(one: Callable[[], Row], dim: Any = 1) -> Rule:
+def whole(one: Callable[[], Rules], dim: Any = 1) -> Rule:
     """A row over all elements, as the row that `one()` gives, along a dimension."""
 
     def rule(row: Row, operands: list[Any], level: Level) -> Any:
@@ -278,7 +278,7 @@ def conjugated_dot(row: Row, operands: list[Any], level: Level, bmm: Row, mv: Ro
     return dot(row, [np.conjugate(operands[0]), operands[1]], level, bmm, mv)
 
 
-def added_product(product: Callable[[], Row], over: tuple[int, ...] = ()) -> Rule:
+def added_product(product: Callable[[], Rules], over: tuple[int, ...] = ()) -> Rule:
     """`beta * self + alpha * product` of two operands, summed over some of the product's dimensions."""
 
     def rule(row: Row, operands: list[Any], level: Level) -> Any:

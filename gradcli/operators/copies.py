@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcli.engine.operator import Row
+from gradcli.engine.operator import Row, Rules
 from gradcli.operators import shapes
 from gradcli.operators.strides import contiguous
 from gradcli.operators.table import Array, choice, function, operator
@@ -24,7 +24,7 @@ def _copying(view: Row) -> Callable[..., Any]:
 
 
 def _copy_of(
-    view: Row, *samples: str, options: str = "", out: str = "Tensor", real: bool = False
+    view: Rules, *samples: str, options: str = "", out: str = "Tensor", real: bool = False
 ) -> Row:
     """The row of the view's copies: the view's own rules, under the node's name with `_copy`.
 
@@ -89,7 +89,7 @@ split_size_copy = _copy_of(shapes.split_size)
 split_by_sizes_copy = _copy_of(shapes.split_by_sizes)
 
 
-def _choice(*signatures: str, rows: list[Row], samples: list[str]) -> Callable[..., Any]:
+def _choice(*signatures: str, rows: list[Rules], samples: list[str]) -> Callable[..., Any]:
     """`NAME_copy` of a view that several rows make."""
     doc = f"A copy of `{signatures[0].partition('_copy(')[0]}`."
     texts = [s.replace(")", ", *, Tensor out=None)") for s in signatures]

@@ -10,7 +10,7 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.batch import is_batched
 from gradcli.engine.memory import in_parts, spent
-from gradcli.engine.operator import itself
+from gradcli.engine.operator import Rules, itself
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.engine.views import inplace
@@ -19,7 +19,7 @@ from gradcli.operators.arithmetic import check_divisor, pow_base
 from gradcli.operators.casting import cast
 from gradcli.operators.dimensions import scalar_name
 from gradcli.operators.helpers import conj, dtype_of, is_complex, masked_fill, where, zeros_like
-from gradcli.operators.table import Array, Row, choice, function, operator
+from gradcli.operators.table import Array, choice, function, operator
 
 _ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(1))", "{0}(randn(0))")
 _POSITIVE = ("{0}(rand(2,3) + 0.5)", "{0}(rand(()) + 0.5)", "{0}(rand(1) + 0.5)", "{0}(rand(0))")
@@ -251,7 +251,7 @@ class atanh:
     )
 
 
-def _underivable(row: Row, old: str) -> None:
+def _underivable(row: Rules, old: str) -> None:
     """`NAME_` of a function whose in-place form PyTorch does not differentiate."""
     name = row.name
 

@@ -748,7 +748,8 @@ def _scatter_reduce_back(
         grad_self = (g * product) / plain
         zero = src == 0
         zeros = scatter_add(zeros_like(self), dim, index, _cast_like(zero, self))
-        lone = zero & (gather(zeros, dim, index, False) == 1)
+        alone: Any = gather(zeros, dim, index, False)
+        lone = zero & (alone == 1)
         filled = masked_fill(src, lone, 1)
         others = scatter_reduce(self, dim, index, filled, reduce, include_self)
         grad_src = where(
@@ -758,7 +759,7 @@ def _scatter_reduce_back(
         )
         grad_src = refuse_second(_ZEROS.format("scatter_reduce", "src"), zeros > 1, grad_src)
     elif reduce == "mean":
-        count = zeros_like(g) + 1 if include_self else zeros_like(g)
+        count: Any = zeros_like(g) + 1 if include_self else zeros_like(g)
         count = scatter_add(count, dim, index, zeros_like(src) + 1)
         count = masked_fill(count, count == 0, 1)
         grad_self = g / count
@@ -1096,7 +1097,8 @@ def _index_reduce_back(
         grad_self = (g * product) / plain
         zero = source == 0
         zeros = index_add(zeros_like(self), dim, index, _cast_like(zero, self))
-        lone = zero & (index_select(zeros, dim, index) == 1)
+        alone: Any = index_select(zeros, dim, index)
+        lone = zero & (alone == 1)
         filled = masked_fill(source, lone, 1)
         others = index_reduce(self, dim, index, filled, reduce, include_self=include_self)
         grad_source = where(
@@ -1107,7 +1109,7 @@ def _index_reduce_back(
         message = _ZEROS.format("index_reduce", "source")
         grad_source = refuse_second(message, zeros > 1, grad_source)
     elif reduce == "mean":
-        count = zeros_like(g) + 1 if include_self else zeros_like(g)
+        count: Any = zeros_like(g) + 1 if include_self else zeros_like(g)
         count = index_add(count, dim, index, zeros_like(source) + 1)
         count = masked_fill(count, count == 0, 1)
         grad_self = g / count

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes
+from gradcli.engine.operator import Rules
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, edge, wrap
 from gradcli.engine.views import check_writable, inplace, overwrite, will_record
@@ -306,7 +307,7 @@ def _comparison(row: Row) -> None:
     _enter_as(row, write, either, [number_row, tensor_row])
 
 
-def _logic(row: Row) -> None:
+def _logic(row: Rules) -> None:
     """`NAME_` of a logical function, of which PyTorch's graphs do not know."""
 
     def write(input: Array, *other: Array) -> Any:
@@ -398,7 +399,7 @@ class as_strided_row:
     )
 
 
-def reshaped(row: Row, tensor: Tensor, *options: Any) -> Tensor:
+def reshaped(row: Rules, tensor: Tensor, *options: Any) -> Tensor:
     """Give a tensor the shape that a row gives its memory; returns that tensor."""
     recorded = will_record(tensor, ())
     check_writable(tensor, recorded, overlapping=True)

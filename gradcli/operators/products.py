@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
-from gradcli.engine.operator import Row
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.operators.helpers import conj, dtype_of, expand, expect_alike, transposed, unsqueeze
@@ -961,7 +960,7 @@ def _trace_backward(g: Any, self_sym_sizes: tuple[int, ...]) -> Any:
     )
 
 
-def _diagonal() -> Row:
+def _diagonal() -> Any:
     from gradcli.operators.shapes import diagonal
 
     return diagonal

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.operator import Rules
 from gradcli.engine.tensor import wrap, wrap_dim
 from gradcli.operators.dimensions import (
     add_reduce,
@@ -30,7 +31,7 @@ from gradcli.operators.helpers import (
 )
 from gradcli.operators.return_types import return_type
 from gradcli.operators.sample_calls import ALONG, named
-from gradcli.operators.table import Array, Row, function, is_array, operator, resolve
+from gradcli.operators.table import Array, function, is_array, operator, resolve
 
 FAMILY = "reductions"
 
@@ -125,7 +126,7 @@ class cumprod_row:
     self = _cumprod_backward
 
 
-def _scan(name: str, row: Row, doc: str, numpy: Any, samples: tuple[str, ...]) -> Any:
+def _scan(name: str, row: Rules, doc: str, numpy: Any, samples: tuple[str, ...]) -> Any:
     def call(input: Array, dim: int, dtype: Any) -> Any:
         return row(input, dim, dtype=dtype)
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.batch import anywhere, is_batched
+from gradcli.engine.operator import Rules
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches, selection
 from gradcli.operators.arithmetic import mul_scalar
@@ -304,7 +305,7 @@ def _selecting_row(kernel: Any, name: str, node: str, spelled: str = "") -> Row:
     )
 
 
-def _medians(name: str, whole: Row, skip: bool, doc: str) -> Any:
+def _medians(name: str, whole: Rules, skip: bool, doc: str) -> Any:
     along = _selecting_row(
         _median_along(name, skip), f"{name}_dim", f"{name.capitalize()}Backward1", whole.spelled
     )

@@ -25,6 +25,7 @@ from gradcli.operators.signatures import Adapt, Gather, Parser
 Array = Any
 Arrays = Any
 Row = engine.Row
+Rules = engine.Rules
 
 FUNCTIONS: dict[str, Function] = {}  # of the families that are loaded
 ROWS: list[Row] = []
@@ -185,7 +186,7 @@ def operator(
     return decorate
 
 
-def entered(row: Row, module: str, **facts: Any) -> Row:
+def entered(row: Rules, module: str, **facts: Any) -> Row:
     """Enter a row that is made already, as those of the engine are; facts: see `operator`."""
     return _entered(lambda: row, module, **facts)
 
@@ -237,7 +238,7 @@ def _entered(
 def function(
     *signatures: str,
     name: str | None = None,
-    rows: Iterable[Row] = (),
+    rows: Iterable[Rules] = (),
     python: bool = False,
     adapt: Adapt | None = None,
     many: Gather | None = None,
@@ -266,7 +267,7 @@ def choice(
     targets: Iterable[Row | Callable[..., Any]],
     doc: str,
     module: str,
-    rows: Iterable[Row] = (),
+    rows: Iterable[Rules] = (),
     name: str | None = None,
     **about: Any,
 ) -> Callable[..., Any]:

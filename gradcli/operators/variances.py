@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.operator import Rules
 from gradcli.operators.dimensions import add_reduce, as_dims, axes, count, describe, signed
 from gradcli.operators.helpers import constant, data, masked_fill, numbers, unsqueeze_dims
 from gradcli.operators.reductions import divided, mean_backward
 from gradcli.operators.sample_calls import DIMS, TUPLES, named
-from gradcli.operators.table import Array, Row, function, is_array, operator
+from gradcli.operators.table import Array, function, is_array, operator
 
 FAMILY = "reductions"
 
@@ -157,7 +158,7 @@ class std_mean_correction:
     self = _std_mean_backward
 
 
-def _variance(name: str, row: Row, doc: str, numpy: Any = None) -> Any:
+def _variance(name: str, row: Rules, doc: str, numpy: Any = None) -> Any:
     def call(
         input: Array,
         dim: Any = None,

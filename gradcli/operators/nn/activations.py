@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, random
-from gradcli.engine.operator import itself
+from gradcli.engine.operator import Rules, itself
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import inplace as overwritten
 from gradcli.operators.elementwise import relu as relu_row
 from gradcli.operators.elementwise import sigmoid, threshold_backward
 from gradcli.operators.elementwise import silu as silu_row
 from gradcli.operators.helpers import cat, implemented, narrow, where, zeros_like
-from gradcli.operators.table import Array, Row, function, is_array, operator
+from gradcli.operators.table import Array, function, is_array, operator
 
 FAMILY = "nn"
 
@@ -41,10 +41,10 @@ def activation(
 
 def rectifier(
     signature: str,
-    row: Row,
+    row: Rules,
     doc: str,
     *,
-    written: Row | None = None,
+    written: Rules = None,
     constants: tuple[float, ...] = (),
     alone: bool = False,
     samples: tuple[str, ...] = _ANY,
@@ -84,7 +84,7 @@ def rectifier(
 
 def overwriting(
     signature: str,
-    row: Row,
+    row: Rules,
     *,
     constants: tuple[float, ...] = (),
     options: str = "",

@@ -114,7 +114,7 @@ def _input_gradient(
     per_in, window = w.shape[1], w.shape[2:]
     batch, outputs = g.shape[0], g.shape[2:]
     whole = tuple(s + 2 * p for s, p in zip(size, padding, strict=True))
-    out = np.zeros((batch, groups, per_in, *whole), np.result_type(g, w))
+    out: Array = np.zeros((batch, groups, per_in, *whole), np.result_type(g, w))
     columns = _rows(g, groups) @ w.reshape(groups, w.shape[0] // groups, prod(w.shape[1:]))
     columns = columns.reshape(groups, batch, *outputs, per_in, *window)
     order = (1, 0, 2 + n, *range(2, 2 + n), *range(3 + n, 3 + 2 * n))
@@ -539,7 +539,7 @@ def _image_of(
     channels = columns.shape[1] // prod(kernel_size)
     parts = columns.reshape(batch, channels, *kernel_size, *outputs)
     whole = tuple(s + 2 * p for s, p in zip(output_size, padding, strict=True))
-    out = np.zeros((*parts.shape[:2], *whole), columns.dtype)
+    out: Array = np.zeros((*parts.shape[:2], *whole), columns.dtype)
     for offset in product(*map(range, kernel_size)):
         where = (..., *_slices(offset, outputs, stride, dilation))
         out[where] += parts[(slice(None), slice(None), *offset)]

@@ -59,7 +59,7 @@ def _placed(x: Any, size: int, padding: int, align: bool) -> tuple[Any, Any]:
     return x, slope * inside
 
 
-Taps = list[tuple[Any, Any, Any]]
+Taps = list[tuple[Any, Any, Any, Any]]
 
 
 def _cubic_slopes(t: Any, a: float = -0.75) -> list[Any]:

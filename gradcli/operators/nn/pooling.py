@@ -162,7 +162,7 @@ def _gathered(g: Any, index: Any, n: int) -> Any:
 
 
 # A pooling that picks elements says where they lay.
-_PICKED = {"outputs": "result0 result1", "differentiable": 1}
+_PICKED: dict[str, Any] = {"outputs": "result0 result1", "differentiable": 1}
 
 
 def _max_rows(n: int) -> Row:
@@ -222,9 +222,8 @@ def _enter_max(n: int) -> None:
         if n > 1:
             out, index = _max(n, input, kernel_size, stride, padding, dilation, ceil_mode)
             return (out, index) if return_indices else out
-        k, s, p, d = (
-            v if v is None else several(v, 1)[0] for v in (kernel_size, stride, padding, dilation)
-        )
+        k, p, d = (several(v, 1)[0] for v in (kernel_size, padding, dilation))
+        s = k if stride is None else several(stride, 1)[0]
         _check_pool("max_pool1d", 1, input, (k,), (s or k,), (p,))
         recorded = input.requires_grad and is_grad_enabled()  # by max_pool2d
         implemented("max_pool1d_impl", input.array, "efdFD" if recorded else "efd")
@@ -345,7 +344,7 @@ def _avg_pool_backward(
         max((o - 1) * s + k, size + 2 * p)
         for size, o, k, s, p in zip(shape, out, kernel_size, steps, padding, strict=True)
     )
-    result = np.zeros((*self.shape[:-n], *whole), grad_output.dtype)
+    result: Array = np.zeros((*self.shape[:-n], *whole), grad_output.dtype)
     for offset in product(*map(range, kernel_size)):
         where = tuple(
             slice(a, a + s * (o - 1) + 1, s) for a, o, s in zip(offset, out, steps, strict=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.memory import spent
-from gradcli.engine.operator import itself
+from gradcli.engine.operator import Rules, itself
 from gradcli.engine.tensor import wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
@@ -24,7 +24,7 @@ from gradcli.operators.dimensions import (
 )
 from gradcli.operators.helpers import cast, conj, total, unsqueeze_dims
 from gradcli.operators.sample_calls import DIMS, TUPLES, named
-from gradcli.operators.table import Array, Row, function, operator
+from gradcli.operators.table import Array, function, operator
 
 FAMILY = "reductions"
 
@@ -214,7 +214,7 @@ def _implicit_dim(name: str, ndim: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-def _soft(name: str, row: Row, doc: str) -> Any:
+def _soft(name: str, row: Rules, doc: str) -> Any:
     def call(input: Array, dim: int, dtype: Any) -> Any:
         return row(input if dtype is None else cast(input, numpy_dtype(dtype)), dim)
 
