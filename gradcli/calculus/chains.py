@@ -71,6 +71,8 @@ def _shared(node: Expression, rule: Rule) -> Iterator[Expression]:
     rows: list[tuple[Number, Factors, Chain]] = []
     for c, t in terms_of(node):
         outer, core = _core(t)
+        if core is not None and core.shape != node.shape:
+            core = None  # rows that are all equal: no product of the factor with them
         rows.append((c, outer, chain(core) if core is not None else ()))
     for end in (0, -1):
         for word in ("matmul", "outer"):

@@ -51,6 +51,11 @@ def _spelled(argument: str, module: str) -> str:
     return re.sub(r"^(\w+=)?(-?)(inf|nan)$", rf"\g<1>\g<2>{module}.\g<3>", argument)
 
 
+def _listed(values: Any, module: str) -> str:
+    """The elements of an array, inf and nan as the module has them."""
+    return re.sub(r"\b(inf|nan)\b", rf"{module}.\1", str(np.asarray(values).tolist()))
+
+
 class NumpyPrinter(Printer):
     """Prints expressions as NumPy code; `helpers` are the functions that it needs besides."""
 
@@ -69,7 +74,7 @@ class NumpyPrinter(Printer):
         return {"inf": "np.inf", "nan": "np.nan", "-inf": "-np.inf"}.get(text, text), precedence
 
     def make_array(self, node: Expression) -> Piece:
-        return f"np.array({np.asarray(node.data).tolist()})", ATOM
+        return f"np.array({_listed(node.data, 'np')})", ATOM
 
     def call(
         self, function: str, args: list[Piece], options: Iterable[tuple[str, Any]] = ()
@@ -219,7 +224,7 @@ class TorchPrinter(Printer):
     def make_array(self, node: Expression) -> Piece:
         values = np.asarray(node.data)
         made = "torch.tensor" if values.dtype.kind in "biu" else f"{self.like}.new_tensor"
-        return f"{made}({values.tolist()})", ATOM
+        return f"{made}({_listed(values, 'math')})", ATOM
 
     def power(self, base: Expression, exponent: Any) -> Piece:
         if is_scalar_constant(base) and isinstance(exponent, Number) and exponent == HALF:

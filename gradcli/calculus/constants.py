@@ -24,12 +24,9 @@ def constant(value: Any) -> Expression:
     first = array_.flat[0]
     if array_.ndim == 0 or array_.size == 1 or bool((array_ == first).all()):
         return known_number(first)
-    if (
-        array_.ndim == 2
-        and np.array_equal(array_, np.eye(*array_.shape))
-        and array_.dtype.kind == "f"
-    ):
-        return call("eye", [], array_.shape) if len(set(array_.shape)) == 1 else array(array_)
+    square = array_.ndim == 2 and len(set(array_.shape)) == 1 and array_.dtype.kind == "f"
+    if square and np.array_equal(array_, first * np.eye(len(array_))):
+        return alg.multiply(known_number(first), call("eye", [], array_.shape))
     return array(array_)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from gradcli.calculus import chains
 from gradcli.calculus import simplify as alg
-from gradcli.calculus.arrays import axes_of, deviations
+from gradcli.calculus.arrays import axes_of, deviations, matrix_product
 from gradcli.calculus.elementwise import compare
 from gradcli.calculus.expressions import (
     Expression,
@@ -316,6 +316,9 @@ def _pulled(node: Expression) -> Expression:
     """Numbers stand before products of matrices: -2*X.T@y for -X.T@(2*y)."""
     if not is_call(node, "matmul", "outer", "dot"):
         return node
+    if is_call(node, "matmul") and any(is_call(a, "outer") for a in node.args):
+        a, b = node.args
+        return matrix_product(a, b, node.shape)  # outer(A@x, y) for A@outer(x, y)
     pairs = [alg.scalars_out(a) for a in node.args]
     scales = [p for outer, _ in pairs for p in outer]
     if not scales:

@@ -15,6 +15,12 @@ HELPERS = {
     ),
     "relu": "def relu(x):\n    return np.maximum(x, 0)",
     "rsqrt": "def rsqrt(x):\n    return 1 / np.sqrt(x)",
+    "layer_norm": (
+        "def layer_norm(x, shape, eps=1e-05):\n"
+        "    dims = tuple(range(-len(shape), 0))\n"
+        "    mean = np.mean(x, axis=dims, keepdims=True)\n"
+        "    return (x - mean) / np.sqrt(np.var(x, axis=dims, keepdims=True) + eps)"
+    ),
     "erf": "erf = np.vectorize(math.erf, otypes=[float])",
     "erfc": "erfc = np.vectorize(math.erfc, otypes=[float])",
     "lgamma": "lgamma = np.vectorize(math.lgamma, otypes=[float])",
@@ -52,6 +58,13 @@ HELPERS = {
         "    found = -w * np.take_along_axis(x, y[:, None], 1)[:, 0]\n"
         "    total = np.sum(found)\n"
         "    return {'none': found, 'mean': total / np.sum(w), 'sum': total}[reduction]"
+    ),
+    "nn.functional.binary_cross_entropy": (
+        "def binary_cross_entropy(x, y, weight=1, reduction='mean'):\n"
+        "    with np.errstate(divide='ignore'):\n"
+        "        found = -y * np.maximum(np.log(x), -100)\n"
+        "        found = weight * (found - (1 - y) * np.maximum(np.log1p(-x), -100))\n"
+        "    return {'none': found, 'mean': np.mean(found), 'sum': np.sum(found)}[reduction]"
     ),
     "select_scatter": (
         "def select_scatter(x, src, dim, index):\n"

@@ -34,6 +34,10 @@ PROGRAMS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
     ("sum(matrix_exp(A)*B)", {"A": (3, 3), "B": (3, 3)}),
     ("prod(x)*roll(x, 1, 0)", {"x": (3,)}),
     ("F.binary_cross_entropy_with_logits(x, y)", {"x": (3,), "y": (3,)}),
+    ("sum(w*layer_norm(x, [3]))*norm(x, 3)", {"x": (2, 3), "w": (2, 3)}),
+    ("F.binary_cross_entropy(sigmoid(z), sigmoid(t))", {"z": (3,), "t": (3,)}),
+    ("scaled_dot_product_attention(q, q, v, is_causal=True)", {"q": (3, 2), "v": (3, 4)}),
+    ("trace(A*outer(x, x))*det(A)", {"A": (3, 3), "x": (3,)}),
     ("hypot(x, 0.1)*atan2(x, 2)*log(5)*sqrt(3)", {"x": (3,)}),
 ]
 

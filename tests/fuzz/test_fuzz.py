@@ -10,7 +10,7 @@ import pytest
 from gradcli.commands import COMMANDS
 from gradcli.operators import table
 from tests import fuzz
-from tests.fuzz import command_lines, inplace, interrupts, pairs, text_growth
+from tests.fuzz import command_lines, inplace, interrupts, matrices, pairs, text_growth
 
 
 def test_every_generator_can_be_run() -> None:
@@ -65,3 +65,8 @@ def test_a_few_programs_of_views_and_writes(monkeypatch) -> None:
 @pytest.mark.parametrize("read", [text_growth.program, text_growth.value])
 def test_reading_is_linear(read, first) -> None:
     assert text_growth.growth(read, first, "") is None
+
+
+def test_a_few_expressions_of_matrices(monkeypatch) -> None:
+    monkeypatch.setattr(fuzz, "count", 10)
+    assert matrices.run(4, 0) == []
