@@ -684,7 +684,8 @@ def linalg_lu_factor_ex(A: Array, pivot: bool, check_errors: bool) -> Any:
 
 
 @function(
-    "lu(Tensor A, bool pivot=True, Any get_infos=False, Any out=None)|function -> _lu_with_info(A=input)",
+    "_lu_no_infos(Tensor A, bool pivot=True, Any get_infos=False, Any out=None)|function "
+    "-> _lu_with_info(A=input)",
     "lu(Tensor input, bool pivot=True, Any get_infos=False)|method -> _lu_with_info(input)",
     python=True,
     rows=[rows.lu_factor_ex_row],

@@ -238,7 +238,7 @@ def _value(text: str) -> Any:
         return tuple(_value(t.strip()) for t in text[1:-1].split(",") if t.strip())
     if text[0] in "\"'":
         return text[1:-1]
-    named = {"None": None, "True": True, "False": False}
+    named = {"None": None, "True": True, "False": False, "at::Reduction::Mean": 1}
     if text in named:
         return named[text]
     return int(text) if text.lstrip("-").isdigit() else float(text)

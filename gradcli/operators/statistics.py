@@ -199,9 +199,14 @@ def _asked(found: Any, inverse: bool, counts: bool) -> Any:
     return kept[0] if len(kept) == 1 else tuple(kept)
 
 
+_REPETITIONS = "bool return_inverse=False, bool return_counts=False"
+_UNIQUE = f"Tensor input, bool sorted=True, {_REPETITIONS}, Any dim=None)"
+_CONSECUTIVE = f"Tensor input, {_REPETITIONS}, int? dim=None)"
+
+
 @function(
-    "unique(Tensor input, bool sorted=True, bool return_inverse=False, "
-    "bool return_counts=False, Any dim=None) -> _unique2(input)",
+    f"_return_output({_UNIQUE}|function -> _unique2(input)",
+    f"unique({_UNIQUE}|method -> _unique2(input)",
     python=True,
     rows=[unique_2, unique_dim],
     samples=named("unique", "{0}(tensor([3., 1., 3.]))"),
@@ -216,8 +221,9 @@ def unique(input: Array, sorted: bool, return_inverse: bool, return_counts: bool
 
 
 @function(
-    "unique_consecutive(Tensor input, bool return_inverse=False, "
-    "bool return_counts=False, int? dim=None, *, Tensor[]? out=None)",
+    f"_consecutive_return_output({_CONSECUTIVE}|function -> unique_consecutive(input)",
+    f"unique_consecutive({_CONSECUTIVE}|method -> unique_consecutive(input)",
+    python=True,
     rows=[unique_consecutive_row],
     samples=named("unique_consecutive", "{0}(tensor([3., 3., 1., 3.]))"),
 )

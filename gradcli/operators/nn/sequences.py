@@ -11,6 +11,7 @@ from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.dimensions import not_differentiable
 from gradcli.operators.nn.layers import check_indices
 from gradcli.operators.nn.losses import MEAN, SUM, reduction_number
+from gradcli.operators.signatures import Parser
 from gradcli.operators.table import Array, function, operator, resolve
 
 FAMILY = "losses"
@@ -139,8 +140,8 @@ def _lengths(value: Any) -> tuple[int, ...]:
 
 
 @function(
-    "nn.functional.ctc_loss(Tensor log_probs, Tensor targets, Any input_lengths, Any target_lengths, "
-    "int blank=0, Any reduction='mean', Any zero_infinity=False)",
+    "nn.functional.ctc_loss(Any log_probs, Any targets, Any input_lengths, Any target_lengths, "
+    "Any blank=0, Any reduction='mean', Any zero_infinity=False)",
     python=True,
     short=False,
     rows=[ctc_loss_row],
@@ -159,6 +160,18 @@ def ctc_loss(
 ) -> Any:
     """Minus the log-probability of a labelling, over all its alignments with the input."""
     number = reduction_number(reduction)
+    return _parsed(log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity)
+
+
+def _ctc_loss_of(
+    log_probs: Any,
+    targets: Any,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int,
+    reduction: int,
+    zero_infinity: bool,
+) -> Any:
     steps, counts = _lengths(input_lengths), _lengths(target_lengths)
     batched = log_probs.ndim == 3
     lp = log_probs if batched else log_probs.unsqueeze(1)
@@ -177,12 +190,22 @@ def ctc_loss(
     out = ctc_loss_row(lp, targets, steps, counts, blank, zero_infinity)[0]
     if zero_infinity:
         out = resolve("where")(wrap(np.isinf(out.array)), 0.0, out)
-    if number == MEAN:
+    if reduction == MEAN:
         kind = out.array.dtype
         return (out / wrap(np.maximum(np.asarray(counts), 1).astype(kind))).mean()
-    if number == SUM:
+    if reduction == SUM:
         return out.sum()
     return out if batched else out.squeeze(0)
+
+
+_CTC = ", int blank=0, int reduction=at::Reduction::Mean, bool zero_infinity=False)"
+_parsed = Parser(
+    tuple(
+        f"ctc_loss(Tensor log_probs, Tensor targets, {t} input_lengths, {t} target_lengths{_CTC}"
+        for t in ("int[]", "Tensor")
+    ),
+    _ctc_loss_of,
+).function()
 
 
 # -- bags of embeddings ---------------------------------------------------------------------------
