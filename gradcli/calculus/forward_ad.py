@@ -322,6 +322,10 @@ def _row(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:
         return [None] * len(outputs)
     if not any(o.array.dtype in dtypes.DIFFERENTIABLE for o in outputs):
         return [None] * len(outputs)
+    if issubclass(row.node_type, NotImplementedNode):  # its rules stand for none
+        raise NotImplementedError(
+            f"Trying to use forward AD with aten::{row.title} that does not support it."
+        )
     if row.kind == "linear":
         found = _linear(row, values)
         return [found] if row.single else list(found)

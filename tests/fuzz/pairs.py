@@ -35,6 +35,8 @@ from gradcli.calculus.spelling import NoExpression
 from gradcli.commands.diff import CODE
 from gradcli.engine import modes
 from gradcli.operators import table
+from gradcli.plan.compiled import Plan
+from gradcli.plan.executor import Executor
 from tests.calculus import samples
 from tests.fuzz import cases
 
@@ -670,6 +672,21 @@ def _compiled(case: Case, expected: dict[str, Any]) -> None:
         for n in source.wrt:
             found = np.zeros(case.values[n].shape) if grads[n] is None else np.asarray(grads[n])
             same(found, own[n], f"plan by {n}")
+        for plan in compiled.plans.values():
+            if isinstance(plan, Plan):
+                _in_blocks(plan.recording, place, own)
+
+
+def _in_blocks(recording: Any, place: Case, expected: dict[str, Any]) -> None:
+    """The plan of large arrays, on small ones: a few elements at a time, on two threads."""
+    inputs = list(recording.inputs.values())
+    executor = Executor(recording.outputs, inputs, block=3, threads=2, smallest=2)
+    own = [place.values[n] for n in recording.inputs]
+    value, *grads = executor(*(v.copy() if v.ndim else v[()] for v in own))
+    same(value, place.run(place.tensors()).sum().numpy(), "blocks' value")
+    reached = [n for n, g in recording.gradients.items() if g is not None]
+    for n, g in zip(reached, grads, strict=True):
+        same(g, expected[n], f"blocks by {n}")
 
 
 def _vmapped(case: Case, expected: dict[str, Any]) -> None:
@@ -691,6 +708,103 @@ def _vmapped(case: Case, expected: dict[str, Any]) -> None:
         own = tape(place)
         for n, g in zip(wrt, slopes, strict=True):
             same(g[k].numpy(), own[n], f"vmap of grad by {n}, entry {k}")
+
+
+def _function(case: Case, total: bool = False) -> tuple[Callable[..., Any], tuple[int, ...], Any]:
+    """(the program as a function of its variables, their numbers, where they are)."""
+    tensors = case.tensors()
+
+    def value(*given: Any) -> Any:
+        found = case.run({**case.tensors(), **dict(zip(case.wrt, given, strict=True))})
+        return found.sum() if total else found
+
+    return value, tuple(range(len(case.wrt))), tuple(tensors[n] for n in case.wrt)
+
+
+def _mapped_twice(case: Case, expected: dict[str, Any]) -> None:
+    """vmap in vmap over six points, and over the last dimension, beside one point after the other."""
+    places = [case]
+    while len(places) < 6:
+        places.append(_moved(places[-1]))
+    value, every, _ = _function(case)
+    slope = gradcli.func.grad(_function(case, True)[0], every)
+    stacked = [np.stack([p.values[n] for p in places]) for n in case.wrt]
+    together = [gradcli.tensor(s.reshape(2, 3, *s.shape[1:])) for s in stacked]
+    found = gradcli.func.vmap(gradcli.func.vmap(value))(*together)
+    slopes = gradcli.func.vmap(gradcli.func.vmap(slope))(*together)
+    last = [gradcli.tensor(np.moveaxis(s, 0, -1).copy()) for s in stacked]
+    by_layout = any(w in case.source for w in ("as_strided", "view_as"))  # as in PyTorch
+    turned = None if by_layout else gradcli.func.vmap(slope, -1, -1)(*last)
+    for k, place in enumerate(places):
+        i, j = divmod(k, 3)
+        own = tape(place)
+        wanted = place.run(place.tensors()).detach().numpy()
+        same(found[i][j].detach().numpy(), wanted, f"vmap twice, entry {k}")
+        for m, n in enumerate(case.wrt):
+            same(slopes[m][i][j].detach().numpy(), own[n], f"vmap twice of grad by {n}, entry {k}")
+            if turned is not None:
+                same(
+                    turned[m][..., k].detach().numpy(), own[n], f"vmap at the end by {n}, entry {k}"
+                )
+
+
+def _functions(case: Case, expected: dict[str, Any]) -> None:
+    """Jacobians as torch.func and autograd.functional have them, vjp, and those without their zeros."""
+    value, every, at = _function(case)
+    found = matrices.jacobian(case.program, case.tensors(), case.wrt)
+    sparse = matrices.sparse_jacobian(case.program, case.tensors(), case.wrt)
+    output, pull = gradcli.func.vjp(value, *at)
+    seed = np.random.default_rng(3).uniform(-1, 1, tuple(output.shape))
+    pulled = pull(gradcli.tensor(seed))
+    ways = {
+        "jacrev": gradcli.func.jacrev(value, every)(*at),
+        "by rows": gradcli.autograd.functional.jacobian(value, at),
+        "vectorized": gradcli.autograd.functional.jacobian(value, at, vectorize=True),
+    }
+    if "set_grad_enabled" not in case.source:  # forward mode goes on in PyTorch's too
+        ways["jacfwd"] = gradcli.func.jacfwd(value, every)(*at)
+    for k, n in enumerate(case.wrt):
+        whole = np.asarray(found.by[n])
+        same(pulled[k].numpy(), np.tensordot(seed, whole, axes=seed.ndim), f"vjp by {n}")
+        dense = np.zeros(whole.shape)
+        for place, v in zip(sparse.by[n].indices, sparse.by[n].values, strict=True):
+            dense[tuple(place)] = v
+        same(dense, whole, f"sparse by {n}")
+        for said, made in ways.items():
+            same(made[k].numpy(), whole, f"{said} by {n}")
+
+
+def _twice(case: Case, expected: dict[str, Any]) -> None:
+    """Second derivatives by every two of the modes, and along a vector."""
+    source = summed(case)
+    if "set_grad_enabled" in case.source or sum(source.values[n].size for n in source.wrt) > 40:
+        return
+    value, every, at = _function(source)
+    found = matrices.hessian(source.program, source.tensors(), source.wrt)
+    if not all(np.isfinite(b).all() for m in found.values() for b in m.by.values()):
+        return
+    forward, reverse = gradcli.func.jacfwd, gradcli.func.jacrev
+    ways = {
+        "forward over reverse": forward(reverse(value, every), every)(*at),
+        "reverse over forward": reverse(forward(value, every), every)(*at),
+        "reverse over reverse": reverse(reverse(value, every), every)(*at),
+        "functional.hessian": gradcli.autograd.functional.hessian(value, at),
+    }
+    for i, a in enumerate(source.wrt):
+        for j, b in enumerate(source.wrt):
+            for said, made in ways.items():
+                same(made[i][j].numpy(), found[a].by[b], f"{said} by {a}, {b}")
+    vectors = _vectors(source)
+    along = tuple(vectors[n] for n in source.wrt)
+    products = matrices.hvp(source.program, source.tensors(), vectors)
+
+    def pushed(*given: Any) -> Any:
+        return gradcli.func.jvp(value, given, along)[1]
+
+    twice = sum(float((products[n].numpy() * vectors[n].numpy()).sum()) for n in source.wrt)
+    same(gradcli.func.jvp(pushed, at, along)[1].numpy(), twice, "forward over forward")
+    for n, g in zip(source.wrt, gradcli.func.grad(pushed, every)(*at), strict=True):
+        same(g.numpy(), products[n].numpy(), f"grad of jvp by {n}")
 
 
 def _derivatives(case: Case, order: int = 1) -> Any:
@@ -830,6 +944,9 @@ PAIRS: dict[str, Callable[[Case, dict[str, Any]], None]] = {
     "hessian": _hessian,
     "plan": _compiled,
     "vmap": _vmapped,
+    "vmap twice": _mapped_twice,
+    "func": _functions,
+    "func twice": _twice,
     "text": _text(False),
     "--cse": _text(True),
     "--order 2": _order(2),
@@ -841,7 +958,9 @@ PAIRS: dict[str, Callable[[Case, dict[str, Any]], None]] = {
 }
 
 
-HIGHER = ("hessian", "--order 2", "--order 2, a matrix", "--order 3")
+# Functions of functions take long: a case has one of them.
+DEEP = ("vmap twice", "func", "func twice")
+HIGHER = ("hessian", "func twice", "--order 2", "--order 2, a matrix", "--order 3")
 
 
 def _moved(case: Case) -> Case:
@@ -1137,9 +1256,10 @@ def _any_broadcast(rng: random.Random) -> Case:
 
 
 def drawn(rng: random.Random) -> list[str]:
-    """The pairs of a case: those of numbers, and some of those of text."""
+    """The pairs of a case: those of numbers, and some of those of text and of functions of functions."""
     written = [n for n in PAIRS if n.startswith("--")]
-    return [n for n in PAIRS if n not in written] + rng.sample(written, 4)
+    always = [n for n in PAIRS if n not in written and n not in DEEP]
+    return [*always, *rng.sample(written, 4), rng.choice(DEEP)]
 
 
 def run(seed: int, seconds: float) -> list[str]:
