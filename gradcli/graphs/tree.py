@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -29,12 +29,12 @@ class Tree:
     def plain(self, *, ascii: bool | None = None, width: int | None = None) -> str:
         """Return the tree as text; `ascii` for locales without UTF-8."""
         lines = self.lines(ascii=ascii, width=width, coloured=False)
-        return "\n".join("".join(text for text, _ in line).rstrip() for line in lines)
+        return "\n".join(["".join([text for text, _ in line]).rstrip() for line in lines])
 
     def lines(
         self, *, ascii: bool | None = None, width: int | None = None, coloured: bool = True
-    ) -> list[Line]:
-        """Return the lines, each a list of (text, role), fitted into the width."""
+    ) -> Iterator[Line]:
+        """Yield the lines, each a list of (text, role), fitted into the width."""
         ascii = self.options.ascii if ascii is None else ascii
         width = self.options.width if width is None else width
         signs = ASCII if ascii else UNICODE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from gradcli.graphs import values
 from gradcli.graphs.records import Describer, Record, Totals, class_name, totals
@@ -13,6 +13,8 @@ from gradcli.graphs.styles import UNICODE, Line, Signs, crop, length
 from gradcli.graphs.text import plural, title_of
 from gradcli.graphs.tree_rows import Kind, Row, rows
 from gradcli.graphs.view import Fold, Selection, View, fold_text
+
+Item = TypeVar("Item")
 
 SOURCE_WIDTH = 60
 WIDEST_HEAD = 64
@@ -76,6 +78,13 @@ class _Cells:
         return length(self.head)
 
 
+def taken(items: list[Item]) -> Iterator[Item]:
+    """Take the items out of a list, in order: of a large graph only what is still needed is kept."""
+    items.reverse()
+    while items:
+        yield items.pop()
+
+
 class Drawing:
     """One drawing of a graph, into a width (None: as wide as it comes)."""
 
@@ -107,25 +116,31 @@ class Drawing:
         nothings = options.edges and not options.forward
         self.rows: Iterable[Row] = rows(self.view, nothings=nothings, levels=levels)
 
-    def lines(self) -> list[Line]:
-        """Return the lines, each a list of (text, role)."""
+    def lines(self) -> Iterator[Line]:
+        """Yield the lines, each a list of (text, role)."""
         if not len(self.skeleton):
-            return [[("no graph: nothing requires grad", "note")]]
-        if self.modules is not None:
-            return self.outline()
-        self.rows = list(self.rows)
+            yield [("no graph: nothing requires grad", "note")]
+        elif self.modules is not None:
+            yield from self.outline()
+        elif self.width is None:
+            yield from self.drawing()
+        else:
+            for line in self.drawing():
+                yield crop(line, self.width, self.signs.ellipsis)
+
+    def drawing(self) -> Iterator[Line]:
+        """Yield the lines of the tree, and what stands below it."""
+        found = list(self.rows)
         roomy = ROOMY_LEVELS if self.width is None or self.width >= 100 else ROOMY_LEVELS // 3
-        if max((len(row.guides) for row in self.rows), default=0) > roomy:
+        if max((len(row.guides) for row in found), default=0) > roomy:
             self.signs = self.signs.compact()
-        cells = list(self.cells())
-        aligned = self.align(cells)
-        tail: list[Line] = [[], self.footer(totals(self.skeleton, self.describer.probe))]
+        self.rows = taken(found)
+        yield from self.align(list(self.cells()))
+        yield []
+        yield self.footer(totals(self.skeleton, self.describer.probe))
         if self.options.legend:
-            tail += [[], *self.legend()]
-        if self.width is not None:
-            aligned = [crop(line, self.width, self.signs.ellipsis) for line in aligned]
-            tail = [crop(line, self.width, self.signs.ellipsis) for line in tail]
-        return aligned + tail
+            yield []
+            yield from self.legend()
 
     def outline(self) -> list[Line]:
         """Return the lines of `--by module`."""
@@ -336,7 +351,8 @@ class Drawing:
 
     # -- columns -----------------------------------------------------------------------------------
 
-    def align(self, cells: list[_Cells]) -> list[Line]:
+    def align(self, cells: list[_Cells]) -> Iterator[Line]:
+        """Yield lines whose columns stand below one another; the cells are taken."""
         wide = [cell for cell in cells if cell.columns]
         kinds = [cell.kind for cell in max(wide, key=lambda c: len(c.columns)).columns]
         widths = [0] * len(kinds)
@@ -349,7 +365,9 @@ class Drawing:
             head = min(head, WIDEST_HEAD)
         else:
             head, widths, source = self.fitted(self.width, head, kinds, widths, source)
-        return [self.aligned(row, head, widths, source) for row in cells]
+        del wide
+        for row in taken(cells):
+            yield self.aligned(row, head, widths, source)
 
     def fitted(
         self, width: int, head: int, kinds: list[str], widths: list[int], source: int
