@@ -238,8 +238,10 @@ def brief(value: Any, precision: int | None = None, room: int | None = None) -> 
     `[0.5, -1, …, 2] ‖3.2‖`. Where the room is small there are fewer digits, then fewer numbers.
     """
     known = stats_of(value)
-    if known.shape == () and room is None:
-        return number(known.some[0], precision)
+    if known.shape == ():
+        best = number(known.some[0], precision)
+        if room is None or len(best) <= room:
+            return best
     best = ""
     for candidate in _briefs(known, precision):
         if room is None or len(candidate) <= room:

@@ -14,7 +14,7 @@ import os
 import sys
 from pathlib import Path
 
-from tests.benchmarks import limit, plot, table
+from tests.benchmarks import growth, limit, plot, table
 from tests.benchmarks.jobs import GROUPS, Wanted, measure
 from tests.benchmarks.machine import PEERS, STORED, file_name, find_peers, machine, processor
 from tests.benchmarks.records import Results, stored
@@ -66,6 +66,11 @@ def arguments() -> argparse.ArgumentParser:
         help="what each row must move and run, how long that takes here, and gradcli's time beside it",
     )
     parser.add_argument(
+        "--growth",
+        action="store_true",
+        help="time and memory against size, drawn as docs/growth.svg (--only: some of the works)",
+    )
+    parser.add_argument(
         "--record",
         action="store_true",
         help="--json with the file of this processor in docs/benchmarks",
@@ -104,7 +109,9 @@ def run(given: argparse.Namespace) -> Results:
         print(f"skipped {peer}: not installed", file=sys.stderr)
     here = machine(versions)
     path = STORED / file_name(here["processor"]) if given.record else given.json
-    known = Results.read(path).records if path is not None and path.exists() else []
+    before = Results.read(path) if path is not None and path.exists() else Results({})
+    known, copies = before.records, "copy_gb_per_s"
+    here[copies] = max(here[copies], before.machine.get(copies, 0.0))  # at its quietest
     results = Results({**here, "missing": missing}, known)
     wanted = Wanted(
         given.groups or GROUPS,
@@ -150,9 +157,12 @@ def main() -> None:
     wrong = set(given.groups) - set(GROUPS)
     if wrong:
         parser.error(f"unknown group {min(wrong)}: choose from {', '.join(GROUPS)}")
-    if given.plot is not None and importlib.util.find_spec("matplotlib") is None:
-        sys.exit("error: --plot needs matplotlib: pip install 'gradcli[plot]'")
+    if (given.plot is not None or given.growth) and importlib.util.find_spec("matplotlib") is None:
+        sys.exit("error: pictures need matplotlib: pip install 'gradcli[plot]'")
     try:
+        if given.growth:
+            names = [name for name in growth.WORKS if any(n in name for n in given.only.split(","))]
+            return growth.record(names, int(given.largest))
         if given.limit:
             return limits(given)
         results = found(given)

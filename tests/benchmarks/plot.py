@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -63,45 +64,58 @@ def panels(results: Results) -> list[tuple[str, str, dict[str, Line]]]:
 
 def draw(machines: Sequence[Results], path: Path) -> None:
     """A picture of a format that matplotlib knows by the file's ending: a row a machine."""
+    drawings = [(short_name(one.machine["processor"]), panels(one)) for one in machines]
+    drawings = [(name, found) for name, found in drawings if any(drawn for _, _, drawn in found)]
+    if not drawings:
+        raise ValueError("nothing to draw: the results have no times of torch")
+    rows = len(drawings)
+    with figure(path, rows) as (whole, grid):
+        handles: dict[str, Any] = {}
+        for k, (row, (name, found)) in enumerate(zip(grid, drawings, strict=True)):
+            for axis, (title, sizes, drawn) in zip(row, found, strict=True):
+                handles |= _panel(axis, drawn)
+                axis.set_title(title if k == 0 else "", fontsize=10)
+                axis.set_xlabel(sizes if k == rows - 1 else "")
+            row[0].set_ylabel(f"{name}: time, in times of torch’s\n(below 1× is faster)")
+        order = [name for name in ("torch", *STYLES) if name in handles]
+        labels = [LABELS.get(name, name) for name in order]
+        shown = [handles[name] for name in order]
+        whole.legend(shown, labels, ncols=4, loc="lower center", frameon=False)
+
+
+@contextmanager
+def figure(path: Path, rows: int) -> Iterator[tuple[Any, Any]]:
+    """(a figure, its axes: rows of two); written to the file at the end, a legend's room below."""
     import matplotlib
 
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    drawings = [(short_name(one.machine["processor"]), panels(one)) for one in machines]
-    drawings = [(name, found) for name, found in drawings if any(drawn for _, _, drawn in found)]
-    if not drawings:
-        raise ValueError("nothing to draw: the results have no times of torch")
     pyplot.rcParams.update({"svg.hashsalt": "gradcli", "font.size": 10})
-    rows = len(drawings)
-    figure, grid = pyplot.subplots(
+    whole, grid = pyplot.subplots(
         rows, 2, figsize=(11, 1 + 4 * rows), facecolor="white", squeeze=False, sharex="col"
     )
-    handles: dict[str, Any] = {}
-    for k, (axes, (name, found)) in enumerate(zip(grid, drawings, strict=True)):
-        for axis, (title, sizes, drawn) in zip(axes, found, strict=True):
-            handles |= _panel(axis, drawn)
-            axis.set_title(title if k == 0 else "", fontsize=10)
-            axis.set_xlabel(sizes if k == rows - 1 else "")
-        axes[0].set_ylabel(f"{name}: time, in times of torch’s\n(below 1× is faster)")
-    order = [name for name in ("torch", *STYLES) if name in handles]
-    labels = [LABELS.get(name, name) for name in order]
-    figure.legend([handles[n] for n in order], labels, ncols=4, loc="lower center", frameon=False)
-    figure.tight_layout(rect=(0, 0.5 / (1 + 4 * rows), 1, 1), w_pad=2.5)
-    figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
-    pyplot.close(figure)
+    yield whole, grid
+    whole.tight_layout(rect=(0, 0.5 / (1 + 4 * rows), 1, 1), w_pad=2.5)
+    whole.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+    pyplot.close(whole)
+
+
+def prepared(axis: Any) -> None:
+    """Two logarithmic scales, with a grid."""
+    axis.set(xscale="log", yscale="log", facecolor="white")
+    axis.grid(True, which="major", color="#e4e4e4", linewidth=0.7)
+    axis.spines[["top", "right"]].set_visible(False)
 
 
 def _panel(axis: Any, drawn: dict[str, Line]) -> dict[str, Any]:
     """Its lines, and torch's, by name."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
-    axis.set(xscale="log", yscale="log", facecolor="white")
+    prepared(axis)
     axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}×")
     axis.yaxis.set_minor_formatter(NullFormatter())
-    axis.grid(True, which="major", color="#e4e4e4", linewidth=0.7)
-    axis.spines[["top", "right"]].set_visible(False)
     handles = {"torch": axis.axhline(1, color="black", linewidth=1.3, linestyle=(0, (4, 2)))}
     for name, line in drawn.items():
         colour, marker = STYLES[name]

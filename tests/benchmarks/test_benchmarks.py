@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.benchmarks import libraries, limit, plot, small, table, text, worker
+from tests.benchmarks import growth, libraries, limit, plot, small, table, text, worker
 from tests.benchmarks.cold import COMMANDS
 from tests.benchmarks.interleave import interleaved
 from tests.benchmarks.jobs import GROUPS, Job, Wanted, jobs, measure, record
@@ -267,6 +268,32 @@ def test_limits() -> None:
     assert each.bytes == 1000 * 8 * (8 + 32 * 8 + 32 + 32) + 8 * (32 * 8 + 32 + 32)
     assert limit.Limit(moving=2, kernels=1).by == "memory"
     assert limit.Limit(moving=2, kernels=1, products=1.5).seconds == 2.5
+
+
+@pytest.mark.parametrize("name", growth.WORKS)
+def test_works_of_any_size(name: str) -> None:
+    assert growth.WORKS[name].make(300)() is not None
+
+
+@pytest.mark.parametrize("name", growth.WORKS)
+def test_what_grows_grows_in_proportion(name: str) -> None:
+    """Between 10⁴ and the largest size the lines of docs/growth.svg are straight: their slope is 1."""
+    found = [p for p in growth.stored() if p.work == name and p.size >= 10_000]
+    first, last = found[0], found[-1]
+    assert last.size >= 1_000_000
+    for a, b in ((first.seconds, last.seconds), (first.bytes, last.bytes)):
+        assert 0.7 < math.log(b / a) / math.log(last.size / first.size) < 1.15
+
+
+def test_growth_is_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    growth.draw(growth.stored(), tmp_path / "growth.svg")
+    assert "<svg" in (tmp_path / "growth.svg").read_text()
+
+
+def test_a_point_of_growth() -> None:
+    (found,) = growth.points(["parse"], 1000)
+    assert (found.work, found.size) == ("parse", 1000) and found.seconds > 0 <= found.bytes
 
 
 @pytest.mark.parametrize("work", [f"{g}.{s}" for g in ("tape", "replay") for s in small.SHAPES])

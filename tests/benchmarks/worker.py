@@ -30,7 +30,7 @@ class Work:
     bits: Callable[[], bool] | None = None
 
 
-def _status(field: str) -> int:
+def status(field: str) -> int:
     """Bytes, as the kernel counts them."""
     with open("/proc/self/status") as file:
         for line in file:
@@ -130,18 +130,23 @@ def prepare(peer: str, group: str, name: str, size: int, dtype: str) -> Work:
     return text(peer, size) if group == "parse" else small(peer, f"{group}.{name}", size)
 
 
-def first_call(work: Work) -> dict[str, Any]:
-    """How long the first call takes, what memory it needs at its peak, and its bits."""
+def cleared() -> int:
+    """The bytes in memory once what was freed is not there to be used again; the peak starts from there."""
     gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)  # what was freed is not there to be used again
+    ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/clear_refs", "w") as file:
         file.write("5")
-    before = _status("VmRSS")
+    return status("VmRSS")
+
+
+def first_call(work: Work) -> dict[str, Any]:
+    """How long the first call takes, what memory it needs at its peak, and its bits."""
+    before = cleared()
     start = time.perf_counter()
     held = work.call()
     facts: dict[str, Any] = {"first": time.perf_counter() - start}
     if work.least:
-        facts["peak"] = (_status("VmHWM") - before + work.inputs) / work.least
+        facts["peak"] = (status("VmHWM") - before + work.inputs) / work.least
         facts["bytes"] = work.least
     del held
     if work.bits is not None:

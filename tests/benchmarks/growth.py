@@ -1,0 +1,196 @@
+"""Time and memory against size: what grows in a straight line, and nothing faster.
+
+`python -m tests.benchmarks --growth` measures each work in a fresh process and draws docs/growth.svg;
+the numbers are kept in docs/growth.json. The clock is the processor's, so that other work beside it
+matters little; the memory is what the work needs at its peak.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.interleave import ROOT, environment
+from tests.benchmarks.plot import STYLES, figure, prepared
+from tests.benchmarks.worker import cleared, status
+
+STORED, PICTURE = ROOT / "docs" / "growth.json", ROOT / "docs" / "growth.svg"
+SIZES = (1000, 10_000, 100_000, 1_000_000, 10_000_000)
+
+
+def parsing(n: int) -> Callable[[], Any]:
+    from tests.benchmarks import text
+
+    return text.make("gradcli", n)[0]
+
+
+def gradient(n: int) -> Callable[[], Any]:
+    from tests.benchmarks import small
+
+    return small.make("gradcli", "tape.chain", n)
+
+
+def _graph(n: int) -> Any:
+    import gradcli
+    from gradcli.graphs import inspect
+    from tests.benchmarks import small
+
+    x, w = (gradcli.tensor(0.5, requires_grad=True) for _ in range(2))
+    return inspect(small.dag(gradcli, x, w, n))
+
+
+def tree(n: int) -> Callable[[], Any]:
+    graph = _graph(n)
+    return lambda: str(graph.tree())
+
+
+def graph_json(n: int) -> Callable[[], Any]:
+    graph = _graph(n)
+    return lambda: json.dumps(graph.to_json())
+
+
+def writing(n: int) -> Callable[[], Any]:
+    import numpy as np
+
+    from gradcli.commands.output import to_plain
+
+    array = np.random.default_rng(1).random(n)
+    return lambda: to_plain(array)
+
+
+def compiled(n: int) -> Callable[[], Any]:
+    from tests.benchmarks.libraries import gradcli
+    from tests.benchmarks.problems import PROBLEMS
+
+    problem = PROBLEMS["exp_sin"]
+    return gradcli(problem, problem.inputs(n, "float64"))
+
+
+@dataclass(frozen=True)
+class Work:
+    """Something whose size may grow."""
+
+    title: str
+    unit: str
+    make: Callable[[int], Callable[[], Any]]
+    largest: int = SIZES[-1]
+
+
+WORKS = {
+    "parse": Work("parsing an expression", "bytes", parsing),
+    "gradient": Work("a tape, forward and backward", "operations", gradient),
+    "tree": Work("a graph as a tree", "nodes", tree, 1_000_000),
+    "json": Work("a graph as JSON", "nodes", graph_json, 1_000_000),
+    "writing": Work("an array as text", "elements", writing),
+    "compiled": Work("a compiled gradient", "elements", compiled),
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a work of a size takes."""
+
+    work: str
+    size: int
+    seconds: float
+    bytes: int
+
+
+def measure(work: str, size: int) -> Point:
+    """In this process: seconds of the processor, and bytes at the peak."""
+    import gradcli.__main__  # noqa: F401  the collector is set as for a command
+
+    call = WORKS[work].make(size)
+    WORKS[work].make(100)()
+    before = cleared()
+    seconds = []
+    peak = 0
+    for _ in range(max(1, min(20, 100_000 // size))):
+        gc.collect()
+        start = time.process_time()
+        held = call()
+        seconds.append(time.process_time() - start)
+        peak = peak or status("VmHWM") - before
+        del held
+    return Point(work, size, float(f"{min(seconds):.3g}"), max(peak, 0))
+
+
+def points(names: Sequence[str], largest: int) -> Iterator[Point]:
+    """Every work at every size, each in a process of its own."""
+    for name in names:
+        for size in SIZES:
+            if size > min(largest, WORKS[name].largest):
+                continue
+            line = [sys.executable, "-m", "tests.benchmarks.growth", name, str(size)]
+            done = subprocess.run(
+                line, capture_output=True, text=True, cwd=ROOT, env=environment(1), check=False
+            )
+            if done.returncode:
+                words = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
+                print(f"skipped {name} {size}: {words[-1]}", file=sys.stderr)
+                break
+            found = Point(**json.loads(done.stdout))
+            print(f"{name} {size}: {found.seconds} s, {found.bytes:,} bytes", file=sys.stderr)
+            yield found
+
+
+def stored(path: Path = STORED) -> list[Point]:
+    """The points of a file."""
+    return [Point(**point) for point in json.loads(path.read_text())] if path.exists() else []
+
+
+def record(names: Sequence[str], largest: int) -> None:
+    """Measure, keep and draw; what is not measured stays as it was."""
+    known = {(point.work, point.size): point for point in stored()}
+    for point in points(names, largest):
+        known[point.work, point.size] = point
+        ordered = sorted(known.values(), key=lambda p: (list(WORKS).index(p.work), p.size))
+        lines = ",\n".join(" " + json.dumps(asdict(one)) for one in ordered)
+        STORED.write_text(f"[\n{lines}\n]\n")
+    draw(stored(), PICTURE)
+
+
+def draw(found: Sequence[Point], path: Path) -> None:
+    """Two panels on logarithmic scales, with the slope of what grows in proportion."""
+    with figure(path, 1) as (whole, grid):
+        titles = ("seconds of the processor", "memory at the peak, MB")
+        for axis, title, value in zip(
+            grid[0], titles, (lambda p: p.seconds, lambda p: p.bytes / 1e6), strict=True
+        ):
+            prepared(axis)
+            axis.set_title(title, fontsize=10)
+            axis.set_xlabel("size: bytes, operations, nodes or elements")
+            for (name, work), (colour, marker) in zip(WORKS.items(), STYLES.values(), strict=False):
+                line = [(p.size, value(p)) for p in found if p.work == name and value(p) > 0]
+                axis.plot(
+                    *zip(*line, strict=True),
+                    color=colour,
+                    marker=marker,
+                    markersize=5,
+                    label=f"{work.title} ({work.unit})",
+                )
+            low = min(value(p) for p in found if p.size == SIZES[0] and value(p) > 0)
+            ends = (SIZES[0], max(p.size for p in found))
+            proportional = [low / 3 * n / SIZES[0] for n in ends]
+            axis.plot(
+                ends, proportional, color="black", linestyle=(0, (4, 2)), label="in proportion"
+            )
+        whole.legend(
+            *grid[0][0].get_legend_handles_labels(), ncols=3, loc="lower center", frameon=False
+        )
+
+
+def main() -> None:
+    """`python -m tests.benchmarks.growth WORK SIZE`: a point as JSON."""
+    print(json.dumps(asdict(measure(sys.argv[1], int(sys.argv[2])))))
+
+
+if __name__ == "__main__":
+    main()
