@@ -18,7 +18,7 @@ import numpy as np
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.derivative import Derivatives
 from gradcli.calculus.expressions import Expression, call, is_size, make, name, number, order
-from gradcli.calculus.finish import length
+from gradcli.calculus.finish import length, simplified
 from gradcli.calculus.numbers import ONE, ZERO, Number
 from gradcli.calculus.shapes import sample
 
@@ -132,6 +132,8 @@ class Terms:
             (int(np.prod(one[n])), int(np.prod(two[n])), f"{n}.numel()") for n in whole
         ]
         self.less = [(a - 1, b - 1, f"{text} - 1") for a, b, text in self.single if a > 2]
+        pairs = combinations([*self.single, *self.less], 2)
+        self.pairs = [(a * c, b * d, f"{s}*{t}") for (a, b, s), (c, d, t) in pairs]
 
     def size(self, a: int, b: int) -> int:
         """A size of a shape or an option."""
@@ -150,7 +152,7 @@ class Terms:
         if not (a.exact and b.exact) or ZERO in (a, b):
             raise NoSize
         best: tuple[int, Fraction, Expression] | None = None
-        for rank, terms in enumerate((self.single, self.products, self.less)):
+        for rank, terms in enumerate((self.single, self.products, self.less, self.pairs)):
             for p, q, text in terms:
                 for power in (1, -1, 2, -2):
                     c = a.value / Fraction(p) ** power
@@ -171,11 +173,15 @@ def _named(text: str) -> Expression:
     return name(text, (), -1)
 
 
+def _sized_by(text: str) -> Expression:
+    whole = _named(text.removesuffix(" - 1"))
+    return alg.subtract(whole, alg.one) if text.endswith(" - 1") else whole
+
+
 def _powered(text: str, power: int) -> Expression:
-    if text.endswith(" - 1"):
-        whole = _named(text.removesuffix(" - 1"))
-        return alg.product([(alg.subtract(whole, alg.one), Number(Fraction(power)))])
-    return alg.product([(_named(text), Number(Fraction(power)))])
+    """A power of a size, or of the product of two."""
+    exponent = Number(Fraction(power))
+    return alg.product([(_sized_by(part), exponent) for part in text.split("*")])
 
 
 def unified(one: Expression, two: Expression, terms: Terms) -> Expression:
@@ -303,6 +309,17 @@ def sized(
     return made
 
 
+def _spread(expression: Expression) -> Expression:
+    """x/4 - y/4 for (x - y)/4."""
+    if expression.op == "product" and len(expression.args) == 1 and expression.data[1] == (ONE,):
+        own = expression.args[0]
+        if own.op == "sum":
+            coefficients, constant = own.data
+            terms = [*zip(own.args, coefficients, strict=True), (alg.one, constant)]
+            return alg.combine((t, c * expression.data[0]) for t, c in terms)
+    return expression
+
+
 def _calls(expression: Expression) -> int:
     return sum(node.op == "call" for node in order([expression]))
 
@@ -314,13 +331,18 @@ def _sized(
     first, second = ({n: np.shape(v) for n, v in d.variables.items()} for d in (one, two))
     made, left = {}, []
     for label in labels:
-        own = one.by[label]
+        own, other = one.by[label], two.by[label]
+        terms = Terms(first, second, label.split("."))
         try:
-            found = _shortest(unified(own, two.by[label], Terms(first, second, label.split("."))))
+            found = _shortest(unified(own, other, terms))
         except NoSize:
-            left.append(label)
-            continue
-        if found is not own:
+            try:  # over one number in one set of sizes, over another or none in the other
+                found = unified(_spread(own), _spread(other), terms)
+                found = min((found, simplified(found)), key=length)
+            except NoSize:
+                left.append(label)
+                continue
+        if found is not own and found is not _spread(own):
             made[label] = found
     return made, left
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gradcli import language
-from gradcli.calculus import sizes
+from gradcli.calculus import jacobians, sizes
 from gradcli.calculus.code import NumpyPrinter
 from gradcli.calculus.latex import to_latex
 from gradcli.calculus.proof import proved
@@ -64,6 +64,20 @@ def test_derivative(source: str, shapes: Any, wrt: str, expected: str | None) ->
         assert ".shape" not in made.by[wrt]
     else:
         assert made.by[wrt] == expected
+
+
+def test_hessian() -> None:
+    found = proved(
+        language.parse("var(x)"),
+        {"x": sample((5,))},
+        ["x"],
+        given=True,
+        find=jacobians.hessian,
+        claim=jacobians.MatrixClaim,
+    )[1]
+    assert found.by["x"] == (
+        "2*(eye(x.shape[0]) - ones(x.shape[0], x.shape[0])/x.shape[0])/(x.shape[0] - 1)"
+    )
 
 
 @pytest.mark.parametrize("form", ["python", "numpy", "torch", "jax"])
