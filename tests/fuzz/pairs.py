@@ -429,7 +429,8 @@ OPTIONS: dict[str, list[str]] = {
 }
 
 
-_UNVARIED = "dtype inplace size_average reduce non_blocking".split()
+# Of `as_strided_` under vmap an offset says where in the memory of all entries; torch writes nothing.
+_UNVARIED = "dtype inplace size_average reduce non_blocking storage_offset".split()
 
 
 def _with_option(rng: random.Random, source: str) -> str:
