@@ -128,7 +128,9 @@ class Row:
         self.dynamic = dynamic or ("always" if batch == "dynamic" else "")
         self.rare = batch == "level"  # a way into a batch or out of it: no node of a plain pass
         # PyTorch's generated code goes through the rules in the order of their names.
-        self.rules = {n: self if rules[n] is itself else rules[n] for n in sorted(rules)}
+        self.rules = dict(sorted(rules.items()))
+        if itself in self.rules.values():
+            self.rules = {n: self if r is itself else r for n, r in self.rules.items()}
         self._declared = kernel, rules, params
         default = "common" if kind in ("elementwise", "bilinear") else None
         self.types = None if types == "own" else types or default

@@ -56,7 +56,8 @@ class Function:
         methods, too, where method does not say so.
         """
         self.name, self.doc, self.short = name, doc, short
-        self.family, self.module = family or _family(module), home(module) or family
+        own_family, own_module = _place(module) if module else ("", "")
+        self.family, self.module = family or own_family, own_module or family
         self.aliases, self.samples, self.parser = tuple(aliases.split()), tuple(samples), parser
         self.method, self.inplace = "." not in name if method is None else method, inplace
         self.rows = (target,) if isinstance(target, Row) else rows
@@ -146,9 +147,11 @@ def home(module: str) -> str:
     return module.removeprefix(f"{__package__}.")
 
 
-def _family(module: str) -> str:
-    """The family of a module's functions: the module itself, or the larger one that it says."""
-    return getattr(sys.modules[module], "FAMILY", module.rpartition(".")[2])
+@cache
+def _place(module: str) -> tuple[str, str]:
+    """The family of a module's functions, the module itself or the larger one that it says; its name."""
+    name = home(module)
+    return getattr(sys.modules[module], "FAMILY", name.rpartition(".")[2]), name
 
 
 def enter(entry: Function, numpy: Any = None) -> Function:
@@ -177,22 +180,16 @@ def operator(
     `x.NAME_()` exist.
     """
 
-    def decorate(body: type) -> Row:
-        def make(**own: Any) -> Row:
-            return engine.operator(kernel, node, **own)(body)
-
-        return _entered(make, body.__module__, **facts)
-
-    return decorate
+    return lambda body: _entered((kernel, node, body), body.__module__, **facts)
 
 
 def entered(row: Rules, module: str, **facts: Any) -> Row:
     """Enter a row that is made already, as those of the engine are; facts: see `operator`."""
-    return _entered(lambda: row, module, **facts)
+    return _entered(row, module, **facts)
 
 
 def _entered(
-    make: Callable[..., Row],
+    row: Any,
     module: str,
     *,
     samples: Iterable[str] = (),
@@ -207,32 +204,34 @@ def _entered(
     inplace: bool = False,
     **own: Any,
 ) -> Row:
-    row = make(**own)
-    row.samples = tuple(samples)
-    row.analytic = row.kind in ("linear", "bilinear") if analytic is None else analytic
-    ROWS.append(row)
+    """row: made already, or (kernel, node, rules), of which it is made with what there is about it."""
+    assert row.__class__ is tuple or not own, f"about a row that is made already: {own}"
+    made: Row = engine.operator(*row[:2], **own)(row[2]) if row.__class__ is tuple else row
+    made.samples = tuple(samples)
+    made.analytic = made.kind in ("linear", "bilinear") if analytic is None else analytic
+    ROWS.append(made)
     if scalar_of is not None:
-        scalar_of.scalar = row
+        scalar_of.scalar = made
     if public:
         texts = (signature,) if isinstance(signature, str) else signature
-        parser = Parser(texts, row, name=name or row.name)
+        parser = Parser(texts, made, name=name or made.name)
         entry = Function(
-            name or parser.public or row.name,
-            row,
+            name or parser.public or made.name,
+            made,
             module=module,
-            doc=row.doc,
+            doc=made.doc,
             aliases=aliases,
             method=method,
             inplace=inplace,
-            samples=row.samples,
+            samples=made.samples,
             parser=parser,
         )
-        enter(entry, numpy or row.numpy)
+        enter(entry, numpy or made.numpy)
     else:
-        row.title = name or row.title
+        made.title = name or made.title
         if numpy is not None:
-            NUMPY[numpy] = row
-    return row
+            NUMPY[numpy] = made
+    return made
 
 
 def function(
