@@ -26,6 +26,7 @@ Shape = tuple[int, ...]
 Shapes = Mapping[str, Shape]
 
 LARGEST = 64  # sizes above it are tried as one of about this size
+MOST_TRIES = 64  # runs of a program to see which sizes belong together
 SIZED = frozenset(
     "zeros ones eye expand reshape".split()
 )  # calls that are printed with their shape
@@ -64,11 +65,14 @@ def other_sizes(
     left = [(n, i) for n, s in old.items() for i, size in enumerate(s) if size > 1]
     current = {n: list(s) for n, s in old.items()}
     taken = {size for s in old.values() for size in s}
-    changed = False
+    changed, tried = False, 0
     while left:
         first, *others = left
         size = _unused(old[first[0]][first[1]], taken, turn)
         for group in _groups(first, others, old):
+            tried += 1
+            if tried > MOST_TRIES:
+                return None
             trial = {n: list(s) for n, s in current.items()}
             for n, i in group:
                 trial[n][i] = size
@@ -93,7 +97,8 @@ def _unused(size: int, taken: set[int], turn: int) -> int:
 def _groups(first: Any, others: list[Any], old: Shapes) -> Iterator[list[Any]]:
     """Axes of the size of the first that may have to change with it: as few as can be."""
     alike = [a for a in others if old[a[0]][a[1]] == old[first[0]][first[1]]]
-    for more in range(min(len(alike), 3)):
+    most = 3 if len(alike) < 7 else 2
+    for more in range(min(len(alike), most)):
         for chosen in combinations(alike, more):
             yield [first, *chosen]
     if alike:
