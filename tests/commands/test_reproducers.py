@@ -191,8 +191,10 @@ def one_way(rows: list[tuple[list[str], str, str]]) -> list[tuple[list[str], int
 @pytest.fixture(scope="module", autouse=True)
 def imported() -> None:
     """What each child would import for itself."""
-    for verb in ("eval", "grad", "diff", "check", "jacobian", "graph"):
+    for verb in ("eval", "grad", "diff", "check", "jacobian", "graph", "hessian"):
         assert not CliRunner().invoke(main, [verb, "2*x", "--x", "1"]).exit_code
+        assert CliRunner().invoke(main, [verb, "sin(", "--x", "1"]).exit_code
+    assert not CliRunner().invoke(main, ["map", "x", "-"], input="x\n1\n").exit_code
 
 
 @pytest.mark.parametrize(
