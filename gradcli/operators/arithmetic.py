@@ -439,8 +439,8 @@ def _remainder_number(self: Array, other: Any) -> Array:
 class floor_divide:
     """Quotient rounded down."""
 
-    self = lambda g: g * 0
-    other = lambda g: g * 0
+    self = lambda g: g
+    other = lambda g: g
 
 
 @operator(
