@@ -392,6 +392,7 @@ RULES = (
     ),
     *(
         _factored,
+        _moments,
         partly(length),
         angles,
         sigmoids,
