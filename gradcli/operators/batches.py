@@ -15,6 +15,7 @@ from gradcli.engine import batch
 from gradcli.engine.batch import Batched, Level, common, full, is_batched, is_diagonal, moveaxis
 from gradcli.engine.operator import Row, Rules
 from gradcli.engine.rows import sum_dim
+from gradcli.engine.views import as_strided_array
 from gradcli.operators.row_blocks import rows_dot, suits
 
 Rule = Callable[[Row, list[Any], Level], Any]
@@ -125,8 +126,12 @@ def squeezed(row: Row, operands: list[Any], level: Level) -> Any:
 
 
 def strided(row: Row, operands: list[Any], level: Level) -> Any:
-    """The memory of every entry, read with strides."""
-    return row.kernel(*operands).every if row.view else None
+    """The memory of every entry, read with strides: as a view, or a copy of it."""
+    if row.view:
+        return row.kernel(*operands).every
+    if any(s < 0 for s in operands[2]):  # refused, entry by entry
+        return None
+    return as_strided_array(*operands).every.copy()
 
 
 def repeated(row: Row, operands: list[Any], level: Level) -> Any:
