@@ -179,4 +179,6 @@ def norm(input: Array, p: Any, dim: Any, keepdim: bool, *rest: Any) -> Any:
         over = (-2, -1) if dim is None else as_dims(dim)
         return resolve("linalg.matrix_norm")(input, p, over, keepdim, **given)
     order = 2 if isinstance(p, str) else 2.0 if p is None else p
-    return vector_norm(input, order, dim, keepdim, **given)
+    if given or not isinstance(order, (int, float)):
+        return vector_norm(input, order, dim, keepdim, **given)
+    return vector_norm_row(input, signed(order), as_dims(dim), keepdim)

@@ -161,8 +161,11 @@ def _ints(values: Any) -> bool:
     return all(v.__class__ is int for v in values)
 
 
+_TENSORS = _ARRAYS | {Tensor}
+
+
 def _tensors(values: Any) -> bool:
-    return all(v.__class__ is Tensor or v.__class__ in _ARRAYS for v in values)
+    return _TENSORS.issuperset(map(type, values))
 
 
 _CLASSES: dict[str, Any] = {

@@ -38,3 +38,12 @@ def test_spelling_can_be_read(row: table.Row) -> None:
 
 def test_every_form_spells_a_row() -> None:
     assert set(FORMS) == {row.spelled for row in SPELLED} & set(FORMS)
+
+
+def test_a_row_is_a_rule() -> None:
+    """Of what it is called with: `itself` for a map that is its own transpose, another's row for others."""
+    rules = {row.name: row.rules for row in table.ROWS}
+    rows = {row.name: row for row in table.ROWS}
+    assert rules["tril"]["self"] is rows["tril"]
+    assert rules["hardswish_row"]["self"] is rows["hardswish_backward"]
+    assert rows["hardswish_row"].saves == ("self",) and rows["tril"].saves == ("diagonal",)

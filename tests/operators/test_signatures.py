@@ -226,3 +226,46 @@ def test_out_is_written_into() -> None:
     add = Parser(("f(Tensor input, *, Tensor? out=None)",), lambda x: x + 1).function()
     assert add(X, out=out) is out
     assert out.tolist() == (X + 1).tolist()
+
+
+def lone(given: tuple[Any, ...]) -> Any:
+    return given[0] if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda grid: grid(X, X), ((X, X), None)),
+        (lambda grid: grid([X, X]), ([X, X], None)),
+        (lambda grid: grid(X, indexing="ij"), ((X,), "ij")),
+    ],
+)
+def test_many_arguments_go_on_as_one(call: Any, expected: Any) -> None:
+    text = "meshgrid(Tensor[] tensors, str? indexing=None)"
+    grid = Parser((text,), passed, many=lone).function()
+    tensors, indexing = call(grid)
+    assert list(map(id, tensors)) == list(map(id, expected[0])) and indexing == expected[1]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda grid: grid(X, "a"), "expected Tensor as element 1 in argument 0, but got str"),
+        (lambda grid: grid(X, indexing=1), "meshgrid(): argument 'indexing' must be str, not int"),
+        (lambda grid: grid(X, foo=1), "meshgrid() got an unexpected keyword argument 'foo'"),
+    ],
+)
+def test_many_arguments_are_refused_as_one(call: Any, words: str) -> None:
+    text = "meshgrid(Tensor[] tensors, str? indexing=None)"
+    grid = Parser((text,), passed, many=lone).function()
+    with pytest.raises(TypeError) as caught:
+        call(grid)
+    assert str(caught.value) == words
+
+
+def test_a_name_with_its_module_is_said_as_pytorch_says_it() -> None:
+    found = [Parser((f"{name}(Tensor input)",), passed).name for name in ("linalg.inv", "tril")]
+    assert [*found, Parser(("nn.functional.relu(Tensor input)",), passed).name] == [
+        *("linalg_inv", "tril"),
+        "relu",
+    ]
