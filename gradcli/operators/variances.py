@@ -97,7 +97,7 @@ def _degenerate(self: Any, middle: Any) -> Any:
 
 
 def _std_backward(g: Any, self: Any, result: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-    g = masked_fill(g / masked_fill(result * 2, result == 0, 1), result == 0, 0)
+    g = masked_fill(g / (result * 2), result == 0, 0)
     return _var_backward(g, self, dim, correction, keepdim)
 
 
