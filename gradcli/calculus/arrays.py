@@ -194,7 +194,9 @@ def _selected(own: Expression) -> Expression | None:
         return None
     index = spots[0].data[1][1][1]
     rest = [
-        (call("select", [b], (), [("", 0), ("", index)]) if b.shape else b, e)
+        (call("select", [b], (), [("", 0), ("", index if b.shape != (1,) else 0)]), e)
+        if b.shape
+        else (b, e)
         for b, e in pairs
         if b is not spots[0]
     ]

@@ -338,7 +338,7 @@ def _averages(node: Expression) -> Expression:
             size = math.prod(own.shape)
             if size > 1 and coefficient.value.denominator % size == 0:
                 rest = [p for p in zip(node.args, exponents, strict=True) if p[0] is not base]
-                mean = call("mean", [own], ())
+                mean = call("mean", [alg.floating(own)], ())
                 return alg.product([*rest, (mean, ONE)], coefficient * Number.of(size))
     return node
 

@@ -99,6 +99,10 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("sin(x*1e8)*s", {"x": [1.234, -0.7], "s": 0.5}),
         ("sin(exp(x*20))", {"x": 1.234}),
     ],
+    "a mean is of floating numbers, an element of what has one is that": [
+        ("mean(x*(y > 0.1))", {"x": (1,), "y": (2,)}),
+        ("xlogy(x, y)[2]*s", {"x": (3,), "y": [0.37], "s": 0.5}),
+    ],
     "a slope of softplus that is 1 beyond the threshold": [
         ("F.softplus(x, 2, 3)*s", {"x": [0.3, 1.4, 1.6, 25], "s": 0.5}),
         ("F.softplus(x, beta=0.5, threshold=1)", {"x": [0.3, 1.4, 3, 25]}),
