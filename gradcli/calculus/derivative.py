@@ -231,21 +231,31 @@ def recorded_run(
     """
     own = {n: v for n, v in names.items() if n not in arrays}
     numbers = {n: v for n, v in CONSTANTS.items() if n not in arrays}
-    write = None if said else lambda text: None
+    write = None if said else _unheard
     with _worded(program):
-        value, recording = record(
-            lambda **space: run(program, {**space, **own}, write=write).value,
-            arrays,
-            wrt,
-            follow,
-            numbers,
-            again,
-        )
+        try:
+            value, recording = record(
+                lambda **space: run(program, {**space, **own}, write=write).value,
+                arrays,
+                wrt,
+                follow,
+                numbers,
+                again,
+            )
+        except RuntimeError:
+            # what PyTorch refuses for its own reasons is refused in its words, and in its place
+            leaves = {n: wrap(np.array(v), requires_grad=n in wrt) for n, v in arrays.items()}
+            run(program, {**leaves, **own}, write=_unheard)
+            raise
     if isinstance(value, (bool, int, float, complex)):
         value = wrap(np.asarray(value, np.float64)[()])
     if not isinstance(value, Tensor):
         raise _no_tensor(program, value)
     return value, recording
+
+
+def _unheard(text: str) -> None:
+    """What a program prints, where it has been said already."""
 
 
 @contextmanager
