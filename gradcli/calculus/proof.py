@@ -434,7 +434,7 @@ def agree(variable: str, found: Any, expected: Any, noise: float = 0.0) -> bool:
         return False
     kind = np.result_type(np.asarray(expected).dtype, np.float32)
     eps = float(np.finfo(kind).eps)
-    a, b = np.asarray(found)[fine], np.asarray(expected)[fine]
+    a, b = (np.asarray(v)[fine] * np.float32(1) for v in (found, expected))  # truth values too
     size = float(np.max(np.abs(b), initial=0))
     slack = eps**0.45 * np.maximum(np.abs(b), size * 1e-3) + 1e4 * eps
     if not bool(np.all(np.abs(a - b) <= slack + 100 * noise)):
