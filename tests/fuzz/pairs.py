@@ -1088,6 +1088,7 @@ def _is_refusal(error: Exception) -> bool:
             "Trying to use forward AD with",  # nor tangents, as in PyTorch
             "derivative for aten::",
             "vmap: ",
+            "doesn't match the broadcast shape",  # a constant that is written in place, under vmap
         )
     )
 
