@@ -434,7 +434,8 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
             for k in range(count)
         ]
         given: Any = dummies[0] if count == 1 and not row.many else list(dummies)
-        pulled = row.backward_on(node, given, read)
+        with np.errstate(all="ignore"):  # as in a backward pass
+            pulled = row.backward_on(node, given, read)
         products, tangents = [], []
         for e, v, p in zip(edges, operands, pulled, strict=True):
             if e is None or p is None:
