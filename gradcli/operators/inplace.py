@@ -392,7 +392,7 @@ class squeeze_dims_row:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
 
 
-@operator(_as_strided, "AsStridedBackward1", kind="linear", public=False)
+@operator(_as_strided, "AsStridedBackward1", kind="linear", public=False, batch=batches.strided)
 class as_strided_row:
     self = lambda g, self_geometry, size, stride, storage_offset: _as_strided_back(
         g, self_geometry, size, stride, storage_offset

@@ -186,6 +186,10 @@ IN_ONE: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
     },
     "least squares": (lambda a, b: gradcli.linalg.lstsq(a, b).solution, ((5, 3), (5, 2))),
     "least squares of a vector": (lambda a, b: gradcli.linalg.lstsq(a, b)[0], ((2, 5, 3), (2, 5))),
+    "strides given in place, from an offset on": (
+        lambda x: (x * x).as_strided_((2, 2), (1, 2), storage_offset=2),
+        ((2, 3),),
+    ),
     "blocks": (lambda a, b, c: gradcli.block_diag(a, b, c, gradcli.ones(2)), ((2, 3), (2,), ())),
 }
 

@@ -429,8 +429,7 @@ OPTIONS: dict[str, list[str]] = {
 }
 
 
-# Of `as_strided_` under vmap an offset says where in the memory of all entries; torch writes nothing.
-_UNVARIED = "dtype inplace size_average reduce non_blocking storage_offset".split()
+_UNVARIED = "dtype inplace size_average reduce non_blocking".split()
 
 
 def _with_option(rng: random.Random, source: str) -> str:
