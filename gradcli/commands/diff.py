@@ -32,7 +32,15 @@ WIDEST = 40  # characters of a column of --show-steps before the next is pushed 
 CODE = ("python", "numpy", "torch", "jax", "c")  # formats that are programs
 
 
-@click.command("diff", cls=OpenCommand, epilog='Example: gradcli diff "sin(x)*y" --wrt x')
+@click.command(
+    "diff",
+    cls=OpenCommand,
+    epilog="""\b
+Examples:
+  gradcli diff "sin(x)*y" --wrt x
+  gradcli diff "tanh(A@x)" --jacobian --wrt x --format numpy
+""",
+)
 @expression_options
 @shape_option("Shape of a variable without a value (else a scalar).")
 @click.option(

@@ -19,7 +19,13 @@ from gradcli.commands.options import (
 
 
 @click.command(
-    "hessian", cls=ExpressionCommand, epilog='Example: gradcli hessian "x[0]**2*x[1]" --x 2,3'
+    "hessian",
+    cls=ExpressionCommand,
+    epilog="""\b
+Examples:
+  gradcli hessian "x[0]**2*x[1]" --x 2,3
+  gradcli hessian "x@B@x" --x 1,2 --B "1,2;3,4" --wrt x
+""",
 )
 @expression_options
 @drawn_option

@@ -19,7 +19,13 @@ from gradcli.commands.options import (
 
 
 @click.command(
-    "jacobian", cls=ExpressionCommand, epilog='Example: gradcli jacobian "sin(x)*sum(x)" --x 1,2,3'
+    "jacobian",
+    cls=ExpressionCommand,
+    epilog="""\b
+Examples:
+  gradcli jacobian "sin(x)*sum(x)" --x 1,2,3
+  gradcli jacobian "tanh(A@x)" --x 1,2 --A "1,2;3,4" --wrt x
+""",
 )
 @expression_options
 @drawn_option

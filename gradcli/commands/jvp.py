@@ -20,7 +20,13 @@ from gradcli.commands.planned import by_rows_option, large_table
 
 
 @click.command(
-    "jvp", cls=ExpressionCommand, epilog='Example: gradcli jvp "sin(x)" --x 0,1 --vector 1,0'
+    "jvp",
+    cls=ExpressionCommand,
+    epilog="""\b
+Examples:
+  gradcli jvp "sin(x)" --x 0,1 --vector 1,0
+  gradcli jvp "x*y" --x 2 --y 3 --vector x=1
+""",
 )
 @expression_options
 @drawn_option

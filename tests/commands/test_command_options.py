@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 
@@ -192,6 +193,20 @@ def test_help_lists_the_variables():
         assert "--help-all" in text
     assert "Variables of EXPR" not in run("--help").output
     assert "Variables of EXPR" not in run("pi*inf*torch.sin(2)", "--help").output
+
+
+EVALUATING = ("eval", "grad", "diff", "jacobian", "hessian", "jvp", "graph", "check")
+
+
+@pytest.mark.parametrize("command", EVALUATING)
+def test_help_shows_examples_that_run(command):
+    text = CliRunner().invoke(main, [command, "--help"]).output
+    assert text.count("\n") <= 24
+    examples = text.partition("Examples:\n")[2].partition("\n\n")[0].splitlines()
+    assert len(examples) == 2
+    for example in examples:
+        result = CliRunner().invoke(main, shlex.split(example)[1:])
+        assert result.exit_code == 0, result.output
 
 
 @pytest.mark.parametrize("expression", ["2*(x", "--no-such", "x +"])
