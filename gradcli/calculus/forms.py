@@ -70,7 +70,9 @@ def _mean(reader: Reader, made: Call, args: list[Any]) -> Expression:
 def _moment(word: str) -> Handler:
     def handle(reader: Reader, made: Call, args: list[Any]) -> Any:
         _, dim, correction, keepdim = args
-        options: list[tuple[str, Any]] = [] if dim is None else [("", dim)]
+        options: list[tuple[str, Any]] = []
+        if dim is not None and shape_of(made.args[0]):
+            options.append(("", dim))
         if correction not in (None, 1):
             options.append(("correction", correction))
         if keepdim:
@@ -84,6 +86,11 @@ def _moment(word: str) -> Handler:
         ]
 
     return handle
+
+
+def _flip(reader: Reader, made: Call, args: list[Any]) -> Any:
+    """What has no dimension is turned round as it is."""
+    return reader.general("flip", made, args, "dims") if shape_of(made.args[0]) else args[0]
 
 
 def _matmul(reader: Reader, made: Call, args: list[Any]) -> Expression:
@@ -126,7 +133,7 @@ def _reshape(reader: Reader, made: Call, args: list[Any]) -> Expression:
     core = _core(shape)
     if core == _core(after):  # dimensions in front are broadcasting's
         return reshaped(own, own.shape[max(len(own.shape) - len(core), 0) :])
-    return reshaped(full(own, shape), after)
+    return reshaped(in_full(own, made.args[0]), after)
 
 
 def _core(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -158,7 +165,9 @@ def _getitem(word: str) -> Handler:
             size = shape[dim]
             if (start or 0) == 0 and (end is None or end >= size) and step == 1:
                 return own  # type: ignore[no-any-return]
-        return call(word, [full(own, shape)], made.outputs[0].shape, [("", w) for w in where_])
+        return call(
+            word, [in_full(own, made.args[0])], made.outputs[0].shape, [("", w) for w in where_]
+        )
 
     return handle
 
@@ -207,12 +216,11 @@ _SCATTER = {
 
 def _index(reader: Reader, made: Call, args: list[Any]) -> Expression:
     own, indices = args
-    shape = shape_of(made.args[0])
     parts = [
         call(":", [], ()) if i is None else reader.whole(i, given)
         for i, given in zip(indices, made.args[1], strict=True)
     ]
-    return call("index", [full(own, shape), *parts], made.outputs[0].shape)
+    return call("index", [in_full(own, made.args[0]), *parts], made.outputs[0].shape)
 
 
 def _index_put(reader: Reader, made: Call, args: list[Any]) -> Expression:
@@ -366,7 +374,7 @@ def _addmm(reader: Reader, made: Call, args: list[Any]) -> Expression:
 
 
 def _unbind(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
-    own, dim = full(args[0], shape_of(made.args[0])), args[1]
+    own, dim = in_full(args[0], made.args[0]), args[1]
     return [
         call("select", [own], o.shape, [("", dim), ("", k)]) for k, o in enumerate(made.outputs)
     ]
@@ -488,6 +496,7 @@ FORMS: dict[str, Handler] = {
     "matmul": _matmul,
     "addmm": _addmm,
     "linalg.inv": _inverse,
+    "flip": _flip,
     "linalg.solve": _solve,
     "linalg.pinv": _pinv,
     "view_as_complex": _view_as_complex,

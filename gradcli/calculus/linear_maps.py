@@ -524,7 +524,7 @@ def _spread(own: Expression, shape: tuple[int, ...], flip: bool) -> str:
         raise no_matrix(own)
     if seen == shape and 1 not in shape:
         return "full"
-    return "column" if (seen[1] == 1 and shape[1] == 1) or seen[0] != 1 else "row"
+    return "column" if seen[0] == shape[0] and (shape[1] == 1 or seen[0] != 1) else "row"
 
 
 def _flat(own: Expression) -> Expression:

@@ -416,7 +416,7 @@ def _filled(made: Any, values: Any) -> Any:
     return made
 
 
-@operator(_flip, "FlipBackward0", kind="linear", public=False, axes="dims", spelled="flip: dims")
+@operator(_flip, "FlipBackward0", kind="linear", public=False, axes="dims", spelled="flip")
 class flip_dims:
     self = itself
 

@@ -54,6 +54,19 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("view_as_complex(x*s).abs()", {"x": (3, 2), "s": 1.1}),
         ("view_as_complex((x.T*1).contiguous()).real*s", {"x": (2, 3), "s": 1.1}),
     ],
+    "what has no dimension has none to say": [
+        ("var_mean(s, unbiased=False, dim=0)[0] + s**2", {"s": 0.36}),
+        ("std_mean(s, correction=0, dim=0)[1]*s", {"s": 0.36}),
+        ("flip(s, [0])*s", {"s": 0.36}),
+    ],
+    "conditions that are moved stay conditions": [
+        ("sum(nanmean(X, 1))", {"X": (2, 1)}),
+        ("sum(where((X > 0).reshape(6)[1:5], x, x**2))", {"X": (2, 3), "x": (4,)}),
+        ("where((X > 0)[:, 1], x, x**3)", {"X": (2, 3), "x": (2,)}),
+    ],
+    "one row of one element is no column": [
+        ("x*(sigmoid(x - Y).T @ b)", {"x": (1,), "Y": (2, 1), "b": (2,)}),
+    ],
     "a number seen as a pair is both of its parts": [
         ("view_as_complex(x).abs()", {"x": [0.5, 0.3]}),
         ("view_as_real(view_as_complex(x)*s).sum()", {"x": [0.5, 0.3], "s": 2.0}),

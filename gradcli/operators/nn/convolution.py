@@ -418,6 +418,10 @@ def _conv(
         around = several(padding, n)
         if any(p < 0 for p in around):
             raise RuntimeError("negative padding is not supported")
+    if any(d <= 0 for d in spread):
+        # the sizes are said by what PyTorch computes with, that of one dimension as that of two
+        said = f", but got {[1] * (n == 1) + list(spread)}" if min(spread) == 0 else ""
+        raise RuntimeError("dilation should be greater than zero" + said)
     _check_sizes(x, weight, around, spread, n)
 
     def call(a: Any, w: Any, b: Any) -> Any:
@@ -434,6 +438,9 @@ def _kind(x: Any) -> str:
     return str(dtype_of(x).kind)
 
 
+_NAMES = ("depth", "height", "width")  # of the dimensions of an image, as PyTorch says them
+
+
 def _conv_transpose(
     n: int,
     input: Any,
@@ -448,6 +455,16 @@ def _conv_transpose(
     batched = _check(n, f"conv_transpose{n}d", input, weight, bias, groups, True)
     steps, spread = several(stride, n), several(dilation, n)
     around, extra = several(padding, n), several(output_padding, n)
+    if any(s <= 0 for s in steps):
+        raise RuntimeError("non-positive stride is not supported")
+    if any(p < 0 for p in around):
+        raise RuntimeError("negative padding is not supported")
+    if any(d <= 0 for d in spread):
+        sizes = spread if n > 1 else (1, *spread)
+        words = (
+            f"dilation_{name}: {d}" for name, d in zip(_NAMES[-len(sizes) :], sizes, strict=True)
+        )
+        raise RuntimeError(f"dilation should be greater than zero, but got {', '.join(words)}")
     for e, s, d in zip(extra, steps, spread, strict=True):
         if e >= s and e >= d:
             raise RuntimeError(
@@ -464,7 +481,7 @@ def _conv_transpose(
 
 
 def _output_padding_words(extra: Any, steps: Any, spread: Any) -> str:
-    names = ("depth", "height", "width")[-len(extra) :] if len(extra) > 1 else ("height", "width")
+    names = _NAMES[-max(len(extra), 2) :]
     values = [(0, *extra), (1, *steps), (1, *spread)] if len(extra) == 1 else [extra, steps, spread]
     kinds = ("output_padding", "stride", "dilation")
     return " ".join(
@@ -608,7 +625,19 @@ def _pair(value: Any) -> Any:
     return tuple(value) if isinstance(value, Iterable) else (value, value)
 
 
+def _check_how(*how: Any) -> None:
+    """Whether blocks of an image can be taken so: kernel size, dilation, padding and stride."""
+    named = ("kernel size", "kernel"), ("dilation",) * 2, ("padding", "pad"), ("stride",) * 2
+    for (what, short), (height, width) in zip(named, how, strict=True):
+        least, words = (0, "non-negative") if short == "pad" else (1, "greater than zero")
+        if min(height, width) < least:
+            raise RuntimeError(
+                f"{what} should be {words}, but got {short}_height: {height} {short}_width: {width}"
+            )
+
+
 def _as_columns_of(input: Any, *how: Any) -> Any:
+    _check_how(*how)
     if input.ndim not in (3, 4):
         raise RuntimeError(
             "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
@@ -642,6 +671,7 @@ def fold(input: Array, *sizes: Any) -> Any:
 
 
 def _as_image_of(input: Any, size: Any, *how: Any) -> Any:
+    _check_how(*how)
     if input.ndim not in (2, 3):
         raise RuntimeError(
             "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "

@@ -225,14 +225,13 @@ def _renorm(weight: Any, indices: Any, max_norm: float, norm_type: float) -> Non
     """Shrink the rows that are looked up to a norm, in place."""
     from gradcli.engine.modes import no_grad
 
-    rows = np.unique(indices.array)
-    table = weight.array
-    norms = np.linalg.norm(table[rows], norm_type, 1)
-    scale = np.where(norms > max_norm, max_norm / (norms + 1e-7), 1)
-    fresh = table.copy()
-    fresh[rows] *= scale[:, None].astype(table.dtype)
+    rows = wrap(np.unique(indices.array))
+    table = weight.detach()  # the numbers alone: a tangent stays as it is
     with no_grad():
-        weight.copy_(wrap(fresh))
+        found = table.index_select(0, rows)
+        norms = found.norm(norm_type, 1, True)
+        scale = (max_norm / (norms + 1e-7)).where(norms > max_norm, 1)
+        table.index_copy_(0, rows, found * scale)
 
 
 @function(

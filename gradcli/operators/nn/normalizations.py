@@ -273,6 +273,23 @@ class native_group_norm_row:
     )
 
 
+def _check_groups(input: Any, weight: Any, bias: Any, c: int, num_groups: int) -> None:
+    """Whether c channels make so many groups, each channel with a weight and a bias."""
+    if num_groups <= 0:
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
+    if c % num_groups:
+        raise RuntimeError(
+            "Expected number of channels in input to be divisible by num_groups, but got input of "
+            f"shape {list(input.shape)} and num_groups={num_groups}"
+        )
+    for name, value in (("weight", weight), ("bias", bias)):
+        if value is not None and (value.ndim != 1 or value.shape[0] != c):
+            raise RuntimeError(
+                f"Expected {name} to be a vector of size equal to the number of channels in input, "
+                f"but got {name} of shape {list(value.shape)} and input of shape {list(input.shape)}"
+            )
+
+
 @function(
     "nn.functional.group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
     "float eps=1e-05, Any cudnn_enabled=True)",
@@ -295,19 +312,7 @@ def group_norm(
             f"Expected at least 2 dimensions for input tensor but received {input.ndim}"
         )
     n, c = input.shape[:2]
-    if num_groups <= 0:
-        raise RuntimeError(f"Expected num groups to be greater than 0, got {num_groups}")
-    if c % num_groups:
-        raise RuntimeError(
-            "Expected number of channels in input to be divisible by num_groups, but got input of "
-            f"shape {list(input.shape)} and num_groups={num_groups}"
-        )
-    for name, value in (("weight", weight), ("bias", bias)):
-        if value is not None and (value.ndim != 1 or value.shape[0] != c):
-            raise RuntimeError(
-                f"Expected {name} to be a vector of size equal to the number of channels in input, "
-                f"but got {name} of shape {list(value.shape)} and input of shape {list(input.shape)}"
-            )
+    _check_groups(input, weight, bias, c, num_groups)
     _several_values([n * c // num_groups, num_groups, *input.shape[2:]])
     inner = prod(input.shape[2:])
     return native_group_norm_row(input, weight, bias, n, c, inner, num_groups, eps)[0]
@@ -331,6 +336,7 @@ def native_group_norm(
     eps: float,
 ) -> Any:
     """(output, mean, 1 / std) of group_norm."""
+    _check_groups(input, weight, bias, C, group)
     return native_group_norm_row(input, weight, bias, N, C, HxW, group, eps)
 
 

@@ -205,7 +205,11 @@ def _max(
 ) -> tuple[Any, Any]:
     kernel, steps, around = _pool_arguments(n, kernel_size, stride, padding)
     _check_pool(f"max_pool{n}d", n, input, kernel, steps or kernel, around)
-    out, index = _MAX[n](input, kernel, steps, around, several(dilation, n), bool(ceil_mode))
+    spread = several(dilation, n)
+    if any(d <= 0 for d in spread):
+        words = (f"dilation{name}: {d}" for name, d in zip("THW"[-n:], spread, strict=True))
+        raise RuntimeError(f"dilation should be greater than zero, but got {' '.join(words)}")
+    out, index = _MAX[n](input, kernel, steps, around, spread, bool(ceil_mode))
     return out, index
 
 
@@ -224,12 +228,13 @@ def _enter_max(n: int) -> None:
             return (out, index) if return_indices else out
         k, p, d = (several(v, 1)[0] for v in (kernel_size, padding, dilation))
         s = k if stride is None else several(stride, 1)[0]
-        _check_pool("max_pool1d", 1, input, (k,), (s or k,), (p,))
+        for what, size in (("kernel_size", k), ("stride", s), ("dilation", d)):
+            if size <= 0:
+                raise RuntimeError(f"max_pool1d() {what} must be greater than zero, but got {size}")
+        _check_pool("max_pool1d", 1, input, (k,), (s,), (p,))
         recorded = input.requires_grad and is_grad_enabled()  # by max_pool2d
         implemented("max_pool1d_impl", input.array, "efdFD" if recorded else "efd")
-        out, index = _MAX[2](
-            input.unsqueeze(-2), (1, k), (1, s or k), (0, p), (1, d), bool(ceil_mode)
-        )
+        out, index = _MAX[2](input.unsqueeze(-2), (1, k), (1, s), (0, p), (1, d), bool(ceil_mode))
         out = out.squeeze(-2)
         return (out, index.squeeze(-2)) if return_indices else out
 
