@@ -195,7 +195,10 @@ class Schedule:
             if o.size != size or not (o.kind == "elementwise" or o.function is _RESHAPE):
                 return False
             for a in operands(o.args):
-                if a.kind != "fill" and a.shape and (a.size != size or not a.contiguous):
+                if a.kind == "fill" or not a.shape:
+                    continue
+                # one of fewer dimensions, as (n, 2) beside (1, n, 2), is handed in whole
+                if a.size != size or not a.contiguous or not self.is_row_operand(o, a):
                     return False
         return True
 

@@ -429,8 +429,7 @@ OPTIONS: dict[str, list[str]] = {
     "Any": ["'sum'", "'none'", "True", "1.5", "2"],
 }
 
-
-_UNVARIED = "dtype inplace size_average reduce non_blocking".split()
+_UNVARIED = "dtype inplace size_average reduce non_blocking dropout_p".split()
 
 
 def _with_option(rng: random.Random, source: str) -> str:
