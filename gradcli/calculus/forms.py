@@ -433,6 +433,14 @@ def _pinv(reader: Reader, made: Call, args: list[Any]) -> Expression:
     return call("linalg.pinv", [in_full(own, made.args[0])], made.outputs[0].shape, options)
 
 
+def _diagonal(reader: Reader, made: Call, args: list[Any]) -> Any:
+    """The diagonal; of a matrix, whose two dimensions are those that there are."""
+    own, offset, dim1, dim2 = args
+    if len(shape_of(made.args[0])) != 2 or offset or dim1 % 2 or not dim2 % 2:
+        return reader.general("diagonal", made, args)
+    return call("diagonal", [in_full(own, made.args[0])], made.outputs[0].shape)
+
+
 def _index_fill(reader: Reader, made: Call, args: list[Any]) -> Any:
     own, _, _, value = args
     shape = made.outputs[0].shape
@@ -474,6 +482,7 @@ FORMS: dict[str, Handler] = {
     "slice": _getitem("slice"),
     "select_scatter": _scattered("select_scatter"),
     "slice_scatter": _scattered("slice_scatter"),
+    "diagonal": _diagonal,
     "diagonal_scatter": _scattered("diagonal_scatter"),
     "index": _index,
     "index_put": _index_put,
