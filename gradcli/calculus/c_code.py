@@ -159,6 +159,8 @@ def to_c(found: Derivatives) -> str:
     for name, value in found.variables.items():
         if np.ndim(value):
             raise NoExpression(f"C is written for scalars, and {name} has shape {np.shape(value)}")
+    if found.shape:
+        raise NoExpression(f"C is written for scalars, and the value has shape {found.shape}")
     roots = [stable(r) for r in (found.value, *found.by.values())]
     names = {n: f"{n}_" if n in _TAKEN else n for n in found.variables}
     printer = CPrinter()

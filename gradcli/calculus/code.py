@@ -169,6 +169,11 @@ class MathPrinter(NumpyPrinter):
     def make_name(self, node: Expression) -> Piece:
         return ("math.pi" if node.data == "pi" and node.position == -1 else node.data), ATOM
 
+    def call_expand(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        raise NoExpression("Python's numbers have no shape")
+
+    call_expand_as = call_expand
+
     def number(self, value: Number) -> Piece:
         text, precedence = Printer.number(self, value)
         return {"inf": "math.inf", "nan": "math.nan", "-inf": "-math.inf"}.get(

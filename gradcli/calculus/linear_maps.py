@@ -104,6 +104,8 @@ def _factors(matrix: Expression) -> list[Expression]:
 
 def times(a: Expression, b: Expression) -> Expression:
     """The product of two matrices: neighbours of a diagonal or of an outer product are merged with it."""
+    if is_number(a, 0) or is_number(b, 0):
+        return alg.zero
     outside, a = alg.scalars_out(a)
     more, b = alg.scalars_out(b)
     made = [f for f in _factors(a) if not is_call(f, "eye")]
@@ -401,7 +403,7 @@ class LinearMaps:
             return found
         if len(shape) != 1 or len(node.shape) > 1:
             raise no_matrix(node)
-        if not node.shape and shape == (1,):
+        if not node.shape and shape == (1,) and found.shape:
             return reshaped(found, (1, self.size))
         return outer(alg.one, _flat(found), (shape[0], self.size))
 

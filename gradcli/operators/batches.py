@@ -321,10 +321,28 @@ def solved(row: Row, operands: list[Any], level: Level) -> Any:
     return found
 
 
+def _aligned(value: Any, ndim: int, level: Level) -> Any:
+    """An array with the batch in front of as many dimensions as it is broadcast to."""
+    every = full(value, level)
+    missing = ndim + 1 - every.ndim
+    return every.reshape((level.size, *(1,) * missing, *every.shape[1:])) if missing > 0 else every
+
+
+def pseudo_inverses(row: Row, operands: list[Any], level: Level) -> Any:
+    """Matrices with limits for each of them, or one for all."""
+    a, *limits, hermitian = operands
+    limits = [None if v is None else _aligned(v, a.ndim - 2, level) for v in limits]
+    return row.in_batch([full(a, level), *limits, hermitian])
+
+
 def least_squares(row: Row, operands: list[Any], level: Level) -> Any:
     """Least squares by the default driver, which gives neither residuals nor singular values."""
     a, b, rcond, driver = operands
-    ready = [full(a, level), full(b, level)]
+    if b.ndim == a.ndim - 1 and b.shape == a.shape[:-1]:  # a vector
+        ready = [full(a, level), full(b, level)]
+    else:
+        ndim = max(a.ndim, b.ndim)
+        ready = [_aligned(v, ndim, level) for v in (a, b)]
     if driver not in (None, "gelsy") or batch.anywhere(~np.isfinite(ready[1])):
         return None
     solution, residuals, rank, values = row.in_batch([*ready, rcond, driver])

@@ -913,7 +913,7 @@ def _pinv_backward(g: Any, pinv: Any, A: Any) -> Any:
     "LinalgPinvBackward0",
     public=False,
     numpy=np.linalg.pinv,
-    batch="leading",
+    batch=batches.pseudo_inverses,
     spelled="linalg.pinv",
 )
 class pinv_row:

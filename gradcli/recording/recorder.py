@@ -196,7 +196,7 @@ class Recording:
     def _as_held(self, value: Any, arg: Any) -> Any:
         if not (isinstance(arg, Value) and arg.moves and isinstance(value, Tensor)):
             return arg
-        if value.requires_grad or arg.value.dtype.kind not in "fc":
+        if self._is_followed(value) or arg.value.dtype.kind not in "fc":
             return arg
         if id(arg) not in self._held:
             row: Any = held_constant
@@ -205,6 +205,14 @@ class Recording:
             call.outputs = (made,)
             self._held[id(arg)] = arg, made
         return self._held[id(arg)][1]
+
+    def _is_followed(self, tensor: Tensor) -> bool:
+        """Whether the tape goes on from a tensor to the variables: a view that was made without grad mode
+        requires grad, as in PyTorch, and is a leaf.
+        """
+        if not tensor.requires_grad:
+            return False
+        return not tensor.is_leaf or any(tensor is v for v in self.variables.values())
 
     def _compute(self, row: Any, values: list[Any]) -> Any:
         self._computing = True

@@ -186,6 +186,18 @@ IN_ONE: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
     },
     "least squares": (lambda a, b: gradcli.linalg.lstsq(a, b).solution, ((5, 3), (5, 2))),
     "least squares of a vector": (lambda a, b: gradcli.linalg.lstsq(a, b)[0], ((2, 5, 3), (2, 5))),
+    "least squares, one right side for all": (
+        lambda a, b: gradcli.linalg.lstsq(a, b)[0],
+        ((2, 5, 3), (5, 2)),
+    ),
+    "pseudo-inverses with one limit": (
+        lambda a: gradcli.linalg.pinv(a, rtol=0.3),
+        ((2, 3, 2),),
+    ),
+    "pseudo-inverses with limits of their own": (
+        lambda a, t: gradcli.linalg.pinv(a, atol=t.detach().abs() * 0.1),
+        ((2, 3, 2), ()),
+    ),
     "strides given in place, from an offset on": (
         lambda x: (x * x).as_strided_((2, 2), (1, 2), storage_offset=2),
         ((2, 3),),

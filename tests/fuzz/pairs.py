@@ -429,7 +429,7 @@ OPTIONS: dict[str, list[str]] = {
     "Any": ["'sum'", "'none'", "True", "1.5", "2"],
 }
 
-_UNVARIED = "dtype inplace size_average reduce non_blocking dropout_p".split()
+_UNVARIED = "dtype inplace size_average reduce non_blocking dropout_p scale_grad_by_freq".split()
 
 
 def _with_option(rng: random.Random, source: str) -> str:
@@ -616,9 +616,14 @@ def _jvp(case: Case, expected: dict[str, Any]) -> None:
         same(tangent.numpy().sum(), along, "jvp against vjp")
 
 
-# In PyTorch forward mode goes on without grad mode, and is exact where cosine_similarity raises norms,
-# whose gradient is not.
-OWN_WAYS = re.compile(r"set_grad_enabled|cosine_similarity\(.*eps=")
+# Where PyTorch's gradient is not its value's: cosine_similarity raises norms and gaussian_nll_loss
+# variances outside of grad mode, and gradients by frequency are no derivatives.
+NO_DERIVATIVE = re.compile(r"(cosine_similarity|gaussian_nll_loss)\(.*eps=|scale_grad_by_freq=True")
+
+
+def _own_ways(case: Case) -> bool:
+    """Whether forward mode, which goes on without grad mode, is another derivative in PyTorch too."""
+    return "set_grad_enabled" in case.source or bool(NO_DERIVATIVE.search(case.source))
 
 
 def _hessian(case: Case, expected: dict[str, Any]) -> None:
@@ -640,7 +645,7 @@ def _hessian(case: Case, expected: dict[str, Any]) -> None:
                 same(block, turned, f"hessian by {a}, {b} against {b}, {a}")
             total = total + np.tensordot(block, vectors[b].numpy(), axes=block.ndim - k)
         same(total, hvp[a].numpy(), f"hessian @ v against hvp by {a}")
-    if OWN_WAYS.search(source.source):
+    if _own_ways(source):
         return
     pushed = _forward_over_reverse(source, vectors)
     for a in source.wrt:
@@ -774,7 +779,7 @@ def _functions(case: Case, expected: dict[str, Any]) -> None:
         "by rows": gradcli.autograd.functional.jacobian(value, at),
         "vectorized": gradcli.autograd.functional.jacobian(value, at, vectorize=True),
     }
-    if not OWN_WAYS.search(case.source):
+    if not _own_ways(case):
         ways["jacfwd"] = gradcli.func.jacfwd(value, every)(*at)
     for k, n in enumerate(case.wrt):
         whole = np.asarray(found.by[n])
@@ -790,7 +795,7 @@ def _functions(case: Case, expected: dict[str, Any]) -> None:
 def _twice(case: Case, expected: dict[str, Any]) -> None:
     """Second derivatives by every two of the modes, and along a vector."""
     source = summed(case)
-    if OWN_WAYS.search(case.source) or sum(source.values[n].size for n in source.wrt) > 40:
+    if _own_ways(case) or sum(source.values[n].size for n in source.wrt) > 40:
         return
     value, every, at = _function(source)
     found = matrices.hessian(source.program, source.tensors(), source.wrt)
@@ -890,7 +895,7 @@ def _matrix(rows: bool) -> Callable[[Case, dict[str, Any]], None]:
         if not rows:
             case = summed(case)
         ways = way(case.values, case.wrt, 2, rows)
-        if not ways:
+        if not ways or NO_DERIVATIVE.search(case.source):
             return
         given = (case.program, case.values, case.wrt)
         found, made, singular = proved(*given, given=True, **ways)

@@ -54,6 +54,14 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("view_as_complex(x*s).abs()", {"x": (3, 2), "s": 1.1}),
         ("view_as_complex((x.T*1).contiguous()).real*s", {"x": (2, 3), "s": 1.1}),
     ],
+    "views that are made without grad mode are constants": [
+        ("set_grad_enabled(False); c = x[1:]; set_grad_enabled(True); c*y", {"x": (3,), "y": (2,)}),
+        ("set_grad_enabled(False); c = X.T; set_grad_enabled(True); sum(c@X)", {"X": (2, 2)}),
+    ],
+    "a value of shape is no number of Python's": [("s.expand(2, 3)", {"s": 0.36})],
+    "ones of one element have a row": [
+        ("h = X.T @ x % y; h.mul_(y); h", {"X": (2, 1), "x": (2,), "y": [0.35, -0.27, -0.15]}),
+    ],
     "what has no dimension has none to say": [
         ("var_mean(s, unbiased=False, dim=0)[0] + s**2", {"s": 0.36}),
         ("std_mean(s, correction=0, dim=0)[1]*s", {"s": 0.36}),
