@@ -123,7 +123,9 @@ def _differentiated(
     lower = []
     for left in reversed(range(1, order)):
         lower.append(by)
-        by = {n: again(e, arrays, n, places, guards, left > 1, follow) for n, e in by.items()}
+        by = {
+            n: finish(*slope(e, arrays, n, places, guards, left > 1, follow)) for n, e in by.items()
+        }
     value = rewrite(first.value, released)
     return Derivatives(program, arrays, value, by, first.shape, first.branched, lower)
 
@@ -131,23 +133,6 @@ def _differentiated(
 def released(node: Expression) -> Expression:
     """What is printed where something was held constant, to be differentiated again."""
     return node.args[0] if is_call(node, "detach") else node
-
-
-def again(
-    expression: Expression,
-    arrays: Mapping[str, Any],
-    word: str,
-    places: Mapping[str, int],
-    guards: bool = False,
-    more: bool = False,
-    follow: bool = False,
-) -> Expression:
-    """The derivative of an expression, summed up, by one of its variables.
-
-    more: whether it is to be differentiated again. follow: whether it may go by the values.
-    """
-    found, symbol = slope(expression, arrays, word, places, guards, more, follow)
-    return finish(found, symbol)
 
 
 def slope(
@@ -159,7 +144,10 @@ def slope(
     more: bool = False,
     follow: bool = False,
 ) -> tuple[Expression, Expression]:
-    """(the derivative as `again` has it before it is finished, the variable)."""
+    """(the derivative of an expression, summed up, before it is finished; the variable).
+
+    more: whether it is to be differentiated again. follow: whether it may go by the values.
+    """
     own = {n: v for n, v in CONSTANTS.items() if n not in arrays}
     symbols = {
         n: name(n, tuple(np.shape(v)), places.get(n, -1)) for n, v in {**own, **arrays}.items()
@@ -231,7 +219,7 @@ def recorded_run(
     """
     own = {n: v for n, v in names.items() if n not in arrays}
     numbers = {n: v for n, v in CONSTANTS.items() if n not in arrays}
-    write = None if said else _unheard
+    write = None if said else lambda text: None
     with _worded(program):
         try:
             value, recording = record(
@@ -245,17 +233,13 @@ def recorded_run(
         except RuntimeError:
             # what PyTorch refuses for its own reasons is refused in its words, and in its place
             leaves = {n: wrap(np.array(v), requires_grad=n in wrt) for n, v in arrays.items()}
-            run(program, {**leaves, **own}, write=_unheard)
+            run(program, {**leaves, **own}, write=lambda text: None)
             raise
     if isinstance(value, (bool, int, float, complex)):
         value = wrap(np.asarray(value, np.float64)[()])
     if not isinstance(value, Tensor):
         raise _no_tensor(program, value)
     return value, recording
-
-
-def _unheard(text: str) -> None:
-    """What a program prints, where it has been said already."""
 
 
 @contextmanager

@@ -86,8 +86,7 @@ def hessian(
                 continue
             first, last = (b, a) if np.ndim(arrays[a]) else (a, b)
             # By the second first: u then has the second's shape, and the matrix its columns.
-            own = matrix_of(base.by[first], program, arrays, last, guards, follow)
-            by[label] = own
+            by[label] = matrix_of(base.by[first], program, arrays, last, guards, follow)
         if not by:
             raise NoExpression(f"the Hessian by {skipped[0]} has more dimensions than a matrix")
         return Blocks(base, "Hessian", by, blocks, skipped)
@@ -108,10 +107,10 @@ def jacobian(
     """
     with reading(program, variables, wrt) as (arrays, wanted):
         base = first_order(program, arrays, wanted, follow, names or {}, guards, True)
-        by = {}
-        for word in wanted:
-            own = _rows(base.value, base.shape, program, arrays, word, guards, follow)
-            by[word] = own
+        by = {
+            word: _rows(base.value, base.shape, program, arrays, word, guards, follow)
+            for word in wanted
+        }
         return Blocks(base, "Jacobian", by, {n: (n, n) for n in wanted})
 
 

@@ -164,15 +164,16 @@ def copied(row: Row, operands: list[Any], level: Level) -> Any:
     return row.in_batch(batch.aligned([to, source], level))
 
 
+def _ranked(array: Any, rank: int, level: Level) -> Any:
+    """An array with the batch in front of as many dimensions as it is broadcast to."""
+    every = full(array, level)
+    return every.reshape((level.size, *(1,) * (rank - array.ndim), *array.shape))
+
+
 def layer_normed(row: Row, operands: list[Any], level: Level) -> Any:
     """Layers of the last dimensions, with weights that are the same for all entries or not."""
     x, shape, weight, bias, eps = operands
-    own = [
-        full(w, level).reshape((level.size, *(1,) * (x.ndim - w.ndim), *w.shape))
-        if is_batched(w)
-        else w
-        for w in (weight, bias)
-    ]
+    own = [_ranked(w, x.ndim, level) if is_batched(w) else w for w in (weight, bias)]
     return row.in_batch([full(x, level), shape, *own, eps])
 
 
@@ -321,17 +322,10 @@ def solved(row: Row, operands: list[Any], level: Level) -> Any:
     return found
 
 
-def _aligned(value: Any, ndim: int, level: Level) -> Any:
-    """An array with the batch in front of as many dimensions as it is broadcast to."""
-    every = full(value, level)
-    missing = ndim + 1 - every.ndim
-    return every.reshape((level.size, *(1,) * missing, *every.shape[1:])) if missing > 0 else every
-
-
 def pseudo_inverses(row: Row, operands: list[Any], level: Level) -> Any:
     """Matrices with limits for each of them, or one for all."""
     a, *limits, hermitian = operands
-    limits = [None if v is None else _aligned(v, a.ndim - 2, level) for v in limits]
+    limits = [None if v is None else _ranked(v, a.ndim - 2, level) for v in limits]
     return row.in_batch([full(a, level), *limits, hermitian])
 
 
@@ -342,7 +336,7 @@ def least_squares(row: Row, operands: list[Any], level: Level) -> Any:
         ready = [full(a, level), full(b, level)]
     else:
         ndim = max(a.ndim, b.ndim)
-        ready = [_aligned(v, ndim, level) for v in (a, b)]
+        ready = [_ranked(v, ndim, level) for v in (a, b)]
     if driver not in (None, "gelsy") or batch.anywhere(~np.isfinite(ready[1])):
         return None
     solution, residuals, rank, values = row.in_batch([*ready, rcond, driver])
@@ -361,12 +355,6 @@ def _places(indices: Any) -> tuple[list[int], bool]:
     """(where indices stand that are no whole dimension, whether they stand side by side)."""
     at = [i for i, k in enumerate(indices) if k is not None]
     return at, at == list(range(at[0], at[0] + len(at))) if at else True
-
-
-def _ranked(array: Any, rank: int, level: Level) -> Any:
-    """An index with the batch in front of as many dimensions as the largest has."""
-    every = full(array, level)
-    return every.reshape((level.size, *(1,) * (rank - array.ndim), *array.shape))
 
 
 def _width(indices: Any) -> int:
@@ -408,8 +396,7 @@ def index_written(row: Row, operands: list[Any], level: Level) -> Any:
     width = _width(indices)
     rest = x.ndim - sum(k.ndim if k is not None and k.dtype.kind == "b" else 1 for k in indices)
     rank = at[0] + width + rest
-    every = full(values, level)
-    every = every.reshape((level.size, *(1,) * (rank - values.ndim), *values.shape))
+    every = _ranked(values, rank, level)
     if not _in(indices, level):
         return row.in_batch([full(x, level), [None, *indices], every, accumulate])
     if at[0] or any(k.dtype.kind == "b" for k in indices):
