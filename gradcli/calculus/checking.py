@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,13 +46,22 @@ SMALLEST = 1e-322  # numbers end there
 UNBOUNDED = 1e19  # a complex step off the domain gives a square root of its inverse, or more
 
 
+class Sides(NamedTuple):
+    """The slopes to the left and to the right of a point; jump: the value has a gap there, too."""
+
+    left: float
+    right: float
+    jump: bool
+
+
 class Kink:
-    """An element at which the slopes to both sides differ."""
+    """An element at which the slopes to both sides differ, or (jump) the values do."""
 
-    __slots__ = ("analytical", "index", "left", "right")
+    __slots__ = ("analytical", "index", "jump", "left", "right")
 
-    def __init__(self, index: tuple[int, ...], left: float, right: float, analytical: Any) -> None:
-        self.index, self.left, self.right, self.analytical = index, left, right, analytical
+    def __init__(self, index: tuple[int, ...], sides: Sides, analytical: Any) -> None:
+        self.left, self.right, self.jump = sides
+        self.index, self.analytical = index, analytical
 
     @property
     def ok(self) -> bool:
@@ -285,7 +294,7 @@ def _compare(
 
             slope, error, sides = _slope(value, centre, scale, float(np.abs(array[i])))
             if sides is not None:
-                kinks.append(Kink(i, *sides, analytical[i]))
+                kinks.append(Kink(i, sides, analytical[i]))
             parts.append((slope, error))
         numerical[i] = parts[0][0] if len(parts) == 1 else complex(parts[0][0], parts[1][0])
         uncertain[i] = max(e for _, e in parts)
@@ -306,8 +315,8 @@ def _step(size: float) -> float:
 
 def _slope(
     value: Callable[[float], float], centre: float, scale: float, size: float
-) -> tuple[float, float, tuple[float, float] | None]:
-    """(derivative, its uncertainty, the slopes to the left and right if there is a kink).
+) -> tuple[float, float, Sides | None]:
+    """(derivative, its uncertainty, the slopes to both sides if there is a kink or a jump).
 
     scale: the size of what the value is a sum of; size: that of the element. The first step shrinks
     until the extrapolation converges inside the function's domain: only what never does, however near,
@@ -332,7 +341,27 @@ def _slope(
             return slope, guess + noise, None
         else:
             sides = None
-    return best, error if np.isfinite(best) else 0.0, sides
+    if _jumps(value, centre, scale, size):
+        beside = _beside(value, _steps(size)[SHRINKS // 2])
+        return (beside.left + beside.right) / 2, 0.0, beside
+    found = Sides(*sides, jump=False) if sides is not None else None
+    return best, error if np.isfinite(best) else 0.0, found
+
+
+def _jumps(value: Callable[[float], float], centre: float, scale: float, size: float) -> bool:
+    """Whether the value goes on changing by as much as the step becomes ever smaller."""
+    near, nearer = _steps(size)[-2:]
+    for side in (-1, 1):
+        gap = abs(value(side * nearer) - centre)
+        if gap > FELT * ROUNDING * scale and gap > 0.9 * abs(value(side * near) - centre):
+            return True
+    return False
+
+
+def _beside(value: Callable[[float], float], h: float) -> Sides:
+    """The slopes beside a jump: each between two points of its own side."""
+    left, right = (side * (value(side * h) - value(side * h / 2)) / (h / 2) for side in (-1, 1))
+    return Sides(left + 0.0, right + 0.0, jump=True)  # 0 for -0
 
 
 def _is_steady(value: Callable[[float], float], slope: float, first: float, noise: float) -> bool:

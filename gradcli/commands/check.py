@@ -328,8 +328,9 @@ def _variable_lines(
 ) -> Iterator[str]:
     for kink in checked.kinks:
         taken = _number(kink.analytical, request)
+        place = "jump" if kink.jump else "kink"
         yield (
-            f"{name}{_at(kink.index)} stands on a kink: slope {kink.left:.6g} to the left, "
+            f"{name}{_at(kink.index)} stands on a {place}: slope {kink.left:.6g} to the left, "
             f"{kink.right:.6g} to the right; the gradient takes {taken}"
         )
     shown = what if what != "gradient" else ""
@@ -399,6 +400,7 @@ def _input_json(checked: Checked) -> dict[str, Any]:
                 "index": list(k.index),
                 "left": output.to_json(k.left),
                 "right": output.to_json(k.right),
+                "jump": k.jump,
             }
             for k in checked.kinks
         ],

@@ -71,6 +71,27 @@ def test_a_kink() -> None:
     assert "x[0] stands on a kink: slope -1 to the left, 1 to the right" in result.stdout
 
 
+@pytest.mark.parametrize(
+    ("text", "x", "words"),
+    [
+        ("floor(x)", "2", "jump: slope 0 to the left, 0 to the right; the gradient takes 0"),
+        ("sign(x)", "0", "jump: slope 0 to the left, 0 to the right; the gradient takes 0"),
+        ("where(x >= 2, x**2, 0)", "2", "jump: slope 0 to the left, 4 to the right"),
+        ("where(x > 2, x**2, 1000*x)", "2", "jump: slope 1000 to the left, 4 to the right"),
+        ("abs(x - 2)", "2", "kink: slope -1 to the left, 1 to the right; the gradient takes 0"),
+    ],
+)
+def test_a_jump_is_no_kink(text: str, x: str, words: str) -> None:
+    result = run("check", text, "--x", x)
+    assert (result.exit_code, words in result.stdout) == (0, True), result.output
+
+
+def test_a_wrong_gradient_at_a_jump_is_found() -> None:
+    result = run("check", "where(x >= 2, x**2 + 3*(x - x.detach()), 0)", "--x", "2")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("x stands on a jump: slope 0 to the left, 4 to the right")
+
+
 def test_random_points() -> None:
     result = run("check", "sum(log(x)*X@x)", "--samples", "4", "--range", "0.5,2")
     assert result.exit_code == 0, result.output
