@@ -677,6 +677,7 @@ class Tensor:
     if TYPE_CHECKING:  # the methods that the table adds; a real `__getattr__` slows every attribute
 
         def __getattr__(self, name: str) -> Any: ...
+        def __getitem__(self, index: Any) -> Any: ...
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
         row = _meaning(ufunc)

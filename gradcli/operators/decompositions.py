@@ -631,7 +631,7 @@ def _qr_backward(grads: Any, Q: Any, R: Any, mode: str) -> Any:
         raise RuntimeError(
             "The QR decomposition is not differentiable when mode='complete' and nrows > ncols."
         )
-    g = None
+    g: Any = None
     if g_r is not None:
         g = matmul(g_r, mH(R))
     if g_q is not None:

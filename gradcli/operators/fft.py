@@ -366,12 +366,16 @@ def _over(name: str, dim: str, doc: str, call: Any, sample: str, rows: list[Any]
 _enter(
     "fft",
     "The discrete Fourier transform",
-    lambda name, *a: _complex_n(*a, True),
+    lambda name, x, s, dim, norm: _complex_n(x, s, dim, norm, True),
     "randn(3,4)",
     [fft_c2c],
 )
 _enter(
-    "ifft", "The inverse transform", lambda name, *a: _complex_n(*a, False), "randn(3,4)", [fft_c2c]
+    "ifft",
+    "The inverse transform",
+    lambda name, x, s, dim, norm: _complex_n(x, s, dim, norm, False),
+    "randn(3,4)",
+    [fft_c2c],
 )
 _enter("rfft", "The transform of a real signal, one half", _real_n, "randn(3,4)", [fft_r2c])
 _enter("irfft", "The inverse of rfft", _inverse_real_n, "fft.rfftn(randn(3,4))", [fft_c2r])

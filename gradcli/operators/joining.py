@@ -106,7 +106,7 @@ def _stack(tensors: Arrays, dim: int = 0) -> Array:
     if any(isinstance(a, np.ndarray) and type(a) is not np.ndarray for a in tensors):
         return np.stack(tensors, at)  # recorded, where what is made cannot be written
     made = np.empty((*first.shape[:at], len(tensors), *first.shape[at:]), first.dtype)
-    before = (slice(None),) * at
+    before: tuple[Any, ...] = (slice(None),) * at
     for i, a in enumerate(tensors):
         made[(*before, i)] = a
     return made

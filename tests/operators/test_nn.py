@@ -135,3 +135,10 @@ def test_fourier_transforms_are_numpys(call: str) -> None:
     mine = eval(f"fft.{call}", {"fft": gradcli.fft, "x": gradcli.tensor(x, dtype=gradcli.float64)})
     name = call.replace("dim=", "axis=")
     np.testing.assert_allclose(mine.numpy(), eval(f"np.fft.{name}", {"np": np, "x": x}), atol=1e-12)
+
+
+@pytest.mark.parametrize("mean", [None, gradcli.zeros(2)])
+def test_evaluation_needs_statistics(mean: Any) -> None:
+    """torch's own process ends here."""
+    with pytest.raises(RuntimeError, match="must be defined in evaluation mode"):
+        gradcli.native_batch_norm(gradcli.ones(2, 2), None, None, mean, None, False, 0.1, 1e-5)

@@ -446,6 +446,8 @@ def _nll_backward(
 
 
 def _nll_rows(node: str, name: str) -> tuple[Any, Any]:
+    forward_row: Any
+
     class backward:
         grad_output = lambda g, target, weight, reduction, ignore_index: forward_row(
             g, target, weight, reduction, ignore_index

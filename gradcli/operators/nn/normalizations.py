@@ -341,6 +341,9 @@ def native_group_norm(
 
 
 # -- batches --------------------------------------------------------------------------------------
+_NO_STATISTICS = "running_mean and running_var must be defined in evaluation mode"
+
+
 def _channels(x: Any, ndim: int) -> Any:
     return x.reshape(1, x.shape[0], *[1] * (ndim - 2))
 
@@ -365,6 +368,8 @@ def _batch_norm(
         saved = mean.reshape(-1), rstd.reshape(-1)
         _update(running_mean, running_var, input, dims, momentum)
     else:
+        if running_mean is None or running_var is None:
+            raise RuntimeError(_NO_STATISTICS)
         rstd = _channels(1 / np.sqrt(running_var + eps), input.ndim)
         out = (input - _channels(running_mean, input.ndim)) * rstd
         saved = np.zeros(0, input.dtype), np.zeros(0, input.dtype)
@@ -480,7 +485,7 @@ def batch_norm(
                 f"torch.Size({size})"
             )
     elif running_mean is None or running_var is None:
-        raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
+        raise RuntimeError(_NO_STATISTICS)
     if input.shape[0] == 0:
         out = input.clone()
         out = out if weight is None else out * weight[0]

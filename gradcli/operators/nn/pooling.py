@@ -238,8 +238,8 @@ def _enter_max(n: int) -> None:
         out = out.squeeze(-2)
         return (out, index.squeeze(-2)) if return_indices else out
 
-    def call_both(input: Array, *options: Any) -> Any:
-        return call(input, *options[:-1], True)
+    def call_both(*args: Any) -> Any:
+        return call(*(*args[:-1], True))
 
     size = ",".join(["4"] * n)
     name = f"nn.functional.max_pool{n}d"
@@ -507,6 +507,7 @@ def _adaptive_avg_rows(n: int) -> Row:
     def kernel_backward(grad_output: Array, self: Array) -> Array:
         return _adaptive_avg_back(grad_output, self, n)
 
+    row: Row
     again = lambda g, grad_output: row(g, tuple(grad_output.shape[-n:]))
     name, node = f"_adaptive_avg_pool{n}d", f"AdaptiveAvgPool{n}D"
     backward = NOTHING | {"grad_output": again}
@@ -550,8 +551,8 @@ def _adaptive_max(self: Array, output_size: Any) -> tuple[Array, Array]:
     implemented(f"adaptive_max_pool{n}d", self, "efd")
     shape = self.shape[-n:]
     lead = self.shape[:-n]
-    values = np.empty((*lead, *output_size), self.dtype)
-    index = np.empty(values.shape, np.int64)
+    values: Any = np.empty((*lead, *output_size), self.dtype)
+    index: Any = np.empty(values.shape, np.int64)
     bounds = [_bounds(size, count) for size, count in zip(shape, output_size, strict=True)]
     for at in product(*map(range, output_size)):
         ranges = [bounds[i][k] for i, k in enumerate(at)]
