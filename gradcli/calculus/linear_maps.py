@@ -607,14 +607,25 @@ def _rolled_eye(shifts: Any, n: int) -> Expression:
     return call("roll", [eye(n)], (n, n), [("shifts", shifts), ("dims", (0,))])
 
 
+def _of_rows(node: Expression) -> list[tuple[str, Any]]:
+    """The options of a call on a vector as those of the same on the rows of a matrix: its last
+    dimension is the matrix's first."""
+    turned_: dict[Any, Any] = {-1: 0, (-1,): (0,)}
+    places = "dim dims".split()
+    return [
+        (k, turned_.get(v, v) if k in places or (k == "" and i == 0) else v)
+        for i, (k, v) in enumerate(node.data[1])
+    ]
+
+
 def _picked(maps: LinearMaps, node: Expression) -> Expression:
     """Elements that are picked: the same rows of the identity, times the matrix."""
     own = node.args[0]
-    word, options = node.data
+    word, options = node.data[0], _of_rows(node)
     if len(own.shape) != 1 or any(maps.depends(a) for a in node.args[1:]):
         raise no_matrix(node)
     if word == "gather":
-        word, options = "index", ()
+        word, options = "index", []
     n = own.shape[0]
     rows = call(word, [eye(n), *node.args[1:]], (*node.shape, n), options)
     return times(rows, maps.matrix(own)) if node.shape else _entry(maps.matrix(own), options)
@@ -639,7 +650,7 @@ def _cumsum(maps: LinearMaps, node: Expression) -> Expression:
 def _scattered(maps: LinearMaps, node: Expression) -> Expression:
     """Pieces that are written into zeros: the transpose of picking them."""
     base, *places, own = node.args
-    word, options = node.data
+    word, options = node.data[0], _of_rows(node)
     if len(node.shape) != 1 or any(map(maps.depends, places)):
         raise no_matrix(node)
     n = node.shape[0]
@@ -676,7 +687,7 @@ def _overwritten(maps: LinearMaps, node: Expression) -> Expression:
         raise no_matrix(node)
     shape = (*node.shape, maps.size)
     parts = [alg.full(maps.matrix(v), (*v.shape, maps.size)) for v in (base, own)]
-    return call(node.data[0], parts, shape, node.data[1])
+    return call(node.data[0], parts, shape, _of_rows(node))
 
 
 def _solved(maps: LinearMaps, node: Expression) -> Expression:

@@ -325,8 +325,9 @@ def solved(row: Row, operands: list[Any], level: Level) -> Any:
 def pseudo_inverses(row: Row, operands: list[Any], level: Level) -> Any:
     """Matrices with limits for each of them, or one for all."""
     a, *limits, hermitian = operands
-    limits = [None if v is None else _ranked(v, a.ndim - 2, level) for v in limits]
-    return row.in_batch([full(a, level), *limits, hermitian])
+    ndim = max(a.ndim - 2, *(v.ndim for v in limits if v is not None), 0)
+    limits = [None if v is None else _ranked(v, ndim, level) for v in limits]
+    return row.in_batch([_ranked(a, ndim + 2, level), *limits, hermitian])
 
 
 def least_squares(row: Row, operands: list[Any], level: Level) -> Any:

@@ -486,16 +486,20 @@ _attach()
 
 
 def lift(number: Any) -> Tensor:
-    """A 0-d tensor of the default dtype (complex numbers: its complex form)."""
+    """A 0-d tensor of the default dtype (complex numbers: its complex form); a truth stays one."""
+    if isinstance(number, bool):
+        return wrap(np.bool_(number))
     kind = dtypes.default.complex if isinstance(number, complex) else dtypes.default.real
     return wrap(kind.type(number))
 
 
 def lift_beside(number: Any, dtype: Any) -> Tensor:
     """A 0-d tensor of the dtype that a number and a tensor of this dtype have together."""
+    if isinstance(number, bool):
+        return lift(number)
     beside = np.dtype(getattr(dtype, "dtype", dtype))
     kinds = "biufc"
-    own = "b" if isinstance(number, bool) else np.asarray(number).dtype.kind
+    own = np.asarray(number).dtype.kind
     if own == "c" and beside.kind == "f":
         beside = np.result_type(beside, np.complex64)
     elif kinds.index(own) > kinds.index(beside.kind):

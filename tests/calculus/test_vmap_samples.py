@@ -198,6 +198,13 @@ IN_ONE: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
         lambda a, t: gradcli.linalg.pinv(a, atol=t.detach().abs() * 0.1),
         ((2, 3, 2), ()),
     ),
+    **{
+        f"pseudo-inverses with limits {limits} of matrices {matrices} in front": (
+            lambda a, t: gradcli.linalg.pinv(a, rtol=t.detach().abs() * 0.1),
+            ((*matrices, 3, 2), limits),
+        )
+        for matrices, limits in [((), (1,)), ((), (4,)), ((4,), (3, 4)), ((2, 1), (3,))]
+    },
     "strides given in place, from an offset on": (
         lambda x: (x * x).as_strided_((2, 2), (1, 2), storage_offset=2),
         ((2, 3),),

@@ -124,6 +124,13 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("mean(x*(y > 0.1))", {"x": (1,), "y": (2,)}),
         ("xlogy(x, y)[2]*s", {"x": (3,), "y": [0.37], "s": 0.5}),
     ],
+    "a vector's last dimension is its matrix's first": [
+        ("slice_scatter(x**2, x[1:]**2, -1, 1)", {"x": (4,)}),
+        ("diff(x, 2)**2", {"x": (5,)}),
+        ("narrow(x, -1, 1, 2)**2", {"x": (4,)}),
+        ("stack([x[0], x[1]], -1)**2*select(x, -1, 0)", {"x": (4,)}),
+        ("flip(roll(x**3, 1, -1), [-1])", {"x": (4,)}),
+    ],
     "a slope of softplus that is 1 beyond the threshold": [
         ("F.softplus(x, 2, 3)*s", {"x": [0.3, 1.4, 1.6, 25], "s": 0.5}),
         ("F.softplus(x, beta=0.5, threshold=1)", {"x": [0.3, 1.4, 3, 25]}),

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor
 from gradcli.language import LanguageError, Machine, as_tensor, evaluate, parse, run
 from gradcli.language import names as known
@@ -154,6 +155,9 @@ def test_numbers_are_lifted_where_a_function_wants_a_tensor() -> None:
     assert value("maximum(x, 3)", x=leaf([1.0, 5.0])).tolist() == [3.0, 5.0]
     assert value("mean(x, 0, True)", x=leaf([1.0, 5.0])).tolist() == [3.0]  # no tensor of True
     assert value("all(x, 0, True)", x=leaf([1.0, 5.0])).tolist() == [True]
+    assert value("where(True, 1, 2)").item() == 1  # a truth becomes no number
+    assert value("where(False, x, 2*x)", x=leaf([1.0, 5.0])).tolist() == [2.0, 10.0]
+    assert value("sum(True)").dtype is dtypes.int64
     node = value("pow(x, 2)", x=leaf(3.0)).grad_fn
     assert node.name() == "PowBackward0"
 
