@@ -204,11 +204,11 @@ def _sum_dim(self: Array, dim: Any, keepdim: bool = False, *, dtype: Any = None)
     return total(self, axes(dim, self.ndim), keepdim, numpy_dtype(dtype))
 
 
-def sum_backward(g: Any, sizes: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
+def sum_backward(g: Any, self_sym_sizes: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
     """The gradient of a sum along dimensions."""
-    if not keepdim and sizes and dim:
-        g = unsqueeze_dims(g, dim, len(sizes))
-    return expand(g, sizes)
+    if not keepdim and self_sym_sizes and dim:
+        g = unsqueeze_dims(g, dim, len(self_sym_sizes))
+    return expand(g, self_sym_sizes)
 
 
 def _summed(row: Row, operands: list[Any], level: Level) -> Any:
@@ -227,7 +227,7 @@ class sum_all:
 
 @operator(_sum_dim, "SumBackward1", kind="linear", axes="dim", spelled="sum")
 class sum_dim:
-    self = lambda g, self_sym_sizes, dim, keepdim: sum_backward(g, self_sym_sizes, dim, keepdim)
+    self = sum_backward
 
 
 # -- other shapes of the same memory --------------------------------------------------------------

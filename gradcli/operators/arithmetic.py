@@ -365,18 +365,6 @@ class pow_tensors:
     exponent = _pow_backward_exponent
 
 
-@operator(
-    _pow_base,
-    "PowBackward2",
-    kind="elementwise",
-    public=False,
-    samples=("pow(2, randn(3))",),
-    spelled="self ** exponent",
-)
-class pow_base:
-    exponent = lambda g, self, exponent, result: _pow_base_rule(g, self, exponent, result)
-
-
 def _pow_base_rule(g: Any, self: Any, exponent: Any, result: Any) -> Any:
     log: Any
     if self == 0:
@@ -390,6 +378,18 @@ def _pow_base_rule(g: Any, self: Any, exponent: Any, result: Any) -> Any:
     else:
         log = math.log(self) if self > 0 else float("nan")
     return g * conj(result * log)
+
+
+@operator(
+    _pow_base,
+    "PowBackward2",
+    kind="elementwise",
+    public=False,
+    samples=("pow(2, randn(3))",),
+    spelled="self ** exponent",
+)
+class pow_base:
+    exponent = _pow_base_rule
 
 
 # -- division with remainder ----------------------------------------------------------------------

@@ -88,11 +88,11 @@ def _to_copy(self: Array, dtype: Any, memory_format: str | None = None) -> Array
         return formatted(self, memory_format).astype(dtype, copy=False)
 
 
-def cast_back(g: Any, dtype: Any) -> Any:
+def cast_back(g: Any, self_dtype: Any) -> Any:
     """A gradient in the dtype of its input: real where that is."""
-    if is_complex(g) and dtype.kind != "c":
+    if is_complex(g) and self_dtype.kind != "c":
         g = g.real
-    return in_dtype(g, dtype)
+    return in_dtype(g, self_dtype)
 
 
 @operator(
@@ -105,7 +105,7 @@ def cast_back(g: Any, dtype: Any) -> Any:
     spelled="to",
 )
 class to_copy:
-    self = lambda g, self_dtype: cast_back(g, self_dtype)
+    self = cast_back
 
 
 @operator(_to_copy, public=False, batch="elementwise", spelled="to")

@@ -781,9 +781,12 @@ def _skew(x: Any) -> Any:
     return x - mH(x)
 
 
-def _svd_backward(grads: Any, U: Any, S: Any, Vh: Any, full: bool, size: int) -> Any:
+def _svd_backward(
+    grads: Any, U: Any, S: Any, Vh: Any, full_matrices: bool, S_sym_argsize_minus_1: int
+) -> Any:
     g_u, g_s, g_vh = grads
-    if full:
+    if full_matrices:
+        size = S_sym_argsize_minus_1
         U, Vh = narrow(U, -1, 0, size), narrow(Vh, -2, 0, size)
         g_u = None if g_u is None else narrow(g_u, -1, 0, size)
         g_vh = None if g_vh is None else narrow(g_vh, -2, 0, size)
@@ -843,9 +846,7 @@ def _check_phases(uu: Any, vv: Any) -> None:
     spelled="linalg.svd: full_matrices -",
 )
 class svd_row:
-    A = lambda grads, U, S, Vh, full_matrices, S_sym_argsize_minus_1: _svd_backward(
-        grads, U, S, Vh, full_matrices, S_sym_argsize_minus_1
-    )
+    A = _svd_backward
 
 
 # -- pseudo-inverses and least squares ------------------------------------------------------------
@@ -886,7 +887,8 @@ def _pinv(
     return pseudo_inverse(self, atol, rtol, hermitian)
 
 
-def _pinv_backward(g: Any, pinv: Any, A: Any) -> Any:
+def _pinv_backward(g: Any, result: Any, self: Any) -> Any:
+    pinv, A = result, self
     m, n = A.shape[-2], A.shape[-1]
     p_h, g_h = mH(pinv), mH(g)
     if m <= n:
@@ -917,7 +919,7 @@ def _pinv_backward(g: Any, pinv: Any, A: Any) -> Any:
     spelled="linalg.pinv",
 )
 class pinv_row:
-    self = lambda g, result, self: _pinv_backward(g, result, self)
+    self = _pinv_backward
 
 
 def _lstsq(

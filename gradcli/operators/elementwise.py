@@ -267,7 +267,7 @@ def _underivable(row: Rules, old: str) -> None:
         public=False,
         params="self",
         batch="elementwise",
-    )(type(f"{name}_written", (), {"self": lambda g: rule(g)}))
+    )(type(f"{name}_written", (), {"self": rule}))
 
     def write(input: Array) -> Any:
         return inplace(made, input)
@@ -385,20 +385,9 @@ def _softplus_backward(grad_output: Array, self: Array, beta: Any, threshold: An
     return where(scaled > threshold, grad_output, grad_output * z / (z + 1))
 
 
-@_unary(
-    _softplus,
-    "SoftplusBackward0",
-    name="nn.functional.softplus",
-    aliases="softplus",
-    method=False,
-    types="own",
-    refuses={"biuc": "softplus_cpu"},
-    signature="softplus(Tensor input, Scalar beta=1, Scalar threshold=20, *, Tensor out=None)",
-)
-class softplus:
-    """log(1 + exp(beta * input)) / beta; linear above the threshold."""
-
-    self = lambda g, self, beta, threshold: softplus_backward(g, self, beta, threshold)
+def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> Any:
+    x = self * beta
+    return masked_fill(sigmoid_backward(g, sigmoid(x)) * beta, x >= threshold, 0)
 
 
 @operator(
@@ -416,9 +405,20 @@ class softplus_backward:
     )
 
 
-def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> Any:
-    x = self * beta
-    return masked_fill(sigmoid_backward(g, sigmoid(x)) * beta, x >= threshold, 0)
+@_unary(
+    _softplus,
+    "SoftplusBackward0",
+    name="nn.functional.softplus",
+    aliases="softplus",
+    method=False,
+    types="own",
+    refuses={"biuc": "softplus_cpu"},
+    signature="softplus(Tensor input, Scalar beta=1, Scalar threshold=20, *, Tensor out=None)",
+)
+class softplus:
+    """log(1 + exp(beta * input)) / beta; linear above the threshold."""
+
+    self = softplus_backward
 
 
 def _silu(self: Array) -> Array:

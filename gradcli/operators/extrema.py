@@ -134,17 +134,17 @@ def shared_evenly(g: Any, self: Any, result: Any) -> Any:
     return zeros_like(self).masked_fill(mask, g / mask.sum())
 
 
-def selected_backward(g: Any, sizes: Any, dim: int, indices: Any, keepdim: bool) -> Any:
+def selected_backward(g: Any, self_sym_sizes: Any, dim: int, indices: Any, keepdim: bool) -> Any:
     """The gradient of selected values, at the places that they were taken from."""
-    if not keepdim and sizes:
+    if not keepdim and self_sym_sizes:
         g, indices = unsqueeze(g, dim), unsqueeze(indices, dim)
     if is_array(g):
-        if not sizes:
+        if not self_sym_sizes:
             return g
-        made = np.zeros(sizes, g.dtype)
+        made = np.zeros(self_sym_sizes, g.dtype)
         np.put_along_axis(made, indices, g, dim)
         return made
-    return wrap(np.zeros(sizes, data(g).dtype)).scatter(dim, indices, g)
+    return wrap(np.zeros(self_sym_sizes, data(g).dtype)).scatter(dim, indices, g)
 
 
 def _selecting(ufunc: Any, name: str) -> Any:
@@ -179,11 +179,7 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
     node = f"{name.capitalize()}Backward"
     facts = {"__module__": __name__}
     all_rule = {"self": shared_evenly}
-    dim_rule = {
-        "self": lambda g, self_sym_sizes, dim, indices, keepdim: selected_backward(
-            g, self_sym_sizes, dim, indices, keepdim
-        )
-    }
+    dim_rule = {"self": selected_backward}
     whole = operator(
         _whole(ufunc, name),
         f"{node}1",
@@ -289,11 +285,11 @@ def _aminmax(self: Array, *, dim: int | None = None, keepdim: bool = False) -> t
     )
 
 
-def _aminmax_backward(g: Any, self: Any, dim: Any, keepdim: bool, low: Any, high: Any) -> Any:
+def _aminmax_backward(g: Any, self: Any, dim: Any, keepdim: bool, min: Any, max: Any) -> Any:
     dims = () if dim is None else (dim,)
     parts = [
         extreme_backward(part, self, value, dims, keepdim)
-        for part, value in zip(g, (low, high), strict=True)
+        for part, value in zip(g, (min, max), strict=True)
         if part is not None
     ]
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
@@ -301,9 +297,7 @@ def _aminmax_backward(g: Any, self: Any, dim: Any, keepdim: bool, low: Any, high
 
 @operator(_aminmax, "AminmaxBackward0", outputs="min max", public=False, axes="dim")
 class aminmax_row:
-    self = lambda g, self, dim, keepdim, min, max: _aminmax_backward(
-        g, self, dim, keepdim, min, max
-    )
+    self = _aminmax_backward
 
 
 _aminmax_type = return_type("aminmax", "min max")

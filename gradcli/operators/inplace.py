@@ -56,16 +56,16 @@ def _copy(self: Array, src: Array) -> Array:
     return _cast(src, self.dtype)
 
 
+def _to_source(g: Any, src_dtype: Any) -> Any:
+    from gradcli.operators.casting import cast_back
+
+    return cast_back(g, src_dtype)
+
+
 @operator(_copy, "CopyBackwards", public=False, lossy=True, batch=batches.copied)
 class copy_row:
     self = zeros_like
-    src = lambda g, src_dtype: _to_source(g, src_dtype)
-
-
-def _to_source(g: Any, dtype: Any) -> Any:
-    from gradcli.operators.casting import cast_back
-
-    return cast_back(g, dtype)
+    src = _to_source
 
 
 copy_row.node_type.name = lambda self: "torch::autograd::CopyBackwards"
@@ -394,9 +394,7 @@ class squeeze_dims_row:
 
 @operator(_as_strided, "AsStridedBackward1", kind="linear", public=False, batch=batches.strided)
 class as_strided_row:
-    self = lambda g, self_geometry, size, stride, storage_offset: _as_strided_back(
-        g, self_geometry, size, stride, storage_offset
-    )
+    self = _as_strided_back
 
 
 def reshaped(row: Rules, tensor: Tensor, *options: Any) -> Tensor:

@@ -164,9 +164,9 @@ def _batch_t(batch: Any) -> Any:
     return transposed(batch, 1, 2)
 
 
-def _scaled(value: Any, number: Any) -> Any:
-    """`value * number`, left alone where the number is 1."""
-    return value if number == 1 else value * conj(number)
+def _scaled(g: Any, beta: Any) -> Any:
+    """`g` by the conjugate of a number; itself where that is 1."""
+    return g if beta == 1 else g * conj(beta)
 
 
 def _column_major(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
@@ -405,7 +405,7 @@ def _addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any =
 class addmm:
     """`beta * input + alpha * (mat1 @ mat2)`."""
 
-    self = lambda g, beta: _scaled(g, beta)
+    self = _scaled
     mat1 = lambda g, mat2, mat1_sym_sizes, mat1_sym_strides, alpha: _mm_mat1(
         g, mat2, mat1_sym_sizes, mat1_sym_strides, alpha
     )
@@ -438,7 +438,7 @@ def _addmv(self: Array, mat: Array, vec: Array, *, beta: Any = 1, alpha: Any = 1
 class addmv:
     """`beta * input + alpha * (mat @ vec)`."""
 
-    self = lambda g, beta: _scaled(g, beta)
+    self = _scaled
     mat = lambda g, vec, alpha: _scaled(_ger(g, conj(vec)), alpha)
     vec = lambda g, mat, alpha: _scaled(mv(conj(_t(mat)), g), alpha)
 
@@ -486,7 +486,7 @@ def _whole(number: Any, name: str) -> Any:
 class addr:
     """`beta * input + alpha * outer(vec1, vec2)`."""
 
-    self = lambda g, beta: _scaled(g, beta)
+    self = _scaled
     vec1 = lambda g, vec2, alpha: _scaled(mv(g, conj(vec2)), alpha)
     vec2 = lambda g, vec1, alpha: _scaled(mv(_t(g), conj(vec1)), alpha)
 
@@ -529,7 +529,7 @@ def _over_batches(g: Any, sizes: tuple[int, ...]) -> Any:
 class addbmm:
     """`beta * input + alpha * sum(batch1[i] @ batch2[i])`."""
 
-    self = lambda g, beta: _scaled(g, beta)
+    self = _scaled
     batch1 = (
         lambda g, batch2, batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2, alpha: (
             _scaled(
@@ -586,7 +586,7 @@ def _baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha:
 class baddbmm:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
 
-    self = lambda g, beta: _scaled(g, beta)
+    self = _scaled
     batch1 = lambda g, batch2, alpha: _scaled(bmm(g, conj(_batch_t(batch2))), alpha)
     batch2 = lambda g, batch1, alpha: _scaled(bmm(conj(_batch_t(batch1)), g), alpha)
 

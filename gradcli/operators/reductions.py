@@ -103,10 +103,12 @@ def _mean_dim(self: Array, dim: Any, keepdim: bool = False, *, dtype: Any = None
     return _average(self, axes(dim, self.ndim), dim, keepdim, numpy_dtype(dtype))
 
 
-def mean_backward(g: Any, sizes: tuple[int, ...], dim: Any, numel: int, keepdim: bool) -> Any:
+def mean_backward(
+    g: Any, self_sym_sizes: tuple[int, ...], dim: Any, self_sym_numel: int, keepdim: bool
+) -> Any:
     """The gradient of a mean along dimensions."""
-    n = count(sizes, dim) if dim else numel
-    return sum_backward(g, sizes, dim, keepdim) / n
+    n = count(self_sym_sizes, dim) if dim else self_sym_numel
+    return sum_backward(g, self_sym_sizes, dim, keepdim) / n
 
 
 @operator(
@@ -123,9 +125,7 @@ class mean_all:
 
 @operator(_mean_dim, "MeanBackward1", kind="linear", public=False, axes="dim", spelled="mean")
 class mean_dim:
-    self = lambda g, self_sym_sizes, dim, self_sym_numel, keepdim: mean_backward(
-        g, self_sym_sizes, dim, self_sym_numel, keepdim
-    )
+    self = mean_backward
 
 
 def _mean_whole(input: Array, dtype: Any) -> Any:

@@ -1219,9 +1219,11 @@ def _as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None 
     return as_strided_array(self, size, stride, storage_offset)
 
 
-def _as_strided_back(g: Any, geometry: Any, size: Any, stride: Any, storage_offset: Any) -> Any:
+def _as_strided_back(
+    g: Any, self_geometry: Any, size: Any, stride: Any, storage_offset: Any
+) -> Any:
     """The gradient of a strided view: put in memory as it lies, then read as the input lies there."""
-    shape, strides, offset = geometry
+    shape, strides, offset = self_geometry
     if 0 in shape or 0 in size:
         return new_zeros(g, shape)
     start = offset if storage_offset is None else storage_offset
@@ -1288,9 +1290,7 @@ def positions(shape: Any, strides: Any) -> Any:
     spelled="as_strided:",
 )
 class as_strided_size:
-    self = lambda g, self_geometry, size, stride, storage_offset: _as_strided_back(
-        g, self_geometry, size, stride, storage_offset
-    )
+    self = _as_strided_back
 
 
 @function(
@@ -1379,7 +1379,7 @@ def _conj(self: Array) -> Array:
     spelled="conj",
 )
 class conj_of:
-    self = lambda g: conj(g)
+    self = conj
 
 
 def _conj_physical(self: Array) -> Array:

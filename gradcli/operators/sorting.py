@@ -294,11 +294,7 @@ class nanmedian_all:
 
 def _selecting_row(kernel: Any, name: str, node: str, spelled: str = "") -> Row:
     """A row (values, indices) = f(self, ..., dim, keepdim)."""
-    rules = {
-        "self": lambda g, self_sym_sizes, dim, indices, keepdim: selected_backward(
-            g, self_sym_sizes, dim, indices, keepdim
-        )
-    }
+    rules = {"self": selected_backward}
     facts = {"outputs": "values indices", "differentiable": 1, "axes": "dim", "spelled": spelled}
     return operator(kernel, node, public=False, **facts)(
         type(name, (), {"__module__": __name__, **rules})

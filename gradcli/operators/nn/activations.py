@@ -725,17 +725,6 @@ def _prelu_backward(grad_output: Array, self: Array, weight: Array) -> tuple[Arr
     return where(above, grad_output, weight * grad_output), where(above, 0, self * grad_output)
 
 
-@backward_row(_prelu_backward, "PreluKernelBackwardBackward0", outputs="grad_input grad_weight")
-class prelu_backward:
-    grad_output = lambda grads, self, weight: _prelu_double(grads, self, weight)
-    self = lambda grads, grad_output, self: (
-        zeros_like(self) if grads[1] is None else where(self >= 0, 0.0, grad_output * grads[1])
-    )
-    weight = lambda grads, grad_output, self: (
-        zeros_like(self) if grads[0] is None else where(self >= 0, 0.0, grad_output * grads[0])
-    )
-
-
 def _prelu_double(grads: Any, self: Any, weight: Any) -> Any:
     total = None
     if grads[0] is not None:
@@ -744,6 +733,17 @@ def _prelu_double(grads: Any, self: Any, weight: Any) -> Any:
         part = where(self >= 0, 0.0, self * grads[1])
         total = part if total is None else total + part
     return total
+
+
+@backward_row(_prelu_backward, "PreluKernelBackwardBackward0", outputs="grad_input grad_weight")
+class prelu_backward:
+    grad_output = _prelu_double
+    self = lambda grads, grad_output, self: (
+        zeros_like(self) if grads[1] is None else where(self >= 0, 0.0, grad_output * grads[1])
+    )
+    weight = lambda grads, grad_output, self: (
+        zeros_like(self) if grads[0] is None else where(self >= 0, 0.0, grad_output * grads[0])
+    )
 
 
 @operator(
