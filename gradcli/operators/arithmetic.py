@@ -13,6 +13,7 @@ from gradcli.engine.operator import Rules
 from gradcli.engine.promotion import BOOL_OPERAND
 from gradcli.engine.rows import factor, is_one, meeting
 from gradcli.engine.tensor import Tensor, wrap
+from gradcli.engine.views import inplace
 from gradcli.operators.helpers import cast, conj, dtype_of, is_complex, where, zeros_like
 from gradcli.operators.table import (
     Array,
@@ -564,7 +565,6 @@ def pow(input: Array, exponent: Any) -> Any:
 
 @function(
     *_either("float_power", "exponent"),
-    inplace=True,
     rows=[pow_number, pow_tensors],
     samples=["float_power(rand(3) + 0.5, 2)"],
 )
@@ -577,6 +577,26 @@ def float_power(input: Any, exponent: Any) -> Any:
     else:
         exponent = exponent.to(dtypes.complex128 if is_complex(exponent) else dtypes.float64)
     return pow(input, exponent)
+
+
+@function(
+    "float_power_(Tensor input, Tensor exponent)|method",
+    "float_power_(Tensor input, Scalar exponent)|method",
+    name="float_power_",
+    rows=[pow_number, pow_tensors],
+    samples=["(rand(3, dtype=float64) + 0.5).float_power_(2)"],
+)
+def float_power_(input: Any, exponent: Any) -> Any:
+    """In-place form of `float_power`, of tensors of double precision."""
+    whole = is_complex(input) or is_complex(exponent) or isinstance(exponent, complex)
+    result = dtypes.complex128 if whole else dtypes.float64
+    if input.dtype != result:
+        given, wanted = (dtypes.SCALAR_NAMES[d.name] for d in (input.dtype, result))
+        raise RuntimeError(
+            f"the base given to float_power_ has dtype {given} but the operation's result requires "
+            f"dtype {wanted}"
+        )
+    return inplace(float_power, input, exponent)
 
 
 @function(

@@ -161,7 +161,7 @@ class acos:
     self = lambda g, self: (
         -g / np.sqrt(accurate.circle(self))
         if accurate.is_real(self)
-        else g * conj(-rsqrt(-self * self + 1))
+        else g * -conj(rsqrt(-self * self + 1))
     )
 
 

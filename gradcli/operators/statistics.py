@@ -337,16 +337,14 @@ def _histc(self: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Array:
     refused = {"b": "linspace_cpu", "c": "aminmax_cpu"}.get(self.dtype.kind, "histogram_cpu")
     implemented(refused, self, "efd")
     if bins <= 0:
-        raise RuntimeError(
-            f"torch.histogramdd(): bins {bins} must be > 0, but got {bins} for dimension 0"
-        )
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     low, high = float(min), float(max)
     if low == high and self.size:
         low, high = float(self.min()), float(self.max())
     if low == high:
         low, high = low - 1, high + 1
     if not (np.isfinite(low) and np.isfinite(high)):
-        raise RuntimeError(f"torch.histogram: range of [{low:g}, {high:g}] is not finite")
+        raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
     if low > high:
         raise RuntimeError("torch.histc: max must be larger than min")
     flat = self.reshape(-1)
