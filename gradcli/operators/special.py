@@ -248,8 +248,6 @@ def polygamma(n: int, input: Any) -> Any:
 
 
 def _mvlgamma(self: Array, p: int) -> Array:
-    if self.dtype.kind == "b":
-        raise RuntimeError("The input tensor may not be a boolean tensor.")
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     implemented("arange_cpu", self, "efd")

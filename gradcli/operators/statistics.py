@@ -334,10 +334,10 @@ def corrcoef(input: Array) -> Any:
 
 # -- counting into bins ---------------------------------------------------------------------------
 def _histc(self: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Array:
-    refused = {"b": "linspace_cpu", "c": "aminmax_cpu"}.get(self.dtype.kind, "histogram_cpu")
-    implemented(refused, self, "efd")
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    refused = {"b": "linspace_cpu", "c": "aminmax_cpu"}.get(self.dtype.kind, "histogram_cpu")
+    implemented(refused, self, "efd")
     low, high = float(min), float(max)
     if low == high and self.size:
         low, high = float(self.min()), float(self.max())
