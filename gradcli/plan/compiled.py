@@ -303,7 +303,8 @@ def compile(
     `f(x=..., w=...)` gives the value, `f.value_and_grad(...)` (value, gradients by name), and `print(f)`
     shows the plans made so far. Small arrays run as straight-line NumPy; large ones block by block,
     forward and backward in one sweep, on up to `threads` threads (default: the cores), with the same
-    bits as the tape. A Python function must compute only with its arguments: whatever else it does
+    bits as the tape. Large results that the caller has let go lend their memory to those of the next
+    call (two at most of each, and none that would take much of what is free). A Python function must compute only with its arguments: whatever else it does
     happens once. wrt: the variables to differentiate by (default: all).
     """
     if callable(program):

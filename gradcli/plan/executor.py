@@ -23,6 +23,10 @@ _BLOCK = 1 << 19
 _MANY = 1_000_000  # elements for every buffer (up to 4), from which on blocks are twice as large
 SMALLEST = 32768  # elements from which on an array is worth cutting
 _PRODUCTS = (np.dot, np.matmul, rows_dot)
+# Elements that NumPy copies together before it works on them. An operand that is repeated along rows is
+# copied where two rows or more go into this, which takes longer than the work; but a sum of numbers
+# that are converted first, or moved to addresses that suit them, is one of sums of so many.
+_PIECE = 512
 _THREADED = 200_000  # elements from which on a second thread pays
 
 
@@ -74,6 +78,7 @@ class RegionStep:
                 self.cuts.append(Cuts(n, [a * width for a, _ in self.blocks]))
         # Filling an array is little beside working something out.
         self.elements = sum(o.size for o in region.body) + region.rows // 8
+        self.converts = any(o.kind == "reduce" and o.dtype != o.args[0].dtype for o in region.body)
         self.reads = [o.index for o in (*self.kernel.rows, *self.kernel.whole)]
         self.makes = region.sinks
         self.arrays = self.kernel.results
@@ -91,15 +96,16 @@ class RegionStep:
         """Memory for the blocks of one thread."""
         return sum(b.row_bytes() * self.most for b in self.kernel.buffers)
 
-    def run(self, values: dict[int, Any], threads: int) -> None:
+    def run(self, values: dict[int, Any], threads: int, results: memory.Results) -> None:
         """Work out the sinks."""
         kernel, region = self.kernel, self.region
         flat = region.flat
-        made = [memory.array_for(o, values, self.reuse) for o in kernel.results]
+        made = [memory.array_for(o, values, self.reuse, results) for o in kernel.results]
         given: list[Any] = [
             values[o.index].reshape(-1) if flat else values[o.index] for o in kernel.rows
         ]
         given += [values[o.index] for o in kernel.whole]
+        converts = self.converts or not all(a.flags.aligned for a in given)
         for o, array in zip(kernel.results, made, strict=True):
             values[o.index] = array
             given.append(array.reshape(-1) if flat else array)
@@ -111,7 +117,8 @@ class RegionStep:
             partials.append((partial, edges))
             given += [partial, cut and cut.inside, cut and cut.pieces, edges]
         count = min(threads, len(self.blocks)) if self.is_threaded() else 1
-        _spread(self.run_blocks, self.blocks, self.most, given, count)
+        piece = np.getbufsize() if converts else _PIECE
+        _spread(self.run_blocks, self.blocks, self.most, given, count, piece)
         for s, cut, (partial, edges) in zip(kernel.sums, self.cuts, partials, strict=True):
             if cut is None:
                 total = s.function(partial)
@@ -122,14 +129,17 @@ class RegionStep:
             values[s.index] = np.full(s.shape, total) if s.shape else total
 
 
-def _spread(run: Any, blocks: Any, most: int, given: Sequence[Any], threads: int) -> None:
-    """Run the blocks on this thread and threads - 1 more."""
+def _spread(
+    run: Any, blocks: Any, most: int, given: Sequence[Any], threads: int, piece: int
+) -> None:
+    """Run the blocks on this thread and threads - 1 more; piece: elements of NumPy's own buffers."""
     take = itertools.count().__next__
     failed: list[BaseException] = []
 
     def work() -> None:
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"):  # which also ends what is set in it
+                np.setbufsize(piece)
                 run(take, blocks, most, *given)
         except BaseException as error:
             failed.append(error)
@@ -163,13 +173,13 @@ class WholeStep:
         """Nothing: its operands are read to the end."""
         return []
 
-    def run(self, values: dict[int, Any], threads: int) -> None:
+    def run(self, values: dict[int, Any], threads: int, results: memory.Results) -> None:
         """Work it out."""
         op = self.op
         args = [_value(a, values) for a in op.args]
         options = {k: _value(v, values) for k, v in op.options}
         if self.reuse:
-            options["out"] = memory.array_for(op, values, self.reuse)
+            options["out"] = memory.array_for(op, values, self.reuse, results)
         values[op.index] = op.function(*args, **options)
 
 
@@ -207,6 +217,9 @@ class Executor:
         self.constants = {o.index: o.args[0] for o in self.schedule.order if o.kind == "constant"}
         kept = {*self.constants, *[o.index for o in self.outputs]}
         self.dying = memory.plan(self.steps, kept)
+        written = {o.index for step in self.steps for o in step.arrays}
+        self.lasting = written & {o.index for o in self.outputs}
+        self.results = memory.Results()
 
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         values: dict[int, Any] = dict(self.constants)
@@ -214,7 +227,7 @@ class Executor:
             values[o.index] = array
         with np.errstate(all="ignore"):
             for step, dying in zip(self.steps, self.dying, strict=True):
-                step.run(values, self.threads)
+                step.run(values, self.threads, self.results)
                 for index in dying:
                     values.pop(index, None)
         taken = {id(a) for a in arrays} | {id(c) for c in self.constants.values()}
@@ -224,6 +237,8 @@ class Executor:
             if isinstance(value, np.ndarray):
                 if id(value) in taken or value.base is not None:
                     value = value.copy()
+                elif o.index in self.lasting:
+                    self.results.keep(o, value)
                 taken.add(id(value))
             found.append(value)
         return tuple(found)

@@ -12,6 +12,7 @@ from gradcli.engine import outer
 from gradcli.operators.dimensions import maximum_reduce, minimum_reduce, sum_over_few
 from gradcli.plan.functions import method_call, put_along
 from gradcli.plan.graph import Operation, cast, operands
+from gradcli.plan.memory import aligned
 from gradcli.plan.schedule import Region, Schedule
 
 _OVER_FEW = {
@@ -185,7 +186,7 @@ class Kernel:
                 self._lines.append(f"copyto({target}, {self._whole_name(s.args[0])})")
         self._when_written(last)
         self.space.update(
-            copyto=np.copyto, broadcast_to=np.broadcast_to, empty=np.empty, where=np.where
+            copyto=np.copyto, broadcast_to=np.broadcast_to, empty=aligned, where=np.where
         )
 
     def _result(self, o: Operation, target: str, name: str) -> None:

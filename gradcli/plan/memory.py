@@ -6,13 +6,21 @@ written over is known for certain only when nobody else refers to it, so that is
 
 from __future__ import annotations
 
+import math
 import sys
+import threading
+import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
+from gradcli import budget
 from gradcli.plan.graph import Operation
+
+_LINE = 64  # bytes that the processor takes from memory at once
+_LARGE = 1 << 24  # bytes from which on freed memory goes back to the kernel
+_SHARE = 8  # results are kept where they take less than such a part of what is free
 
 Values = dict[int, Any]
 
@@ -84,18 +92,70 @@ def _references(values: Values, index: int | None) -> tuple[Any, int]:
 _ALONE = _references({0: np.empty(1)}, 0)[1]
 
 
-def array_for(o: Operation, values: Values, reuse: dict[int, int]) -> Any:
-    """Memory for an operation's result: another's, if nobody refers to that any more."""
-    array, count = _references(values, reuse.get(o.index))
-    if (
+def _is_free(array: Any, count: int, o: Operation) -> bool:
+    """Whether an array that so many refer to is nobody's, and could hold an operation's result."""
+    return (
         type(array) is np.ndarray
         and count <= _ALONE
         and array.base is None
         and array.flags.carray
         and _kind(o) == (array.shape, array.dtype)
-    ):
+    )
+
+
+def array_for(o: Operation, values: Values, reuse: dict[int, int], results: Results) -> Any:
+    """Memory for an operation's result: another's, if nobody refers to that any more."""
+    array, count = _references(values, reuse.get(o.index))
+    if _is_free(array, count, o):
         return array
-    return np.empty(o.shape, o.dtype)
+    array = results.take(o)
+    return np.empty(o.shape, o.dtype) if array is None else array
 
 
-__all__ = ["Step", "Values", "array_for", "plan"]
+class Results:
+    """Large results of earlier calls, whose memory is used again once the caller has let them go.
+
+    The kernel would hand out the same pages again, one fault and one page of zeros after the other:
+    half of the time of a product and its gradient. The last two results of a kind are kept, as many
+    as there are while a loop's names still hold those of the last turn.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[int, Values] = {}
+        self._most: int | None = None  # bytes of a result that is kept
+        self._lock = threading.Lock()
+
+    def take(self, o: Operation) -> Any:
+        """The memory of an earlier result of an operation; None where nobody has let one go."""
+        kept = self._kept.get(o.index)
+        if not kept:
+            return None
+        with self._lock:
+            for key in list(kept):
+                array, count = _references(kept, key)
+                if _is_free(array, count, o) and not weakref.getweakrefcount(array):
+                    return kept.pop(key)
+        return None
+
+    def keep(self, o: Operation, array: Any) -> None:
+        """Remember a result that goes to the caller."""
+        if array.nbytes < _LARGE:
+            return
+        if self._most is None:
+            self._most = (budget.free_memory() or 0) // _SHARE
+        with self._lock:
+            kept = self._kept.setdefault(o.index, {})
+            if array.nbytes <= self._most:
+                kept[id(array)] = array
+            for key in list(kept)[:-2]:
+                del kept[key]
+
+
+def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
+    """An array that begins with a line of the cache: NumPy's loops take twice as long across lines."""
+    kind = np.dtype(dtype)
+    memory = np.empty(math.prod(shape) * kind.itemsize + _LINE, np.uint8)
+    return np.ndarray(shape, kind, memory, -memory.ctypes.data % _LINE)
+
+
+__all__ = ["Results", "Step", "Values", "aligned", "array_for", "plan"]

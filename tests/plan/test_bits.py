@@ -13,6 +13,7 @@ import pytest
 
 import gradcli
 from gradcli import language
+from gradcli.engine.tensor import wrap
 from gradcli.plan import Untraceable, record
 from gradcli.plan.blocks import Cuts, row_blocks, tree_blocks
 from tests.calculus.samples import is_declared
@@ -132,6 +133,20 @@ def test_large_arrays(source: str, shapes: dict[str, tuple[int, ...]], dtype: st
     found = record(function, arrays, wrt=frozenset(arrays))
     for block, threads in ((4096, 1), (4096, 2), (4096, 2), (10_000, 3), (65536, 2)):
         assert_same(by_plan(found, arrays, block=block, threads=threads, smallest=5000), wanted)
+
+
+def test_arrays_at_odd_addresses() -> None:
+    """NumPy copies them piece by piece, and a sum is one of sums of pieces."""
+    memory = np.empty(300 * 1001 * 8 + 1, np.uint8)
+    x = memory[1:].view(np.float64).reshape(300, 1001)
+    x[...] = np.random.default_rng(1).standard_normal(x.shape)
+    assert not x.flags.aligned
+    f = gradcli.compile("(sum(x, 1)**2).sum()")
+    leaf = wrap(x, True)
+    value = (leaf.sum(1) ** 2).sum()
+    value.backward()
+    found, grads = f.value_and_grad(x=x)
+    assert found == value.item() and np.array_equal(grads["x"], leaf.grad.numpy())
 
 
 def test_again_and_again() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
+import pytest
 
 import gradcli
 from gradcli.plan import memory
@@ -50,15 +52,104 @@ def test_inputs_and_results_are_left_alone() -> None:
 def test_only_what_nobody_refers_to_is_written_over() -> None:
     o = matrix()
     values = {7: np.zeros(o.shape)}
+    none = memory.Results()
     address = values[7].ctypes.data
-    assert memory.array_for(o, values, {o.index: 7}).ctypes.data == address
+    assert memory.array_for(o, values, {o.index: 7}, none).ctypes.data == address
     view = values[7].T
-    assert memory.array_for(o, values, {o.index: 7}).ctypes.data != address
+    assert memory.array_for(o, values, {o.index: 7}, none).ctypes.data != address
     del view
-    assert memory.array_for(o, values, {o.index: 7}).ctypes.data == address
+    assert memory.array_for(o, values, {o.index: 7}, none).ctypes.data == address
     held = values[7]
-    assert memory.array_for(o, values, {o.index: 7}) is not held
+    assert memory.array_for(o, values, {o.index: 7}, none) is not held
     values[8] = np.zeros((200, 100))[:100]
-    assert memory.array_for(o, values, {o.index: 8}) is not values[8]
+    assert memory.array_for(o, values, {o.index: 8}, none) is not values[8]
     values[9] = np.zeros((3, 3))
-    assert memory.array_for(o, values, {o.index: 9}).shape == o.shape
+    assert memory.array_for(o, values, {o.index: 9}, none).shape == o.shape
+
+
+def address(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+LARGE = 1 << 21  # elements of a result whose memory is used again
+
+
+def large() -> tuple[Any, dict[str, Any]]:
+    return gradcli.compile("sum(x*x)/2"), {"x": np.arange(float(LARGE))}
+
+
+def test_a_loop_takes_turns_with_the_memory_of_two_results() -> None:
+    f, given = large()
+    found = set()
+    for _ in range(6):
+        _, grads = f.value_and_grad(**given)
+        found.add(address(grads["x"]))
+        np.testing.assert_array_equal(grads["x"], given["x"])
+    assert len(found) <= 3
+
+
+HOLDERS: dict[str, Any] = {
+    "the array": lambda a: a,
+    "a view": lambda a: a[5:9],
+    "a view of a view": lambda a: a.reshape(2, -1).T[3:],
+    "a tensor": gradcli.from_numpy,
+    "a buffer": memoryview,
+    "an export": lambda a: np.from_dlpack(a),
+    "a closure": lambda a: lambda: a,
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_a_result_that_somebody_holds_is_left_alone(name: str) -> None:
+    f, given = large()
+    _, grads = f.value_and_grad(**given)
+    place = address(grads["x"])
+    held = HOLDERS[name](grads.pop("x"))
+    for shift in (1.0, 2.0, 3.0):
+        _, more = f.value_and_grad(x=given["x"] + shift)
+        assert address(more["x"]) != place
+    del held
+
+
+def test_a_result_that_is_watched_is_left_alone() -> None:
+    f, given = large()
+    _, grads = f.value_and_grad(**given)
+    watched = weakref.ref(grads["x"])
+    place = address(grads["x"])
+    del grads
+    for _ in range(3):
+        _, more = f.value_and_grad(**given)
+        assert watched() is None or address(more["x"]) != place
+
+
+def test_a_result_that_was_changed_is_not_taken() -> None:
+    f, given = large()
+    for change in ("writeable", "shape"):
+        _, grads = f.value_and_grad(**given)
+        if change == "writeable":
+            grads["x"].flags.writeable = False
+        else:
+            grads["x"].shape = (2, -1)
+        del grads
+        _, grads = f.value_and_grad(**given)
+        np.testing.assert_array_equal(grads["x"], given["x"])
+
+
+def test_small_results_and_those_beyond_what_is_free_are_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    f = gradcli.compile("sum(x*x)/2")
+    f.value_and_grad(x=np.ones(100_000))
+    monkeypatch.setattr(memory.budget, "free_memory", lambda: 1 << 26)
+    g, given = large()
+    g.value_and_grad(**given)
+    for compiled in (f, g):
+        (plan,) = compiled.plans.values()
+        assert not any(plan.executor.results._kept.values())
+
+
+def test_blocks_begin_with_a_line_of_the_cache() -> None:
+    for shape in ((1,), (1000,), (7, 33)):
+        for _ in range(8):
+            found = memory.aligned(shape, np.dtype("f"))
+            assert found.shape == shape and address(found) % 64 == 0 and found.flags.carray
