@@ -304,8 +304,9 @@ def compile(
     shows the plans made so far. Small arrays run as straight-line NumPy; large ones block by block,
     forward and backward in one sweep, on up to `threads` threads (default: the cores), with the same
     bits as the tape. Large results that the caller has let go lend their memory to those of the next
-    call (two at most of each, and none that would take much of what is free). A Python function must compute only with its arguments: whatever else it does
-    happens once. wrt: the variables to differentiate by (default: all).
+    call (two at most of each, and none that would take much of what is free). A Python function must
+    compute only with its arguments: whatever else it does happens once. wrt: the variables to
+    differentiate by (default: all).
     """
     if callable(program):
         names = list(inspect.signature(program).parameters)
