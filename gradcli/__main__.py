@@ -8,11 +8,33 @@ if sys.argv[0].rpartition("/")[2].partition(".")[0] in ("gradcli", "__main__"):
     at_once()  # before anything else is imported
 
 import gc
+from typing import NoReturn
 
 # A start makes many objects and next to no garbage, and so do the graphs that a command shows.
 gc.set_threshold(100_000, 20, 20)
 
-from gradcli.cli import main  # noqa: E402
+import gradcli.process as process  # noqa: E402
+
+
+def main() -> NoReturn:
+    """The console script: a plain line the short way, every other by click."""
+    process.run(_command)
+
+
+def _command() -> None:
+    words = sys.argv[1:]
+    code = None
+    if words[:1] == ["grad"]:
+        from gradcli.commands.errors import show
+        from gradcli.commands.short import run
+
+        code = process.guarded(lambda: run(words), lambda error: show(error, words, {}))
+    if code is None:
+        from gradcli.cli import main as program
+
+        program.main()
+    sys.exit(code)
+
 
 __all__ = ["main"]
 

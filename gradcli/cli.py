@@ -1,15 +1,11 @@
-"""The click group: it knows the names of the commands, loads the one that is asked for, and sees to it
-that every way out is a clean one (exit codes, streams, Ctrl-C, closed pipes, no traceback).
+"""The click group: it knows the names of the commands, and loads the one that is asked for.
 
 Nothing heavy is imported here: `--help`, `--version` and completion need neither numpy, lark nor rich.
 """
 
 from __future__ import annotations
 
-import atexit
-import codecs
 import os
-import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -17,15 +13,10 @@ from typing import Any, NoReturn
 
 import click
 
-import gradcli.interrupts as interrupts
-from gradcli.budget import bound_memory
+import gradcli.process as process
 from gradcli.commands import COMMANDS, COMPLETION_VARIABLE
 from gradcli.commands.help import HELP
 from gradcli.version import __version__
-
-# A command line without files and without numbers of three digits makes no large matrix product.
-_MAYBE_LARGE = re.compile(r"\d{3}|\d[eE]|\*\*\s*[\d(]|@.*\.|^-f?$")
-_WHOLE = re.compile(r"[0-9]{1,6}")
 
 
 class Program(click.Group):
@@ -70,7 +61,7 @@ class Program(click.Group):
     ) -> click.Context:
         """As click does, but for narrow terminals, where click's help is never less than 50 wide."""
         columns = os.environ.get("COLUMNS", "")
-        columns = columns if _WHOLE.fullmatch(columns) else ""
+        columns = columns if process.WHOLE.fullmatch(columns) else ""
         if not columns and sys.stdout is not None and sys.stdout.isatty():
             columns = str(os.get_terminal_size(sys.stdout.fileno()).columns)
         if columns and 20 <= int(columns) < 52:
@@ -105,45 +96,14 @@ class Program(click.Group):
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         """What the console script calls: the process is ours from its start to its end."""
-        words = sys.argv[1:]
-        if words[:1] not in (["run"], ["repl"]) and not any(map(_MAYBE_LARGE.search, words)):
-            # OpenBLAS starts its threads when numpy is imported; a small problem has no use for them.
-            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        for name in ("COLUMNS", "LINES"):  # `²` is a digit to Python, and no number
-            if not _WHOLE.fullmatch(os.environ.get(name, "")):
-                os.environ.pop(name, None)
-        interrupts.watch()
-        bound_memory()
-        codecs.register_error("gradcli", _spelt_out)
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None and hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="gradcli")
-        try:
-            self.main(*args, **kwargs)
-        except SystemExit as leaving:
-            _leave(leaving)
-        raise AssertionError("main() leaves by SystemExit")
+        process.run(lambda: self.main(*args, **kwargs))
 
     def _run(self, arguments: list[str], prog_name: str, extra: dict[str, Any]) -> int:
         """Run the command line and return the exit code; nothing but SystemExit passes."""
-        try:
-            try:
-                code = self._dispatch(arguments, prog_name, extra)
-                if sys.stdout is not None:
-                    sys.stdout.flush()
-            except SystemExit as leaving:
-                code = leaving.code if isinstance(leaving.code, int) else int(bool(leaving.code))
-            except BrokenPipeError:
-                _abandon_stdout()
-                code = 0
-            except Exception as error:  # the end of the process: every error is shown
-                code = _show(error, arguments, {})
-        except KeyboardInterrupt:
-            _interrupted()
-            code = interrupts.CODE
-        except BrokenPipeError:  # standard error is closed too: nobody is left to tell
-            code = 1
-        return code
+        return process.guarded(
+            lambda: self._dispatch(arguments, prog_name, extra),
+            lambda error: _show(error, arguments, {}),
+        )
 
     def _dispatch(self, arguments: list[str], prog_name: str, extra: dict[str, Any]) -> int:
         if instruction := os.environ.get(COMPLETION_VARIABLE):
@@ -155,72 +115,19 @@ class Program(click.Group):
             return shell_complete(self, extra, prog_name, COMPLETION_VARIABLE, instruction)
         try:
             with self.make_context(prog_name, arguments, **extra) as ctx:
-                try:
-                    self.invoke(ctx)
-                except (click.exceptions.Exit, BrokenPipeError):
-                    raise
-                except Exception as error:  # every error of a command is shown with its options
-                    if isinstance(error.__cause__, BrokenPipeError):  # the program's own print()
-                        raise error.__cause__ from None
-                    return _show(error, arguments, ctx.meta)
+                return process.shown(
+                    lambda: self.invoke(ctx),
+                    lambda error: _show(error, arguments, ctx.meta),
+                    passing=click.exceptions.Exit,
+                )
         except click.exceptions.Exit as leaving:
             return leaving.exit_code
-        return 0
-
-
-def _spelt_out(error: UnicodeError) -> tuple[str | bytes, int]:
-    """What is written for a character that the stream's encoding does not have."""
-    if isinstance(error, UnicodeEncodeError) and error.object[error.start] == "…":
-        return "...", error.start + 1
-    return codecs.backslashreplace_errors(error)
-
-
-def _leave(leaving: SystemExit) -> NoReturn:
-    """End the process without taking the interpreter apart, which takes a tenth of a short run.
-
-    Only where the process is a console script's; a notebook or `python -i` goes on.
-    """
-    script = os.path.basename(sys.argv[0]).partition(".")[0]
-    if script not in ("gradcli", "__main__") or sys.flags.inspect or hasattr(sys, "ps1"):
-        raise leaving
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            try:
-                stream.flush()
-            except OSError:  # a closed pipe or a full disk, and that has been said
-                continue
-    os._exit(leaving.code if isinstance(leaving.code, int) else int(bool(leaving.code)))
 
 
 def _show(error: Exception, arguments: list[str], meta: dict[str, Any]) -> int:
     from gradcli.commands.errors import show
 
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()  # what was printed before the error comes before it
-    except BrokenPipeError:
-        raise
-    except OSError:  # a full disk, which is likely what the error says
-        pass
     return show(error, arguments, meta)
-
-
-def _abandon_stdout() -> None:
-    """Send what is still buffered nowhere, so that Python does not complain on its way out."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError, AttributeError):
-        return
-
-
-def _interrupted() -> None:
-    """End the terminal's line that shows ^C."""
-    try:
-        if sys.stderr is not None and sys.stderr.isatty():
-            click.echo(file=sys.stderr)
-    except OSError:
-        return
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:

@@ -6,17 +6,16 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import click
-
 import gradcli.budget as budget
 from gradcli.commands import output
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import files_of, read_value, read_variable, set_up
-from gradcli.commands.options import Request
 from gradcli.commands.progress import RowsBar
+from gradcli.commands.request import Request
 from gradcli.language.errors import LanguageError, refused
 
 if TYPE_CHECKING:
+    from gradcli.commands.context import AnyContext
     from gradcli.rows.run import Runner
     from gradcli.rows.sums import Column, Values, Work
     from gradcli.tables.parts import Parts
@@ -130,7 +129,7 @@ class Passes:
     values: of the variables that are no columns, as tensors.
     """
 
-    def __init__(self, ctx: click.Context, request: Request, table: Table) -> None:
+    def __init__(self, ctx: AnyContext, request: Request, table: Table) -> None:
         set_up(ctx, request)
         self.request, self.table = request, table
         if request.loaded:
@@ -327,7 +326,7 @@ def seed_of(text: str | None) -> Any:
 
 
 def grad_by_rows(
-    ctx: click.Context,
+    ctx: AnyContext,
     request: Request,
     table: Table,
     runner: Runner,
@@ -424,7 +423,7 @@ def _note_what_is_not_finite(grads: Mapping[str, Any]) -> None:
         output.note(f"the {what} not finite ({shown})")
 
 
-def eval_by_rows(ctx: click.Context, request: Request, table: Table, runner: Runner) -> None:
+def eval_by_rows(ctx: AnyContext, request: Request, table: Table, runner: Runner) -> None:
     """`eval`."""
     made = Passes(ctx, request, table)
     work = made.work(made.wrt(), backward=False)
@@ -449,7 +448,7 @@ def eval_by_rows(ctx: click.Context, request: Request, table: Table, runner: Run
 
 
 def jvp_by_rows(
-    ctx: click.Context,
+    ctx: AnyContext,
     request: Request,
     table: Table,
     runner: Runner,
@@ -565,7 +564,7 @@ def _direction(made: Passes, name: str, value: str) -> Any:
 
 
 def check_by_rows(
-    ctx: click.Context, request: Request, table: Table, runner: Runner, rtol: float | None
+    ctx: AnyContext, request: Request, table: Table, runner: Runner, rtol: float | None
 ) -> Any:
     """`check`: the gradients by numbers against differences; columns are moved as a whole."""
     import numpy as np

@@ -11,8 +11,8 @@ from click.core import ParameterSource
 from gradcli.commands import output
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import apart
-from gradcli.commands.options import Request, expression_options
-from gradcli.commands.planned import by_rows_option, large_table
+from gradcli.commands.options import by_rows_option, expression_options
+from gradcli.commands.planned import large_table
 from gradcli.commands.points import (
     OpenCommand,
     Point,
@@ -20,6 +20,7 @@ from gradcli.commands.points import (
     point,
     wanted_names,
 )
+from gradcli.commands.request import Request
 from gradcli.commands.shapes import shape_option
 from gradcli.language.errors import LanguageError, refused
 

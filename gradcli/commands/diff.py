@@ -10,7 +10,7 @@ import click
 
 from gradcli.commands import output
 from gradcli.commands.errors import usage
-from gradcli.commands.options import Request, expression_options, where_read
+from gradcli.commands.options import expression_options, where_read
 from gradcli.commands.points import (
     OpenCommand,
     Point,
@@ -18,6 +18,7 @@ from gradcli.commands.points import (
     point,
     wanted_names,
 )
+from gradcli.commands.request import Request
 from gradcli.commands.shapes import shape_option
 from gradcli.language.errors import refused
 

@@ -9,13 +9,15 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from gradcli.budget import TooMany, out_of_memory
+from gradcli.commands.terminal import echo, painted
 from gradcli.language.errors import LanguageError, did_you_mean, suggest
 from gradcli.visible import visible
+
+if TYPE_CHECKING:
+    import click
 
 DEBUG_VARIABLE = "GRADCLI_DEBUG"
 LONGEST_SOURCE = 10_000  # characters that an error in JSON quotes
@@ -65,22 +67,36 @@ def show(error: Exception, arguments: list[str], meta: Mapping[str, Any]) -> int
 
     `meta` is the context's: what the command line said of --json and --color before it went wrong.
     """
+    _flush()
     if sys.stderr is None:  # closed by the caller; click would write to standard output instead
         return 2 if as_report(error).usage else 1
+    import click
+
     if os.environ.get(DEBUG_VARIABLE) and not isinstance(error, click.ClickException):
         import traceback
 
         traceback.print_exception(error)
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        click.echo(error.format_message(), file=sys.stderr)
+        echo(error.format_message(), sys.stderr)
         return error.exit_code
     report = as_report(error)
     if meta.get("gradcli.json", "--json" in arguments):
         text = to_json(report)
     else:
         text = to_text(report, meta.get("gradcli.color", "auto"))
-    click.echo(text, file=sys.stderr, color=True)
+    echo(text, sys.stderr)
     return 2 if report.usage else 1
+
+
+def _flush() -> None:
+    """What was printed before an error comes before it."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:  # a full disk, which is likely what the error says
+        pass
 
 
 def to_json(report: LanguageError) -> str:
@@ -131,7 +147,7 @@ def _wrapped(line: str, columns: int) -> str:
 
 
 def _bold(text: str, colour: str) -> str:
-    return click.style(text, fg=colour, bold=True)
+    return painted(text, colour, bold=True)
 
 
 def as_report(error: Exception) -> LanguageError:
@@ -140,6 +156,8 @@ def as_report(error: Exception) -> LanguageError:
         error = tell(error)
     if isinstance(error, LanguageError):
         return error
+    import click
+
     if isinstance(error, click.ClickException):
         return _from_click(error)
     if isinstance(error, RecursionError):
@@ -164,6 +182,8 @@ def as_report(error: Exception) -> LanguageError:
 
 
 def _from_click(error: click.ClickException) -> LanguageError:
+    import click
+
     message = " ".join(error.format_message().split()).removesuffix(".")
     message = message.partition(" Choose from:")[0].removesuffix(".")
     message = message[:1].lower() + message[1:] if message[1:2].islower() else message
@@ -182,6 +202,8 @@ def _from_click(error: click.ClickException) -> LanguageError:
 
 def _nearest_choice(error: click.ClickException) -> str | None:
     """The choice that a misspelt value of an option is closest to."""
+    import click
+
     kind = getattr(getattr(error, "param", None), "type", None)
     found = re.match(r"'(.*)' is not one of ", getattr(error, "message", ""), re.S)
     if not isinstance(kind, click.Choice) or found is None:

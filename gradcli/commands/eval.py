@@ -11,19 +11,15 @@ from gradcli.commands.errors import usage
 from gradcli.commands.inspection import evaluate_watched, refuse_anomalies
 from gradcli.commands.options import (
     ExpressionCommand,
-    Request,
     array_options,
-    drawn_option,
-    expression_options,
-)
-from gradcli.commands.planned import (
     by_rows_option,
     cluster_options,
-    evaluate_planned,
-    large_table,
+    drawn_option,
+    expression_options,
     plan_option,
-    write_plan,
 )
+from gradcli.commands.planned import evaluate_planned, large_table, write_plan
+from gradcli.commands.request import Request
 
 
 @click.command(

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from gradcli.commands.errors import usage
 from gradcli.language.errors import refused
 
 if TYPE_CHECKING:
-    from gradcli.commands.options import Request
+    from gradcli.commands.context import AnyContext
+    from gradcli.commands.request import Request
     from gradcli.language import Machine
     from gradcli.language.errors import LanguageError
     from gradcli.tables import Reader
@@ -90,13 +89,13 @@ class Evaluation:
         return translations.hint(self.request.source, parses, bound, elementwise=True)
 
 
-def evaluate(ctx: click.Context, request: Request) -> Evaluation:
+def evaluate(ctx: AnyContext, request: Request) -> Evaluation:
     """Run the program on the values of the command line."""
     variables, integers = read_variables(ctx, request)
     return run(request, variables, integers)
 
 
-def read_variables(ctx: click.Context, request: Request) -> tuple[dict[str, Any], list[str]]:
+def read_variables(ctx: AnyContext, request: Request) -> tuple[dict[str, Any], list[str]]:
     """The variables of the command line, and which of them cannot require grad but should."""
     set_up(ctx, request)
     files = files_of(request)
@@ -108,7 +107,7 @@ def read_variables(ctx: click.Context, request: Request) -> tuple[dict[str, Any]
     return variables, integers
 
 
-def machine(ctx: click.Context, request: Request, *, max_steps: int | None = None) -> Machine:
+def machine(ctx: AnyContext, request: Request, *, max_steps: int | None = None) -> Machine:
     """A machine that knows the values of the command line, to run programs on."""
     from gradcli.language import Machine
 
@@ -130,12 +129,12 @@ def run(request: Request, variables: dict[str, Any], integers: Iterable[str] = (
     return Evaluation(request, variables, result.value, result.names, list(integers))
 
 
-def set_up(ctx: click.Context, request: Request) -> None:
+def set_up(ctx: AnyContext, request: Request) -> None:
     """Set the default dtype (until the context closes) and the generator's seed, once."""
     prepare(ctx, request.dtype, request.manual_seed)
 
 
-def prepare(ctx: click.Context, dtype: str, manual_seed: int | None) -> None:
+def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
     """The same before there is a request, for files that are loaded."""
     if ctx.meta.setdefault("gradcli.prepared", False):
         return

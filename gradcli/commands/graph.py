@@ -15,12 +15,12 @@ from gradcli.commands.evaluation import ENGINE_ERRORS, Evaluation
 from gradcli.commands.inspection import evaluate_watched, graph_of, raise_anomaly, refuse_anomalies
 from gradcli.commands.options import (
     ExpressionCommand,
-    Request,
     Whole,
     drawn_option,
     expression_options,
     split,
 )
+from gradcli.commands.request import Request
 from gradcli.commands.terminal import is_terminal, speaks_unicode
 from gradcli.language.errors import did_you_mean, suggest
 

@@ -11,11 +11,11 @@ from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS
 from gradcli.commands.options import (
     ExpressionCommand,
-    Request,
     array_options,
     drawn_option,
     expression_options,
 )
+from gradcli.commands.request import Request
 
 
 @click.command(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.backward import seed_of
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, evaluate
-from gradcli.commands.options import Request
+from gradcli.commands.request import Request
+
+if TYPE_CHECKING:
+    from gradcli.commands.context import AnyContext
 
 
 def note_of_sums(arrays: Sequence[str]) -> None:
@@ -24,7 +25,7 @@ def note_of_sums(arrays: Sequence[str]) -> None:
 
 
 def write_higher(
-    ctx: click.Context,
+    ctx: AnyContext,
     request: Request,
     order: int,
     seed: str | None,

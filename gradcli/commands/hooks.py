@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, Evaluation
-from gradcli.commands.options import name_list
+from gradcli.commands.request import name_list
 from gradcli.language.checks import assigned_names
 
 if TYPE_CHECKING:
-    from gradcli.commands.options import Request
+    from gradcli.commands.request import Request
     from gradcli.language.program import Program
 
 

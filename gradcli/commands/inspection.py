@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from gradcli.commands.evaluation import Evaluation, evaluate
 
 if TYPE_CHECKING:
-    from gradcli.commands.options import Request
+    from gradcli.commands.context import AnyContext
+    from gradcli.commands.request import Request
     from gradcli.graphs import Graph, Trace
 
 Values = dict[Any, Any]
 
 
 def evaluate_watched(
-    ctx: click.Context, request: Request, watched: bool
+    ctx: AnyContext, request: Request, watched: bool
 ) -> tuple[Evaluation, Values | None]:
     """Evaluate; with `watched` also keep the result of every node."""
     if not watched:

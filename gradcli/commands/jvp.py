@@ -11,12 +11,13 @@ from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS
 from gradcli.commands.options import (
     ExpressionCommand,
-    Request,
     array_options,
+    by_rows_option,
     drawn_option,
     expression_options,
 )
-from gradcli.commands.planned import by_rows_option, large_table
+from gradcli.commands.planned import large_table
+from gradcli.commands.request import Request
 
 
 @click.command(

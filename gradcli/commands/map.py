@@ -12,10 +12,10 @@ import click
 from gradcli.commands import COMMANDS, completers, output
 from gradcli.commands.errors import usage, without_name
 from gradcli.commands.evaluation import cannot_require_grad, files_of, read_variable, set_up
-from gradcli.commands.options import Request, Whole, expression_options, uncertainty_options
-from gradcli.commands.planned import cluster_options
+from gradcli.commands.options import Whole, cluster_options, expression_options, uncertainty_options
 from gradcli.commands.points import OPEN, OpenCommand
 from gradcli.commands.progress import RowsBar
+from gradcli.commands.request import Request
 from gradcli.language.errors import LanguageError, did_you_mean, suggest
 
 if TYPE_CHECKING:

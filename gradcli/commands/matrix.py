@@ -16,7 +16,7 @@ from gradcli.commands.evaluation import (
     read_variables,
     run,
 )
-from gradcli.commands.options import Request
+from gradcli.commands.request import Request
 
 if TYPE_CHECKING:
     from gradcli.calculus.matrices import Start

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,6 +24,7 @@ from gradcli.commands import completers
 from gradcli.commands.errors import usage
 from gradcli.commands.help import Command
 from gradcli.commands.output import Style, note
+from gradcli.commands.request import Request, is_called, is_known, name_list, normal, variables
 from gradcli.commands.shapes import shape_option, shapes_of
 
 if TYPE_CHECKING:
@@ -52,15 +53,6 @@ ELSEWHERE = {
 }
 
 
-def normal(name: str) -> str:
-    """A name in the form in which Python keeps it."""
-    if name.isascii():
-        return name
-    import unicodedata
-
-    return unicodedata.normalize("NFKC", name)
-
-
 class Split:
     """argv put in order.
 
@@ -78,60 +70,6 @@ class Split:
         self.taken: list[tuple[str, str]] = []
         self.given: dict[str, str] = {}
         self.missing: str | None = None
-
-
-class SessionNames:
-    """The names of a session in which a command runs: its tensors are variables, the others are known."""
-
-    __slots__ = ("others", "tensors")
-
-    def __init__(self, names: Mapping[str, Any]) -> None:
-        self.tensors = {n: v for n, v in names.items() if hasattr(v, "requires_grad")}
-        self.others = {n: v for n, v in names.items() if n not in self.tensors}
-
-
-class Request:
-    """What the command line asks for, before anything is computed.
-
-    names: the variables, in the order of the command line. texts: the text of every variable's value.
-    uncertainties: the text of those that are given with one, `x±u`.
-    options: how it was given, `--x` or `--let x=`. loaded: the names that --load brought.
-    tensors: the variables that are tensors of a session, which stay as they are.
-    """
-
-    __slots__ = (
-        *("dtype", "loaded", "manual_seed", "missing", "names", "no_grad", "options", "program"),
-        *("style", "tensors", "texts", "uncertainties", "wrt"),
-    )
-
-    def __init__(
-        self,
-        program: Program,
-        *,
-        texts: dict[str, str],
-        options: dict[str, str],
-        wrt: list[str] | None,
-        no_grad: list[str],
-        dtype: str,
-        manual_seed: int | None,
-        loaded: dict[str, Any],
-        style: Style,
-        missing: str = "error",
-        uncertainties: dict[str, str] | None = None,
-        tensors: dict[str, Any] | None = None,
-    ) -> None:
-        self.program, self.names = program, list(texts)
-        self.texts, self.options = texts, options
-        self.wrt, self.no_grad = wrt, no_grad
-        self.dtype, self.manual_seed = dtype, manual_seed
-        self.loaded, self.style, self.missing = loaded, style, missing
-        self.uncertainties = uncertainties or {}
-        self.tensors = tensors or {}
-
-    @property
-    def source(self) -> str:
-        """The text of the expression."""
-        return self.program.source
 
 
 def split(args: Iterable[str], declared: dict[str, click.Option]) -> Split:
@@ -246,7 +184,7 @@ class ExpressionCommand(Command):
         if found.missing in declared and not lenient:
             raise _no_value(str(found.missing), declared)
         text = self.source_text(found, lenient)
-        program, names = _variables(text, lenient)
+        program, names = variables(text, lenient)
         ctx.meta["gradcli.program"] = program
         if found.missing is not None and not lenient and found.missing[2:] in names:
             raise _no_value(found.missing, declared)
@@ -254,14 +192,14 @@ class ExpressionCommand(Command):
             item.partition("=")[0] for item in _lets(found.options)
         }
         bound |= ctx.obj.tensors.keys() if ctx.obj is not None else set()
-        known_by = _looks_known if lenient else _is_known
+        known_by = _looks_known if lenient else is_known
         shown = [
             name
             for name in names
             if name in bound
             or not known_by(program, name)
             # `seed*2`: the name of an option and of a function, and not called
-            or (f"--{name}" in declared and not _is_called(program, name))
+            or (f"--{name}" in declared and not is_called(program, name))
             or (not lenient and self.is_variable(program, name))
         ]
         ctx.meta["gradcli.variables"] = _options_for(shown, declared)
@@ -339,30 +277,6 @@ def read_text(path: str) -> str:
         ) from None
 
 
-def _variables(text: str | None, lenient: bool) -> tuple[Program | None, list[str]]:
-    """The program and every name that it reads before assigning it."""
-    if text is None:
-        return None, []
-    from gradcli.language import parse
-    from gradcli.language.checks import free_names
-    from gradcli.language.errors import LanguageError
-
-    try:
-        program = parse(text)
-    except LanguageError:
-        if lenient:
-            return None, []
-        raise
-    return program, list(free_names(program))
-
-
-def _is_known(program: Program | None, name: str) -> bool:
-    """Whether the language gives the name a meaning of its own, as the program uses it."""
-    from gradcli.language.checks import is_variable
-
-    return program is None or not is_variable(program, name)
-
-
 def _looks_known(program: Program | None, name: str) -> bool:
     """The same without the operator table, which would import numpy: what is called is a function."""
     from gradcli.language.checks import is_bare
@@ -372,7 +286,7 @@ def _looks_known(program: Program | None, name: str) -> bool:
         return True
     if is_namespace(name):
         return program is None or not is_bare(program, name)
-    return _is_called(program, name)
+    return is_called(program, name)
 
 
 def where_read(program: Program, name: str) -> tuple[int, int] | None:
@@ -457,7 +371,7 @@ def _check_names(
     from gradcli.language import translations
 
     for name in missing:
-        if _is_called(program, name) or name in translations.CONSTANTS:
+        if is_called(program, name) or name in translations.CONSTANTS:
             raise _unbound(program, name, declared, bound)
     if translations.PREFIXED.intersection(missing):
         raise _unbound(program, missing[0], declared, bound)
@@ -625,7 +539,7 @@ def _unbound(
     if f"--{name}" in declared:
         message = f"no value for {name}, which has the name of an option"
         return error(message, f"bind it with --let {name}=VALUE")
-    if _is_called(program, name):
+    if is_called(program, name):
         from gradcli.language.errors import did_you_mean, suggest
         from gradcli.language.names import suggestions
 
@@ -634,44 +548,6 @@ def _unbound(
         return error(f"no function is called `{name}`", hint)
     hint = f"add --{name} VALUE" + "; Euler's number is torch.e" * (name == "e")
     return error(f"no value for {name}", translated or hint)
-
-
-def _is_called(program: Program | None, name: str) -> bool:
-    """Whether the program calls the name."""
-    return program is not None and program.uses.get(name, (0, 0, 0))[1] > 0
-
-
-def name_list(
-    texts: Iterable[str] | None,
-    option: str,
-    known: list[str],
-    *,
-    every: bool = False,
-    what: str = "a variable of the expression",
-) -> list[str] | None:
-    """The names in `a,b`, of an option that may be given several times; None if it is not given.
-
-    With `every`, `all` means all that are known.
-    """
-    words = [word for text in texts or () for word in re.split(r"[,\s]+", text) if word]
-    if not texts:
-        return None
-    if not words:
-        raise usage(f"{option} needs a name", hint=f"as in {option} {(known or ['x'])[0]}")
-    if every and "all" in words:
-        return list(known)
-    from gradcli.language.errors import did_you_mean, suggest
-
-    names = list(dict.fromkeys(map(normal, words)))
-    for name in names:
-        if name not in known:
-            names_known = ", ".join(known) if known else "none"
-            raise usage(
-                f"{option}: {name!r} is not {what} (there are: {names_known})",
-                hint=did_you_mean(suggest(name, known)),
-                kind="name",
-            )
-    return names
 
 
 # -- the options that all expression commands have ------------------------------------------------
@@ -811,6 +687,40 @@ def program_options(function: F) -> F:
     for option in reversed((*_PROGRAM_OPTIONS, _COLOUR_OPTION)):
         function = option(function)
     return function
+
+
+plan_option = click.option(
+    "--plan/--no-plan",
+    "plan",
+    default=None,
+    help="Print the plan for large arrays, or use none.",
+)
+
+
+by_rows_option = click.option(
+    "--by-rows/--whole",
+    "by_rows",
+    default=None,
+    help="Read a table in passes over its rows, which need not fit into memory, or at once. "
+    "(By rows where it would take half of the memory that is free.)",
+)
+
+
+def cluster_options(function: F) -> F:
+    """--workers, --cluster."""
+    workers = click.option(
+        "--workers",
+        metavar="N",
+        type=click.IntRange(1),
+        help="Read the table's parts by N processes.",
+    )
+    address = click.option(
+        "--cluster",
+        "cluster",
+        metavar="ADDRESS",
+        help="By the workers of a Dask scheduler, as tcp://host:8786.",
+    )
+    return workers(address(function))
 
 
 drawn_option = shape_option("Shape of a variable to be drawn: as --x 'randn(3,4)'.")

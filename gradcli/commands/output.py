@@ -12,10 +12,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-import click
-
 import gradcli.budget as budget
-from gradcli.commands.terminal import colour_wanted, is_terminal
+from gradcli.commands.terminal import colour_wanted, echo, is_terminal, painted
 from gradcli.interrupts import begin, held, unfinished
 from gradcli.visible import visible
 
@@ -355,7 +353,7 @@ def labelled(name: str | None, text: str, style: Style) -> str:
     if name is None:
         return visible(text)
     shown = visible(name)
-    return f"{click.style(shown, fg='cyan') if style.colour else shown} = {visible(text)}"
+    return f"{painted(shown, 'cyan') if style.colour else shown} = {visible(text)}"
 
 
 def object_text(found: Mapping[str, Any]) -> str:
@@ -379,7 +377,7 @@ def write(text: str, *, styled: bool = False) -> None:
         from gradcli.language.errors import LanguageError
 
         raise LanguageError("standard output is closed", kind="file", usage=False)
-    click.echo(text if styled else visible(text), color=True)
+    echo(text if styled else visible(text), sys.stdout)
 
 
 def note(text: str, kind: str = "note") -> None:
@@ -389,11 +387,13 @@ def note(text: str, kind: str = "note") -> None:
     """
     _notes().append(text if kind == "note" else f"{kind}: {text}")
     if sys.stderr is not None:
-        click.echo(visible(f"gradcli: {kind}: {text}"), file=sys.stderr)
+        echo(visible(f"gradcli: {kind}: {text}"), sys.stderr)
 
 
 def _notes() -> list[str]:
     """The notes of the command that runs, in order."""
+    import click
+
     context = click.get_current_context(silent=True)
     found: list[str] = [] if context is None else context.meta.setdefault("gradcli.notes", [])
     return found
@@ -440,6 +440,8 @@ def write_file(path: str, text: str | bytes) -> None:
         text = visible(text)
     if path in STANDARD_OUTPUT:
         if isinstance(text, bytes):
+            import click
+
             click.echo(text, nl=False)
         else:
             write(text.removesuffix("\n"))

@@ -2,58 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from gradcli.commands import output
 from gradcli.commands.evaluation import Evaluation, read_value, read_variables, run
 
 if TYPE_CHECKING:
-    from typing import TypeVar
-
     from gradcli.commands.by_rows import Table
-    from gradcli.commands.options import Request
+    from gradcli.commands.context import AnyContext
     from gradcli.commands.output import Style
+    from gradcli.commands.request import Request
 
-    F = TypeVar("F", bound=Callable[..., Any])
 
 NO_PLAN = "no plan: "
 LARGE = 200_000  # elements of a variable from which on planning costs less than it saves
-
-plan_option = click.option(
-    "--plan/--no-plan",
-    "plan",
-    default=None,
-    help="Print the plan for large arrays, or use none.",
-)
-
-
-by_rows_option = click.option(
-    "--by-rows/--whole",
-    "by_rows",
-    default=None,
-    help="Read a table in passes over its rows, which need not fit into memory, or at once. "
-    "(By rows where it would take half of the memory that is free.)",
-)
-
-
-def cluster_options(function: F) -> F:
-    """--workers, --cluster."""
-    workers = click.option(
-        "--workers",
-        metavar="N",
-        type=click.IntRange(1),
-        help="Read the table's parts by N processes.",
-    )
-    address = click.option(
-        "--cluster",
-        "cluster",
-        metavar="ADDRESS",
-        help="By the workers of a Dask scheduler, as tcp://host:8786.",
-    )
-    return workers(address(function))
 
 
 def large_table(request: Request, wanted: bool | None) -> Table | None:
@@ -77,7 +39,7 @@ class Planned:
 
 
 def evaluate_planned(
-    ctx: click.Context,
+    ctx: AnyContext,
     request: Request,
     *,
     plan: bool | None,
@@ -180,10 +142,7 @@ def write_plan(lines: list[str] | None, style: Style) -> None:
 
 __all__ = [
     "Planned",
-    "by_rows_option",
-    "cluster_options",
     "evaluate_planned",
     "large_table",
-    "plan_option",
     "write_plan",
 ]

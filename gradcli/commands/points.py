@@ -9,7 +9,8 @@ import click
 
 from gradcli.commands import output
 from gradcli.commands.errors import usage
-from gradcli.commands.options import ExpressionCommand, Request
+from gradcli.commands.options import ExpressionCommand
+from gradcli.commands.request import Request
 from gradcli.commands.shapes import shapes_of
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from gradcli.budget import TooMany
 from gradcli.commands import COMMANDS, completers, output
 from gradcli.commands.errors import as_report, quoted, to_text, usage
 from gradcli.commands.help import Command
-from gradcli.commands.options import FLOATS, SessionNames, Whole, read_text
+from gradcli.commands.options import FLOATS, Whole, read_text
 from gradcli.commands.output import Style
+from gradcli.commands.request import SessionNames
 from gradcli.commands.terminal import is_terminal
 from gradcli.language.errors import LanguageError
 from gradcli.version import __version__

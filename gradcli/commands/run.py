@@ -9,14 +9,8 @@ import click
 from gradcli.commands import COMMANDS, completers, output
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import machine
-from gradcli.commands.options import (
-    ExpressionCommand,
-    Request,
-    Split,
-    Whole,
-    program_options,
-    read_text,
-)
+from gradcli.commands.options import ExpressionCommand, Split, Whole, program_options, read_text
+from gradcli.commands.request import Request
 from gradcli.language.display import is_displayed, pretty
 from gradcli.language.errors import LanguageError
 

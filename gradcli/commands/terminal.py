@@ -16,6 +16,21 @@ def is_terminal(stream: Any) -> bool:
         return False
 
 
+def echo(text: str, stream: Any) -> None:
+    """Write a line, and let it be seen at once."""
+    stream.write(f"{text}\n")
+    stream.flush()
+
+
+_COLOURS = {"red": 31, "green": 32, "yellow": 33, "cyan": 36}
+
+
+def painted(text: str, colour: str | None = None, *, bold: bool = False) -> str:
+    """Text in a colour, in bold, or both."""
+    code = f"\033[{_COLOURS[colour]}m" if colour else ""
+    return code + "\033[1m" * bold + text + "\033[0m"
+
+
 def colour_wanted(stream: Any, choice: str = "auto") -> bool:
     """--color, then NO_COLOR, then FORCE_COLOR, then whether it is a terminal."""
     if choice != "auto":

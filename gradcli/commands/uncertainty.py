@@ -14,8 +14,8 @@ from gradcli.commands.errors import usage
 
 if TYPE_CHECKING:
     from gradcli.commands.evaluation import Evaluation
-    from gradcli.commands.options import Request
     from gradcli.commands.output import Style
+    from gradcli.commands.request import Request
 
 DIGITS = 2  # of an uncertainty that are shown
 _LARGEST, _SMALLEST = 15, -5  # powers of ten between which numbers are written out

@@ -15,7 +15,7 @@ from tests.benchmarks.records import Record, ratio
 EXAMPLE = ["2*dot(x,x)", "--x", "0,1,2,3"]
 # name: (arguments, mark against `python -c "import numpy"`, on a terminal)
 COMMANDS: dict[str, tuple[list[str], float, bool]] = {
-    "grad": (["grad", *EXAMPLE], 1.2, False),
+    "grad": (["grad", *EXAMPLE], 1.1, False),
     "--help": (["--help"], 0.6, False),
     "--version": (["--version"], 0.6, False),
     "completion": (["completion", "bash"], 0.6, False),

@@ -55,7 +55,7 @@ def jobs() -> Iterator[Job]:
     """Everything that workers do."""
     ever = sys.maxsize
     parsers = {"lark": ever, "ast": ever, "sympy": ever}
-    marks = {"MB/s": 1.5, "bytes a byte": 50.0}
+    marks = {"MB/s": 3.0, "bytes a byte": 50.0}
     linear = {**marks, "1 MB": 1.2}
     yield Job("parse", "text", 1_000_000, "text", marks, parsers)
     yield Job("parse", "text", 10_000_000, "text", linear, {"1 MB": ever}, slow=0)

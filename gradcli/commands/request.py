@@ -1,0 +1,141 @@
+"""What a command line asks for: the program, its variables and their values, the style of the results.
+
+Nothing of click is needed to say it: see `short`, which reads plain command lines by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from gradcli.commands.errors import usage
+
+if TYPE_CHECKING:
+    from gradcli.commands.output import Style
+    from gradcli.language.program import Program
+
+
+def normal(name: str) -> str:
+    """A name in the form in which Python keeps it."""
+    if name.isascii():
+        return name
+    import unicodedata
+
+    return unicodedata.normalize("NFKC", name)
+
+
+class SessionNames:
+    """The names of a session in which a command runs: its tensors are variables, the others are known."""
+
+    __slots__ = ("others", "tensors")
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self.tensors = {n: v for n, v in names.items() if hasattr(v, "requires_grad")}
+        self.others = {n: v for n, v in names.items() if n not in self.tensors}
+
+
+class Request:
+    """What the command line asks for, before anything is computed.
+
+    names: the variables, in the order of the command line. texts: the text of every variable's value.
+    uncertainties: the text of those that are given with one, `x±u`.
+    options: how it was given, `--x` or `--let x=`. loaded: the names that --load brought.
+    tensors: the variables that are tensors of a session, which stay as they are.
+    """
+
+    __slots__ = (
+        *("dtype", "loaded", "manual_seed", "missing", "names", "no_grad", "options", "program"),
+        *("style", "tensors", "texts", "uncertainties", "wrt"),
+    )
+
+    def __init__(
+        self,
+        program: Program,
+        *,
+        texts: dict[str, str],
+        options: dict[str, str],
+        wrt: list[str] | None,
+        no_grad: list[str],
+        dtype: str,
+        manual_seed: int | None,
+        loaded: dict[str, Any],
+        style: Style,
+        missing: str = "error",
+        uncertainties: dict[str, str] | None = None,
+        tensors: dict[str, Any] | None = None,
+    ) -> None:
+        self.program, self.names = program, list(texts)
+        self.texts, self.options = texts, options
+        self.wrt, self.no_grad = wrt, no_grad
+        self.dtype, self.manual_seed = dtype, manual_seed
+        self.loaded, self.style, self.missing = loaded, style, missing
+        self.uncertainties = uncertainties or {}
+        self.tensors = tensors or {}
+
+    @property
+    def source(self) -> str:
+        """The text of the expression."""
+        return self.program.source
+
+
+def variables(text: str | None, lenient: bool = False) -> tuple[Program | None, list[str]]:
+    """The program and every name that it reads before assigning it."""
+    if text is None:
+        return None, []
+    from gradcli.language import parse
+    from gradcli.language.checks import free_names
+    from gradcli.language.errors import LanguageError
+
+    try:
+        program = parse(text)
+    except LanguageError:
+        if lenient:
+            return None, []
+        raise
+    return program, list(free_names(program))
+
+
+def is_known(program: Program | None, name: str) -> bool:
+    """Whether the language gives the name a meaning of its own, as the program uses it."""
+    from gradcli.language.checks import is_variable
+
+    return program is None or not is_variable(program, name)
+
+
+def is_called(program: Program | None, name: str) -> bool:
+    """Whether the program calls the name."""
+    return program is not None and program.uses.get(name, (0, 0, 0))[1] > 0
+
+
+def name_list(
+    texts: Iterable[str] | None,
+    option: str,
+    known: list[str],
+    *,
+    every: bool = False,
+    what: str = "a variable of the expression",
+) -> list[str] | None:
+    """The names in `a,b`, of an option that may be given several times; None if it is not given.
+
+    With `every`, `all` means all that are known.
+    """
+    words = [word for text in texts or () for word in re.split(r"[,\s]+", text) if word]
+    if not texts:
+        return None
+    if not words:
+        raise usage(f"{option} needs a name", hint=f"as in {option} {(known or ['x'])[0]}")
+    if every and "all" in words:
+        return list(known)
+    from gradcli.language.errors import did_you_mean, suggest
+
+    names = list(dict.fromkeys(map(normal, words)))
+    for name in names:
+        if name not in known:
+            names_known = ", ".join(known) if known else "none"
+            raise usage(
+                f"{option}: {name!r} is not {what} (there are: {names_known})",
+                hint=did_you_mean(suggest(name, known)),
+                kind="name",
+            )
+    return names

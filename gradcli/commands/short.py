@@ -1,0 +1,89 @@
+"""Plain command lines, `gradcli grad EXPR --x VALUE --y VALUE`, without click, whose import costs as much
+as a tenth of numpy's.
+
+A line is plain if nothing in it needs an option, a file, a table or a word of explanation. Of any other
+line, and of every doubt, nothing is done here, and click reads it from its start: what is an error, and in
+which words, is said in one place.
+"""
+
+from __future__ import annotations
+
+import os
+
+import gradcli.process as process
+from gradcli.commands import COMPLETION_VARIABLE, gradient
+from gradcli.commands.context import Context
+from gradcli.commands.errors import show
+from gradcli.commands.output import Style
+from gradcli.commands.request import Request, is_known, variables
+from gradcli.language.errors import LanguageError
+
+# Settings that options read.
+_SETTINGS = (COMPLETION_VARIABLE, "GRADCLI_DTYPE")
+# What makes a value more than numbers: files and tables, uncertainties, the language's own calls.
+_SPECIAL = "@±(+"
+# The names of grad's options, which are no variables' here (a test holds them against what click knows).
+OPTIONS = frozenset(
+    """
+    budget by_rows cluster color covariance create_graph csv detect_anomaly dtype gradient help
+    help_all hook json let lines load manual_seed missing no_grad no_plan order passes plain
+    plan precision retain retain_graph seed shape trace uncertainty value whole workers wrt
+    """.split()
+)
+
+
+def run(words: list[str]) -> int | None:
+    """The exit code of a plain line's command, once it is done; None, with nothing done, of any other."""
+    request = plain_request(words)
+    if request is None:
+        return None
+    with Context() as context:
+        return process.shown(
+            lambda: gradient.run(context, request), lambda error: show(error, words, context.meta)
+        )
+
+
+def plain_request(words: list[str]) -> Request | None:
+    """What a plain line asks for, as click would have it; None of a line that is not plain."""
+    if len(words) < 2 or len(words) % 2 or words[0] != "grad" or words[1][:1] in ("-", ""):
+        return None
+    if any(name in os.environ for name in _SETTINGS):
+        return None
+    texts = {}
+    for option, text in zip(words[2::2], words[3::2], strict=True):
+        name = option[2:]
+        if option[:2] != "--" or not (name.isascii() and name.isidentifier()) or name in OPTIONS:
+            return None
+        if (
+            name in texts
+            or text[:2] == "--"
+            or (text.strip()[:1] in ("", "-") and not _number(text))
+        ):
+            return None
+        if any(sign in text for sign in _SPECIAL):
+            return None
+        texts[name] = text
+    try:
+        program, names = variables(words[1])
+    except LanguageError:
+        return None
+    if program is None or not texts.keys() <= set(names) or not words[1].strip():
+        return None
+    if any(n in OPTIONS or not is_known(program, n) for n in names if n not in texts):
+        return None
+    return Request(
+        program,
+        texts=texts,
+        options={name: f"--{name}" for name in texts},
+        wrt=None,
+        no_grad=[],
+        dtype="float64",
+        manual_seed=None,
+        loaded={},
+        style=Style.of("text", None, "auto"),
+    )
+
+
+def _number(text: str) -> bool:
+    """Whether a text that begins with a minus is a number's, and not standard input's or an option's."""
+    return text.strip()[1:2].isdigit()

@@ -1,0 +1,143 @@
+"""Plain command lines, which click does not see: they ask for what click would have them ask for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from gradcli.cli import main
+from gradcli.commands import grad, gradient, short
+from gradcli.commands.request import Request
+
+PLAIN = [
+    ["2*dot(x,x)", "--x", "0,1,2,3"],
+    ["a*x + b", "--x", "3", "--b", "-5", "--a", " -4,1.5"],
+    ["y = a*x; y.sum() + pi", "--x", "0:4", "--a", "1,2;3,4"],
+    ["torch.sin(x)", "--x", "[1, 2]"],
+    ["x**2", "--x", "1e300"],
+    ["2.0", *()],
+    # errors of the run are told alike
+    ["x*2", "--x", "1,2,3"],
+    ["x.backward()", "--x", "1"],
+    ["x[3]", "--x", "1,2"],
+    ["x", "--x", "1,two"],
+    ["x + y", "--x", "1,2", "--y", "1,2,3"],
+    ["log(x)", "--x", "0"],
+    ["print(x); x", "--x", "1"],
+    ["x.to('int64')", "--x", "1"],
+]
+OTHERS = [
+    ["x*", "--x", "1"],
+    ["x", "--x"],
+    ["x", "--x", "1", "--x", "2"],
+    ["x", "--x", "--y"],
+    ["x", "--x", "-"],
+    ["x", "--x", "-:0"],
+    ["x", "--x", "@data.csv"],
+    ["x", "--x", "1±0.1"],
+    ["x", "--x", "1.0(2)"],
+    ["x", "--x", "randn(3)"],
+    ["x", "--x", ""],
+    ["x", "--y", "1"],
+    ["x*y", "--y", "1"],
+    ["x", "-x", "1"],
+    ["x", "--x=1"],
+    ["-x", "--x", "1"],
+    ["-", "--x", "1"],
+    ["", "--x", "1"],
+    [" ", "--x", "1"],
+    ["seed*x", "--x", "1", "--seed", "2"],
+    ["seed*x", "--x", "1"],
+    ["x", "--x", "1", "--value"],
+    ["x", "--x", "1", "--dtype", "float32"],
+    ["ä", "--ä", "1"],
+    ["x", "y"],
+    ["nosuch(x)", "--x", "1"],
+    ["e*x", "--x", "1"],
+    ["--help"],
+    [],
+]
+
+
+def by_click(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Request:
+    """The request that click makes of a line."""
+    found: list[Any] = []
+    monkeypatch.setattr(grad, "run", lambda ctx, request, **given: found.append((request, given)))
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0, result.output
+    ((request, given),) = found
+    assert given.items() <= (gradient.run.__kwdefaults__ or {}).items(), (
+        "options that were not given"
+    )
+    return request
+
+
+def facts(request: Request) -> dict[str, Any]:
+    """All that a request says, to be compared."""
+    known: dict[str, Any] = {name: getattr(request, name) for name in Request.__slots__}
+    program, style = known.pop("program"), known.pop("style")
+    style = {name: getattr(style, name) for name in type(style).__slots__}
+    rows = [(kind, word, span) for kind, word, _, span in program.walk()]
+    return {**known, "source": program.source, "rows": rows, **style}
+
+
+@pytest.mark.parametrize("words", PLAIN, ids=" ".join)
+def test_a_plain_line_asks_for_what_click_would_have_it(words, monkeypatch):
+    words = ["grad", *words]
+    found = short.plain_request(words)
+    assert found is not None
+    wanted = by_click(words, monkeypatch)
+    assert facts(found) == facts(wanted)
+    assert list(found.texts) == list(wanted.texts)
+
+
+@pytest.mark.parametrize("words", PLAIN, ids=" ".join)
+def test_a_plain_line_prints_what_click_would_have_it(words):
+    lines = [["-c", f"import sys; sys.argv[0] = 'gradcli'; from {home} import main; main()"]
+             for home in ("gradcli.__main__", "gradcli.cli")]  # fmt: skip
+    first, second = (
+        subprocess.run(
+            [sys.executable, *line, "grad", *words], capture_output=True, text=True, check=False
+        )
+        for line in lines
+    )
+    assert (first.returncode, first.stdout, first.stderr) == (
+        second.returncode,
+        second.stdout,
+        second.stderr,
+    )
+
+
+@pytest.mark.parametrize("words", OTHERS, ids=lambda words: " ".join(words) or "nothing")
+def test_other_lines_are_clicks(words):
+    assert short.plain_request(["grad", *words]) is None
+
+
+@pytest.mark.parametrize("name", ["GRADCLI_DTYPE", "_GRADCLI_COMPLETE"])
+def test_settings_are_clicks(name, monkeypatch):
+    monkeypatch.setenv(name, "float32")
+    assert short.plain_request(["grad", "x", "--x", "1"]) is None
+
+
+def test_no_option_is_taken_for_a_variable():
+    options = [p for p in grad.command.get_params(click.Context(grad.command)) if p.name]
+    names = {o.lstrip("-").replace("-", "_") for p in options for o in (*p.opts, *p.secondary_opts)
+             if o.startswith("--")}  # fmt: skip
+    assert names == short.OPTIONS
+
+
+def test_a_plain_line_needs_no_click():
+    code = (
+        "import sys\nfrom gradcli.__main__ import main\n"
+        "try:\n    main()\nexcept SystemExit as left:\n    assert not left.code, left.code\n"
+        "heavy = {'click', 'rich', 'lark', 'gettext', 'uuid'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    argv = [sys.executable, "-c", code, "grad", "2*dot(x,x)", "--x", "0,1,2,3"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "x.grad = [0, 4, 8, 12]\n"), done.stderr
