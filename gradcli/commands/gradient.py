@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
 from gradcli.commands.backward import backward, retained, seed_of
-from gradcli.commands.inspection import evaluate_watched, observed
 from gradcli.commands.planned import evaluate_planned, large_table, write_plan
 from gradcli.commands.request import Request, name_list
 
@@ -85,6 +84,8 @@ def run(
     tape = tape or bool(retain_names) or passes > 1
     planned, values = None, None
     if detect_anomaly:
+        from gradcli.commands.inspection import evaluate_watched
+
         evaluation, values = evaluate_watched(ctx, request, detect_anomaly)
     else:
         planned = evaluate_planned(ctx, request, plan=plan, gradients=True, seed=seed, tape=tape)
@@ -96,19 +97,20 @@ def run(
     gradient = seed_of(evaluation, seed)
     trace = None
     if planned is None or not planned.differentiated:
-        trace = observed(
-            lambda: backward(
-                evaluation,
-                gradient,
-                passes=passes,
-                retain_graph=retain_graph,
-                create_graph=create_graph,
-            ),
-            evaluation,
-            trace=show_trace,
-            anomalies=detect_anomaly,
-            values=values,
-        )
+
+        def propagate() -> None:
+            how = {"retain_graph": retain_graph, "create_graph": create_graph}
+            backward(evaluation, gradient, passes=passes, **how)
+
+        if show_trace or detect_anomaly:
+            from gradcli.commands.inspection import observed
+
+            anomalies = detect_anomaly
+            trace = observed(
+                propagate, evaluation, trace=show_trace, anomalies=anomalies, values=values
+            )
+        else:
+            propagate()
     if errors is not None:
         errors.propagate(evaluation)
     lines = planned.lines if planned is not None and plan else None

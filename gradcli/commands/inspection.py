@@ -45,9 +45,6 @@ def observed(
     values: Values | None,
 ) -> Trace | None:
     """Run backward passes; give what happened if `trace`, raise the first anomaly if `anomalies`."""
-    if not trace and not anomalies:
-        run()
-        return None
     from gradcli.graphs import tracing
 
     graph = graph_of(evaluation, evaluation.value, values) if anomalies else None

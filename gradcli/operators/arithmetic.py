@@ -13,7 +13,6 @@ from gradcli.engine.operator import Rules
 from gradcli.engine.promotion import BOOL_OPERAND
 from gradcli.engine.rows import factor, is_one, meeting
 from gradcli.engine.tensor import Tensor, wrap
-from gradcli.engine.views import inplace
 from gradcli.operators.helpers import cast, conj, dtype_of, is_complex, where, zeros_like
 from gradcli.operators.table import (
     Array,
@@ -596,6 +595,8 @@ def float_power_(input: Any, exponent: Any) -> Any:
             f"the base given to float_power_ has dtype {given} but the operation's result requires "
             f"dtype {wanted}"
         )
+    from gradcli.engine.views import inplace
+
     return inplace(float_power, input, exponent)
 
 
