@@ -133,6 +133,48 @@ def test_wrong_gradients_show_both_numbers() -> None:
     assert found["x"].error == pytest.approx(0.5)
 
 
+NEARLY = np.array([[1, 1], [1, 1 + 1e-5]])
+NEARER = np.array([[1, 1], [1, 1 + 1e-7]])
+
+
+@pytest.mark.parametrize(
+    ("source", "x"),
+    [
+        ("linalg.inv(x).sum()", NEARLY),
+        ("linalg.inv(x).sum()", NEARER),
+        ("linalg.pinv(x).sum()", NEARER),
+        ("linalg.solve(x, ones(2)*2).sum()", NEARER),
+        ("linalg.cond(x)", NEARER),
+        ("norm(x)", np.array([1e-160, 2e-160])),
+        ("abs(x)**1.1", np.array(0.0)),
+        ("relu(x)**1.1", np.array(0.0)),
+    ],
+)
+def test_right_where_values_are_not_as_exact_as_they_are_large(source: str, x: Any) -> None:
+    """No gradient is called wrong there, and no point a kink."""
+    found = check_point(function(source), {"x": x}, ["x"])["x"]
+    assert found.ok and found.kinks == []
+
+
+@pytest.mark.parametrize(
+    ("source", "x"),
+    [
+        ("linalg.inv(x.detach()).sum()*x.sum()", NEARLY),
+        ("2*linalg.inv(x).sum() - linalg.inv(x.detach()).sum()", NEARLY),
+        ("linalg.det(x.detach())*x.sum()", NEARER),
+        ("norm(x) + norm(x.detach())", np.array([1e-150, 2e-150])),
+        ("x*x.detach()", np.array([1e-3, 1e3])),
+    ],
+)
+def test_wrong_there_too(source: str, x: Any) -> None:
+    assert not check_point(function(source), {"x": x}, ["x"])["x"].ok
+
+
+def test_a_kink_within_a_step_of_others() -> None:
+    found = check_point(function("relu(x) + 1e6*x**2"), {"x": np.array(0.0)}, ["x"])["x"]
+    assert found.ok and len(found.kinks) == 1
+
+
 def test_a_kink_is_not_a_mistake() -> None:
     found = check_point(function("sum(abs(x))"), {"x": np.array([0.0, 2.0])}, ["x"])["x"]
     assert found.ok
