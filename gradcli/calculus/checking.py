@@ -378,7 +378,7 @@ def _looked_again(
         again = _slope(value, centre, noise / ROUNDING, size)
         if again[2] is None or (found[2] is not None and found[2].jump and not again[2].jump):
             found = again
-    slope, error, sides = found
+    slope, _error, sides = found
     if sides is not None and sides.jump:
         return found
     first = _step(size or 0.1) * SHRINK
@@ -388,7 +388,9 @@ def _looked_again(
             continue
         left, right = (centre - value(-h)) / h, (value(h) - centre) / h
         near, width = (left + right) / 2, 3 * doubt + 0.1 * abs(own)
-        if abs(right - left) > 2 * width + 15 * doubt and min(left, right) <= own <= max(left, right):
+        if abs(right - left) > 2 * width + 15 * doubt and min(left, right) <= own <= max(
+            left, right
+        ):
             return near, doubt, Sides(left, right, jump=False)
         if abs(near - own) > width:
             break
