@@ -13,6 +13,7 @@ from gradcli.engine import dtypes
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.operators.helpers import conj, dtype_of, expand, expect_alike, transposed, unsqueeze
+from gradcli.operators.row_blocks import vector_dot
 from gradcli.operators.signatures import Parser
 from gradcli.operators.table import Array, Arrays, function, is_array, operator
 
@@ -202,7 +203,7 @@ def _dot(self: Array, tensor: Array) -> Array:
         or self.dtype.kind == "b"
     ):
         _refuse_dot(self, tensor)
-    return self.dot(tensor)
+    return vector_dot(self, tensor)
 
 
 @operator(

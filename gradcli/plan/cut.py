@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.refusals import REFUSALS
-from gradcli.operators.row_blocks import rows_dot
+from gradcli.operators.row_blocks import rows_dot, vector_dot
 from gradcli.plan.functions import RowCall, method_call, put_along, repeat_to, written
 from gradcli.plan.graph import Operation, live, operands, replaced
 from gradcli.plan.straight import program
@@ -25,7 +25,7 @@ _SWAPAXES, _SQUEEZE, _RAVEL = method_call("swapaxes"), method_call("squeeze"), m
 _PARTS = (method_call("real"), method_call("imag"))
 # The functions whose second argument is the shape of what they give.
 _SHAPED = (_RESHAPE, np.broadcast_to, repeat_to)
-_PRODUCTS = (np.dot, np.matmul, np.vdot, rows_dot)
+_PRODUCTS = (np.dot, np.matmul, np.vdot, rows_dot, vector_dot)
 # The reductions of which parts can be combined, and how.
 _COMBINED: dict[Any, Any] = {
     u.reduce: u

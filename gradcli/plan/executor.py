@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.operators.row_blocks import block_of, rows_dot
+from gradcli.operators.row_blocks import PART, block_of, parts_of, rows_dot, vector_dot
 from gradcli.plan import memory
 from gradcli.plan.blocks import Cuts, row_blocks, tree_blocks
 from gradcli.plan.graph import Operation, operands
@@ -55,8 +55,10 @@ class RegionStep:
         block = block or _block(region, len(self.kernel.buffers))
         self.run_blocks = self.kernel.compiled()
         rows = region.rows
-        if region.flat:
+        if self.kernel.tree:
             self.blocks = tree_blocks(rows, block)
+        elif region.flat:
+            self.blocks = row_blocks(rows, block, PART)
         else:
             widest = max([o.size // max(rows, 1) for o in region.body] or [1])
             products = [o for o in region.body if o.function is rows_dot]
@@ -112,6 +114,8 @@ class RegionStep:
         partials = []
         for s, cut in zip(kernel.sums, self.cuts, strict=True):
             count = len(self.blocks) if cut is None else cut.slots
+            if s.function is vector_dot:
+                count = parts_of(region.rows)
             partial = np.empty(count, s.args[0].dtype)
             edges = [] if cut is None else [np.empty(n, partial.dtype) for n, _ in cut.buffers]
             partials.append((partial, edges))
@@ -120,7 +124,9 @@ class RegionStep:
         piece = np.getbufsize() if converts else _PIECE
         _spread(self.run_blocks, self.blocks, self.most, given, count, piece)
         for s, cut, (partial, edges) in zip(kernel.sums, self.cuts, partials, strict=True):
-            if cut is None:
+            if s.function is vector_dot:
+                total = np.add.reduce(partial)
+            elif cut is None:
                 total = s.function(partial)
             else:
                 for edge, (_, slot) in zip(edges, cut.buffers, strict=True):

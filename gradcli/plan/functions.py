@@ -12,7 +12,7 @@ import numpy as np
 
 from gradcli.engine.refusals import REFUSALS
 from gradcli.operators import lapack
-from gradcli.operators.row_blocks import rows_dot
+from gradcli.operators.row_blocks import rows_dot, vector_dot
 from gradcli.plan.graph import Graph, Operation, Untraceable, fill, operands, replaced, spread
 
 ABSTRACT: list[Any] = []  # the class of abstract arrays, which is made on top of this module
@@ -567,6 +567,7 @@ _PRODUCTS: dict[Any, Any] = {
     np.matmul: _matmul_shape,
     np.dot: _dot_shape,
     rows_dot: _dot_shape,
+    vector_dot: _dot_shape,
 }
 
 

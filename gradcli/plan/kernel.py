@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcli.engine import outer
 from gradcli.operators.dimensions import maximum_reduce, minimum_reduce, sum_over_few
+from gradcli.operators.row_blocks import part_dots, vector_dot
 from gradcli.plan.functions import method_call, put_along
 from gradcli.plan.graph import Operation, cast, operands
 from gradcli.plan.memory import aligned
@@ -56,8 +57,8 @@ class Kernel:
 
     rows: arrays that are cut with the blocks; whole: values that are not; results: the sinks that are
     arrays; sums: full reductions, each with what is reduced. done_before: by a result's index, the
-    indices of the rows that a block has read when it writes the result. turned: whether blocks of few
-    columns are worked on column by column, where NumPy would begin anew with every row.
+    indices of the rows that a block has read when it writes the result. tree: whether blocks are nodes
+    of NumPy's sum of all elements. turned: whether blocks of few columns are worked on column by column, where NumPy would begin anew with every row.
     """
 
     def __init__(self, region: Region, schedule: Schedule) -> None:
@@ -68,6 +69,7 @@ class Kernel:
         self.whole: list[Operation] = []
         self.results = [s for s in region.sinks if s.index not in schedule.full]
         self.sums = [s for s in region.sinks if s.index in schedule.full]
+        self.tree = self.flat and all(s.function is not vector_dot for s in self.sums)
         self.buffers: list[Buffer] = []
         self.done_before: dict[int, list[int]] = {}
         self.space: dict[str, Any] = {"__builtins__": {}, "len": len}
@@ -297,9 +299,13 @@ class Kernel:
 
     def _reduce(self, o: Operation) -> None:
         k = self.sums.index(o)
-        value = self._operand(o, o.args[0])
+        value, *more = [self._operand(o, a) for a in o.args]
+        if o.function is vector_dot:
+            dots = self._constant(part_dots)
+            self._lines.append(f"{dots}({value}, {more[0]}, p{k}, a)")
+            return
         reduce = self._constant(o.function)
-        if self.flat or o.function != np.add.reduce:
+        if self.tree or o.function != np.add.reduce:
             every = "" if self.flat else ", axis=None"
             self._lines.append(f"p{k}[i] = {reduce}({value}{every})")
             return

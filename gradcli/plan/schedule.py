@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.operators.row_blocks import block_of, rows_dot
+from gradcli.operators.row_blocks import block_of, rows_dot, vector_dot
 from gradcli.plan.functions import method_call, put_along
 from gradcli.plan.graph import Operation, cast, live, operands
 
@@ -71,7 +71,9 @@ class Schedule:
             if self._is_full_reduction(o):
                 self.full.add(o.index)
                 self.parent[o.index] = o.index
-                self._join(o, o.args[0])
+                for a in o.args:
+                    if a.index in self.virtual:
+                        self._join(o, a)
             elif o.shape and o.shape[0] > 0 and self._is_virtual(o):
                 self.virtual.add(o.index)
                 self.parent[o.index] = o.index
@@ -80,6 +82,10 @@ class Schedule:
                         self._join(o, a)
 
     def _is_full_reduction(self, o: Operation) -> bool:
+        if o.function is vector_dot:
+            inside = any(a.index in self.virtual for a in o.args)
+            plain = all(a.kind != "fill" and a.contiguous for a in o.args)
+            return plain and (inside or o.args[0].size >= self.smallest)
         if o.kind != "reduce":
             return False
         a = o.args[0]
@@ -136,8 +142,10 @@ class Schedule:
         """Whether a block of the result needs only the same block of the operand."""
         if a.kind == "fill":
             return False
+        if o.index in self.full:
+            return True
         if o.kind == "reduce":
-            return o.axes is not None and (0 not in o.axes or o.index in self.full)
+            return o.axes is not None and 0 not in o.axes
         if o.function is _RESHAPE:
             return True
         if o.function is rows_dot:
@@ -168,7 +176,8 @@ class Schedule:
             if self.flat[root]:
                 continue
             for o in members:
-                if o.function is _RESHAPE and o.shape[0] != o.args[0].shape[:1][0]:
+                moves = o.function is _RESHAPE and o.shape[0] != o.args[0].shape[:1][0]
+                if moves or o.function is vector_dot:
                     self.demoted.add(o.index)
                     changed = True
         return changed

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import gradcli as g
+from gradcli import language
 from gradcli.engine import outer
 from gradcli.engine.tensor import wrap
-from gradcli.operators.row_blocks import block_of, rows_dot
+from gradcli.operators.row_blocks import PART, block_of, parts_of, rows_dot, vector_dot
 
 COUNT = 3 * block_of(8, 1) + 77
 func: Any = g.func
@@ -104,3 +105,48 @@ def test_an_outer_product_is_the_product(odd: Any, dtype: Any) -> None:
 )
 def test_what_is_no_outer_product_of_short_rows(a: Any, b: Any) -> None:
     assert outer.products(np.ones(a), np.ones(b)) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [PART, PART + 1, 3 * PART, 25 * PART + 77])
+def test_a_product_of_long_vectors_is_that_of_its_parts(size: int, dtype: Any) -> None:
+    a, b = np.random.default_rng(size).standard_normal((2, size)).astype(dtype)
+    exact = float(np.dot(a.astype(np.longdouble), b.astype(np.longdouble)))
+    bound = np.finfo(dtype).eps * float(np.abs(a) @ np.abs(b))
+    assert abs(float(vector_dot(a, b)) - exact) <= bound
+    assert vector_dot(a[::-1], b[::-1]).dtype == dtype
+    parts = [a[k : k + PART].dot(b[k : k + PART]) for k in range(0, size, PART)]
+    assert len(parts) == parts_of(size)
+    assert vector_dot(a, b) == (np.add.reduce(np.array(parts)) if len(parts) > 1 else parts[0])
+
+
+DOTS = {
+    "2*dot(x,x)": ["vector_dot multiply add"],
+    "dot(x,y)**2": ["vector_dot", "multiply multiply"],
+    "dot(x,sin(y)) + sum(x*y)": ["sin vector_dot multiply sum add cos multiply add"],
+    "dot(tanh(x),y)": ["tanh vector_dot multiply subtract multiply"],
+    "x@y": ["vector_dot"],
+    "dot(x[::2],y[::2])": [],
+    "dot(sin(x), ones_like(x))": [],
+    "z = x.reshape(-1,10); (z/z.sum(1, keepdim=True)).sum() + dot(x,y)": ["vector_dot"],
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("source", DOTS)
+def test_dots_are_worked_out_with_what_is_around_them(source: str, dtype: Any) -> None:
+    given = {n: np.random.default_rng(ord(n)).standard_normal(70_030).astype(dtype) for n in "xy"}
+    given = {
+        n: a for n, a in given.items() if n in source.replace("expand", "").replace("dtype", "")
+    }
+    leaves = {n: wrap(a, True) for n, a in given.items()}
+    value = language.run(g.parse(source), leaves).value
+    value.backward()
+    for threads in (1, 2, 3):
+        compiled = g.compile(source, threads=threads)
+        found, grads = compiled.value_and_grad(**given)
+        assert found == value.item()
+        for n, leaf in leaves.items():
+            np.testing.assert_array_equal(grads[n], leaf.grad.numpy())
+        (plan,) = compiled.plans.values()
+        assert {line.strip() for line in plan.lines()} >= set(DOTS[source])
