@@ -58,7 +58,8 @@ class Kernel:
     rows: arrays that are cut with the blocks; whole: values that are not; results: the sinks that are
     arrays; sums: full reductions, each with what is reduced. done_before: by a result's index, the
     indices of the rows that a block has read when it writes the result. tree: whether blocks are nodes
-    of NumPy's sum of all elements. turned: whether blocks of few columns are worked on column by column, where NumPy would begin anew with every row.
+    of NumPy's sum of all elements. turned: whether blocks of few columns are worked on column by
+    column, where NumPy would begin anew with every row.
     """
 
     def __init__(self, region: Region, schedule: Schedule) -> None:
