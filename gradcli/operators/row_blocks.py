@@ -1,4 +1,4 @@
-"""Products of many rows and of long vectors, defined in blocks: the same bits, whoever works out which when."""
+"""Products of many rows and of long vectors, defined in blocks: the same bits, whoever works which out."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def parts_of(size: int) -> int:
 
 
 def part_dots(a: Any, b: Any, out: Any, start: int) -> None:
-    """The products of the parts of vectors, into their places; start: where the vectors begin, as parts do."""
+    """The products of the parts of vectors, into their places; start: where the vectors begin."""
     whole, at = a.size // PART, start // PART
     stop = whole * PART
     if whole:
