@@ -227,6 +227,13 @@ def test_rows_are_named_by_operators_alone() -> None:
     assert decided == []
 
 
+def test_no_class_says_that_it_is_another() -> None:
+    """What a kernel or a rule takes for an array is `engine.memory.ARRAYS`, not what claims to be one."""
+    classes = (n for p in modules() for n in ast.walk(tree(p)) if isinstance(n, ast.ClassDef))
+    named = {a.id for c in classes for s in c.body for a in ast.walk(s) if isinstance(a, ast.Name)}
+    assert "__class__" not in named
+
+
 def test_every_error_is_caught_with_a_reason() -> None:
     """`except Exception` hides faults: it stands around the user's own code, and says why."""
     bare = [

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from gradcli.engine import modes
-from gradcli.engine.memory import buffer_of, laid_out
+from gradcli.engine.memory import ARRAYS, buffer_of, laid_out
 
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -163,7 +163,7 @@ class Batched(NDArrayOperatorsMixin):
         if batch_of(value) - batch_of(self):
             raise RuntimeError(INPLACE)
         keys = index if type(index) is tuple else (index,)
-        if isinstance(self.every, np.ndarray) and 0 in self.every.strides[:1]:
+        if isinstance(self.every, ARRAYS) and 0 in self.every.strides[:1]:
             self.every = self.every.copy()  # it was the same for all entries
         if isinstance(value, Batched) and value.level is self.level:
             value = value.every
@@ -346,7 +346,7 @@ def common(value: Any, level: Level) -> Any:
     """An operand that is batched, but the same for all entries, as one array; any other as it is."""
     if type(value) is Batched and value.level is level and level.size > 1:
         every = value.every
-        if isinstance(every, np.ndarray) and every.strides[0] == 0:
+        if isinstance(every, ARRAYS) and every.strides[0] == 0:
             return every[0]
     return value
 

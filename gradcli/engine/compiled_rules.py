@@ -130,7 +130,7 @@ def _send(text: str, known: bool) -> list[str]:
         "elif e._mark is OWNED: had += d",
         "else:",
         " d = e._grad = had + d",
-        " if type(d) is ndarray: e._mark = OWNED",  # not `__class__`, which plan's arrays pretend
+        " if d.__class__ is ndarray: e._mark = OWNED",
     ]
     if not known:
         lines = ["if d is not None:", *(f" {line}" for line in lines)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, forks, versions
-from gradcli.engine.memory import copied
+from gradcli.engine.memory import IN_MEMORY, copied
 from gradcli.engine.node import OWNED, AccumulateGrad, Edge, Node
 from gradcli.engine.stale import check_versions
 from gradcli.engine.tensor import Tensor, wrap
@@ -122,7 +122,7 @@ def add_to_grad(variable: Tensor, grad: Any, own: bool) -> None:
         return
     if had is None:
         variable._grad = wrap(owned(grad, own))
-    elif isinstance(had.array, np.ndarray):
+    elif isinstance(had.array, IN_MEMORY):
         had.shared_versions().bump()
         had.array += grad
     else:
@@ -140,6 +140,6 @@ def _recorded_copy(grad: Tensor) -> Tensor:
 
 
 def owned(grad: Any, own: bool) -> Any:
-    if own or not isinstance(grad, np.ndarray):
+    if own or not isinstance(grad, IN_MEMORY):
         return grad
     return grad.copy()

@@ -11,9 +11,20 @@ from numpy.lib.stride_tricks import as_strided
 _LARGE, _PART = 1 << 17, 1 << 14  # elements of an array that is worked on in parts, and of a part
 
 
+class Numberless:
+    """An array of which shape and dtype are known, and no numbers: what a plan is recorded with."""
+
+    __slots__ = ()
+
+
+# What kernels and rules take for an array; and what has memory, as NumPy's scalars have not.
+ARRAYS: tuple[Any, ...] = (np.ndarray, np.generic, Numberless)
+IN_MEMORY: tuple[Any, ...] = (np.ndarray, Numberless)
+
+
 def laid_out(array: Any) -> Any:
     """The array, or where it is a recorded one the array that lies in its place."""
-    return array if isinstance(array, (np.ndarray, np.generic)) else array.layout
+    return array if isinstance(array, ARRAYS) else array.layout
 
 
 def address(array: Any) -> int:
@@ -23,7 +34,7 @@ def address(array: Any) -> int:
 
 def copied(array: Any) -> Any:
     """The elements in memory of their own."""
-    return np.array(array) if isinstance(array, (np.ndarray, np.generic)) else array.copy()
+    return np.array(array) if isinstance(array, ARRAYS) else array.copy()
 
 
 def spent(ufunc: Any, own: Any, *operands: Any) -> Any:

@@ -27,6 +27,7 @@ from gradcli.engine import batch, compiled, compiled_rules, dtypes, modes, versi
 from gradcli.engine.anomaly import remember
 from gradcli.engine.batch import Batched, is_batched
 from gradcli.engine.hooks import RARE
+from gradcli.engine.memory import ARRAYS
 from gradcli.engine.node import (
     FREED,
     FREED_MESSAGE,
@@ -68,8 +69,7 @@ _TENSOR_KINDS = {"Array": "tensor", "Array | None": "optional", "Arrays": "list"
 _NUMBERS = frozenset([int, float, complex, bool])
 _REQUIRED: Any = object()
 
-_ARRAYS = (np.ndarray, np.generic)
-_OPERANDS = (*_ARRAYS, Batched)
+_OPERANDS = (*ARRAYS, Batched)
 
 
 # What a row finds out about itself when it is first asked.
@@ -200,7 +200,7 @@ class Row:
 
     # -- calling ----------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not kwargs and isinstance(args[0], _ARRAYS):
+        if not kwargs and isinstance(args[0], ARRAYS):
             for a in args:
                 if isinstance(a, Tensor) or hasattr(a, "__operator__"):
                     break

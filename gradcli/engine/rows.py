@@ -14,7 +14,7 @@ import gradcli.budget as budget
 from gradcli.engine import dtypes
 from gradcli.engine.batch import Level, full, is_diagonal
 from gradcli.engine.gradients import sum_to
-from gradcli.engine.memory import infer_shape, shares, strided_view
+from gradcli.engine.memory import ARRAYS, infer_shape, shares, strided_view
 from gradcli.engine.operator import Array, Row, operator
 from gradcli.engine.tensor import Tensor, wrap_dim
 
@@ -167,7 +167,7 @@ def unsqueeze_dims(value: Any, dim: tuple[int, ...] | None, ndim: int) -> Any:
     if dim is not None and len(dim) == 0:
         return value
     wanted = {d % ndim for d in dim} if dim is not None else set(range(ndim))
-    if not isinstance(value, (np.ndarray, np.generic)):
+    if not isinstance(value, ARRAYS):
         if dim is not None and len(dim) == 1:
             return value.unsqueeze(dim[0])
         for d in sorted(wanted):

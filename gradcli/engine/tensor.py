@@ -321,7 +321,7 @@ class Tensor:
             return self.array
         if state is not None and state.recorder is not None:
             self.array = state.recorder.memory(self.array)
-        elif not isinstance(self.array, np.ndarray):
+        elif isinstance(self.array, np.generic):
             self.array = np.asarray(self.array)
         return self.array
 

@@ -16,7 +16,7 @@ from gradcli.engine import batch, dtypes, modes, versions
 from gradcli.engine.device import contiguous_format
 from gradcli.engine.gradients import fit, of_inputs
 from gradcli.engine.hooks import node_hooks
-from gradcli.engine.memory import address, buffer_of, copied, laid_out
+from gradcli.engine.memory import ARRAYS, address, buffer_of, copied, laid_out
 from gradcli.engine.node import FREED_MESSAGE, Meta, Node, Port, Wide, blank, short_name
 from gradcli.engine.tensor import LAZY, Tensor, Views, edge, link_result, wrap
 
@@ -103,7 +103,7 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
     array = laid_out(tensor.array)
     if (
         not overlapping
-        and isinstance(array, np.ndarray)
+        and isinstance(array, ARRAYS)
         and array.size
         and any(
             stride == 0 and size > 1
@@ -119,12 +119,12 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
 def _refuse_overlap(tensor: Tensor, operands: tuple[Any, ...]) -> None:
     """Raise where an operand lies partly where the tensor is written."""
     written = laid_out(tensor.array)
-    if not isinstance(written, np.ndarray) or not _dense(written):
+    if not isinstance(written, ARRAYS) or not _dense(written):
         return
     for a in operands:
         other = laid_out(a.array) if isinstance(a, Tensor) else None
         if (
-            isinstance(other, np.ndarray)
+            isinstance(other, ARRAYS)
             and other is not written
             and np.may_share_memory(written, other)
             and not _same_elements(other, written)

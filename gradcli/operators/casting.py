@@ -9,6 +9,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.device import device as Device
+from gradcli.engine.memory import IN_MEMORY
 from gradcli.engine.tensor import Tensor
 from gradcli.operators.helpers import cast as in_dtype
 from gradcli.operators.helpers import is_complex
@@ -21,7 +22,7 @@ FAMILY = "shapes"
 
 # -- copies ---------------------------------------------------------------------------------------
 def _clone(self: Array, memory_format: str | None = None) -> Array:
-    return formatted(self, memory_format) if isinstance(self, np.ndarray) else self
+    return formatted(self, memory_format) if isinstance(self, IN_MEMORY) else self
 
 
 @operator(
@@ -81,7 +82,7 @@ def _to_copy(self: Array, dtype: Any, memory_format: str | None = None) -> Array
     if self.dtype.kind == "c" and dtype.kind not in "cb":
         self = self.real
     with np.errstate(all="ignore"):
-        if not isinstance(self, np.ndarray):
+        if not isinstance(self, IN_MEMORY):
             return self.astype(dtype)
         if memory_format is None:
             return copied(self, dtype)

@@ -369,7 +369,7 @@ def _scaled_identity(scale: Any, pivots: Any) -> Any:
 def _det_backward(g: Any, A: Any, LU: Any, pivots: Any, result: Any) -> Any:
     if is_array(g):
         scale = g * conj(result)
-        scale = scale if isinstance(scale, np.ndarray) else np.asarray(scale)
+        scale = np.asarray(scale) if isinstance(scale, np.generic) else scale
         d = _scaled_identity(scale, pivots)
         diagonal = LU.diagonal(0, -2, -1)
         zero = diagonal == 0

@@ -19,7 +19,7 @@ from gradcli.operators.arithmetic import check_divisor, pow_base
 from gradcli.operators.casting import cast
 from gradcli.operators.dimensions import scalar_name
 from gradcli.operators.helpers import conj, dtype_of, is_complex, masked_fill, where, zeros_like
-from gradcli.operators.table import Array, choice, function, operator
+from gradcli.operators.table import Array, choice, function, is_array, operator
 
 _ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(1))", "{0}(randn(0))")
 _POSITIVE = ("{0}(rand(2,3) + 0.5)", "{0}(rand(()) + 0.5)", "{0}(rand(1) + 0.5)", "{0}(rand(0))")
@@ -1393,14 +1393,11 @@ def heaviside(input: Array, values: Array) -> Any:
     return heaviside_(input, values)
 
 
-_ARRAYS = (np.ndarray, np.generic)
-
-
 def _xlogy(self: Any, other: Any) -> Any:
     # Numbers take the dtype of the operand that is a tensor.
-    if not isinstance(self, _ARRAYS):
+    if not is_array(self):
         self = dtypes.checked(self, other.dtype)
-    if not isinstance(other, _ARRAYS):
+    if not is_array(other):
         other = dtypes.checked(other, self.dtype)
     elif other.dtype != self.dtype:  # in the rule, of an operand of another dtype
         other = other.astype(self.dtype)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.memory import IN_MEMORY
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import as_strided_array
@@ -556,7 +557,7 @@ def _scatter_check(name: str, self: Any, dim: int, index: Any, src: Any = None) 
     at = wrap_dim(dim, self.ndim)
     if index.size:
         _check_index(index, name)
-    made = copied(self) if isinstance(self, np.ndarray) else np.array(self)
+    made = copied(self) if isinstance(self, IN_MEMORY) else np.array(self)
     if src is not None and src.dtype != self.dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
     if not index.size:

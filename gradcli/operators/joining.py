@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.batch import Level, batch_of, full, lifted
+from gradcli.engine.memory import Numberless
 from gradcli.engine.operator import itself
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches
@@ -103,8 +104,8 @@ def _stack(tensors: Arrays, dim: int = 0) -> Array:
                 f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry "
                 f"0 and {list(a.shape)} at entry {i}"
             )
-    if any(isinstance(a, np.ndarray) and type(a) is not np.ndarray for a in tensors):
-        return np.stack(tensors, at)  # recorded, where what is made cannot be written
+    if any(isinstance(a, Numberless) for a in tensors):
+        return np.stack(tensors, at)  # what is made of it cannot be written
     made = np.empty((*first.shape[:at], len(tensors), *first.shape[at:]), first.dtype)
     before: tuple[Any, ...] = (slice(None),) * at
     for i, a in enumerate(tensors):

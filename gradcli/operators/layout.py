@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.memory import IN_MEMORY
+
 Array = Any
 
 
 def axes_of(array: Array) -> tuple[int, ...] | None:
     """The axes from the slowest to the fastest in memory; None where the rows lie in order."""
-    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
+    if not isinstance(array, IN_MEMORY) or array.flags.c_contiguous:
         return None
     steps = array.strides
     if any(step == 0 and n > 1 for step, n in zip(steps, array.shape, strict=True)):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.memory import ARRAYS
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.operators.helpers import conj, dtype_of, expand, expect_alike, transposed, unsqueeze
@@ -157,7 +158,7 @@ def expanded(value: Any, shape: tuple[int, ...]) -> Any:
 # -- what rules say on arrays and tensors alike ---------------------------------------------------
 def _t(matrix: Any) -> Any:
     """A matrix transposed, as `t()`."""
-    return matrix.T if matrix.__class__ is np.ndarray else matrix.t()
+    return matrix.T if isinstance(matrix, ARRAYS) else matrix.t()
 
 
 def _batch_t(batch: Any) -> Any:
@@ -175,7 +176,7 @@ def _column_major(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 
 def _mm_mat1(g: Any, mat2: Any, sizes: Any, strides: Any, alpha: Any = 1) -> Any:
-    if g.__class__ is np.ndarray:
+    if isinstance(g, ARRAYS):
         return _scaled(g.dot(_t(conj(mat2))), alpha)
     if _column_major(sizes, strides):
         return _scaled(mm(conj(mat2), _t(g)).t(), alpha)
@@ -183,7 +184,7 @@ def _mm_mat1(g: Any, mat2: Any, sizes: Any, strides: Any, alpha: Any = 1) -> Any
 
 
 def _mm_mat2(g: Any, mat1: Any, sizes: Any, strides: Any, alpha: Any = 1) -> Any:
-    if g.__class__ is np.ndarray:
+    if isinstance(g, ARRAYS):
         return _scaled(_t(conj(mat1)).dot(g), alpha)
     if _column_major(sizes, strides):
         return _scaled(mm(_t(g), conj(mat1)).t(), alpha)
@@ -267,9 +268,7 @@ class mv:
     """The product of a matrix and a vector."""
 
     self = lambda g, vec: _ger(g, conj(vec))
-    vec = lambda g, self: (
-        _t(conj(self)).dot(g) if g.__class__ is np.ndarray else mv(_t(conj(self)), g)
-    )
+    vec = lambda g, self: _t(conj(self)).dot(g) if isinstance(g, ARRAYS) else mv(_t(conj(self)), g)
 
 
 def _matrices(name: str) -> tuple[str, ...]:

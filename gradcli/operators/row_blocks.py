@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.memory import ARRAYS
+
 _FEWEST = 512  # rows of a product: many for the library of products
 _ELEMENTS = 1 << 14  # of the wider of rows and result, so few that it cuts them no further
 PART = 1 << 12  # elements of vectors that are multiplied at once, so few that it does not cut them
@@ -68,7 +70,7 @@ def part_dots(a: Any, b: Any, out: Any, start: int) -> None:
 
 def suits(rows: Any, other: Any) -> bool:
     """Whether a product is one of many rows, that `rows_dot` works out."""
-    arrays = isinstance(rows, np.ndarray) and isinstance(other, np.ndarray)
+    arrays = isinstance(rows, ARRAYS) and isinstance(other, ARRAYS)
     if not arrays or rows.ndim != 2 or other.ndim not in (1, 2) or len(rows) <= _FEWEST:
         return False
     same = rows.dtype == other.dtype and rows.shape[1] == other.shape[0]

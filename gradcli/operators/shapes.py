@@ -255,7 +255,7 @@ def _squeezed(array: Any, gone: Any) -> Any:
     keep = [i for i, n in enumerate(shape) if n != 1 or i not in gone]
     if len(keep) == len(shape):
         return array[...]
-    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
+    if not is_array(array) or array.flags.c_contiguous:
         return array.reshape([shape[i] for i in keep])
     return strided(array, [shape[i] for i in keep], [array.strides[i] for i in keep])
 

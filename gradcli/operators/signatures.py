@@ -55,6 +55,7 @@ from gradcli.engine import dtypes
 from gradcli.engine.compiled import MISSING, bound, given, straight
 from gradcli.engine.compiled import function as compiled
 from gradcli.engine.device import device, layout
+from gradcli.engine.memory import ARRAYS
 from gradcli.engine.operator import Row
 from gradcli.engine.tensor import Tensor
 
@@ -89,7 +90,7 @@ def words() -> Any:
 # -- what a type takes ----------------------------------------------------------------------------
 def is_tensor(value: Any) -> bool:
     """True for tensors, and for the arrays, recorded ones too, that rules call functions with."""
-    return isinstance(value, (Tensor, np.ndarray, np.generic)) or hasattr(value, "__operator__")
+    return isinstance(value, (Tensor, *ARRAYS)) or hasattr(value, "__operator__")
 
 
 def _plain(value: Any) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 
 from gradcli.engine import OfEngine, compiled, dtypes, tensor
 from gradcli.engine import operator as engine
+from gradcli.engine.memory import ARRAYS
 from gradcli.engine.tensor import NUMPY, Scalar, Tensor, wrap
 from gradcli.operators.signatures import Adapt, Gather, Parser
 
@@ -514,7 +515,7 @@ def is_analytic(row: Row) -> bool:
 
 def is_array(value: Any) -> bool:
     """True for plain NumPy values, on which rules run without a graph."""
-    return isinstance(value, (np.ndarray, np.generic))
+    return isinstance(value, ARRAYS)
 
 
 _OPERANDS = (Tensor, bool, int, float, complex, np.ndarray, np.generic)

@@ -16,21 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from gradcli.engine.memory import Numberless
 from gradcli.plan import functions
 from gradcli.plan.graph import Graph, Operation, Untraceable, cast, fill, operands, replaced
 
 
-class Abstract(NDArrayOperatorsMixin):
-    """A recorded array: shape and dtype, but no numbers. For `isinstance` it is an ndarray."""
+class Abstract(Numberless, NDArrayOperatorsMixin):
+    """A recorded array: shape and dtype, but no numbers."""
 
     __slots__ = ("_fresh", "_graph", "_op")
 
     def __init__(self, graph: Graph, op: Operation, fresh: bool = False) -> None:
         self._graph, self._op = graph, op
         self._fresh = fresh  # memory that only this name refers to, so that it may be written
-
-    # For `isinstance`, as mocks do it: code for arrays takes its way for arrays.
-    __class__ = property(lambda a: np.ndarray)
 
     shape = property(lambda a: a._op.shape)
     dtype = property(lambda a: a._op.dtype)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.tensor import wrap
-from gradcli.operators.helpers import expect_alike, implemented
+from gradcli.operators.helpers import dtype_of, expect_alike, implemented
 from gradcli.operators.nn.resampling import cubic_weights
 from gradcli.operators.products import bmm
-from gradcli.operators.table import Array, Row, function, operator
+from gradcli.operators.table import Array, Row, function, is_array, operator
 
 FAMILY = "nn"
 
@@ -361,12 +361,12 @@ def _affine_grid(theta: Array, size: Any, align_corners: bool) -> Array:
 
 
 def _affine_backward(g: Any, size: Any, align_corners: bool) -> Any:
-    kind = g.dtype if isinstance(g, np.ndarray) else g.array.dtype
+    kind = dtype_of(g)
     base = _base_grid(size, align_corners, kind)
     n = len(size) - 2
     rows = g.reshape(size[0], base.shape[0], n)
     whole = np.broadcast_to(base.T, (size[0], *base.T.shape))
-    if isinstance(g, np.ndarray):
+    if is_array(g):
         return (whole @ rows).swapaxes(1, 2)
     return bmm(wrap(whole), rows).transpose(1, 2)
 
