@@ -16,7 +16,7 @@ import numpy as np
 
 from gradcli.engine.refusals import REFUSALS
 from gradcli.operators.row_blocks import rows_dot, vector_dot
-from gradcli.plan.functions import RowCall, method_call, put_along, repeat_to, written
+from gradcli.plan.functions import RowCall, method_call, put_along, put_less, repeat_to, written
 from gradcli.plan.graph import Operation, live, operands, replaced
 from gradcli.plan.straight import program
 
@@ -35,7 +35,10 @@ _COMBINED: dict[Any, Any] = {
     )
 }
 # Functions along one axis: where that axis stands among the arguments.
-_ALONG: dict[Any, int] = {np.take_along_axis: -1, put_along: -1, np.cumsum: 1, np.cumprod: 1}
+_ALONG: dict[Any, int] = {
+    **dict.fromkeys((np.take_along_axis, put_along, put_less), -1),
+    **dict.fromkeys((np.cumsum, np.cumprod), 1),
+}
 _BLOCK = 1 << 16  # bytes of the widest array of a block: so few that memory is used again and again
 _LEAST, _MOST = 256, 1 << 13  # rows of a block
 _PIECE = 256  # rows in a product of parts: so few that no BLAS cuts them among threads

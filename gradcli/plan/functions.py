@@ -13,7 +13,7 @@ import numpy as np
 from gradcli.engine.refusals import REFUSALS
 from gradcli.operators import lapack
 from gradcli.operators.row_blocks import rows_dot, vector_dot
-from gradcli.plan.graph import Graph, Operation, Untraceable, fill, operands, replaced, spread
+from gradcli.plan.graph import Graph, Operation, Untraceable, cast, fill, operands, replaced, spread
 
 ABSTRACT: list[Any] = []  # the class of abstract arrays, which is made on top of this module
 _MAPPED = 1 << 24  # bytes from which on an array that nobody reads has no memory
@@ -67,6 +67,11 @@ def elementwise(graph: Graph, function: Any, args: tuple[Any, ...], ufunc: Any =
             break
     if function is np.conjugate and dtype.kind != "c":
         return given[0]
+    if function is np.subtract and _alone(given[0]):
+        put, array = given
+        if type(array) is Operation and (array.shape, array.dtype) == (put.shape, put.dtype):
+            args = (array, *put.args[1:])
+            return graph.put("whole", put_less, args, None, shape, dtype, _in_order((array,)))
     given = _unfilled(given, shape)
     return graph.put("elementwise", function, given, None, shape, dtype, _in_order(given))
 
@@ -122,6 +127,8 @@ def reduction(
         raise Untraceable("a reduction of nothing")
     if a.function is fill and a.ndim > 1 and a.ndim - 1 not in axes and a.shape[-1] > _NARROW:
         return _narrow(graph, ufunc, a, axis, dtype, keepdims, shape)
+    if ufunc is np.add and _alone(a) and axes == (a.args[3] % a.ndim,) and a.shape[axes[0]] > 1:
+        return _sum_of_one(graph, a.args[2], shape, found.dtype)
     named = {"axis": axis if axis is None or isinstance(axis, tuple) else int(axis)}
     if dtype is not None:
         named["dtype"] = np.dtype(dtype)
@@ -131,6 +138,14 @@ def reduction(
     return graph.put(
         "reduce", ufunc.reduce, (a,), named, shape, found.dtype, contiguous, axes, keepdims
     )
+
+
+def _sum_of_one(graph: Graph, value: Operation, shape: tuple[int, ...], dtype: Any) -> Operation:
+    """The sum of a number and of zeros: -0 comes out as 0."""
+    made = elementwise(graph, np.add, (value, graph.constant(value.dtype.type(0))))
+    if dtype != made.dtype:
+        made = graph.put("elementwise", cast, (made, dtype), None, made.shape, dtype)
+    return view(graph, made, "reshape", (shape,), {})
 
 
 _NARROW = 16
@@ -265,6 +280,36 @@ def put_along(array: Any, indices: Any, values: Any, axis: int) -> Any:
     array = np.array(array)
     np.put_along_axis(array, indices, values, axis)
     return array
+
+
+def put_less(array: Any, indices: Any, values: Any, axis: int, out: Any = None) -> Any:
+    """Zeros in which values were put along an axis, one in each place, less an array."""
+    there = at_each(indices, axis)
+    put = values - array[there]
+    made = np.subtract(0, array, out=out)
+    made[there] = put
+    return made
+
+
+def at_each(indices: Any, axis: int) -> tuple[Any, ...]:
+    """The index of what `np.take_along_axis` takes."""
+    if axis == 1 and indices.ndim == 2:  # what the rest comes to, for rows
+        return np.arange(len(indices))[:, None], indices
+    grid = list(np.indices(indices.shape, sparse=True))
+    grid[axis] = indices
+    return tuple(grid)
+
+
+def _alone(o: Any) -> bool:
+    """Whether an array is zeros in which one number was put in each place along an axis."""
+    if type(o) is not Operation or o.function is not put_along or o.dtype.char not in "fd":
+        return False
+    array, indices, values, axis = o.args
+    if array.kind != "fill" or array.args[0].kind != "constant" or type(values) is not Operation:
+        return False
+    zero = array.args[0].args[0]
+    alike = values.dtype == o.dtype and values.shape == indices.shape
+    return bool(alike and indices.shape[axis] == 1 and zero == 0 and not np.signbit(zero))
 
 
 # -- functions whose result is known without running them ---------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 from gradcli.engine import outer
 from gradcli.operators.dimensions import maximum_reduce, minimum_reduce, sum_over_few
 from gradcli.operators.row_blocks import part_dots, vector_dot
-from gradcli.plan.functions import method_call, put_along
+from gradcli.plan.functions import at_each, method_call, put_along, put_less
 from gradcli.plan.graph import Operation, cast, operands
 from gradcli.plan.memory import aligned
 from gradcli.plan.schedule import Region, Schedule
@@ -270,7 +270,10 @@ class Kernel:
             multiply = self._constant(outer.multiply)
             self._lines.append(f"{multiply}({', '.join(given[::order])}, {name})")
         elif f is np.take_along_axis:
-            self._lines.append(f"copyto({name}, {self._constant(f)}({', '.join(given)}))")
+            index = f"{self._constant(at_each)}({', '.join(given[1:])})"
+            self._lines.append(f"copyto({name}, {given[0]}[{index}])")
+        elif f is put_less:
+            self._lines.append(f"{self._constant(f)}({', '.join(given)}, {name})")
         elif f is put_along:
             self._lines.append(f"copyto({name}, {given[0]})")
             put = self._constant(np.put_along_axis)

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from gradcli.operators.row_blocks import block_of, rows_dot, vector_dot
-from gradcli.plan.functions import method_call, put_along
+from gradcli.plan.functions import method_call, put_along, put_less
 from gradcli.plan.graph import Operation, cast, live, operands
 
 _EXACT = frozenset([np.maximum.reduce, np.minimum.reduce])  # in any order of the elements
 _RESHAPE = method_call("reshape")
 # Functions along an axis (their last argument) that is not the first: each row by itself.
-ALONG = frozenset([np.take_along_axis, put_along])
+ALONG = frozenset([np.take_along_axis, put_along, put_less])
 
 # Roughly, in nanoseconds an element: what is cheaper to work out again than to keep.
 _COSTS: dict[Any, float] = {

@@ -135,6 +135,39 @@ def test_large_arrays(source: str, shapes: dict[str, tuple[int, ...]], dtype: st
         assert_same(by_plan(found, arrays, block=block, threads=threads, smallest=5000), wanted)
 
 
+functional: Any = gradcli.nn.functional
+CLASSES: dict[str, Any] = {
+    "mean": functional.cross_entropy,
+    "negative": lambda x, t: -functional.cross_entropy(x, t),
+    "times zero": lambda x, t: functional.cross_entropy(x, t) * 0,
+    "sum": lambda x, t: functional.cross_entropy(x, t, reduction="sum"),
+    "some ignored": lambda x, t: functional.cross_entropy(x, t, ignore_index=3),
+    "smoothed": lambda x, t: functional.cross_entropy(x, t, label_smoothing=0.1),
+    "squares": lambda x, t: (functional.cross_entropy(x, t, reduction="none") ** 2).sum(),
+    "and more": lambda x, t: functional.cross_entropy(x, t) + (x * x).sum(),
+    "gathered": lambda x, t: (x.gather(1, t[:, None]) ** 2).sum(),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(5, 1), (5, 2), (300, 200), (4000, 20), (3, 70_000)])
+@pytest.mark.parametrize("name", CLASSES)
+def test_losses_of_classes(name: str, shape: tuple[int, int], dtype: str) -> None:
+    """What is read off the one number of a row of zeros has the bits of the sums, and their signs."""
+    x = (np.random.default_rng(2).standard_normal(shape) * 3).astype(dtype)
+    x[0], x[2] = 0, x[2] * 300
+    t = gradcli.tensor(np.arange(shape[0]) * 7919 % shape[1])
+    leaf = wrap(x, True)
+    value = CLASSES[name](leaf, t)
+    value.backward()
+    for threads in (1, 2):
+        f = gradcli.compile(lambda x: CLASSES[name](x, t), threads=threads)
+        found, grads = f.value_and_grad(x=x)
+        np.testing.assert_array_equal(found, value.item())
+        np.testing.assert_array_equal(grads["x"], leaf.grad.numpy())
+        np.testing.assert_array_equal(np.signbit(grads["x"]), np.signbit(leaf.grad.numpy()))
+
+
 def test_arrays_at_odd_addresses() -> None:
     """NumPy copies them piece by piece, and a sum is one of sums of pieces."""
     memory = np.empty(300 * 1001 * 8 + 1, np.uint8)
