@@ -91,7 +91,7 @@ def _only_expression(function: ast.FunctionDef) -> ast.expr | None:
 
 # Cases that a rule treats apart, and a reader need not: complex numbers, arrays against tensors.
 _ASIDE = re.compile(
-    r"is_complex|is_array\(|is_real\(|is np\.ndarray|alpha == 1$|dtype\.kind == 'c'$"
+    r"is_complex|is_array\(|is_real\(|, ARRAYS\)|alpha == 1$|dtype\.kind == 'c'$"
 )
 
 

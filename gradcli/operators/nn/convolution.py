@@ -294,7 +294,7 @@ class convolution:
 def _check(
     n: int, name: str, input: Any, weight: Any, bias: Any, groups: int, transposed: bool
 ) -> bool:
-    """Refuses what does not fit, in PyTorch's words; True where there is a batch dimension."""
+    """Refuses operands that do not fit, in PyTorch's words; True where there is a batch dimension."""
     if bias is not None and dtype_of(bias) != dtype_of(input):
         a, b = (dtypes.C_TYPES[dtype_of(x).name] for x in (input, bias))
         raise RuntimeError(f"Input type ({a}) and bias type ({b}) should be the same")
@@ -393,6 +393,22 @@ def _complex(call: Any, input: Any, weight: Any, bias: Any) -> Any:
     return (first - second) + mul_scalar(third - first - second, 1j)
 
 
+def _check_steps(steps: Any, around: Any) -> None:
+    if any(s <= 0 for s in steps):
+        raise RuntimeError("non-positive stride is not supported")
+    if any(p < 0 for p in around):
+        raise RuntimeError("negative padding is not supported")
+
+
+def _convolved(batched: bool, x: Any, weight: Any, bias: Any, *how: Any) -> Any:
+    """The result for a batch, which is of one image unless `batched`; how: the row's options."""
+    if dtype_of(x).kind == "c":
+        out = _complex(lambda a, w, b: convolution(a, w, b, *how), x, weight, bias)
+    else:
+        out = convolution(x, weight, bias, *how)
+    return out if batched else out.squeeze(0)
+
+
 def _conv(
     n: int,
     input: Any,
@@ -405,37 +421,19 @@ def _conv(
 ) -> Any:
     batched = _check(n, f"conv{n}d", input, weight, bias, groups, False)
     steps, spread = several(stride, n), several(dilation, n)
-    if any(s <= 0 for s in steps):
-        raise RuntimeError("non-positive stride is not supported")
+    around = (0,) * n if isinstance(padding, str) else several(padding, n)
+    _check_steps(steps, around)
     x = input if batched else input.unsqueeze(0)
-    if isinstance(padding, str):
-        if padding not in ("same", "valid"):
-            raise RuntimeError(f"Invalid padding string: '{padding}'")
-        around = (0,) * n
-        if padding == "same":
-            x, around = _same_padding(x, weight, n, steps, spread)
-    else:
-        around = several(padding, n)
-        if any(p < 0 for p in around):
-            raise RuntimeError("negative padding is not supported")
+    if padding == "same":
+        x, around = _same_padding(x, weight, n, steps, spread)
+    elif isinstance(padding, str) and padding != "valid":
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
     if any(d <= 0 for d in spread):
         # the sizes are said by what PyTorch computes with, that of one dimension as that of two
         said = f", but got {[1] * (n == 1) + list(spread)}" if min(spread) == 0 else ""
         raise RuntimeError("dilation should be greater than zero" + said)
     _check_sizes(x, weight, around, spread, n)
-
-    def call(a: Any, w: Any, b: Any) -> Any:
-        return convolution(a, w, b, steps, around, spread, False, (0,) * n, groups)
-
-    if _kind(input) == "c":
-        out = _complex(call, x, weight, bias)
-    else:
-        out = call(x, weight, bias)
-    return out if batched else out.squeeze(0)
-
-
-def _kind(x: Any) -> str:
-    return str(dtype_of(x).kind)
+    return _convolved(batched, x, weight, bias, steps, around, spread, False, (0,) * n, groups)
 
 
 _NAMES = ("depth", "height", "width")  # of the dimensions of an image, as PyTorch says them
@@ -455,10 +453,7 @@ def _conv_transpose(
     batched = _check(n, f"conv_transpose{n}d", input, weight, bias, groups, True)
     steps, spread = several(stride, n), several(dilation, n)
     around, extra = several(padding, n), several(output_padding, n)
-    if any(s <= 0 for s in steps):
-        raise RuntimeError("non-positive stride is not supported")
-    if any(p < 0 for p in around):
-        raise RuntimeError("negative padding is not supported")
+    _check_steps(steps, around)
     if any(d <= 0 for d in spread):
         sizes = spread if n > 1 else (1, *spread)
         words = (
@@ -472,12 +467,7 @@ def _conv_transpose(
                 + _output_padding_words(extra, steps, spread)
             )
     x = input if batched else input.unsqueeze(0)
-
-    def call(a: Any, w: Any, b: Any) -> Any:
-        return convolution(a, w, b, steps, around, spread, True, extra, groups)
-
-    out = _complex(call, x, weight, bias) if _kind(input) == "c" else call(x, weight, bias)
-    return out if batched else out.squeeze(0)
+    return _convolved(batched, x, weight, bias, steps, around, spread, True, extra, groups)
 
 
 def _output_padding_words(extra: Any, steps: Any, spread: Any) -> str:

@@ -155,6 +155,16 @@ def _samples(name: str, *more: str) -> list[str]:
 
 
 # -- losses of a difference -----------------------------------------------------------------------
+def _elementwise(kernel: Any, node: str, *, types: str = "common", **facts: Any) -> Any:
+    """The row of a loss that has a value for each element, and reduces them."""
+    return operator(kernel, node, public=False, types=types, batch=batches.loss, **facts)
+
+
+def _slope(kernel: Any, node: str, **facts: Any) -> Any:
+    """The row of such a loss's gradient, which PyTorch has as an operator of its own."""
+    return operator(kernel, node, public=False, types="own", batch=batches.loss_backward, **facts)
+
+
 def _mse(self: Array, target: Array, reduction: int = 1) -> Array:
     difference = self - target
     return reduced(difference * difference, reduction)
@@ -169,13 +179,7 @@ def _mse_double(g: Any, self: Any, reduction: int) -> Any:
     return _spread(2 * g, reduction, self)
 
 
-@operator(
-    _mse_backward,
-    "MseLossBackwardBackward0",
-    public=False,
-    types="own",
-    batch=batches.loss_backward,
-)
+@_slope(_mse_backward, "MseLossBackwardBackward0")
 class mse_loss_backward:
     grad_output = itself
     self = lambda g, grad_output, self, reduction: _mse_double(g * grad_output, self, reduction)
@@ -184,14 +188,7 @@ class mse_loss_backward:
     )
 
 
-@operator(
-    _mse,
-    "MseLossBackward0",
-    public=False,
-    types="common",
-    refuses={NUMBERS: "mse_cpu"},
-    batch=batches.loss,
-)
+@_elementwise(_mse, "MseLossBackward0", refuses={NUMBERS: "mse_cpu"})
 class mse_loss_row:
     self = mse_loss_backward
     target = lambda g, self, target, reduction: mse_loss_backward(g, target, self, reduction)
@@ -244,13 +241,7 @@ def _smooth_l1_double(g: Any, self: Any, target: Any, reduction: int, beta: floa
     return _spread(where(inside, g / beta, 0.0), reduction, self)
 
 
-@operator(
-    _smooth_l1_backward,
-    "SmoothL1LossBackwardBackward0",
-    public=False,
-    types="own",
-    batch=batches.loss_backward,
-)
+@_slope(_smooth_l1_backward, "SmoothL1LossBackwardBackward0")
 class smooth_l1_loss_backward:
     grad_output = itself
     self = lambda g, grad_output, self, target, reduction, beta: _smooth_l1_double(
@@ -261,14 +252,7 @@ class smooth_l1_loss_backward:
     )
 
 
-@operator(
-    _smooth_l1,
-    "SmoothL1LossBackward0",
-    public=False,
-    types="common",
-    refuses={NUMBERS: "smooth_l1_cpu"},
-    batch=batches.loss,
-)
+@_elementwise(_smooth_l1, "SmoothL1LossBackward0", refuses={NUMBERS: "smooth_l1_cpu"})
 class smooth_l1_loss_row:
     self = smooth_l1_loss_backward
     target = lambda g, self, target, reduction, beta: smooth_l1_loss_backward(
@@ -314,13 +298,7 @@ def _huber_double(g: Any, self: Any, target: Any, reduction: int, delta: float) 
     return _spread(where(inside, g, 0.0), reduction, self)
 
 
-@operator(
-    _huber_backward,
-    "HuberLossBackwardBackward0",
-    public=False,
-    types="own",
-    batch=batches.loss_backward,
-)
+@_slope(_huber_backward, "HuberLossBackwardBackward0")
 class huber_loss_backward:
     grad_output = itself
     self = lambda g, grad_output, self, target, reduction, delta: _huber_double(
@@ -331,14 +309,7 @@ class huber_loss_backward:
     )
 
 
-@operator(
-    _huber,
-    "HuberLossBackward0",
-    public=False,
-    types="common",
-    refuses={NUMBERS: "huber_cpu"},
-    batch=batches.loss,
-)
+@_elementwise(_huber, "HuberLossBackward0", refuses={NUMBERS: "huber_cpu"})
 class huber_loss_row:
     self = huber_loss_backward
     target = lambda g, self, target, reduction, delta: huber_loss_backward(
@@ -666,13 +637,8 @@ def _bce_target_slope(g: Any, self: Any, weight: Any, reduction: int) -> Any:
         return _weighted(g * (np.log1p(-self) - np.log(self)), weight, reduction, self)
 
 
-@operator(
-    _bce_backward,
-    "BinaryCrossEntropyBackwardBackward0",
-    public=False,
-    types="own",
-    batch=batches.loss_backward,
-    spelled="slope of binary_cross_entropy",
+@_slope(
+    _bce_backward, "BinaryCrossEntropyBackwardBackward0", spelled="slope of binary_cross_entropy"
 )
 class binary_cross_entropy_backward:
     grad_output = _bce_double_gate
@@ -680,13 +646,11 @@ class binary_cross_entropy_backward:
     target = _bce_double_target
 
 
-@operator(
+@_elementwise(
     _bce,
     "BinaryCrossEntropyBackward0",
-    public=False,
     types="own",
     refuses={NUMBERS: "binary_cross_entropy"},
-    batch=batches.loss,
     spelled="binary_cross_entropy",
 )
 class binary_cross_entropy_row:
@@ -762,13 +726,10 @@ def _bce_logits_target_slope(
     return _weighted(slope, weight, reduction, self)
 
 
-@operator(
+@_elementwise(
     _bce_logits,
     "BinaryCrossEntropyWithLogitsBackward0",
-    public=False,
-    types="common",
     refuses={"C": "binary_cross_entropy_with_logits"},
-    batch=batches.loss,
 )
 class binary_cross_entropy_with_logits_row:
     self = _bce_logits_slope
@@ -837,14 +798,7 @@ def _soft_margin_slope(g: Any, self: Any, target: Any, reduction: int) -> Any:
     return _spread(-target * power * g / (1 + power), reduction, self)
 
 
-@operator(
-    _soft_margin,
-    "SoftMarginLossBackward0",
-    public=False,
-    types="common",
-    refuses={"C": "soft_margin_loss"},
-    batch=batches.loss,
-)
+@_elementwise(_soft_margin, "SoftMarginLossBackward0", refuses={"C": "soft_margin_loss"})
 class soft_margin_loss_row:
     self = _soft_margin_slope
 
