@@ -679,7 +679,7 @@ def classes(row: Row, operands: list[Any], level: Level) -> Any:
     losses = losses.reshape((level.size, *target.shape)) * own
     if reduction == 0:
         return [losses, np.zeros(level.size, x.dtype)]
-    ones = row.in_batch([scores * 0 - x.dtype.type(1), targets, *parts])[0]
+    ones = row.in_batch([-np.ones_like(scores), targets, *parts])[0]
     axes = tuple(range(1, losses.ndim))
     weights = batch.total(ones.reshape((level.size, *target.shape)) * own, axes)
     found = batch.total(losses, axes)
