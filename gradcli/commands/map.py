@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from gradcli.tables.writing import Sink
 
 OPERANDS = 2
-INTEGER = re.compile("0|-?[1-9][0-9]{0,300}")
-TYPED = ("jsonl", "parquet", "feather", "npy")  # formats in which a column of numbers is no text
 
 
 class MapCommand(OpenCommand):
@@ -132,6 +130,8 @@ def command(
 
     if table is None:
         raise usage("no table", hint="write gradcli map EXPR FILE, or - for standard input")
+    if table.startswith("@") and not os.path.exists(table):
+        table = table[1:]  # as files are written behind a variable
     set_up(ctx, request)
     form = _format(request, form, path)
     try:
@@ -142,6 +142,8 @@ def command(
         asked.differentiate(order, directions)
         job = asked.job
         if parts is not None:
+            job.settle(next(iter(stream)), form)
+            stream.close()
             say(_by_workers(job, parts.parts, form, path, workers, cluster), bad_rows)
             return
         with _opened(form, path, request) as sink:

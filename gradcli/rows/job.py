@@ -20,13 +20,16 @@ from gradcli.language.values import as_tensor, table_error
 from gradcli.rows import uncertainty
 from gradcli.rows.mapped import Results, Rows, direction, elements, jvp, nth
 from gradcli.tables import TableError
+from gradcli.tables.delimited import is_missing
 from gradcli.tables.errors import MISSING_HINT
 
 if TYPE_CHECKING:
     from gradcli.tables import Table
     from gradcli.tables.writing import Column
 
-INTEGER = re.compile("0|-?[1-9][0-9]{0,300}")
+_INTEGER = re.compile(r"\s*(?:0|-?[1-9][0-9]{0,300})\s*")
+_LABEL = re.compile(r"\s*[-+]?0[0-9]+\s*")  # 007 is no number, but somebody's name
+_EXACT = 1 << 53  # the integers up to it are floats
 TYPED = ("jsonl", "parquet", "feather", "npy")  # formats in which a column of numbers is no text
 
 
@@ -82,6 +85,8 @@ class RowJob:
         self.shared, self.wrt, self.keep = dict(shared), list(wrt), list(keep)
         self.missing, self.bad_rows, self.detect_anomaly = missing, bad_rows, detect_anomaly
         self.dtype = dtypes.get_default_dtype().name
+        self.kinds: dict[int, str] = {}  # of columns that were text, by the first batch
+        self.narrowed = False  # `names` are not all that a table may have
         self.keeps_dtypes = False  # columns of floats are what they are, not the default dtype
         self.order = 1
         self.directions: dict[str, list[int] | Any] = {}
@@ -95,11 +100,10 @@ class RowJob:
         self.rows: Rows | None = None
         self.further: dict[str, Rows] | None = None  # the columns of further derivatives
         self.suffixes: list[str] | None = None
-        self.texts: dict[int, bool] = {}
         self.counted = Tally()
 
     def __getstate__(self) -> dict[str, Any]:
-        running = ("rows", "further", "suffixes", "texts", "counted")
+        running = ("rows", "further", "suffixes", "counted")
         return {name: value for name, value in self.__dict__.items() if name not in running}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -220,7 +224,8 @@ class RowJob:
 
     def _follow(self, table: Table) -> None:
         """Another file of the pattern may have its columns in another order."""
-        if sorted(table.names) != sorted(self.names):
+        others = set(table.names) - set(self.names) if self.narrowed else set()
+        if sorted(n for n in table.names if n not in others) != sorted(self.names):
             raise _usage(
                 f"{table.name} has other columns than the files before it",
                 hint=f"it has {', '.join(table.names)}; they have {', '.join(self.names)}",
@@ -233,6 +238,7 @@ class RowJob:
         needed = sorted({*self._read(), *(i for found in self.columns.values() for i in found)})
         self._renumber({old: new for new, old in enumerate(needed)})
         self.names = [self.names[i] for i in needed]
+        self.narrowed = True
         return self.names
 
     def _renumber(self, moved: Mapping[int, int]) -> None:
@@ -246,7 +252,7 @@ class RowJob:
             for n, d in self.directions.items()
         }
         self.keep = [moved[i] for i in self.keep]
-        self.texts = {}
+        self.kinds = {moved[i]: kind for i, kind in self.kinds.items() if i in moved}
 
     def _readable(self, table: Table, index: int, bad: dict[int, Exception], skipped: Any) -> Any:
         """A column's numbers in the default dtype; what is wrong with it goes into `bad` and `skipped`."""
@@ -368,20 +374,59 @@ class RowJob:
         return found
 
     def _typed(self, table: Table, index: int, data: Any, form: str) -> Any:
-        """Text that is all numbers as numbers, for a format that knows of them; the first batch decides.
+        """A column that is no array of numbers, for a format that knows of types.
 
-        In JSON lines, where a cell has a type of its own, integers stay what they are.
+        Text that was cut by separators is numbers if all of it in the first batch is: floats, but integers
+        where they are too large for those. In JSON lines each cell has a type of its own, and integers stay
+        what they are. Raises TableError for what later batches have that is not of the kind.
         """
-        cells = table.cells(index) if hasattr(data, "to_pylist") else data
-        if index not in self.texts:
-            self.texts[index] = not all(isinstance(c, str) for c in cells) or bool(
-                table.readable(index)[2]
-            )
-        if self.texts[index]:
+        if not table.is_written(index):
+            return data.to_pylist() if hasattr(data, "to_pylist") else data
+        self.settle(table, form, [index])
+        cells, kind = table.cells(index), self.kinds[index]
+        if kind == "text":
             return cells
-        if form == "jsonl" and all(map(INTEGER.fullmatch, cells)):
-            return list(map(int, cells))
-        return table.numbers(index)[0]
+        for row, cell in enumerate(cells):
+            if _LABEL.fullmatch(cell):
+                raise table.wrong(row, index, f"`{cell}` begins with 0, and {_KINDS[kind]}", _LEAVE)
+        if form == "jsonl" or kind == "integer":
+            return self._integers(table, index, cells, kind, form)
+        array, gone = table.numbers(index)
+        for row in np.flatnonzero(np.abs(array) >= _EXACT).tolist():
+            if _INTEGER.fullmatch(cells[row]) and int(cells[row]) != int(array[row]):
+                words = f"this integer is too large for a float, and {_KINDS[kind]}"
+                raise table.wrong(row, index, words, _LEAVE)
+        if gone is None or form == "npy":
+            return array
+        return [None if g else x for x, g in zip(array.tolist(), gone.tolist(), strict=True)]
+
+    def settle(self, table: Table, form: str, columns: Sequence[int] | None = None) -> None:
+        """Say by the first rows what columns of text hold, so that all parts of a table hold it."""
+        for index in self.keep if columns is None else columns:
+            if index not in self.kinds and form in TYPED and table.is_written(index):
+                self.kinds[index] = _kind(table, index, table.cells(index), form)
+
+    def _integers(
+        self, table: Table, index: int, cells: Sequence[str], kind: str, form: str
+    ) -> Any:
+        """Cells some or all of which are integers, beyond what a float holds."""
+        array, gone = table.numbers(index)
+        if array.dtype.kind == "c":
+            return array
+        found: list[Any] = array.tolist()
+        there = range(len(cells)) if gone is None else np.flatnonzero(~gone).tolist()
+        whole = all(_INTEGER.fullmatch(cells[row]) for row in there)
+        for row in there:
+            if whole or (abs(found[row]) >= _EXACT and _INTEGER.fullmatch(cells[row])):
+                found[row] = int(cells[row])
+            if kind == "integer" and not _is_64_bit(found[row]):
+                raise table.wrong(row, index, f"`{cells[row]}` is none, and {_KINDS[kind]}", _LEAVE)
+        if gone is not None:
+            for row in np.flatnonzero(gone).tolist():
+                found[row] = None
+        if form == "npy":
+            return np.array(found, np.int64)
+        return found
 
     # -- rows that are bad ---------------------------------------------------------------------------
     def _refuse(self, table: Table, bad: dict[int, Exception]) -> None:
@@ -453,6 +498,31 @@ class RowJob:
 
 def _usage(message: str, *, hint: str | None = None) -> LanguageError:
     return LanguageError(message, kind="usage", hint=hint)
+
+
+_KINDS = {
+    "number": "the rows before have numbers",
+    "integer": "the rows before have integers",
+}
+_LEAVE = "leave the column out by --keep-columns, or write CSV, which takes it as it is"
+
+
+def _kind(table: Table, index: int, cells: Sequence[str], form: str) -> str:
+    """What a column of text is, by its first rows: number, integer or text."""
+    there = [cell for cell in cells if not is_missing(cell)]
+    if not there or any(map(_LABEL.fullmatch, there)) or table.readable(index)[2]:
+        return "text"
+    if table.numbers(index)[0].dtype.kind == "c" or form == "jsonl":
+        return "number"
+    whole = [int(cell) for cell in there if _INTEGER.fullmatch(cell)]
+    if not whole or max(map(abs, whole)) <= _EXACT:
+        return "number"
+    fits = len(whole) == len(there) and all(map(_is_64_bit, whole))
+    return "integer" if fits and (form != "npy" or len(there) == len(cells)) else "text"
+
+
+def _is_64_bit(value: Any) -> bool:
+    return type(value) is int and -(1 << 63) <= value < 1 << 63
 
 
 def _chosen(data: Any, keep: Any) -> Any:

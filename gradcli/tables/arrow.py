@@ -95,8 +95,7 @@ def read_arrow(file: Opened, columns: Any = None) -> ArrowTable:
         table.validate(full=True)  # offsets that lie would be read wherever they point
         return ArrowTable(file.name, table)
     except errors as error:
-        words = " ".join(str(error).split())
-        raise TableError(f"{file.name}: not a {file.kind.title()} file ({words[:100]})") from None
+        raise _worded(file.name, file.kind, error) from None
 
 
 def _seekable(file: Opened, arrow: Any) -> Any:
@@ -114,8 +113,7 @@ def arrow_batches(file: Opened, rows: int) -> Iterator[ArrowTable]:
             yield ArrowTable(file.name, batch, start)
             start += batch.num_rows
     except (arrow.ArrowException, OSError, ValueError) as error:
-        words = " ".join(str(error).split())
-        raise TableError(f"{file.name}: not a {file.kind.title()} file ({words[:100]})") from None
+        raise _worded(file.name, file.kind, error) from None
 
 
 def _batches(file: Opened, arrow: Any, rows: int) -> Iterator[Any]:
@@ -127,6 +125,9 @@ def _batches(file: Opened, arrow: Any, rows: int) -> Iterator[Any]:
             yield reader.schema_arrow.empty_table()
         yield from reader.iter_batches(rows)
         return
+    if file.kind == "arrows":
+        yield from _of_stream(_feather(file, arrow), rows)
+        return
     reader = _feather(file, arrow)
     if not reader.num_record_batches:
         yield reader.schema.empty_table()
@@ -137,8 +138,21 @@ def _batches(file: Opened, arrow: Any, rows: int) -> Iterator[Any]:
             yield batch.slice(start, rows)
 
 
+def _of_stream(reader: Any, rows: int) -> Iterator[Any]:
+    some = False
+    for batch in reader:
+        batch.validate(full=True)
+        some = True
+        for start in range(0, max(batch.num_rows, 1), rows):
+            yield batch.slice(start, rows)
+    if not some:
+        yield reader.schema.empty_table()
+
+
 def _feather(file: Opened, arrow: Any) -> Any:
-    """A reader of Arrow's file format, which Feather has been since its version 2."""
+    """A reader of Arrow's file format, which Feather has been since its version 2; or of its stream."""
+    if file.kind == "arrows":
+        return arrow.ipc.open_stream(arrow.PythonFile(file.stream, "r"))
     source = _seekable(file, arrow)
     return arrow.ipc.open_file(arrow.memory_map(source) if isinstance(source, str) else source)
 
@@ -170,6 +184,10 @@ class TextTable(Table):
     def data(self, column: int) -> Any:
         """The column as Arrow has it."""
         return self.columns[column]
+
+    def is_written(self, column: int) -> bool:
+        """It is."""
+        return True
 
     def numbers(self, column: int) -> tuple[Array, Array | None]:
         """The numbers of a column, and where there are none."""
@@ -231,6 +249,8 @@ def text_batch(
 # -- parts of files -------------------------------------------------------------------------------
 def _worded(name: str, kind: str, error: Exception) -> TableError:
     words = " ".join(str(error).split())
+    if kind == "arrows":
+        return TableError(f"{name}: not a stream of Arrow's ({words[:100]})")
     return TableError(f"{name}: not a {kind.title()} file ({words[:100]})")
 
 

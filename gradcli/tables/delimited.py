@@ -131,7 +131,7 @@ def sniff(
     if any(map(is_name, head)) and all(not cell or is_name(cell) for cell in head):
         named = asked is not None or any(map(is_number, below[0] if below else [])) or not below
     else:
-        named = asked is not None and asked(head)
+        named = asked is not None and (asked(head) or _may_be_header(head))
     width = len(head)
     if width > 1 and separator is not None and all(len(r) > 1 and not r[-1] for r in rows):
         dialect.trailing = True
@@ -146,8 +146,20 @@ def sniff(
     return dialect
 
 
+def _may_be_header(cells: list[str]) -> bool:
+    """Whether a line names columns, where some line must: `name,2x,T (K)`."""
+    return any(map(is_name, cells)) and not any(
+        is_number(cell) or is_missing(cell) or _MISREAD.fullmatch(cell) for cell in cells if cell
+    )
+
+
 def _separator(sample: list[str], name: str) -> str | None:
     """The separator whose fields hold the most numbers, and the fewest that are glued together."""
+    marks = [mark for mark in "\t,;" if mark in sample[0]]
+    if len(marks) == 1 and '"' not in sample[0]:
+        head = [cell.strip() for cell in sample[0].split(marks[0])]
+        if _may_be_header(head) and marks[0] in "".join(sample[1:]):
+            return marks[0]
     best, chosen = None, None
     for separator in ("\t", ",", ";", None):
         if separator is not None and not any(separator in line for line in sample):

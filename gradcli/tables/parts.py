@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from gradcli.tables.binary import npy_header, npy_rows
 from gradcli.tables.errors import TableError
-from gradcli.tables.reading import matching
+from gradcli.tables.reading import folder_keys, matching
 from gradcli.tables.source import STANDARD_INPUT, Opened, opened
 from gradcli.tables.stream import Stream
-from gradcli.tables.table import Table, chosen
+from gradcli.tables.table import KeyedTable, Table, chosen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,18 +29,23 @@ _RUN = 1 << 20  # rows of a NumPy file in a part
 class Part:
     """Some rows of a file. number: of the row group; first: the rows before them in the file.
 
-    rows: how many; None where only reading tells.
+    rows: how many; None where only reading tells. keys: the columns that its folders' names tell.
     """
 
-    __slots__ = ("first", "kind", "number", "path", "rows", "start")
+    __slots__ = ("first", "keys", "kind", "number", "path", "rows", "start")
 
     def __init__(self, path: str, kind: str, number: int, first: int, rows: int | None) -> None:
         self.path, self.kind, self.number = path, kind, number
         self.first, self.rows = first, rows
         self.start = 0  # the rows before them in the table
+        self.keys: dict[str, Any] = {}
 
     def batches(self, columns: Sequence[str]) -> Iterator[Table]:
         """Its rows in batches, with at least these columns (all, where there are no names)."""
+        for table in self._batches([c for c in columns if c not in self.keys]):
+            yield KeyedTable(table, self.keys) if self.keys else table
+
+    def _batches(self, columns: Sequence[str]) -> Iterator[Table]:
         if self.kind == "parquet":
             yield from _row_group(self, columns)
         elif self.kind == "npy":
@@ -60,8 +65,10 @@ class Parts:
         self.parts: list[Part] = []
         self.names: list[str] = []
         self.width = 0
-        for path in matching(pattern):
-            self._add(path)
+        paths = matching(pattern)
+        keys = folder_keys(pattern, paths)
+        for path in paths:
+            self._add(path, keys.get(path, {}))
         self._number()
 
     @property
@@ -70,7 +77,7 @@ class Parts:
         counts = [part.rows for part in self.parts]
         return None if None in counts else sum(n for n in counts if n is not None)
 
-    def _add(self, path: str) -> None:
+    def _add(self, path: str, keys: dict[str, Any]) -> None:
         full = os.path.expanduser(path)
         if path in STANDARD_INPUT or not os.path.isfile(full):
             what = "standard input" if path in STANDARD_INPUT else path
@@ -85,6 +92,10 @@ class Parts:
             names, width, parts = _parts(file, path)
         finally:
             file.close()
+        if keys := {key: value for key, value in keys.items() if key not in names}:
+            names, width = [*names, *keys], width + len(keys)
+            for part in parts:
+                part.keys = keys
         if self.parts and (names != self.names or width != self.width):
             raise TableError(
                 f"{path} has other columns than the files before it",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
@@ -10,7 +11,16 @@ from gradcli.tables import delimited
 from gradcli.tables.delimited import Dialect, Row
 from gradcli.tables.errors import TableError
 from gradcli.tables.source import ENDINGS, PACKED, STANDARD_INPUT, Opened, opened
-from gradcli.tables.table import ArrayTable, CellTable, Table, chosen, is_list, stacked, words
+from gradcli.tables.table import (
+    ArrayTable,
+    CellTable,
+    KeyedTable,
+    Table,
+    chosen,
+    is_list,
+    stacked,
+    words,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,7 +78,7 @@ class Reader:
         contents = [self._content(path) for path in paths]
         if len(paths) == 1 and not _is_table(contents[0]):
             return _member(contents[0], wanted, paths[0])
-        tables = [self._table(path, wanted) for path in paths]
+        tables = self.tables(pattern, wanted)
         columns = [table.find(wanted) for table in tables]
         also: list[list[int]] = []
         if self.missing == "skip":
@@ -79,7 +89,10 @@ class Reader:
 
     def tables(self, pattern: str, wanted: str = "*") -> list[Table]:
         """The tables that a path or a pattern names, read for their columns' names."""
-        return [self._table(path, wanted) for path in matching(pattern)]
+        paths = matching(pattern)
+        keys = folder_keys(pattern, paths)
+        tables = [self._table(path, wanted) for path in paths]
+        return [KeyedTable(t, keys[p]) if keys else t for p, t in zip(paths, tables, strict=True)]
 
     # -- one file --------------------------------------------------------------------------------
     def _content(self, path: str) -> Any:
@@ -157,7 +170,7 @@ def _read(file: Opened) -> Any:
         from gradcli.tables.binary import Archive
 
         return Archive(file)
-    if file.kind in ("parquet", "feather"):
+    if file.kind in ("parquet", "feather", "arrows"):
         from gradcli.tables.arrow import read_arrow
 
         return read_arrow(file)
@@ -170,10 +183,10 @@ def _read_text(file: Opened) -> Any:
     if not body:
         raise TableError(f"{file.name} is empty")
     kind = file.kind
-    if not kind and body[0] in "[{":
+    if kind == "json" or (not kind and body[0] in "[{"):
         from gradcli.tables.records import looks_like_lines
 
-        kind = "jsonl" if looks_like_lines(body) else "json"
+        kind = "jsonl" if body[0] == "{" and looks_like_lines(body) else "json"
     if kind in ("json", "jsonl"):
         return _read_json(text, file.name, kind)
     lines = text.split("\n")
@@ -379,6 +392,44 @@ def matching(pattern: str) -> list[str]:
     if not found:
         raise TableError(f"{pattern}: there is no such file")
     return found
+
+
+def folder_keys(pattern: str, paths: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What the names of folders called `KEY=VALUE` tell of the files in them, as Hive partitions a table.
+
+    Empty where they do not tell it of all files. For a folder those below it count; for a pattern all
+    that it names. A key's values are numbers where all of them are written as such.
+    """
+    full = os.path.expanduser(pattern)
+    inside = os.path.isdir(full)
+    if not inside and paths == [pattern]:
+        return {}
+    from urllib.parse import unquote
+
+    found: dict[str, dict[str, Any]] = {}
+    for path in paths:
+        folders = os.path.dirname(os.path.relpath(path, full) if inside else path).split(os.sep)
+        pairs = [name.partition("=") for name in folders if "=" in name]
+        found[path] = {
+            key: None if value == _NO_VALUE else unquote(value) for key, _, value in pairs if key
+        }
+    known = set.intersection(*(set(keys) for keys in found.values()))
+    for key in next(iter(found.values())):
+        if key in known:
+            values = {keys[key] for keys in found.values()} - {None}
+            read: Any = next((r for p, r in _KEY_TYPES if all(map(p.fullmatch, values))), str)
+            for keys in found.values():
+                keys[key] = None if keys[key] is None else read(keys[key])
+    for path, keys in found.items():
+        found[path] = {key: value for key, value in keys.items() if key in known}
+    return found if known else {}
+
+
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_KEY_TYPES = (
+    (re.compile(r"-?\d{1,18}"), int),
+    (re.compile(r"-?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"), float),
+)
 
 
 def _in_folder(folder: str) -> list[str]:

@@ -163,5 +163,7 @@ def _misplaced(words: str, text: str, at: int, name: str, lines: int) -> TableEr
 
 def looks_like_lines(body: str) -> bool:
     """Whether a text that begins as JSON is an object a line."""
+    if not body.startswith("{"):
+        return False
     head, newline, rest = body.partition("\n")
     return bool(newline) and head.rstrip().endswith("}") and rest.lstrip()[:1] == "{"

@@ -28,6 +28,7 @@ ENDINGS = {
     ".feather": "feather",
     ".arrow": "feather",
     ".ipc": "feather",
+    ".arrows": "arrows",
 }
 PACKED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz"}
 _MAGIC = (
@@ -36,6 +37,7 @@ _MAGIC = (
     (b"PK\x05\x06", "npz"),
     (b"PAR1", "parquet"),
     (b"ARROW1", "feather"),
+    (b"\xff\xff\xff\xff", "arrows"),
 )
 _PACKED_MAGIC = (
     (b"\x1f\x8b", "gzip"),
@@ -51,9 +53,9 @@ _AT_LEAST, _AT_MOST = 1 << 26, 1 << 30
 class Opened:
     """A stream of bytes that has been looked at.
 
-    name: as the user wrote it. kind: csv, tsv, text, json, jsonl, npy, npz, parquet, feather, or "" where
-    neither the first bytes nor the ending say. path: None where it can be read but once. own: the file
-    that is to be closed; None for standard input.
+    name: as the user wrote it. kind: csv, tsv, text, json, jsonl, npy, npz, parquet, feather, arrows, or ""
+    where neither the first bytes nor the ending say. path: None where it can be read but once. own: the
+    file that is to be closed; None for standard input.
     """
 
     __slots__ = ("kind", "name", "own", "path", "size", "stream")
@@ -156,10 +158,12 @@ def opened(path: str, stdin: IO[Any] | None = None) -> Opened:
         )
     kind = next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
     told = kind_of(path)[0]
-    if not kind and told in ("npy", "npz", "parquet", "feather"):
+    if not kind and told in ("npy", "npz", "parquet", "feather", "arrows"):
         if not head:
             raise TableError(f"{name} is empty")
-        what = {"npy": "a NumPy file", "npz": "a NumPy file"}.get(told, f"a {told} file")
+        what = {"npy": "a NumPy file", "npz": "a NumPy file", "arrows": "a stream of Arrow's"}.get(
+            told, f"a {told} file"
+        )
         raise TableError(f"{name}: not {what} (it does not begin as one)")
     own = None if path in STANDARD_INPUT else raw
     return Opened(name, stream, kind or told, again, size, own)

@@ -10,9 +10,10 @@ from gradcli.tables import delimited
 from gradcli.tables.binary import npy_header, npy_rows
 from gradcli.tables.delimited import Dialect
 from gradcli.tables.errors import TableError
-from gradcli.tables.reading import Json, _read, cell_table, matching
+from gradcli.tables.reading import Json, _read, cell_table, folder_keys, matching
+from gradcli.tables.records import looks_like_lines
 from gradcli.tables.source import Opened, opened
-from gradcli.tables.table import ArrayTable, CellTable, Table
+from gradcli.tables.table import ArrayTable, CellTable, KeyedTable, Table
 
 BLOCK = 1 << 20  # bytes of text in a batch
 ROWS = 1 << 16  # rows of the other formats in one
@@ -27,6 +28,7 @@ class Stream:
 
     def __init__(self, pattern: str, stdin: IO[Any] | None = None) -> None:
         self.paths = matching(pattern)
+        self.keys = folder_keys(pattern, self.paths)
         self.stdin, self.done = stdin, 0
         self.size = sum(map(_size, self.paths)) if all(map(_size, self.paths)) else None
         self._batches = self._all()
@@ -53,13 +55,14 @@ class Stream:
             file = opened(path, self.stdin)
             before = self.done
             try:
-                yield from self._of(file)
+                for table in self._of(file):
+                    yield KeyedTable(table, self.keys[path]) if self.keys else table
             finally:
                 file.close()
             self.done = max(self.done, before + (file.size or 0))
 
     def _of(self, file: Opened) -> Iterator[Table]:
-        if file.kind in ("parquet", "feather"):
+        if file.kind in ("parquet", "feather", "arrows"):
             from gradcli.tables.arrow import arrow_batches
 
             yield from arrow_batches(file, ROWS)
@@ -73,7 +76,9 @@ class Stream:
             yield from _sliced(_array_table(file), ROWS)
             return
         head = _first_letter(file)
-        if file.kind == "json" or (file.kind not in ("csv", "tsv", "jsonl") and head == "["):
+        if file.kind == "json" and looks_like_lines(_beginning(file)):
+            yield from self._records(file)
+        elif file.kind == "json" or (file.kind not in ("csv", "tsv", "jsonl") and head == "["):
             yield from self._list(file, head)
         elif file.kind == "jsonl" or (not file.kind and head == "{"):
             yield from self._records(file)
@@ -99,7 +104,7 @@ class Stream:
                 yield number, text
                 number += text.count("\n")
         if rest := rest.rstrip("\r"):
-            yield number, rest
+            yield number, rest.replace("\r\n", "\n").replace("\r", "\n")
 
     def _blocks(self, file: Opened) -> Iterator[bytes]:
         read = getattr(
@@ -114,20 +119,21 @@ class Stream:
 
         if head != "[":
             found = _read(file)
-            if isinstance(found, Json):
-                raise TableError(f"{file.name}: this is not a table of rows")
-            yield from _sliced(found, ROWS)
+            table = _of_lists(found.value, file.name) if isinstance(found, Json) else found
+            if table is None:
+                raise TableError(f"{file.name}: this is not a table of rows", hint=_RECORDS)
+            yield from _sliced(table, ROWS)
             return
         names: list[str] | None = None
         start = 0
         for records in json_list(file.texts(self._blocks(file)), file.name):
             if names is None and not is_records(records):
-                raise TableError(f"{file.name}: this is not a table of rows")
+                raise TableError(f"{file.name}: this is not a table of rows", hint=_RECORDS)
             table = from_records(records, file.name, known=names, start=start)
             names, start = table.names, start + len(records)
             yield table
         if names is None:
-            raise TableError(f"{file.name}: this is not a table of rows")
+            raise TableError(f"{file.name}: this is not a table of rows", hint=_RECORDS)
 
     def _records(self, file: Opened) -> Iterator[Table]:
         from gradcli.tables.records import from_records, json_lines
@@ -183,9 +189,25 @@ def _size(path: str) -> int:
     return os.path.getsize(full) if os.path.isfile(full) else 0
 
 
+_RECORDS = "a list of objects is one, an object a line, or an object of lists of equal length"
+
+
+def _beginning(file: Opened) -> str:
+    """What the first bytes are as text."""
+    peek: bytes = file.stream.peek(1 << 13)  # type: ignore[attr-defined]
+    return peek.decode("utf-8", "ignore").lstrip("\ufeff \t\r\n")
+
+
 def _first_letter(file: Opened) -> str:
-    peek: bytes = file.stream.peek(64)[:64]  # type: ignore[attr-defined]
-    return peek.decode("utf-8", "ignore").lstrip("\ufeff \t\r\n")[:1]
+    return _beginning(file)[:1]
+
+
+def _of_lists(value: Any, name: str) -> CellTable | None:
+    """A table of a JSON object of lists of equal length, which are its columns."""
+    lists = list(value.values()) if isinstance(value, dict) else []
+    if not lists or not all(isinstance(v, list) and len(v) == len(lists[0]) for v in lists):
+        return None
+    return CellTable(name, list(value), lists)
 
 
 def _array_table(file: Opened) -> Table:

@@ -55,6 +55,10 @@ class Table:
         """The column as Arrow has it, of whatever type; None where Arrow does not have it."""
         return None
 
+    def is_written(self, column: int) -> bool:
+        """Whether the column is text for want of types, as in CSV: a number is in it as it is written."""
+        return False
+
     def where(self, row: int, column: int) -> dict[str, Any]:
         """What shows a cell: the start of the message (`at`), `line` and `span` where there is a line."""
         return {"at": f"{self.name}, row {self.start + row + 1}{self._of(column)}"}
@@ -144,6 +148,10 @@ class CellTable(Table):
     def cells(self, column: int) -> list[Any]:
         """The column as it is written."""
         return list(self.columns[column])
+
+    def is_written(self, column: int) -> bool:
+        """So it is, where separators cut it."""
+        return self.dialect is not None
 
     def numbers(self, column: int) -> tuple[Array, Array | None]:
         """The numbers of a column, and where there are none."""
@@ -265,6 +273,71 @@ class ArrayTable(Table):
         if array.dtype.kind not in "biufc":
             raise TableError(f"{self.name}{self._of(column)}: holds {array.dtype}, not numbers")
         return array, None
+
+
+class KeyedTable(Table):
+    """A table, and behind its columns those that the names of its folders tell: the same in all rows."""
+
+    __slots__ = ("keys", "table")
+
+    def __init__(self, table: Table, keys: dict[str, int | float | str | None]) -> None:
+        self.table = table
+        self.keys = {name: value for name, value in keys.items() if name not in table.names}
+        names = [*table.names, *self.keys]
+        super().__init__(table.name, names, table.rows, table.width + len(self.keys), table.start)
+        self.bad = table.bad
+
+    def _key(self, column: int) -> Any:
+        """The value of a column that is none of the file's."""
+        return list(self.keys.values())[column - self.table.width]
+
+    def numbers(self, column: int) -> tuple[Array, Array | None]:
+        """The numbers of a column, and where there are none."""
+        import numpy as np
+
+        if column < self.table.width:
+            return self.table.numbers(column)
+        value = self._key(column)
+        if value is None:
+            return np.full(self.rows, np.nan), np.ones(self.rows, bool)
+        if isinstance(value, str):
+            raise TableError(f"{self.name}{self._of(column)}: holds text ({value!r}), not numbers")
+        return np.full(self.rows, value), None
+
+    def readable(self, column: int) -> tuple[Array, Array | None, dict[int, TableError]]:
+        """The same; and what is wrong in which rows, instead of an error about the first."""
+        if column < self.table.width:
+            return self.table.readable(column)
+        return super().readable(column)
+
+    def cells(self, column: int) -> list[Any]:
+        """The column as it is written."""
+        if column < self.table.width:
+            return self.table.cells(column)
+        return [self._key(column)] * self.rows
+
+    def data(self, column: int) -> Any:
+        """The column as an array if it holds numbers and none is missing, else as a list of its cells."""
+        if column < self.table.width:
+            return self.table.data(column)
+        value = self._key(column)
+        return (
+            self.cells(column) if value is None or type(value) is str else self.numbers(column)[0]
+        )
+
+    def arrow(self, column: int) -> Any:
+        """The column as Arrow has it, of whatever type; None where Arrow does not have it."""
+        return self.table.arrow(column) if column < self.table.width else None
+
+    def is_written(self, column: int) -> bool:
+        """Whether the column is text for want of types."""
+        return column < self.table.width and self.table.is_written(column)
+
+    def where(self, row: int, column: int) -> dict[str, Any]:
+        """What shows a cell."""
+        if column < self.table.width:
+            return self.table.where(row, column)
+        return super().where(row, column)
 
 
 # -- what is chosen of it -------------------------------------------------------------------------

@@ -57,8 +57,39 @@ class Sink:
         if hasattr(data, "to_pylist"):
             data = data.to_pylist()
         if isinstance(data, list):
-            return ["" if cell is None else str(cell) for cell in data]
+            return list(map(_spelled, data))
         return self.numerals(data)
+
+
+def _spelled(cell: Any) -> str:
+    """A cell that is no column's number as text."""
+    if type(cell) is str:
+        return cell
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return repr(float(cell)).removesuffix(".0")
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "backslashreplace")
+    return _in_json(cell) if isinstance(cell, (list, tuple, dict)) else str(cell)
+
+
+def _in_json(cell: Any) -> str:
+    """A cell in JSON: a number that JSON has no numeral for, a date and the like are strings."""
+    import json
+    from decimal import Decimal
+    from math import isfinite
+
+    if isinstance(cell, dict):
+        items = (f"{_in_json(str(k))}: {_in_json(v)}" for k, v in cell.items())
+        return "{" + ", ".join(items) + "}"
+    if isinstance(cell, (list, tuple)):
+        return "[" + ", ".join(map(_in_json, cell)) + "]"
+    if isinstance(cell, (float, Decimal)):
+        text = repr(float(cell)) if isinstance(cell, float) else str(cell)
+        return text if isfinite(cell) else f'"{text.lower()}"'
+    is_plain = cell is None or isinstance(cell, (str, bool, int))
+    return json.dumps(cell if is_plain else _spelled(cell), ensure_ascii=False)
 
 
 class Delimited(Sink):
@@ -155,9 +186,7 @@ class JsonLines(Sink):
 
         names = [json.dumps(name, ensure_ascii=False) for name, _ in columns]
         cells = [
-            [json.dumps(cell, ensure_ascii=False) for cell in data]
-            if isinstance(data, list)
-            else self._numbers(data)
+            list(map(_in_json, data)) if isinstance(data, list) else self._numbers(data)
             for _, data in columns
         ]
         lines = [

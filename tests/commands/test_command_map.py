@@ -166,9 +166,124 @@ def test_integers_that_are_passed_through_stay_integers(folder):
     (folder / "t.csv").write_text("run,x,id\n1,2,007\n123456789012345678901,0.5,8\n")
     out = run("map", "x*2", "t.csv", "--no-grad", "all", "--json", "--precision", "3")[1]
     assert out.splitlines() == [
-        '{"run": 1, "x": 2.0, "id": 7.0, "value": 4.0}',
-        '{"run": 123456789012345678901, "x": 0.5, "id": 8.0, "value": 1.0}',
+        '{"run": 1, "x": 2.0, "id": "007", "value": 4.0}',
+        '{"run": 123456789012345678901, "x": 0.5, "id": "8", "value": 1.0}',
     ]
+
+
+CELLS = [  # (a column of a table of pyarrow's, its cells in CSV, its cells in JSON lines)
+    ("[date(2020, 1, 2), None]", ["2020-01-02", ""], ['"2020-01-02"', "null"]),
+    ("[time(1, 2, 3), None]", ["01:02:03", ""], ['"01:02:03"', "null"]),
+    (
+        "[datetime(2020, 1, 2, 3, 4), None]",
+        ["2020-01-02 03:04:00", ""],
+        ['"2020-01-02 03:04:00"', "null"],
+    ),
+    ("[timedelta(seconds=1), None]", ["0:00:01", ""], ['"0:00:01"', "null"]),
+    ("[Decimal('1.10'), None]", ["1.10", ""], ["1.10", "null"]),
+    ("[b'a', b'\\xff']", ["a", "\\xff"], ['"a"', '"\\\\xff"']),
+    ("[[1.0, float('nan')], None]", ['"[1.0, ""nan""]"', ""], ['[1.0, "nan"]', "null"]),
+    (
+        "[{'a': 1, 'b': 'x'}, None]",
+        ['"{""a"": 1, ""b"": ""x""}"', ""],
+        ['{"a": 1, "b": "x"}', "null"],
+    ),
+    ("[2.0, None]", ["2", ""], ["2.0", "null"]),
+    ("[2**53 + 1, None]", ["9007199254740993", ""], ["9007199254740993", "null"]),
+    ("[True, None]", ["True", ""], ["true", "null"]),
+    ("arrow.array(['u', None]).dictionary_encode()", ["u", ""], ['"u"', "null"]),
+    ("['007', '8']", ["007", "8"], ['"007"', '"8"']),
+]
+
+
+@pytest.mark.parametrize("made, csv, jsonl", CELLS, ids=[c[0] for c in CELLS])
+def test_columns_of_every_type_pass_through(made, csv, jsonl, folder):
+    arrow = pytest.importorskip("pyarrow")
+    from datetime import date, datetime, time, timedelta
+    from decimal import Decimal
+
+    import pyarrow.parquet as parquet
+
+    known = {"date": date, "datetime": datetime, "time": time, "timedelta": timedelta,
+             "Decimal": Decimal, "arrow": arrow}  # fmt: skip
+    table = arrow.table({"c": eval(made, known), "x": [1.0, 2.0]})
+    parquet.write_table(table, "t.parquet")
+    argv = ["map", "x", "t.parquet", "--no-grad", "all", "--keep-columns", "c"]
+    lines = run(*argv)[1].splitlines()[1:]
+    assert lines == [f"{cell},{k}" for k, cell in enumerate(csv, 1)]
+    rows = run(*argv, "--format", "jsonl")[1].splitlines()
+    assert rows == [f'{{"c": {cell}, "value": {k}.0}}' for k, cell in enumerate(jsonl, 1)]
+    assert run(*argv, "-o", "o.parquet") == (0, "", "")
+    assert (
+        parquet.read_table("o.parquet").column("c").to_pylist() == table.column("c").to_pylist()
+        or "nan" in made
+    )
+
+
+# Text that separators cut, where the format has types: (the column, its type, its cells; None: refused)
+TEXT = [
+    (["1", "2"], "double", [1, 2]),
+    (["1", "0.5"], "double", [1, 0.5]),
+    (["1", ""], "double", [1, None]),
+    (["9007199254740993", "1"], "int64", [9007199254740993, 1]),
+    (["9007199254740993", ""], "int64", [9007199254740993, None]),
+    (["9007199254740993", "0.5"], "string", ["9007199254740993", "0.5"]),
+    (["12345678901234567890", "1"], "string", ["12345678901234567890", "1"]),
+    (["007", "10"], "string", ["007", "10"]),
+    (["", ""], "string", ["", ""]),
+    (["u", "1"], "string", ["u", "1"]),
+]
+
+
+@pytest.mark.parametrize("cells, kind, found", TEXT, ids=[" ".join(c) for c, _, _ in TEXT])
+@pytest.mark.parametrize("form", ["parquet", "feather"])
+def test_text_becomes_numbers_where_that_loses_nothing(cells, kind, found, form, folder):
+    pytest.importorskip("pyarrow")
+    import pyarrow.feather as feather
+    import pyarrow.parquet as parquet
+
+    (folder / "t.csv").write_text("c,x\n" + "".join(f"{cell},1\n" for cell in cells))
+    assert run("map", "x", "t.csv", "-o", f"o.{form}") == (0, "", "")
+    column = (parquet if form == "parquet" else feather).read_table(f"o.{form}").column("c")
+    assert (str(column.type), column.to_pylist()) == (kind, found)
+
+
+LATER = [  # cells of the first file, of the second, and what is said
+    ("1", "007", "b.csv, line 2, column c: `007` begins with 0, and the rows before have numbers"),
+    (
+        "1",
+        "9007199254740993",
+        "this integer is too large for a float, and the rows before have numbers",
+    ),
+    ("9007199254740993", "0.5", "`0.5` is none, and the rows before have integers"),
+    ("1", "u", "b.csv, line 2, column c: `u` is not a number"),
+]
+
+
+@pytest.mark.parametrize("first, second, words", LATER)
+def test_what_later_rows_have_is_not_bent(first, second, words, folder):
+    pytest.importorskip("pyarrow")
+    (folder / "a.csv").write_text(f"c,x\n{first},1\n")
+    (folder / "b.csv").write_text(f"x,c\n1,{second}\n")
+    code, _, err = run("map", "x", "[ab].csv", "-o", "o.parquet")
+    assert code and words in err and not (folder / "o.parquet").exists()
+    assert run("map", "x", "[ab].csv", "-o", "o.csv")[0] == 0
+
+
+TABLES = [  # what is written into a file, its name, how it is named, the value for x
+    ("x,y\r1,2\r3,4\r", "t.csv", "t.csv"),
+    ("x,y\n1,2\n3,4\n", "t.csv", "@t.csv"),
+    ('{"x": [1, 3], "y": [2, 4]}', "t.json", "t.json"),
+    ("x,2y,a b\n1,2,u v\n3,4,w\n", "t.csv", "t.csv"),
+    ("x;c\n1;2,5\n3;4,5\n", "t.csv", "t.csv"),
+]
+
+
+@pytest.mark.parametrize("content, name, table", TABLES)
+def test_tables_as_others_write_them(content, name, table, folder):
+    (folder / name).write_bytes(content.encode())
+    out = run("map", "x", table, "--keep-columns", "none", "--no-grad", "all")
+    assert out == (0, "value\n1\n3\n", "")
 
 
 def test_several_files_with_columns_in_another_order(folder):

@@ -56,6 +56,7 @@ READ = [
     ("x,n,y\n" + '0,"a\nb",2\n' * 30, ":y", "[" + ", ".join(["2"] * 30) + "]"),
     (",x1,x2\n0,1,2\n1,3,4\n", ":x1", "[1, 3]"),  # as pandas writes an index
     ("2019,2020\n1,2\n", ":2020", "[2]"),  # named, so it is a name
+    ("2x,x-1\n1,2\n", ":2x", "[1]"),  # names, if of no variable
     ("L T\n1 2\n3 4\n", ":T", "[2, 4]"),
     ("L;T\n1;2\n3;4\n", ":T", "[2, 4]"),
     ("I1,O2,l\n1,2,3\n", ":O2", "[2]"),  # names that look like digits
@@ -115,6 +116,11 @@ REFUSED = [
     ("1,2\n3,x\n", "", "line 2: `x` is not a number\n    3,x\n      ^\n"),
     ("1,2\n\n3\n", "", "line 3: 1 value, and line 1 has 2"),
     ("1,5;2,5\n3,5;4,5\n", "", "line 1"),
+    (
+        "L;T\n1,5;2,5\n",
+        ":T",
+        "column T: `2,5` is not a number\n    1,5;2,5\n        ^^^\nhint: write decimals with a point",
+    ),
     ("L,T\n1,2\n3,x\n", ":T", "line 3, column T: `x` is not a number"),
     ("L,T\n1,2\n", ":M", "there is no column 'M'"),
     ("L,T\n1,2\n", ":t", "did you mean `T`? (there are: L, T)"),
@@ -201,6 +207,82 @@ def test_files_that_others_wrote(name, folder):
         assert code == 2 and "number" in err
     code, _, err = run("eval", "x", "--x", f"@{name}:l")
     assert code == 2 and "L" in err
+
+
+PARTITIONS = [  # (folders, what each column of theirs holds: None where it is no number)
+    (["k=1", "k=2"], {"k": "[1, 1, 2, 2]"}),
+    (["k=1.5", "k=2"], {"k": "[1.5, 1.5, 2, 2]"}),
+    (["k=a%20b", "k=2"], {"k": None}),
+    (["k=007", "k=2"], {"k": "[7, 7, 2, 2]"}),
+    (["k=1/m=2", "k=3/m=4"], {"k": "[1, 1, 3, 3]", "m": "[2, 2, 4, 4]"}),
+    (["k=2", "k=__HIVE_DEFAULT_PARTITION__"], {"k": "[2, 2, nan, nan]"}),
+    (["x=1", "x=2"], {"x": "[5, 6, 5, 6]"}),  # what is in the file is meant
+]
+
+
+@pytest.mark.parametrize("folders, columns", PARTITIONS, ids=[" ".join(f) for f, _ in PARTITIONS])
+@pytest.mark.parametrize("pattern", ["d", "d/**/*.csv"])
+@pytest.mark.parametrize("how", ["--whole", "--by-rows"])
+def test_the_names_of_partitions_are_columns(folders, columns, pattern, how, folder):
+    for name in folders:
+        (folder / "d" / name).mkdir(parents=True)
+        (folder / "d" / name / "p.csv").write_text("x\n5\n6\n")
+    for name, numbers in columns.items():
+        sums = ["eval", "sum(k)", "--k", f"@{pattern}:{name}", how, "--missing", "nan"]
+        code, out, err = run(*sums)
+        if numbers is None:
+            assert code == 2 and f"column {name}: holds text ('2'), not numbers" in err.replace(
+                "a b", "2"
+            )
+            continue
+        values = [float(word) for word in numbers.strip("[]").split(", ")]
+        assert (code, float(out)) == (0, pytest.approx(sum(values), nan_ok=True)), err
+        found = run("map", "x", pattern, "--keep-columns", name, "--no-grad", "all")[1]
+        cells = [line.split(",")[0] for line in found.splitlines()[1:]]
+        assert [float(cell or "nan") for cell in cells] == pytest.approx(values, nan_ok=True)
+
+
+def test_text_of_partitions_is_passed_through(folder):
+    for name in ("k=a%20b", "k=c"):
+        (folder / "d" / name).mkdir(parents=True)
+        (folder / "d" / name / "p.csv").write_text("x\n5\n")
+    expected = ['{"k": "a b", "value": 5.0}', '{"k": "c", "value": 5.0}']
+    out = run("map", "x", "d", "--keep-columns", "k", "--no-grad", "all", "--json")[1]
+    assert out.splitlines() == expected
+
+
+def test_partitions_that_duckdb_wrote(folder):
+    duckdb = pytest.importorskip("duckdb")
+    rows = "select i % 3 as k, i / 2 as x from range(9) t(i)"
+    duckdb.sql(f"copy ({rows}) to 'd' (format parquet, partition_by (k))")
+    assert run("eval", "dot(k, x)", "--k", "@d:k", "--x", "@d:x")[1] == "21\n"
+    lines = run("map", "k*x", "d", "--no-grad", "all")[1].splitlines()
+    assert (lines[0], len(lines)) == ("x,k,value", 10)
+
+
+def test_json_lines_by_any_name(folder):
+    text = '{"x": 1}\n{"x": 2}\n'
+    (folder / "duckdb.json").write_text(text)
+    assert run("eval", "x", "--x", "@duckdb.json:x")[1] == "[1, 2]\n"
+    assert run("map", "x", "duckdb.json", "--no-grad", "all")[1] == "x,value\n1,1\n2,2\n"
+
+
+def test_streams_of_arrow(folder):
+    polars = pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    polars.DataFrame({"x": [1.0, 2.0], "n": ["u", None]}).write_ipc_stream("t.arrows")
+    polars.DataFrame({"x": []}, schema={"x": polars.Float64}).write_ipc_stream("empty.arrows")
+    data = (folder / "t.arrows").read_bytes()
+    (folder / "cut.arrows").write_bytes(data[:100])
+    (folder / "odd.arrows").write_text("x\n1\n")
+    assert run("eval", "x", "--x", "@t.arrows:x")[1] == "[1, 2]\n"
+    assert run("eval", "sum(x)", "--x", "@t.arrows:x", "--by-rows")[1] == "3\n"
+    expected = "x,n,value\n1,u,1\n2,,2\n"
+    assert run("map", "x", "t.arrows", "--no-grad", "all")[1] == expected
+    assert run("map", "x", "-", "--no-grad", "all", stdin=data)[1] == expected
+    assert run("map", "x", "empty.arrows", "--no-grad", "all")[1] == "x,value\n"
+    assert "cut.arrows: not a stream of Arrow's" in run("map", "x", "cut.arrows")[2]
+    assert "odd.arrows: not a stream of Arrow's" in run("map", "x", "odd.arrows")[2]
 
 
 def test_zstd(folder):
