@@ -73,6 +73,10 @@ class Evaluation:
             kind = "None" if value is None else _article(type(value).__name__)
             what = f"the value is {kind}, not a tensor"
             hint = "nothing in it depends on a variable"
+            if value is None:
+                hint = "end with the expression that is meant: what comes last is the value"
+            elif callable(value):
+                hint = "call it, as in f(x)"
             if isinstance(value, tuple | list):
                 fields = getattr(value, "_fields", None) or getattr(value, "fields", None)
                 if fields:

@@ -599,8 +599,10 @@ def simple(
         for path, name in items:
             try:
                 scope[name or path] = names.attribute(module, str(path))
-            except AttributeError:
-                raise ImportError(f"cannot import name {str(path)!r} from {module!r}") from None
+            except AttributeError as error:
+                refused = f"cannot import name {str(path)!r} from {module!r}"
+                ours = isinstance(module, names.Constants)
+                raise ImportError(str(error) if ours else refused) from None
     elif kind != _PASS:
         raise AssertionError(f"a row of kind {tree.KINDS[kind]} is not simple")
     return None

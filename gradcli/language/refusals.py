@@ -72,6 +72,14 @@ _HINTS: tuple[tuple[str, str], ...] = (
         r"^No module named",
         "only torch and numpy can be imported; for a Python file use --load FILE.py",
     ),
+    (
+        r"^only the constants of (math|numpy)",
+        "functions are known without a module: exp(x), not math.exp(x)",
+    ),
+    (
+        r"out of range$|int too (big|large) to convert",
+        "numbers overflow where tensors give inf: write `tensor(1e200)`",
+    ),
     (r"Index put requires|item assignment", "only tensors and lists can be written to"),
     (
         r"is an integer of more than",
@@ -149,6 +157,10 @@ def _message(program: Program, row: int, error: Exception, callee: object) -> st
         return "maximum recursion depth exceeded"
     if isinstance(error, MemoryError):
         return budget.out_of_memory(error)
+    if (
+        isinstance(error, OverflowError) and len(error.args) == 2
+    ):  # C's number of the error, and words
+        return str(error.args[1])
     text = str(error)
     name = (_callee(program, row) or "").rpartition(".")[2]
     if name and isinstance(error, TypeError) and not hasattr(callee, "spec"):

@@ -60,6 +60,12 @@ def test_one_step(line: str, works: str, first: str) -> None:
         # As in PyTorch a number beside a tensor, or in place of one, is a dimension: no Python's max.
         (["eval", "max(1, 2)"], "`2` is a dimension here; the larger of two is `maximum(1, 2)`"),
         (["eval", "min(x, 3)", "--x", "1,2"], "the smaller of two is `minimum(x, 3)`"),
+        # Numbers of Python's that overflow, modules of functions, values that are none.
+        (["grad", "1e200**2*x", "--x", "1"], "error: Numerical result out of range\n"),
+        (["grad", "1e200**2*x", "--x", "1"], "tensors give inf: write `tensor(1e200)`"),
+        (["grad", "from math import exp; exp(x)", "--x", "1"], "functions are known without a module"),
+        (["grad", "print(x)", "--x", "1"], "end with the expression that is meant"),
+        (["grad", "lambda: x", "--x", "1"], "call it, as in f(x)"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )  # fmt: skip
