@@ -14,6 +14,7 @@ from gradcli.calculus.numbers import ONE, ZERO, Number
 from gradcli.calculus.quotients import powers_of, terms_of
 
 MOST_TERMS = 24
+MOST_TRIED = 200  # sums, of one sum
 BRACKETS = 2  # characters that one product of matrices less is worth: (A + A.T)@x for x@A + A@x
 Chain = tuple[Expression, ...]
 Factors = list[tuple[Expression, Any]]
@@ -51,17 +52,30 @@ def multiplied(factors: Chain) -> Expression:
 
 # -- what terms share -----------------------------------------------------------------------------
 def gathered(length: Callable[[Expression], int]) -> Rule:
-    """The rule: A@x + B@x is (A + B)@x, where that is no longer."""
+    """The rule: A@x + B@x is (A + B)@x, where that is no longer.
+
+    What is left of a sum is gathered in its turn, so that all ways of doing so are tried; of a long sum
+    the first `MOST_TRIED` of them, for they are as many as its subsets.
+    """
 
     def rule(node: Expression) -> Expression:
-        if node.op != "sum" or not node.shape or len(node.args) > MOST_TERMS:
-            return node
-        best, size = node, length(node)
-        for found in _shared(node, rule):
-            found = rule(found) if found.op == "sum" else found
-            if length(found) <= size + BRACKETS:
-                best, size = found, length(found)
-        return best
+        known: dict[Expression, Expression] = {}
+
+        def best_of(node: Expression) -> Expression:
+            if node.op != "sum" or not node.shape or len(node.args) > MOST_TERMS:
+                return node
+            if node in known or len(known) > MOST_TRIED:
+                return known.get(node, node)
+            best, size = node, length(node)
+            known[node] = node
+            for found in _shared(node, best_of):
+                found = best_of(found)
+                if length(found) <= size + BRACKETS:
+                    best, size = found, length(found)
+            known[node] = best
+            return best
+
+        return best_of(node)
 
     return rule
 

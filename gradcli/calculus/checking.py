@@ -378,7 +378,7 @@ def _looked_again(
         again = _slope(value, centre, noise / ROUNDING, size)
         if again[2] is None or (found[2] is not None and found[2].jump and not again[2].jump):
             found = again
-    slope, _error, sides = found
+    slope, _, sides = found
     if sides is not None and sides.jump:
         return found
     first = _step(size or 0.1) * SHRINK

@@ -748,9 +748,20 @@ def _of_diagonal(maps: LinearMaps, own: Expression, node: Expression) -> Express
     bound = [k for k, f in enumerate(factors) if maps.depends(f)]
     if len(bound) != 1:
         raise no_matrix(node)
-    middle = factors[bound[0]]
-    left = _chained(factors[: bound[0]], n)
-    right = turned(_chained(factors[bound[0] + 1 :], middle.shape[1]))
+    middle, after = factors[bound[0]], factors[bound[0] + 1 :]
+    before = factors[: bound[0]]
+    if middle.op == "product":  # W*(D@B) with a diagonal D is D@(W*B), W*(B@D) is (W*B)@D
+        rest, inner = maps.split(middle)
+        parts = _factors(inner)
+        if rest.shape == middle.shape and len(parts) > 1:
+            if maps.depends(parts[0]) and _on_diagonal(parts[0]) is not None:
+                middle, *others = parts
+                after = [alg.multiply(rest, _chained(others, middle.shape[1])), *after]
+            elif maps.depends(parts[-1]) and _on_diagonal(parts[-1]) is not None:
+                *others, middle = parts
+                before = [*before, alg.multiply(rest, _chained(others, inner.shape[0]))]
+    left = _chained(before, n)
+    right = turned(_chained(after, middle.shape[1]))
     vector = _on_diagonal(middle)
     if vector is not None:
         return times(alg.multiply(left, right), maps.matrix(vector))

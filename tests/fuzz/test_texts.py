@@ -124,6 +124,16 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("mean(x*(y > 0.1))", {"x": (1,), "y": (2,)}),
         ("xlogy(x, y)[2]*s", {"x": (3,), "y": [0.37], "s": 0.5}),
     ],
+    "a diagonal matrix in an elementwise function": [
+        ("tanh(diag(x)@A).sum()", {"x": (2,), "A": (2, 3)}),
+        ("exp(A@diag(x)*s).sum()", {"x": (2,), "A": (3, 2), "s": 0.5}),
+        ("((x[:, None]*A)**3).sum()", {"x": (2,), "A": (2, 3)}),
+        ("sum(sin(diag(x)@A)@b)", {"x": (2,), "A": (2, 3), "b": (3,)}),
+    ],
+    "what many terms share is looked for in a bounded number of ways": [
+        ("linalg.pinv(X)*s", {"X": [[1, 2], [3, 7]], "s": 0.5}),
+        ("linalg.pinv(X).sum()", {"X": [[1, 2], [3, 7]]}),
+    ],
     "a vector's last dimension is its matrix's first": [
         ("slice_scatter(x**2, x[1:]**2, -1, 1)", {"x": (4,)}),
         ("diff(x, 2)**2", {"x": (5,)}),
