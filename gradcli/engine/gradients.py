@@ -10,6 +10,7 @@ import numpy as np
 from gradcli.engine import dtypes, forks, versions
 from gradcli.engine.memory import IN_MEMORY, copied
 from gradcli.engine.node import OWNED, AccumulateGrad, Edge, Node
+from gradcli.engine.row_blocks import rows_sum, suits_sum
 from gradcli.engine.stale import check_versions
 from gradcli.engine.tensor import Tensor, wrap
 
@@ -92,6 +93,8 @@ def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
         return grad.view(shape) if lead else grad
     if not shape:
         return np.add.reduce(grad, axis=None)
+    if axes == (0,) and suits_sum(grad):
+        return rows_sum(grad).reshape(shape)
     return np.add.reduce(grad, axis=axes, keepdims=True).reshape(shape)
 
 

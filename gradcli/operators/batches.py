@@ -14,9 +14,9 @@ import numpy as np
 from gradcli.engine import batch
 from gradcli.engine.batch import Batched, Level, common, full, is_batched, is_diagonal, moveaxis
 from gradcli.engine.operator import Row, Rules
+from gradcli.engine.row_blocks import rows_dot, suits
 from gradcli.engine.rows import sum_dim
 from gradcli.engine.views import as_strided_array
-from gradcli.operators.row_blocks import rows_dot, suits
 
 Rule = Callable[[Row, list[Any], Level], Any]
 

@@ -12,9 +12,9 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.memory import ARRAYS
 from gradcli.engine.promotion import mismatch
+from gradcli.engine.row_blocks import matrices_dot, rows_product, suits_product, vector_dot
 from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.operators.helpers import conj, dtype_of, expand, expect_alike, transposed, unsqueeze
-from gradcli.operators.row_blocks import vector_dot
 from gradcli.operators.signatures import Parser
 from gradcli.operators.table import Array, Arrays, function, is_array, operator
 
@@ -177,7 +177,7 @@ def _column_major(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 def _mm_mat1(g: Any, mat2: Any, sizes: Any, strides: Any, alpha: Any = 1) -> Any:
     if isinstance(g, ARRAYS):
-        return _scaled(g.dot(_t(conj(mat2))), alpha)
+        return _scaled(matrices_dot(g, _t(conj(mat2))), alpha)
     if _column_major(sizes, strides):
         return _scaled(mm(conj(mat2), _t(g)).t(), alpha)
     return _scaled(mm(g, conj(_t(mat2))), alpha)
@@ -185,7 +185,8 @@ def _mm_mat1(g: Any, mat2: Any, sizes: Any, strides: Any, alpha: Any = 1) -> Any
 
 def _mm_mat2(g: Any, mat1: Any, sizes: Any, strides: Any, alpha: Any = 1) -> Any:
     if isinstance(g, ARRAYS):
-        return _scaled(_t(conj(mat1)).dot(g), alpha)
+        made = rows_product(mat1, g) if suits_product(mat1, g) else _t(conj(mat1)).dot(g)
+        return _scaled(made, alpha)
     if _column_major(sizes, strides):
         return _scaled(mm(_t(g), conj(mat1)).t(), alpha)
     return _scaled(mm(conj(_t(mat1)), g), alpha)
@@ -288,7 +289,7 @@ def _mm(self: Array, mat2: Array) -> Array:
         or self.dtype.kind == "b"
     ):
         _refuse_mm(self, mat2)
-    return self.dot(mat2)
+    return matrices_dot(self, mat2)
 
 
 @operator(
@@ -385,7 +386,7 @@ def _addmm(self: Array, mat1: Array, mat2: Array, *, beta: Any = 1, alpha: Any =
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied {_times(mat1, mat2)}")
     _refuse_mixed(self, mat1, mat2)
     _no_bool("addmm_impl_cpu_", mat1)
-    return _mix(self, mat1.dot(mat2), beta, alpha)
+    return _mix(self, matrices_dot(mat1, mat2), beta, alpha)
 
 
 @operator(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.refusals import REFUSALS
-from gradcli.operators.row_blocks import rows_dot, vector_dot
+from gradcli.engine.row_blocks import FOLDS, rows_dot, rows_product, rows_sum, vector_dot
 from gradcli.plan.functions import RowCall, method_call, put_along, put_less, repeat_to, written
 from gradcli.plan.graph import Operation, live, operands, replaced
 from gradcli.plan.straight import program
@@ -125,7 +125,7 @@ class Cut:
             self.wide[o.index] = _Wide(0, 1, {})
             return
         if not any(a.index in self.wide for a in given):
-            sums = o.kind == "reduce" or o.function in _PRODUCTS
+            sums = o.kind == "reduce" or o.function in _PRODUCTS or o.function in FOLDS
             if not (sums and any(self.candidate(a) is not None for a in given)):
                 return
         found = self._rule(o, given)
@@ -145,6 +145,8 @@ class Cut:
             return self._reduction(o)
         if f in _PRODUCTS:
             return self._product(o)
+        if f in FOLDS:
+            return self._fold(o)
         if f is _RESHAPE or f is _RAVEL:
             return self._reshaped(o)
         if f is _TRANSPOSE or f is _SWAPAXES or f is _SQUEEZE or f in _PARTS:
@@ -264,6 +266,19 @@ class Cut:
         if axis < -2 and min(a.ndim, b.ndim) >= 2:
             modes = {x.index: self._aligned(o, x, axis, times) for x in (a, b)}
             return _Wide(o.ndim + axis, times, modes)
+        raise Uncut(o, "it multiplies rows by rows")
+
+    def _fold(self, o: Operation) -> _Wide:
+        """What all rows of one or two matrices give together: of the table's rows, or of its columns."""
+        modes: Modes = {a.index: self.mode_of(a) for a in o.args}
+        own = modes[o.args[0].index]
+        if own is not None and own[0] == 0 and all(m == own for m in modes.values()):
+            return _Wide(0, own[1], modes, np.add)
+        at = [k for k, a in enumerate(o.args) if a.index in self.wide]
+        if len(at) == 1 and (own := self._mode(o.args[at[0]]))[0] == 1:
+            axis = 1 if o.function is rows_sum else at[0]
+            found = {a.index: own if k in at else None for k, a in enumerate(o.args)}
+            return _Wide(axis, own[1], found)
         raise Uncut(o, "it multiplies rows by rows")
 
     def _reshaped(self, o: Operation) -> _Wide:
@@ -543,6 +558,8 @@ class _Batch:
         function = o.function
         if function in _PRODUCTS:
             function = inner if function is np.vdot else product
+        elif function in FOLDS:
+            function = _FOLDED[function]
         return self._put(o, o.args, modes, None, function)
 
 
@@ -562,6 +579,19 @@ def product(a: Any, b: Any) -> Any:
     found = np.add.reduce(parts, axis=0) + np.matmul(left[:, whole:], right[whole:])
     rows = a.shape[-2:-1] if a.ndim > 1 else ()
     return found.reshape((*shape, *rows, *(b.shape[-1:] if b.ndim > 1 else ())))
+
+
+def columns_product(a: Any, b: Any) -> Any:
+    """`a.T @ b` of matrices of many rows."""
+    return product(a.T, b)
+
+
+def columns_sum(a: Any) -> Any:
+    """The sum of many rows, as a row."""
+    return np.add.reduce(a, axis=0, keepdims=True)
+
+
+_FOLDED: dict[Any, Any] = {rows_product: columns_product, rows_sum: columns_sum}
 
 
 def inner(a: Any, b: Any) -> Any:

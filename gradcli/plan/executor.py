@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from gradcli.operators.row_blocks import PART, block_of, parts_of, rows_dot, vector_dot
+from gradcli.engine.row_blocks import (
+    CUT,
+    FOLDED,
+    FOLDS,
+    PART,
+    Fold,
+    block_of,
+    parts_of,
+    rows_dot,
+    rows_product,
+    vector_dot,
+)
+from gradcli.engine.threads import are_ours, multiplying_alone, share
 from gradcli.plan import memory
 from gradcli.plan.blocks import Cuts, row_blocks, tree_blocks
 from gradcli.plan.graph import Operation, operands
@@ -21,6 +32,7 @@ from gradcli.plan.schedule import Region, Schedule
 # of moderate arrays are to stay small beside the arrays.
 _BLOCK = 1 << 19
 _MANY = 1_000_000  # elements for every buffer (up to 4), from which on blocks are twice as large
+_MULTIPLIED = 1 << 16  # elements in a block of large products
 SMALLEST = 32768  # elements from which on an array is worth cutting
 _PRODUCTS = (np.dot, np.matmul, rows_dot)
 # Elements that NumPy copies together before it works on them. An operand that is repeated along rows is
@@ -55,16 +67,17 @@ class RegionStep:
         block = block or _block(region, len(self.kernel.buffers))
         self.run_blocks = self.kernel.compiled()
         rows = region.rows
+        self.multiplies = any(_is_large(o, rows) for o in region.body)
         if self.kernel.tree:
             self.blocks = tree_blocks(rows, block)
         elif region.flat:
             self.blocks = row_blocks(rows, block, PART)
         else:
-            widest = max([o.size // max(rows, 1) for o in region.body] or [1])
-            products = [o for o in region.body if o.function is rows_dot]
-            together = max(
-                [block_of(o.args[0].shape[1], o.size // max(rows, 1)) for o in products] or [1]
-            )
+            virtual = [o for o in region.body if o.index not in schedule.full]
+            widest = max([o.size // max(rows, 1) for o in virtual] or [1])
+            together = max([_together(o, rows) for o in region.body] or [1])
+            if self.multiplies:  # more rows at once would only take more memory
+                block = min(block, _MULTIPLIED)
             self.blocks = row_blocks(rows, block // max(widest, 1), together)
         self.most = max((b - a for a, b in self.blocks), default=0)
         self.cuts: list[Any] = []
@@ -120,9 +133,10 @@ class RegionStep:
             edges = [] if cut is None else [np.empty(n, partial.dtype) for n, _ in cut.buffers]
             partials.append((partial, edges))
             given += [partial, cut and cut.inside, cut and cut.pieces, edges]
-        count = min(threads, len(self.blocks)) if self.is_threaded() else 1
-        piece = np.getbufsize() if converts else _PIECE
-        _spread(self.run_blocks, self.blocks, self.most, given, count, piece)
+        folds = [Fold(s.function, s.shape, s.dtype) for s in kernel.folds]
+        self._run_blocks([*given, *folds], threads, np.getbufsize() if converts else _PIECE)
+        for s, fold in zip(kernel.folds, folds, strict=True):
+            values[s.index] = fold.total
         for s, cut, (partial, edges) in zip(kernel.sums, self.cuts, partials, strict=True):
             if s.function is vector_dot:
                 total = np.add.reduce(partial)
@@ -134,34 +148,32 @@ class RegionStep:
                 total = cut.total(partial)
             values[s.index] = np.full(s.shape, total) if s.shape else total
 
+    def _run_blocks(self, given: Sequence[Any], threads: int, piece: int) -> None:
+        """Run the blocks; piece: elements of NumPy's own buffers."""
 
-def _spread(
-    run: Any, blocks: Any, most: int, given: Sequence[Any], threads: int, piece: int
-) -> None:
-    """Run the blocks on this thread and threads - 1 more; piece: elements of NumPy's own buffers."""
-    take = itertools.count().__next__
-    failed: list[BaseException] = []
+        def run(take: Callable[[], int]) -> None:
+            np.setbufsize(piece)  # until this thread's share ends
+            self.run_blocks(take, self.blocks, self.most, *given)
 
-    def work() -> None:
-        try:
-            with np.errstate(all="ignore"):  # which also ends what is set in it
-                np.setbufsize(piece)
-                run(take, blocks, most, *given)
-        except BaseException as error:
-            failed.append(error)
-            for _ in blocks:  # nothing is left for the others
-                take()
+        count = min(threads, len(self.blocks)) if self.is_threaded() else 1
+        if self.multiplies and not are_ours():
+            count = 1  # the threads of the products are the others
+        with multiplying_alone() if self.multiplies else nullcontext():
+            share(run, len(self.blocks), count)
 
-    helpers = [threading.Thread(target=work, daemon=True) for _ in range(threads - 1)]
-    for helper in helpers:
-        helper.start()
-    try:
-        work()
-    finally:
-        for helper in helpers:
-            helper.join()
-    if failed:
-        raise failed[0]
+
+def _together(o: Operation, rows: int) -> int:
+    """How many rows an operation takes at once."""
+    if o.function is rows_dot:
+        return block_of(o.args[0].shape[1], o.size // max(rows, 1))
+    return FOLDED if o.function in FOLDS else 1
+
+
+def _is_large(o: Operation, rows: int) -> bool:
+    """Whether it has products for which the library of products would take threads of its own."""
+    if o.function is rows_dot:
+        return _together(o, rows) * int(o.args[1].size) > CUT
+    return bool(o.function is rows_product and FOLDED * o.size > CUT)
 
 
 class WholeStep:

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gradcli.engine.refusals import REFUSALS
+from gradcli.engine.row_blocks import rows_dot, rows_product, rows_sum, vector_dot
 from gradcli.operators import lapack
-from gradcli.operators.row_blocks import rows_dot, vector_dot
 from gradcli.plan.graph import Graph, Operation, Untraceable, cast, fill, operands, replaced, spread
 
 ABSTRACT: list[Any] = []  # the class of abstract arrays, which is made on top of this module
@@ -526,6 +526,9 @@ def called(graph: Graph, function: Any, args: tuple[Any, ...], options: dict[str
         shape, dtype = rule(a.shape, b.shape), np.result_type(a.dtype, b.dtype)
         contiguous = len(shape) < 3 or (a.contiguous and b.contiguous)
         return graph.put("whole", function, (a, b), None, shape, dtype, contiguous)
+    if function is rows_sum:
+        a = args[0]
+        return graph.put("whole", function, (a,), None, (1, a.shape[1]), a.dtype)
     if function not in _STEADY:
         return None
     total = sum(o.size for o in operands((*args, *options.values())))
@@ -613,6 +616,7 @@ _PRODUCTS: dict[Any, Any] = {
     np.dot: _dot_shape,
     rows_dot: _dot_shape,
     vector_dot: _dot_shape,
+    rows_product: lambda a, b: (a[1], b[1]),
 }
 
 

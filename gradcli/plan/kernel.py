@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import outer
+from gradcli.engine.row_blocks import FOLDS, part_dots, vector_dot
 from gradcli.operators.dimensions import maximum_reduce, minimum_reduce, sum_over_few
-from gradcli.operators.row_blocks import part_dots, vector_dot
 from gradcli.plan.functions import at_each, method_call, put_along, put_less
 from gradcli.plan.graph import Operation, cast, operands
 from gradcli.plan.memory import aligned
@@ -56,10 +56,11 @@ class Kernel:
     """A region's function, and what it wants.
 
     rows: arrays that are cut with the blocks; whole: values that are not; results: the sinks that are
-    arrays; sums: full reductions, each with what is reduced. done_before: by a result's index, the
-    indices of the rows that a block has read when it writes the result. tree: whether blocks are nodes
-    of NumPy's sum of all elements. turned: whether blocks of few columns are worked on column by
-    column, where NumPy would begin anew with every row.
+    arrays; sums: full reductions, each with what is reduced; folds: what all rows give together, each
+    made of what blocks of them give. done_before: by a result's index, the indices of the rows that a
+    block has read when it writes the result. tree: whether blocks are nodes of NumPy's sum of all
+    elements. turned: whether blocks of few columns are worked on column by column, where NumPy would
+    begin anew with every row.
     """
 
     def __init__(self, region: Region, schedule: Schedule) -> None:
@@ -69,7 +70,9 @@ class Kernel:
         self.rows: list[Operation] = []
         self.whole: list[Operation] = []
         self.results = [s for s in region.sinks if s.index not in schedule.full]
-        self.sums = [s for s in region.sinks if s.index in schedule.full]
+        full = [s for s in region.sinks if s.index in schedule.full]
+        self.sums = [s for s in full if s.function not in FOLDS]
+        self.folds = [s for s in full if s.function in FOLDS]
         self.tree = self.flat and all(s.function is not vector_dot for s in self.sums)
         self.buffers: list[Buffer] = []
         self.done_before: dict[int, list[int]] = {}
@@ -302,6 +305,10 @@ class Kernel:
         return outer.is_outer(a.shape, b.shape) - outer.is_outer(b.shape, a.shape)
 
     def _reduce(self, o: Operation) -> None:
+        if o in self.folds:
+            given = ", ".join([self._operand(o, a) for a in o.args])
+            self._lines.append(f"z{self.folds.index(o)}(a, {given})")
+            return
         k = self.sums.index(o)
         value, *more = [self._operand(o, a) for a in o.args]
         if o.function is vector_dot:
@@ -326,6 +333,7 @@ class Kernel:
         names += [f"O{i}" for i in range(len(self.results))]
         for k in range(len(self.sums)):
             names += [f"p{k}", f"c{k}", f"q{k}", f"e{k}"]
+        names += [f"z{k}" for k in range(len(self.folds))]
         lines = [f"def run(take, blocks, most, {', '.join(names)}):"]
         rows = [(f"x{i}", o) for i, o in enumerate(self.rows) if self.turned and _turned(o.shape)]
         spaces = [*((b.name, b.rest, b.dtype) for b in self.buffers)]

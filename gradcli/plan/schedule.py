@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.operators.row_blocks import block_of, rows_dot, vector_dot
+from gradcli.engine.row_blocks import FOLDS, block_of, rows_dot, vector_dot
 from gradcli.plan.functions import method_call, put_along, put_less
 from gradcli.plan.graph import Operation, cast, live, operands
 
@@ -68,10 +68,10 @@ class Schedule:
         for o in self.order:
             if o.index in self.demoted or not o.args or not operands(o.args):
                 continue
-            if self._is_full_reduction(o):
+            if self._is_full_reduction(o) or self._is_fold(o):
                 self.full.add(o.index)
                 self.parent[o.index] = o.index
-                for a in o.args:
+                for a in operands(o.args):
                     if a.index in self.virtual:
                         self._join(o, a)
             elif o.shape and o.shape[0] > 0 and self._is_virtual(o):
@@ -95,6 +95,14 @@ class Schedule:
             return bool(a.dtype.kind == "f")
         plain = all(name != "dtype" for name, _ in o.options)
         return bool(o.function == np.add.reduce and plain and a.dtype.char in "fd")
+
+    def _is_fold(self, o: Operation) -> bool:
+        """Whether it is what all rows give together, of which blocks of rows give parts."""
+        if o.function not in FOLDS:
+            return False
+        given = list(operands(o.args))
+        inside = any(a.index in self.virtual or a.size >= self.smallest for a in given)
+        return inside and all(a.contiguous and a.kind != "fill" for a in given)
 
     def _is_virtual(self, o: Operation) -> bool:
         rows = self.row_operands(o)
@@ -199,6 +207,8 @@ class Schedule:
     def _is_flat(self, members: list[Operation]) -> bool:
         size = members[0].args[0].size if members[0].index in self.full else members[0].size
         for o in members:
+            if o.function in FOLDS:
+                return False
             if o.index in self.full:
                 continue
             if o.size != size or not (o.kind == "elementwise" or o.function is _RESHAPE):

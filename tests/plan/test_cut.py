@@ -20,6 +20,10 @@ from gradcli.tables.parts import Parts
 ROWS, BATCH = 500, 137
 SHAPES: dict[str, tuple[int, ...]] = {"x": (ROWS,), "y": (ROWS,), "X": (ROWS, 3)}
 SHARED = {"a": (), "b": (), "w": (3,), "M": (3, 4), "z": (4,), "Q": (2, 2)}
+SHARED |= {
+    "V": (3, 90),
+    "c": (90,),
+}  # wide enough for what rows give together to be added by blocks
 
 
 def arrays(names: list[str]) -> dict[str, Any]:
@@ -88,6 +92,8 @@ def run(work: Work, given: dict[str, Any], batch: int = BATCH) -> dict[str, Any]
 PASSES = {
     "mean((a*x + b - y)**2)": 1,
     "mean((X@w - y)**2)": 1,
+    "mean(tanh(X@V + c)**2)": 1,
+    "sqrt(mean(tanh(V.T@X.T)**2)) + sum(X@V + c)": 2,
     "logsumexp(x, 0)": 3,
     "var(x)": 2,
     "std(x)": 3,

@@ -10,8 +10,19 @@ import pytest
 import gradcli as g
 from gradcli import language
 from gradcli.engine import outer
+from gradcli.engine import threads as shared
+from gradcli.engine.row_blocks import (
+    FOLDED,
+    PART,
+    Fold,
+    block_of,
+    parts_of,
+    rows_dot,
+    rows_product,
+    rows_sum,
+    vector_dot,
+)
 from gradcli.engine.tensor import wrap
-from gradcli.operators.row_blocks import PART, block_of, parts_of, rows_dot, vector_dot
 
 COUNT = 3 * block_of(8, 1) + 77
 func: Any = g.func
@@ -61,6 +72,67 @@ def test_a_plan_has_the_bits_of_the_tape(name: str, dtype: Any) -> None:
         assert all(
             a % block_of(8, 32) == 0 for s in regions for a, _ in s.blocks if len(s.blocks) > 1
         )
+
+
+LAYERS: dict[str, str] = {
+    "two layers": "y = tanh(x@w + b); mean((y@v)**2)",
+    "the value in its slope": "y = tanh(x@w + b); sqrt(mean((y@v)**2))",
+    "a sum over both": "y = x@w; sum(y*y) + sum(tanh(y@v + b[:40]))",
+    "a constant slope": "sum(x@w + b)",
+    "narrow": "sum((x@w[:,:3] + b[:3])**3)",
+    "odd dimensions": "sum(tanh(x.T@x)) + sum((x@w)[7]*b)",
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("rows", [FOLDED, 4 * FOLDED + 77])
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_have_the_bits_of_the_tape(name: str, rows: int, dtype: Any) -> None:
+    random = np.random.default_rng(19)
+    shapes = {"x": (rows, 72), "w": (72, 64), "b": (64,), "v": (64, 40)}
+    given = {n: random.standard_normal(s).astype(dtype) / 8 for n, s in shapes.items()}
+    leaves = {n: wrap(a, True) for n, a in given.items()}
+    value = language.run(g.parse(LAYERS[name]), leaves).value
+    value.backward()
+    for threads in (1, 2, 3):
+        compiled = g.compile(LAYERS[name], threads=threads)
+        for _ in range(2):
+            found, slopes = compiled.value_and_grad(**{n: given[n] for n in compiled.names})
+            assert found == value.item()
+            for n, slope in slopes.items():
+                np.testing.assert_array_equal(slope, leaves[n].grad.numpy(), n)
+
+
+def test_what_rows_give_together() -> None:
+    random = np.random.default_rng(0)
+    a, b = random.standard_normal((1000, 40)), random.standard_normal((1000, 30))
+    np.testing.assert_allclose(rows_product(a, b), a.T @ b, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(rows_sum(a), a.sum(0, keepdims=True), rtol=1e-12, atol=1e-12)
+    fold = Fold(rows_product, (40, 30), a.dtype)
+    for start in (2 * FOLDED, 3 * FOLDED, 0, FOLDED):  # as threads might
+        fold(start, a[start : start + FOLDED], b[start : start + FOLDED])
+    np.testing.assert_array_equal(fold.total, rows_product(a, b))
+
+
+def test_products_have_their_threads_again() -> None:
+    before = shared.products()
+    with pytest.raises(ZeroDivisionError), shared.multiplying_alone():
+        with shared.multiplying_alone():
+            assert shared.products() == 1
+        assert shared.products() == 1
+        1 / 0  # noqa: B018
+    assert shared.products() == before
+
+
+def test_what_a_thread_raises_is_raised() -> None:
+    def run(take: Any) -> None:
+        while (k := take()) < 100:
+            if k == 50:
+                raise ValueError(k)
+
+    for threads in (1, 3):
+        with pytest.raises(ValueError, match="50"):
+            shared.share(run, 100, threads)
 
 
 def test_rows_from_a_block_on() -> None:

@@ -1,0 +1,225 @@
+"""Products and sums of many rows, and of long vectors, in blocks: the same bits, whoever works out which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import threads
+from gradcli.engine.memory import ARRAYS
+
+FOLDED = 256  # rows whose product, or sum, is worked out at once and then added to that of the rows before
+_FEWEST = 256  # rows of a product: many for the library of products
+_ELEMENTS = 1 << 14  # of the wider of rows and result, so few that it cuts them no further
+PART = 1 << 12  # elements of vectors that are multiplied at once, so few that it does not cut them
+CUT = 1 << 18  # multiplications from which on the library of products takes several threads
+_SHARED = 1 << 24  # multiplications from which on a second thread pays
+_NARROW = 16  # columns up to which blocks of rows are not worth adding by themselves
+_WIDEST = 1 << 18  # elements of what blocks of rows give, so few that each thread can have its own
+
+
+def block_of(columns: int, results: int) -> int:
+    """How many rows a product takes at once, of rows of so many elements that give so many: a power of 2."""
+    wide = max(columns, results, 1)
+    return max(_FEWEST, 1 << (_ELEMENTS // wide).bit_length() - 1)
+
+
+def _recorded(function: Any, *arrays: Any) -> Any:
+    """What a recorded array makes of a call, as of one of NumPy's; None where all are plain."""
+    for a in arrays:
+        if type(a) is not np.ndarray:
+            return a.__array_function__(function, (), arrays, {})
+    return None
+
+
+def _in_turns(work: Callable[[int], None], count: int, multiplied: int) -> None:
+    """`work(k)` of `count` blocks of so many multiplications, on as many threads as pay."""
+    alone = threads.multiplying_alone() if multiplied > CUT else nullcontext()
+    many = threads.products() if multiplied * count >= _SHARED else 1
+    with alone:
+        if many == 1 or count == 1:
+            for k in range(count):
+                work(k)
+            return
+
+        def run(take: Callable[[], int]) -> None:
+            while (k := take()) < count:
+                work(k)
+
+        threads.share(run, count, min(many, count))
+
+
+# -- a product of every row ---------------------------------------------------------------------------
+def rows_dot(rows: Any, other: Any, out: Any = None) -> Any:
+    """`rows.dot(other)` of a matrix and a matrix or a vector, some rows at a time (see `block_of`).
+
+    A recorded array is told of the call as of one of NumPy's.
+    """
+    if (found := _recorded(rows_dot, rows, other)) is not None:
+        return found
+    if out is None:
+        out = np.empty((len(rows), *other.shape[1:]), np.result_type(rows, other))
+    step = block_of(rows.shape[1], out.size // max(len(rows), 1))
+
+    def work(k: int) -> None:
+        part = slice(k * step, (k + 1) * step)
+        np.dot(rows[part], other, out=out[part])
+
+    _in_turns(work, -(-len(rows) // step), step * other.size)
+    return out
+
+
+def suits(rows: Any, other: Any) -> bool:
+    """Whether a product is one of many rows, that `rows_dot` works out."""
+    arrays = isinstance(rows, ARRAYS) and isinstance(other, ARRAYS)
+    if not arrays or rows.ndim != 2 or other.ndim not in (1, 2) or rows.shape[0] <= _FEWEST:
+        return False
+    same = rows.dtype == other.dtype and rows.shape[1] == other.shape[0]
+    return same and rows.dtype.char in "fd" and 0 not in (*rows.shape, *other.shape)
+
+
+def matrices_dot(a: Any, b: Any) -> Any:
+    """The product of two matrices: of many rows, some at a time."""
+    return rows_dot(a, b) if suits(a, b) else a.dot(b)
+
+
+# -- vectors ------------------------------------------------------------------------------------------
+def vector_dot(a: Any, b: Any) -> Any:
+    """`a.dot(b)` of two vectors: long ones of floating point in parts of so many elements, which are added.
+
+    However many threads the library of products has, the bits are the same; and the parts, added
+    pairwise, are far nearer to the sum than one after the other is (in float32 by a factor of 1,000).
+    A recorded array is told of the call as of one of NumPy's.
+    """
+    if a.size <= PART or a.dtype.char not in "fd":
+        return a.dot(b)
+    if (found := _recorded(vector_dot, a, b)) is not None:
+        return found
+    found = np.empty(parts_of(a.size), a.dtype)
+    part_dots(a, b, found, 0)
+    return np.add.reduce(found)
+
+
+def parts_of(size: int) -> int:
+    """How many parts there are in vectors of so many elements."""
+    return -(-size // PART)
+
+
+def part_dots(a: Any, b: Any, out: Any, start: int) -> None:
+    """The products of the parts of vectors, into their places; start: where the vectors begin."""
+    whole, at = a.size // PART, start // PART
+    stop = whole * PART
+    if whole:
+        rows = a[:stop].reshape(whole, PART), b[:stop].reshape(whole, PART)
+        np.vecdot(*rows, out=out[at : at + whole])
+    if stop < a.size:
+        out[at + whole] = a[stop:].dot(b[stop:])
+
+
+# -- what all rows give together ----------------------------------------------------------------------
+class Fold:
+    """The sum of what blocks of `FOLDED` rows give, from the first to the last, in whatever order they come.
+
+    function: of `FOLDS`. total: the sum, once all blocks have come.
+    """
+
+    def __init__(self, function: Any, shape: Sequence[int], dtype: Any) -> None:
+        self.function, self.shape, self.dtype = FOLDS[function], tuple(shape), dtype
+        self.total: Any = None
+        self._next, self._lock = 0, Lock()
+        self._waiting: dict[int, Any] = {}
+        self._spare: list[Any] = []
+
+    def __call__(self, start: int, *rows: Any) -> None:
+        """Add the rows from `start` on, which is a multiple of `FOLDED`, to the end or to such a multiple."""
+        for k in range(0, len(rows[0]), FOLDED):
+            try:
+                part = self._spare.pop()
+            except IndexError:
+                part = np.empty(self.shape, self.dtype)
+            self.function(*[r[k : k + FOLDED] for r in rows], part)
+            self._add((start + k) // FOLDED, part)
+
+    def _add(self, number: int, part: Any) -> None:
+        with self._lock:
+            self._waiting[number] = part
+            while (own := self._waiting.pop(self._next, None)) is not None:
+                self._next += 1
+                if self.total is None:
+                    self.total = own
+                else:
+                    np.add(self.total, own, out=self.total)
+                    self._spare.append(own)
+
+
+def _folded(function: Any, shape: tuple[int, ...], multiplied: int, *rows: Any) -> Any:
+    fold = Fold(function, shape, rows[0].dtype)
+
+    def work(k: int) -> None:
+        start = k * FOLDED
+        fold(start, *[r[start : start + FOLDED] for r in rows])
+
+    _in_turns(work, -(-len(rows[0]) // FOLDED), multiplied)
+    return fold.total
+
+
+def rows_product(a: Any, b: Any) -> Any:
+    """`a.T.dot(b)` of matrices of many rows: the sum of the products of some of them at a time."""
+    if (found := _recorded(rows_product, a, b)) is not None:
+        return found
+    shape = (a.shape[1], b.shape[1])
+    return _folded(rows_product, shape, FOLDED * shape[0] * shape[1], a, b)
+
+
+def rows_sum(a: Any) -> Any:
+    """The sum of the rows of a matrix of many, as one row: of sums of some of them at a time."""
+    if (found := _recorded(rows_sum, a)) is not None:
+        return found
+    return _folded(rows_sum, (1, a.shape[1]), 0, a)
+
+
+def _product_of(a: Any, b: Any, out: Any) -> None:
+    np.dot(a.T, b, out=out)
+
+
+def _sum_of(a: Any, out: Any) -> None:
+    np.add.reduce(a, axis=0, keepdims=True, out=out)
+
+
+FOLDS: dict[Any, Callable[..., None]] = {rows_product: _product_of, rows_sum: _sum_of}
+
+
+def _many(a: Any) -> bool:
+    plain = isinstance(a, ARRAYS) and a.ndim == 2 and a.dtype.char in "fd"
+    return plain and a.shape[0] > FOLDED and a.shape[1] > 0
+
+
+def suits_product(a: Any, b: Any) -> bool:
+    """Whether the product of a transposed matrix and another is one of many rows, for `rows_product`."""
+    same = _many(a) and _many(b) and a.dtype == b.dtype and a.shape[0] == b.shape[0]
+    return same and _NARROW**2 <= a.shape[1] * b.shape[1] <= _WIDEST
+
+
+def suits_sum(a: Any) -> bool:
+    """Whether the sum along the first dimension is one of many rows, for `rows_sum`."""
+    return _many(a) and a.shape[1] >= _NARROW
+
+
+__all__ = [
+    *(
+        "CUT",
+        "FOLDED",
+        "FOLDS",
+        "PART",
+        "Fold",
+        "block_of",
+        "matrices_dot",
+        "part_dots",
+        "parts_of",
+    ),
+    *("rows_dot", "rows_product", "rows_sum", "suits", "suits_product", "suits_sum", "vector_dot"),
+]

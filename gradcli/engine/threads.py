@@ -1,0 +1,118 @@
+"""Work shared out over threads, and the threads of NumPy's products, which are not to be in their way.
+
+OpenBLAS's threads wait for each other in a loop, on the cores that ours would use: while blocks are worked
+out on several threads, each of them multiplies alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from gradcli.engine import forks
+
+# What the library calls the setting, in NumPy's wheels and elsewhere.
+_NAMES = (
+    "scipy_openblas_{}_num_threads64_",
+    "openblas_{}_num_threads64_",
+    "openblas_{}_num_threads",
+)
+_lock = forks.lock()
+
+
+class _Alone:
+    """How many are multiplying on one thread a block, and what the setting was before the first."""
+
+    users = 0
+    before = 1
+
+
+@functools.cache
+def _library() -> tuple[Callable[[], int], Callable[[int], None]] | None:
+    """(how many threads OpenBLAS uses, how to say so); None where NumPy's products are another's."""
+    import ctypes
+
+    try:
+        with open("/proc/self/maps") as file:
+            paths = {line.split()[-1] for line in file if "openblas" in line}
+    except OSError:
+        return None
+    for path in sorted(paths, key=lambda path: "numpy" not in path):
+        library = ctypes.CDLL(path)
+        for name in _NAMES:
+            try:
+                return getattr(library, name.format("get")), getattr(library, name.format("set"))
+            except AttributeError:
+                continue
+    return None
+
+
+def products() -> int:
+    """How many threads products may be shared out over: 1 where that is not ours to say, or is done."""
+    found = _library()
+    return 1 if found is None or _Alone.users else max(found[0](), 1)
+
+
+def are_ours() -> bool:
+    """Whether each thread can be made to multiply alone."""
+    return _library() is not None
+
+
+@contextmanager
+def multiplying_alone() -> Iterator[None]:
+    """NumPy's products take one thread each."""
+    found = _library()
+    if found is None:
+        yield
+        return
+    get, put = found
+    with _lock:
+        if not _Alone.users:
+            _Alone.before = get()
+            put(1)
+        _Alone.users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _Alone.users -= 1
+            if not _Alone.users:
+                put(_Alone.before)
+
+
+def share(run: Callable[[Callable[[], int]], Any], count: int, threads: int) -> None:
+    """`run(take)` on this thread and threads - 1 more; `take()` gives every number from 0 on to one of them.
+
+    count: how many numbers mean anything. What one of them raises is raised, once all have ended.
+    """
+    take = itertools.count().__next__
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with np.errstate(all="ignore"):  # which also ends what else is set in it
+                run(take)
+        except BaseException as error:
+            failed.append(error)
+            for _ in range(count):  # nothing is left for the others
+                take()
+
+    helpers = [threading.Thread(target=work, daemon=True) for _ in range(threads - 1)]
+    for helper in helpers:
+        helper.start()
+    try:
+        work()
+    finally:
+        for helper in helpers:
+            helper.join()
+    if failed:
+        raise failed[0]
+
+
+__all__ = ["are_ours", "multiplying_alone", "products", "share"]
