@@ -30,7 +30,7 @@ _PAIRS = (
 )
 
 
-def _unary(kernel: Any, node: str, samples: tuple[str, ...] = _ANY, **facts: Any) -> Any:
+def unary(kernel: Any, node: str, samples: tuple[str, ...] = _ANY, **facts: Any) -> Any:
     """A row of one argument that PyTorch calls elementwise."""
 
     def decorate(body: type) -> Any:
@@ -49,21 +49,21 @@ def _unary(kernel: Any, node: str, samples: tuple[str, ...] = _ANY, **facts: Any
 
 
 # -- exponentials and logarithms ------------------------------------------------------------------
-@_unary(np.exp, "ExpBackward0", analytic=True, real={"self": "g * result"})
+@unary(np.exp, "ExpBackward0", analytic=True, real={"self": "g * result"})
 class exp:
     """e to the power of the elements."""
 
     self = lambda g, result: g * conj(result)
 
 
-@_unary(np.exp2, "Exp2Backward0", aliases="special.exp2", analytic=True)
+@unary(np.exp2, "Exp2Backward0", aliases="special.exp2", analytic=True)
 class exp2:
     """2 to the power of the elements."""
 
     self = lambda g, result: g * conj(result) * _LN2
 
 
-@_unary(np.expm1, "Expm1Backward0", aliases="special.expm1", analytic=True)
+@unary(np.expm1, "Expm1Backward0", aliases="special.expm1", analytic=True)
 class expm1:
     """exp(input) - 1, exact near 0."""
 
@@ -74,28 +74,28 @@ _LN2 = 0.6931471805599453
 _LN10 = 2.3025850929940456
 
 
-@_unary(np.log, "LogBackward0", _POSITIVE, analytic=True, real={"self": "g / self"})
+@unary(np.log, "LogBackward0", _POSITIVE, analytic=True, real={"self": "g / self"})
 class log:
     """The natural logarithm."""
 
     self = lambda g, self: g / conj(self)
 
 
-@_unary(np.log2, "Log2Backward0", _POSITIVE, analytic=True)
+@unary(np.log2, "Log2Backward0", _POSITIVE, analytic=True)
 class log2:
     """The logarithm to the base 2."""
 
     self = lambda g, self: g / (conj(self) * _LN2)
 
 
-@_unary(np.log10, "Log10Backward0", _POSITIVE, analytic=True)
+@unary(np.log10, "Log10Backward0", _POSITIVE, analytic=True)
 class log10:
     """The logarithm to the base 10."""
 
     self = lambda g, self: g / (conj(self) * _LN10)
 
 
-@_unary(np.log1p, "Log1PBackward0", _POSITIVE, aliases="special.log1p", analytic=True)
+@unary(np.log1p, "Log1PBackward0", _POSITIVE, aliases="special.log1p", analytic=True)
 class log1p:
     """log(1 + input), exact near 0."""
 
@@ -103,7 +103,7 @@ class log1p:
 
 
 # -- roots ----------------------------------------------------------------------------------------
-@_unary(np.sqrt, "SqrtBackward0", _POSITIVE, analytic=True)
+@unary(np.sqrt, "SqrtBackward0", _POSITIVE, analytic=True)
 class sqrt:
     """The square root."""
 
@@ -114,7 +114,7 @@ def _rsqrt(self: Array) -> Array:
     return 1 / np.sqrt(self)
 
 
-@_unary(_rsqrt, "RsqrtBackward0", _POSITIVE, analytic=True)
+@unary(_rsqrt, "RsqrtBackward0", _POSITIVE, analytic=True)
 class rsqrt:
     """1 / sqrt(input)."""
 
@@ -122,28 +122,28 @@ class rsqrt:
 
 
 # -- circular and hyperbolic functions ------------------------------------------------------------
-@_unary(np.sin, "SinBackward0", analytic=True, real={"self": "g * np.cos(self)"})
+@unary(np.sin, "SinBackward0", analytic=True, real={"self": "g * np.cos(self)"})
 class sin:
     """The sine."""
 
     self = lambda g, self: g * conj(np.cos(self))
 
 
-@_unary(np.cos, "CosBackward0", analytic=True, real={"self": "g * -np.sin(self)"})
+@unary(np.cos, "CosBackward0", analytic=True, real={"self": "g * -np.sin(self)"})
 class cos:
     """The cosine."""
 
     self = lambda g, self: g * -conj(np.sin(self))
 
 
-@_unary(np.tan, "TanBackward0", analytic=True)
+@unary(np.tan, "TanBackward0", analytic=True)
 class tan:
     """The tangent."""
 
     self = lambda g, result: g * conj(1 + result**2)
 
 
-@_unary(np.arcsin, "AsinBackward0", _UNIT, aliases="arcsin")
+@unary(np.arcsin, "AsinBackward0", _UNIT, aliases="arcsin")
 class asin:
     """The inverse sine."""
 
@@ -154,7 +154,7 @@ class asin:
     )
 
 
-@_unary(np.arccos, "AcosBackward0", _UNIT, aliases="arccos")
+@unary(np.arccos, "AcosBackward0", _UNIT, aliases="arccos")
 class acos:
     """The inverse cosine."""
 
@@ -165,28 +165,28 @@ class acos:
     )
 
 
-@_unary(np.arctan, "AtanBackward0", aliases="arctan")
+@unary(np.arctan, "AtanBackward0", aliases="arctan")
 class atan:
     """The inverse tangent."""
 
     self = lambda g, self: g / conj(self * self + 1)
 
 
-@_unary(np.sinh, "SinhBackward0", analytic=True)
+@unary(np.sinh, "SinhBackward0", analytic=True)
 class sinh:
     """The hyperbolic sine."""
 
     self = lambda g, self: g * conj(np.cosh(self))
 
 
-@_unary(np.cosh, "CoshBackward0", analytic=True)
+@unary(np.cosh, "CoshBackward0", analytic=True)
 class cosh:
     """The hyperbolic cosine."""
 
     self = lambda g, self: g * conj(np.sinh(self))
 
 
-@_unary(np.tanh, "TanhBackward0", aliases="nn.functional.tanh", analytic=True)
+@unary(np.tanh, "TanhBackward0", aliases="nn.functional.tanh", analytic=True)
 class tanh:
     """The hyperbolic tangent."""
 
@@ -215,7 +215,7 @@ class tanh_backward:
     output = lambda g, output, grad_output: conj(g) * (-2 * conj(output) * grad_output)
 
 
-@_unary(np.arcsinh, "AsinhBackward0", aliases="arcsinh")
+@unary(np.arcsinh, "AsinhBackward0", aliases="arcsinh")
 class asinh:
     """The inverse hyperbolic sine."""
 
@@ -224,7 +224,7 @@ class asinh:
     )
 
 
-@_unary(
+@unary(
     np.arccosh,
     "AcoshBackward0",
     ("{0}(rand(2,3) + 1.5)", "{0}(rand(()) + 1.5)", "{0}(rand(0))"),
@@ -242,7 +242,7 @@ class acosh:
     )
 
 
-@_unary(np.arctanh, "AtanhBackward0", _UNIT, aliases="arctanh")
+@unary(np.arctanh, "AtanhBackward0", _UNIT, aliases="arctanh")
 class atanh:
     """The inverse hyperbolic tangent."""
 
@@ -300,7 +300,7 @@ def _sinc_backward(g: Any, self: Any) -> Any:
     return where(self == 0.0, 0.0, slope)
 
 
-@_unary(_sinc, "SincBackward0", aliases="special.sinc")
+@unary(_sinc, "SincBackward0", aliases="special.sinc")
 class sinc:
     """sin(pi x) / (pi x), 1 at 0."""
 
@@ -312,7 +312,7 @@ def _sigmoid(self: Array) -> Array:
     return 1 / (1 + np.exp(-self))
 
 
-@_unary(_sigmoid, "SigmoidBackward0", aliases="special.expit nn.functional.sigmoid", analytic=True)
+@unary(_sigmoid, "SigmoidBackward0", aliases="special.expit nn.functional.sigmoid", analytic=True)
 class sigmoid:
     """1 / (1 + exp(-input))."""
 
@@ -345,7 +345,7 @@ def _relu(self: Array) -> Array:
     return np.maximum(self, 0)
 
 
-@_unary(
+@unary(
     _relu,
     "ReluBackward0",
     types="common",
@@ -409,7 +409,7 @@ class softplus_backward:
     )
 
 
-@_unary(
+@unary(
     _softplus,
     "SoftplusBackward0",
     name="nn.functional.softplus",
@@ -434,7 +434,7 @@ def _silu_backward(g: Any, self: Any) -> Any:
     return g * s * (1 + self * (1 - s))
 
 
-@_unary(
+@unary(
     _silu,
     "SiluBackward0",
     name="silu",
@@ -449,7 +449,7 @@ class silu:
 
 
 # -- signs and rounding ---------------------------------------------------------------------------
-@_unary(np.abs, "AbsBackward0", types="common", aliases="absolute", refuses={"b": "abs_cpu"})
+@unary(np.abs, "AbsBackward0", types="common", aliases="absolute", refuses={"b": "abs_cpu"})
 class abs:
     """The absolute value; its slope at 0 is 0."""
 
@@ -478,7 +478,7 @@ def _sgn_backward(g: Any, self: Any, result: Any) -> Any:
     return masked_fill((g / size - (g * conj(result)).real * result / size), size == 0.0, 0)
 
 
-@_unary(_sgn, "SgnBackward0", types="common", spelled="sgn")
+@unary(_sgn, "SgnBackward0", types="common", spelled="sgn")
 class sgn:
     """The sign; for complex numbers the unit number of the same angle."""
 
@@ -494,7 +494,7 @@ def _still(
     if name == "sign":
         refuses = {"c": _SIGN_REFUSAL}
     facts = {"types": "common", "numpy": numpy, "aliases": aliases, "refuses": refuses}
-    return _unary(kernel, node, **facts)(body)
+    return unary(kernel, node, **facts)(body)
 
 
 _SIGN_REFUSAL = (
@@ -567,7 +567,7 @@ def _frac(self: Array) -> Array:
     return self - np.trunc(self)
 
 
-@_unary(_frac, "FracBackward0", types="common", refuses={"biuc": "frac_cpu"})
+@unary(_frac, "FracBackward0", types="common", refuses={"biuc": "frac_cpu"})
 class frac:
     """What is behind the decimal point, with the sign."""
 
@@ -1190,7 +1190,7 @@ def _rad2deg(self: Array) -> Array:
     return self * (180 / pi)
 
 
-@_unary(
+@unary(
     _deg2rad,
     "Deg2RadBackward0",
     refuses={"c": (RuntimeError, "deg2rad is not supported for complex tensors.")},
@@ -1201,7 +1201,7 @@ class deg2rad:
     self = lambda g: g * (pi / 180)
 
 
-@_unary(
+@unary(
     _rad2deg,
     "Rad2DegBackward0",
     refuses={"c": (RuntimeError, "rad2deg is not supported for complex tensors.")},
@@ -1397,44 +1397,50 @@ def heaviside(input: Array, values: Array) -> Any:
     return heaviside_(input, values)
 
 
-def _xlogy(self: Any, other: Any) -> Any:
-    # Numbers take the dtype of the operand that is a tensor.
-    if not is_array(self):
-        self = dtypes.checked(self, other.dtype)
-    if not is_array(other):
-        other = dtypes.checked(other, self.dtype)
-    elif other.dtype != self.dtype:  # in the rule, of an operand of another dtype
-        other = other.astype(self.dtype)
-    with np.errstate(all="ignore"):
-        product = self * np.log(other)
-    zero = (self == 0) & ~np.isnan(np.asarray(other))
-    return where(zero, product.dtype.type(0), product)
+# -- products with logarithms ---------------------------------------------------------------------
+def log_rows(log: Any, name: str, node: str, refused: str) -> list[Any]:
+    """What makes rows of `self * log(other)`, 0 where self is 0: of tensors, of a number, by a number."""
+
+    def product(self: Any, other: Any) -> Any:
+        # Numbers take the dtype of the operand that is a tensor.
+        if not is_array(self):
+            self = dtypes.checked(self, other.dtype)
+        if not is_array(other):
+            other = dtypes.checked(other, self.dtype)
+        elif other.dtype != self.dtype:  # in the rule, of an operand of another dtype
+            other = other.astype(self.dtype)
+        with np.errstate(all="ignore"):
+            made = self * log(other)
+        zero = (self == 0) & ~np.isnan(np.asarray(other))
+        return where(zero, made.dtype.type(0), made)
+
+    def of_tensors(self: Array, other: Array) -> Array:
+        return product(self, other)
+
+    def of_number(self: Any, other: Array) -> Array:
+        return product(self, other)
+
+    def by_number(self: Array, other: Any) -> Array:
+        return product(self, other)
+
+    return [
+        operator(
+            kernel,
+            f"{node}Backward{i}",
+            types="float",
+            refuses={"c": refused},
+            public=False,
+            batch="elementwise",
+            spelled=f"{name}(self, other)",
+        )
+        for i, kernel in enumerate((of_tensors, of_number, by_number))
+    ]
 
 
-def _xlogy_pair(self: Array, other: Array) -> Array:
-    return _xlogy(self, other)
+_xlogy, _xlogy_of, _xlogy_by = log_rows(np.log, "xlogy", "Xlogy", "xlogy_cpu")
 
 
-def _xlogy_of(self: Any, other: Array) -> Array:
-    return _xlogy(self, other)
-
-
-def _xlogy_by(self: Array, other: Any) -> Array:
-    return _xlogy(self, other)
-
-
-_NO_COMPLEX_XLOGY = {"c": "xlogy_cpu"}
-
-
-@operator(
-    _xlogy_pair,
-    "XlogyBackward0",
-    types="float",
-    refuses=_NO_COMPLEX_XLOGY,
-    public=False,
-    batch="elementwise",
-    spelled="xlogy(self, other)",
-)
+@_xlogy
 class xlogy_tensors:
     self = lambda g, self, other: masked_fill(
         xlogy_tensors(g, other), (self == 0.0) & (other <= 0.0), 0.0
@@ -1442,28 +1448,12 @@ class xlogy_tensors:
     other = lambda g, self, other: g * self / other
 
 
-@operator(
-    _xlogy_of,
-    "XlogyBackward1",
-    types="float",
-    refuses=_NO_COMPLEX_XLOGY,
-    public=False,
-    batch="elementwise",
-    spelled="xlogy(self, other)",
-)
+@_xlogy_of
 class xlogy_of:
     other = lambda g, self, other: g * self / other
 
 
-@operator(
-    _xlogy_by,
-    "XlogyBackward2",
-    types="float",
-    refuses=_NO_COMPLEX_XLOGY,
-    public=False,
-    batch="elementwise",
-    spelled="xlogy(self, other)",
-)
+@_xlogy_by
 class xlogy_by:
     self = lambda g, self, other: (
         xlogy_by(g, other) if other > 0.0 else masked_fill(xlogy_by(g, other), self == 0.0, 0.0)

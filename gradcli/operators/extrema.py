@@ -19,10 +19,10 @@ from gradcli.operators.dimensions import (
 )
 from gradcli.operators.helpers import (
     constant,
-    data,
     numbers,
     reshape,
     scale_by_count,
+    scatter,
     unsqueeze,
     zeros_like,
 )
@@ -138,13 +138,7 @@ def selected_backward(g: Any, self_sym_sizes: Any, dim: int, indices: Any, keepd
     """The gradient of selected values, at the places that they were taken from."""
     if not keepdim and self_sym_sizes:
         g, indices = unsqueeze(g, dim), unsqueeze(indices, dim)
-    if is_array(g):
-        if not self_sym_sizes:
-            return g
-        made = np.zeros(self_sym_sizes, g.dtype)
-        np.put_along_axis(made, indices, g, dim)
-        return made
-    return wrap(np.zeros(self_sym_sizes, data(g).dtype)).scatter(dim, indices, g)
+    return scatter(g, self_sym_sizes, dim, indices)
 
 
 def _selecting(ufunc: Any, name: str) -> Any:

@@ -191,6 +191,37 @@ def constant(array: Any, beside: Any) -> Any:
     return wrap(array) if isinstance(beside, Tensor) else array
 
 
+def gather(value: Any, dim: int, index: Any) -> Any:
+    """The elements that `index` names along a dimension."""
+    if is_array(value):
+        return np.take_along_axis(value, index, dim)
+    return value.gather(dim, index)
+
+
+def scatter(value: Any, shape: tuple[int, ...], dim: int, index: Any) -> Any:
+    """Zeros of a shape with the elements of `value` where `index` names along a dimension."""
+    if is_array(value):
+        if not shape:
+            return value
+        made = np.zeros(shape, value.dtype)
+        np.put_along_axis(made, index, value, dim)
+        return made
+    return wrap(np.zeros(shape, data(value).dtype)).scatter(dim, index, value)
+
+
+def scatter_add(value: Any, shape: tuple[int, ...], dim: int, index: Any) -> Any:
+    """As `scatter`; elements of one place are summed."""
+    if is_array(value):
+        if not value.ndim:
+            return value
+        made = np.zeros(shape, value.dtype)
+        places = list(np.indices(index.shape, sparse=True))
+        places[dim] = index
+        np.add.at(made, tuple(places), value)
+        return made
+    return wrap(np.zeros(shape, data(value).dtype)).scatter_add(dim, index, value)
+
+
 def total(value: Any, dim: Any, keepdim: bool = False) -> Any:
     """The sum along dimensions."""
     return value.sum(axis=dim, keepdims=keepdim) if is_array(value) else value.sum(dim, keepdim)
@@ -231,6 +262,11 @@ def tril(value: Any, k: int = 0) -> Any:
 def triu(value: Any, k: int = 0) -> Any:
     """The upper triangles."""
     return np.triu(value, k) if is_array(value) else value.triu(k)
+
+
+def at_least(value: Any, low: float) -> Any:
+    """The elements, those below `low` as that."""
+    return np.maximum(value, low) if is_array(value) else value.clamp_min(low)
 
 
 def diag_embed(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.operator import Rules
-from gradcli.engine.tensor import wrap, wrap_dim
+from gradcli.engine.tensor import wrap_dim
 from gradcli.operators.dimensions import (
     add_reduce,
     describe,
@@ -25,6 +25,7 @@ from gradcli.operators.helpers import (
     is_complex,
     narrow,
     running_sum,
+    scatter_add,
     where,
     zeros_in,
     zeros_like,
@@ -177,15 +178,7 @@ def _running_backward(g: Any, self: Any, indices: Any, dim: int) -> Any:
     """Each gradient added where its running extremum comes from."""
     if not data(self).size:
         return self
-    if is_array(g):
-        if not g.ndim:
-            return g
-        made = np.zeros(self.shape, self.dtype)
-        places = list(np.indices(indices.shape, sparse=True))
-        places[dim] = indices
-        np.add.at(made, tuple(places), g)
-        return made
-    return wrap(np.zeros(self.shape, data(self).dtype)).scatter_add(dim, indices, g)
+    return scatter_add(g, tuple(self.shape), dim, indices)
 
 
 def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:

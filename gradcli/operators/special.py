@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.tensor import Tensor
 from gradcli.operators import accurate
 from gradcli.operators.arithmetic import add_scalar, mul_scalar
-from gradcli.operators.elementwise import _unary, sgn
+from gradcli.operators.elementwise import log_rows, sgn, unary
 from gradcli.operators.helpers import (
     constant,
     dtype_of,
@@ -73,14 +72,14 @@ def _kernel(name: str, public: str | None = None) -> Callable[..., Any]:
 
 
 # -- the error function ---------------------------------------------------------------------------
-@_unary(_kernel("erf"), "ErfBackward0", aliases="special.erf", refuses={"c": "erf_vml_cpu"})
+@unary(_kernel("erf"), "ErfBackward0", aliases="special.erf", refuses={"c": "erf_vml_cpu"})
 class erf:
     """The error function."""
 
     self = lambda g, self: np.exp(-(self**2)) * (2.0 / sqrt(pi)) * g
 
 
-@_unary(_kernel("erfc"), "ErfcBackward0", aliases="special.erfc", refuses={"c": "erfc_vml_cpu"})
+@unary(_kernel("erfc"), "ErfcBackward0", aliases="special.erfc", refuses={"c": "erfc_vml_cpu"})
 class erfc:
     """1 - erf(input)."""
 
@@ -91,7 +90,7 @@ def _erfinv(self: Array) -> Array:
     return where(self == 0, self, scipy_function("erfinv")(self))  # SciPy's of -0 is 0
 
 
-@_unary(
+@unary(
     _erfinv,
     "ErfinvBackward0",
     _SIGNED_UNIT,
@@ -104,7 +103,7 @@ class erfinv:
     self = lambda g, self: np.exp(erfinv(self) ** 2) * (0.5 * sqrt(pi)) * g
 
 
-@_unary(
+@unary(
     _kernel("erfcx", "special.erfcx"),
     "SpecialErfcxBackward0",
     name="special.erfcx",
@@ -131,7 +130,7 @@ def ndtr(input: Array) -> Any:
     return mul_scalar(add_scalar(erf(mul_scalar(input, sqrt(0.5))), 1), 0.5)
 
 
-@_unary(
+@unary(
     _kernel("log_ndtr", "special.log_ndtr"),
     "SpecialLogNdtrBackward0",
     name="special.log_ndtr",
@@ -148,7 +147,7 @@ class log_ndtr:
     )
 
 
-@_unary(
+@unary(
     _kernel("ndtri", "special.ndtri"),
     "SpecialNdtriBackward0",
     _UNIT,
@@ -168,7 +167,7 @@ def _lgamma(self: Array) -> Array:
     return where(np.isneginf(self), -self, scipy_function("gammaln", "lgamma")(self))
 
 
-@_unary(
+@unary(
     _lgamma,
     "LgammaBackward0",
     _POSITIVE,
@@ -183,7 +182,7 @@ class lgamma:
     )
 
 
-@_unary(
+@unary(
     _kernel("psi", "digamma"),
     "DigammaBackward0",
     _POSITIVE,
@@ -380,14 +379,14 @@ def zeta(input: Any, other: Any) -> Any:
 
 
 # -- Bessel functions -----------------------------------------------------------------------------
-@_unary(_kernel("i0"), "I0Backward0", aliases="special.i0", refuses={"c": "i0_vml_cpu"})
+@unary(_kernel("i0"), "I0Backward0", aliases="special.i0", refuses={"c": "i0_vml_cpu"})
 class i0:
     """The modified Bessel function of the first kind of order 0."""
 
     self = lambda g, self: g * i1(self)
 
 
-@_unary(
+@unary(
     _kernel("i0e", "special.i0e"),
     "SpecialI0EBackward0",
     name="special.i0e",
@@ -420,7 +419,7 @@ def _i1e_backward(g: Any, self: Any, result: Any) -> Any:
     return g * where(mask, slope, 0.5)
 
 
-@_unary(
+@unary(
     _kernel("i1", "special.i1"),
     "SpecialI1Backward0",
     name="special.i1",
@@ -433,7 +432,7 @@ class i1:
     self = _i1_backward
 
 
-@_unary(
+@unary(
     _kernel("i1e", "special.i1e"),
     "SpecialI1EBackward0",
     name="special.i1e",
@@ -456,7 +455,7 @@ def _of_order_1(order_0: Any, self: Any, result: Any) -> Any:
     return where(at_zero, 0.5, order_0 - result / where(at_zero, 1.0, self))
 
 
-@_unary(
+@unary(
     _kernel("j0", "special.bessel_j0"),
     "SpecialBesselJ0Backward0",
     _SHIFTED,
@@ -470,7 +469,7 @@ class bessel_j0:
     self = lambda g, self: g * -bessel_j1(self)
 
 
-@_unary(
+@unary(
     _kernel("j1", "special.bessel_j1"),
     "SpecialBesselJ1Backward0",
     _SHIFTED,
@@ -484,7 +483,7 @@ class bessel_j1:
     self = lambda g, self, result: g * _of_order_1(bessel_j0(self), self, result)
 
 
-@_unary(
+@unary(
     _kernel("y0", "special.bessel_y0"),
     "SpecialBesselY0Backward0",
     _SHIFTED,
@@ -498,7 +497,7 @@ class bessel_y0:
     self = lambda g, self: g * -bessel_y1(self)
 
 
-@_unary(
+@unary(
     _kernel("y1", "special.bessel_y1"),
     "SpecialBesselY1Backward0",
     _SHIFTED,
@@ -512,7 +511,7 @@ class bessel_y1:
     self = lambda g, self, result: g * (bessel_y0(self) - result / self)
 
 
-@_unary(
+@unary(
     _kernel("i0", "special.modified_bessel_i0"),
     "SpecialModifiedBesselI0Backward0",
     _SHIFTED,
@@ -526,7 +525,7 @@ class modified_bessel_i0:
     self = lambda g, self: g * modified_bessel_i1(self)
 
 
-@_unary(
+@unary(
     _kernel("i1", "special.modified_bessel_i1"),
     "SpecialModifiedBesselI1Backward0",
     _SHIFTED,
@@ -540,7 +539,7 @@ class modified_bessel_i1:
     self = lambda g, self, result: g * _of_order_1(modified_bessel_i0(self), self, result)
 
 
-@_unary(
+@unary(
     _kernel("k0", "special.modified_bessel_k0"),
     "SpecialModifiedBesselK0Backward0",
     _SHIFTED,
@@ -554,7 +553,7 @@ class modified_bessel_k0:
     self = lambda g, self: g * -modified_bessel_k1(self)
 
 
-@_unary(
+@unary(
     _kernel("k1", "special.modified_bessel_k1"),
     "SpecialModifiedBesselK1Backward0",
     _SHIFTED,
@@ -569,7 +568,7 @@ class modified_bessel_k1:
 
 
 # -- entropy and logits ---------------------------------------------------------------------------
-@_unary(
+@unary(
     _kernel("entr", "special.entr"),
     "SpecialEntrBackward0",
     _POSITIVE,
@@ -597,7 +596,7 @@ def _logit_backward(g: Any, self: Any, eps: Any) -> Any:
     return where((self >= eps) & (self <= 1.0 - eps), slope, 0.0)
 
 
-@_unary(
+@unary(
     _logit,
     "LogitBackward0",
     _UNIT,
@@ -612,44 +611,12 @@ class logit:
 
 
 # -- products with logarithms ---------------------------------------------------------------------
-def _xlog1py(self: Any, other: Any) -> Any:
-    # Numbers take the dtype of the operand that is a tensor.
-    if not is_array(self):
-        self = dtypes.checked(self, other.dtype)
-    if not is_array(other):
-        other = dtypes.checked(other, self.dtype)
-    elif other.dtype != self.dtype:  # in the rule, of an operand of another dtype
-        other = other.astype(self.dtype)
-    with np.errstate(all="ignore"):
-        product = self * np.log1p(other)
-    zero = (self == 0) & ~np.isnan(np.asarray(other))
-    return where(zero, product.dtype.type(0), product)
-
-
-_NO_XLOG1PY = {"c": "xlog1py_cpu"}
-
-
-def _xlog1py_tensors(self: Array, other: Array) -> Array:
-    return _xlog1py(self, other)
-
-
-def _xlog1py_of(self: Any, other: Array) -> Array:
-    return _xlog1py(self, other)
-
-
-def _xlog1py_by(self: Array, other: Any) -> Array:
-    return _xlog1py(self, other)
-
-
-@operator(
-    _xlog1py_tensors,
-    "SpecialXlog1PyBackward0",
-    types="float",
-    refuses=_NO_XLOG1PY,
-    public=False,
-    batch="elementwise",
-    spelled="special.xlog1py(self, other)",
+_xlog1py, _xlog1py_of, _xlog1py_by = log_rows(
+    np.log1p, "special.xlog1py", "SpecialXlog1Py", "xlog1py_cpu"
 )
+
+
+@_xlog1py
 class xlog1py_tensors:
     self = lambda g, self, other: masked_fill(
         xlog1py_tensors(g, other), (self == 0.0) & (other <= -1.0), 0.0
@@ -657,28 +624,12 @@ class xlog1py_tensors:
     other = lambda g, self, other: g * self / (other + 1)
 
 
-@operator(
-    _xlog1py_of,
-    "SpecialXlog1PyBackward1",
-    types="float",
-    refuses=_NO_XLOG1PY,
-    public=False,
-    batch="elementwise",
-    spelled="special.xlog1py(self, other)",
-)
+@_xlog1py_of
 class xlog1py_of:
     other = lambda g, self, other: g * self / (other + 1)
 
 
-@operator(
-    _xlog1py_by,
-    "SpecialXlog1PyBackward2",
-    types="float",
-    refuses=_NO_XLOG1PY,
-    public=False,
-    batch="elementwise",
-    spelled="special.xlog1py(self, other)",
-)
+@_xlog1py_by
 class xlog1py_by:
     self = lambda g, self, other: (
         xlog1py_by(g, other)

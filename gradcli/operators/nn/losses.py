@@ -29,6 +29,7 @@ from gradcli.operators.arithmetic import (
 )
 from gradcli.operators.elementwise import clamp_min, minimum, sigmoid, xlogy
 from gradcli.operators.helpers import (
+    at_least,
     expect_alike,
     expect_long,
     implemented,
@@ -628,8 +629,7 @@ def _bce_double_gate(g: Any, self: Any, target: Any, weight: Any, reduction: int
 
 def _bce_double_target(g: Any, grad_output: Any, self: Any, weight: Any, reduction: int) -> Any:
     spread = (1 - self) * self
-    least = np.maximum(spread, _EPSILON) if is_array(spread) else clamp_min(spread, _EPSILON)
-    return _weighted(-g * grad_output / least, weight, reduction, self)
+    return _weighted(-g * grad_output / at_least(spread, _EPSILON), weight, reduction, self)
 
 
 def _bce_target_slope(g: Any, self: Any, weight: Any, reduction: int) -> Any:

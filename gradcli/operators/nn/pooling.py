@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.modes import is_grad_enabled
-from gradcli.operators.helpers import implemented
+from gradcli.operators.helpers import gather, implemented
 from gradcli.operators.nn.convolution import several, windows
 from gradcli.operators.nn.pairs import NOTHING, pair
-from gradcli.operators.table import Array, Row, function, is_array, operator
+from gradcli.operators.table import Array, Row, function, operator
 
 FAMILY = "nn"
 
@@ -155,10 +155,7 @@ def _gathered(g: Any, index: Any, n: int) -> Any:
     """Elements picked where the maxima came from: the transpose of `_scattered`."""
     shape = tuple(index.shape)
     lead = shape[: len(shape) - n]
-    if is_array(g):
-        flat = g.reshape(*lead, -1)
-        return np.take_along_axis(flat, index.reshape(*lead, -1), -1).reshape(shape)
-    return g.reshape(*lead, -1).gather(-1, index.reshape(*lead, -1)).view(*shape)
+    return gather(g.reshape(*lead, -1), -1, index.reshape(*lead, -1)).reshape(shape)
 
 
 # A pooling that picks elements says where they lay.
