@@ -17,7 +17,7 @@ from hypothesis import settings
 from tests.sweep import as_it_was
 
 # The same examples in every run; of the other profiles `many` has more of them, `fresh` looks for new ones.
-settings.register_profile("same", derandomize=True, database=None, deadline=None, max_examples=60)
+settings.register_profile("same", derandomize=True, database=None, deadline=None, max_examples=30)
 settings.register_profile("many", settings.get_profile("same"), max_examples=400)
 settings.register_profile("fresh", settings.get_profile("many"), derandomize=False)
 settings.load_profile("same")

@@ -50,8 +50,9 @@ def sweep(
 ) -> Callable[[Callable[..., None]], Any]:
     """Like `pytest.mark.parametrize`, in so many tests; `rows` may be a function, called when they run.
 
-    `name` tells a row's name from its values; without it, it is the first text among them. A row may not
-    skip: what does not belong is left out of `rows`. Of the parts, so many run `often`; the others are long.
+    `name` tells a row's name from its values; without it, it is the first text or command line among them.
+    A row may not skip: what does not belong is left out of `rows`. Of the parts, so many run `often`; the
+    others are long.
     """
     wanted = (names,) if isinstance(names, str) else names
 
@@ -96,7 +97,14 @@ def sweep(
 def _name(row: tuple[Any, ...], name: Callable[..., str] | None) -> str:
     if name is not None:
         return name(*row)
-    return next((v for v in row if isinstance(v, str)), repr(row))
+    texts = (v if isinstance(v, str) else _command_line(v) for v in row)
+    return next(filter(None, texts), repr(row))
+
+
+def _command_line(value: Any) -> str:
+    """The words of a command line, where a value is one."""
+    words = isinstance(value, list) and all(isinstance(word, str) for word in value)
+    return " ".join(value) if words else ""
 
 
 def _report(failed: list[tuple[str, BaseException]], count: int) -> str:

@@ -11,12 +11,13 @@ from click.testing import CliRunner
 
 from gradcli.cli import main
 from gradcli.visible import visible, visible_line
+from tests.sweep import sweep
 
 ESC = "\x1b[7;35m"
 
 
-@pytest.mark.parametrize(
-    "text, shown",
+@sweep(
+    ("text", "shown"),
     [
         ("plain text, ü, 漢, …", "plain text, ü, 漢, …"),
         ("two\nlines\tand a tab", "two\nlines\tand a tab"),
@@ -27,6 +28,7 @@ ESC = "\x1b[7;35m"
         ("\u2028\ufffe", "\\u2028\\ufffe"),
         ("soft\u00adhyphen \u200d", "soft\u00adhyphen \u200d"),
     ],
+    parts=1,
 )
 def test_what_is_spelt_out(text, shown):
     assert visible(text) == shown

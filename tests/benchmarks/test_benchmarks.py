@@ -17,6 +17,7 @@ from tests.benchmarks.jobs import GROUPS, Job, Wanted, jobs, measure, record
 from tests.benchmarks.machine import STORED, file_name, find_peers, short_name
 from tests.benchmarks.problems import PROBLEMS
 from tests.benchmarks.records import Measure, Record, Results, ratio, spread, stored, worse
+from tests.sweep import sweep
 
 ROOT = Path(__file__).parents[2]
 
@@ -226,7 +227,7 @@ def test_peers_that_are_not_installed() -> None:
     assert versions["numpy"] == np.__version__
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@sweep("name", PROBLEMS, parts=1)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_problems(name: str, dtype: str) -> None:
     """Each is checked against the gradients by hand."""
@@ -270,12 +271,12 @@ def test_limits() -> None:
     assert limit.Limit(moving=2, kernels=1, products=1.5).seconds == 2.5
 
 
-@pytest.mark.parametrize("name", growth.WORKS)
+@sweep("name", growth.WORKS, parts=1)
 def test_works_of_any_size(name: str) -> None:
     assert growth.WORKS[name].make(300)() is not None
 
 
-@pytest.mark.parametrize("name", growth.WORKS)
+@sweep("name", growth.WORKS, parts=1)
 def test_what_grows_grows_in_proportion(name: str) -> None:
     """Between 10⁴ and the largest size the lines of docs/growth.svg are straight: their slope is 1."""
     found = [p for p in growth.stored() if p.work == name and p.size >= 10_000]

@@ -16,6 +16,7 @@ from gradcli.calculus.derivative import differentiate
 from gradcli.calculus.proof import Unproved, proved
 from gradcli.calculus.shapes import sample
 from gradcli.cli import main
+from tests.sweep import sweep
 
 B, Q = {"x": (3,), "B": (3, 3)}, {"x": (3,), "Q": (3, 3)}
 
@@ -57,7 +58,7 @@ def found(source: str, shapes: Any, texts: str, wrt: str) -> str:
     return made.by[wrt].replace(f"{wrt}.shape[0]", "3")
 
 
-@pytest.mark.parametrize(("source", "shapes", "texts", "wrt", "expected"), TABLE)
+@sweep(("source", "shapes", "texts", "wrt", "expected"), TABLE, parts=1)
 def test_derivative(source: str, shapes: Any, texts: str, wrt: str, expected: str) -> None:
     assert found(source, shapes, texts, wrt) == expected
 
@@ -77,7 +78,7 @@ def test_the_nearest_point_is_one_of_them(kind: str) -> None:
     np.testing.assert_allclose(KINDS[kind].nearest(near), near, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("text", "message"),
     [
         (
@@ -94,6 +95,7 @@ def test_the_nearest_point_is_one_of_them(kind: str) -> None:
         ("v positive", "v is not positive: [1] is 0"),
         ("z positive", "z is complex"),
     ],
+    parts=1,
 )
 def test_refused(text: str, message: str) -> None:
     arrays = {"B": np.array([[1.0, 2], [3, 4]]), "v": np.array([1.0, 0]), "z": np.array(1j)}
@@ -106,7 +108,7 @@ def run(*argv: str) -> Any:
     return CliRunner().invoke(main, ["diff", *argv], prog_name="gradcli")
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("argv", "expected"),
     [
         (["x@B@x", "--wrt=x", "--assume=B symmetric"], "2*B@x\n"),
@@ -125,6 +127,7 @@ def run(*argv: str) -> Any:
         ),
         (["x@B@x", "--wrt=x", "--assume=B symmetric", "--no-verify"], "2*B@x\n"),
     ],
+    parts=1,
 )
 def test_command(argv: list[str], expected: str) -> None:
     result = run(*argv)

@@ -17,6 +17,7 @@ from gradcli.calculus.compare import compare_formula
 from gradcli.testing import GradientMismatch, assert_gradients
 from tests.calculus import samples
 from tests.calculus.test_forward_reverse import case, run
+from tests.sweep import sweep
 
 pytest_plugins = ["pytester"]
 
@@ -55,7 +56,7 @@ def test_the_complex_step_is_exact() -> None:
     assert found["x"].error < 1e-15
 
 
-@pytest.mark.parametrize(
+@sweep(
     "source",
     [
         *("sin(x)*exp(x)", "log(1 + x)/x**2", "sqrt(x) - 1/x", "sigmoid(2 - x)", "cumsum(x, 0)"),
@@ -70,6 +71,7 @@ def test_the_complex_step_is_exact() -> None:
         *("F.interpolate(x.reshape(1,1,3), scale_factor=2, mode='linear')", "dot(x, x)"),
         *("F.interpolate(x.reshape(1,1,3,1,1), size=(2,3,2), mode='trilinear')", "mean(x)"),
     ],
+    parts=1,
 )
 def test_analytic_programs_get_a_complex_step(source: str) -> None:
     x = np.array([0.5, 1.5, 2.5])
@@ -79,7 +81,7 @@ def test_analytic_programs_get_a_complex_step(source: str) -> None:
     assert found.method == "complex step"
 
 
-@pytest.mark.parametrize(
+@sweep(
     "source",
     [
         *("abs(x)", "relu(x)", "x.sort().values", "amax(x)", "where(x > 1, x, 2*x)", "x.float()"),
@@ -93,6 +95,7 @@ def test_analytic_programs_get_a_complex_step(source: str) -> None:
         ),
         *("fft.rfft(x).real", "3", "norm(x)", "angle(x)", "real(x*1j)"),
     ],
+    parts=1,
 )
 def test_other_programs_get_differences(source: str) -> None:
     assert not is_analytic(language.parse(source), {"x": np.array([0.5, 1.5, 2.5])})
@@ -137,7 +140,7 @@ NEARLY = np.array([[1, 1], [1, 1 + 1e-5]])
 NEARER = np.array([[1, 1], [1, 1 + 1e-7]])
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("source", "x"),
     [
         ("linalg.inv(x).sum()", NEARLY),
@@ -149,6 +152,7 @@ NEARER = np.array([[1, 1], [1, 1 + 1e-7]])
         ("abs(x)**1.1", np.array(0.0)),
         ("relu(x)**1.1", np.array(0.0)),
     ],
+    parts=1,
 )
 def test_right_where_values_are_not_as_exact_as_they_are_large(source: str, x: Any) -> None:
     """No gradient is called wrong there, and no point a kink."""

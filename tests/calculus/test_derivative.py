@@ -101,12 +101,12 @@ PRINTED: list[tuple[str, dict[str, tuple[int, ...]], dict[str, str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("source", "shapes", "expected"), PRINTED, ids=[p[0] for p in PRINTED])
+@sweep(("source", "shapes", "expected"), PRINTED, parts=1)
 def test_prints(source: str, shapes: Any, expected: dict[str, str]) -> None:
     assert derivatives(source, **shapes) == expected
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("source", "order", "expected"),
     [
         ("sin(x)", 2, "-sin(x)"),
@@ -116,12 +116,13 @@ def test_prints(source: str, shapes: Any, expected: dict[str, str]) -> None:
         ("x**5", 6, "0"),
         ("exp(2*x)", 10, "1024*exp(2*x)"),
     ],
+    parts=1,
 )
 def test_orders(source: str, order: int, expected: str) -> None:
     assert derivatives(source, order, x=()) == {"x": expected}
 
 
-@sweep("name", SYMPY)
+@sweep("name", SYMPY, often=2)
 def test_numbers_of_sympy(name: str) -> None:
     formula, given_ = next((f, g) for n, f, g in ROWS if n == name)
     arrays = values(given_)
@@ -224,7 +225,7 @@ def written() -> list[str]:
     ]
 
 
-@sweep("text", written, parts=8, often=2)
+@sweep("text", written, parts=8, often=1)
 def test_every_sample_of_the_table(text: str) -> None:
     source, tensors = samples.program(text)
     words = next((w for pattern, w in REFUSED.items() if re.search(pattern, text)), None)
@@ -245,7 +246,7 @@ def test_every_sample_of_the_table(text: str) -> None:
 
 
 # -- shapes that nobody gave ----------------------------------------------------------------------
-@pytest.mark.parametrize(
+@sweep(
     ("source", "expected"),
     [
         ("sin(x)*y", {"x": (), "y": ()}),
@@ -255,6 +256,7 @@ def test_every_sample_of_the_table(text: str) -> None:
         ("log(det(A))", {"A": (3, 3)}),
         ("x@A@x", {"x": (3,), "A": (3, 3)}),
     ],
+    parts=1,
 )
 def test_shapes_are_worked_out(source: str, expected: dict[str, tuple[int, ...]]) -> None:
     program = language.parse(source)
@@ -313,7 +315,7 @@ RUNS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
 
 
 @pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize(("source", "shapes"), RUNS, ids=[r[0] for r in RUNS])
+@sweep(("source", "shapes"), RUNS, parts=1)
 def test_runs(source: str, shapes: dict[str, tuple[int, ...]], order: int) -> None:
     arrays = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}
     found = differentiate(language.parse(source), arrays, order=order, follow=True)
@@ -340,7 +342,7 @@ EIGHTH = {
 }  # fmt: skip
 
 
-@sweep(("source", "length"), EIGHTH.items(), often=2)
+@sweep(("source", "length"), EIGHTH.items(), often=1)
 def test_high_orders_stay_short(source: str, length: int) -> None:
     found = differentiate(language.parse(source), {"x": np.float64(0.7)}, order=8)
     assert len(to_text(found.by["x"])) <= 1.1 * length

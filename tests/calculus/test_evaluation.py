@@ -13,6 +13,7 @@ from gradcli.calculus.derivative import differentiate, positions
 from gradcli.calculus.evaluation import evaluate
 from gradcli.calculus.expressions import name
 from gradcli.calculus.text import to_text
+from tests.sweep import sweep
 
 POINTS: dict[str, Any] = {
     "x": [0.4, 1.3, 0.7],
@@ -53,8 +54,8 @@ def repeated(source: str, word: str, order: int) -> Any:
     return found.detach().numpy()
 
 
-@pytest.mark.parametrize("order", [1, 2, 3])
-@pytest.mark.parametrize("source", PROGRAMS)
+@pytest.mark.parametrize("order", [1, 2, pytest.param(3, marks=pytest.mark.long)])
+@sweep("source", PROGRAMS, parts=1)
 def test_orders_are_those_of_the_tape(source: str, order: int) -> None:
     program = language.parse(source)
     leaves = {n: t.detach() for n, t in tensors().items() if n in program.free_variables()}

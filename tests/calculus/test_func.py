@@ -102,7 +102,7 @@ def test_an_operator_that_does_not_know_says_so() -> None:
 WRITES = [n for n in TAPE if n.startswith("write") and "detached" not in n and "no_grad" not in n]
 
 
-@pytest.mark.parametrize("name", WRITES)
+@sweep("name", WRITES, parts=1)
 def test_writes_in_place(name: str) -> None:
     """Tangents and gradients follow what is written, through views, one by one or in batches."""
     alone = name == "write of a row"  # into zeros that are the same for all entries: refused

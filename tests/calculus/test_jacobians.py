@@ -182,9 +182,7 @@ def formulas(kind: str, source: str, shapes: Any, wrt: str, form: str) -> Any:
     return made
 
 
-@pytest.mark.parametrize(
-    ("kind", "source", "shapes", "wrt", "expected"), TABLE, ids=[f"{r[0]} {r[1]}" for r in TABLE]
-)
+@sweep(("kind", "source", "shapes", "wrt", "expected"), TABLE, parts=1)
 def test_formula(kind: str, source: str, shapes: Any, wrt: str, expected: list[str]) -> None:
     arrays = arrays_of(shapes)
     found = getattr(jacobians, kind)(language.parse(source), arrays, wrt.split(","))
@@ -198,7 +196,7 @@ def test_formula(kind: str, source: str, shapes: Any, wrt: str, expected: list[s
     [r[:4] for r in TABLE],
     name=lambda kind, source, shapes, wrt: f"{kind} {source}",
     parts=8,
-    often=2,
+    often=1,
 )
 def test_every_format_holds(kind: str, source: str, shapes: Any, wrt: str) -> None:
     for form in FORMATS[1:]:
@@ -210,7 +208,7 @@ def test_every_format_holds(kind: str, source: str, shapes: Any, wrt: str) -> No
         assert made.code or made.by
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("kind", "source", "shapes", "message"),
     [
         ("jacobian", "sin(X)", {"X": (2, 2)}, "has 4 dimensions"),
@@ -220,6 +218,7 @@ def test_every_format_holds(kind: str, source: str, shapes: Any, wrt: str) -> No
         ("hessian", "sum(x**2)", {"x": (1001,)}, "a matrix of 1001 by 1001 numbers is too large"),
         ("jacobian", "matrix_exp(t*A)", {**A33, "t": ()}, "matrix of this derivative by t has no"),
     ],
+    parts=1,
 )
 def test_refused(kind: str, source: str, shapes: Any, message: str) -> None:
     wrt = [n for n in shapes if n != "A"] or ["A"]
@@ -246,17 +245,14 @@ def test_a_wrong_formula_is_not_proved() -> None:
         prove(jacobians.MatrixClaim(found, made, {}), arrays, given=True)
 
 
-@pytest.mark.parametrize(
-    ("kind", "source", "shapes", "expected"),
-    [
+@sweep(("kind", "source", "shapes", "expected"), [
         ("hessian", "x[0]**2*x[1]", {"x": (2,)}, COLUMNS),
         ("hessian", "x[0]*x[1]", {"x": (2,)}, r"\begin{pmatrix}0 & 1 \\ 1 & 0\end{pmatrix}"),
         ("hessian", "dot(x, x)", X3, r"2 I"),
         ("hessian", "x@B@x", {**X3, "B": (3, 3)}, r"B + B^{\top}"),
         ("jacobian", "stack([cos(t), sin(t)])", {"t": ()}, CIRCLE),
         ("jacobian", "exp(x)", X3, r"\operatorname{diag}\left(e^{x}\right)"),
-    ],
-)  # fmt: skip
+    ], parts=1)  # fmt: skip
 def test_latex(kind: str, source: str, shapes: Any, expected: str) -> None:
     wrt = next(iter(shapes))
     found = getattr(jacobians, kind)(language.parse(source), arrays_of(shapes), [wrt])

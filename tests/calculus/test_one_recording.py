@@ -77,7 +77,7 @@ def tape_twice(program: str, x: Any) -> Any:
     return np.asarray(found.array)
 
 
-@sweep(("program", "x"), PROGRAMS)
+@sweep(("program", "x"), PROGRAMS, often=2)
 def test_the_second_derivative(program: str, x: Any) -> None:
     """What the tape holds constant, the second derivative holds constant."""
     found = differentiate(language.parse(program), {"x": x}, order=2, follow=True)

@@ -17,6 +17,7 @@ from gradcli.calculus.printed import Printed, printed
 from gradcli.calculus.proof import Claim, Difference, points, prove
 from gradcli.calculus.shapes import sample
 from gradcli.cli import main
+from tests.sweep import sweep
 
 
 def claim(source: str, order: int = 1, form: str = "text", **shapes: tuple[int, ...]) -> Any:
@@ -26,7 +27,7 @@ def claim(source: str, order: int = 1, form: str = "text", **shapes: tuple[int, 
     return Claim(found, printed(found, form), {}), arrays
 
 
-@pytest.mark.parametrize("form", ["text", "latex", "python", "numpy", "torch", "jax"])
+@sweep("form", ["text", "latex", "python", "numpy", "torch", "jax"], parts=1)
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_right_ones_are_proved(form: str, order: int) -> None:
     source = "sum(tanh(A@x)*y) + sum(x**3)*exp(-s)"
@@ -35,7 +36,7 @@ def test_right_ones_are_proved(form: str, order: int) -> None:
     assert prove(made, arrays, given=True) is None
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("source", "wrong"),
     [
         ("sum(y*(A@x))", "A.T*y"),
@@ -45,6 +46,7 @@ def test_right_ones_are_proved(form: str, order: int) -> None:
         ("sum(x**2)", "2*sum(x)"),
         ("sum(log(x))", "1/x + 0*log(x - 1)"),
     ],
+    parts=1,
 )
 def test_wrong_ones_are_found(source: str, wrong: str) -> None:
     made, arrays = claim(source, A=(2, 2), x=(2,), y=(2,))
@@ -54,7 +56,7 @@ def test_wrong_ones_are_found(source: str, wrong: str) -> None:
         prove(made, arrays, given=False)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@sweep("seed", range(8), parts=1)
 def test_a_point_of_both_signs_has_negative_numbers_in_every_variable(seed: int) -> None:
     made = list(points({"x": np.ones(2), "s": np.ones(()), "n": np.arange(3)}, seed))
     assert (made[1]["x"] < 0).any() and made[1]["s"] < 0

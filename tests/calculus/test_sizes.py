@@ -13,6 +13,7 @@ from gradcli.calculus.code import NumpyPrinter
 from gradcli.calculus.latex import to_latex
 from gradcli.calculus.proof import proved
 from gradcli.calculus.shapes import sample
+from tests.sweep import sweep
 
 X, XY = {"x": (4,)}, {"x": (4,), "y": (4,)}
 CROSS = "(softmax(z, 1) - one_hot(y, z.shape[1]))/z.shape[0]"
@@ -56,7 +57,7 @@ def derivative(source: str, shapes: Any, wrt: str, form: str = "text") -> Any:
     return proved(language.parse(source), arrays, [wrt], given=True, form=form)
 
 
-@pytest.mark.parametrize(("source", "shapes", "wrt", "expected"), TABLE, ids=[r[0] for r in TABLE])
+@sweep(("source", "shapes", "wrt", "expected"), TABLE, parts=1)
 def test_derivative(source: str, shapes: Any, wrt: str, expected: str | None) -> None:
     _, made, singular = derivative(source, shapes, wrt)
     assert singular is None
@@ -81,7 +82,7 @@ def test_hessian() -> None:
 
 
 @pytest.mark.parametrize("form", ["python", "numpy", "torch", "jax"])
-@pytest.mark.parametrize(("source", "shapes", "wrt"), [r[:3] for r in TABLE[:11]])
+@sweep(("source", "shapes", "wrt"), [r[:3] for r in TABLE[:11]], parts=1)
 def test_every_format(source: str, shapes: Any, wrt: str, form: str) -> None:
     code = derivative(source, shapes, wrt, form)[1].code
     assert ".shape[" in code or ".numel()" in code or ".size" in code

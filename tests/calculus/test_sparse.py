@@ -13,6 +13,7 @@ from gradcli import language
 from gradcli.calculus import matrices
 from gradcli.cli import main
 from gradcli.engine.scattered import Scattered
+from tests.sweep import sweep
 
 X = np.random.default_rng(0).random(240)
 # An expression of x, 240 numbers, and how many elements of its Jacobian are not zero.
@@ -69,9 +70,10 @@ def both(source: str, hessian: bool) -> tuple[Any, Any]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
+@sweep(
     ("source", "count", "hessian"),
     [*((*r, False) for r in BANDS + OTHERS), *((*r, True) for r in CURVED)],
+    parts=1,
 )
 def test_what_is_not_zero(source: str, count: int, hessian: bool) -> None:
     sparse, dense = both(source, hessian)
@@ -83,7 +85,7 @@ def test_what_is_not_zero(source: str, count: int, hessian: bool) -> None:
     assert len(np.unique(sparse.indices, axis=0)) == len(sparse.values) == count
 
 
-@pytest.mark.parametrize("source", [source for source, _ in BANDS])
+@sweep("source", [source for source, _ in BANDS], parts=1)
 def test_dense_jacobians_are_those_of_the_other_direction(source: str) -> None:
     program, x = language.parse(source), {"x": gradcli.tensor(X)}
     found = [matrices.jacobian(program, x, ["x"], mode=m).by["x"] for m in ("reverse", "forward")]
@@ -99,7 +101,7 @@ def test_bands_never_see_their_zeros(source: str, monkeypatch: pytest.MonkeyPatc
     matrices.sparse_jacobian(language.parse(source), {"x": gradcli.tensor(X)}, ["x"])
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("command", "source", "printed"),
     [
         ("jacobian", "s*s", "s.jacobian = 4"),
@@ -110,6 +112,7 @@ def test_bands_never_see_their_zeros(source: str, monkeypatch: pytest.MonkeyPatc
         ("jacobian", "sin(s) + cos(s*s)*0 + s[None][0]*0", "s.jacobian = -0.4161468365471424"),
         ("hessian", "s", ""),
     ],
+    parts=1,
 )
 def test_one_number(command: str, source: str, printed: str) -> None:
     values = ["--s", "2", *(["--X", "1,2;3,4"] if "X" in source else [])]

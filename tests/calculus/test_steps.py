@@ -15,6 +15,7 @@ from gradcli.calculus.shapes import sample
 from gradcli.calculus.steps import steps
 from gradcli.calculus.text import to_text
 from gradcli.cli import main
+from tests.sweep import sweep
 
 
 def run(*argv: str) -> Any:
@@ -73,7 +74,7 @@ PROGRAMS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("source", "shapes"), PROGRAMS, ids=[p[0] for p in PROGRAMS])
+@sweep(("source", "shapes"), PROGRAMS, parts=1)
 def test_products_add_up_to_the_gradient(source: str, shapes: dict[str, Any]) -> None:
     arrays = {n: np.abs(sample(s, k)) for k, (n, s) in enumerate(shapes.items())}
     program = language.parse(source)

@@ -94,7 +94,7 @@ SINGULAR = [
 ]
 
 
-@pytest.mark.parametrize(("source", "x", "vector", "expected"), SINGULAR)
+@sweep(("source", "x", "vector", "expected"), SINGULAR, parts=1)
 def test_along_a_vector_where_a_rule_is_not_smooth(
     source: str, x: Any, vector: Any, expected: Any
 ) -> None:
@@ -125,7 +125,7 @@ def test_a_custom_function_goes_by_rows() -> None:
     np.testing.assert_array_equal(found.by["x"], np.tile(2 * np.eye(2), (3, 1)))
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("source", "diagonal"),
     [
         ("sin(x)*3 + x**2", True),
@@ -135,6 +135,7 @@ def test_a_custom_function_goes_by_rows() -> None:
         ("x.sum()*x", False),
         ("x[1:]", False),
     ],
+    parts=1,
 )
 def test_what_is_elementwise_stays_a_diagonal(source: str, diagonal: bool) -> None:
     x = gradcli.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)

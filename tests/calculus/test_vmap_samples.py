@@ -116,7 +116,7 @@ def check_mapped(function: Any, given: list[Any], mapped: Any, nested: bool) -> 
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@sweep("text", lambda: chosen()[::12])
+@sweep("text", lambda: chosen()[::36], parts=2)
 def test_some_samples(text: str) -> None:
     check(text)
 
@@ -213,7 +213,7 @@ IN_ONE: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", IN_ONE)
+@sweep("name", IN_ONE, parts=1)
 def test_in_one_as_entry_by_entry(name: str) -> None:
     function, shapes = IN_ONE[name]
     random = np.random.default_rng(7)

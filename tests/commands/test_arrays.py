@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from gradcli.cli import main
 from gradcli.commands import output
+from tests.sweep import sweep
 
 
 def run(*argv: str, **given: Any) -> Any:
@@ -41,7 +42,7 @@ PRINTED = [
 ]
 
 
-@pytest.mark.parametrize(("argv", "printed"), PRINTED)
+@sweep(("argv", "printed"), PRINTED, parts=1)
 def test_printed(argv: list[str], printed: str) -> None:
     result = run(*argv)
     assert (result.exit_code, result.stdout) == (0, printed), result.output
@@ -108,7 +109,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: Any
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "int64", "bool"])
-@pytest.mark.parametrize("shape", [(), (0,), (1,), (5,), (2, 3), (3, 1), (2, 2, 2)])
+@sweep("shape", [(), (0,), (1,), (5,), (2, 3), (3, 1), (2, 2, 2)], parts=1)
 def test_text_is_that_of_the_numbers_one_by_one(dtype: str, shape: tuple[int, ...]) -> None:
     values = [0.0, -0.0, 1.0, -10.0, 1e20, 0.1, 1e-10, 100.5]
     array = np.array(values).clip(-6e4, 6e4).astype(dtype)[: int(np.prod(shape))].reshape(shape)

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import main
+from tests.sweep import sweep
 
 WRONG = """
 import gradcli as torch
@@ -190,7 +191,7 @@ WRONG_FORMULAS = [
 ]
 
 
-@pytest.mark.parametrize("row", WRONG_FORMULAS)
+@sweep("row", WRONG_FORMULAS, parts=1)
 def test_wrong_formulas_are_caught(row: tuple[str, ...]) -> None:
     expr, formula, *name = row
     result = run("check", expr, "--wrt", *(name or ["x"]), "--against", formula)
@@ -213,7 +214,7 @@ RIGHT_FORMULAS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("row", RIGHT_FORMULAS)
+@sweep("row", RIGHT_FORMULAS, parts=1)
 def test_right_formulas_pass(row: tuple[str, ...]) -> None:
     expr, formula, *name = row
     result = run("check", expr, "--wrt", *(name or ["x"]), "--against", formula)
@@ -303,7 +304,7 @@ NASTY = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("expr", "at"), NASTY)
+@sweep(("expr", "at"), NASTY, parts=1)
 def test_nasty_right_gradients_pass(expr: str, at: str) -> None:
     result = run("check", expr, "--X" if "X" in expr else "--x", at)
     assert result.exit_code == 0, result.output
@@ -334,7 +335,7 @@ def test_a_random_expression_draws_the_same_at_every_point() -> None:
     assert result.exit_code == 0, result.output
 
 
-@pytest.mark.parametrize(
+@sweep(
     "argv",
     [
         ["--x", "2"],
@@ -344,6 +345,7 @@ def test_a_random_expression_draws_the_same_at_every_point() -> None:
         ["--x", "2", "--json"],
         ["--samples", "2", "--json"],
     ],
+    parts=1,
 )
 def test_what_the_program_prints_is_printed_once(argv: list[str]) -> None:
     result = run("check", "print('once'); y = x*x; y", *argv)

@@ -13,6 +13,7 @@ import pytest
 
 from gradcli.commands.shells import rejoined
 from tests.commands.terminal import environment
+from tests.sweep import sweep
 
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 
@@ -77,7 +78,7 @@ ONE = [
 ]
 
 
-@pytest.mark.parametrize("line, wanted", ONE, ids=[line for line, _ in ONE])
+@sweep(("line", "wanted"), ONE, parts=1)
 def test_one_candidate_is_inserted(bash, line, wanted):
     assert wanted in bash.complete(line).replace("\x07", "")
 
@@ -96,8 +97,8 @@ def test_files(bash, tmp_path):
     assert "--kappa " in bash.complete(f"gradcli run {tmp_path}/prog.py --k")
 
 
-@pytest.mark.parametrize(
-    "words, wanted",
+@sweep(
+    ("words", "wanted"),
     [
         (["--x", "=", "1", "--y"], ["--x=1", "--y"]),
         (["0", ":", "4"], ["0:4"]),
@@ -107,6 +108,7 @@ def test_files(bash, tmp_path):
         (["--x", "@"], ["--x", "@"]),
         ([], []),
     ],
+    parts=1,
 )
 def test_words_are_put_together_again(words, wanted):
     assert rejoined(words) == wanted

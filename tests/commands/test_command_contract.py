@@ -18,6 +18,7 @@ from gradcli.cli import main
 from gradcli.commands import COMMANDS
 from gradcli.version import __version__
 from tests.commands.terminal import GRADCLI, environment, in_terminal, piped
+from tests.sweep import sweep
 
 MAIN_JOB = ["grad", "2*dot(x,x)", "--x", "0,1,2,3"]
 
@@ -64,7 +65,7 @@ CODES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("argv, code", CODES, ids=[" ".join(argv) for argv, _ in CODES])
+@sweep(("argv", "code"), CODES, parts=1)
 def test_exit_codes_and_streams(argv, code):
     result = run(*argv)
     assert result.exit_code == code, result.output
@@ -85,7 +86,7 @@ FAILING = [
 ]
 
 
-@pytest.mark.parametrize("argv, code", FAILING, ids=[" ".join(argv) for argv, _ in FAILING])
+@sweep(("argv", "code"), FAILING, parts=1)
 def test_errors_as_json(argv, code):
     result = run(*argv, "--json")
     assert result.exit_code in (code, 2)
@@ -102,7 +103,7 @@ def test_a_value_called_json_is_not_the_option():
     assert result.stderr.startswith("gradcli: error: ")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@sweep("command", COMMANDS, parts=1)
 def test_every_command_has_help(command):
     result = run(command, "--help")
     assert result.exit_code == 0
@@ -227,8 +228,8 @@ def test_any_locale_will_do():
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "words, code, out",
+@sweep(
+    ("words", "code", "out"),
     [
         ("eval x --x - <&-", 2, ""),
         ("eval 2 >&-", 1, ""),
@@ -237,6 +238,7 @@ def test_any_locale_will_do():
         ("diff 'dot(x, y)' 2>&-", 0, "x.grad = y\ny.grad = x\n"),  # has a note
         ("eval 'x[[None, 0]]' --x 1,2 2>&-", 0, "[1]\n"),  # has a warning
     ],
+    parts=1,
 )
 def test_streams_that_are_closed(words, code, out):
     command = f"{shlex.join(GRADCLI)} {words}"
@@ -272,8 +274,8 @@ def test_colour_on_a_terminal(env, more, coloured):
     assert ("\x1b[" in screen) is coloured
 
 
-@pytest.mark.parametrize(
-    "env, more, coloured",
+@sweep(
+    ("env", "more", "coloured"),
     [
         ({}, [], False),
         ({"FORCE_COLOR": "1"}, [], True),
@@ -282,6 +284,7 @@ def test_colour_on_a_terminal(env, more, coloured):
         ({}, ["--color", "always"], True),
         ({"FORCE_COLOR": "1"}, ["--color", "never"], False),
     ],
+    parts=1,
 )
 def test_colour_in_a_pipe(env, more, coloured):
     clean = {"NO_COLOR": None, "FORCE_COLOR": None}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.commands.cli_cases import CASES, FOLDER, FORMS
+from tests.sweep import sweep
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", CASES)
+@sweep("name", CASES, parts=1)
 def test_golden(name, form):
     path = FOLDER / f"{name}.{form}.txt"
     assert FORMS[form](CASES[name]) == path.read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from gradcli.cli import main
 from gradcli.engine.dtypes import get_default_dtype
+from tests.sweep import sweep
 
 
 def run(*argv, **kwargs):
@@ -23,9 +24,7 @@ def out(*argv, **kwargs):
     return result.stdout
 
 
-@pytest.mark.parametrize(
-    "argv, expected",
-    [
+@sweep(("argv", "expected"), [
         # leaves come in the order of the command line, then those that the program made, then retained names
         (["a*b", "--b", "2", "--a", "3"], "b.grad = 3\na.grad = 2\n"),
         (["w = ones(2, requires_grad=True); dot(w, x)", "--x", "1,2"],
@@ -61,8 +60,7 @@ def out(*argv, **kwargs):
         (["e*t", "--e", "2", "--t", "3"], "e.grad = 3\nt.grad = 2\n"),
         (["pi*r", "--pi", "3", "--r", "2"], "pi.grad = 2\nr.grad = 3\n"),
         (["sum(x)", "--x", "1,2", "--no-grad", "", ], None),
-    ],
-)  # fmt: skip
+    ], parts=1)  # fmt: skip
 def test_grad(argv, expected):
     if expected is None:
         assert run("grad", *argv).exit_code == 2
@@ -110,8 +108,8 @@ def test_the_command_line_wins_over_the_environment():
     assert json.loads(found)["dtype"] == "float16"
 
 
-@pytest.mark.parametrize(
-    "expression, expected",
+@sweep(
+    ("expression", "expected"),
     [
         ("2+3", "5\n"),
         ("1/3", "0.3333333333333333\n"),
@@ -126,6 +124,7 @@ def test_the_command_line_wins_over_the_environment():
         ("x.unbind()", "1\n2\n"),
         ("print(x.sum().item()); x[0]", "3.0\n1\n"),
     ],
+    parts=1,
 )
 def test_eval_of_all_sorts_of_values(expression, expected):
     argv = ["--x", "1,2"] if "x" in expression else []
@@ -198,8 +197,8 @@ def test_what_numpy_would_warn_of_is_a_result():
     assert "--detect-anomaly" in result.stderr and result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "argv, words",
+@sweep(
+    ("argv", "words"),
     [
         (["grad", "sum(x)", "--x", "1", "--no-grad", "all"], "see --no-grad and --wrt"),
         (["grad", "ones(2).sum()"], "has no variables"),
@@ -212,6 +211,7 @@ def test_what_numpy_would_warn_of_is_a_result():
         (["grad", "x*x", "--x", "1", "--passes", "2"], "pass 2 found the graph freed"),
         (["grad", "y = x*x; y.backward(); y", "--x", "1"], "backward(retain_graph=True)"),
     ],
+    parts=1,
 )
 def test_remedies(argv, words):
     result = run(*argv)

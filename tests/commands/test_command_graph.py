@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from gradcli.cli import main
 from tests.commands.terminal import piped
+from tests.sweep import sweep
 
 PRODUCT = ["y = a*x; y + b", "--x", "3", "--a", "4", "--b", "5"]
 
@@ -124,8 +125,8 @@ def test_collapse_edges_and_legend():
     assert "a shared node where it is first seen" in out(*PRODUCT, "--legend")
 
 
-@pytest.mark.parametrize(
-    "option, form",
+@sweep(
+    ("option", "form"),
     [
         (["--legend"], "dot"),
         (["--legend"], "json"),
@@ -136,6 +137,7 @@ def test_collapse_edges_and_legend():
         (["--background", "none"], "html"),
         (["--direction", "right"], "tree"),
     ],
+    parts=1,
 )
 def test_what_a_format_has_not_is_refused(option, form):
     result = run(*PRODUCT, *option, "--format", form)
@@ -143,7 +145,7 @@ def test_what_a_format_has_not_is_refused(option, form):
     assert option[0] in result.stderr and form in result.stderr
 
 
-@pytest.mark.parametrize("form", ["json", "dot", "mermaid", "svg", "tikz"])
+@sweep("form", ["json", "dot", "mermaid", "svg", "tikz"], parts=1)
 @pytest.mark.parametrize(
     "option, there, gone",
     [

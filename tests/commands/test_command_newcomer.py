@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 
-import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import main
 from gradcli.commands import COMMANDS
 from tests.commands.terminal import GRADCLI, environment, in_terminal, piped
+from tests.sweep import sweep
 
 
 def run(*argv, **kwargs):
     return CliRunner().invoke(main, list(argv), prog_name="gradcli", **kwargs)
 
 
-@pytest.mark.parametrize(
-    "argv, words",
+@sweep(
+    ("argv", "words"),
     [
         (["eval", "x", "-x", "1"], "a variable has two dashes: --x"),
         (["eval", "x", "--let", "x"], "as in --let seed=3"),
@@ -35,7 +35,7 @@ def run(*argv, **kwargs):
         (["ops", "x.sin"], "did you mean `sin`?"),
         (["ops", "sin(x)"], "did you mean `sin`?"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+    parts=1,
 )
 def test_the_hint_helps(argv, words):
     result = run(*argv)
@@ -127,7 +127,7 @@ def test_anomalies_of_a_value():
     assert run("eval", "log(0*ones(2))", "--detect-anomaly").exit_code == 1
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@sweep("command", COMMANDS, parts=1)
 def test_help_shows_examples_before_options(command):
     text = run(command, "--help").stdout
     assert 0 < text.index("Example") < text.index("Options:")
@@ -135,7 +135,7 @@ def test_help_shows_examples_before_options(command):
     assert not rest or "  --json" not in own
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@sweep("command", COMMANDS, parts=1)
 def test_help_fits_a_screen_and_says_where_the_rest_is(command):
     short, whole = run(command, "--help").stdout, run(command, "--help-all").stdout
     assert len(short.splitlines()) <= 24

@@ -35,7 +35,7 @@ def test_every_function_is_listed_once():
     assert sorted(line.split()[0] for line in text.splitlines()) == sorted(names)
 
 
-@sweep("entry", FUNCTIONS, name=lambda entry: entry.name, parts=8, often=3)
+@sweep("entry", FUNCTIONS, name=lambda entry: entry.name, parts=8, often=1)
 def test_the_examples_run(entry):
     result = run("ops", entry.name, "--json")
     assert result.exit_code == 0, result.stderr
@@ -58,8 +58,8 @@ def test_one_function():
     assert run("ops", "torch.mul").stdout == run("ops", "mul").stdout
 
 
-@pytest.mark.parametrize(
-    "word, wanted, absent",
+@sweep(
+    ("word", "wanted", "absent"),
     [
         ("losses", "nn.functional.mse_loss", "sin"),  # a family
         ("loss", "nn.functional.mse_loss", "sin"),
@@ -70,6 +70,7 @@ def test_one_function():
         ("tg", "tan", "tanh"),
         ("running", "cumsum", "sum"),  # a word of a description
     ],
+    parts=1,
 )
 def test_a_word_is_looked_for(word, wanted, absent):
     result = run("ops", word)

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from gradcli.cli import Program, main
 from gradcli.commands.options import ExpressionCommand, expression_options
 from gradcli.commands.request import Request
+from tests.sweep import sweep
 
 
 @click.command("probe", cls=ExpressionCommand)
@@ -102,7 +103,7 @@ OK = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("argv, values", OK, ids=[" ".join(argv) for argv, _ in OK])
+@sweep(("argv", "values"), OK, parts=1)
 def test_bound(argv, values):
     result = run(*argv)
     assert result.exit_code == 0, result.output
@@ -169,9 +170,7 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "argv, message", BAD, ids=[" ".join(argv) + f" ({i})" for i, (argv, _) in enumerate(BAD)]
-)
+@sweep(("argv", "message"), BAD, parts=1)
 def test_refused(argv, message):
     result = run(*argv, input="x")
     assert result.exit_code == 2
@@ -199,7 +198,7 @@ def test_help_lists_the_variables():
 EVALUATING = ("eval", "grad", "diff", "jacobian", "hessian", "jvp", "graph", "check")
 
 
-@pytest.mark.parametrize("command", EVALUATING)
+@sweep("command", EVALUATING, parts=1)
 def test_help_shows_examples_that_run(command):
     text = CliRunner().invoke(main, [command, "--help"]).output
     assert text.count("\n") <= 24
@@ -240,9 +239,7 @@ COMPLETIONS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "line, word, wanted, unwanted", COMPLETIONS, ids=[c[0] for c in COMPLETIONS]
-)
+@sweep(("line", "word", "wanted", "unwanted"), COMPLETIONS, parts=1)
 def test_completion(line, word, wanted, unwanted):
     env = {"COMP_WORDS": line, "COMP_CWORD": str(word), "_GRADCLI_COMPLETE": "bash_complete"}
     output = CliRunner(env=env).invoke(main, [], prog_name="gradcli").output
@@ -262,7 +259,7 @@ LIGHT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("argv, env", LIGHT, ids=[" ".join(a) or "completion" for a, _ in LIGHT])
+@sweep(("argv", "env"), LIGHT, parts=1)
 def test_nothing_heavy_is_imported(argv, env):
     code = (
         "import sys\nfrom gradcli.cli import main\n"
@@ -327,7 +324,7 @@ SHAPED = [
 ]
 
 
-@pytest.mark.parametrize("argv, out", SHAPED, ids=[" ".join(argv) for argv, _ in SHAPED])
+@sweep(("argv", "out"), SHAPED, parts=1)
 def test_variables_of_shape_are_drawn(argv, out):
     argv = [*argv, "--manual-seed", "1"]
     result = CliRunner().invoke(main, argv, prog_name="gradcli")

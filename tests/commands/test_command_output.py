@@ -12,6 +12,7 @@ import pytest
 from gradcli.commands import output
 from gradcli.commands.output import Style, to_json, to_plain, to_text
 from gradcli.language.errors import LanguageError
+from tests.sweep import sweep
 
 PIPE = Style()
 TERMINAL = Style(summarise=True)
@@ -48,7 +49,7 @@ TEXT = [
 ]
 
 
-@pytest.mark.parametrize("value, expected", TEXT, ids=[t for _, t in TEXT])
+@sweep(("value", "expected"), TEXT, parts=1)
 def test_text(value, expected):
     assert to_text(value, PIPE) == expected
 
@@ -112,7 +113,7 @@ PLAIN = [
 ]
 
 
-@pytest.mark.parametrize("value, expected", PLAIN, ids=[t for _, t in PLAIN])
+@sweep(("value", "expected"), PLAIN, parts=1)
 def test_plain(value, expected):
     assert to_plain(value) == expected
 
@@ -136,7 +137,7 @@ JSON = [
 ]
 
 
-@pytest.mark.parametrize("value, expected", JSON, ids=[t for _, t in JSON])
+@sweep(("value", "expected"), JSON, parts=1)
 def test_json(value, expected):
     assert json.dumps(to_json(value), allow_nan=False) == expected
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.commands import warm
 from tests.commands.terminal import environment
+from tests.sweep import sweep
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -90,9 +91,7 @@ def test_the_readme_is_read_in_one_sitting():
     assert len(README.splitlines()) <= 200
 
 
-@pytest.mark.parametrize(
-    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=str
-)
+@sweep("page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], name=str, parts=1)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target

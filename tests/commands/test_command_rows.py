@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import main
+from tests.sweep import sweep
 
 ADDITION = """
 import gradcli as torch
@@ -134,7 +135,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("row, argv, words", REFUSED, ids=[f"{r[0]} {r[1][1]}" for r in REFUSED])
+@sweep(("row", "argv", "words"), REFUSED, parts=1)
 def test_refused(row, argv, words):
     result = run(*argv)
     assert result.exit_code == 1

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import main
+from tests.sweep import sweep
 
 
 def run(source, *options):
@@ -43,7 +44,7 @@ SHOWN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("source, shown", SHOWN, ids=[source for source, _ in SHOWN])
+@sweep(("source", "shown"), SHOWN, parts=1)
 def test_the_last_expression_is_displayed_as_a_notebook_does(source, shown):
     assert run(source, "--dtype", "float32") == (0, shown, "")
 

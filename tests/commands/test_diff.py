@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 import gradcli
 from gradcli.cli import main
+from tests.sweep import sweep
 
 SHAPES = ["--shape=x=2,3", "--shape=w=3,2", "--shape=c=2", "--shape=d=1,2"]
 CROSS = ["--x=1,2;3,5;5,6", "--y=1,2;3,5;5,6"]
@@ -29,7 +30,7 @@ def lines(*argv: str) -> list[str]:
     return result.stdout.splitlines()
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("argv", "expected"),
     [
         (["c*d", "--wrt", "c"], ["d"]),
@@ -96,13 +97,13 @@ def lines(*argv: str) -> list[str]:
         ),
         (["mean(x, 0, True)", "--x=1,2;3,5"], ["full_like(x, 1/x.shape[0])"]),
     ],
-    ids=lambda v: " ".join(v),
+    parts=1,
 )
 def test_prints(argv: list[str], expected: list[str]) -> None:
     assert lines("diff", *argv) == expected
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("argv", "part"),
     [
         (["sigmoid(s*(2 > 3))", "--format=torch", "--s=1"], "torch.sigmoid(s.new_tensor(0))"),
@@ -119,7 +120,7 @@ def test_prints(argv: list[str], expected: list[str]) -> None:
         (["softmax(x, 1)", "--shape=x=0,2", "--format=numpy"], "zeros_like(x)"),
         (["tanh(combinations(x))", "--shape=x=3"], "masked_select("),
     ],
-    ids=lambda v: " ".join(v),
+    parts=1,
 )
 def test_is_proved(argv: list[str], part: str) -> None:
     result = run("diff", *argv)
@@ -188,7 +189,7 @@ def test_notes_go_to_standard_error() -> None:
     assert "x of shape (3,)" in result.stderr
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("argv", "code", "words"),
     [
         (["sinn(x)"], 2, "no function is called `sinn`"),
@@ -214,6 +215,7 @@ def test_notes_go_to_standard_error() -> None:
         (["2*3"], 2, "nothing to differentiate"),
         (["nn.functional.max_pool1d(x, 2)", "--x", "[[1,2,3,4]]"], 1, "no form as an expression"),
     ],
+    parts=1,
 )
 def test_refusals(argv: list[str], code: int, words: str) -> None:
     result = run("diff", *argv)
@@ -253,7 +255,7 @@ def test_what_has_no_form_is_pointed_at(source: str, piece: str) -> None:
     assert carets == " " * (4 + source.rindex(piece)) + "^" * len(piece)
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("source", "alone"),
     [
         ("sum((X@w-y)**2)", False),
@@ -263,6 +265,7 @@ def test_what_has_no_form_is_pointed_at(source: str, piece: str) -> None:
         ("log(det(A))", False),
         ("sum(A@x + tensor([1., 2., 3.]))", False),  # the program runs in no other sizes
     ],
+    parts=1,
 )
 def test_a_formula_is_proved_at_other_sizes(source: str, alone: bool) -> None:
     """What holds for the sizes that were worked out alone says so."""

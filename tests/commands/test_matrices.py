@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import main
+from tests.sweep import sweep
 
 
 def run(*argv: str) -> Any:
@@ -30,7 +31,7 @@ def test_jacobian() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@sweep(
     "argv",
     [
         ["jacobian", "print('once'); outer(x, x)", "--x", "1,2"],
@@ -41,6 +42,7 @@ def test_jacobian() -> None:
         ["diff", "print('once'); x**2"],
         ["diff", "print('once'); norm(x)", "--x", "0,0"],
     ],
+    parts=1,
 )
 def test_what_the_program_prints_is_printed_once(argv: list[str]) -> None:
     assert lines(*argv).count("once") == 1
@@ -59,7 +61,7 @@ ASKED = [
 ]
 
 
-@pytest.mark.parametrize("argv", [("grad",), *ASKED, ("diff", "--plain")])
+@sweep("argv", [("grad",), *ASKED, ("diff", "--plain")], parts=1)
 @pytest.mark.parametrize(("source", "first", "second"), GLOBAL)
 def test_a_program_runs_again_as_it_ran_before(
     source: str, first: float, second: float, argv: tuple[str, ...]
@@ -186,7 +188,7 @@ def test_grad_of_higher_order() -> None:
     assert found["grads"]["x"]["grad"] == 12 and found["order"] == 2
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("argv", "code", "words"),
     [
         (["hessian", "x**2", "--x", "1,2"], 1, "the Hessian is that of a scalar"),
@@ -208,7 +210,7 @@ def test_grad_of_higher_order() -> None:
         (["jacobian", "x", "--x", "1", "--sparse", "--mode", "forward"], 2, "--mode forward"),
         (["hessian", "x", "--x", "1", "--sparse", "--vector", "1"], 2, "does not go with --vector"),
     ],
-    ids=lambda v: " ".join(v) if isinstance(v, list) else str(v),
+    parts=1,
 )
 def test_refusals(argv: list[str], code: int, words: str) -> None:
     result = run(*argv)

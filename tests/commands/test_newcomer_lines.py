@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import main
+from tests.sweep import sweep
 
 LINES = [
     line.replace(" | | ", " |  | ").split(" | ")
@@ -23,7 +23,7 @@ def run(*argv: str):
     return CliRunner().invoke(main, list(argv), prog_name="gradcli")
 
 
-@pytest.mark.parametrize("line, works, first", LINES, ids=[line for line, _, _ in LINES])
+@sweep(("line", "works", "first"), LINES, parts=1)
 def test_one_step(line: str, works: str, first: str) -> None:
     verb, expression, *options = shlex.split(line.replace("\\", "\\\\"))
     result = run(verb, expression, *options)
@@ -36,9 +36,7 @@ def test_one_step(line: str, works: str, first: str) -> None:
     assert result.stdout.splitlines()[0] == first
 
 
-@pytest.mark.parametrize(
-    "argv, words",
-    [
+@sweep(("argv", "words"), [
         # An unknown option hides nothing that is wrong with the expression, and offers no option given.
         (["eval", "ln(x)", "--x", "1", "--foo", "2"], "no function is called `ln`"),
         (["eval", "np.exp(x)", "--x", "1", "--no-such"], "here it is written exp(x)"),
@@ -66,9 +64,7 @@ def test_one_step(line: str, works: str, first: str) -> None:
         (["grad", "from math import exp; exp(x)", "--x", "1"], "functions are known without a module"),
         (["grad", "print(x)", "--x", "1"], "end with the expression that is meant"),
         (["grad", "lambda: x", "--x", "1"], "call it, as in f(x)"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)  # fmt: skip
+    ], parts=1)  # fmt: skip
 def test_what_is_said(argv: list[str], words: str) -> None:
     result = run(*argv)
     assert result.exit_code in (1, 2)
@@ -138,7 +134,7 @@ LEFT_OUT = {
 }
 
 
-@pytest.mark.parametrize("source", LEFT_OUT)
+@sweep("source", LEFT_OUT, parts=1)
 def test_what_is_left_out_says_what_stands_for_it(source):
     result = CliRunner().invoke(main, ["eval", source, *["--x", "1"] * ("x" in source)])
     assert result.exit_code and LEFT_OUT[source] in result.stderr

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from gradcli.cli import main
 from gradcli.commands import grad, gradient, short
 from gradcli.commands.request import Request
+from tests.sweep import sweep
 
 PLAIN = [
     ["2*dot(x,x)", "--x", "0,1,2,3"],
@@ -96,7 +97,7 @@ def test_a_plain_line_asks_for_what_click_would_have_it(words, monkeypatch):
     assert list(found.texts) == list(wanted.texts)
 
 
-@pytest.mark.parametrize("words", PLAIN, ids=" ".join)
+@sweep("words", PLAIN, name=" ".join, parts=1)
 def test_a_plain_line_prints_what_click_would_have_it(words):
     lines = [["-c", f"import sys; sys.argv[0] = 'gradcli'; from {home} import main; main()"]
              for home in ("gradcli.__main__", "gradcli.cli")]  # fmt: skip
@@ -113,7 +114,7 @@ def test_a_plain_line_prints_what_click_would_have_it(words):
     )
 
 
-@pytest.mark.parametrize("words", OTHERS, ids=lambda words: " ".join(words) or "nothing")
+@sweep("words", OTHERS, name=lambda words: " ".join(words) or "nothing", parts=1)
 def test_other_lines_are_clicks(words):
     assert short.plain_request(["grad", *words]) is None
 

@@ -13,6 +13,7 @@ from gradcli.cli import main
 from gradcli.commands.uncertainty import with_uncertainty
 from gradcli.language import LanguageError
 from gradcli.language.uncertain import split_uncertainty
+from tests.sweep import sweep
 
 GOLDEN = json.loads(
     (Path(__file__).parents[1] / "golden" / "uncertainties.json").read_text(encoding="utf-8")
@@ -25,7 +26,7 @@ def run(*argv: str) -> tuple[int, str, str]:
     return found.exit_code, found.stdout, found.stderr
 
 
-@pytest.mark.parametrize("row", GOLDEN["expressions"], ids=lambda row: row["expression"])
+@sweep("row", GOLDEN["expressions"], name=lambda row: row["expression"], parts=1)
 def test_what_the_package_answers(row):
     given = [word for name, text in row["given"].items() for word in (f"--{name}", text)]
     code, out, err = run("grad", row["expression"], *given, "--json", "--budget")
@@ -64,7 +65,7 @@ def test_correlated_inputs(row):
     assert found["uncertainty"] == pytest.approx(row["uncertainty"], rel=1e-9)
 
 
-@pytest.mark.parametrize("text", GOLDEN["readings"])
+@sweep("text", GOLDEN["readings"], parts=1)
 def test_how_an_uncertain_number_is_written(text):
     value, error = GOLDEN["readings"][text]
     pair = split_uncertainty(text)
@@ -87,7 +88,7 @@ NO_UNCERTAINTY = [
 ]
 
 
-@pytest.mark.parametrize("text", NO_UNCERTAINTY)
+@sweep("text", NO_UNCERTAINTY, parts=1)
 def test_what_has_none(text):
     assert split_uncertainty(text) is None
 
@@ -100,7 +101,7 @@ def test_lists(text, pair):
     assert split_uncertainty(text) == pair
 
 
-@pytest.mark.parametrize("text", ["1±0.1,2", "1±-1", "1±", "±1", "1±x", "1±2±3"])
+@sweep("text", ["1±0.1,2", "1±-1", "1±", "±1", "1±x", "1±2±3"], parts=1)
 def test_refused_in_words(text):
     with pytest.raises(LanguageError, match=r"uncertainty|stands between"):
         split_uncertainty(text)
@@ -114,7 +115,7 @@ SHOWN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value, error, text", SHOWN)
+@sweep(("value", "error", "text"), SHOWN, parts=1)
 def test_two_digits_of_the_uncertainty(value, error, text):
     if value == 1e30:
         assert with_uncertainty(value, error).endswith("e30")
@@ -159,7 +160,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("argv, words", REFUSED, ids=[words for _, words in REFUSED])
+@sweep(("argv", "words"), REFUSED, parts=1)
 def test_what_is_refused(argv, words):
     code, out, err = run(*argv)
     assert code in (1, 2) and out == ""

@@ -8,9 +8,8 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from gradcli.version import __version__
+from tests.sweep import sweep
 
 TOP = Path(__file__).parents[2]
 PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))
@@ -44,7 +43,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@sweep("page", PAGES, name=lambda page: page.name, parts=1)
 def test_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     lost = []

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import CliRunner
 
 from gradcli.cli import main
+from tests.sweep import sweep
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "schema.json").read_text("utf-8"))
 TYPES: dict[str, Any] = {
@@ -89,7 +89,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=" ".join)
+@sweep("case", CASES, name=" ".join, parts=1)
 def test_objects(case: tuple[str, ...]) -> None:
     name, *words = case
     command = "grad" if name == "error" else name

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import gradcli as torch
+from tests.sweep import sweep
 
 Function = torch.autograd.Function
 
@@ -124,7 +125,7 @@ def leaf() -> Any:
     return torch.tensor([0.5, -1.0, 2.0, 1.5], dtype=torch.float64, requires_grad=True)
 
 
-@pytest.mark.parametrize("name", CASES)
+@sweep("name", CASES, parts=1)
 def test_values_and_gradients(name):
     custom, plain = CASES[name]
     a, b = leaf(), leaf()
@@ -136,7 +137,7 @@ def test_values_and_gradients(name):
     assert torch.allclose(a.grad, b.grad)
 
 
-@pytest.mark.parametrize("name", CASES)
+@sweep("name", CASES, parts=1)
 def test_second_gradients(name):
     found = []
     for make in CASES[name]:
@@ -146,14 +147,14 @@ def test_second_gradients(name):
     assert torch.allclose(*found)
 
 
-@pytest.mark.parametrize("name", CASES)
+@sweep("name", CASES, parts=1)
 def test_nothing_is_recorded_without_a_graph(name):
     with torch.no_grad():
         assert not CASES[name][0](leaf()).requires_grad
     assert not CASES[name][0](leaf().detach()).requires_grad
 
 
-@pytest.mark.parametrize("name", CASES)
+@sweep("name", CASES, parts=1)
 def test_the_context_goes_with_the_graph(name):
     gc.disable()
     try:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import gradcli as torch
+from tests.sweep import sweep
 
 
 def graph() -> tuple[Any, Any, Any]:
@@ -60,7 +61,7 @@ def test_what_is_returned_replaces_the_gradient(kind):
     assert x.grad.tolist() == [180.0, 360.0]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@sweep("kind", KINDS, parts=1)
 @pytest.mark.parametrize(
     ("returned", "message"),
     [

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import gradcli as torch
+from tests.sweep import sweep
 
 MODES: dict[str, tuple[Any, bool]] = {
     "no_grad": (lambda: torch.no_grad(), False),
@@ -23,7 +24,7 @@ def records() -> bool:
     return bool((torch.ones(1, requires_grad=True) * 2).requires_grad)
 
 
-@pytest.mark.parametrize(("outer", "inner"), list(product(MODES, MODES)))
+@sweep(("outer", "inner"), list(product(MODES, MODES)), parts=1)
 def test_the_inner_mode_holds_and_the_outer_returns(outer, inner):
     (enter_outer, outside), (enter_inner, inside) = MODES[outer], MODES[inner]
     with enter_outer():
@@ -38,7 +39,7 @@ def test_the_inner_mode_holds_and_the_outer_returns(outer, inner):
     assert torch.is_grad_enabled() and records()
 
 
-@pytest.mark.parametrize("name", MODES)
+@sweep("name", MODES, parts=1)
 def test_an_error_restores_the_mode(name):
     enter, _ = MODES[name]
     with pytest.raises(ZeroDivisionError), enter():
@@ -74,7 +75,7 @@ WRITES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("write", WRITES)
+@sweep("write", WRITES, parts=1)
 def test_inference_tensors_are_not_changed_outside(write):
     y = inference_tensor()
     with pytest.raises(RuntimeError, match="inference tensor outside InferenceMode is not allowed"):
@@ -85,7 +86,7 @@ def test_inference_tensors_are_not_changed_outside(write):
     assert y.tolist() == [2.0, 2.0]
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("make", "inference"),
     [
         (lambda y: y, True),
@@ -96,6 +97,7 @@ def test_inference_tensors_are_not_changed_outside(write):
         (lambda y: y * 2, False),
         (lambda y: torch.zeros_like(y), False),
     ],
+    parts=1,
 )
 def test_what_is_made_of_inference_tensors(make, inference):
     assert make(inference_tensor()).is_inference() is inference

@@ -10,6 +10,7 @@ import pytest
 
 import gradcli as torch
 from gradcli.engine.observe import observing
+from tests.sweep import sweep
 
 SEEDS = range(30)
 
@@ -40,7 +41,7 @@ def random_graph(seed: int, track: Any = lambda t: None) -> tuple[list[Any], Any
     return leaves, sum(pool[3:], pool[0]).sum()
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@sweep("seed", SEEDS, parts=1)
 def test_nodes_run_by_falling_sequence_number(seed):
     _leaves, y = random_graph(seed)
     ran: list[Any] = []
@@ -56,7 +57,7 @@ def test_nodes_run_by_falling_sequence_number(seed):
             assert below is None or place[id(below)] > place[id(node)]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@sweep("seed", SEEDS, parts=1)
 def test_a_leaf_runs_as_soon_as_its_gradient_is_whole(seed):
     _leaves, y = random_graph(seed)
     ran: list[Any] = []
@@ -82,7 +83,7 @@ WATCHERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("watcher", [w for w in WATCHERS if w != "nobody"])
-@pytest.mark.parametrize("seed", SEEDS[:10])
+@sweep("seed", SEEDS[:10], parts=1)
 def test_watching_changes_no_bit(seed, watcher):
     found = []
     for track in (WATCHERS["nobody"], WATCHERS[watcher]):
@@ -92,7 +93,7 @@ def test_watching_changes_no_bit(seed, watcher):
     assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
 
 
-@pytest.mark.parametrize("seed", SEEDS[:10])
+@sweep("seed", SEEDS[:10], parts=1)
 def test_backward_grad_and_create_graph_agree(seed):
     leaves, y = random_graph(seed)
     options = {"retain_graph": True, "allow_unused": True, "materialize_grads": True}
@@ -104,7 +105,7 @@ def test_backward_grad_and_create_graph_agree(seed):
         assert x.grad is None or torch.equal(x.grad, a)
 
 
-@pytest.mark.parametrize("seed", SEEDS[:10])
+@sweep("seed", SEEDS[:10], parts=1)
 def test_roots_together_are_roots_one_by_one(seed):
     leaves, y = random_graph(seed)
     z = (y * y + leaves[0].sum()) * 2

@@ -41,7 +41,7 @@ def _node(row: Row, dtype: Any, **options: Any) -> Any:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
 @pytest.mark.parametrize("alpha", [1, 2.5])
-@pytest.mark.parametrize("row", WRITTEN_OUT, ids=lambda row: row.name)
+@sweep("row", WRITTEN_OUT, name=lambda row: row.name, parts=1)
 def test_written_out_to_the_bit(row: Row, alpha: float, dtype: Any) -> None:
     options = {"alpha": alpha} if "alpha" in row.names else {}
     node = _node(row, dtype, **options)

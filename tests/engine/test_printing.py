@@ -7,9 +7,9 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from gradcli.engine import printing
+from tests.sweep import sweep
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "printing.json"
 CASES = json.loads(GOLDEN.read_text())["cases"]
@@ -21,7 +21,7 @@ def array_of(case):
     return np.frombuffer(data, case["dtype"]).reshape(case["shape"])
 
 
-@pytest.mark.parametrize("options", sorted({json.dumps(case["options"]) for case in CASES}))
+@sweep("options", sorted({json.dumps(case["options"]) for case in CASES}), parts=1)
 def test_text_is_pytorchs(options):
     checked = 0
     with printing.printoptions(profile="default"):

@@ -9,6 +9,7 @@ import pytest
 
 from gradcli.engine import random
 from gradcli.engine.tensor import wrap
+from tests.sweep import sweep
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "random.json"
 CASES = json.loads(GOLDEN.read_text())["cases"]
@@ -29,7 +30,7 @@ def draw(name, shape, kind, *args):
 
 
 @pytest.mark.filterwarnings("ignore:.*out of bounds")
-@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["seed"]))
+@sweep("case", CASES, name=lambda case: str(case["seed"]), parts=1)
 def test_draws_are_torchs_bit_for_bit(case):
     random.manual_seed(case["seed"])
     for recorded in case["draws"]:
@@ -76,9 +77,10 @@ def test_bad_states_and_seeds_are_refused():
         random.Generator("cuda")
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("at", "value"),
     [(8, 0), (8, 625), (8, 2**32 - 1), (8, 500), (12, 0), (16, 625), (16, 700), (16, 3)],
+    parts=1,
 )
 def test_a_state_that_reads_past_its_words_is_refused(at, value):
     """The count of words that are left, the index of the next, and whether it was seeded."""
@@ -92,7 +94,7 @@ def test_a_state_that_reads_past_its_words_is_refused(at, value):
         generator.set_state(wrap(np.full_like(state, 7)))
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("call", "error", "words"),
     [
         (lambda: random.uniform((2,), F8, 2, 1), RuntimeError, "but found from=2 > to=1"),
@@ -116,6 +118,7 @@ def test_a_state_that_reads_past_its_words_is_refused(at, value):
         (lambda: random.log_normal((2,), F8, 0, 0), RuntimeError, "std > 0.0"),
         (lambda: random.exponential((2,), np.dtype("i8")), RuntimeError, "continuous probability"),
     ],
+    parts=1,
 )
 def test_refusals_have_torchs_words(call, error, words):
     with pytest.raises(error, match=words):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import gradcli as torch
+from tests.sweep import sweep
 
 hooks = torch.autograd.graph.saved_tensors_hooks
 
@@ -58,7 +59,7 @@ def leaves() -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("form", [f for f in PACKED if PACKED[f][1]])
-@pytest.mark.parametrize("name", EXPRESSIONS)
+@sweep("name", EXPRESSIONS, parts=1)
 def test_gradients_are_the_same(name, form):
     x, w = leaves()
     EXPRESSIONS[name](x, w).sum().backward()
@@ -69,7 +70,7 @@ def test_gradients_are_the_same(name, form):
     assert torch.allclose(a.grad, x.grad) and torch.allclose(b.grad, w.grad)
 
 
-@pytest.mark.parametrize("name", EXPRESSIONS)
+@sweep("name", EXPRESSIONS, parts=1)
 def test_second_gradients_are_the_same(name):
     def second(x: Any, w: Any) -> list[Any]:
         first = torch.autograd.grad(EXPRESSIONS[name](x, w).sum(), (x, w), create_graph=True)

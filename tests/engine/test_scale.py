@@ -36,7 +36,7 @@ def chain(x: Any, size: int) -> Any:
     return y
 
 
-@pytest.mark.parametrize("size", [20_000, LONG])
+@pytest.mark.parametrize("size", [5_000, LONG])
 def test_a_chain_is_recorded_run_and_freed(size):
     x = leaf()
     y = chain(x, size)
@@ -48,7 +48,7 @@ def test_a_chain_is_recorded_run_and_freed(size):
     del y
 
 
-@pytest.mark.parametrize("size", [20_000, pytest.param(300_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("size", [5_000, pytest.param(300_000, marks=pytest.mark.long)])
 def test_a_chain_with_hooks_and_captured_gradients(size):
     x = leaf()
     y = chain(x, size)
@@ -60,7 +60,7 @@ def test_a_chain_with_hooks_and_captured_gradients(size):
     assert x.grad.item() == grad.item()
 
 
-@pytest.mark.parametrize("size", [10_000, LONG])
+@pytest.mark.parametrize("size", [5_000, LONG])
 def test_a_chain_is_differentiated_twice(size):
     x = leaf()
     y = x
@@ -82,7 +82,7 @@ def test_a_chain_is_shown(size):
     assert "AddBackward0" in repr(y)
 
 
-@pytest.mark.parametrize("size", [20_000, LONG])
+@pytest.mark.parametrize("size", [5_000, LONG])
 def test_a_wide_node(size):
     leaves = [leaf() for _ in range(size // 10)]
     torch.stack(leaves).sum().backward()

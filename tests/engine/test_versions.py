@@ -81,7 +81,7 @@ def test_what_is_no_write_is_not_refused(name, access):
         tensors["y"].sum().backward()
 
 
-@pytest.mark.parametrize("write", WRITES)
+@sweep("write", WRITES, parts=1)
 def test_a_write_is_counted_once_by_all_aliases(write):
     t = torch.zeros(4)
     aliases = [t, t[1:], t.view(2, 2).t(), t.detach(), t.detach()[2:]]

@@ -11,6 +11,7 @@ from gradcli.commands import COMMANDS
 from gradcli.operators import table
 from tests import fuzz
 from tests.fuzz import command_lines, inplace, interrupts, matrices, pairs, text_growth
+from tests.sweep import sweep
 
 
 def test_every_generator_can_be_run() -> None:
@@ -59,9 +60,7 @@ def test_a_few_programs_of_views_and_writes(monkeypatch) -> None:
     assert inplace.run(3, 0) == []
 
 
-@pytest.mark.parametrize(
-    "first", [" ", "\t", "\\\n", "\n", "#", "'\\", '"""', "1_", "f'{x}'", "x ="]
-)
+@sweep("first", [" ", "\t", "\\\n", "\n", "#", "'\\", '"""', "1_", "f'{x}'", "x ="], parts=1)
 @pytest.mark.parametrize("read", [text_growth.program, text_growth.value])
 def test_reading_is_linear(read, first) -> None:
     assert text_growth.growth(read, first, "") is None

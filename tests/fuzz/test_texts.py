@@ -170,11 +170,11 @@ def case(source: str, given: dict[str, Any]) -> pairs.Case:
     return pairs.Case(source, values)
 
 
-# Two of each class run always, its like with what takes long.
+# One of each class runs always, its like with what takes long.
 ROWS = pytest.mark.parametrize(
     ("source", "given"),
     [
-        pytest.param(source, given, id=source, marks=[pytest.mark.long] * (place > 1))
+        pytest.param(source, given, id=source, marks=[pytest.mark.long] * (place > 0))
         for rows in FOUND.values()
         for place, (source, given) in enumerate(rows)
     ],

@@ -21,6 +21,7 @@ from gradcli.graphs.mermaid import picture_to_mermaid
 from gradcli.graphs.svg import picture_to_svg
 from gradcli.graphs.tikz import picture_to_tikz
 from gradcli.graphs.view import Selection, View
+from tests.sweep import sweep
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "graphs"
 
@@ -61,7 +62,7 @@ def file_name(name: str, form: str) -> str:
     return f"{name}.{form}.txt" if form.startswith("tree") else f"{name}.{form}"
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@sweep("form", FORMATS, parts=1)
 @pytest.mark.parametrize("name", fakes.GRAPHS)
 def test_golden(name: str, form: str) -> None:
     text = FORMATS[form](name).rstrip("\n") + "\n"

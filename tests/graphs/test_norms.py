@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from gradcli import testing
 from gradcli.cli import main
 from gradcli.graphs.remedies import remedy
+from tests.sweep import sweep
 
 
 def gradcli(*argv: str) -> Any:
@@ -62,8 +63,8 @@ def test_an_explosion_has_its_remedy() -> None:
     assert "grows by" in found and "clamp it from below" in found
 
 
-@pytest.mark.parametrize(
-    "argv, words",
+@sweep(
+    ("argv", "words"),
     [
         (["log(x*y).sum()", "--x", "1,nan", "--y", "1,2"], "the input x has nan values"),
         (["sum(x*w)", "--x", "1,nan", "--w", "1,2", "--wrt", "w"], "the input x has nan values"),
@@ -73,6 +74,7 @@ def test_an_explosion_has_its_remedy() -> None:
         (["exp(x)", "--x", "100", "--dtype", "float32"], "88 in float32"),
         (["sqrt(x)", "--x", "0", "--dtype", "float16"], "sqrt(x + 1e-4)"),
     ],
+    parts=1,
 )
 @pytest.mark.parametrize("command", ["grad", "graph"])
 def test_an_anomaly_names_the_cause(command: str, argv: list[str], words: str) -> None:

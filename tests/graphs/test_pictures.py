@@ -23,6 +23,7 @@ from gradcli.graphs.raster import svg_to_png
 from gradcli.graphs.records import Describer, records, walk
 from gradcli.graphs.svg import Frame, picture_to_svg
 from gradcli.graphs.tikz import picture_to_tikz
+from tests.sweep import sweep
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz's dot is not installed")
@@ -55,7 +56,7 @@ def test_mermaid_escapes_whatever_could_end_a_label() -> None:
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-@pytest.mark.parametrize("name", fakes.GRAPHS)
+@sweep("name", fakes.GRAPHS, parts=1)
 def test_the_svg_is_one_whole_file(name: str) -> None:
     drawn = picture(name, edges=True)
     text = picture_to_svg(drawn)
@@ -228,7 +229,7 @@ def everything(found: layers.Layout) -> list[layers.Box]:
     return found.boxes + [w.reference for w in found.wires if w.reference is not None]
 
 
-@pytest.mark.parametrize("name", fakes.GRAPHS)
+@sweep("name", fakes.GRAPHS, parts=1)
 def test_no_two_boxes_overlap_and_edges_go_down(name: str) -> None:
     found = lay_out(fakes.build(name)[0])
     rows: dict[int, list[layers.Box]] = {}

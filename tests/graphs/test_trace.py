@@ -18,6 +18,7 @@ from gradcli.graphs.rules import rules_of
 from gradcli.graphs.styles import fold
 from gradcli.graphs.trace_table import HEADINGS
 from gradcli.operators import table
+from tests.sweep import sweep
 
 
 def steps_of(trace: Any) -> list[str]:
@@ -217,7 +218,7 @@ def anomaly_of(make: Callable[[Any], Any], value: Any) -> Any:
     return find_anomaly(graph, values=results, recorder=trace.recorder)
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("make", "value", "message", "hint"),
     [
         (
@@ -263,6 +264,7 @@ def anomaly_of(make: Callable[[Any], Any], value: Any) -> Any:
             "infinite slope",
         ),
     ],
+    parts=1,
 )
 def test_the_first_anomaly(make: Callable[[Any], Any], value: Any, message: str, hint: str) -> None:
     found = anomaly_of(make, value)

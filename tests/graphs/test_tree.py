@@ -14,6 +14,7 @@ from inspected import describer, tree, tree_of
 from test_records import unlink
 
 from gradcli.graphs.records import Describer, walk
+from tests.sweep import sweep
 
 
 def big(root: fakes.Node, source: str = "") -> Describer:
@@ -30,14 +31,14 @@ def test_sixteen_squarings_fit_a_page() -> None:
         assert sum(f"[{number}]" in line for line in lines) == 2
 
 
-@pytest.mark.parametrize("name", fakes.GRAPHS)
+@sweep("name", fakes.GRAPHS, parts=1)
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
     drawn = tree(name, width=width, saved=True, values=True, edges=True, legend=True)
     assert max(map(len, str(drawn).splitlines())) <= width
 
 
-@pytest.mark.parametrize("name", fakes.GRAPHS)
+@sweep("name", fakes.GRAPHS, parts=1)
 def test_ascii_is_ascii(name: str) -> None:
     text = tree(name, saved=True, values=True, legend=True).plain(ascii=True)
     assert text.isascii()
@@ -84,7 +85,7 @@ def test_a_node_cut_at_its_first_sight_is_drawn_where_there_is_room() -> None:
     assert "AccumulateGrad x" in text
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("only", "first"),
     [
         ("h", "ReluBackward0 h"),
@@ -94,6 +95,7 @@ def test_a_node_cut_at_its_first_sight_is_drawn_where_there_is_room() -> None:
         ("Log", "LogBackward0"),
         ("#5", "AddBackward0"),
     ],
+    parts=1,
 )
 def test_only(only: str, first: str) -> None:
     assert str(tree("network", only=only)).startswith(first)

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from gradcli.graphs import values
+from tests.sweep import sweep
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("array", "text"),
     [
         (np.float64(28), "28"),
@@ -34,6 +35,7 @@ from gradcli.graphs import values
         (np.float64(1e16), "1e+16"),
         (np.float64(1 / 3), "0.3333333333333333"),
     ],
+    parts=1,
 )
 def test_text(array: Any, text: str) -> None:
     assert values.text(array) == text
@@ -47,7 +49,7 @@ def test_precision(value: float, precision: int, text: str) -> None:
     assert values.text(np.float64(value), precision) == text
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("array", "wanted"),
     [
         (np.float32(0.1), 0.1),
@@ -58,6 +60,7 @@ def test_precision(value: float, precision: int, text: str) -> None:
         (np.zeros((0, 3)), []),
         (np.zeros((2, 0)), [[], []]),
     ],
+    parts=1,
 )
 def test_json(array: Any, wanted: Any) -> None:
     assert values.to_json(array) == wanted

@@ -9,6 +9,7 @@ import pytest
 
 from gradcli.language import LanguageError, parse, run
 from gradcli.operators.table import Function
+from tests.sweep import sweep
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -57,7 +58,7 @@ def test_a_call_is_run_once(args: str) -> None:
     assert len(calls) == 1
 
 
-@pytest.mark.parametrize(
+@sweep(
     "text",
     [
         "x.__class__",
@@ -80,6 +81,7 @@ def test_a_call_is_run_once(args: str) -> None:
         "x.grad_fn.__class__",
         "(x for x in [1])",
     ],
+    parts=1,
 )
 def test_there_is_no_way_out(text: str) -> None:
     with pytest.raises(LanguageError):

@@ -191,40 +191,41 @@ def test_spans_are_pythons(source: str) -> None:
     assert ours <= theirs
 
 
+N = 5_000  # five times as deep as Python recurses
 DEEP = {
-    "parentheses": ("(" * 20_000 + "x" + ")" * 20_000, 3),
-    "lists": ("[" * 20_000 + "]" * 20_000, 20_002),
-    "calls": ("f(" * 20_000 + "x" + ")" * 20_000, 40_003),
-    "minus": ("-" * 20_000 + "x", 20_003),
-    "powers": ("x" + "**x" * 20_000, 40_003),
-    "sums": ("x" + "+x" * 40_000, 80_003),
-    "conditions": ("a if b else " * 20_000 + "c", 60_003),
-    "comparisons": ("x" + "<x" * 20_000, 40_003),
-    "attributes": ("x" + ".T" * 20_000, 20_003),
-    "statements": ("y = x\n" * 20_000, 60_001),
-    "elif": ("if a: b\n" + "elif a: b\n" * 4_000, 20_006),
+    "parentheses": ("(" * N + "x" + ")" * N, 3),
+    "lists": ("[" * N + "]" * N, N + 2),
+    "calls": ("f(" * N + "x" + ")" * N, 2 * N + 3),
+    "minus": ("-" * N + "x", N + 3),
+    "powers": ("x" + "**x" * N, 2 * N + 3),
+    "sums": ("x" + "+x" * N, 2 * N + 3),
+    "conditions": ("a if b else " * N + "c", 3 * N + 3),
+    "comparisons": ("x" + "<x" * N, 2 * N + 3),
+    "attributes": ("x" + ".T" * N, N + 3),
+    "statements": ("y = x\n" * N, 3 * N + 1),
+    "elif": ("if a: b\n" + "elif a: b\n" * N, 5 * N + 6),
 }
 
 
-@pytest.mark.parametrize("name", DEEP)
+@sweep("name", DEEP, parts=1)
 def test_depth_and_length(name: str) -> None:
     source, rows = DEEP[name]
     assert len(parse(source)) == rows
 
 
 def test_deep_trees_are_walked_without_recursion() -> None:
-    program = parse("f(" * 20_000 + "x" + ")" * 20_000)
+    program = parse("f(" * N + "x" + ")" * N)
     assert program.children(len(program) - 1)
     nested = program.nested()
     depth = 0
     while isinstance(nested[-1], tuple):
         nested, depth = nested[-1], depth + 1
-    assert depth == 20_002
+    assert depth == N + 2
 
 
 def test_long_texts_are_cut_between_tokens() -> None:
     piece = "alpha * 2.5e-3 + beta[1:2, ...] - sin(x_1) ** 2 + "
-    for shift in range(0, 60, 20):
+    for shift in (0, 40):
         source = " " * 0 + "y" * shift + " + " + piece * 3000 + "1"
         source = source.lstrip(" +")
         program = parse(source)

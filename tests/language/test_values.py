@@ -12,6 +12,7 @@ import pytest
 
 from gradcli.engine import dtypes
 from gradcli.language import LanguageError, read_value
+from tests.sweep import sweep
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +34,7 @@ VALUES: list[tuple[str, object]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "expected"), VALUES)
+@sweep(("text", "expected"), VALUES, parts=1)
 def test_values(text: str, expected: object) -> None:
     found = read_value(text)
     assert found.tolist() == expected
@@ -97,7 +98,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@sweep("text", REFUSED, parts=1)
 def test_refused(text: str) -> None:
     with pytest.raises(LanguageError) as caught:
         read_value(text)

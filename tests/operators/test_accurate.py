@@ -10,6 +10,7 @@ import pytest
 import gradcli
 from gradcli import language
 from tests.golden.record_accuracy import CASES, PATH, by_torch
+from tests.sweep import sweep
 
 ENTRIES = json.loads(PATH.read_text(encoding="utf-8"))
 ULP = float(np.finfo(np.float64).eps)
@@ -26,7 +27,7 @@ def derivative(source: str, x: float) -> float:
         gradcli.set_default_dtype(before)
 
 
-@pytest.mark.parametrize("source", [case[0] for case in CASES])
+@sweep("source", [case[0] for case in CASES], parts=1)
 def test_digits(source: str) -> None:
     entries = [e for e in ENTRIES if e["source"] == source]
     assert [e["x"] for e in entries] == next(case[2] for case in CASES if case[0] == source)
@@ -38,7 +39,7 @@ def test_digits(source: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [gradcli.float32, gradcli.float16])
-@pytest.mark.parametrize("source", [case[0] for case in CASES if "1e-200" not in case[0]])
+@sweep("source", [case[0] for case in CASES if "1e-200" not in case[0]], parts=1)
 def test_narrow_dtypes_stay_narrow(source: str, dtype: gradcli.dtype) -> None:
     if dtype is gradcli.float16 and "special." in source:
         return  # PyTorch has no half there

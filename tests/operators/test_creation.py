@@ -56,7 +56,7 @@ def node(tensor):
 LEAF = "torch::autograd::AccumulateGrad"
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("call", "expected"),
     [
         (lambda x: torch.normal(x, x), ("NormalBackward3", [LEAF, LEAF])),
@@ -80,6 +80,7 @@ LEAF = "torch::autograd::AccumulateGrad"
         (lambda x: (x * 1).geometric_(0.5), ("GeometricBackward0", ["MulBackward0"])),
         (lambda x: (x * 1).log_normal_(), ("LogNormalBackward0", ["MulBackward0"])),
     ],
+    parts=1,
 )
 def test_random_results_have_torchs_nodes(call, expected):
     x = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.operators.both import torch, tree
+from tests.sweep import sweep
 
 __all__ = ["torch"]  # the fixture
 
@@ -284,7 +285,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "shape", "stride", "offset", "is_view", "graph"), SUBSCRIPTS)
+@sweep(("text", "shape", "stride", "offset", "is_view", "graph"), SUBSCRIPTS, parts=1)
 def test_subscripts(
     torch: Any,
     text: str,
@@ -306,7 +307,7 @@ def test_subscripts(
     assert tree(result.grad_fn) == graph
 
 
-@pytest.mark.parametrize(("text", "kind", "message"), REFUSED)
+@sweep(("text", "kind", "message"), REFUSED, parts=1)
 def test_refused(torch: Any, text: str, kind: str, message: str) -> None:
     """The same refusal in the same words."""
     with warnings.catch_warnings():
@@ -330,7 +331,7 @@ SAVED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "field", "value"), SAVED)
+@sweep(("text", "field", "value"), SAVED, parts=1)
 def test_saved_fields(torch: Any, text: str, field: str, value: Any) -> None:
     assert getattr(eval(text, names(torch)).grad_fn, field) == value
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.operators.both import torch, tree
+from tests.sweep import sweep
 
 __all__ = ["torch"]  # the fixture
 
@@ -288,7 +289,7 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.parametrize(("program", "graph", "gradients"), PROGRAMS)
+@sweep(("program", "graph", "gradients"), PROGRAMS, parts=1)
 def test_history_and_gradients(
     torch: Any, program: str, graph: str, gradients: dict[str, Any]
 ) -> None:
@@ -384,7 +385,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("program", "message"), REFUSED)
+@sweep(("program", "message"), REFUSED, parts=1)
 def test_refused(torch: Any, program: str, message: str) -> None:
     with pytest.raises(RuntimeError) as caught:
         exec(program, names(torch))

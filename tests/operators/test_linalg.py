@@ -9,6 +9,7 @@ import pytest
 
 import gradcli
 from tests.operators.both import ask, gradient, same, torch, tree
+from tests.sweep import sweep
 
 _ = torch  # the fixture
 
@@ -36,7 +37,7 @@ TREES = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "expected"), TREES)
+@sweep(("expression", "expected"), TREES, parts=1)
 def test_nodes(torch: Any, expression: str, expected: str) -> None:
     x = torch.tensor(MATRIX, dtype=torch.float64).requires_grad_()
     found = tree(ask(torch, expression, x=x).grad_fn)
@@ -61,7 +62,7 @@ GRADIENTS = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "x", "expected"), GRADIENTS)
+@sweep(("expression", "x", "expected"), GRADIENTS, parts=1)
 def test_gradient(torch: Any, expression: str, x: Any, expected: Any) -> None:
     same(gradient(torch, expression, x), expected, 1e-6)
 
@@ -86,7 +87,7 @@ def test_info_instead_of_failure(torch: Any) -> None:
     assert torch.linalg.lu_factor_ex(zeros).info.item() == 1
 
 
-@pytest.mark.parametrize("size", [1, 5, 48, 49, 130])
+@sweep("size", [1, 5, 48, 49, 130], parts=1)
 @pytest.mark.parametrize("kind", [np.float64, np.complex128])
 def test_lu_of_any_size(size: int, kind: Any) -> None:
     """The blocked elimination gives back the matrix, with pivots as large as they come."""
@@ -118,7 +119,7 @@ _CALLS = [
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64"])
-@pytest.mark.parametrize("call", _CALLS)
+@sweep("call", _CALLS, parts=1)
 def test_precision_is_kept(call: str, kind: str) -> None:
     """Results and gradients have the precision of the input."""
     dtype = getattr(gradcli, kind)
@@ -129,7 +130,7 @@ def test_precision_is_kept(call: str, kind: str) -> None:
     assert x.grad.dtype == dtype
 
 
-@pytest.mark.parametrize(
+@sweep(
     "call",
     [
         *("det(x)", "linalg.slogdet(x)[1]", "linalg.inv(x)", "linalg.solve(x, x[0])"),
@@ -138,6 +139,7 @@ def test_precision_is_kept(call: str, kind: str) -> None:
         *("linalg.lstsq(x[:, :2], x)[0]", "linalg.householder_product(x, x[0])"),
         *("linalg.solve_triangular(x, x, upper=True)", "linalg.lu_factor(x)[0]"),
     ],
+    parts=1,
 )
 def test_second_derivative(call: str) -> None:
     """The double-backward graph gives what differences of gradients give."""

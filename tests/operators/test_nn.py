@@ -9,6 +9,7 @@ import pytest
 
 import gradcli
 from tests.operators.both import ask, gradient, same, torch
+from tests.sweep import sweep
 
 _ = torch  # the fixture
 
@@ -35,7 +36,7 @@ KINKS = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "x", "expected"), KINKS)
+@sweep(("expression", "x", "expected"), KINKS, parts=1)
 def test_kinks(torch: Any, expression: str, x: Any, expected: Any) -> None:
     same(gradient(torch, f"torch.nn.functional.{expression}", x), expected, 1e-6)
 
@@ -103,7 +104,7 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize("call", CALLS)
+@sweep("call", CALLS, parts=1)
 def test_second_derivative(call: str) -> None:
     """The double-backward graph gives what differences of gradients give."""
     rng = np.random.default_rng(5)
@@ -129,7 +130,7 @@ FOURIER = [
 ]
 
 
-@pytest.mark.parametrize("call", FOURIER)
+@sweep("call", FOURIER, parts=1)
 def test_fourier_transforms_are_numpys(call: str) -> None:
     x = np.random.default_rng(2).standard_normal((3, 4))
     mine = eval(f"fft.{call}", {"fft": gradcli.fft, "x": gradcli.tensor(x, dtype=gradcli.float64)})

@@ -11,6 +11,7 @@ import pytest
 
 from gradcli.operators.dimensions import maximum_reduce, sum_over_few
 from tests.operators.both import ask, gradient, same, torch, tree
+from tests.sweep import sweep
 
 __all__ = ["torch"]
 F = "dtype=torch.float64"
@@ -51,7 +52,7 @@ SUBGRADIENTS = {
 }
 
 
-@pytest.mark.parametrize("name", SUBGRADIENTS)
+@sweep("name", SUBGRADIENTS, parts=1)
 def test_subgradient(name: str, torch: Any) -> None:
     expression, x, expected = SUBGRADIENTS[name]
     same(gradient(torch, expression, x), expected)
@@ -155,7 +156,7 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("expression", VALUES)
+@sweep("expression", VALUES, parts=1)
 def test_value(expression: str, torch: Any) -> None:
     found = ask(torch, expression, x=[[1.0, 2.0], [3.0, 4.0]])
     same(found.tolist(), VALUES[expression])
@@ -189,7 +190,7 @@ DTYPES = {
 }
 
 
-@pytest.mark.parametrize("expression", DTYPES)
+@sweep("expression", DTYPES, parts=1)
 def test_dtype(expression: str, torch: Any) -> None:
     inputs = {
         "i": torch.tensor([1, 2, 3], dtype=torch.int32).long(),
@@ -222,7 +223,7 @@ TREES = {
 }
 
 
-@pytest.mark.parametrize("expression", TREES)
+@sweep("expression", TREES, parts=1)
 def test_graph(expression: str, torch: Any) -> None:
     x = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
     assert tree(ask(torch, expression, x=x).grad_fn) == TREES[expression]
@@ -331,7 +332,7 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize("expression", ERRORS)
+@sweep("expression", ERRORS, parts=1)
 def test_refusal(expression: str, torch: Any) -> None:
     kind, message = ERRORS[expression]
     inputs = {"i": torch.tensor([1, 2]), "c": torch.tensor([1 + 1j])}
@@ -361,7 +362,7 @@ def test_large_gradients_of_sums_are_the_leafs_own(torch: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("columns", range(2, 19))
+@sweep("columns", range(2, 19), parts=1)
 def test_sums_of_few_columns_have_the_bits_of_numpy(columns: int, dtype: type) -> None:
     x = np.random.default_rng(columns).standard_normal((3001, columns)).astype(dtype)
     x[5, 1], x[6, 0] = np.inf, np.nan

@@ -11,6 +11,7 @@ import pytest
 
 from gradcli import tensor
 from gradcli.operators.signatures import Parser, Signature
+from tests.sweep import sweep
 
 X = tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 
@@ -196,9 +197,7 @@ REFUSED: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("call", "expected"), [row[1:] for row in TAKEN], ids=[r[0] for r in TAKEN]
-)
+@sweep(("call", "expected"), [row[1:] for row in TAKEN], parts=1)
 def test_values_come_in_the_order_of_the_signature(call: Any, expected: Any) -> None:
     for _ in range(2):  # the first call makes the function's code
         found = call()
@@ -207,9 +206,7 @@ def test_values_come_in_the_order_of_the_signature(call: Any, expected: Any) -> 
             assert got is wanted or (type(got) is type(wanted) and got == wanted)
 
 
-@pytest.mark.parametrize(
-    ("call", "expected"), [row[1:] for row in REFUSED], ids=[r[0] for r in REFUSED]
-)
+@sweep(("call", "expected"), [row[1:] for row in REFUSED], parts=1)
 def test_refusals_are_pytorchs(call: Any, expected: str) -> None:
     with pytest.raises(TypeError) as caught:
         call()

@@ -11,6 +11,7 @@ import pytest
 import gradcli
 from gradcli.operators import selection
 from tests.operators.both import ask, gradient, same, torch, tree
+from tests.sweep import sweep
 
 __all__ = ["torch"]
 
@@ -35,7 +36,7 @@ SELECTED = {
 }
 
 
-@pytest.mark.parametrize("expression", SELECTED)
+@sweep("expression", SELECTED, parts=1)
 def test_ties(expression: str, torch: Any) -> None:
     assert ask(torch, expression, x=TIES).tolist() == SELECTED[expression]
 
@@ -72,7 +73,7 @@ SUBGRADIENTS = {
 }
 
 
-@pytest.mark.parametrize("name", SUBGRADIENTS)
+@sweep("name", SUBGRADIENTS, parts=1)
 def test_subgradient(name: str, torch: Any) -> None:
     expression, x, expected = SUBGRADIENTS[name]
     same(gradient(torch, expression, x), expected)
@@ -120,7 +121,7 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("expression", VALUES)
+@sweep("expression", VALUES, parts=1)
 def test_value(expression: str, torch: Any) -> None:
     same(ask(torch, expression, x=[[1.0, 2.0], [3.0, 4.0]]).tolist(), VALUES[expression], 1e-6)
 
@@ -175,7 +176,7 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize("expression", ERRORS)
+@sweep("expression", ERRORS, parts=1)
 def test_refusal(expression: str, torch: Any) -> None:
     kind, message = ERRORS[expression]
     with pytest.raises(kind) as caught:
@@ -184,7 +185,7 @@ def test_refusal(expression: str, torch: Any) -> None:
 
 
 # -- the algorithms -------------------------------------------------------------------------------
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 16, 17, 40, 200])
+@sweep("size", [1, 2, 3, 4, 7, 16, 17, 40, 200], parts=1)
 def test_selection_orders_what_it_should(size: int) -> None:
     rng = np.random.default_rng(size)
     values = rng.integers(0, max(size // 2, 2), size).tolist()

@@ -10,6 +10,7 @@ import pytest
 
 import gradcli
 from tests.operators.both import ask, gradient, same, torch, tree
+from tests.sweep import sweep
 
 __all__ = ["torch"]
 X = [[1.0, 2.0, 4.0], [3.0, 1.0, 0.0]]
@@ -56,7 +57,7 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("expression", VALUES)
+@sweep("expression", VALUES, parts=1)
 def test_value(expression: str, torch: Any) -> None:
     same(ask(torch, expression, x=X).tolist(), VALUES[expression], 1e-6)
 
@@ -82,7 +83,7 @@ SUBGRADIENTS = {
 }
 
 
-@pytest.mark.parametrize("name", SUBGRADIENTS)
+@sweep("name", SUBGRADIENTS, parts=1)
 def test_subgradient(name: str, torch: Any) -> None:
     expression, x, expected = SUBGRADIENTS[name]
     same(gradient(torch, expression, x), expected)
@@ -104,7 +105,7 @@ TREES = {
 }
 
 
-@pytest.mark.parametrize("expression", TREES)
+@sweep("expression", TREES, parts=1)
 def test_graph(expression: str, torch: Any) -> None:
     x = torch.tensor(X, dtype=torch.float64, requires_grad=True)
     found = tree(ask(torch, expression, x=x).grad_fn)
@@ -148,7 +149,7 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize("expression", ERRORS)
+@sweep("expression", ERRORS, parts=1)
 def test_refusal(expression: str, torch: Any) -> None:
     kind, message = ERRORS[expression]
     with pytest.raises(kind) as caught:

@@ -33,7 +33,7 @@ WAYS: list[dict[str, int]] = [
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("n", [1, 7, 127, 129, 1000, 4097, 100_003, (1 << 17) + 8])
+@sweep("n", [1, 7, 127, 129, 1000, 4097, 100_003, (1 << 17) + 8], parts=1)
 def test_sums_of_blocks(n: int, dtype: str) -> None:
     a = (np.random.default_rng(n).standard_normal(n) * 1e3).astype(dtype)
     rnd = random.Random(n)
@@ -118,7 +118,7 @@ LARGE: list[tuple[str, dict[str, tuple[int, ...]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("source", "shapes"), LARGE)
+@sweep(("source", "shapes"), LARGE, parts=2, often=1)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_large_arrays(source: str, shapes: dict[str, tuple[int, ...]], dtype: str) -> None:
     g = np.random.default_rng(1)
@@ -187,7 +187,7 @@ def test_again_and_again() -> None:
     arrays = {"x": np.random.default_rng(1).standard_normal((4000, 100))}
     f = gradcli.compile("sum(softmax(exp(x)*sin(x), 1)**2) + mean(tanh(x))", threads=3)
     value, grads = f.value_and_grad(**arrays)
-    for _ in range(20):
+    for _ in range(8):
         again, slopes = f.value_and_grad(**arrays)
         assert again == value and np.array_equal(grads["x"], slopes["x"])
 
@@ -214,7 +214,7 @@ def _has_gradient(text: str) -> bool:
     return any(g is not None for g in RECORDED[text].get("grads", []))
 
 
-@sweep("text", differentiable, parts=8, often=3)
+@sweep("text", differentiable, parts=8, often=1)
 def test_samples_of_the_table(text: str) -> None:
     """Every sample: both ways give the tape's bits."""
     gradcli.set_default_dtype(gradcli.float64)

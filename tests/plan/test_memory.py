@@ -12,6 +12,7 @@ import gradcli
 from gradcli.plan import memory
 from gradcli.plan.graph import Operation
 from gradcli.plan.text import peak
+from tests.sweep import sweep
 
 LAYERS = "y = tanh(x@w); y = tanh(y@v); mean((y@w)**2)"
 KEPT = "y = tanh(x@w); y = tanh(y@v); sqrt(mean((y@w)**2))"  # its slope needs the value
@@ -101,7 +102,7 @@ HOLDERS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", HOLDERS)
+@sweep("name", HOLDERS, parts=1)
 def test_a_result_that_somebody_holds_is_left_alone(name: str) -> None:
     f, given = large()
     _, grads = f.value_and_grad(**given)

@@ -23,6 +23,7 @@ from gradcli.engine.row_blocks import (
     vector_dot,
 )
 from gradcli.engine.tensor import wrap
+from tests.sweep import sweep
 
 COUNT = 3 * block_of(8, 1) + 77
 func: Any = g.func
@@ -54,7 +55,7 @@ def _inputs(dtype: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("name", PROGRAMS)
+@sweep("name", PROGRAMS, parts=1)
 def test_a_plan_has_the_bits_of_the_tape(name: str, dtype: Any) -> None:
     given = _inputs(dtype)
     given["x"][7] = 0
@@ -146,7 +147,7 @@ def test_rows_from_a_block_on() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("odd", [None, 0.0, -0.0, np.nan, np.inf, -np.inf, "smallest"])
+@sweep("odd", [None, 0.0, -0.0, np.nan, np.inf, -np.inf, "smallest"], parts=1)
 def test_an_outer_product_is_the_product(odd: Any, dtype: Any) -> None:
     random = np.random.default_rng(3)
     a = random.standard_normal((1500, 7, 1)).astype(dtype)

@@ -14,6 +14,7 @@ import pytest
 
 import gradcli
 from gradcli.language.errors import LanguageError
+from tests.sweep import sweep
 
 pa: Any = pytest.importorskip("pyarrow")
 G = "4*pi**2*L/T**2"
@@ -133,17 +134,14 @@ def test_missing_and_bad_rows() -> None:
     assert branch.map(pa.table({"x": [2.0, 0.5]}), bad_rows="skip")["value"].to_pylist() == [2]
 
 
-@pytest.mark.parametrize(
-    ("error", "words", "options"),
-    [
+@sweep(("error", "words", "options"), [
         (ValueError, "'T' is no column of the table", {"table": pa.table({"L": [1.0]})}),
         (TypeError, "a table of pyarrow, pandas, polars or Dask is wanted, not int", {"table": 3}),
         (TypeError, "has no variable 'z'", {"z": 1}),
         (ValueError, "wrt: .* has no variable 'q'", {"wrt": ["q"]}),
         (ValueError, "'q' is no column", {"keep": ["q"]}),
         (LanguageError, "column name: holds string, not numbers", {"columns": {"L": ["name"]}}),
-    ],
-)  # fmt: skip
+    ], parts=1)  # fmt: skip
 def test_refusals(error: type[Exception], words: str, options: dict[str, Any]) -> None:
     given = {"table": pa.table(COLUMNS), **options}
     with pytest.raises(error, match=words):

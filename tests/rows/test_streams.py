@@ -41,9 +41,7 @@ def test_a_list_is_what_json_says_however_it_is_cut(
     assert items(json.dumps(value, indent=indent), size) == value
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+@sweep(("text", "words"), [
         ("{}", "line 1: Expecting a list"),
         ("[1, 2", "line 1: Expecting ',' delimiter"),
         ("[1 2]", "line 1: Expecting ',' delimiter"),
@@ -51,8 +49,7 @@ def test_a_list_is_what_json_says_however_it_is_cut(
         ('[{"a": 1},\n{"a" 2}, {"a": 3}]' + " " * 50, "line 2: Expecting ':' delimiter"),
         ("[1,]", "Expecting value"),
         ('["abc]', "Unterminated string"),
-    ],
-)  # fmt: skip
+    ], parts=1)  # fmt: skip
 @pytest.mark.parametrize("size", [1, 5, 1 << 20])
 def test_what_is_no_list_is_refused_where_that_shows(text: str, words: str, size: int) -> None:
     with pytest.raises(TableError, match=words):

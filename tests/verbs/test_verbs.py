@@ -15,6 +15,7 @@ from click.testing import CliRunner
 import gradcli
 from gradcli.cli import main
 from gradcli.language.errors import LanguageError
+from tests.sweep import sweep
 
 ANSWERS: list[tuple[str, str, dict[str, Any], Any]] = [
     ("grad", "x**2", {"x": 3}, 6),
@@ -44,7 +45,7 @@ def plain(found: Any) -> Any:
     return found if isinstance(found, str) else found.tolist()
 
 
-@pytest.mark.parametrize(("verb", "source", "given", "answer"), ANSWERS)
+@sweep(("verb", "source", "given", "answer"), ANSWERS, parts=1)
 def test_answers(verb: str, source: str, given: dict[str, Any], answer: Any) -> None:
     assert plain(getattr(gradcli, verb)(source, **given)) == answer
 
@@ -124,7 +125,7 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("verb", "source", "given", "words", "hint"), ERRORS)
+@sweep(("verb", "source", "given", "words", "hint"), ERRORS, parts=1)
 def test_errors_speak_python(
     verb: str, source: str, given: dict[str, Any], words: str, hint: str
 ) -> None:
