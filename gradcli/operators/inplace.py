@@ -15,22 +15,8 @@ from gradcli.engine.operator import Rules
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, edge, wrap
 from gradcli.engine.views import check_writable, inplace, overwrite, will_record
-from gradcli.operators import arithmetic, batches, indexing
+from gradcli.operators import arithmetic, batches, indexing, shapes
 from gradcli.operators.helpers import zeros_like
-from gradcli.operators.shapes import (
-    _as_strided,
-    _as_strided_back,
-    _squeeze,
-    _squeeze_dim,
-    _squeeze_dims,
-    _t,
-    _transpose,
-    _unsqueeze,
-    _unsqueeze_to,
-    squeeze_dim,
-    t,
-    transpose,
-)
 from gradcli.operators.table import FUNCTIONS, Array, Row, function, operator
 
 
@@ -340,61 +326,20 @@ _logic(arithmetic.logical_not)
 
 
 # -- the same tensor in another shape -------------------------------------------------------------
-@operator(
-    _t, "TBackward1", kind="linear", public=False, batch=batches.transposed, spelled="transpose"
-)
-class t_row:
-    self = t
+def _of_itself(row: Rules, node: str) -> Any:
+    """The row of a view that a tensor becomes itself: not of another's memory, with a node of its own."""
+    facts = {"kind": row.kind, "batch": row.batch, "axes": row.axes, "spelled": row.spelled}
+    body = type(f"{row.name}_of_itself", (), {"__module__": __name__, **row.rules})
+    return operator(row.kernel, node, public=False, **facts)(body)
 
 
-@operator(
-    _transpose,
-    "TransposeBackward1",
-    kind="linear",
-    public=False,
-    axes="dim0 dim1",
-    spelled="transpose",
-)
-class transpose_row:
-    self = transpose
-
-
-@operator(
-    _unsqueeze, "UnsqueezeBackward1", kind="linear", public=False, axes="+dim", spelled="unsqueeze"
-)
-class unsqueeze_row:
-    self = squeeze_dim
-
-
-@operator(
-    _squeeze,
-    "SqueezeBackward3",
-    kind="linear",
-    public=False,
-    batch=batches.squeezed,
-    spelled="reshape",
-)
-class squeeze_all_row:
-    self = lambda g, self_sym_sizes: _unsqueeze_to(g, self_sym_sizes)
-
-
-@operator(
-    _squeeze_dim, "SqueezeBackward4", kind="linear", public=False, axes="dim", spelled="reshape"
-)
-class squeeze_dim_row:
-    self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, (dim,))
-
-
-@operator(
-    _squeeze_dims, "SqueezeBackward5", kind="linear", public=False, axes="dim", spelled="reshape"
-)
-class squeeze_dims_row:
-    self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
-
-
-@operator(_as_strided, "AsStridedBackward1", kind="linear", public=False, batch=batches.strided)
-class as_strided_row:
-    self = _as_strided_back
+t_row = _of_itself(shapes.t, "TBackward1")
+transpose_row = _of_itself(shapes.transpose, "TransposeBackward1")
+unsqueeze_row = _of_itself(shapes.unsqueeze, "UnsqueezeBackward1")
+squeeze_all_row = _of_itself(shapes.squeeze_all, "SqueezeBackward3")
+squeeze_dim_row = _of_itself(shapes.squeeze_dim, "SqueezeBackward4")
+squeeze_dims_row = _of_itself(shapes.squeeze_dims, "SqueezeBackward5")
+as_strided_row = _of_itself(shapes.as_strided_size, "AsStridedBackward1")
 
 
 def reshaped(row: Rules, tensor: Tensor, *options: Any) -> Tensor:

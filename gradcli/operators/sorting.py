@@ -19,7 +19,8 @@ from gradcli.operators.arithmetic import mul_scalar
 from gradcli.operators.dimensions import ABSENT, add_reduce, scalar_name
 from gradcli.operators.elementwise import lerp
 from gradcli.operators.extrema import selected_backward, shared_evenly
-from gradcli.operators.helpers import data, flip, implemented, narrow, transposed, unsqueeze
+from gradcli.operators.helpers import data, flip, implemented, narrow
+from gradcli.operators.inplace import squeeze_dim_row, transpose_row, unsqueeze_row
 from gradcli.operators.return_types import return_type
 from gradcli.operators.sample_calls import ALONG, DIMS, named
 from gradcli.operators.table import Array, Row, choice, function, operator
@@ -497,52 +498,6 @@ def topk(input: Array, k: int, dim: int, largest: bool, sorted: bool) -> Any:
 
 
 # -- quantiles ------------------------------------------------------------------------------------
-def _squeeze_last(self: Array, dim: int) -> Array:
-    at = wrap_dim(dim, self.ndim)
-    return (
-        self.reshape((*self.shape[:at], *self.shape[at + 1 :]))[()] if self.shape[at] == 1 else self
-    )
-
-
-@operator(
-    _squeeze_last, "SqueezeBackward4", kind="linear", public=False, axes="dim", spelled="reshape"
-)
-class squeeze_in_place:
-    self = lambda g, self_sym_sizes, dim: unsqueeze(g, -1) if self_sym_sizes[-1] == 1 else g
-
-
-def _unsqueeze_first(self: Array, dim: int) -> Array:
-    return np.expand_dims(self, dim)
-
-
-@operator(
-    _unsqueeze_first,
-    "UnsqueezeBackward1",
-    kind="linear",
-    public=False,
-    axes="+dim",
-    spelled="unsqueeze",
-)
-class unsqueeze_in_place:
-    self = lambda g, dim: g.squeeze(dim)
-
-
-def _transpose_ends(self: Array, dim0: int, dim1: int) -> Array:
-    return np.swapaxes(self, dim0, dim1)
-
-
-@operator(
-    _transpose_ends,
-    "TransposeBackward1",
-    kind="linear",
-    public=False,
-    axes="dim0 dim1",
-    spelled="transpose",
-)
-class transpose_in_place:
-    self = lambda g, dim0, dim1: transposed(g, dim0, dim1)
-
-
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
@@ -579,8 +534,8 @@ def _quantile(
         above = _whole(np.ceil(data(ranks)))
         values = lerp(values, ordered.gather(-1, above), weights)
     if not q.ndim:
-        return squeeze_in_place(values, -1)
-    return squeeze_in_place(transpose_in_place(unsqueeze_in_place(values, 0), 0, -1), -1)
+        return squeeze_dim_row(values, -1)
+    return squeeze_dim_row(transpose_row(unsqueeze_row(values, 0), 0, -1), -1)
 
 
 def _whole(ranks: Any) -> Tensor:
