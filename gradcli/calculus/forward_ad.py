@@ -16,12 +16,13 @@ import numpy as np
 from gradcli.engine import dtypes, modes
 from gradcli.engine.backward import grad
 from gradcli.engine.batch import Batched
+from gradcli.engine.device import contiguous_format
 from gradcli.engine.function import BackwardCFunction
 from gradcli.engine.gradients import fit
 from gradcli.engine.node import Port, Wide, blank, edge_of
 from gradcli.engine.operator import NotImplementedNode, Row
 from gradcli.engine.tensor import Scalar, Tensor, edge, wrap
-from gradcli.engine.views import set_tangent
+from gradcli.engine.views import laid_as, set_tangent
 from gradcli.engine.watched_pass import discover
 
 _levels: list[int] = []  # a fresh number for each level, so that no tangent outlives its own
@@ -214,9 +215,27 @@ def _push(row: Any, values: Any, outputs: Any) -> None:
             continue
         if any(out is v for v in values):  # a custom operation has written it
             set_tangent(out, (_levels[-1], tangent))
-        else:
+        elif isinstance(row, BackwardCFunction) or row.view:
             out.tangent = (_levels[-1], tangent)
+        else:
+            out.tangent = (_levels[-1], _own(tangent, values))
     _remember(outputs)
+
+
+def _own(tangent: Tensor, values: Any) -> Tensor:
+    """A tangent in memory of its own, as its result is: either may be written.
+
+    A rule may give the tangent that it was given, or a view of it, or the same number everywhere.
+    """
+    base = tangent if tangent.base is None else tangent.base
+    given = [t for v in _flat(values) if (t := _tangent(v)) is not None]
+    steps = zip(tangent.array.strides, tangent.array.shape, strict=True)
+    if any(not step and n > 1 for step, n in steps) or any(
+        base is (t if t.base is None else t.base) for t in given
+    ):
+        kept: Tensor = tangent.clone(memory_format=contiguous_format)
+        return kept
+    return tangent
 
 
 def _remember(outputs: Any) -> None:
@@ -326,6 +345,8 @@ def _row(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:
         raise NotImplementedError(
             f"Trying to use forward AD with aten::{row.title} that does not support it."
         )
+    if row.view:
+        _lay(values)
     if row.kind == "linear":
         found = _linear(row, values)
         return [found] if row.single else list(found)
@@ -343,6 +364,17 @@ def _row(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:
             "can prioritize its implementation or submit a PR adding the implementation to "
             "derivatives.yaml"
         ) from None
+
+
+def _lay(values: list[Any]) -> None:
+    """Let the tangents of what is viewed for the first time lie in memory as that does."""
+    for v in values:
+        own = _tangent(v)
+        if own is None or v.base is not None or own.array.strides == v.array.strides:
+            continue
+        steps = zip(v.array.shape, v.array.strides, own.array.strides, strict=True)
+        if any(n > 1 and a != b for n, a, b in steps):
+            v.tangent = (_levels[-1], laid_as(v, own))
 
 
 def _zeros(value: Any) -> Tensor:

@@ -163,7 +163,7 @@ class Batched(NDArrayOperatorsMixin):
         if batch_of(value) - batch_of(self):
             raise RuntimeError(INPLACE)
         keys = index if type(index) is tuple else (index,)
-        if isinstance(self.every, ARRAYS) and 0 in self.every.strides[:1]:
+        if isinstance(self.every, ARRAYS) and self.size and 0 in self.every.strides[:1]:
             self.every = self.every.copy()  # it was the same for all entries
         if isinstance(value, Batched) and value.level is self.level:
             value = value.every

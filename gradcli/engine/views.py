@@ -237,16 +237,28 @@ def _kept(tangent: Any) -> Any:
         modes.restore(before)
 
 
+def _zeros_as(tensor: Tensor, tangent: Tensor) -> Tensor:
+    """Zeros that lie in memory as a tensor does, in its batches and a tangent's."""
+    like = tangent.array
+    for more in batch.batch_of(tensor) - batch.batch_of(like):
+        like = batch.lifted(like, more)
+    return wrap(Layout(tensor.memory(), tensor.memory()).arrays(tensor.array.dtype, like)[0])
+
+
+def laid_as(tensor: Tensor, tangent: Tensor) -> Tensor:
+    """A tangent that lies in memory as its tensor, that is no view, does."""
+    whole = _zeros_as(tensor, tangent)
+    whole.copy_(tangent)
+    return whole
+
+
 def _first_tangent(tensor: Tensor, level: int, tangent: Tensor) -> None:
     base = tensor if tensor.base is None else tensor.base
     views = [] if base.views is None else base.views.alive()
     if not views:
         tensor.tangent = (level, tangent.clone())
         return
-    like = tangent.array
-    for more in batch.batch_of(base) - batch.batch_of(like):
-        like = batch.lifted(like, more)
-    whole = wrap(Layout(base.memory(), base.memory()).arrays(base.array.dtype, like)[0])
+    whole = _zeros_as(base, tangent)
     old = base.tangent
     if old is not None and old[0] == level:
         whole.copy_(old[1])

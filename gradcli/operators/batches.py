@@ -28,6 +28,19 @@ def _as(way: str, row: Row, operands: list[Any], level: Level) -> Any:
     return WAYS[way](row, operands, level)
 
 
+def _in_order(every: Any, level: Level) -> Any:
+    """Results whose entries lie in memory as new arrays do: a program may view them.
+
+    Gradients and tangents may lie as they like: what is viewed of them is laid out then.
+    """
+    step = every.dtype.itemsize
+    for n, own in zip(reversed(every.shape[1:]), reversed(every.strides[1:]), strict=True):
+        if n > 1 and own != step and not level.linear:
+            return every.copy()
+        step *= n
+    return every
+
+
 def _in(value: Any, level: Level) -> bool:
     """Whether a value differs between the entries of this level's batch."""
     return level in batch.batch_of(value)
@@ -113,7 +126,9 @@ def permuted(row: Row, operands: list[Any], level: Level) -> Any:
 def transposed(row: Row, operands: list[Any], level: Level) -> Any:
     """A matrix's transpose."""
     every = full(operands[0], level)
-    return moveaxis(every, 2, 1) if every.ndim == 3 else every[...]
+    if every.ndim != 3:
+        return every[...]
+    return moveaxis(every, 2, 1) if row.view else _in_order(moveaxis(every, 2, 1), level)
 
 
 def squeezed(row: Row, operands: list[Any], level: Level) -> Any:
@@ -127,11 +142,16 @@ def squeezed(row: Row, operands: list[Any], level: Level) -> Any:
 
 def strided(row: Row, operands: list[Any], level: Level) -> Any:
     """The memory of every entry, read with strides: as a view, or a copy of it."""
+    x, *options = operands
+    if isinstance(x, batch.Sparse):  # which has no memory of its own
+        x = Batched(x.every, level)
+    if not level.size:
+        return batch.zeros_of(x.every, (0, *operands[1]))
     if row.view:
-        return row.kernel(*operands).every
+        return row.kernel(x, *options).every
     if any(s < 0 for s in operands[2]):  # refused, entry by entry
         return None
-    return as_strided_array(*operands).every.copy()
+    return as_strided_array(x, *options).every.copy()
 
 
 def repeated(row: Row, operands: list[Any], level: Level) -> Any:
@@ -264,8 +284,7 @@ def mm(row: Row, operands: list[Any], level: Level, bmm: Row) -> Any:
         return found.reshape((level.size, a.shape[0], b.shape[1]))
     merged = _swapped(full(b, level)).reshape((level.size * b.shape[1], b.shape[0]))
     found = _of_rows(row, merged, _turned(a))
-    made = _swapped(found.reshape((level.size, b.shape[1], a.shape[0])))
-    return made if level.linear else made.copy()  # a program may view it
+    return _in_order(_swapped(found.reshape((level.size, b.shape[1], a.shape[0]))), level)
 
 
 def bmm(row: Row, operands: list[Any], level: Level) -> Any:
@@ -304,7 +323,8 @@ def outer_added(row: Row, operands: list[Any], level: Level) -> Any:
     own, a, b, beta, alpha = operands
     made = a[:, None] * b[None, :]
     made = made * alpha if alpha != 1 else made
-    return full(made if beta == 0 else made + (own * beta if beta != 1 else own), level)
+    made = made if beta == 0 else made + (own * beta if beta != 1 else own)
+    return _in_order(full(made, level), level)
 
 
 def solved(row: Row, operands: list[Any], level: Level) -> Any:
@@ -416,7 +436,7 @@ def selected(row: Row, operands: list[Any], level: Level, advanced: Row) -> Any:
     if not _in(index, level):
         return row.in_batch([full(x, level), at + 1, index])
     keys: list[Any] = [None] * at + [index]
-    return indexed(advanced, [x, keys], level)
+    return _in_order(indexed(advanced, [x, keys], level), level)
 
 
 def taken(row: Row, operands: list[Any], level: Level, index_select: Row) -> Any:
@@ -624,7 +644,10 @@ def batch_normed(row: Row, operands: list[Any], level: Level) -> Any:
         if training and own is not None:
             own[...] = Batched(new.reshape((level.size, *own.shape)), level)
     count = x.shape[1] if training else 0
-    return [_channels_apart(out, level), *(s.reshape((level.size, count)) for s in saved)]
+    return [
+        _in_order(_channels_apart(out, level), level),
+        *(s.reshape((level.size, count)) for s in saved),
+    ]
 
 
 def group_normed(row: Row, operands: list[Any], level: Level) -> Any:
@@ -651,7 +674,8 @@ def trilinear(row: Row, operands: list[Any], level: Level) -> Any:
     """Sums of products of three operands: their dimensions, and that of the sum, move by one."""
     values, (*expanded, summed_) = operands[:3], operands[3:]
     moved = [tuple(d + 1 for d in dims) for dims in expanded]
-    return row.in_batch([*(full(v, level) for v in values), *moved, summed_ + 1])
+    made = row.in_batch([*(full(v, level) for v in values), *moved, summed_ + 1])
+    return _in_order(made, level)
 
 
 # -- losses -------------------------------------------------------------------------------------------

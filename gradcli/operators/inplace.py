@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes
+from gradcli.engine.batch import is_batched, zeros_of
 from gradcli.engine.operator import Rules
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, edge, wrap
@@ -185,7 +186,12 @@ def fill_diagonal_(input: Array, fill_value: Any, wrap: bool) -> Any:
 def put_in_place(input: Array, indices: Any, values: Array, accumulate: bool = False) -> Any:
     """Write `values` at the given positions of each dim; accumulate adds them."""
     state = modes.current()
-    if will_record(input, (values,)) or state.intercept is not None or state.recorder is not None:
+    if (
+        will_record(input, (values,))
+        or state.intercept is not None
+        or state.recorder is not None
+        or is_batched([input, list(indices), values])
+    ):
         return inplace(indexing.index_put, input, list(indices), values, accumulate)
     check_writable(input, recorded=False)
     arrays = [None if i is None else i.array for i in indices]
@@ -212,7 +218,7 @@ def resize_(input: Array, size: Any, memory_format: Any) -> Any:
     if input.requires_grad and not modes.current().inference:
         raise RuntimeError("cannot resize variables that require grad")
     if tuple(input.shape) != size:
-        made = np.zeros(size, input.dtype.dtype)
+        made = zeros_of(input.array, size)
         held = input.memory().reshape(-1)[: made.size]
         made.reshape(-1)[: held.size] = held
         input.array = made

@@ -122,7 +122,7 @@ def _sorted(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, A
         return positions
 
     order = np.argsort(self, axis=axis)
-    order = flip(order, axis) if descending else order
+    order = flip(order, axis).copy() if descending else order
     values = np.take_along_axis(self, order, axis)
     tied = _repeats(values, axis)
     if tied.any():

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
-from gradcli.engine.batch import Batched, each, is_batched
+from gradcli.engine import batch, dtypes
+from gradcli.engine.batch import DYNAMIC, Batched, each, is_batched
 from gradcli.engine.tensor import wrap, wrap_dim
 from gradcli.operators.arithmetic import div_true, mul_scalar
 from gradcli.operators.dimensions import (
@@ -373,12 +373,16 @@ def bincount(input: Array, weights: Array | None, minlength: int) -> Any:
         raise NotImplementedError(
             f"\"bincount_cpu\" not implemented for '{scalar_name(places.dtype)}'"
         )
-    if places.ndim != 1 or (places.size and places.min() < 0):
+    if places.ndim != 1 or (places.size and batch.numbers(places).min(initial=0) < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != input.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
+    if is_batched([input, weights]):
+        most = int(batch.numbers(places).max(initial=-1)) + 1
+        if minlength < most:  # so many may differ from entry to entry
+            raise RuntimeError(DYNAMIC.format("bincount"))
     if weights is None:
         return wrap(np.bincount(places, minlength=minlength))
     kind = np.float32 if data(weights).dtype == np.float32 else np.float64

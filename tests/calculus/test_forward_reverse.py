@@ -184,3 +184,58 @@ def test_second_derivatives(text: str) -> None:
 
     leaves = tuple(tensors[n].detach().clone().requires_grad_() for n in wrt)
     gradcli.autograd.gradgradcheck(function, leaves, check_undefined_grad=False)
+
+
+# What is written in place, or read by its place in memory, after tangents have reached it: of x of
+# shape (2, 2), b of shape (2,). A tangent has memory of its own, that lies as its tensor's does.
+WRITTEN = [
+    "h = frac(x); h.mul_(2); h + x",
+    "h = remainder(x, 0.7); h.mul_(2); h + x",
+    "h = addmm(x, eye(2), eye(2)); h.mul_(2); h + x",
+    "h = addcmul(b, x, x); h[0].mul_(x[0]); h",
+    "h = addcmul(b, x, x); h.view(-1).mul_(2.); h",
+    "h = addcmul(b, x, x); h.mul_(x); h",
+    "h = addcmul(b, x, x); h.t_(); h[0] *= 3; h",
+    "h = F.linear(x, x, b); h[0].copy_(b*2); h",
+    "h = F.linear(x, x, b); h[:, 0] = b[0]*b[1]; h",
+    "F.linear(x, x, b).as_strided((3,), (1,))",
+    "addmm(b, x, x.T).view(-1)",
+    "(x.T + b).T.view(-1)*b[0]",
+    "addcmul(b, x, x).as_strided((2, 2), (1, 2), 0)",
+    "mm(x, x.T).view(-1)*b[0]",
+    "mm(x, x.T).as_strided((3,), (1,), 1)*b[0]",
+    "h = x*1; h.sin_(); h",
+]
+
+
+@sweep("source", WRITTEN, parts=1)
+def test_tangents_of_what_is_written(source: str) -> None:
+    free = set(language.parse(source).free_variables())
+    for wrt in ("x", "b", "xb"):
+        if set(wrt) <= free:
+            check_written(source, wrt)
+
+
+def check_written(source: str, wrt: str) -> None:
+    program = language.parse(source)
+    names = list(wrt)
+    own = {"x": gradcli.tensor([[0.3, 0.9], [1.2, -0.4]]), "b": gradcli.tensor([0.6, -1.1])}
+    along = [gradcli.tensor([[1.0, -2.0], [0.5, 3.0]]), gradcli.tensor([0.7, -0.3])]
+    at = tuple(own[n] for n in names)
+    directions = tuple(along["xb".index(n)].clone() for n in names)
+
+    def value(*given: Any) -> Any:
+        return run(program, {**own, **dict(zip(names, given, strict=True))})
+
+    every = tuple(range(len(names)))
+    by_rows = gradcli.func.jacrev(value, every)(*at)
+    wanted = sum(
+        np.tensordot(j.numpy(), v.numpy(), axes=v.ndim)
+        for j, v in zip(by_rows, directions, strict=True)
+    )
+    _, found = gradcli.func.jvp(value, at, directions)
+    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-12)
+    for j, k in zip(gradcli.func.jacfwd(value, every)(*at), by_rows, strict=True):
+        np.testing.assert_allclose(j.numpy(), k.numpy(), rtol=1e-12)
+    for n, v in zip(names, directions, strict=True):  # the caller's are untouched
+        assert (v == along["xb".index(n)]).all()

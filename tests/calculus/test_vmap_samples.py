@@ -209,8 +209,52 @@ IN_ONE: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
         lambda x: (x * x).as_strided_((2, 2), (1, 2), storage_offset=2),
         ((2, 3),),
     ),
+    **{
+        f"the elements of {name} in order": (lambda *a, made=made: made(*a).view(-1), shapes)
+        for name, made, shapes in (
+            ("a product", lambda a, b: gradcli.mm(a[0], b), ((1, 2, 3), (3, 2))),
+            ("an outer product", gradcli.addr, ((2, 3), (2,), (3,))),
+            ("columns", lambda a: a.index_select(1, gradcli.tensor([2, 0])), ((2, 3),)),
+            ("a transpose", lambda a: gradcli.t_copy(a), ((2, 3),)),
+            ("a bilinear map", _F.bilinear, ((2, 3), (2, 2), (4, 3, 2))),
+            (
+                "a normalisation",
+                lambda a, w: _F.batch_norm(a, None, None, w, training=True),
+                ((2, 3, 2), (3,)),
+            ),
+            ("a convolution", _F.conv1d, ((2, 3, 5), (4, 3, 2))),
+        )
+    },
     "blocks": (lambda a, b, c: gradcli.block_diag(a, b, c, gradcli.ones(2)), ((2, 3), (2,), ())),
 }
+
+
+@pytest.mark.parametrize(
+    ("write", "says"),
+    [
+        (lambda y, x, i: y.index_put_((i,), x[:2]), "doesn't match the broadcast shape"),
+        (lambda y, x, i: y.index_put_((i,), gradcli.tensor(1.0)), "doesn't match the broadcast"),
+        (lambda y, x, i: y.__setitem__(i, 2.0), "doesn't match the broadcast shape"),
+        (lambda y, x, i: gradcli.bincount(i), "vmap: We do not support batching"),
+        (lambda y, x, i: _F.one_hot(i), "please provide an explicit positive num_classes"),
+    ],
+)
+def test_what_differs_is_not_written_to_what_does_not(write: Any, says: str) -> None:
+    x, i = gradcli.rand(4, 3), gradcli.tensor([[0, 1], [1, 2], [0, 2], [2, 1]])
+    with pytest.raises(RuntimeError, match=says):
+        func.vmap(lambda x, i: write(gradcli.ones(3), x, i))(x, i)
+
+
+def test_integers_in_batches() -> None:
+    i = gradcli.tensor([[0, 1], [1, 2], [0, 2], [2, 1]])
+    for one in (
+        lambda i: _F.one_hot(i, 3),
+        lambda i: gradcli.bincount(i, minlength=4),
+        lambda i: (i * 1).resize_((1,)),
+        lambda i: i.sort(descending=True)[0].as_strided((2,), (1,)),
+    ):
+        found = func.vmap(one)(i)
+        assert (found == gradcli.stack([one(k) for k in i])).all()
 
 
 @sweep("name", IN_ONE, parts=1)

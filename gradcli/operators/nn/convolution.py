@@ -176,7 +176,7 @@ def _convolution(
         out = _forward(input, weight, stride, padding, dilation, groups)
     if bias is not None:
         out += bias.reshape(-1, *[1] * len(stride))
-    return out
+    return out if transposed else out.copy()  # its elements in order, as PyTorch's
 
 
 def _convolution_backward(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.batch import is_batched, numbers
 from gradcli.engine.tensor import wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import mul_scalar
@@ -274,9 +275,14 @@ def embedding(
 )
 def one_hot(tensor: Array, num_classes: int) -> Any:
     """1 where the class is, 0 elsewhere."""
-    classes = np.asarray(tensor.array)
+    classes = np.asarray(numbers(tensor.array))
     if classes.dtype != np.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if num_classes == -1 and is_batched(tensor):
+        raise RuntimeError(
+            "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive "
+            "num_classes argument."
+        )
     if classes.size == 0 and num_classes <= 0:
         raise RuntimeError("Can not infer total number of classes from empty tensor.")
     if classes.size and classes.min() < 0:
@@ -285,7 +291,8 @@ def one_hot(tensor: Array, num_classes: int) -> Any:
         num_classes = int(classes.max()) + 1
     elif classes.size and num_classes <= classes.max():
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return wrap((classes[..., None] == np.arange(num_classes)).astype(np.int64))
+    own = tensor.array.reshape((*tensor.shape, 1))
+    return wrap(np.equal(own, np.arange(num_classes)).astype(np.int64))
 
 
 # -- attention ------------------------------------------------------------------------------------
