@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,6 +60,29 @@ class Blocks(Derivatives):
         self.blocks, self.skipped = {k: p for k, p in blocks.items() if k in by}, skipped
 
 
+class Source(NamedTuple):
+    """What matrices are read from: a program, its variables as arrays, and how it may be read."""
+
+    program: Program
+    arrays: Mapping[str, Any]
+    guards: bool
+    follow: bool
+
+    def size(self, word: str) -> tuple[int, ...]:
+        """The shape of a variable."""
+        return tuple(np.shape(self.arrays[word]))
+
+    def slope(
+        self, expression: Expression, word: str, rows: tuple[int, ...] | None = None
+    ) -> tuple[Expression, Expression]:
+        """As `derivative.slope`; rows: the shape of the vector that the expression is multiplied by."""
+        arrays, places = self.arrays, positions(self.program)
+        if rows is not None:
+            ramp = np.linspace(0.5, 1.5, math.prod(rows)).reshape(rows)
+            arrays, places = {**arrays, SEED: ramp}, {**places, SEED: LAST}
+        return slope(expression, arrays, word, places, self.guards, False, self.follow)
+
+
 def hessian(
     program: Program,
     variables: Mapping[str, Any],
@@ -76,6 +99,7 @@ def hessian(
     """
     with reading(program, variables, wrt) as (arrays, wanted):
         base = first_order(program, arrays, wanted, follow, names or {}, guards, True)
+        source = Source(program, arrays, guards, follow)
         pairs = [(a, b) for i, a in enumerate(wanted) for b in wanted[i:]]
         blocks = {".".join(p) if len(wanted) > 1 else p[0]: p for p in pairs}
         by, skipped = {}, []
@@ -86,7 +110,7 @@ def hessian(
                 continue
             first, last = (b, a) if np.ndim(arrays[a]) else (a, b)
             # By the second first: u then has the second's shape, and the matrix its columns.
-            by[label] = matrix_of(base.by[first], program, arrays, last, guards, follow)
+            by[label] = matrix_of(base.by[first], source, last)
         if not by:
             raise NoExpression(f"the Hessian by {skipped[0]} has more dimensions than a matrix")
         return Blocks(base, "Hessian", by, blocks, skipped)
@@ -107,47 +131,31 @@ def jacobian(
     """
     with reading(program, variables, wrt) as (arrays, wanted):
         base = first_order(program, arrays, wanted, follow, names or {}, guards, True)
-        by = {
-            word: _rows(base.value, base.shape, program, arrays, word, guards, follow)
-            for word in wanted
-        }
+        source = Source(program, arrays, guards, follow)
+        by = {word: _rows(base.value, base.shape, source, word) for word in wanted}
         return Blocks(base, "Jacobian", by, {n: (n, n) for n in wanted})
 
 
-def _rows(
-    value: Expression,
-    shape: tuple[int, ...],
-    program: Program,
-    arrays: Mapping[str, Any],
-    word: str,
-    guards: bool,
-    follow: bool,
-) -> Expression:
+def _rows(value: Expression, shape: tuple[int, ...], source: Source, word: str) -> Expression:
     """The Jacobian of an expression: that of `cat` and `stack` has that of each of their parts."""
-    size = tuple(np.shape(arrays[word]))
+    size = source.size(word)
     if is_call(value, "cat", "stack") and len(shape) == 1 and not value.data[1] and size:
         parts = value.args[0].args
-        rows = [_rows(p, p.shape, program, arrays, word, guards, follow) for p in parts]
+        rows = [_rows(p, p.shape, source, word) for p in parts]
         whole = [alg.full(r, p.shape + size) for r, p in zip(rows, parts, strict=True)]
         return call(value.data[0], [call("[]", whole, ())], shape + size)
-    found = matrix_of(value, program, arrays, word, guards, follow, shape)
+    found = matrix_of(value, source, word, shape)
     if len(shape) == len(size) == 1:
         return _finished(turned(found), shape + size)
     return found  # by a scalar, or of one, in the other's shape
 
 
 def matrix_of(
-    expression: Expression,
-    program: Program,
-    arrays: Mapping[str, Any],
-    word: str,
-    guards: bool,
-    follow: bool,
-    shape: tuple[int, ...] | None = None,
+    expression: Expression, source: Source, word: str, shape: tuple[int, ...] | None = None
 ) -> Expression:
     """The transposed Jacobian of an expression by a variable, in variable.shape + the expression's."""
     shape = expression.shape if shape is None else shape
-    size = tuple(np.shape(arrays[word]))
+    size = source.size(word)
     if shape and size and len(shape + size) > 2:
         raise NoExpression(
             f"the derivative of what has shape {shape} by {word} of shape {size} has "
@@ -158,18 +166,15 @@ def matrix_of(
             f"a matrix of {' by '.join(map(str, shape + size))} numbers is too large to be proved: a "
             "smaller --shape has the same formula"
         )
-    places = positions(program)
     if not shape:
-        found, symbol = slope(expression, arrays, word, places, guards, False, follow)
+        found, symbol = source.slope(expression, word)
         return shaped(simplified(found), symbol)
-    if np.asarray(arrays[word]).dtype.kind == "c":
+    if np.asarray(source.arrays[word]).dtype.kind == "c":
         raise NoExpression("the matrix of derivatives by complex numbers has no formula here")
     vector = name(SEED, shape, LAST)
-    weighted = alg.multiply(expression, vector)
-    given = {**arrays, SEED: np.linspace(0.5, 1.5, int(np.prod(shape))).reshape(shape)}
-    found, symbol = slope(weighted, given, word, {**places, SEED: LAST}, guards, False, follow)
+    found, symbol = source.slope(alg.multiply(expression, vector), word, shape)
     if not size:  # linear in u, whose own gradient is what u is multiplied by
-        found, _ = slope(found, given, SEED, {**places, SEED: LAST}, guards, False, follow)
+        found, _ = source.slope(found, SEED, shape)
         if any(node is vector for node in order([found])):
             raise NoExpression(f"the matrix of this derivative by {word} has no formula")
         return _finished(found, shape)

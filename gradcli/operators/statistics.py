@@ -155,41 +155,30 @@ def _rows_of(self: Any, axis: int) -> Any:
     return moved.reshape(len(moved), -1)
 
 
-@operator(
-    _unique_2,
-    "Unique2Backward0",
-    outputs="output inverse counts",
-    differentiable=1,
-    refuses={"c": "unique"},
-    public=False,
-    batch="dynamic",
-)
+def _distinct(kernel: Any, node: str, refused: str) -> Any:
+    """The row of a function that finds different elements."""
+    return operator(
+        kernel,
+        node,
+        outputs="output inverse counts",
+        differentiable=1,
+        refuses={"c": refused},
+        public=False,
+        batch="dynamic",
+    )
+
+
+@_distinct(_unique_2, "Unique2Backward0", "unique")
 class unique_2:
     self = lambda g: not_differentiable("_unique2")
 
 
-@operator(
-    _unique_dim,
-    "UniqueDimBackward0",
-    outputs="output inverse counts",
-    differentiable=1,
-    refuses={"c": "unique_dim"},
-    public=False,
-    batch="dynamic",
-)
+@_distinct(_unique_dim, "UniqueDimBackward0", "unique_dim")
 class unique_dim:
     self = lambda g: not_differentiable("unique_dim")
 
 
-@operator(
-    _unique_consecutive,
-    "UniqueConsecutiveBackward0",
-    outputs="output inverse counts",
-    differentiable=1,
-    refuses={"c": "unique"},
-    public=False,
-    batch="dynamic",
-)
+@_distinct(_unique_consecutive, "UniqueConsecutiveBackward0", "unique")
 class unique_consecutive_row:
     self = lambda g: not_differentiable("unique_consecutive")
 

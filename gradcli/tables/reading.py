@@ -99,7 +99,7 @@ class Reader:
         if path not in self._contents:
             file = opened(path, self.stdin)
             try:
-                self._contents[path] = _read(file)
+                self._contents[path] = read_open(file)
             finally:
                 if file.kind != "npz":  # whose members are read when they are asked for
                     file.close()
@@ -156,7 +156,7 @@ def _is_table(content: Any) -> bool:
     return isinstance(content, (Text, Table))
 
 
-def _read(file: Opened) -> Any:
+def read_open(file: Opened) -> Any:
     """What a file holds: an array, an archive, a table, text or a value of JSON."""
     if file.kind == "npy":
         from gradcli.tables.binary import read_array

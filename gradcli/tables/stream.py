@@ -10,7 +10,7 @@ from gradcli.tables import delimited
 from gradcli.tables.binary import npy_header, npy_rows
 from gradcli.tables.delimited import Dialect
 from gradcli.tables.errors import TableError
-from gradcli.tables.reading import Json, _read, cell_table, folder_keys, matching
+from gradcli.tables.reading import Json, cell_table, folder_keys, matching, read_open
 from gradcli.tables.records import looks_like_lines
 from gradcli.tables.source import Opened, opened
 from gradcli.tables.table import ArrayTable, CellTable, KeyedTable, Table
@@ -118,7 +118,7 @@ class Stream:
         from gradcli.tables.records import from_records, is_records, json_list
 
         if head != "[":
-            found = _read(file)
+            found = read_open(file)
             table = _of_lists(found.value, file.name) if isinstance(found, Json) else found
             if table is None:
                 raise TableError(f"{file.name}: this is not a table of rows", hint=_RECORDS)
@@ -213,7 +213,7 @@ def _of_lists(value: Any, name: str) -> CellTable | None:
 def _array_table(file: Opened) -> Table:
     from gradcli.tables.binary import Archive
 
-    found = _read(file)
+    found = read_open(file)
     if isinstance(found, Archive):
         arrays = [found.member(name) for name in found.names]
         if any(a.ndim != 1 or len(a) != len(arrays[0]) for a in arrays):

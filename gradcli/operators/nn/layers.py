@@ -222,7 +222,7 @@ class embedding_row:
     )
 
 
-def _renorm(weight: Any, indices: Any, max_norm: float, norm_type: float) -> None:
+def renorm_rows(weight: Any, indices: Any, max_norm: float, norm_type: float) -> None:
     """Shrink the rows that are looked up to a norm, in place."""
     from gradcli.engine.modes import no_grad
 
@@ -265,7 +265,7 @@ def embedding(
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= rows
     if max_norm is not None:
-        _renorm(weight, input, max_norm, norm_type)
+        renorm_rows(weight, input, max_norm, norm_type)
     return embedding_row(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 

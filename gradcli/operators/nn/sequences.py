@@ -387,9 +387,9 @@ def embedding_bag(
     elif padding_idx < 0:
         padding_idx += weight.shape[0]
     if max_norm is not None:
-        from gradcli.operators.nn.layers import _renorm
+        from gradcli.operators.nn.layers import renorm_rows
 
-        _renorm(weight, input, max_norm, norm_type)
+        renorm_rows(weight, input, max_norm, norm_type)
     return embedding_bag_row(
         weight,
         input,
