@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,10 +30,10 @@ from gradcli.plan.graph import Operation, operands
 from gradcli.plan.kernel import Kernel
 from gradcli.plan.schedule import Region, Schedule
 
-# Bytes of an array in a block: more in a block, fewer turns at the interpreter's lock; but the buffers
-# of moderate arrays are to stay small beside the arrays.
-_BLOCK = 1 << 19
-_MANY = 1_000_000  # elements for every buffer (up to 4), from which on blocks are twice as large
+# Bytes of the widest array in a block. What a block touches is to stay in the memory of one core (some
+# of its operations take three times as long outside of it), but every call of NumPy's is a turn at the
+# interpreter's lock, and must be long beside it.
+_FEWEST, _MOST = 1 << 18, 1 << 20
 _MULTIPLIED = 1 << 16  # elements in a block of large products
 SMALLEST = 32768  # elements from which on an array is worth cutting
 _PRODUCTS = (np.dot, np.matmul, rows_dot)
@@ -50,12 +52,24 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-def _block(region: Region, buffers: int) -> int:
-    """How many elements of the largest array go into a block."""
-    arrays = [a for o in (*region.body, *region.sinks) for a in (o, *operands(o.args))]
-    size = max(a.size for a in arrays)
-    itemsize = max(a.dtype.itemsize for a in arrays if a.size == size)
-    return (_BLOCK << (size >= _MANY * min(max(buffers, 1), 4))) // itemsize
+@functools.cache
+def core_cache() -> int:
+    """Bytes of the memory that every core has of its own, its second cache; 1 MiB where nobody says."""
+    for folder in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        try:
+            level, size = ((folder / name).read_text().strip() for name in ("level", "size"))
+        except OSError:
+            continue
+        if level == "2" and size[:-1].isdigit() and size[-1:] in ("K", "M"):
+            return int(size[:-1]) << (10 if size[-1:] == "K" else 20)
+    return 1 << 20
+
+
+def _rows_of_a_block(kernel: Kernel) -> int:
+    """How many rows (or elements) are worked on together."""
+    found = core_cache() // max(kernel.row_bytes(), 1)
+    widest = max(kernel.widest(), 1)
+    return max(min(max(found, _FEWEST // widest), _MOST // widest), 1)
 
 
 class RegionStep:
@@ -64,21 +78,21 @@ class RegionStep:
     def __init__(self, region: Region, schedule: Schedule, block: int | None) -> None:
         self.region = region
         self.kernel = Kernel(region, schedule)
-        block = block or _block(region, len(self.kernel.buffers))
         self.run_blocks = self.kernel.compiled()
         rows = region.rows
         self.multiplies = any(_is_large(o, rows) for o in region.body)
+        virtual = [o for o in region.body if o.index not in schedule.full]
+        widest = max([o.size // max(rows, 1) for o in virtual] + [1])
+        most = _rows_of_a_block(self.kernel) if block is None else block // widest
+        if self.multiplies:  # more rows at once would only take more memory
+            most = min(most, _MULTIPLIED // widest)
         if self.kernel.tree:
-            self.blocks = tree_blocks(rows, block)
+            self.blocks = tree_blocks(rows, most)
         elif region.flat:
-            self.blocks = row_blocks(rows, block, PART)
+            self.blocks = row_blocks(rows, most, PART)
         else:
-            virtual = [o for o in region.body if o.index not in schedule.full]
-            widest = max([o.size // max(rows, 1) for o in virtual] or [1])
             together = max([_together(o, rows) for o in region.body] or [1])
-            if self.multiplies:  # more rows at once would only take more memory
-                block = min(block, _MULTIPLIED)
-            self.blocks = row_blocks(rows, block // max(widest, 1), together)
+            self.blocks = row_blocks(rows, most, together)
         self.most = max((b - a for a, b in self.blocks), default=0)
         self.cuts: list[Any] = []
         for s in self.kernel.sums:
@@ -212,8 +226,8 @@ def _value(a: Any, values: dict[int, Any]) -> Any:
 class Executor:
     """Outputs from inputs, by a schedule.
 
-    block: elements of the largest array in a block (default: by its bytes). smallest: elements from
-    which on an array is cut.
+    block: elements of the largest array in a block (default: by the machine's caches). smallest:
+    elements from which on an array is cut.
     """
 
     def __init__(

@@ -366,11 +366,19 @@ class Kernel:
 
     def row_bytes(self) -> int:
         """Bytes that one row of a block touches: buffers, operands, results."""
-        total = sum(b.row_bytes() for b in self.buffers)
-        for o in (*self.rows, *self.results):
-            n = 1 if self.flat else max(1, o.size // max(o.shape[0], 1))
-            total += n * o.dtype.itemsize
-        return total
+        return sum(self._row_sizes())
+
+    def widest(self) -> int:
+        """Bytes of a row of the widest of these."""
+        return max(self._row_sizes(), default=0)
+
+    def _row_sizes(self) -> list[int]:
+        arrays = (*self.rows, *self.results)
+        rows = max(self.region.rows, 1)
+        return [
+            *[b.row_bytes() for b in self.buffers],
+            *[o.size // rows * o.dtype.itemsize for o in arrays],
+        ]
 
 
 __all__ = ["Kernel"]

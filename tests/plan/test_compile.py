@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import gradcli
 from gradcli.cli import main
 from gradcli.language.errors import LanguageError
-from gradcli.plan.executor import Executor
+from gradcli.plan import executor
 from tests.sweep import sweep
 
 
@@ -191,16 +191,33 @@ def test_no_variable_reaches_the_value(source: str) -> None:
     assert f.value_and_grad(s=1.0)[1] == {"s": None}
 
 
-def test_large_plan() -> None:
+def test_large_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "core_cache", lambda: 1 << 21)
     f = gradcli.compile("sum(exp(-x**2)*sin(3*x))", threads=2)
     text = f.plan(x=np.zeros(1_000_000))
     assert "region of 14 operations over 1000000 elements" in text
-    assert "16 blocks" in text
+    assert "32 blocks" in text
     assert "x.grad: float64[1000000]" in text
     assert "memory: inputs 7.6 MiB, results 7.6 MiB" in text
     (plan,) = f.plans.values()
-    assert isinstance(plan.executor, Executor)
+    assert isinstance(plan.executor, executor.Executor)
     assert len(plan.executor.regions) == 1
+
+
+@pytest.mark.parametrize(
+    ("cache", "elements"), [(1 << 30, 1 << 17), (2_000_000, 50_000), (1 << 10, 1 << 15)]
+)
+def test_blocks_stay_in_a_core(monkeypatch: pytest.MonkeyPatch, cache: int, elements: int) -> None:
+    monkeypatch.setattr(executor, "core_cache", lambda: cache)
+    f = gradcli.compile("sum(exp(-x**2)*sin(3*x))")
+    f.plan(x=np.zeros(1_000_000))
+    (step,) = next(iter(f.plans.values())).executor.regions
+    assert step.kernel.row_bytes() == 5 * 8  # three buffers, x and its gradient
+    assert elements // 2 - 8 <= step.most <= elements
+
+
+def test_the_machine_says_what_a_core_has() -> None:
+    assert 1 << 16 <= executor.core_cache() <= 1 << 28
 
 
 def test_long_programs() -> None:
