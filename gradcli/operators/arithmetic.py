@@ -265,8 +265,8 @@ class neg:
 
 # -- powers ---------------------------------------------------------------------------------------
 def _check_integer_power(base: Any, exponent: Any) -> None:
-    kinds = [x.dtype.kind if is_array(x) else type(x).__name__[0] for x in (base, exponent)]
-    if kinds[0] in "biu" and not is_array(exponent) and kinds[1] in "bi" and exponent < 0:
+    whole = isinstance(base, int) if _is_number(base) else base.dtype.kind in "biu"
+    if whole and isinstance(exponent, int) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
 
 

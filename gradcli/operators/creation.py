@@ -23,6 +23,7 @@ from gradcli.operators.arguments import (
     number,
     tensor_argument,
 )
+from gradcli.operators.helpers import is_python_number
 from gradcli.operators.layout import empty_as
 from gradcli.operators.table import Array, Function, enter, function, is_array, operator, resolve
 from gradcli.operators.words import type_name
@@ -524,7 +525,7 @@ triu_indices = _triangle(
 # -- complex numbers from their parts -------------------------------------------------------------
 def _check_parts(name: str, real: str, a: Array, b: Array) -> None:
     for i, (argument, part) in enumerate(((real, a), ("imag" if real == "real" else "angle", b))):
-        if not is_array(part):
+        if is_python_number(part):
             raise TypeError(
                 f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, not "
                 f"{type_name(part)}"

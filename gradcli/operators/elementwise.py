@@ -18,8 +18,16 @@ from gradcli.operators import accurate
 from gradcli.operators.arithmetic import check_divisor, pow_base
 from gradcli.operators.casting import cast
 from gradcli.operators.dimensions import scalar_name
-from gradcli.operators.helpers import conj, dtype_of, is_complex, masked_fill, where, zeros_like
-from gradcli.operators.table import Array, choice, function, is_array, operator
+from gradcli.operators.helpers import (
+    conj,
+    dtype_of,
+    is_complex,
+    is_python_number,
+    masked_fill,
+    where,
+    zeros_like,
+)
+from gradcli.operators.table import Array, choice, function, operator
 
 _ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(1))", "{0}(randn(0))")
 _POSITIVE = ("{0}(rand(2,3) + 0.5)", "{0}(rand(()) + 0.5)", "{0}(rand(1) + 0.5)", "{0}(rand(0))")
@@ -1403,9 +1411,9 @@ def log_rows(log: Any, name: str, node: str, refused: str) -> list[Any]:
 
     def product(self: Any, other: Any) -> Any:
         # Numbers take the dtype of the operand that is a tensor.
-        if not is_array(self):
+        if is_python_number(self):
             self = dtypes.checked(self, other.dtype)
-        if not is_array(other):
+        if is_python_number(other):
             other = dtypes.checked(other, self.dtype)
         elif other.dtype != self.dtype:  # in the rule, of an operand of another dtype
             other = other.astype(self.dtype)

@@ -21,6 +21,11 @@ from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.table import is_array
 
 
+def is_python_number(value: Any) -> bool:
+    """True for Python's numbers, which take the dtype of the operand beside them; not for NumPy's."""
+    return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
+
+
 def dtype_of(value: Any) -> Any:
     """The NumPy dtype of an array or tensor."""
     return value.array.dtype if isinstance(value, Tensor) else value.dtype

@@ -17,13 +17,14 @@ from gradcli.operators.helpers import (
     constant,
     dtype_of,
     implemented,
+    is_python_number,
     masked_fill,
     unsqueeze,
     where,
     zeros_like,
 )
 from gradcli.operators.return_types import return_type
-from gradcli.operators.table import Array, function, is_array, operator
+from gradcli.operators.table import Array, function, operator
 
 _POSITIVE = ("{0}(rand(2,3) + 0.5)", "{0}(rand(()) + 0.5)", "{0}(rand(0))")
 _UNIT = ("{0}(rand(2,3) * 0.8 + 0.1)", "{0}(rand(()) * 0.8 + 0.1)", "{0}(rand(0))")
@@ -54,7 +55,7 @@ def scipy_function(name: str, public: str | None = None) -> Callable[..., Any]:
                 ) from None
             kind = args[0].dtype
             return np.vectorize(plain, otypes=[kind])(args[0])[()] if args[0].size else args[0]
-        kinds = [a.dtype for a in args if is_array(a)]
+        kinds = [a.dtype for a in args if not is_python_number(a)]
         found = getattr(scipy.special, name)(*args)
         wanted = np.result_type(*kinds)
         return found.astype(wanted) if wanted.kind in "fc" and found.dtype != wanted else found

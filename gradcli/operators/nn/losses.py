@@ -39,7 +39,7 @@ from gradcli.operators.helpers import (
 )
 from gradcli.operators.nn.activations import NUMBERS, log_sigmoid_row, logsigmoid
 from gradcli.operators.reductions import mean_all
-from gradcli.operators.table import Array, function, is_array, operator, resolve
+from gradcli.operators.table import Array, function, operator, resolve
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 NONE, MEAN, SUM = 0, 1, 2
@@ -89,7 +89,7 @@ def reduced(values: Any, reduction: int) -> Any:
         return values
     if reduction == SUM:
         return values.sum()
-    return mean_all.kernel(values) if is_array(values) else values.mean()
+    return mean_all(values)
 
 
 def _check_weights(weight: Any, input: Any) -> None:
