@@ -260,11 +260,17 @@ def matrix_product(a: Expression, b: Expression, shape: tuple[int, ...]) -> Expr
         return a
     if is_call(b, "outer") and len(a.shape) == 2:
         u, v = b.args
-        return call("outer", [matrix_product(a, u, (shape[0],)), v], shape)
+        return call("outer", [product_of(a, u), v], shape)
     if is_call(a, "outer") and len(b.shape) == 2:
         u, v = a.args
-        return call("outer", [u, matrix_product(v, b, (shape[1],))], shape)
+        return call("outer", [u, product_of(v, b)], shape)
     return _cancelled(a, b) or call("matmul", [a, b], shape)
+
+
+def product_of(a: Expression, b: Expression) -> Expression:
+    """`a @ b` in its full shape, whose elements may be equal: v@ones(k, 1) is the one sum of v."""
+    shape = (*a.shape[:-1], *b.shape[1:])
+    return alg.full(matrix_product(a, b, shape), shape)
 
 
 def _cancelled(a: Expression, b: Expression) -> Expression | None:
@@ -285,8 +291,8 @@ def _cancelled(a: Expression, b: Expression) -> Expression | None:
     if rest is None:
         return None
     if before is not None:
-        rest = matrix_product(before, rest, before.shape)
-    return rest if after is None else matrix_product(rest, after, after.shape)
+        rest = product_of(before, rest)
+    return rest if after is None else product_of(rest, after)
 
 
 def _last(own: Expression) -> tuple[Expression | None, Expression]:
@@ -294,7 +300,7 @@ def _last(own: Expression) -> tuple[Expression | None, Expression]:
     rest = None
     while is_call(own, "matmul"):
         a, own = own.args
-        rest = a if rest is None else matrix_product(rest, a, (rest.shape[0], a.shape[1]))
+        rest = a if rest is None else product_of(rest, a)
     return rest, own
 
 
@@ -303,7 +309,7 @@ def _first(own: Expression) -> tuple[Expression | None, Expression]:
     rest = None
     while is_call(own, "matmul"):
         own, b = own.args
-        rest = b if rest is None else matrix_product(b, rest, (b.shape[0], rest.shape[1]))
+        rest = b if rest is None else product_of(b, rest)
     return rest, own
 
 

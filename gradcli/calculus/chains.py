@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradcli.calculus import simplify as alg
-from gradcli.calculus.arrays import inverse, matrix_product, transposed
+from gradcli.calculus.arrays import inverse, product_of, transposed
 from gradcli.calculus.expressions import Expression, call, is_call, is_number
 from gradcli.calculus.numbers import ONE, ZERO, Number
 from gradcli.calculus.quotients import powers_of, terms_of
@@ -42,11 +42,11 @@ def multiplied(factors: Chain) -> Expression:
     found, rest = factors[-1], factors[:-1]
     if len(found.shape) == 1:
         for factor in rest[::-1]:
-            found = matrix_product(factor, found, (factor.shape[0],))
+            found = product_of(factor, found)
         return found
     found = factors[0]
     for factor in factors[1:]:
-        found = matrix_product(found, factor, (found.shape[0], factor.shape[1]))
+        found = product_of(found, factor)
     return found
 
 

@@ -134,6 +134,19 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("linalg.pinv(X)*s", {"X": [[1, 2], [3, 7]], "s": 0.5}),
         ("linalg.pinv(X).sum()", {"X": [[1, 2], [3, 7]]}),
     ],
+    "a vector in an outer product has its elements, equal ones too": [
+        (
+            "einsum('ij,j->i', F.linear(X, Y, x), log(x**2 + 1))",
+            {"X": (3, 1), "Y": (3, 1), "x": (3,)},
+        ),
+        ("(v@ones(2, 1))*b@D*s", {"v": (2,), "b": (1, 3), "D": (3, 2), "s": 0.5}),
+    ],
+    "products that cancel keep their shape": [
+        (
+            "(A@C)@(linalg.inv(C)@D)",
+            {"A": (2, 2), "C": [[2, 0.3], [0.2, 1.5]], "D": (2, 3)},
+        ),
+    ],
     "a vector's last dimension is its matrix's first": [
         ("slice_scatter(x**2, x[1:]**2, -1, 1)", {"x": (4,)}),
         ("diff(x, 2)**2", {"x": (5,)}),
