@@ -230,9 +230,8 @@ def _own(tangent: Tensor, values: Any) -> Tensor:
     base = tangent if tangent.base is None else tangent.base
     given = [t for v in _flat(values) if (t := _tangent(v)) is not None]
     steps = zip(tangent.array.strides, tangent.array.shape, strict=True)
-    if any(not step and n > 1 for step, n in steps) or any(
-        base is (t if t.base is None else t.base) for t in given
-    ):
+    same = any(not step and n > 1 for step, n in steps)
+    if same or any(base is (t if t.base is None else t.base) for t in given):
         kept: Tensor = tangent.clone(memory_format=contiguous_format)
         return kept
     return tangent
@@ -372,8 +371,10 @@ def _lay(values: list[Any]) -> None:
         own = _tangent(v)
         if own is None or v.base is not None or own.array.strides == v.array.strides:
             continue
-        steps = zip(v.array.shape, v.array.strides, own.array.strides, strict=True)
-        if any(n > 1 and a != b for n, a, b in steps):
+        every = zip(v.array.strides, own.array.strides, v.array.shape, strict=True)
+        steps = [(step, other) for step, other, n in every if n > 1]
+        # What is the same along a dimension has no other layout, and is not written.
+        if all(step for step, _ in steps) and any(step != other for step, other in steps):
             v.tangent = (_levels[-1], laid_as(v, own))
 
 

@@ -652,15 +652,16 @@ def batch_normed(row: Row, operands: list[Any], level: Level) -> Any:
 
 def group_normed(row: Row, operands: list[Any], level: Level) -> Any:
     """A normalisation of every item, with weights that are the same for all entries or not."""
-    x, weight, bias, items, *how = operands
-    plain = [_first_merged(x, level), None, None, level.size * items, *how]
-    out, *saved = (_first_apart(m, level) for m in row.in_batch(plain))
-    lead, rest = (level.size, 1), (1,) * (x.ndim - 2)
-    if weight is not None:
-        out = out * full(weight, level).reshape((*lead, *weight.shape, *rest))
-    if bias is not None:
-        out = out + full(bias, level).reshape((*lead, *bias.shape, *rest))
-    return [out, *saved]
+    x, weight, bias, items, channels, *how = operands  # whatever the shape of x: so many of each
+    every = full(x, level).reshape(
+        (level.size * items, channels, x.size // max(items * channels, 1))
+    )
+    found = row.in_batch([every, None, None, level.size * items, channels, *how])
+    out, *saved = (_first_apart(m, level) for m in found)
+    for given, apply in ((weight, np.multiply), (bias, np.add)):
+        if given is not None:
+            out = apply(out, full(given, level).reshape((level.size, 1, channels, 1)))
+    return [out.reshape((level.size, *x.shape)), *saved]
 
 
 def attended(row: Row, operands: list[Any], level: Level) -> Any:

@@ -208,6 +208,16 @@ WRITTEN = [
 ]
 
 
+def test_a_gradient_that_is_expanded_has_tangents() -> None:
+    at = (gradcli.tensor([0.33]), gradcli.tensor([-0.26, 1.22]))
+
+    def value(a: Any, b: Any) -> Any:
+        return (a * b.sum()).sum()
+
+    found = gradcli.func.jacfwd(gradcli.func.jacrev(value, (0, 1)), (0, 1))(*at)
+    assert found[0][1].tolist() == [[1, 1]] and found[1][0].tolist() == [[1], [1]]
+
+
 @sweep("source", WRITTEN, parts=1)
 def test_tangents_of_what_is_written(source: str) -> None:
     free = set(language.parse(source).free_variables())
