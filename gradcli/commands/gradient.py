@@ -39,19 +39,20 @@ def run(
 ) -> None:
     """Print the gradient, as the options of `gradcli grad` say."""
     by_rows = by_rows or (True if workers or cluster else by_rows)
+    uncertain = bool(request.uncertainties or uncertainties or covariances or budget)
+    asked = {  # what only the tape of one evaluation has
+        "--passes": passes > 1,
+        "--order": order > 1,
+        "--hook": bool(hooks),
+        "--retain": bool(retain_names),
+        "--retain-graph": retain_graph,
+        "--create-graph": create_graph,
+        "--detect-anomaly": detect_anomaly,
+        "--trace": show_trace,
+    }
     if (table := large_table(request, by_rows)) is not None:
-        altered = {
-            "--passes": passes > 1,
-            "--order": order > 1,
-            "--hook": bool(hooks),
-            "--retain": bool(retain_names),
-            "--retain-graph": retain_graph,
-            "--create-graph": create_graph,
-            "--detect-anomaly": detect_anomaly,
-            "--trace": show_trace,
-            "an uncertainty": bool(request.uncertainties or uncertainties or covariances or budget),
-        }
-        given = [option for option, is_given in altered.items() if is_given]
+        given = [option for option, is_given in asked.items() if is_given]
+        given += ["an uncertainty"] * uncertain
         if by_rows or not given:
             from gradcli.commands.by_rows import grad_by_rows, runner
 
@@ -59,15 +60,11 @@ def run(
                 grad_by_rows(ctx, request, table, runs, seed, show_value, given)
             return
     errors: Uncertainties | None = None
-    if request.uncertainties or uncertainties or covariances or budget:
+    if uncertain:
         from gradcli.commands.uncertainty import Uncertainties
 
-        altered = {
-            "--seed": seed is not None,
-            "--passes": passes > 1,
-            "--order": order > 1,
-            "--hook": bool(hooks),
-        }
+        altered = {o: asked[o] for o in ("--passes", "--order", "--hook")}
+        altered = {"--seed": seed is not None, **altered}
         errors = Uncertainties(request, uncertainties, covariances, budget, altered)
     if order > 1:
         from gradcli.commands.higher import write_higher
@@ -80,14 +77,13 @@ def run(
         from gradcli.commands.hooks import register_hooks, split_hooks
 
         hook_programs = split_hooks(request, hooks)
-    tape = bool(hooks or detect_anomaly or show_trace or retain_graph or create_graph)
-    tape = tape or bool(retain_names) or passes > 1
     planned, values = None, None
     if detect_anomaly:
         from gradcli.commands.inspection import evaluate_watched
 
         evaluation, values = evaluate_watched(ctx, request, detect_anomaly)
     else:
+        tape = any(asked.values())
         planned = evaluate_planned(ctx, request, plan=plan, gradients=True, seed=seed, tape=tape)
         evaluation = planned.evaluation
     evaluation.tensor("gradient")
@@ -113,9 +109,9 @@ def run(
             propagate()
     if errors is not None:
         errors.propagate(evaluation)
-    lines = planned.lines if planned is not None and plan else None
     if not detect_anomaly:
         _note_what_is_not_finite(evaluation, intermediates)
+    lines = planned.lines if planned is not None and plan else None
     if request.style.form == "json":
         found = to_json(evaluation, intermediates, gradient, passes)
         if errors is not None:
@@ -129,15 +125,26 @@ def run(
     write_plan(lines, request.style)
     if trace is not None and request.style.form == "text":
         output.write_drawing(trace, request.style)
+    _write(evaluation, intermediates, errors, show_value)
+
+
+def _write(
+    evaluation: Evaluation,
+    intermediates: dict[str, Any],
+    errors: Uncertainties | None,
+    show_value: bool,
+) -> None:
+    """The results, a line each: the value if asked for, the gradients of the leaves, and of what is kept."""
+    style = evaluation.request.style
     results: list[tuple[str | None, Any]] = []
     if errors is not None:
-        results.extend(errors.results(request.style))
+        results.extend(errors.results(style))
     elif show_value:
         results.append(("value", evaluation.value))
     for name, tensor in [*_reached(evaluation).items(), *intermediates.items()]:
         if errors is None or name not in errors.hidden:
             results.append((f"{name}.grad", tensor.grad))
-    output.write_results(results, request.style)
+    output.write_results(results, style)
 
 
 def _note_what_is_not_finite(evaluation: Evaluation, intermediates: dict[str, Any]) -> None:
