@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from tests.sweep import as_it_was
 
@@ -21,6 +22,9 @@ settings.register_profile("same", derandomize=True, database=None, deadline=None
 settings.register_profile("many", settings.get_profile("same"), max_examples=400)
 settings.register_profile("fresh", settings.get_profile("many"), derandomize=False)
 settings.load_profile("same")
+
+# Nor do numbers and words of the sources, which hypothesis would read in each worker, change them.
+providers._get_local_constants = lambda: providers._local_constants
 
 # Workers, and every process they start, share the cores: none needs a second thread for its sums.
 for _library in ("OMP", "OPENBLAS", "MKL"):

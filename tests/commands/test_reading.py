@@ -7,6 +7,7 @@ import io
 import json
 import os
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -438,6 +439,16 @@ def test_an_endless_text_is_refused_at_the_room_that_there_is(monkeypatch):
 
 
 # -- files made of whatever ---------------------------------------------------------------------------
+SEEDS = [
+    *("s.csv", "s.tsv", "s.txt", "s.json", "s.jsonl", "s.npy", "s.npz", "s.csv.gz"),
+    *(
+        pytest.param(name, marks=pytest.mark.needs("pyarrow"))
+        for name in ("s.parquet", "s.feather")
+    ),
+]
+
+
+@cache
 def seeds() -> dict[str, bytes]:
     found = {
         "s.csv": b'x,y,name\n1,2,"a, b"\n3,4,c\n',
@@ -484,7 +495,7 @@ def mutated(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(400, marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", seeds())
+@pytest.mark.parametrize("name", SEEDS)
 def test_mutated_files_are_read_or_refused_in_words(name, count, folder):
     from gradcli.language import LanguageError, read_value
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from gradcli import __main__
 from gradcli.cli import main
 from gradcli.commands import grad, gradient, short
 from gradcli.commands.request import Request
@@ -97,8 +101,28 @@ def test_a_plain_line_asks_for_what_click_would_have_it(words, monkeypatch):
     assert list(found.texts) == list(wanted.texts)
 
 
-@sweep("words", PLAIN, name=" ".join, parts=1)
-def test_a_plain_line_prints_what_click_would_have_it(words):
+def said(program: Callable[[], object]) -> tuple[object, str, str]:
+    """Exit code, standard output and standard error of what reads `sys.argv`."""
+    with (
+        redirect_stdout(StringIO()) as out,
+        redirect_stderr(StringIO()) as err,
+        pytest.raises(SystemExit) as leaving,
+    ):
+        program()
+    return leaving.value.code or 0, out.getvalue(), err.getvalue()
+
+
+@pytest.mark.parametrize("words", PLAIN, ids=" ".join)
+def test_a_plain_line_prints_what_click_would_have_it(words, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["gradcli", "grad", *words])
+    found = said(__main__._command)
+    assert found == said(main.main)
+    assert any(found[1:])
+
+
+@sweep("words", [PLAIN[0], PLAIN[6]], name=" ".join, parts=1)
+def test_a_plain_line_is_the_short_way_from_its_start(words):
+    """In processes of their own: what is imported, and what the console script adds."""
     lines = [["-c", f"import sys; sys.argv[0] = 'gradcli'; from {home} import main; main()"]
              for home in ("gradcli.__main__", "gradcli.cli")]  # fmt: skip
     first, second = (

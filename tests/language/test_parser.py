@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import warnings
+from functools import cache
 from typing import Any
 
 import pytest
@@ -234,9 +235,12 @@ def test_long_texts_are_cut_between_tokens() -> None:
         assert list(program.rows[:-8]) == list(whole.rows[:-8])
 
 
+built = cache(build)
+
+
 def test_tables_are_fresh() -> None:
     stored = grammar_path().parent.parent / "gradcli" / "language" / "tables.py"
-    assert stored.read_text(encoding="utf-8") == render(build())
+    assert stored.read_text(encoding="utf-8") == render(built())
 
 
 def test_tables_are_built_in_memory_where_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,6 +249,7 @@ def test_tables_are_built_in_memory_where_missing(monkeypatch: pytest.MonkeyPatc
     import gradcli.language as package
 
     monkeypatch.setattr(driver, "_tables", None)
+    monkeypatch.setattr("gradcli.language.compile_grammar.build", built)
     monkeypatch.setitem(sys.modules, "gradcli.language.tables", None)
     monkeypatch.delattr(package, "tables", raising=False)
     assert parse("2*x").nested() == (
