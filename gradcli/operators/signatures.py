@@ -188,6 +188,7 @@ class Parameter:
         self.default = _value(self.shown)
         self.optional = self.default is not REQUIRED
         self.none = self.kind.endswith("?") or self.default is None
+        self.empty = self.default == ()  # for which PyTorch takes None, too
         self.kind = self.kind.rstrip("?")
         self.single = self.kind.endswith("]") and self.kind[-2].isdigit()  # `int[2]` takes an int
         if self.single:
@@ -196,7 +197,7 @@ class Parameter:
 
     def takes(self, value: Any) -> bool:
         """Whether the value is of the parameter's type."""
-        if self.none and value is None:
+        if value is None and (self.none or self.empty):
             return True
         return _TAKES[self.kind](value) or (self.single and _TAKES[self.kind[:-2]](value))
 
@@ -215,7 +216,9 @@ class Parameter:
 
     def unpack(self, function: str, value: Any) -> Any:
         """The value as the body wants it: 0-d tensors as Python's numbers, lists of ints as tuples."""
-        if value is None or self.kind in ("Tensor", "Any", "str"):
+        if value is None:
+            return () if self.empty else None
+        if self.kind in ("Tensor", "Any", "str"):
             return value
         if self.kind in ("int[]", "float[]", "Scalar[]") and isinstance(value, (tuple, list)):
             item = _TAKES[self.kind[:-2]]
@@ -252,6 +255,15 @@ def _number(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.array.item()
     return value.item() if isinstance(value, np.generic) else value
+
+
+def checked(function: str, text: str, position: int, value: Any) -> Any:
+    """A value that a body hands on, of the type that its operator wants: `int[] output_size`."""
+    p = Parameter(text, False)
+    if not p.takes(value):
+        wanted = words().no_list(p, value)
+        raise TypeError(f"{function}(): argument '{p.name}' (position {position}) must be {wanted}")
+    return p.unpack(function, value)
 
 
 def said(name: str) -> str:
@@ -736,13 +748,15 @@ class Binder:
         """The call in full: any arguments; TypeError in PyTorch's words."""
         first, signatures = self.first, self.signatures
         said = [s for s in signatures if s.said or s.hidden]
-        unfit = TypeError()
+        unfit, known = TypeError(), True
         for signature, target in zip(signatures, self.targets, strict=True):
             try:
                 values = signature.bind(args, kwargs, first, self.numbers)
             except Unfit as error:
-                if signature is said[0]:
-                    unfit = error
+                knows = kwargs.keys() <= {p.name for p in signature.parameters}
+                # One that knows the keywords tells what is wrong with them, though it is not listed.
+                if signature is said[0] or (knows and not known):
+                    unfit, known = error, knows
                 continue
             if signature.deprecated:
                 self._warn(signature)
@@ -846,4 +860,4 @@ def _inplace(target: Target) -> Target:
     return lambda input, *values: inplace(target, input, *values)
 
 
-__all__ = ["Parser", "Signature"]
+__all__ = ["Parser", "Signature", "checked"]

@@ -25,6 +25,7 @@ from gradcli.operators.helpers import cast, data, implemented, is_complex, numbe
 from gradcli.operators.reductions import sum_, sum_backward
 from gradcli.operators.return_types import return_type
 from gradcli.operators.sample_calls import named
+from gradcli.operators.signatures import checked
 from gradcli.operators.table import Array, function, operator, resolve
 
 
@@ -205,7 +206,12 @@ def unique(input: Array, sorted: bool, return_inverse: bool, return_counts: bool
     if dim is None:
         found: Any = unique_2(input, bool(return_inverse), bool(return_counts))
     else:
-        found = unique_dim(input, int(dim), bool(return_inverse), bool(return_counts))
+        found = unique_dim(
+            input,
+            checked("unique_dim", "int dim", 2, dim),
+            bool(return_inverse),
+            bool(return_counts),
+        )
     return _asked(found, return_inverse, return_counts)
 
 

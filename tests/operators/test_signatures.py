@@ -197,8 +197,8 @@ REFUSED: list[tuple[str, Any, str]] = [
 ]
 
 
-@sweep(("call", "expected"), [row[1:] for row in TAKEN], parts=1)
-def test_values_come_in_the_order_of_the_signature(call: Any, expected: Any) -> None:
+@sweep(("text", "call", "expected"), TAKEN, parts=1)
+def test_values_come_in_the_order_of_the_signature(text: str, call: Any, expected: Any) -> None:
     for _ in range(2):  # the first call makes the function's code
         found = call()
         assert len(found) == len(expected)
@@ -206,8 +206,8 @@ def test_values_come_in_the_order_of_the_signature(call: Any, expected: Any) -> 
             assert got is wanted or (type(got) is type(wanted) and got == wanted)
 
 
-@sweep(("call", "expected"), [row[1:] for row in REFUSED], parts=1)
-def test_refusals_are_pytorchs(call: Any, expected: str) -> None:
+@sweep(("text", "call", "expected"), REFUSED, parts=1)
+def test_refusals_are_pytorchs(text: str, call: Any, expected: str) -> None:
     with pytest.raises(TypeError) as caught:
         call()
     assert str(caught.value) == expected

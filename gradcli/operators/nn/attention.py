@@ -15,6 +15,7 @@ from gradcli.operators.nn.layers import linear, scaled_dot_product_attention
 from gradcli.operators.nn.losses import cross_entropy
 from gradcli.operators.nn.padding import pad
 from gradcli.operators.products import baddbmm, bmm
+from gradcli.operators.signatures import checked
 from gradcli.operators.table import Array, function, resolve
 
 FAMILY = "nn"
@@ -206,7 +207,7 @@ def multi_head_attention_forward(
 
 # -- samples and classes --------------------------------------------------------------------------
 @function(
-    "nn.functional.gumbel_softmax(Tensor logits, float tau=1, Any hard=False, Any eps=1e-10, int dim=-1) "
+    "nn.functional.gumbel_softmax(Tensor logits, Any tau=1, Any hard=False, Any eps=1e-10, Any dim=-1) "
     "-> empty_like(logits=input)",
     python=True,
     samples=["nn.functional.gumbel_softmax(randn(2,3))"],
@@ -217,7 +218,7 @@ def gumbel_softmax(logits: Array, tau: float, hard: bool, eps: float, dim: int) 
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)
     array = logits.array
     noise = wrap(-np.log(random.exponential(array.shape, array.dtype)))
-    soft = ((logits + noise) / tau).softmax(dim)
+    soft = ((logits + noise) / tau).softmax(dim := checked("softmax", "int dim", 1, dim))
     if not hard:
         return soft
     index = np.asarray(soft.array).argmax(dim)

@@ -1196,7 +1196,7 @@ def gaussian_nll_loss(
         if var < 0:
             raise ValueError("var has negative entry/entries")
         var = var * resolve("ones_like")(input)
-    elif anywhere(var.array < 0):
+    elif anywhere(getattr(var, "array", var) < 0):
         raise ValueError("var has negative entry/entries")
     if tuple(var.shape) != tuple(input.shape):
         if tuple(var.shape) == tuple(input.shape[:-1]):

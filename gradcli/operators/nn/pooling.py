@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from gradcli.engine.modes import is_grad_enabled
 from gradcli.operators.helpers import gather, implemented
 from gradcli.operators.nn.convolution import several, windows
 from gradcli.operators.nn.pairs import NOTHING, pair
+from gradcli.operators.signatures import checked
 from gradcli.operators.table import Array, Row, function, operator
 
 FAMILY = "nn"
@@ -515,10 +516,12 @@ def _adaptive_avg_rows(n: int) -> Row:
 _ADAPTIVE_AVG = {n: _adaptive_avg_rows(n) for n in (2, 3)}
 
 
-def _wanted_sizes(output_size: Any, input: Any, n: int) -> Sizes:
-    given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
-    own = input.shape[-n:]
-    return tuple(int(own[i]) if v is None else int(v) for i, v in enumerate(given))
+def _wanted_sizes(name: str, output_size: Any, input: Any, n: int) -> Sizes:
+    if isinstance(output_size, int):
+        return (output_size,) * n
+    own = input.shape[-n:][: len(output_size)]
+    sizes = [own[i] if v is None else v for i, v in enumerate(output_size)]
+    return cast(Sizes, checked(name, "int[] output_size", 2, sizes))
 
 
 def _check_adaptive(name: str, n: int, x: Any) -> None:
@@ -583,7 +586,9 @@ _ADAPTIVE_MAX = {n: _adaptive_max_rows(n) for n in (2, 3)}
 def _enter_adaptive(n: int) -> None:
     def average(input: Array, output_size: Any) -> Any:
         if n > 1:
-            return _adaptive_mean(n, input, _wanted_sizes(output_size, input, n))
+            return _adaptive_mean(
+                n, input, _wanted_sizes(f"adaptive_avg_pool{n}d", output_size, input, n)
+            )
         _check_adaptive("adaptive_avg_pool1d", 1, input)
         (size,) = several(output_size, 1)
         return _adaptive_mean(2, input.unsqueeze(-2), (1, size)).squeeze(-2)
@@ -591,7 +596,8 @@ def _enter_adaptive(n: int) -> None:
     def largest(input: Array, output_size: Any, return_indices: bool) -> Any:
         _check_adaptive(f"adaptive_max_pool{n}d", n, input)
         if n > 1:
-            out, index = _ADAPTIVE_MAX[n](input, _wanted_sizes(output_size, input, n))
+            sizes = _wanted_sizes(f"adaptive_max_pool{n}d", output_size, input, n)
+            out, index = _ADAPTIVE_MAX[n](input, sizes)
         else:
             (size,) = several(output_size, 1)
             out, index = _ADAPTIVE_MAX[2](input.unsqueeze(-2), (1, size))

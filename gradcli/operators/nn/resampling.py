@@ -10,6 +10,7 @@ import numpy as np
 from gradcli.engine.compiled import function as compiled
 from gradcli.operators.helpers import implemented
 from gradcli.operators.nn.pairs import pair
+from gradcli.operators.signatures import checked
 from gradcli.operators.table import Array, Row, function, resolve
 
 FAMILY = "nn"
@@ -266,6 +267,7 @@ def _wanted(input: Any, size: Any, scale_factor: Any, recompute: Any) -> tuple[S
         sizes = tuple(size) if isinstance(size, (tuple, list)) else (size,) * n
         return tuple(int(s) for s in sizes), (None,) * n
     scales = tuple(scale_factor) if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * n
+    scales = checked("interpolate", "float[] scale_factor", 3, scales)
     sizes = tuple(floor(float(m) * s) for m, s in zip(input.shape[2:], scales, strict=True))
     if recompute:
         return sizes, (None,) * n
