@@ -161,12 +161,27 @@ def _narrow(
     shape: tuple[int, ...],
 ) -> Operation:
     """The reduction of equal columns: of a few of them (row by row, as of all), then repeated."""
-    few = graph.put("fill", fill, (a.args[0], (*a.shape[:-1], _NARROW)))
     options = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
-    some = reduction(graph, ufunc, (few,), {k: v for k, v in options.items() if v is not None})
+    given = {k: v for k, v in options.items() if v is not None}
+    return _alike(graph, reduction(graph, ufunc, (_few(graph, a),), given), shape)
+
+
+def _few(graph: Graph, a: Operation) -> Operation:
+    return graph.put("fill", fill, (a.args[0], (*a.shape[:-1], _NARROW)))
+
+
+def _alike(graph: Graph, some: Operation, shape: tuple[int, ...]) -> Operation:
+    """As many columns as in the shape, all like the first."""
     one = indexed(graph, some, (..., slice(0, 1)))
     assert one is not None
     return _broadcast_to(graph, one, shape)
+
+
+def _rows_summed(graph: Graph, a: Operation) -> Operation:
+    shape = (1, a.shape[1])
+    if a.function is fill and a.shape[1] > _NARROW:
+        return _alike(graph, _rows_summed(graph, _few(graph, a)), shape)
+    return graph.put("whole", rows_sum, (a,), None, shape, a.dtype)
 
 
 # -- views ----------------------------------------------------------------------------------------
@@ -527,8 +542,7 @@ def called(graph: Graph, function: Any, args: tuple[Any, ...], options: dict[str
         contiguous = len(shape) < 3 or (a.contiguous and b.contiguous)
         return graph.put("whole", function, (a, b), None, shape, dtype, contiguous)
     if function is rows_sum:
-        a = args[0]
-        return graph.put("whole", function, (a,), None, (1, a.shape[1]), a.dtype)
+        return _rows_summed(graph, args[0])
     if function not in _STEADY:
         return None
     total = sum(o.size for o in operands((*args, *options.values())))

@@ -253,7 +253,7 @@ class Schedule:
     # -- regions -----------------------------------------------------------------------------------
     def _form_regions(self) -> None:
         groups: dict[Any, Region] = {}
-        for o in self.sinks.values():
+        for o in sorted(self.sinks.values(), key=lambda o: o.kind == "fill"):
             self._group(groups, o)
         self.regions = sorted(groups.values(), key=operator.attrgetter("level"))
         for _ in range(8):
@@ -267,6 +267,8 @@ class Schedule:
         shaped = o.args[0] if o.index in self.full else o
         flat = o.kind == "fill" or self.flat[self.find(o.index)]
         key = (self.level[o.index], flat, shaped.size if flat else shaped.shape[0])
+        if o.kind == "fill" and key not in groups:  # rows of something else will do
+            key = next((k for k in groups if k == (key[0], False, o.shape[0])), key)
         region = groups.get(key)
         if region is None:
             region = groups[key] = Region(self.level[o.index], [])

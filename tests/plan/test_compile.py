@@ -216,6 +216,18 @@ def test_blocks_stay_in_a_core(monkeypatch: pytest.MonkeyPatch, cache: int, elem
     assert elements // 2 - 8 <= step.most <= elements
 
 
+def test_what_is_filled_is_filled_with_the_rows_of_others() -> None:
+    f = gradcli.compile("mean(x + b)")
+    given = {"x": np.ones((1000, 1000)), "b": np.zeros(1000)}
+    _, grads = f.value_and_grad(**given)
+    (step,) = next(iter(f.plans.values())).executor.regions
+    assert [o.shape for o in step.region.sinks] == [(), (1000, 1000)]
+    np.testing.assert_array_equal(grads["x"], np.full((1000, 1000), 1e-6))
+    np.testing.assert_allclose(grads["b"], 1e-3)
+    lines = f.plan(**given)
+    assert "rows_sum" in lines and "float64[1, 16]" in lines  # equal columns are not all added
+
+
 def test_the_machine_says_what_a_core_has() -> None:
     assert 1 << 16 <= executor.core_cache() <= 1 << 28
 
