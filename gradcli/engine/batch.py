@@ -20,6 +20,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from gradcli.engine import modes
 from gradcli.engine.memory import ARRAYS, buffer_of, laid_out
+from gradcli.engine.threads import applied
 
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -210,6 +211,8 @@ class Batched(NDArrayOperatorsMixin):
                     return kept
         if method == "__call__" and ufunc.signature is None and ufunc.nout == 1:
             level = top(args)
+            if not options:
+                return Batched(applied(ufunc, *aligned(args, level)), level)
             return Batched(call(*aligned(args, level), **options), level)
         return each(call, list(args), options)
 
@@ -219,6 +222,15 @@ class Batched(NDArrayOperatorsMixin):
         if function is np.broadcast_to:
             return broadcast_to(*args)
         return each(function, list(args), options)
+
+    def written_over(self, ufunc: Any, operands: Sequence[Any]) -> Any:
+        """A ufunc of operands, in the memory of this batch where that is plain (see `memory.spent`)."""
+        every = self.every
+        if type(self) is Batched and type(every) is np.ndarray and every.size >= 4096:
+            given = aligned(operands, self.level)
+            if every.base is None and not any(isinstance(a, Batched) for a in given):
+                return Batched(applied(ufunc, *given, out=every), self.level)
+        return ufunc(*operands)
 
     def plus(self, other: Any) -> Batched | None:
         """The sum with another batch, where that keeps a form of zeros that this one has."""

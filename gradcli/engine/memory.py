@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from gradcli.engine import threads
+
 _LARGE, _PART = 1 << 17, 1 << 14  # elements of an array that is worked on in parts, and of a part
 
 
@@ -43,7 +45,9 @@ def spent(ufunc: Any, own: Any, *operands: Any) -> Any:
     Fresh memory costs a kernel more than the arithmetic; an array that is no plain one is left alone.
     """
     if type(own) is np.ndarray and own.size >= 4096:
-        return ufunc(*operands, out=own)
+        return threads.applied(ufunc, *operands, out=own)
+    if (over := getattr(own, "written_over", None)) is not None:
+        return over(ufunc, operands)
     return ufunc(*operands)
 
 
@@ -57,8 +61,13 @@ def in_parts(function: Any, *arrays: Any) -> Any:
             return function(*arrays)
     made = np.empty_like(first)
     flat, given = made.reshape(-1), [a.reshape(-1) for a in arrays]
-    for k in range(0, first.size, _PART):
-        flat[k : k + _PART] = function(*[a[k : k + _PART] for a in given])
+
+    def work(start: int, stop: int) -> None:
+        for k in range(start, stop, _PART):
+            part = slice(k, min(k + _PART, stop))
+            flat[part] = function(*[a[part] for a in given])
+
+    threads.in_runs(work, first.size, first.size)
     return made
 
 

@@ -53,6 +53,7 @@ from gradcli.engine.tensor import (
     track_view,
     wrap,
 )
+from gradcli.engine.threads import applied
 
 Array = Any
 Arrays = Any
@@ -348,7 +349,9 @@ class Row:
 
     def compute(self, operands: list[Any]) -> Any:
         """As `run`, but never recorded."""
-        if not self.keyword_only:
+        if self.numpy is not None and self.numpy.nout == 1:
+            found = applied(self.numpy, *operands)
+        elif not self.keyword_only:
             found = self.kernel(*operands)
         else:
             at = len(operands) - self.keyword_only

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.threads import in_runs
+
 _PART = 65536  # elements that are worked out at once: they stay in fast memory
 _SHORT, _LEAST = 64, 32768  # elements of a row up to which, and of the result from which on it pays
 
@@ -24,7 +26,9 @@ def multiply(a: Any, b: Any, out: Any = None) -> Any:
     so it is asked only where the smallest factors make none.
     """
     if out is None:
-        out = np.empty((len(a), a.shape[1], b.shape[2]), np.result_type(a, b))
+        made = np.empty((len(a), a.shape[1], b.shape[2]), np.result_type(a, b))
+        in_runs(lambda i, j: multiply(a[i:j], b[i:j], made[i:j]), len(a), made.size)
+        return made
     step = max(_PART // (a.shape[1] * b.shape[2]), 1)
     for k in range(0, len(a), step):
         x, y, made = a[k : k + step], b[k : k + step], out[k : k + step]

@@ -17,6 +17,7 @@ from gradcli.engine.gradients import sum_to
 from gradcli.engine.memory import ARRAYS, infer_shape, shares, strided_view
 from gradcli.engine.operator import Array, Row, operator
 from gradcli.engine.tensor import Tensor, wrap_dim
+from gradcli.engine.threads import applied
 
 # NumPy's reduction of one array: faster than its functions and methods.
 add_reduce: Any = np.add.reduce
@@ -75,7 +76,9 @@ def meeting(self: Array, number: Any) -> Array:
 
 
 def _add(self: Array, other: Array, *, alpha: Any = 1) -> Array:
-    return self + other if is_one(alpha) else self + factor(alpha, self.dtype) * other
+    return (
+        applied(np.add, self, other) if is_one(alpha) else self + factor(alpha, self.dtype) * other
+    )
 
 
 @operator(

@@ -24,6 +24,8 @@ _NAMES = (
     "openblas_{}_num_threads64_",
     "openblas_{}_num_threads",
 )
+LARGE = 1 << 18  # elements from which on a second thread pays
+_RUNS = 4  # for each thread, so that none waits long for another
 _lock = forks.lock()
 
 
@@ -125,4 +127,58 @@ def share(run: Callable[[Callable[[], int]], Any], count: int, threads: int) -> 
         raise failed[0]
 
 
-__all__ = ["are_ours", "multiplying_alone", "products", "share"]
+def in_runs(work: Callable[[int, int], Any], count: int, elements: int) -> None:
+    """`work(start, stop)` of runs of `count` items, on as many threads as so many elements are worth.
+
+    Runs are long, for each thread to be given pages of memory of its own.
+    """
+    many = products() if elements >= LARGE and count > 1 else 1
+    if many == 1:
+        work(0, count)
+        return
+    runs = min(_RUNS * many, count)
+
+    def run(take: Callable[[], int]) -> None:
+        while (k := take()) < runs:
+            work(count * k // runs, count * (k + 1) // runs)
+
+    share(run, runs, many)
+
+
+def applied(ufunc: Any, *operands: Any, out: Any = None) -> Any:
+    """An elementwise ufunc of one result, of large plain arrays on several threads; any other as it is."""
+    for a in operands:
+        if type(a) is np.ndarray and a.size >= LARGE:
+            break
+    else:
+        return ufunc(*operands) if out is None else ufunc(*operands, out=out)
+    if out is None and products() > 1:
+        out = _result_of(ufunc, operands)
+    if out is None or type(out) is not np.ndarray or not out.ndim:
+        return ufunc(*operands) if out is None else ufunc(*operands, out=out)
+    rows = [type(a) is np.ndarray and a.ndim == out.ndim and len(a) == len(out) for a in operands]
+
+    def work(start: int, stop: int) -> None:
+        given = [a[start:stop] if own else a for a, own in zip(operands, rows, strict=True)]
+        ufunc(*given, out=out[start:stop])
+
+    in_runs(work, len(out), out.size)
+    return out
+
+
+def _result_of(ufunc: Any, operands: tuple[Any, ...]) -> Any:
+    """Memory for a result that lies in order, as floating as all operands are; else None."""
+    arrays = [a for a in operands if type(a) is np.ndarray]
+    shape = np.broadcast_shapes(*[a.shape for a in arrays])
+    dtype = arrays[0].dtype
+    if dtype.char not in "fd" or not all(a.flags.c_contiguous for a in arrays):
+        return None
+    kinds = [type(a) if type(a) in (int, float) else getattr(a, "dtype", None) for a in operands]
+    if any(k not in (int, float, dtype) for k in kinds):
+        return None
+    if ufunc.resolve_dtypes((*kinds, None)) != (dtype,) * (len(kinds) + 1):
+        return None
+    return np.empty(shape, dtype)
+
+
+__all__ = ["LARGE", "applied", "are_ours", "in_runs", "multiplying_alone", "products", "share"]

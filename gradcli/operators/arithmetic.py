@@ -13,6 +13,7 @@ from gradcli.engine.operator import Rules
 from gradcli.engine.promotion import BOOL_OPERAND
 from gradcli.engine.rows import factor, is_one, meeting
 from gradcli.engine.tensor import Tensor, wrap
+from gradcli.engine.threads import applied
 from gradcli.operators.helpers import cast, conj, dtype_of, is_complex, where, zeros_like
 from gradcli.operators.table import (
     Array,
@@ -35,7 +36,9 @@ def _samples(name: str, *more: str) -> tuple[str, ...]:
 
 # -- kernels --------------------------------------------------------------------------------------
 def _sub(self: Array, other: Array, *, alpha: Any = 1) -> Array:
-    return self - other if is_one(alpha) else self - factor(alpha, self.dtype) * other
+    if is_one(alpha):
+        return applied(np.subtract, self, other)
+    return self - factor(alpha, self.dtype) * other
 
 
 def _rsub(self: Array, other: Any, *, alpha: Any = 1) -> Array:

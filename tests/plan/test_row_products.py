@@ -125,6 +125,50 @@ def test_products_have_their_threads_again() -> None:
     assert shared.products() == before
 
 
+@pytest.fixture
+def two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads, whatever the environment says, and small arrays are large ones."""
+    monkeypatch.setattr(shared, "products", lambda: 2)
+    monkeypatch.setattr(shared, "LARGE", 1 << 8)
+
+
+@pytest.mark.usefixtures("two")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int64])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((100, 8), (100, 8)),
+        ((100, 8), (100, 1)),
+        ((100, 1), (8,)),
+        ((3, 100), (1, 100)),
+        ((1000,), ()),
+        ((1, 1000), (1,)),
+    ],
+)
+def test_a_shared_ufunc_is_the_ufunc(a: Any, b: Any, dtype: Any) -> None:
+    random = np.random.default_rng(1)
+    x, y = (np.asarray(9 * random.standard_normal(s)).astype(dtype) for s in (a, b))
+    for one, other in ((x, y), (y, x), (x, 2), (x, 2.5), (x.T, x.T), (x[::-1], y)):
+        wanted = np.multiply(one, other)
+        found = shared.applied(np.multiply, one, other)
+        np.testing.assert_array_equal(found, wanted)
+        assert found.dtype == wanted.dtype
+        assert found.strides == wanted.strides
+    own = np.ones(x.shape, dtype)
+    assert shared.applied(np.subtract, x, own, out=own) is own
+    np.testing.assert_array_equal(own, x - np.ones(x.shape, dtype))
+
+
+@pytest.mark.usefixtures("two")
+def test_rows_mapped_on_threads_have_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = [wrap(a) for a in _inputs(np.float64).values()]
+    lse = func.vmap(func.grad(lambda a: g.logsumexp(a, 0)))
+    found = [*_mapped((0, 1, 2, 3))(*given), lse(given[-1])]
+    monkeypatch.undo()
+    for f, w in zip(found, [*_mapped((0, 1, 2, 3))(*given), lse(given[-1])], strict=True):
+        np.testing.assert_array_equal(f.numpy(), w.numpy())
+
+
 def test_what_a_thread_raises_is_raised() -> None:
     def run(take: Any) -> None:
         while (k := take()) < 100:

@@ -10,6 +10,7 @@ import numpy as np
 from gradcli.engine.memory import spent
 from gradcli.engine.operator import Rules, itself
 from gradcli.engine.tensor import wrap_dim
+from gradcli.engine.threads import in_runs
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
     add_reduce,
@@ -55,17 +56,21 @@ def _logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Array:
 def _logsumexp_of_few(rows: Any) -> Any:
     """The same of many rows of few elements, turned block by block: to the bit what the passes give."""
     found = np.empty(len(rows), rows.dtype)
-    with np.errstate(all="ignore"):
-        for k in range(0, len(rows), _TURNED):
-            columns = rows[k : k + _TURNED].T.copy()
+
+    def work(start: int, stop: int) -> None:
+        for k in range(start, stop, _TURNED):
+            own = found[k : min(k + _TURNED, stop)]
+            columns = rows[k : k + len(own)].T.copy()
             largest = np.maximum.reduce(columns, axis=0)
             largest[np.isinf(largest)] = 0
             np.subtract(columns, largest, out=columns)
             np.exp(columns, out=columns)
-            own = found[k : k + _TURNED]
             sum_over_few.columns(columns, own)
             np.log(own, out=own)
             own += largest
+
+    with np.errstate(all="ignore"):
+        in_runs(work, len(rows), rows.size)
     return found
 
 
@@ -73,7 +78,8 @@ def _logsumexp_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool)
     if not keepdim and self.ndim:
         g, result = unsqueeze_dims(g, dim, self.ndim), unsqueeze_dims(result, dim, self.ndim)
     shifted = self - result
-    return g * conj(spent(np.exp, shifted, shifted))
+    powers = conj(spent(np.exp, shifted, shifted))
+    return spent(np.multiply, powers, g, powers)
 
 
 @operator(
