@@ -220,7 +220,9 @@ def token_pattern(patterns: dict[str, str], words: list[str], *, plain: bool) ->
         first = re.escape(firsts[0]) if len(firsts) == 1 else f"[{re.escape(''.join(firsts))}]"
         tail = "|".join(re.escape(w) for w in following)
         operators.append(f"{first}{tail}" if first == r"\." else f"{first}(?:{tail})?")
+    alone = "".join(word for word in words if len(word) == 1 and word not in tails)
     choices = [
+        f"[{re.escape(alone)}]",  # brackets first: they are frequent, and quickly told
         f"{name}(?:{name_eq[len(name) :]}|{walrus[len(name) :]})?",
         number,
         *operators,

@@ -1,7 +1,8 @@
 """From text to tree: a driver for the LALR tables that lark made of grammars/gradcli.lark.
 
 findall cuts the text into tokens, blanks first, so that adding up their lengths gives every position. The
-tables tell what to do with each token; reducing a rule appends a row to the tree. There is no recursion, and
+tables tell what to do with each token; reducing a rule appends a row to the tree. What a token does to a
+stack of states is worked out when they first meet, and then known: see `Stack`. There is no recursion, and
 all that grows with the text besides the tree is a stack as deep as the text is nested.
 """
 
@@ -33,6 +34,14 @@ if TYPE_CHECKING:
     from gradcli.language.layout import Layout
 
 _CHUNK = 1 << 16  # characters that are cut into tokens at a time
+_KNOWN = 5000  # tokens; of long numbers no more are remembered, for no two may be alike
+_DEEPEST = 32  # states that a stack has before what follows gets one of its own
+_FIRST_WORD = 17  # among the terminals: those from here on are spelt one way, and have no value
+_MOST = 20_000  # stacks that are remembered
+_OPENING = ("(", "[", "INDENT", "FORMAT_OPEN", "FORMAT_FIELD")
+
+# (number of the terminal, index of its value, characters without the blanks before)
+Token = tuple[int, int, int]
 
 
 class _Rows(dict[int, Any]):
@@ -69,17 +78,34 @@ class Tables:
         self.goto_rows = _Rows(self._unpack_goto_row)
         self.after_atom = _Rows(lambda state: self.goto[state].get(self._atom))
         self.operand = _Rows(self._takes_operand)
-        self.fixed: dict[str, int] = {
-            text: i for i, text in enumerate(self.terminals) if i > 16 or text == "$END"
-        }
-        del self.fixed["$END"]
+        fixed = {text: i for i, text in enumerate(self.terminals) if i >= _FIRST_WORD}
         self.number = {text: i for i, text in enumerate(self.terminals)}
         names = (
             (INDENT, "INDENT"), (DEDENT, "DEDENT"), (OPEN, "FORMAT_OPEN"), (FIELD, "FORMAT_FIELD"),
             (SPEC, "FORMAT_SPEC"), (FIELD_END, "FORMAT_END"), (CLOSE, "FORMAT_CLOSE"),
             (NEWLINE, "NEWLINE"), ("", "$END"),
         )  # fmt: skip
-        self.fixed.update((text, self.number[name]) for text, name in names)
+        fixed.update((text, self.number[name]) for text, name in names)
+        self.fixed: dict[str, Token] = {
+            text: (number, 0, len(text.lstrip())) for text, number in fixed.items()
+        }
+        self.opening = frozenset(self.number[name] for name in _OPENING)
+        self.stacks: list[Stack | Operand] = []  # that know something
+        self._roots: dict[int, Stack] = {}
+
+    def root(self, state: int) -> Stack:
+        """The stack of one state, with others out of sight below it."""
+        found = self._roots.get(state)
+        if found is None:
+            found = self._roots[state] = Stack(self, None, state)
+        return found
+
+    def forget(self) -> None:
+        """Let go of what the stacks know, where that has become much."""
+        for stack in self.stacks:
+            stack.forget()
+        self.stacks.clear()
+        self._roots.clear()
 
     def _unpack_row(self, text: str, common: int) -> list[int]:
         row = [common] * len(self.terminals)
@@ -115,6 +141,125 @@ class Tables:
             if what >= 0 or self.rules[what][5] != self._atom:
                 return False
         return True
+
+
+# What a token does to a stack: (the steps of the stack behind it, how, the rules that it reduces before it
+# is shifted, and a stack that this is about).
+Step = tuple[dict[int, Any], int, tuple[Any, ...], Any]
+OWNER = -1  # the stack itself, among its steps
+Reduction = tuple[int, int, int, int]  # what is done, kind of the row, a number, values
+PLAIN = 0  # only operations of two operands are reduced, of which the rules are just the kinds
+OPERAND = 1  # the token is an operand, and a row of the tree
+SHIFTED = 2  # the rules are whole
+BEGINS = 32  # the token is the first of its rule: where it starts is remembered
+APART = 4  # the stack so far is put aside, and what the token opens has one of its own
+JOINED = 8  # nothing is shifted yet: a rule goes on in the stack that was put aside last
+REFUSED = 16  # the token is an error in this state
+
+
+class Stack:
+    """The states of a stack, down to a bracket that is open, and what each token does to it.
+
+    Stacks of the same states are the same object, so that a long text is mostly a matter of looking up. What
+    is below the bracket, or below `_DEEPEST` states, is put aside: how a level of a text can look is limited,
+    how levels may follow each other is not.
+    """
+
+    __slots__ = ("below", "depth", "joined", "operand", "pushed", "state", "steps", "table")
+
+    def __init__(self, table: Tables, below: Stack | None, state: int) -> None:
+        self.table, self.below, self.state = table, below, state
+        self.depth: int = 1 if below is None else below.depth + 1
+        self.steps: dict[int, Any] = {OWNER: self}
+        self.pushed: dict[int, Stack] = {}
+        self.joined: dict[Stack, Stack] = {}
+        self.operand: Operand | None = None
+        table.stacks.append(self)
+
+    def forget(self) -> None:
+        """Know nothing of other stacks."""
+        self.steps.clear()
+        self.steps[OWNER] = self
+        self.pushed.clear()
+        self.joined.clear()
+        self.operand = None
+
+    def push(self, state: int) -> Stack:
+        """The stack with one more state."""
+        found = self.pushed.get(state)
+        if found is None:
+            found = self.pushed[state] = Stack(self.table, self, state)
+        return found
+
+    def join(self, above: Stack) -> Stack:
+        """The stack with all the states of another on top."""
+        found = self.joined.get(above)
+        if found is None:
+            states = []
+            stack: Stack | None = above
+            while stack is not None:
+                states.append(stack.state)
+                stack = stack.below
+            found = self
+            for state in reversed(states):
+                found = found.push(state)
+            self.joined[above] = found
+        return found
+
+    def step(self, token: int) -> Step:
+        """What a token does, when it is first asked for."""
+        step = self.steps[token] = self._step(token)
+        return step
+
+    def _step(self, token: int) -> Step:
+        table, stack = self.table, self
+        if token in (tree.NAME, tree.CONSTANT) and table.operand[self.state]:
+            self.operand = self.operand or Operand(self)
+            return self.operand.steps, OPERAND, (), None
+        found: list[Reduction] = []
+        while (what := table.action[stack.state][token]) < 0:
+            do, kind, number, length, values, nonterminal = table.rules[what]
+            if length >= stack.depth:
+                return stack.steps, JOINED, tuple(found), stack
+            if do != tree.KEEP or values != 1:
+                found.append((do, kind, number, values))
+            for _ in range(length):
+                assert stack.below is not None
+                stack = stack.below
+            stack = stack.push(table.goto[stack.state][nonterminal][token])
+        if not what:
+            return stack.steps, REFUSED, tuple(found), None
+        how = BEGINS | SHIFTED if what >= table.prefix else SHIFTED
+        if token in table.opening or stack.depth >= _DEEPEST:
+            return table.root(what).steps, how | APART, tuple(found), stack
+        after = stack.push(what).steps
+        binary = all(one == (tree.EMIT, one[1], 0, 2) for one in found)
+        if how == SHIFTED and token >= _FIRST_WORD and binary:
+            return after, PLAIN, tuple(kind for _, kind, _, _ in found), None
+        return after, how, tuple(found), None
+
+
+class Operand:
+    """A stack with an operand on it, whose state waits for the token after it."""
+
+    __slots__ = ("below", "state", "steps")
+
+    def __init__(self, below: Stack) -> None:
+        self.below, self.state = below, below.state
+        self.steps: dict[int, Any] = {OWNER: self}
+        below.table.stacks.append(self)
+
+    def forget(self) -> None:
+        """As a stack."""
+        self.steps.clear()
+        self.steps[OWNER] = self
+
+    def step(self, token: int) -> Step:
+        """As a stack's."""
+        below = self.below
+        stack = below.push(below.table.after_atom[below.state][token])
+        step = self.steps[token] = stack.steps.get(token) or stack.step(token)
+        return step
 
 
 _tables: Tables | None = None
@@ -153,10 +298,10 @@ def _pieces(source: str, pattern: re.Pattern[str]) -> Iterator[tuple[list[str], 
         if len(found) < 3:
             size *= 2
             continue
-        del found[-2:]  # they may go on behind the cut: 2.5e-3 cut after its sign is two tokens
+        # The last two may go on behind the cut: 2.5e-3 cut after its sign is two tokens.
+        following = base + size - len(found.pop()) - len(found.pop())
         yield found, base, False
-        base += sum(map(len, found))
-        size = _CHUNK
+        base, size = following, _CHUNK
     yield _last(pattern.findall(source, base)), base, True
 
 
@@ -174,7 +319,8 @@ def parse(source: str, *, explain: bool = True) -> Program:
     """The tree of a program, or a LanguageError that says what is wrong with its text."""
     table = tables()
     full = "'" in source or '"' in source or "#" in source or "\\" in source
-    pattern = compiled(table.full if full else table.plain)
+    ascii = "(?a)" if source.isascii() else ""  # where it is the same, and faster
+    pattern = compiled(ascii + (table.full if full else table.plain))
     if not source or source.isspace():
         source_rows = array("i", (tree.KIND["block"], 0, 0, 0))
         return Program(source, source_rows, [""], [None], [])
@@ -208,17 +354,15 @@ def _drive(
     table: Tables,
     explain: bool,
 ) -> Program:
-    action, goto, rules, after_atom = table.action, table.goto, table.rules, table.after_atom
-    operand, prefix = table.operand, table.prefix
     target_kind = tree.KIND["target"]
 
     words: list[str] = [""]
     constants: list[Any] = [None]
     word_index: dict[str, int] = {}
-    known: dict[str, int] = dict(table.fixed)
+    known: dict[str, Token] = dict(table.fixed)
     token_number = table.number
     for text, constant in tk.WORDS.items():
-        known[text] = len(constants) << 8 | tree.CONSTANT
+        known[text] = tree.CONSTANT, len(constants), len(text)
         constants.append(constant)
 
     def word(text: str) -> int:
@@ -226,53 +370,57 @@ def _drive(
         if index is None:
             index = word_index[text] = len(words)
             words.append(text)
-        return index << 8
+        return index
 
-    def classify(text: str) -> int:
-        """A token seen for the first time: the number of its terminal, and above it that of its value."""
+    def classify(text: str) -> Token:
+        """A token seen for the first time."""
         bare = text.lstrip(" \t\f\\\r\n")
         if not bare:
             raise tk.TokenError("")  # a backslash that ends no line
-        code = known.get(bare)
-        if code is None:
+        size = len(text.lstrip())
+        again = known.get(bare)
+        if again is not None:
+            kind, index = again[:2]
+        else:
             first = bare[0]
             if first.isidentifier() or first in "'\"":
                 if "'" in bare or '"' in bare:
                     if not tk.is_closed(bare):
                         raise tk.TokenError("")
                     constants.append(tk.string(bare))
-                    return (len(constants) - 1) << 8 | token_number["STRING"]
+                    return token_number["STRING"], len(constants) - 1, size
                 if bare[-1] == "=":
-                    kind = "NAME_WALRUS" if bare[-2] == ":" else "NAME_EQ"
-                    code = word(tk.name(bare.rstrip("=: \t\f"))) | token_number[kind]
+                    index = word(tk.name(bare.rstrip("=: \t\f")))
+                    kind = token_number["NAME_WALRUS" if bare[-2] == ":" else "NAME_EQ"]
                 else:
-                    code = word(tk.name(bare)) | tree.NAME
+                    kind, index = tree.NAME, word(tk.name(bare))
             elif "0" <= first <= "9" or (first == "." and "0" <= bare[1:2] <= "9"):
                 constants.append(tk.number(bare))
-                code = (len(constants) - 1) << 8 | tree.CONSTANT
-                if len(text) > 4:
-                    return code
+                kind, index = tree.CONSTANT, len(constants) - 1
+                if len(text) > 4 and len(known) > _KNOWN:
+                    return kind, index, size
             elif first == "." and len(bare) > 1:
-                code = word(_attribute_name(bare)) | token_number["ATTRIBUTE"]
+                kind, index = token_number["ATTRIBUTE"], word(_attribute_name(bare))
             elif first == "\0" and len(bare) > 1:
                 constants.append(bare[2:])
-                kind = "FORMAT_TEXT" if bare[:2] == TEXT else "FORMAT_CONVERSION"
-                return (len(constants) - 1) << 8 | token_number[kind]
+                name = "FORMAT_TEXT" if bare[:2] == TEXT else "FORMAT_CONVERSION"
+                return token_number[name], len(constants) - 1, size
             else:
                 raise tk.TokenError("")
-        known[text] = code
-        return code
+        known[text] = kind, index, size
+        return kind, index, size
 
     rows: list[int] = []
     done = array("i")
     targets: list[int] = []
-    states = [table.start]
     starts: list[int] = []
     counts: list[int] = []
-    push_state, push_start, pop_start = states.append, starts.append, starts.pop
+    aside: list[Stack] = []
+    push_start, pop_start, push_aside = starts.append, starts.pop, aside.append
     lookup = known.get
-    state = table.start
-    after: list[int] | None = None  # set while an operand's own state waits for the token after it
+    if len(table.stacks) > _MOST:
+        table.forget()
+    steps = table.root(table.start).steps
     index = value = last = 0
     text = ""
     end = 0
@@ -289,75 +437,78 @@ def _drive(
                 if final:
                     found.append("")
                     ends.append(layout.end)
-            for text, token, end in zip(found, map(lookup, found), ends, strict=False):
-                if token is None:
-                    token = classify(text)
-                if token > 255:
-                    value = token >> 8
-                    token &= 255
-                    if after is None and token <= 2 and operand[state]:
-                        start = end - len(text.lstrip())
-                        rows += (token, value, start, end)
-                        push_start(start)
-                        after = after_atom[state]
-                        last = end
-                        continue
-                if after is not None:
-                    state = after[token]
-                    push_state(state)
-                    after = None
-                what = action[state][token]
-                while what < 0:
-                    do, kind, operand_value, length, values, nonterminal = rules[what]
-                    if values == 2:
+            for text, code, end in zip(found, map(lookup, found), ends, strict=False):
+                token, value, size = code or classify(text)
+                try:
+                    steps, how, reductions, other = steps[token]
+                except KeyError:
+                    steps, how, reductions, other = steps[OWNER].step(token)
+                if how == OPERAND:
+                    start = end - size
+                    rows += (token, value, start, end)
+                    push_start(start)
+                    last = end
+                    continue
+                if how == PLAIN:
+                    for kind in reductions:
                         pop_start()
-                    elif values > 2:
-                        del starts[1 - values :]
-                    elif not values:
-                        push_start(last)
-                    if do == 1:
-                        rows += (kind, operand_value, starts[-1], last)
-                    elif do == 2:
-                        start = starts[-1]
-                        if kind == target_kind:
-                            rows += (kind, index, start, start + len(words[index]))
-                        else:
-                            rows += (kind, index, start, last)
-                    elif do == 3:
-                        rows += (kind, counts.pop() + operand_value, starts[-1], last)
-                    elif do == 4:
-                        counts.append(operand_value)
-                    elif do == 5:
-                        counts[-1] += 1
-                    elif do == 6:
-                        number = counts.pop()
-                        counts[-1] += number
-                    elif do == 7:
-                        targets.append((len(done) + len(rows)) // 4 - 1)
-                    elif do == 8:
-                        rows += (kind, counts.pop() + operand_value, starts[-1], last)
-                        targets.append((len(done) + len(rows)) // 4 - 1)
-                    if length:
-                        del states[-length:]
-                    state = goto[states[-1]][nonterminal][token]
-                    push_state(state)
-                    what = action[state][token]
-                if what < prefix:
-                    if not what:
+                        rows += (kind, 0, starts[-1], last)
+                    last = end
+                    continue
+                while True:
+                    for do, kind, number, values in reductions:
+                        if values == 2:
+                            pop_start()
+                        elif values > 2:
+                            del starts[1 - values :]
+                        elif not values:
+                            push_start(last)
+                        if do == 1:
+                            rows += (kind, number, starts[-1], last)
+                        elif do == 2:
+                            start = starts[-1]
+                            if kind == target_kind:
+                                rows += (kind, index, start, start + len(words[index]))
+                            else:
+                                rows += (kind, index, start, last)
+                        elif do == 3:
+                            rows += (kind, counts.pop() + number, starts[-1], last)
+                        elif do == 4:
+                            counts.append(number)
+                        elif do == 5:
+                            counts[-1] += 1
+                        elif do == 6:
+                            more = counts.pop()
+                            counts[-1] += more
+                        elif do == 7:
+                            targets.append((len(done) + len(rows)) // 4 - 1)
+                        elif do == 8:
+                            rows += (kind, counts.pop() + number, starts[-1], last)
+                            targets.append((len(done) + len(rows)) // 4 - 1)
+                    if how != JOINED:
                         break
-                else:
-                    push_start(end - len(text.lstrip()))
-                state = what
-                push_state(what)
-                index = value  # of the token shifted last, for the rule it ends
+                    whole = aside.pop().join(other)
+                    steps, how, reductions, other = whole.steps.get(token) or whole.step(token)
+                    if how == PLAIN:
+                        reductions = [(tree.EMIT, kind, 0, 2) for kind in reductions]
+                if how == REFUSED:
+                    break
+                if how & BEGINS:
+                    push_start(end - size)
+                if how & APART:
+                    push_aside(other)
+                if value:
+                    index = value  # of the token shifted last, for the rule it ends
                 last = end
             else:
-                done.fromlist(rows)
+                done.frombytes(array("I", rows).tobytes())  # twice as fast as extending it
                 rows.clear()
+                if len(table.stacks) > _MOST:
+                    table.forget()
                 continue
             break
-        if state == table.end and not token:
-            done.fromlist(rows)
+        if steps[OWNER].state == table.end and not token:
+            done.frombytes(array("I", rows).tobytes())
             done[-1] = min(done[-1], len(source))  # the newline after the text is not of the text
             return Program(source, done, words, constants, targets)
     except tk.TokenError as error:
@@ -372,7 +523,7 @@ def _drive(
         raise LanguageError("the text cannot be parsed")
     from gradcli.language.complaints import syntax_error
 
-    refusal = syntax_error(source, table, state, text, end, problem)
+    refusal = syntax_error(source, table, steps[OWNER].state, text, end, problem)
     if not refusal.incomplete:
         refusal.hint = _translation(source) or refusal.hint
     raise refusal

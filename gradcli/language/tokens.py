@@ -54,6 +54,11 @@ def number(text: str) -> int | float | complex:
                 "write it with an exponent, such as 1e300",
             )
         return int(text)
+    if "." in text and text.isascii() and text[-1] not in "jJ":
+        try:
+            return float(text)
+        except ValueError:
+            raise _number_error(text) from None
     based = text[:1] == "0" and text[1:2] in "xXoObB"
     whole = text.isascii() and (based or not (set(text) - set("0123456789_")))
     digits = len(text) - text.count("_")
@@ -66,7 +71,7 @@ def number(text: str) -> int | float | complex:
             return complex(0.0, float(text[:-1]))
         if text[:1] == "0" and text[1:2] in "xXoObB" and len(text) > 2:
             return int(text, 0)
-        if "." in text or "e" in text or "E" in text:
+        if "e" in text or "E" in text:
             return float(text)
         return int(text, 0)
     except ValueError:
