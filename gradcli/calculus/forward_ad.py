@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.engine import dtypes, modes
+from gradcli.engine import batch, dtypes, modes
 from gradcli.engine.backward import grad
-from gradcli.engine.batch import Batched
+from gradcli.engine.batch import Batched, Level, opened
+from gradcli.engine.batching import remove_batch_dim
 from gradcli.engine.device import contiguous_format
 from gradcli.engine.function import BackwardCFunction
 from gradcli.engine.gradients import fit
@@ -112,7 +113,8 @@ def exit_dual_level(*, level: int | None = None) -> None:
     _open.pop().__exit__()
 
 
-MOST_ROWS = 1000  # of a Jacobian, for elements whose product is lost
+# Elements of a Jacobian, for elements whose product is lost: of all its rows, and of those at once.
+MOST, AT_ONCE = 1 << 27, 1 << 20
 
 _open: list[dual_level] = []
 
@@ -227,11 +229,11 @@ def _own(tangent: Tensor, values: Any) -> Tensor:
 
     A rule may give the tangent that it was given, or a view of it, or the same number everywhere.
     """
-    base = tangent if tangent.base is None else tangent.base
-    given = [t for v in _flat(values) if (t := _tangent(v)) is not None]
+    own = _memory(tangent)
+    given = [_memory(t) for v in _flat(values) if (t := _tangent(v)) is not None]
     steps = zip(tangent.array.strides, tangent.array.shape, strict=True)
     same = any(not step and n > 1 for step, n in steps)
-    if same or any(base is (t if t.base is None else t.base) for t in given):
+    if same or any(own is memory or _may_share(own, memory) for memory in given):
         kept: Tensor = tangent.clone(memory_format=contiguous_format)
         return kept
     return tangent
@@ -333,6 +335,18 @@ def _is_view_of(out: Tensor, arg: Any) -> bool:
     if not isinstance(arg, Tensor) or out.base is None:
         return False
     return out.base is arg or out.base is arg.base
+
+
+def _memory(tangent: Tensor) -> Any:
+    """The array of all entries, or what those that are kept without their zeros are made of."""
+    array = tangent.array
+    while isinstance(array, Batched):
+        array = array.inner
+    return array
+
+
+def _may_share(a: Any, b: Any) -> bool:
+    return type(a) is np.ndarray and type(b) is np.ndarray and np.may_share_memory(a, b)
 
 
 def _row(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:
@@ -453,7 +467,13 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
     node._edges = tuple(edges)
     # The rule is linear in its gradient, so the point does not matter; at ones it is smooth. But where
     # complex vectors are known up to a phase, rules refuse gradients that depend on it.
-    recorded = modes.is_grad_enabled()
+    recorded = modes.is_grad_enabled() and any(
+        t.requires_grad
+        for v in _flat(values)
+        if isinstance(v, Tensor)
+        for t in (v, _tangent(v))
+        if t is not None
+    )
 
     def read(field: str) -> Any:
         value = _field(row, field, values, outputs)
@@ -486,37 +506,44 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
     results: list[Any] = [None] * len(outputs)
     for k, f in zip(diff, found, strict=True):
         results[k] = f
-        if f is None or recorded or count > 1 or row.many:
+        if f is None or recorded or not (lost := np.isnan(batch.numbers(f.array))).any():
             continue
-        if (lost := np.isnan(_every(f.array))).any():
-            results[k] = _mended(f, lost, row, node, read, list(zip(edges, operands, strict=True)))
+
+        def pull(seed: Tensor, at: int = k) -> Any:
+            seeds = [seed if i == at else None for i in range(count)]
+            return row.backward_on(node, seeds[0] if count == 1 and not row.many else seeds, read)
+
+        given = list(zip(edges, operands, strict=True))
+        results[k] = _mended(f, lost, pull, given, _Named(row.node_type))
     return results
 
 
-def _every(array: Any) -> Any:
-    """All numbers of an array, of every entry of a batch."""
-    return np.asarray(array.every if isinstance(array, Batched) else array)
-
-
 def _mended(
-    found: Tensor, lost: Any, row: Row, node: Any, read: Any, operands: list[tuple[Any, Any]]
+    found: Tensor, lost: Any, pull: Any, operands: list[tuple[Any, Any]], name: Any
 ) -> Tensor:
     """A product with its lost elements by rows of the Jacobian: the rule masks what it divides by 0."""
-    batched = isinstance(found.array, Batched)
-    made = np.array(_every(found.array))
-    places = np.argwhere(lost.any(0) if batched else lost)
-    for place in map(tuple, places[:MOST_ROWS].tolist()):
-        unit = np.zeros(found.shape, found.array.dtype)
-        unit[place] = 1
-        total: Any = 0.0
-        for (e, v), p in zip(operands, row.backward_on(node, wrap(unit), read), strict=True):
-            if e is not None and p is not None:
-                total = total + (fit(p, e, _Named(row.node_type)) * _tangent(v)).sum()
-        value = total.array if isinstance(total, Tensor) else total
-        made[(slice(None), *place) if batched else place] = (
-            value.every if isinstance(value, Batched) else np.asarray(value)
-        )
-    return wrap(Batched(made, found.array.level) if batched else made[()])
+    plain = batch.numbers(found.array)
+    made = np.array(plain).reshape((-1, found.numel()))  # one row for every entry
+    places = np.flatnonzero(lost.reshape(made.shape).any(0))
+    size = max([found.numel(), *(v.array.size for e, v in operands if e is not None)])
+    step = max(AT_ONCE // size, 1)
+    for start in range(0, min(len(places), MOST // size), step):
+        at = places[start : start + step]
+        level = Level(len(at), linear=True)
+        units = np.zeros((level.size, found.numel()), made.dtype)
+        units[np.arange(level.size), at] = 1
+        with opened(level), np.errstate(all="ignore"):
+            seed = wrap(Batched(units.reshape((level.size, *found.shape)), level))
+            total = wrap(Batched(np.zeros(level.size, units.dtype), level))
+            for (e, v), p in zip(operands, pull(seed), strict=True):
+                if e is not None and p is not None:
+                    total = total + (fit(p, e, name) * _tangent(v)).sum()
+            value = remove_batch_dim(total, 0, level).array
+        for own in batch.batch_of(found) - batch.batch_of(value):
+            value = batch.lifted(value, own)
+        made[:, at] = batch.numbers(value).reshape((-1, level.size))
+    array = made.reshape(plain.shape)
+    return wrap(batch.batched_as(array if array.ndim else array[()], found.array))
 
 
 class _Named(Wide):

@@ -163,8 +163,10 @@ class Batched(NDArrayOperatorsMixin):
     def __setitem__(self, index: Any, value: Any) -> None:
         if batch_of(value) - batch_of(self):
             raise RuntimeError(INPLACE)
+        if not self.size:
+            return
         keys = index if type(index) is tuple else (index,)
-        if isinstance(self.every, ARRAYS) and self.size and 0 in self.every.strides[:1]:
+        if isinstance(self.every, ARRAYS) and 0 in self.every.strides[:1]:
             self.every = self.every.copy()  # it was the same for all entries
         if isinstance(value, Batched) and value.level is self.level:
             value = value.every
@@ -475,6 +477,13 @@ def numbers(array: Any) -> Any:
     while isinstance(array, Batched):
         array = array.every
     return array
+
+
+def batched_as(array: Any, like: Any) -> Any:
+    """The array of all entries, as the batches that another has."""
+    return (
+        Batched(batched_as(array, like.every), like.level) if isinstance(like, Batched) else array
+    )
 
 
 def full(value: Any, level: Level) -> Any:

@@ -129,10 +129,7 @@ def norm_backward(g: Any, self: Any, p: Any, norm: Any, dim: Any, keepdim: bool)
         scaled = sgn(self) * masked_fill(np.abs(self) ** (p - 1), self == 0, 0)
         return scaled * g * norm ** (1 - p)
     scaled = sgn(self) * np.abs(self) ** (p - 1) if p < 2 else self * np.abs(self) ** (p - 2)
-    divisor = norm
-    if not getattr(norm, "requires_grad", False):  # forward mode goes through the quotient, too
-        divisor = masked_fill(norm, norm == 0, 1)
-    return scaled * masked_fill(g / divisor ** (p - 1), norm == 0, 0)
+    return scaled * masked_fill(g / norm ** (p - 1), norm == 0, 0)
 
 
 @operator(_vector_norm, "LinalgVectorNormBackward0", public=False, axes="dim*", spelled="norm")

@@ -97,10 +97,7 @@ def _degenerate(self: Any, middle: Any) -> Any:
 
 
 def _std_backward(g: Any, self: Any, result: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-    divisor = result * 2
-    if not getattr(result, "requires_grad", False):  # forward mode goes through the quotient, too
-        divisor = masked_fill(divisor, result == 0, 1)
-    g = masked_fill(g / divisor, result == 0, 0)
+    g = masked_fill(g / (result * 2), result == 0, 0)
     return _var_backward(g, self, dim, correction, keepdim)
 
 

@@ -249,3 +249,36 @@ def check_written(source: str, wrt: str) -> None:
         np.testing.assert_allclose(j.numpy(), k.numpy(), rtol=1e-12)
     for n, v in zip(names, directions, strict=True):  # the caller's are untouched
         assert (v == along["xb".index(n)]).all()
+
+
+_ZEROS = gradcli.tensor([[1.0, 1, 1], [0, 0, 0], [1, 2, 3]], dtype=gradcli.float64)
+# Slopes that are masked where they divide by 0: of norms and deviations that are 0.
+MASKED: dict[str, Any] = {
+    "norm of order 3": lambda x: gradcli.linalg.vector_norm(x, 3.0, 1),
+    "norm of order 1.5": lambda x: gradcli.linalg.vector_norm(x, 1.5, 1),
+    "norm": lambda x: x.norm(dim=1),
+    "norm of all": lambda x: (x * 0).norm(3),
+    "std": lambda x: x.std(1),
+    "std of all": lambda x: (x * 0).std(),
+    "std_mean": lambda x: gradcli.stack(gradcli.std_mean(x, 1)),
+}
+
+
+@sweep("name", MASKED, parts=1)
+def test_slopes_that_are_masked(name: str) -> None:
+    """Forward mode, alone, in a batch and in a batch of batches, where reverse mode is 0."""
+    of, vmap = MASKED[name], gradcli.func.vmap
+    x, v = _ZEROS, gradcli.arange(9.0, dtype=gradcli.float64).reshape(3, 3) - 4
+
+    def pushed(x: Any, v: Any) -> Any:
+        return gradcli.func.jvp(of, (x,), (v,))[1]
+
+    rows = gradcli.func.jacrev(of)(x).numpy()
+    wanted = np.tensordot(rows, v.numpy(), axes=2)
+    assert np.isfinite(wanted).all()
+    two = (gradcli.stack([x, x * 2]), gradcli.stack([v, v]))
+    four = tuple(gradcli.stack([t, t * 3]) for t in two)
+    found = [pushed(x, v), vmap(pushed)(*two)[0], vmap(vmap(pushed))(*four)[0, 0]]
+    for one in found:
+        np.testing.assert_allclose(one.numpy(), wanted, rtol=1e-12)
+    np.testing.assert_allclose(gradcli.func.jacfwd(of)(x).numpy(), rows, rtol=1e-12)
