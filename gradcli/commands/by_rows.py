@@ -198,6 +198,8 @@ class Passes:
             )
         what = request.source[slice(*span)] if span else "this"
         hint = "sums over rows can be cut: sum, mean, dot, norm, var, logsumexp, max, X.T @ X, …"
+        if words.startswith("The size of tensor"):
+            hint = "what goes with the rows of a table has as many: columns of it, or one number"
         if "in memory" in words:
             hint = "take it from the same table, or say --no-grad"
         found = refused(

@@ -202,6 +202,11 @@ class Cluster:
             import distributed
         except ImportError:
             raise _refused("--workers and --cluster need dask and distributed", EXTRA) from None
+        import logging
+
+        for name in list(logging.root.manager.loggerDict):
+            if name.startswith(("distributed", "tornado")):  # what they have to say is said here
+                logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         self.versions = versions()
         self.distributed: Any = distributed
         self.is_remote = address is not None
@@ -298,7 +303,7 @@ class Cluster:
                 submit(_combined, combine, *pair, pure=False) if len(pair) == 2 else pair[0]
                 for pair in pairs
             ]
-        found = level[0].result() if level else None
+        found = self._result(level[0]) if level else None
         if isinstance(found, Failed):
             raise found.error
         return found
@@ -350,7 +355,7 @@ class Cluster:
             futures.append(self._telling(future, part.rows or 0, told))
         counted = Tally()
         for future in futures:
-            found = future.result()
+            found = self._result(future)
             if isinstance(found, Failed):
                 self.client.cancel(futures)
                 raise found.error
@@ -358,6 +363,31 @@ class Cluster:
         for name in set(os.listdir(folder)) - set(names):  # of a worker that died while it wrote
             os.unlink(os.path.join(folder, name))
         return counted
+
+    def _result(self, future: Any) -> Any:
+        """What a task gave, once it is there; LanguageError where nobody is left to do it."""
+        from concurrent.futures import CancelledError
+
+        again = "once it runs again, say the same command again"
+        while True:
+            try:
+                return future.result(timeout=_WAIT)
+            except TimeoutError:
+                if future.done():
+                    raise
+            except CancelledError:
+                raise _refused("the connection to the scheduler is lost", again) from None
+            except self.distributed.KilledWorker:
+                raise _refused(
+                    "every worker that had a part of the table died of it",
+                    "most often its memory is too small: write smaller row groups",
+                ) from None
+            try:  # it takes long: does anybody work?
+                self.client.wait_for_workers(1, timeout=_WAIT)
+            except TimeoutError:
+                raise _refused("no worker is left", again) from None
+            except (OSError, ValueError, RuntimeError):
+                raise _refused("the connection to the scheduler is lost", again) from None
 
     def _placed(self, part: Part) -> Part:
         """The part with a path that is right in another folder, too."""

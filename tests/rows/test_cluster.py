@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -202,6 +203,57 @@ def test_a_worker_that_is_killed_costs_time_and_no_rows(folder: Path) -> None:
     assert run(*argv, "-o", "one.parquet")[0] == 0
     assert found.equals(parquet.read_table("one.parquet"))
     assert not list(folder.glob(".gradcli-*"))
+
+
+LOST = [  # (what ends while the parts are done, what is said)
+    ("workers", "no worker is left"),
+    ("scheduler", "the connection to the scheduler is lost"),
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("ends", "words"), LOST)
+def test_a_cluster_that_is_lost_is_said_in_a_line(folder: Path, ends: str, words: str) -> None:
+    import pandas as pd
+
+    pd.DataFrame({"x": np.ones(2_000_000)}).to_parquet("long.parquet", row_group_size=20_000)
+    source = "+".join(f"sin(x*{k})**2" for k in range(40))
+    start = "from distributed.cli.dask_{0} import main; main()"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"tcp://127.0.0.1:{port}"
+    argv = {
+        "scheduler": ["--host", "127.0.0.1", "--port", str(port), "--no-dashboard"],
+        "worker": [address, "--nthreads", "1", "--no-nanny", "--no-dashboard"],
+    }
+    began = [
+        subprocess.Popen(
+            [sys.executable, "-c", start.format(name), *given],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for name, given in argv.items()
+    ]
+    wait = "import gradcli.rows.cluster as c; c._WAIT = 10; from gradcli.__main__ import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", wait, "map", source, "long.parquet", "-o", "out.parquet",
+         "--cluster", address],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 100
+        while time.monotonic() < deadline and not list(folder.glob(".gradcli-*/*.parquet")):
+            time.sleep(0.02)
+        began[0 if ends == "scheduler" else 1].kill()
+        out, err = process.communicate(timeout=100)
+    finally:
+        for other in began:
+            other.kill()
+            other.wait()
+    assert (process.returncode, out) == (1, "")
+    assert err.startswith(f"gradcli: error: {words}\n") and err.count("\n") == 2, err
+    assert not (folder / "out.parquet").exists() and not list(folder.glob(".gradcli-*"))
 
 
 @pytest.mark.long
