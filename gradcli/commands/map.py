@@ -248,13 +248,13 @@ class Asked:
             return found[0]
         program = self.request.program
         from gradcli.commands.options import where_read
+        from gradcli.tables.errors import listed
 
-        listed = ", ".join(n for n in self.names if n)
         close = did_you_mean(suggest(name, self.names))
         problem = f"is {len(found)} columns" if found else "is no column"
         raise usage(
             f"{name} {problem} of {self.table_name}, and has no value",
-            hint=f"{close or f'add --{name} VALUE'} (its columns are: {listed})",
+            hint=f"{close or f'add --{name} VALUE'} (its columns are: {listed(self.names)})",
             source=program.source,
             span=where_read(program, name),
             kind="name",
@@ -330,6 +330,7 @@ class Asked:
 
         from gradcli.commands.evaluation import read_value
         from gradcli.tables import TableError
+        from gradcli.tables.errors import listed
         from gradcli.tables.table import ArrayTable
 
         shape, option = self.job.shape(name), f"--jvp {name}"
@@ -351,7 +352,7 @@ class Asked:
         except LanguageError as error:
             if error.kind == "name":
                 close = did_you_mean(suggest(text, self.names))
-                error.hint = close or f"a value, or columns: {', '.join(self.names)}"
+                error.hint = close or f"a value, or columns: {listed(self.names)}"
             raise
         if found.dtype.kind == "c" and np.dtype(self._dtype(name)).kind != "c":
             raise usage(f"{option}: {name} is real, and its direction complex")
@@ -375,6 +376,7 @@ class Asked:
         """The index of a column, or an array that is the same for all rows, which has a row."""
         from gradcli.commands.evaluation import read_value
         from gradcli.commands.uncertainty import fitted
+        from gradcli.tables.errors import listed
 
         if text in self.names:
             return self.names.index(text)
@@ -383,7 +385,7 @@ class Asked:
         except LanguageError as error:
             if error.kind == "name":
                 close = did_you_mean(suggest(text, self.names))
-                error.hint = close or f"a number, or one of the columns: {', '.join(self.names)}"
+                error.hint = close or f"a number, or one of the columns: {listed(self.names)}"
             raise
         return fitted(found, self.job.shape(name), option, signed)[None]
 

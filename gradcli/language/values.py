@@ -317,18 +317,16 @@ def table_error(error: Any, text: str = "", span: Span | None = None) -> Languag
     hint = error.hint
     if error.wrong is not None and error.known:
         from gradcli.language.errors import did_you_mean, suggest
+        from gradcli.tables.errors import listed
 
-        known = [name for name in error.known if name]
-        shown = ", ".join(known[:_LISTED]) + ", …" * (len(known) > _LISTED)
-        listed = hint or f"there are: {shown}"
+        found = hint or f"there are: {listed(error.known)}"
         close = did_you_mean(suggest(error.wrong, error.known))
-        hint = f"{close} ({listed})" if close else listed
+        hint = f"{close} ({found})" if close else found
     if error.line is not None:
         text, span = error.line, error.span or (0, max(len(error.line), 1))
     return LanguageError(error.message, kind="value", source=text, span=span, hint=hint)
 
 
-_LISTED = 30  # names of columns in a hint
 _SPECIAL = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 

@@ -18,6 +18,7 @@ from gradcli.plan.compiled import as_array
 from gradcli.rows.job import RowJob
 from gradcli.tables import TableError
 from gradcli.tables.arrow import ArrowTable
+from gradcli.tables.errors import listed
 from gradcli.tables.extra import pyarrow
 from gradcli.tables.parts import ROWS
 
@@ -84,9 +85,9 @@ class Compiled(plan.Compiled):
         def place(name: str) -> int:
             if name not in places:
                 close = did_you_mean(suggest(name, names))
-                listed = f"the columns are {', '.join(names)}"
+                found = f"the columns are {listed(names)}"
                 raise ValueError(
-                    f"{name!r} is no column of the table, and has no value ({close or listed})"
+                    f"{name!r} is no column of the table, and has no value ({close or found})"
                 )
             return places[name]
 

@@ -21,7 +21,7 @@ from gradcli.rows import uncertainty
 from gradcli.rows.mapped import Results, Rows, direction, elements, jvp, nth
 from gradcli.tables import TableError
 from gradcli.tables.delimited import is_missing
-from gradcli.tables.errors import MISSING_HINT
+from gradcli.tables.errors import MISSING_HINT, listed
 
 if TYPE_CHECKING:
     from gradcli.tables import Table
@@ -228,7 +228,7 @@ class RowJob:
         if sorted(n for n in table.names if n not in others) != sorted(self.names):
             raise _usage(
                 f"{table.name} has other columns than the files before it",
-                hint=f"it has {', '.join(table.names)}; they have {', '.join(self.names)}",
+                hint=f"it has {listed(table.names)}; they have {listed(self.names)}",
             )
         self._renumber({i: table.names.index(name) for i, name in enumerate(self.names)})
         self.names = table.names

@@ -21,6 +21,7 @@ from gradcli.plan.record import Recording, Untraceable, record
 from gradcli.plan.straight import program
 
 Arrays = dict[str, Any]
+_NO_VALUE = "end it with an expression"
 _CHUNK = 1 << 14  # rows that are mapped at once
 
 
@@ -123,6 +124,10 @@ class Rows:
             tensors = {n: wrap(np.asarray(a)[()], n in self.wrt) for n, a in given.items()}
             try:
                 value = self.function(**tensors)
+                if value is None:
+                    raise LanguageError(
+                        "the program has no value", kind="value", usage=False, hint=_NO_VALUE
+                    )
                 if self.wrt:
                     if not isinstance(value, Tensor):
                         raise TypeError(

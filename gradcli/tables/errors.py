@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class TableError(Exception):
     """message, and what shows it: a line of the file with the place in it.
@@ -26,6 +28,15 @@ class TableError(Exception):
 
 
 MISSING_HINT = "--missing nan reads it as nan, --missing skip leaves its row out"
+
+
+_LISTED = 30  # names of columns in a hint
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names of columns for a hint, which ends where nobody reads on."""
+    known = [name for name in names if name]
+    return ", ".join(known[:_LISTED]) + ", …" * (len(known) > _LISTED)
 
 
 def counted(number: int, what: str = "value") -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.tables.binary import npy_header, npy_rows
-from gradcli.tables.errors import TableError
+from gradcli.tables.errors import TableError, listed
 from gradcli.tables.reading import folder_keys, matching
 from gradcli.tables.source import STANDARD_INPUT, Opened, opened
 from gradcli.tables.stream import Stream
@@ -99,7 +99,7 @@ class Parts:
         if self.parts and (names != self.names or width != self.width):
             raise TableError(
                 f"{path} has other columns than the files before it",
-                hint=f"it has {', '.join(names)}; they have {', '.join(self.names)}",
+                hint=f"it has {listed(names)}; they have {listed(self.names)}",
             )
         self.names, self.width = names, width
         self.parts += parts

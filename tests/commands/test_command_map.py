@@ -442,6 +442,8 @@ REFUSED = [
     (["L*T", "p.csv", "--jvp", "L=name"], "`a, b` is not a number"),
     (["L*T", "p.csv", "-o", "o.xyz"], "no format has the ending"),
     (["L*T", "p.csv", "more"], "unexpected argument 'more'"),
+    (["L*T", "p.csv", "bad.csv"], "several files are one table by a pattern in quotes"),
+    (["y=L*2", "p.csv"], "the program has no value\n  p.csv, line 2\nhint: end it with an expression"),
     (["x*L", "-", "--x", "-"], "only one of"),
     (["name*2", "p.csv"], "`a, b` is not a number"),
 ]  # fmt: skip
@@ -452,6 +454,18 @@ def test_refused(argv, words):
     code, out, err = run("map", *argv)
     assert code in (1, 2) and out == ""
     assert words in err
+
+
+def test_the_names_of_a_wide_table_are_not_all_listed(folder):
+    (folder / "w.csv").write_text(
+        ",".join(f"x{k}" for k in range(1000)) + "\n" + "1," * 999 + "1\n"
+    )
+    for argv in (
+        ["zz", "w.csv"],
+        ["x1", "w.csv", "--keep-columns", "zz"],
+        ["x1", "w.csv", "--jvp", "x1=zz"],
+    ):
+        assert run("map", *argv)[2].rstrip(")\n").endswith("x28, x29, …")
 
 
 def test_an_expression_from_a_file(folder):

@@ -142,6 +142,7 @@ def test_missing_numbers(missing: str, count: int | None) -> None:
 
 REFUSED = [
     (["grad", "sum(sort(x)[0])"], 1, ["sort(x) cannot be computed in passes", "        ^^^^^^^\n", "--whole reads"]),
+    (["eval", "sum(x*v)", "--v", "0:7"], 1, ["what goes with the rows of a table has as many"]),
     (["grad", "a*x", "--a", "2"], 1, ["grad can be implicitly created only for scalar outputs"]),
     (["grad", "sum(x)", "--trace"], 2, ["--trace does not go with --by-rows"]),
     (["grad", "sum(x*v)", "--v", "0:1000"], 1, ["by what is in memory", "--no-grad"]),
