@@ -353,7 +353,9 @@ def _check_positionals(found: Split, declared: dict[str, click.Option], operands
         raise usage(f"unexpected argument {extra!r}", hint=f"a variable has two dashes: -{extra}")
     hint = "quote the expression, so that the shell passes it as one word"
     if allowed > 1 and os.path.exists(extra):
-        hint = "several files are one table by a pattern in quotes, as in 'data/*.csv', or by a folder"
+        hint = (
+            "several files are one table by a pattern in quotes, as in 'data/*.csv', or by a folder"
+        )
     flags = [o for o in found.options if o in declared and declared[o].is_flag]
     if flags:
         name = flags[-1].lstrip("-")

@@ -16,7 +16,7 @@ from gradcli.operators.table import Function
 from gradcli.plan import compiled as plan
 from gradcli.plan.compiled import as_array
 from gradcli.rows.job import RowJob
-from gradcli.tables import TableError
+from gradcli.tables import POLICIES, TableError
 from gradcli.tables.arrow import ArrowTable
 from gradcli.tables.errors import listed
 from gradcli.tables.extra import pyarrow
@@ -32,9 +32,9 @@ class Compiled(plan.Compiled):
         self,
         table: Any,
         *,
-        columns: Mapping[str, Sequence[str]] | None = None,
+        columns: Mapping[str, str | Sequence[str]] | None = None,
         keep: str | Sequence[str] = "all",
-        wrt: Iterable[str] | None = None,
+        wrt: str | Iterable[str] | None = None,
         missing: str = "error",
         bad_rows: str = "stop",
         **shared: Any,
@@ -42,8 +42,8 @@ class Compiled(plan.Compiled):
         """The value, and the gradients, for every row: the table's columns, `value`, `NAME.grad`, …
 
         The function is that of one row. Its variables are columns of those names, or `shared`, the same for
-        all rows; `columns={"x": ["x1", "x2"]}` makes a vector of several. keep: the columns that are in the
-        result too ("all", "none", or names). wrt: what to differentiate by (default: the variables that are
+        all rows; `columns={"x": ["x1", "x2"]}` makes a vector of several, `{"x": "x1"}` a number of one.
+        keep: the columns that are in the result too ("all", "none", or names). wrt: what to differentiate by (default: the variables that are
         columns; `()`: nothing). missing: "error", "nan" or "skip", for rows that lack a number; bad_rows:
         "stop", "skip" or "nan", for those that are refused.
 
@@ -54,6 +54,12 @@ class Compiled(plan.Compiled):
         the row, and TypeError and ValueError for what cannot be a table or is no column of it.
         """
         arrow = pyarrow("to map over a table")
+        for name, value, known in (
+            ("missing", missing, POLICIES),
+            ("bad_rows", bad_rows, ("stop", "skip", "nan")),
+        ):
+            if value not in known:
+                raise ValueError(f"{name} is one of {', '.join(known)}, not {value!r}")
         make = functools.partial(
             self._job, columns or {}, keep, wrt, missing, bad_rows, dict(shared)
         )
@@ -72,9 +78,9 @@ class Compiled(plan.Compiled):
 
     def _job(
         self,
-        columns: Mapping[str, Sequence[str]],
+        columns: Mapping[str, str | Sequence[str]],
         keep: str | Sequence[str],
-        wrt: Iterable[str] | None,
+        wrt: str | Iterable[str] | None,
         missing: str,
         bad_rows: str,
         shared: dict[str, Any],
@@ -102,27 +108,27 @@ class Compiled(plan.Compiled):
         for name in (*shared, *columns):
             if name not in variables:
                 raise TypeError(f"{self.title} has no variable {name!r}")
-        found = {n: [place(c) for c in wanted] for n, wanted in columns.items()}
+        found = {n: [place(c) for c in _names(wanted)] for n, wanted in columns.items()}
         for name in variables:
             if name not in shared and name not in found:
                 found[name] = [place(name)]
         if wrt is None:
             every = self.wrt == frozenset(self.names)
             wrt = [n for n in variables if (n in found if every else n in self.wrt)]
-        wanted = list(wrt)
+        wanted = _names(wrt)
         for name in wanted:
             if name not in variables:
                 raise ValueError(f"wrt: {self.title} has no variable {name!r}")
         if keep == "all":
             kept = list(range(len(names)))
         else:
-            kept = [] if keep == "none" else [place(n) for n in keep]
+            kept = [] if keep == "none" else [place(n) for n in _names(keep)]
         job = RowJob(
             self.function if self.program is None else self.title,
             {},
             names,
             found,
-            set(columns),
+            {name for name, wanted in columns.items() if not isinstance(wanted, str)},
             {n: as_array(a) for n, a in shared.items()},
             wanted,
             kept,
@@ -149,6 +155,11 @@ compile.__doc__ = (
 )
 
 
+def _names(wanted: str | Iterable[str]) -> list[str]:
+    """Names, of which one may stand alone."""
+    return [wanted] if isinstance(wanted, str) else list(wanted)
+
+
 def _reader(arrow: Any, table: Any) -> Any:
     """A reader of the table's batches."""
     if hasattr(table, "scanner"):
@@ -160,7 +171,10 @@ def _reader(arrow: Any, table: Any) -> Any:
     if isinstance(table, arrow.Table):
         return table.to_reader(max_chunksize=ROWS)
     if hasattr(table, "__arrow_c_stream__"):
-        return arrow.RecordBatchReader.from_stream(table)
+        try:
+            return arrow.RecordBatchReader.from_stream(table)
+        except arrow.ArrowInvalid:  # the stream of a column
+            pass
     raise TypeError(
         f"a table of pyarrow, pandas, polars or Dask is wanted, not {type(table).__name__}"
     )

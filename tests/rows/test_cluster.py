@@ -235,7 +235,9 @@ def test_a_cluster_that_is_lost_is_said_in_a_line(folder: Path, ends: str, words
         )
         for name, given in argv.items()
     ]
-    wait = "import gradcli.rows.cluster as c; c._WAIT = 10; from gradcli.__main__ import main; main()"
+    wait = (
+        "import gradcli.rows.cluster as c; c._WAIT = 10; from gradcli.__main__ import main; main()"
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", wait, "map", source, "long.parquet", "-o", "out.parquet",
          "--cluster", address],

@@ -137,7 +137,12 @@ def test_missing_and_bad_rows() -> None:
 @sweep(("error", "words", "options"), [
         (ValueError, "'T' is no column of the table", {"table": pa.table({"L": [1.0]})}),
         (TypeError, "a table of pyarrow, pandas, polars or Dask is wanted, not int", {"table": 3}),
+        (TypeError, "a table of .* is wanted, not ChunkedArray", {"table": pa.table(COLUMNS)["L"]}),
         (TypeError, "has no variable 'z'", {"z": 1}),
+        (ValueError, "missing is one of error, nan, skip, not 'no'", {"missing": "no"}),
+        (ValueError, "bad_rows is one of stop, skip, nan, not 'no'", {"bad_rows": "no"}),
+        (ValueError, "'nothing' is no column", {"keep": "nothing"}),
+        (ValueError, "wrt: .* has no variable 'LT'", {"wrt": "LT"}),
         (ValueError, "wrt: .* has no variable 'q'", {"wrt": ["q"]}),
         (ValueError, "'q' is no column", {"keep": ["q"]}),
         (LanguageError, "column name: holds string, not numbers", {"columns": {"L": ["name"]}}),
@@ -146,6 +151,12 @@ def test_refusals(error: type[Exception], words: str, options: dict[str, Any]) -
     given = {"table": pa.table(COLUMNS), **options}
     with pytest.raises(error, match=words):
         gradcli.compile(G).map(given.pop("table"), **given)
+
+
+def test_one_name_is_that_name() -> None:
+    table = pa.table({"x1": [1.0, 2.0], "name": ["u", "v"]})
+    found = gradcli.compile("x**2").map(table, columns={"x": "x1"}, keep="name", wrt="x")
+    assert found.to_pydict() == {"name": ["u", "v"], "value": [1, 4], "x.grad": [2, 4]}
 
 
 def test_the_job_of_a_program_can_be_sent() -> None:
