@@ -43,9 +43,9 @@ class Compiled(plan.Compiled):
 
         The function is that of one row. Its variables are columns of those names, or `shared`, the same for
         all rows; `columns={"x": ["x1", "x2"]}` makes a vector of several, `{"x": "x1"}` a number of one.
-        keep: the columns that are in the result too ("all", "none", or names). wrt: what to differentiate by (default: the variables that are
-        columns; `()`: nothing). missing: "error", "nan" or "skip", for rows that lack a number; bad_rows:
-        "stop", "skip" or "nan", for those that are refused.
+        keep: the columns that are in the result too ("all", "none", or names). wrt: what to differentiate
+        by (default: the variables that are columns; `()`: nothing). missing: "error", "nan" or "skip", for
+        rows that lack a number; bad_rows: "stop", "skip" or "nan", for those that are refused.
 
         table: a table, record batch or reader of pyarrow, a frame of pandas or polars or whatever else
         has `__arrow_c_stream__`, which give a `pyarrow.Table`; a dataset of pyarrow or a
