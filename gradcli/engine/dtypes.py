@@ -152,6 +152,26 @@ def of(numpy_dtype: Any) -> dtype:
     return found
 
 
+def _name(of_what: Any) -> str:
+    kind = of_what if isinstance(of_what, (dtype, np.dtype, type)) else of_what.dtype
+    return kind.name if isinstance(kind, dtype) else of(kind).name
+
+
+def scalar_name(of_what: Any) -> str:
+    """What messages call a dtype, PyTorch's or NumPy's, or that of an array or a tensor: `Float`."""
+    return SCALAR_NAMES[_name(of_what)]
+
+
+def tensor_name(of_what: Any) -> str:
+    """What others call the tensors of it: `FloatTensor`."""
+    return TYPE_NAMES[_name(of_what)]
+
+
+def c_type(of_what: Any) -> str:
+    """What yet others call its type in C: `float`."""
+    return C_TYPES[_name(of_what)]
+
+
 class _Default:
     """The default floating dtype of the process, and its NumPy forms, ready for the hot paths."""
 

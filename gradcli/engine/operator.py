@@ -26,6 +26,7 @@ import numpy as np
 from gradcli.engine import batch, compiled, compiled_rules, dtypes, modes, versions
 from gradcli.engine.anomaly import remember
 from gradcli.engine.batch import Batched, is_batched
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.hooks import RARE
 from gradcli.engine.memory import ARRAYS
 from gradcli.engine.node import (
@@ -455,7 +456,7 @@ class Row:
         half = numpy_dtype.char == "e" and "e" in self.refuses
         wanted = self.refuses["e" if half else numpy_dtype.kind]
         kind, text = wanted if isinstance(wanted, tuple) else (NotImplementedError, wanted)
-        name = dtypes.SCALAR_NAMES[dtypes.of(numpy_dtype).name]
+        name = scalar_name(numpy_dtype)
         if " " not in text:
             text = f"\"{text}\" not implemented for '{name}'"
         return kind(text)  # type: ignore[no-any-return]
@@ -485,7 +486,7 @@ class Row:
         if not (self.discrete or any(o.array.dtype in dtypes.DIFFERENTIABLE for o in made[:count])):
             if self.view or self.lossy or not any(e is not None for e in edges):
                 return
-            kind = dtypes.SCALAR_NAMES[dtypes.of(made[0].array.dtype).name]
+            kind = scalar_name(made[0])
             raise RuntimeError(f"Autograd not support dtype: {kind}")
         if "C" in self.refuses and any(o.array.dtype.kind == "c" for o in made[:count]):
             raise RuntimeError(

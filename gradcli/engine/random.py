@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gradcli.engine import dtypes, forks, modes
+from gradcli.engine import forks, modes
 from gradcli.engine.batch import drawing
 from gradcli.engine.device import device as Device
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.fma import fma32, fma64
 from gradcli.engine.tensor import Tensor, wrap
 
@@ -522,7 +523,9 @@ def random(shape: Shape, dtype: np.dtype[Any], generator: Generator | None = Non
     elif dtype.kind in "iu":
         span = int(np.iinfo(dtype).max) + 1
     else:
-        raise NotImplementedError(f"\"random_kernel_cpu\" not implemented for '{_word(dtype)}'")
+        raise NotImplementedError(
+            f"\"random_kernel_cpu\" not implemented for '{scalar_name(dtype)}'"
+        )
     with source.lock:
         draws = source.integers(count, dtype.itemsize == 8)
     return (draws % np.uint64(span)).astype(dtype).reshape(shape)
@@ -533,7 +536,7 @@ def randperm(n: int, dtype: np.dtype[Any], generator: Generator | None = None) -
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     if dtype.kind == "f" and n > (limit := (1 << _DIGITS[dtype.str[1:]]) + 1):
-        raise RuntimeError(f"n cannot be greater than {limit} for {_word(dtype)} type.")
+        raise RuntimeError(f"n cannot be greater than {limit} for {scalar_name(dtype)} type.")
     if dtype.kind in "iu" and n > np.iinfo(dtype).max:
         name = f"{dtype.name}_t"
         raise RuntimeError(f"value cannot be converted to type {name} without overflow")
@@ -556,7 +559,7 @@ def exponential(
     if dtype.kind not in "f":
         raise RuntimeError(
             "Exponential distribution is a continuous probability distribution. dtype must be a "
-            f"floating point but you specified {_word(dtype)}"
+            f"floating point but you specified {scalar_name(dtype)}"
         )
     if not rate > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={rate:g}")
@@ -576,7 +579,7 @@ def cauchy(
     if dtype.kind not in "f":
         raise RuntimeError(
             "Cauchy distribution is a continuous probability distribution. dtype must be a "
-            f"floating point but you specified {_word(dtype)}"
+            f"floating point but you specified {scalar_name(dtype)}"
         )
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
@@ -657,13 +660,9 @@ def _as_complex(
     return sample((*shape, 2), part, *args).view(dtype).reshape(shape)
 
 
-def _word(dtype: np.dtype[Any]) -> str:
-    return dtypes.SCALAR_NAMES[dtypes.of(dtype).name]
-
-
 def _check_kind(dtype: np.dtype[Any], words: str) -> None:
     if dtype.kind != "f":
-        raise NotImplementedError(f"{words} '{_word(dtype)}'")
+        raise NotImplementedError(f"{words} '{scalar_name(dtype)}'")
 
 
 _C_NAMES = {

@@ -13,6 +13,7 @@ import numpy as np
 import gradcli.budget as budget
 from gradcli.engine import dtypes
 from gradcli.engine.batch import Level, full, is_diagonal
+from gradcli.engine.dtypes import tensor_name
 from gradcli.engine.gradients import sum_to
 from gradcli.engine.memory import ARRAYS, infer_shape, shares, strided_view
 from gradcli.engine.operator import Array, Row, operator
@@ -257,7 +258,7 @@ class view_size:
 def _expand(self: Array, size: Any) -> Array:
     shape, lead = self.shape, len(size) - self.ndim
     if lead < 0:
-        kind = dtypes.TYPE_NAMES[dtypes.of(self.dtype).name]
+        kind = tensor_name(self)
         raise RuntimeError(
             f"expand(torch.{kind}{{{list(shape)}}}, size={list(size)}): the number of sizes provided "
             f"({len(size)}) must be greater or equal to the number of dimensions in the tensor "

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gradcli.engine import dtypes, modes, versions
+from gradcli.engine import modes, versions
+from gradcli.engine.dtypes import scalar_name, tensor_name
 from gradcli.engine.node import Node, short_name
 from gradcli.engine.tensor import Tensor
 
@@ -84,7 +85,6 @@ def stale_error(shape: Any, dtype: Any, origin: Any, counter: Any, tick: int) ->
 
 def _shown_type(dtype: Any) -> str:
     """What the error calls the type of a tensor."""
-    name = dtypes.of(dtype).name
     if dtype.kind == "c":
-        return f"CPU{dtypes.SCALAR_NAMES[name]}Type"
-    return f"torch.{dtypes.TYPE_NAMES[name]}"
+        return f"CPU{scalar_name(dtype)}Type"
+    return f"torch.{tensor_name(dtype)}"

@@ -18,6 +18,7 @@ import numpy as np
 import gradcli.budget as budget
 from gradcli.engine import dtypes, forks, modes, versions
 from gradcli.engine.batch import NO_STORAGE, Batched
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.hooks import RARE, add, node_hooks
 from gradcli.engine.memory import address, copied, element_strides, memory_of
 from gradcli.engine.node import (
@@ -204,7 +205,7 @@ class Tensor:
         if wanted is not None and wanted != got:
             raise RuntimeError(
                 f"attempting to assign a gradient with dtype '{_CTYPES.get(got.name, got.name)}' to "
-                f"a tensor with grad_dtype '{dtypes.SCALAR_NAMES[wanted.name]}'. The gradient must "
+                f"a tensor with grad_dtype '{scalar_name(wanted)}'. The gradient must "
                 "match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the "
                 "tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. "
                 "Set grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may "
@@ -243,7 +244,7 @@ class Tensor:
         if value is not None and self._grad is not None and self._grad.dtype != value:
             got = self._grad.dtype.name
             raise RuntimeError(
-                f"Cannot set grad_dtype to '{dtypes.SCALAR_NAMES[value.name]}' because there is "
+                f"Cannot set grad_dtype to '{scalar_name(value)}' because there is "
                 f"already a gradient with dtype '{_CTYPES.get(got, got)}'. Please clear the gradient "
                 "(.grad = None) before changing grad_dtype, or ensure the new grad_dtype matches the "
                 "existing gradient's dtype."

@@ -14,6 +14,7 @@ import numpy as np
 
 from gradcli.engine import batch, dtypes, modes, versions
 from gradcli.engine.device import contiguous_format
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.gradients import fit, of_inputs
 from gradcli.engine.hooks import node_hooks
 from gradcli.engine.memory import ARRAYS, address, buffer_of, copied, laid_out
@@ -159,7 +160,7 @@ def store(tensor: Tensor, values: Any) -> None:
     """
     array = tensor.array
     if not castable(values.dtype.kind, array.dtype.kind):
-        names = [dtypes.SCALAR_NAMES[dtypes.of(d).name] for d in (values.dtype, array.dtype)]
+        names = [scalar_name(d) for d in (values.dtype, array.dtype)]
         raise RuntimeError(
             f"result type {names[0]} can't be cast to the desired output type {names[1]}"
         )

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes, modes
+from gradcli.engine import modes
 from gradcli.engine.anomaly import accuse, check, running
 from gradcli.engine.batch import is_batched
+from gradcli.engine.dtypes import tensor_name
 from gradcli.engine.gradients import accumulating, add_to_grad, fit, of_inputs, owned, total
 from gradcli.engine.hooks import RARE
 from gradcli.engine.node import AccumulateGrad, Edge, Node, Port
@@ -341,14 +342,10 @@ def _check_hook_result(given: Any, result: Any, hook: Any) -> None:
     if given.array.dtype != result.array.dtype:
         raise RuntimeError(
             f"hook '{_hook_name(hook)}' has changed the type of value (was "
-            f"torch.{_type_name(given)} got torch.{_type_name(result)})"
+            f"torch.{tensor_name(given)} got torch.{tensor_name(result)})"
         )
     if given.array.shape != result.array.shape:
         raise RuntimeError(f"hook '{_hook_name(hook)}' has changed the size of value")
-
-
-def _type_name(tensor: Tensor) -> str:
-    return dtypes.TYPE_NAMES[tensor.dtype.name]
 
 
 def _replaced(

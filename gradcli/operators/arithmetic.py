@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes, rows
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.operator import Rules
 from gradcli.engine.promotion import BOOL_OPERAND
 from gradcli.engine.rows import factor, is_one, meeting
@@ -593,7 +594,7 @@ def float_power_(input: Any, exponent: Any) -> Any:
     whole = is_complex(input) or is_complex(exponent) or isinstance(exponent, complex)
     result = dtypes.complex128 if whole else dtypes.float64
     if input.dtype != result:
-        given, wanted = (dtypes.SCALAR_NAMES[d.name] for d in (input.dtype, result))
+        given, wanted = (scalar_name(d) for d in (input.dtype, result))
         raise RuntimeError(
             f"the base given to float_power_ has dtype {given} but the operation's result requires "
             f"dtype {wanted}"

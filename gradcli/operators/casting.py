@@ -9,6 +9,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.device import device as Device
+from gradcli.engine.dtypes import tensor_name
 from gradcli.engine.memory import IN_MEMORY
 from gradcli.engine.tensor import Tensor
 from gradcli.operators.helpers import cast as in_dtype
@@ -195,7 +196,7 @@ _TYPES = {f"torch.{text}": dtypes.NAMES[name] for name, text in dtypes.TYPE_NAME
 def type_(input: Array, dtype: Any, non_blocking: bool, memory_format: Any) -> Any:
     """The name of the tensor's type, or the tensor in another dtype."""
     if dtype is None:
-        return f"torch.{dtypes.TYPE_NAMES[input.dtype.name]}"
+        return f"torch.{tensor_name(input)}"
     name = dtype.__name__ if isinstance(dtype, type) and dtype in _PYTHON else dtype
     if isinstance(name, str):
         if name not in _TYPES:

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.batch import is_batched, zeros_of
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.fma import fma32, fma64
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import legacy, nested
@@ -86,7 +87,7 @@ def asarray(
     kind = kind_of("asarray", dtype)
     own = obj.array.dtype if isinstance(obj, Tensor) else getattr(obj, "dtype", None)
     if copy is False and own is not None and kind not in (None, own):
-        names = _word(own), _word(kind)
+        names = scalar_name(own), scalar_name(kind)
         raise ValueError(f"can't alias tensor with dtype '{names[0]}' into dtype '{names[1]}'.")
     if isinstance(obj, Tensor):
         out: Tensor = as_tensor(obj, dtype=dtype, device=device)
@@ -119,10 +120,6 @@ def from_numpy(ndarray: Any) -> Tensor:
             "copy of your array  with array.copy().) "
         )
     return wrap(ndarray)
-
-
-def _word(kind: Kind) -> str:
-    return dtypes.SCALAR_NAMES[dtypes.of(kind).name]
 
 
 def _forward(array: Array) -> Array:
@@ -293,7 +290,7 @@ def arange(*, end: Any, kind: Kind | None, start: Any = 0, step: Any = 1) -> Arr
         whole = all(isinstance(n, int) for n in (start, end, step))
         kind = np.dtype(np.int64) if whole else dtypes.default.real
     if kind.kind in "bc":
-        word = _word(kind)
+        word = scalar_name(kind)
         raise NotImplementedError(f"\"arange_cpu\" not implemented for '{word}'")
     return _arange(start, end, step, kind)
 
@@ -444,7 +441,7 @@ def _spaced_kind(name: str, start: Any, end: Any, given: Kind | None) -> Kind:
         word = {"complex64": "c10::complex<float>", "complex128": "c10::complex<double>"}
         raise RuntimeError(
             f"torch.{name}(): inferred dtype {word[default.name]} can't be safely cast to passed "
-            f"dtype {_word(kind)}"
+            f"dtype {scalar_name(kind)}"
         )
     if kind.kind == "b":
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
@@ -501,7 +498,7 @@ def _triangle(name: str, indices: Callable[..., Any], doc: str) -> Any:
                 raise RuntimeError(f"{what} must be non-negative, got{value}")
         kind = kind or np.dtype(np.int64)
         if kind.kind not in "iu":
-            word = _word(kind)
+            word = scalar_name(kind)
             raise NotImplementedError(f"\"{name}\" not implemented for '{word}'")
         return np.array(indices(rows, offset, columns), kind)
 
@@ -530,7 +527,7 @@ def _check_parts(name: str, real: str, a: Array, b: Array) -> None:
                 f"{name}(): argument '{argument}' (position {i + 1}) must be Tensor, not "
                 f"{type_name(part)}"
             )
-    names = [dtypes.SCALAR_NAMES[dtypes.of(x.dtype).name] for x in (a, b)]
+    names = [scalar_name(x) for x in (a, b)]
     if a.dtype.kind != "f" or b.dtype.kind != "f":
         raise RuntimeError(
             "Expected both inputs to be Half, Float or Double tensors but got "

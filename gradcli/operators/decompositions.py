@@ -8,6 +8,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.batch import anywhere
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import batches, lapack
 from gradcli.operators.helpers import (
@@ -64,7 +65,7 @@ _NO_KERNEL = ("cholesky", "linalg.eigh", "linalg.lu", "linalg.lu_factor")  # of 
 
 def check_floating(name: str, a: Any, what: str = "Expected") -> None:
     """Refuses integers and half precision."""
-    kind = dtypes.SCALAR_NAMES[dtypes.of(a.dtype).name]
+    kind = scalar_name(a)
     if a.dtype.kind not in "fc" and name == "linalg.eig":
         raise RuntimeError(f"Unknown Complex ScalarType for {kind}")
     if a.dtype.kind not in "fc" and name not in _NO_KERNEL:
@@ -165,8 +166,8 @@ def _solve_ex(
     if A.dtype != B.dtype:
         raise RuntimeError(
             f"{name}: Expected A and B to have the same dtype, but found A of type "
-            f"{dtypes.SCALAR_NAMES[dtypes.of(A.dtype).name]} and B of type "
-            f"{dtypes.SCALAR_NAMES[dtypes.of(B.dtype).name]} instead"
+            f"{scalar_name(A)} and B of type "
+            f"{scalar_name(B)} instead"
         )
     check_square(name, A)
     vector = is_vector(A, B)
@@ -279,7 +280,7 @@ class solve_triangular:
 def _check_solved(name: str, b: Any, a: Any) -> None:
     """RuntimeError, in the words of PyTorch's older solvers, unless A X = B makes sense."""
     if b.dtype != a.dtype:
-        kinds = [dtypes.SCALAR_NAMES[dtypes.of(x.dtype).name] for x in (b, a)]
+        kinds = [scalar_name(x) for x in (b, a)]
         raise RuntimeError(
             "Expected b and A to have the same dtype, but found b of type "
             f"{kinds[0]} and A of type {kinds[1]} instead."
@@ -879,7 +880,7 @@ def _pinv(
     self: Array, *, atol: Array | None = None, rtol: Array | None = None, hermitian: bool = False
 ) -> Array:
     if self.ndim < 2 or self.dtype.char not in "fdFD":
-        kind = dtypes.SCALAR_NAMES[dtypes.of(self.dtype).name]
+        kind = scalar_name(self)
         raise RuntimeError(
             f"linalg.pinv({kind}{{{list(self.shape)}}}): expected a tensor with 2 or more dimensions of "
             "float, double, cfloat or cdouble types"
@@ -933,8 +934,8 @@ def _lstsq(
     if self.dtype != b.dtype:
         raise RuntimeError(
             f"{name}: Expected input and other to have the same dtype, but got input's dtype "
-            f"{dtypes.SCALAR_NAMES[dtypes.of(self.dtype).name]} and other's dtype "
-            f"{dtypes.SCALAR_NAMES[dtypes.of(b.dtype).name]}"
+            f"{scalar_name(self)} and other's dtype "
+            f"{scalar_name(b)}"
         )
     if driver not in (None, "gels", "gelsd", "gelss", "gelsy"):
         raise RuntimeError(
@@ -1278,8 +1279,7 @@ def _householder_product(input: Array, tau: Array) -> Array:
         )
     if input.dtype != tau.dtype:
         raise RuntimeError(
-            f"{name}: tau dtype {dtypes.SCALAR_NAMES[dtypes.of(tau.dtype).name]} does not match "
-            f"input dtype {dtypes.SCALAR_NAMES[dtypes.of(input.dtype).name]}"
+            f"{name}: tau dtype {scalar_name(tau)} does not match input dtype {scalar_name(input)}"
         )
     implemented("orgqr_cpu", input, "fdFD")
     return lapack.householder_product(input, tau)
@@ -1396,7 +1396,7 @@ def _check_ormqr(input: Any, tau: Any, other: Any, left: bool) -> None:
             )
     for what, value in (("tau", tau), ("other", other)):
         if value.dtype != input.dtype:
-            kinds = [dtypes.SCALAR_NAMES[dtypes.of(x.dtype).name] for x in (input, value)]
+            kinds = [scalar_name(x) for x in (input, value)]
             raise RuntimeError(
                 f"{name}: Expected input and {what} to have the same dtype, but input has dtype"
                 f"{kinds[0]} and {what} has dtype {kinds[1]}"

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.rows import add_reduce as add_reduce
 from gradcli.engine.rows import axes as axes
 from gradcli.engine.rows import numpy_dtype as numpy_dtype
@@ -108,11 +107,6 @@ def count(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> int:
 def integers(value: Any) -> bool:
     """True for arrays of booleans and integers, which sums widen to int64."""
     return value.dtype.kind in "biu"
-
-
-def scalar_name(dtype: Any) -> str:
-    """What messages call a NumPy dtype: "Float", "Long"."""
-    return dtypes.SCALAR_NAMES[dtypes.of(dtype).name]
 
 
 class _Signed(int):

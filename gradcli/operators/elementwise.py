@@ -9,6 +9,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.batch import is_batched
+from gradcli.engine.dtypes import c_type, scalar_name
 from gradcli.engine.memory import in_parts, spent
 from gradcli.engine.operator import Rules, itself
 from gradcli.engine.promotion import mismatch
@@ -17,7 +18,6 @@ from gradcli.engine.views import inplace
 from gradcli.operators import accurate
 from gradcli.operators.arithmetic import check_divisor, pow_base
 from gradcli.operators.casting import cast
-from gradcli.operators.dimensions import scalar_name
 from gradcli.operators.helpers import (
     conj,
     dtype_of,
@@ -1077,7 +1077,7 @@ def _check_lerp(input: Any, **others: Any) -> None:
     own = dtype_of(input)
     for name, other in others.items():
         if dtype_of(other) != own:
-            wanted, found = (dtypes.C_TYPES[kind.name] for kind in (own, dtype_of(other)))
+            wanted, found = (c_type(kind) for kind in (own, dtype_of(other)))
             raise RuntimeError(f"expected dtype {wanted} for `{name}` but got dtype {found}")
 
 
@@ -1345,7 +1345,7 @@ def _close(input: Any, other: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any
     """Which elements are close; the bound is computed in the dtype of the elements, as PyTorch's."""
     a, b, rtol, atol = input.array, other.array, float(rtol), float(atol)
     if a.dtype != b.dtype:
-        raise RuntimeError(f"{scalar_name(a.dtype)} did not match {scalar_name(b.dtype)}")
+        raise RuntimeError(f"{scalar_name(a)} did not match {scalar_name(b)}")
     for bound, value in (("rtol", rtol), ("atol", atol)):
         if not value >= 0:
             raise RuntimeError(f"{bound} must be greater than or equal to zero, but got {value:g}")

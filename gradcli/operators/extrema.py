@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.batch import Batched
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.tensor import wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
@@ -15,7 +16,6 @@ from gradcli.operators.dimensions import (
     describe,
     maximum_reduce,
     minimum_reduce,
-    scalar_name,
 )
 from gradcli.operators.helpers import (
     constant,
@@ -36,7 +36,7 @@ FAMILY = "reductions"
 # -- the largest and the smallest -----------------------------------------------------------------
 def _check_order(name: str, self: Any, kernel: str) -> None:
     if self.dtype.kind == "c":
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(self.dtype)}'")
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(self)}'")
 
 
 def _check_some(name: str, self: Any, dims: tuple[int, ...] | None, error: Any) -> None:
@@ -260,9 +260,7 @@ argmin = _arg("argmin", np.ndarray.argmin, "The index of the first smallest elem
 # -- extrema, both at once; counting --------------------------------------------------------------
 def _aminmax(self: Array, *, dim: int | None = None, keepdim: bool = False) -> tuple[Array, Array]:
     if self.dtype.kind == "c":
-        raise NotImplementedError(
-            f"\"aminmax_cpu\" not implemented for '{scalar_name(self.dtype)}'"
-        )
+        raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{scalar_name(self)}'")
     axis = None if dim is None else wrap_dim(dim, self.ndim)
     if not self.size:
         if axis is None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.tensor import wrap_dim
 from gradcli.operators.arguments import OPTIONS, makes, nonnegative
 from gradcli.operators.helpers import constant, data
@@ -112,10 +113,6 @@ def _normalization(name: str | None, forward: bool) -> int:
 
 def _kind(x: Any) -> Any:
     return x.array.dtype
-
-
-def _word(x: Any) -> str:
-    return dtypes.SCALAR_NAMES[x.dtype.name]
 
 
 def _is_complex(x: Any) -> bool:
@@ -224,7 +221,7 @@ def ifft(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
 
 def _from_real(name: str, x: Any, n: Any, dim: int, norm: str | None, forward: bool) -> Any:
     if _is_complex(x):
-        raise RuntimeError(f"{name} expects a real input tensor, but got {_word(x)}")
+        raise RuntimeError(f"{name} expects a real input tensor, but got {scalar_name(x)}")
     x = _promoted(x, False)
     at, size = _one(name, x, n, dim)
     resized = _resized(x, (at,), (size,)) if n is not None else x
@@ -294,7 +291,7 @@ def _complex_n(x: Any, s: Any, dim: Any, norm: str | None, forward: bool) -> Any
 
 def _real_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) -> Any:
     if _is_complex(x):
-        raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {_word(x)}")
+        raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {scalar_name(x)}")
     x = _promoted(x, False)
     dims, sizes = _many(x, s, dim)
     if not dims:
@@ -332,7 +329,7 @@ def _hermitian_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) -> Any:
 
 def _inverse_hermitian_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) -> Any:
     if _is_complex(x):
-        raise RuntimeError(f"Only supports floating-point dtypes, but found: {_word(x)}")
+        raise RuntimeError(f"Only supports floating-point dtypes, but found: {scalar_name(x)}")
     x = _promoted(x, False)
     dims, sizes = _many(x, s, dim)
     if not dims:

@@ -12,6 +12,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.batch import Batched, anywhere, zeros_of
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.memory import laid_out
 from gradcli.engine.rows import conj as conj
 from gradcli.engine.rows import expand as expand
@@ -83,7 +84,7 @@ def implemented(name: str, array: Any, chars: str) -> None:
     """
     given = array if isinstance(array, np.dtype) else array.dtype
     if given.char not in chars:
-        kind = dtypes.SCALAR_NAMES[dtypes.of(given).name]
+        kind = scalar_name(given)
         raise NotImplementedError(f"\"{name}\" not implemented for '{kind}'")
 
 
@@ -91,9 +92,7 @@ def expect_alike(first: Any, *others: Any) -> None:
     """RuntimeError, in PyTorch's words, for an operand of another dtype than the first; None is none."""
     for other in others:
         if other is not None and dtype_of(other) != dtype_of(first):
-            wanted, found = (
-                dtypes.SCALAR_NAMES[dtypes.of(dtype_of(x)).name] for x in (first, other)
-            )
+            wanted, found = (scalar_name(x) for x in (first, other))
             raise RuntimeError(f"expected scalar type {wanted} but found {found}")
 
 

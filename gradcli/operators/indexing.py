@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.dtypes import c_type, scalar_name
 from gradcli.engine.memory import IN_MEMORY
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
@@ -36,15 +37,6 @@ from gradcli.operators.shapes import (
 )
 from gradcli.operators.strides import copied, dense_order, fresh, laid_out
 from gradcli.operators.table import Array, Arrays, function, is_array, operator
-
-
-def _kind(array: Any) -> str:
-    return dtypes.SCALAR_NAMES[dtypes.of(array.dtype).name]
-
-
-def c_name(numpy_dtype: Any) -> str:
-    """What some messages call a dtype: its type in C."""
-    return dtypes.C_TYPES[dtypes.of(numpy_dtype).name]
 
 
 def _is_mask(array: Any) -> bool:
@@ -177,7 +169,7 @@ def put_into(made: Any, indices: Any, values: Any, accumulate: bool) -> None:
     if values.dtype != made.dtype:
         raise RuntimeError(
             "Index put requires the source and destination dtypes match, got "
-            f"{_kind(made)} for the destination and {_kind(values)} for the source."
+            f"{scalar_name(made)} for the destination and {scalar_name(values)} for the source."
         )
     try:
         if not accumulate:
@@ -266,10 +258,9 @@ def where(condition: Array, input: Any = None, other: Any = None) -> Any:
         found = np.where(condition, input, other)
         return found if found.ndim else found[()]
     if dtype_of(condition).kind != "b" and dtype_of(condition) != np.uint8:
-        name = dtypes.of(dtype_of(condition)).name
         raise RuntimeError(
             "where expected condition to be a boolean tensor, but got a tensor with dtype "
-            f"{dtypes.SCALAR_NAMES[name]}"
+            f"{scalar_name(condition)}"
         )
     given = [_operand(v) for v in (input, other)]
     wanted = dtypes.result_type([_rank(v) for v in given])
@@ -341,7 +332,7 @@ def argwhere(input: Array) -> Any:
 def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
     if mask.dtype.kind != "b":
         raise RuntimeError(
-            f"masked_fill_ only supports boolean masks, but got mask with dtype {c_name(mask.dtype)}"
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {c_type(mask)}"
         )
     if mask.shape != self.shape and (error := mismatch([mask.shape, self.shape])) is not None:
         raise error
@@ -430,12 +421,12 @@ class masked_select:
 def _masked_scatter(self: Array, mask: Array, source: Array) -> Array:
     if mask.dtype.kind != "b":
         raise RuntimeError(
-            f"masked_scatter_ only supports boolean masks, but got mask with dtype {_kind(mask)}"
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {scalar_name(mask)}"
         )
     if source.dtype != self.dtype:
         raise RuntimeError(
-            f"masked_scatter: expected self and source to have same dtypes but got{_kind(self)} and "
-            f"{_kind(source)}"
+            f"masked_scatter: expected self and source to have same dtypes but got{scalar_name(self)} and "
+            f"{scalar_name(source)}"
         )
     _check_broadcast(self, mask)
     shape = np.broadcast_shapes(self.shape, mask.shape)
@@ -804,7 +795,7 @@ def _line(name: str, index: Any) -> Any:
         raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim}")
     if index.dtype not in (np.int64, np.int32):
         raise RuntimeError(
-            f"{name}(): Expected dtype int32 or int64 for index but got: {_kind(index)}"
+            f"{name}(): Expected dtype int32 or int64 for index but got: {scalar_name(index)}"
         )
     return index.reshape(-1)
 
@@ -814,10 +805,12 @@ def _vector(name: str, index: Any, kinds: str = "int32/int64") -> Any:
     if index.ndim > 1:
         raise IndexError(
             f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim} with type: "
-            f"{_kind(index)} and size: {list(index.shape)}"
+            f"{scalar_name(index)} and size: {list(index.shape)}"
         )
     if index.dtype not in (np.int64, np.int32):
-        raise RuntimeError(f"{name}(): Expected dtype {kinds} for index but got: {_kind(index)}")
+        raise RuntimeError(
+            f"{name}(): Expected dtype {kinds} for index but got: {scalar_name(index)}"
+        )
     return index.reshape(-1)
 
 
@@ -868,8 +861,8 @@ def _source_check(name: str, self: Any, dim: int, index: Any, source: Any) -> tu
     line = _vector(name, index)
     if source.dtype != self.dtype:
         raise RuntimeError(
-            f"{name}(): self ({_kind(self)}) and source ({_kind(source)}) must have the same scalar "
-            "type"
+            f"{name}(): self ({scalar_name(self)}) and source ({scalar_name(source)}) must have the "
+            "same scalar type"
         )
     n = source.shape[at] if source.ndim else 1
     if line.size != n:
@@ -942,7 +935,7 @@ def _index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
     if source.dtype != self.dtype:
         raise RuntimeError(
             "index_copy_(): self and source expected to have the same dtype, but got (self) "
-            f"{_kind(self)} and (source) {_kind(source)}"
+            f"{scalar_name(self)} and (source) {scalar_name(source)}"
         )
     if self.ndim and source.ndim and self.ndim != source.ndim:
         raise IndexError(
@@ -1151,7 +1144,9 @@ class index_reduce:
 # -- by position in the flattened tensor ----------------------------------------------------------
 def _flat_positions(name: str, self: Any, index: Any) -> Any:
     if index.dtype != np.int64:
-        raise RuntimeError(f"{name}(): Expected a long tensor for index, but got {_kind(index)}")
+        raise RuntimeError(
+            f"{name}(): Expected a long tensor for index, but got {scalar_name(index)}"
+        )
     n = self.size
     if index.size:
         low, high = int(index.min()), int(index.max())
@@ -1190,7 +1185,7 @@ def _put(self: Array, index: Array, source: Array, accumulate: bool = False) -> 
     if source.dtype != self.dtype:
         raise RuntimeError(
             f"put_(): self and source expected to have the same dtype, but got self.dtype = "
-            f"{_kind(self)} and source.dtype = {_kind(source)}"
+            f"{scalar_name(self)} and source.dtype = {scalar_name(source)}"
         )
     if source.size != index.size:
         raise IndexError(
@@ -1243,7 +1238,7 @@ def take_along_dim(input: Array, indices: Array, dim: int | None) -> Any:
     if dtype_of(indices) != np.int64:
         raise RuntimeError(
             "torch.take_along_dim(): dtype of indices should be Long but got "
-            + _kind(indices.array)
+            + scalar_name(indices)
         )
     if input.ndim != indices.ndim:
         raise RuntimeError(

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.batch import Level, batch_of, full, lifted
+from gradcli.engine.dtypes import tensor_name
 from gradcli.engine.memory import Numberless
 from gradcli.engine.operator import itself
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
@@ -736,7 +737,7 @@ def meshgrid(given: Arrays, indexing: str | None) -> Any:
         if t.ndim > 1:
             raise RuntimeError(
                 "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: "
-                f"[ torch.{dtypes.TYPE_NAMES[t.dtype.name]}{{{','.join(map(str, t.shape))}}} ]"
+                f"[ torch.{tensor_name(t)}{{{','.join(map(str, t.shape))}}} ]"
             )
         if i and t.dtype != given[i - 1].dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import decompositions as rows
 from gradcli.operators import lapack
@@ -509,7 +510,7 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     pair = _pair(dim, A.ndim)
     rows_check = _values(A)
     if rows_check.dtype.kind not in "fc":
-        kind = dtypes.SCALAR_NAMES[dtypes.of(rows_check.dtype).name]
+        kind = scalar_name(rows_check)
         raise RuntimeError(
             f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {kind}"
         )
@@ -742,7 +743,7 @@ def linalg_vander(x: Array, N: int | None) -> Any:
     if kind.char in "e?":
         raise RuntimeError(
             "linalg.vander supports floating point, complex, and integer tensors, but got "
-            f"{dtypes.SCALAR_NAMES[dtypes.of(kind).name]}"
+            f"{scalar_name(kind)}"
         )
     if x.ndim == 0:
         x = x.unsqueeze(-1)

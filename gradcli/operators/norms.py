@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.tensor import Tensor
 from gradcli.operators.arguments import number
 from gradcli.operators.dimensions import (
@@ -16,7 +17,6 @@ from gradcli.operators.dimensions import (
     maximum_reduce,
     minimum_reduce,
     numpy_dtype,
-    scalar_name,
     signed,
 )
 from gradcli.operators.helpers import masked_fill, scale_by_count, unsqueeze_dims
@@ -35,7 +35,7 @@ def _check_norm(self: Any, order: float, dim: Any, dtype: Any) -> None:
     if self.dtype.kind not in "fc":
         raise RuntimeError(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
-            f"{scalar_name(self.dtype)}"
+            f"{scalar_name(self)}"
         )
     if dtype is not None:
         wanted = scalar_name(dtype)
@@ -50,7 +50,7 @@ def _check_norm(self: Any, order: float, dim: Any, dtype: Any) -> None:
             )
         if np.promote_types(self.dtype, dtype) != dtype:
             raise RuntimeError(
-                f"linalg.vector_norm: the dtype of the input ({scalar_name(self.dtype)}) should be "
+                f"linalg.vector_norm: the dtype of the input ({scalar_name(self)}) should be "
                 f"convertible without narrowing to the specified dtype ({wanted})"
             )
     if not self.size and (order < 0 or order == inf):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.dtypes import c_type, scalar_name
 from gradcli.engine.memory import ARRAYS
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.row_blocks import matrices_dot, rows_product, suits_product, vector_dot
@@ -33,14 +34,6 @@ def _by(rule: Callable[[Any], Callable[..., Any]]) -> Callable[..., Any]:
 
 
 # -- refusals, in PyTorch's words -----------------------------------------------------------------
-def _kind(value: Any) -> str:
-    """The dtype's name in messages: Float, Double, Long."""
-    return dtypes.SCALAR_NAMES[dtypes.of(value.dtype).name]
-
-
-def _c_kind(value: Any) -> str:
-    """The dtype's name where the message has C++'s: float, double, long."""
-    return dtypes.C_TYPES[value.dtype.name]
 
 
 def _times(a: Any, b: Any) -> str:
@@ -58,7 +51,7 @@ def _refuse_dot(a: Any, b: Any) -> None:
         raise RuntimeError(f"1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors")
     if a.dtype != b.dtype:
         raise RuntimeError(
-            f"dot : expected both vectors to have same dtype, but found {_kind(a)} and {_kind(b)}"
+            f"dot : expected both vectors to have same dtype, but found {scalar_name(a)} and {scalar_name(b)}"
         )
     if a.shape != b.shape:
         raise RuntimeError(
@@ -81,7 +74,7 @@ def _refuse_mv(mat: Any, vec: Any, like: Any) -> None:
     if not mat.dtype == vec.dtype == like.dtype:
         raise RuntimeError(
             "addmv input tensors must have the same dtype, but got "
-            f"{_kind(like)}, {_kind(mat)}, and {_kind(vec)}"
+            f"{scalar_name(like)}, {scalar_name(mat)}, and {scalar_name(vec)}"
         )
     _no_bool("addmv_impl_cpu", mat, vec)
 
@@ -95,8 +88,7 @@ def _refuse_mm(self: Any, mat2: Any) -> None:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied {_times(self, mat2)}")
     if self.dtype != mat2.dtype:
         raise RuntimeError(
-            "expected m1 and m2 to have the same dtype, but got: "
-            f"{_c_kind(self)} != {_c_kind(mat2)}"
+            f"expected m1 and m2 to have the same dtype, but got: {c_type(self)} != {c_type(mat2)}"
         )
     _no_bool("addmm_impl_cpu_", self, mat2)
 
@@ -140,7 +132,7 @@ def expanded(value: Any, shape: tuple[int, ...]) -> Any:
             return np.broadcast_to(value, shape)
     if value.ndim > len(shape):
         raise RuntimeError(
-            f"expand(torch.{_kind(value)}Tensor{{{list(value.shape)}}}, size={list(shape)}): the "
+            f"expand(torch.{scalar_name(value)}Tensor{{{list(value.shape)}}}, size={list(shape)}): the "
             f"number of sizes provided ({len(shape)}) must be greater or equal to the number of "
             f"dimensions in the tensor ({value.ndim})"
         )
@@ -374,7 +366,8 @@ def _refuse_mixed(self: Any, mat1: Any, mat2: Any) -> None:
     for name, value in (("self", self), ("mat1", mat1)):
         if value.dtype != mat2.dtype:
             raise RuntimeError(
-                f"{name} and mat2 must have the same dtype, but got {_kind(value)} and {_kind(mat2)}"
+                f"{name} and mat2 must have the same dtype, but got {scalar_name(value)} and "
+                f"{scalar_name(mat2)}"
             )
 
 
@@ -565,8 +558,8 @@ def _baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha:
     _refuse_bmm(batch1, batch2)
     if self.dtype != batch1.dtype:
         raise RuntimeError(
-            f"Input dtypes must be the same, got: input {_c_kind(self)}, batch1: {_c_kind(batch1)}, "
-            f"batch2: {_c_kind(batch2)}"
+            f"Input dtypes must be the same, got: input {c_type(self)}, batch1: {c_type(batch1)}, "
+            f"batch2: {c_type(batch2)}"
         )
     return _mix(self, batch1 @ batch2, beta, alpha)
 
@@ -1042,7 +1035,7 @@ def _multi_dot(tensors: Sequence[Any]) -> Any:
         if value.dtype != first.dtype:
             raise RuntimeError(
                 f"multi_dot(): all tensors must have be the same dtype but tensor 0 is "
-                f"{_c_kind(first)} and tensor {i} {_c_kind(value)}"
+                f"{c_type(first)} and tensor {i} {c_type(value)}"
             )
         if i and matrices[i - 1].shape[1] != value.shape[0]:
             raise RuntimeError(
@@ -1106,10 +1099,10 @@ def vecdot(x: Array, y: Array, dim: int) -> Any:
     if first.kind not in "fc":
         raise RuntimeError(
             "linalg.vecdot: Expected a floating point or complex tensor as input. Got "
-            f"{dtypes.SCALAR_NAMES[dtypes.of(first).name]}"
+            f"{scalar_name(first)}"
         )
     if first != second:
-        a, b = (dtypes.SCALAR_NAMES[dtypes.of(kind).name] for kind in (first, second))
+        a, b = (scalar_name(kind) for kind in (first, second))
         raise RuntimeError(
             "linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
             f"{a} and y of type {b} instead"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import rows
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.rows import sum_backward as sum_backward
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
@@ -20,7 +21,6 @@ from gradcli.operators.dimensions import (
     integers,
     multiply_reduce,
     numpy_dtype,
-    scalar_name,
 )
 from gradcli.operators.helpers import (
     cast,
@@ -78,7 +78,7 @@ def _average(self: Any, axis: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     elif self.dtype.kind not in "fc":
         raise RuntimeError(
             "mean(): could not infer output dtype. Input dtype must be either a floating point or "
-            f"complex dtype. Got: {scalar_name(self.dtype)}"
+            f"complex dtype. Got: {scalar_name(self)}"
         )
     n = count(self.shape, dim)
     if self.dtype.itemsize == 2:

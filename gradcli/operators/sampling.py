@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, random
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.random import Generator
 from gradcli.engine.tensor import Tensor
 from gradcli.engine.views import inplace
@@ -176,7 +177,7 @@ def _normal_both(mean: Array, std: Array, *, generator: Any = None) -> Array:
 
 def _bernoulli(input: Array, *, generator: Any = None) -> Array:
     if input.dtype.kind != "f":
-        word = dtypes.SCALAR_NAMES[dtypes.of(input.dtype).name]
+        word = scalar_name(input)
         raise NotImplementedError(f"\"bernoulli_tensor_cpu_p_\" not implemented for '{word}'")
     return random.bernoulli(np.shape(input), input.dtype, np.asarray(input), generator)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.operator import Rules
 from gradcli.engine.tensor import wrap_dim
 from gradcli.operators.dimensions import (
@@ -14,7 +15,6 @@ from gradcli.operators.dimensions import (
     integers,
     multiply_reduce,
     numpy_dtype,
-    scalar_name,
 )
 from gradcli.operators.helpers import (
     cast,
@@ -159,9 +159,7 @@ def _running_extrema(name: str, ufunc: Any) -> Any:
         if not self.size:
             return self.copy(), np.zeros(self.shape, np.int64)
         if self.dtype.kind == "c":
-            raise NotImplementedError(
-                f"\"{name}_cpu\" not implemented for '{scalar_name(self.dtype)}'"
-            )
+            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{scalar_name(self)}'")
         values = ufunc.accumulate(self, axis=axis)
         new = self == values
         if self.dtype.kind == "f":
@@ -218,7 +216,7 @@ def _logcumsumexp(self: Array, dim: int) -> Array:
     axis = wrap_dim(dim, self.ndim)
     if self.dtype.kind not in "fc":
         raise NotImplementedError(
-            f"\"logcumsumexp_out_cpu\" not implemented for '{scalar_name(self.dtype)}'"
+            f"\"logcumsumexp_out_cpu\" not implemented for '{scalar_name(self)}'"
         )
     if not self.ndim or not self.size:
         return self.copy()[()]

@@ -16,6 +16,7 @@ import numpy as np
 
 import gradcli.budget as budget
 from gradcli.engine import dtypes, memory, rows
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.gradients import sum_to
 from gradcli.engine.memory import infer_shape, shares
 from gradcli.engine.memory import strided_view as strided
@@ -92,23 +93,19 @@ def _view_dtype(self: Array, dtype: Any) -> Array:
         return self.view(dtype.dtype)
     if not self.ndim:
         raise RuntimeError(
-            f"self.dim() cannot be 0 to view {_c_dtype(self)} as {dtype} (different element sizes)"
+            f"self.dim() cannot be 0 to view {scalar_name(self)} as {dtype} (different element sizes)"
         )
     if wanted > own and self.shape[-1] * own % wanted:
         raise RuntimeError(
-            f"self.size(-1) must be divisible by {wanted // own} to view {_c_dtype(self)} as "
+            f"self.size(-1) must be divisible by {wanted // own} to view {scalar_name(self)} as "
             f"{dtype} (different element sizes), but got {self.shape[-1]}"
         )
     if self.strides[-1] != own and self.shape[-1] != 1:
         raise RuntimeError(
-            f"self.stride(-1) must be 1 to view {_c_dtype(self)} as {dtype} (different element "
+            f"self.stride(-1) must be 1 to view {scalar_name(self)} as {dtype} (different element "
             f"sizes), but got {self.strides[-1] // own}"
         )
     return self.view(dtype.dtype)
-
-
-def _c_dtype(array: Any) -> str:
-    return dtypes.SCALAR_NAMES[dtypes.of(array.dtype).name]
 
 
 @operator(_view_dtype, public=False, samples=("view(randn(2,3), float32)",), batch="leading")
@@ -1329,7 +1326,7 @@ class view_as_real:
 
 def _view_as_complex(self: Array) -> Array:
     if self.dtype.kind != "f":
-        name = dtypes.SCALAR_NAMES[dtypes.of(self.dtype).name]
+        name = scalar_name(self)
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor "
             f"of scalar type: {name}"

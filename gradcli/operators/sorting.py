@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.batch import anywhere, is_batched
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.operator import Rules
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches, selection
 from gradcli.operators.arithmetic import mul_scalar
-from gradcli.operators.dimensions import ABSENT, add_reduce, scalar_name
+from gradcli.operators.dimensions import ABSENT, add_reduce
 from gradcli.operators.elementwise import lerp
 from gradcli.operators.extrema import selected_backward, shared_evenly
 from gradcli.operators.helpers import data, flip, implemented, narrow
@@ -221,7 +222,7 @@ def _taken(self: Any, at: Any, axis: int, keepdim: bool) -> tuple[Any, Any]:
 
 def _middle(name: str, self: Any) -> None:
     if self.dtype.kind in "cb":
-        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(self.dtype)}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(self)}'")
 
 
 def _median_of(self: Any, skip: bool) -> Any:

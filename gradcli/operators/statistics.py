@@ -9,6 +9,7 @@ import numpy as np
 
 from gradcli.engine import batch, dtypes
 from gradcli.engine.batch import DYNAMIC, Batched, each, is_batched
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.tensor import wrap, wrap_dim
 from gradcli.operators.arithmetic import div_true, mul_scalar
 from gradcli.operators.dimensions import (
@@ -18,7 +19,6 @@ from gradcli.operators.dimensions import (
     given_dims,
     not_differentiable,
     numpy_dtype,
-    scalar_name,
 )
 from gradcli.operators.elementwise import clamp
 from gradcli.operators.helpers import cast, data, implemented, is_complex, numbers, zeros_like
@@ -79,7 +79,7 @@ def nanmean(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
     if given.dtype.kind not in "fc":
         raise RuntimeError(
             "nanmean(): expected input to have floating point or complex dtype but got "
-            f"{scalar_name(given.dtype)}"
+            f"{scalar_name(given)}"
         )
     dims = given_dims("nanmean", dim)
     total = nansum_row(input, dims, bool(keepdim), dtype=dtype)
@@ -365,9 +365,7 @@ def bincount(input: Array, weights: Array | None, minlength: int) -> Any:
     """How often each non-negative integer occurs."""
     places = data(input)
     if places.dtype.kind not in "iu":
-        raise NotImplementedError(
-            f"\"bincount_cpu\" not implemented for '{scalar_name(places.dtype)}'"
-        )
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{scalar_name(places)}'")
     if places.ndim != 1 or (places.size and batch.numbers(places).min(initial=0) < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != input.shape:

@@ -14,6 +14,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.batch import Batched
+from gradcli.engine.dtypes import tensor_name
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import shapes
 
@@ -52,7 +53,7 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
     from gradcli.operators import inplace
 
     if not isinstance(value, (Tensor, *_NUMBERS, np.generic)):
-        text = dtypes.TYPE_NAMES[input.dtype.name]
+        text = tensor_name(input)
         raise TypeError(f"can't assign a {type(value).__name__} to a torch.{text}")
     if key is False:
         return

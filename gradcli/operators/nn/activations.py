@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes, random
+from gradcli.engine import random
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.operator import Rules, itself
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import inplace as overwritten
@@ -292,9 +293,7 @@ class hardshrink:
 
 def _softshrink(self: Array, lambd: Any = 0.5) -> Array:
     if lambd < 0:
-        from gradcli.engine import dtypes
-
-        kind = dtypes.SCALAR_NAMES[dtypes.of(self.dtype).name]
+        kind = scalar_name(self)
         raise RuntimeError(
             f"lambda must be in range [0, {np.finfo(self.dtype).max:g}] for input dtype {kind}, but "
             f"found {float(lambd):g}"
@@ -773,7 +772,7 @@ def prelu(input: Array, weight: Array) -> Any:
     if input.dtype != weight.dtype:
         raise RuntimeError(
             "prelu: Type promoting not supported. Got "
-            f"{dtypes.SCALAR_NAMES[input.dtype.name]} and {dtypes.SCALAR_NAMES[weight.dtype.name]}"
+            f"{scalar_name(input)} and {scalar_name(weight)}"
         )
     ndim, count = input.ndim, weight.numel() if isinstance(weight, Tensor) else weight.size
     if count != 1:

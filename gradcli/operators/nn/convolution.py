@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
+from gradcli.engine.dtypes import c_type, scalar_name
 from gradcli.operators import batches
 from gradcli.operators.helpers import dtype_of, expect_alike, implemented
 from gradcli.operators.signatures import Parser
@@ -296,7 +296,7 @@ def _check(
 ) -> bool:
     """Refuses operands that do not fit, in PyTorch's words; True where there is a batch dimension."""
     if bias is not None and dtype_of(bias) != dtype_of(input):
-        a, b = (dtypes.C_TYPES[dtype_of(x).name] for x in (input, bias))
+        a, b = (c_type(x) for x in (input, bias))
         raise RuntimeError(f"Input type ({a}) and bias type ({b}) should be the same")
     if input.ndim not in (n + 1, n + 2):
         raise RuntimeError(
@@ -344,7 +344,7 @@ def _check_dtypes(n: int, input: Any, weight: Any, transposed: bool) -> None:
 
 
 def _type(x: Any) -> str:
-    name = dtypes.SCALAR_NAMES[dtypes.of(dtype_of(x)).name]
+    name = scalar_name(x)
     return f"CPU{name}Type" if dtype_of(x).kind in "bc" else f"torch.{name}Tensor"
 
 

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.dtypes import c_type, scalar_name
 from gradcli.engine.modes import current, no_grad
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.arguments import real
 from gradcli.operators.arithmetic import add_scalar, sub
-from gradcli.operators.dimensions import add_reduce, not_differentiable, scalar_name
+from gradcli.operators.dimensions import add_reduce, not_differentiable
 from gradcli.operators.helpers import (
     cast,
     conj,
@@ -47,7 +48,7 @@ def _dist(self: Array, other: Array, p: Any = 2) -> Array:
     if self.dtype.kind in "iu":
         raise RuntimeError(
             "norm(): input dtype should be either floating point or complex. Got "
-            f"{scalar_name(self.dtype)} instead."
+            f"{scalar_name(self)} instead."
         )
     return norm_of(self - other, p, None, False)
 
@@ -92,7 +93,7 @@ def _renorm(self: Array, p: Any, dim: int, maxnorm: Any) -> Array:
     if self.dtype.kind in "biu":
         raise RuntimeError(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
-            f"{scalar_name(self.dtype)}"
+            f"{scalar_name(self)}"
         )
     norm = norm_of(self, p, _others(self.ndim, dim), True)
     factor = np.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1).astype(norm.dtype)
@@ -243,7 +244,7 @@ def cdist(x1: Array, x2: Array, p: float, compute_mode: str) -> Any:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
         if data(x).dtype.kind != "f":
             raise RuntimeError(
-                f"cdist only supports floating-point dtypes, {name} got: {scalar_name(data(x).dtype)}"
+                f"cdist only supports floating-point dtypes, {name} got: {scalar_name(data(x))}"
             )
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(
@@ -260,7 +261,7 @@ def cdist(x1: Array, x2: Array, p: float, compute_mode: str) -> Any:
 
 
 def _matrix_distances(x1: Any, x2: Any) -> Any:
-    first, second = (dtypes.C_TYPES[data(x).dtype.name] for x in (x1, x2))
+    first, second = (c_type(data(x)) for x in (x1, x2))
     if first != second:
         raise RuntimeError(
             f"expected m1 and m2 to have the same dtype, but got: {first} != {second}"

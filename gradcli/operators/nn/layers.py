@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
 from gradcli.engine.batch import is_batched, numbers
+from gradcli.engine.dtypes import c_type, scalar_name, tensor_name
 from gradcli.engine.tensor import wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import mul_scalar
@@ -110,7 +110,7 @@ class trilinear:
 def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) -> Any:
     """input1 @ weight[k] @ input2 for every k, plus bias."""
     given = {"input1": input1, "input2": input2, "weight": weight, "bias": bias}
-    kinds = {n: dtypes.C_TYPES[x.array.dtype.name] for n, x in given.items() if x is not None}
+    kinds = {n: c_type(x) for n, x in given.items() if x is not None}
     if len(set(kinds.values())) > 1:
         raise RuntimeError(
             "All tensors must have the same dtype, got "
@@ -149,9 +149,9 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) ->
 def check_indices(indices: Any, name: str) -> None:
     """Refuse indices that are no integers, in PyTorch's words."""
     if indices.dtype not in (np.int64, np.int32):
-        kind = f"torch.{dtypes.TYPE_NAMES[dtypes.of(indices.dtype).name]}"
+        kind = f"torch.{tensor_name(indices)}"
         if indices.dtype.kind in "bc":
-            kind = f"CPU{dtypes.SCALAR_NAMES[dtypes.of(indices.dtype).name]}Type"
+            kind = f"CPU{scalar_name(indices)}Type"
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: "
             f"Long, Int; but got {kind} instead (while checking arguments for {name})"
@@ -436,9 +436,9 @@ def scaled_dot_product_attention(
             "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
             f"{query.ndim} key.dim: {key.ndim} and value.dim: {value.ndim} instead."
         )
-    kinds = [x.array.dtype.name for x in (query, key, value)]
+    kinds = [x.array.dtype for x in (query, key, value)]
     if len(set(kinds)) > 1:
-        q, k, v = (dtypes.C_TYPES[kind] for kind in kinds)
+        q, k, v = map(c_type, kinds)
         raise RuntimeError(
             "Expected query, key, and value to have the same dtype, but got "
             f"query.dtype: {q} key.dtype: {k} and value.dtype: {v} instead."

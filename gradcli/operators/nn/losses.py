@@ -12,6 +12,7 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.batch import anywhere
 from gradcli.engine.compiled import function as compiled
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.modes import no_grad
 from gradcli.engine.operator import itself
 from gradcli.engine.promotion import BOOL_OPERAND, mismatch
@@ -111,17 +112,12 @@ def _spread(g: Any, reduction: int, like: Any) -> Any:
     return g / prod(like.shape)
 
 
-def _scalar(numpy_dtype: Any) -> str:
-    """PyTorch's name of a dtype in messages."""
-    return dtypes.SCALAR_NAMES[dtypes.of(numpy_dtype).name]
-
-
 def _check_output(input: Any, other: Any) -> None:
     """RuntimeError where a result of both operands cannot be cast to the dtype of the first."""
     kind, found = input.array.dtype, other.array.dtype
     if not castable(found.kind, kind.kind):
         raise RuntimeError(
-            f"result type {_scalar(found)} can't be cast to the desired output type {_scalar(kind)}"
+            f"result type {scalar_name(found)} can't be cast to the desired output type {scalar_name(kind)}"
         )
 
 
@@ -349,8 +345,7 @@ def _checked_targets(self: Any, target: Any, ignore_index: int) -> tuple[Any, An
 def _check_nll(self: Any, target: Any, weight: Any) -> None:
     if target.dtype not in (np.int64, np.uint8):
         raise RuntimeError(
-            "expected target dtype to be Long or Byte, but got "
-            f"{dtypes.SCALAR_NAMES[dtypes.of(target.dtype).name]}"
+            f"expected target dtype to be Long or Byte, but got {scalar_name(target)}"
         )
     if self.ndim == 1 and target.ndim > 0 and target.size != 1:
         raise RuntimeError(
@@ -506,7 +501,7 @@ def _class_probabilities(
     if target.array.dtype.kind != "f":
         raise RuntimeError(
             "Expected floating point type for target with class probabilities, got "
-            f"{dtypes.SCALAR_NAMES[target.dtype.name]}"
+            f"{scalar_name(target)}"
         )
     logs = resolve("log_softmax")(input, dim)
     if smoothing > 0:
@@ -673,9 +668,7 @@ def binary_cross_entropy(input: Array, target: Array, weight: Array | None, numb
     """Minus the log-likelihood of two classes, from probabilities."""
     refuse_grad("binary_cross_entropy", weight=weight)
     if input.dtype != target.dtype:
-        raise RuntimeError(
-            f"Found dtype {_scalar(target.array.dtype)} but expected {_scalar(input.array.dtype)}"
-        )
+        raise RuntimeError(f"Found dtype {scalar_name(target)} but expected {scalar_name(input)}")
     if tuple(input.shape) != tuple(target.shape):
         raise ValueError(
             f"Using a target size (torch.Size({list(target.shape)})) that is different to the input "
@@ -760,7 +753,7 @@ def binary_cross_entropy_with_logits(
         )
     refuse_grad("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     if not input.dtype.is_floating_point:  # whatever the target is
-        kind = dtypes.SCALAR_NAMES[input.dtype.name]
+        kind = scalar_name(input)
         raise NotImplementedError(f"\"log_sigmoid_cpu\" not implemented for '{kind}'")
     if pos_weight is not None and pos_weight.array.dtype.kind == "b":
         raise RuntimeError(BOOL_OPERAND)
@@ -784,7 +777,7 @@ def _refuse_narrow(kind: Any, *operands: Any) -> None:
     wide = dtypes.result_type((x.array.dtype, min(x.ndim, 1) + 1) for x in operands)
     if "biufc".index(wide.kind) > max("biufc".index(kind.kind), 2):
         raise RuntimeError(
-            f"result type {_scalar(wide)} can't be cast to the desired output type {_scalar(kind)}"
+            f"result type {scalar_name(wide)} can't be cast to the desired output type {scalar_name(kind)}"
         )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import dtypes
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.dimensions import not_differentiable
 from gradcli.operators.nn.layers import check_indices
@@ -350,7 +350,7 @@ def embedding_bag(
     """Sums, means or maxima of the rows of a table that bags of indices name."""
     check_indices(input.array, "embedding_bag")
     if weight.array.dtype.kind != "f":
-        kind = dtypes.SCALAR_NAMES[weight.dtype.name]
+        kind = scalar_name(weight)
         shown = f"CPU{kind}Type" if weight.array.dtype.kind in "bc" else f"torch.{kind}Tensor"
         raise RuntimeError(
             "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, "

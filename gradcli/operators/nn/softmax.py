@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.memory import spent
 from gradcli.engine.operator import Rules, itself
 from gradcli.engine.tensor import wrap_dim
@@ -20,7 +21,6 @@ from gradcli.operators.dimensions import (
     describe,
     maximum_reduce,
     numpy_dtype,
-    scalar_name,
     sum_over_few,
 )
 from gradcli.operators.helpers import cast, conj, total, unsqueeze_dims
@@ -110,7 +110,7 @@ def _check_softmax(name: str, self: Any, dim: int) -> int:
     if self.dtype.kind != "f" and self.size:
         last = at == self.ndim - 1 or not self.ndim
         kernel = f"{name}_lastdim_kernel_impl" if last else f"{name}_kernel_impl"
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(self.dtype)}'")
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(self)}'")
     return at
 
 
