@@ -100,7 +100,7 @@ def apart(*names: str) -> Rule:
     def rule(row: Row, operands: list[Any], level: Level) -> Any:
         places = [row.position[n] for n in names]
         if any(is_batched(operands[i]) for i in places):
-            return None
+            return _beside(row, operands, level, names)
         others = [i for i in row.tensors if i not in places]
         ready = list(operands)
         ndim = operands[0].ndim
@@ -113,6 +113,38 @@ def apart(*names: str) -> Rule:
         return row.in_batch(ready)
 
     return rule
+
+
+def _beside(row: Row, operands: list[Any], level: Level, kept: tuple[str, ...] = ("index",)) -> Any:
+    """Positions of every entry's own along a dimension: those of all entries side by side.
+
+    kept: the operands that are no arrays of that dimension, of which the positions are the first.
+    """
+    x, index = operands[0], operands[row.position["index"]]
+    if (
+        not x.ndim
+        or index.ndim != 1
+        or any(is_batched(operands[row.position[n]]) for n in kept[1:])
+    ):
+        return None
+    every, at = full(index, level), operands[row.position["dim"]] % x.ndim
+    count = x.shape[at]
+    if batch.anywhere((every < 0) | (every >= count)):  # refused, entry by entry
+        return None
+    ready = list(operands)
+    for i in row.tensors:
+        if row.names[i] in kept:
+            continue
+        if operands[i].ndim != x.ndim:
+            return None
+        own = moveaxis(full(operands[i], level), at + 1, 1)
+        ready[i] = own.reshape((level.size * own.shape[1], *own.shape[2:]))
+    first = (np.arange(level.size) * count).reshape(level.size, 1)
+    ready[row.position["index"]] = (every + first).reshape((every.size,))
+    ready[row.position["dim"]] = 0
+    made = row.in_batch(ready)
+    made = made.reshape((level.size, count, *made.shape[1:]))
+    return _in_order(moveaxis(made, 1, at + 1), level)
 
 
 # -- shapes -------------------------------------------------------------------------------------------
@@ -442,8 +474,19 @@ def selected(row: Row, operands: list[Any], level: Level, advanced: Row) -> Any:
 def taken(row: Row, operands: list[Any], level: Level, index_select: Row) -> Any:
     """Elements by their number in an entry."""
     x, index = operands
-    if _in(index, level) or not x.size:
+    if not x.size:
         return None
+    if _in(index, level):
+        every, n = full(index, level), x.size
+        if batch.anywhere((every >= n) | (every < -n)):
+            return None
+        start = (np.arange(level.size) * n if _in(x, level) else np.zeros(1, np.int64)).reshape(
+            (-1, *(1,) * index.ndim)
+        )
+        places = (every % n + start).reshape((every.size,))
+        own = full(x, level) if _in(x, level) else x
+        found = index_select.in_batch([own.reshape((own.size,)), 0, places])
+        return found.reshape((level.size, *index.shape))
     found = index_select.in_batch([flat(x, level), 1, index.reshape(-1) % x.size])
     return found.reshape((level.size, *index.shape))
 
@@ -500,8 +543,10 @@ def _writable(x: Any, source: Any, level: Level) -> Any:
 def filled_at(row: Row, operands: list[Any], level: Level) -> Any:
     """One value at positions along a dimension, the same positions for all entries."""
     x, dim, index, value = operands
-    if is_batched(index) or not x.ndim or np.ndim(value):
+    if not x.ndim or np.ndim(value):
         return None
+    if is_batched(index):
+        return _beside(row, operands, level, ("index", "value"))
     x = _writable(x, value, level)
     if not is_batched(value):
         return apart("index", "value")(row, operands, level)

@@ -137,6 +137,13 @@ def test_batches_of_batches(text: str) -> None:
 
 _F = gradcli.nn.functional
 _LABELS, _LISTED = [0, 2, 1, 2], [[1, 2, -1], [2, -1, 0], [0, -1, 1], [-1, 0, 1]]
+
+
+def _order(keys: Any) -> Any:
+    """Integers that differ from entry to entry."""
+    return keys.detach().argsort()
+
+
 # Losses of items, and matrices side by side: (function, the shape of an entry of each argument).
 IN_ONE: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
     "weights of classes": (
@@ -223,6 +230,17 @@ IN_ONE: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
                 ((2, 3, 2), (3,)),
             ),
             ("a convolution", _F.conv1d, ((2, 3, 5), (4, 3, 2))),
+        )
+    },
+    **{
+        f"positions of every entry's own: {name}": (one, ((2, 4), (2, 4), (4,)))
+        for name, one in (
+            ("index_add", lambda x, y, k: x.index_add(1, _order(k), y, alpha=2)),
+            ("index_copy", lambda x, y, k: x.index_copy(-1, _order(k), y)),
+            ("index_fill", lambda x, y, k: x.index_fill(1, _order(k)[:2], 0.5) * y),
+            ("index_reduce", lambda x, y, k: x.index_reduce(1, _order(k) // 2, y, "amax")),
+            ("take", lambda x, y, k: x.take(_order(k) - 4) + y),
+            ("of what is the same", lambda x, y, k: gradcli.ones(5).take(_order(k)) * x * y),
         )
     },
     "blocks": (lambda a, b, c: gradcli.block_diag(a, b, c, gradcli.ones(2)), ((2, 3), (2,), ())),
