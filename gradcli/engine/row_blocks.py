@@ -18,7 +18,8 @@ _ELEMENTS = 1 << 14  # of the wider of rows and result, so few that it cuts them
 PART = 1 << 12  # elements of vectors that are multiplied at once, so few that it does not cut them
 CUT = 1 << 18  # multiplications from which on the library of products takes several threads
 _SHARED = 1 << 24  # multiplications from which on a second thread pays
-_NARROW = 16  # columns up to which blocks of rows are not worth adding by themselves
+_NARROW = 8  # columns of a sum from which on blocks of rows are added by themselves
+_FEW = 256  # elements of a product from which on they are
 _WIDEST = 1 << 18  # elements of what blocks of rows give, so few that each thread can have its own
 
 
@@ -121,18 +122,22 @@ def part_dots(a: Any, b: Any, out: Any, start: int) -> None:
 
 
 # -- what all rows give together ----------------------------------------------------------------------
+Spare = dict[Any, list[Any]]
+
+
 class Fold:
     """The sum of what blocks of `FOLDED` rows give, from the first to the last, in whatever order they come.
 
-    function: of `FOLDS`. total: the sum, once all blocks have come.
+    function: of `FOLDS`. spare: memory, by shape and dtype, that the folds of one pass share. total: the
+    sum, once all blocks have come.
     """
 
-    def __init__(self, function: Any, shape: Sequence[int], dtype: Any) -> None:
+    def __init__(self, function: Any, shape: Sequence[int], dtype: Any, spare: Spare) -> None:
         self.function, self.shape, self.dtype = FOLDS[function], tuple(shape), dtype
         self.total: Any = None
         self._next, self._lock = 0, Lock()
         self._waiting: dict[int, Any] = {}
-        self._spare: list[Any] = []
+        self._spare = spare.setdefault((self.shape, dtype), [])
 
     def __call__(self, start: int, *rows: Any) -> None:
         """Add the rows from `start` on, which is a multiple of `FOLDED`, to the end or to such a multiple."""
@@ -157,7 +162,7 @@ class Fold:
 
 
 def _folded(function: Any, shape: tuple[int, ...], multiplied: int, *rows: Any) -> Any:
-    fold = Fold(function, shape, rows[0].dtype)
+    fold = Fold(function, shape, rows[0].dtype, {})
 
     def work(k: int) -> None:
         start = k * FOLDED
@@ -201,7 +206,7 @@ def _many(a: Any) -> bool:
 def suits_product(a: Any, b: Any) -> bool:
     """Whether the product of a transposed matrix and another is one of many rows, for `rows_product`."""
     same = _many(a) and _many(b) and a.dtype == b.dtype and a.shape[0] == b.shape[0]
-    return same and _NARROW**2 <= a.shape[1] * b.shape[1] <= _WIDEST
+    return same and _FEW <= a.shape[1] * b.shape[1] <= _WIDEST
 
 
 def suits_sum(a: Any) -> bool:

@@ -147,7 +147,8 @@ class RegionStep:
             edges = [] if cut is None else [np.empty(n, partial.dtype) for n, _ in cut.buffers]
             partials.append((partial, edges))
             given += [partial, cut and cut.inside, cut and cut.pieces, edges]
-        folds = [Fold(s.function, s.shape, s.dtype) for s in kernel.folds]
+        spare: dict[Any, list[Any]] = {}
+        folds = [Fold(s.function, s.shape, s.dtype, spare) for s in kernel.folds]
         self._run_blocks([*given, *folds], threads, np.getbufsize() if converts else _PIECE)
         for s, fold in zip(kernel.folds, folds, strict=True):
             values[s.index] = fold.total

@@ -81,6 +81,7 @@ LAYERS: dict[str, str] = {
     "a sum over both": "y = x@w; sum(y*y) + sum(tanh(y@v + b[:40]))",
     "a constant slope": "sum(x@w + b)",
     "narrow": "sum((x@w[:,:3] + b[:3])**3)",
+    "a narrow last layer": "mean((tanh(x@w + b)@v[:,:10] + b[:10])**2)",
     "odd dimensions": "sum(tanh(x.T@x)) + sum((x@w)[7]*b)",
 }
 
@@ -109,7 +110,7 @@ def test_what_rows_give_together() -> None:
     a, b = random.standard_normal((1000, 40)), random.standard_normal((1000, 30))
     np.testing.assert_allclose(rows_product(a, b), a.T @ b, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(rows_sum(a), a.sum(0, keepdims=True), rtol=1e-12, atol=1e-12)
-    fold = Fold(rows_product, (40, 30), a.dtype)
+    fold = Fold(rows_product, (40, 30), a.dtype, {})
     for start in (2 * FOLDED, 3 * FOLDED, 0, FOLDED):  # as threads might
         fold(start, a[start : start + FOLDED], b[start : start + FOLDED])
     np.testing.assert_array_equal(fold.total, rows_product(a, b))
