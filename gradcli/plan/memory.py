@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
 import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
@@ -123,18 +122,16 @@ class Results:
     def __init__(self) -> None:
         self._kept: dict[int, Values] = {}
         self._most: int | None = None  # bytes of a result that is kept
-        self._lock = threading.Lock()
 
     def take(self, o: Operation) -> Any:
         """The memory of an earlier result of an operation; None where nobody has let one go."""
-        kept = self._kept.get(o.index)
-        if not kept:
-            return None
-        with self._lock:
-            for key in list(kept):
-                array, count = _references(kept, key)
-                if _is_free(array, count, o) and not weakref.getweakrefcount(array):
-                    return kept.pop(key)
+        kept = self._kept.get(o.index, {})
+        for key in list(kept):
+            array, count = _references(kept, key)
+            if _is_free(array, count, o) and not weakref.getweakrefcount(array):
+                del array
+                if (found := kept.pop(key, None)) is not None:  # else another thread was quicker
+                    return found
         return None
 
     def keep(self, o: Operation, array: Any) -> None:
@@ -143,12 +140,11 @@ class Results:
             return
         if self._most is None:
             self._most = (budget.free_memory() or 0) // _SHARE
-        with self._lock:
-            kept = self._kept.setdefault(o.index, {})
-            if array.nbytes <= self._most:
-                kept[id(array)] = array
-            for key in list(kept)[:-2]:
-                del kept[key]
+        kept = self._kept.setdefault(o.index, {})
+        if array.nbytes <= self._most:
+            kept[id(array)] = array
+        for key in list(kept)[:-2]:
+            kept.pop(key, None)
 
 
 def aligned(shape: tuple[int, ...], dtype: Any) -> Any:

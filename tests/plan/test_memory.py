@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,22 @@ def test_a_result_that_somebody_holds_is_left_alone(name: str) -> None:
         _, more = f.value_and_grad(x=given["x"] + shift)
         assert address(more["x"]) != place
     del held
+
+
+def test_threads_share_a_plan() -> None:
+    f, given = large()
+    f.value_and_grad(**given)
+
+    def work(k: int) -> Any:
+        return k, f.value_and_grad(x=given["x"] + k)[1]["x"]
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(3):
+            found = list(pool.map(work, range(6)))
+            for k, grad in found:
+                np.testing.assert_array_equal(grad, given["x"] + k)
+            assert len({address(grad) for _, grad in found}) == len(found)
+            del found, grad
 
 
 def test_a_result_that_is_watched_is_left_alone() -> None:
