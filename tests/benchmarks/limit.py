@@ -2,12 +2,18 @@
 
 What must run is read off the row's gradients by hand: they are computed once with arrays that note every
 kernel of NumPy's (the same on the same operands once), and each kernel is timed where it is used, on a
-block in the cache; products of matrices at their full size, with all threads. What must move are the
-inputs, once, and the gradients, once, at the speed at which this machine copies as much.
+block in the cache, on lines of it, and on numbers that it has not seen (of those that it has, the processor
+has learnt which branches sine takes); products of matrices at their full size, with all threads. What must
+move are the inputs, once, and the gradients, once, at the speed at which this machine copies as much.
+
+What gradcli takes is taken apart, too: its loops over blocks that stay in the cache, the memory that they
+wait for, the calls from Python, the threads that wait for each other; and the faults of a fresh result,
+which comes where nobody has let go an earlier one.
 """
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import os
@@ -23,7 +29,9 @@ from typing import Any
 
 import numpy as np
 
-from tests.benchmarks import rows, small
+from gradcli.plan.executor import Executor, RegionStep
+from gradcli.plan.memory import aligned
+from tests.benchmarks import libraries, rows, small
 from tests.benchmarks.interleave import ROOT, environment, interleaved
 from tests.benchmarks.jobs import Job, Wanted, jobs
 from tests.benchmarks.libraries import threads
@@ -34,6 +42,7 @@ from tests.benchmarks.table import number, size_text
 GROUPS = ("large", "rows", "tape", "replay")
 BLOCK = 8192  # elements
 NEAR = 1.3  # × the limit: what is above is still to be had
+LEAST = 0.03  # × the limit: what is worth telling
 
 
 @dataclass
@@ -46,6 +55,7 @@ class Limit:
     products: float = 0.0  # seconds of OpenBLAS
     # kernel: how many elements of it an element of x; of products how many are multiplied and added
     work: dict[str, float] | None = None
+    parts: dict[str, float] | None = None  # gradcli's seconds
 
     @property
     def seconds(self) -> float:
@@ -59,14 +69,29 @@ class Limit:
             return "memory"
         return "products" if self.products > self.kernels else "kernels"
 
+    def rest(self) -> dict[str, float]:
+        """What stands between gradcli and the limit: its parts beyond those of the limit, × the limit."""
+        if not self.parts:
+            return {}
+        bound = "memory" if self.by == "memory" else "loops"
+        beyond = {n: s / self.seconds - (n == bound) for n, s in self.parts.items()}
+        return {n: x for n, x in beyond.items() if x >= LEAST}
 
-def best(call: Callable[[], Any], rounds: int = 7) -> float:
-    """The seconds of the quickest of a few calls."""
+
+def best(
+    call: Callable[[], Any],
+    rounds: int = 7,
+    before: Callable[[], Any] = lambda: None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
+    """The seconds of the quickest of a few calls, each after `before`."""
     found = []
     for _ in range(rounds):
-        start = time.perf_counter()
-        call()
-        found.append(time.perf_counter() - start)
+        before()
+        start = clock()
+        result = call()
+        found.append(clock() - start)
+        del result  # freed outside of the clock
     return min(found)
 
 
@@ -104,14 +129,18 @@ class Notes:
         key = kernel, method, tuple(getattr(a, "number", repr(a)) for a in given), repr(options)
         key = *key[:2], tuple(zip(map(type, given), key[2], strict=True)), key[3]
         if key not in self.known:
-            plain = [np.asarray(a) if isinstance(a, Noted) else a for a in given]
+            plain = [_on_lines(a) if isinstance(a, np.ndarray) else a for a in given]
             call = getattr(kernel, method)
             out = call(*plain, **options)
+            into = dict(options)
             if isinstance(out, np.ndarray):
-                into = {**options, "out": out}
-                seconds = best(lambda: call(*plain, **into))
-            else:
-                seconds = best(lambda: call(*plain, **options))
+                out = into["out"] = _on_lines(out)
+            unseen = method == "__call__" and kernel.signature is None
+            shuffle = _shuffler(plain) if unseen else lambda: None
+            seconds = best(lambda: call(*plain, **into), before=shuffle)
+            if unseen:  # what it has computed last is of shuffled numbers
+                plain = [_on_lines(a) if isinstance(a, np.ndarray) else a for a in given]
+                call(*plain, **into)
             elements = max(np.size(a) for a in (*plain, out))
             product = kernel is np.matmul and min(map(np.ndim, plain)) > 1
             if product:
@@ -122,6 +151,28 @@ class Notes:
             self.calls.append((name, elements, seconds))
             self.known[key] = self.array(out) if isinstance(out, np.ndarray) else out
         return self.known[key]
+
+
+def _on_lines(array: Any) -> Any:
+    """A copy that begins with a line of the cache, as blocks do."""
+    made = aligned(array.shape, array.dtype)
+    made[...] = np.asarray(array)
+    return made
+
+
+def _shuffler(arrays: Sequence[Any]) -> Callable[[], Any]:
+    """A function that puts the elements of arrays of one size in a new order."""
+    found = [a for a in arrays if isinstance(a, np.ndarray)]
+    size = max((a.size for a in found), default=0)
+    full = [a for a in found if a.size == size]
+    random = np.random.default_rng(0)
+
+    def shuffle() -> None:
+        order = random.permutation(size)
+        for a in full:
+            a[...] = a.reshape(-1)[order].reshape(a.shape)
+
+    return shuffle
 
 
 def noted(function: Callable[..., Any], arrays: dict[str, np.ndarray]) -> tuple[Notes, Any]:
@@ -202,12 +253,66 @@ def limit(group: str, name: str, size: int, dtype: str) -> Limit:
     return Limit(kernels=seconds)
 
 
+# -- what gradcli takes -----------------------------------------------------------------------------
+def parts(call: Callable[[], Any]) -> dict[str, float]:
+    """The seconds of a compiled function, by what they go to; "fresh": more of them where nothing is let go.
+
+    loops: NumPy's, on blocks that stay in the cache. memory: what those wait for, where they do not.
+    calls: from Python. threads: what two take beyond half of what one takes.
+    """
+    call()
+    plans = [o for o in gc.get_objects() if isinstance(o, Executor)]
+    regions = [step for plan in plans for step in plan.regions]
+    if not regions:
+        return {}
+    call()  # a result of this one, too, is taken in turn
+    whole = best(call)
+    for plan in plans:
+        plan.results.take = lambda o: None  # type: ignore[method-assign]
+    fresh = best(call) - whole
+    for plan in plans:
+        del plan.results.take
+        plan.threads = 1
+    count = threads()
+    alone = cached = best(call, clock=time.thread_time)
+    if not any(step.kernel.folds for step in regions):  # each of whose blocks must come once
+        for step in regions:
+            step.blocks = [(0, b - a) for a, b in step.blocks]
+        cached = min(best(call, clock=time.thread_time), alone)
+    calls = sum(map(_calls, regions))
+    found = {
+        "loops": cached - calls,
+        "memory": alone - cached,
+        "calls": calls,
+        "threads": whole * count - alone,
+        "fresh": fresh * count,
+    }
+    return {name: max(seconds / count, 0.0) for name, seconds in found.items()}
+
+
+def _calls(step: RegionStep) -> float:
+    """The seconds of a region's calls of NumPy, had they nothing to do."""
+    one = aligned((1,), np.dtype("d"))
+    one[0] = 0
+    each = best(lambda: [np.add(one, one, out=one) for _ in range(1000)]) / 1000
+    lines = [line for line in step.kernel.source().splitlines() if line.startswith("  ")]
+    return each * len(lines) * len(step.blocks)
+
+
 # -- beside what is measured -----------------------------------------------------------------------
 def main() -> None:
     """`python -m tests.benchmarks.limit GROUP NAME SIZE DTYPE`: a limit as JSON, from a fresh process."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
-    group, name, size, dtype = sys.argv[1:]
-    print(json.dumps(asdict(limit(group, name, int(size), dtype))))
+    group, name, length, dtype = sys.argv[1:]
+    size = int(length)
+    found = limit(group, name, size, dtype)
+    if group == "large":
+        problem = PROBLEMS[name]
+        found.parts = parts(libraries.gradcli(problem, problem.inputs(size, dtype)))
+    elif name.endswith(rows.COMPILED):
+        given = rows.inputs(name.removesuffix(rows.COMPILED), size)
+        found.parts = parts(rows.make("gradcli", name, given))
+    print(json.dumps(asdict(found)))
 
 
 def measured(job: Job, rounds: int) -> tuple[Limit, float]:
@@ -225,6 +330,14 @@ def measured(job: Job, rounds: int) -> tuple[Limit, float]:
     return Limit(**json.loads(done.stdout)), statistics.median(seconds["gradcli"])
 
 
+def rest_text(found: Limit) -> str:
+    """What stands between gradcli and a limit, the most first."""
+    rest = found.rest()
+    fresh = rest.pop("fresh", 0.0)
+    words = [f"{name} {number(x)}" for name, x in sorted(rest.items(), key=lambda p: -p[1])]
+    return ", ".join(words) + (f" (a fresh result: {number(fresh)} more)" if fresh else "")
+
+
 def show(wanted: Wanted, known: Sequence[Record]) -> None:
     """The limits of rows, gradcli's time as a multiple, and the peers' as it was recorded."""
     from rich import box
@@ -240,6 +353,7 @@ def show(wanted: Wanted, known: Sequence[Record]) -> None:
         "limit",
         "by",
         "× limit",
+        "the rest",
         "peers",
     ):
         table.add_column(column, no_wrap=column in ("work", "size", "limit"))
@@ -263,6 +377,7 @@ def show(wanted: Wanted, known: Sequence[Record]) -> None:
             f"{found.seconds * 1e3:.3g} ms",
             found.by if found.bytes else "NumPy's forward pass",
             f"[bold red]{number(times)}[/]" if times > NEAR else number(times),
+            rest_text(found),
             ", ".join(peers),
         )
         print(f"{job.group} {job.name} {size_text(record)}: {number(times)}", file=sys.stderr)

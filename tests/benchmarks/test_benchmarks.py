@@ -267,8 +267,26 @@ def test_limits() -> None:
     assert network.work["@"] == pytest.approx(3 * (256 + 256 + 10))
     each = limit.limit("rows", "mlp", 1000, "float64")
     assert each.bytes == 1000 * 8 * (8 + 32 * 8 + 32 + 32) + 8 * (32 * 8 + 32 + 32)
+    own = limit.Limit(
+        kernels=2.0,
+        moving=1.0,
+        parts={"loops": 2.5, "memory": 0.6, "calls": 0.02, "threads": 0.0, "fresh": 0.4},
+    )
+    assert limit.rest_text(own) == "memory 0.30, loops 0.25 (a fresh result: 0.20 more)"
+    moved = limit.Limit(moving=2.0, parts={"loops": 0.5, "memory": 2.1, "threads": 0.2})
+    assert limit.rest_text(moved) == "loops 0.25, threads 0.10, memory 0.050"
+    assert limit.rest_text(limit.Limit(moving=2)) == ""
     assert limit.Limit(moving=2, kernels=1).by == "memory"
     assert limit.Limit(moving=2, kernels=1, products=1.5).seconds == 2.5
+
+
+@pytest.mark.parametrize("name", ["exp_sin", "softmax_cross_entropy"])
+def test_what_a_row_takes_is_taken_apart(name: str) -> None:
+    problem = PROBLEMS[name]
+    call = libraries.gradcli(problem, problem.inputs(problem.middle, "float64"))
+    found = limit.parts(call)
+    assert found.keys() == {"loops", "memory", "calls", "threads", "fresh"}
+    assert found["loops"] > found["calls"] > 0
 
 
 @sweep("name", growth.WORKS, parts=1)
