@@ -304,8 +304,8 @@ def test_what_grows_grows_in_proportion(name: str) -> None:
         assert 0.7 < math.log(b / a) / math.log(last.size / first.size) < 1.15
 
 
+@pytest.mark.needs("matplotlib")
 def test_growth_is_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     growth.draw(growth.stored(), tmp_path / "growth.svg")
     assert "<svg" in (tmp_path / "growth.svg").read_text()
 

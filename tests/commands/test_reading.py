@@ -252,8 +252,10 @@ def test_text_of_partitions_is_passed_through(folder):
     assert out.splitlines() == expected
 
 
+@pytest.mark.needs("duckdb")
 def test_partitions_that_duckdb_wrote(folder):
-    duckdb = pytest.importorskip("duckdb")
+    import duckdb
+
     rows = "select i % 3 as k, i / 2 as x from range(9) t(i)"
     duckdb.sql(f"copy ({rows}) to 'd' (format parquet, partition_by (k))")
     assert run("eval", "dot(k, x)", "--k", "@d:k", "--x", "@d:x")[1] == "21\n"
@@ -268,9 +270,10 @@ def test_json_lines_by_any_name(folder):
     assert run("map", "x", "duckdb.json", "--no-grad", "all")[1] == "x,value\n1,1\n2,2\n"
 
 
+@pytest.mark.needs("polars", "pyarrow")
 def test_streams_of_arrow(folder):
-    polars = pytest.importorskip("polars")
-    pytest.importorskip("pyarrow")
+    import polars
+
     polars.DataFrame({"x": [1.0, 2.0], "n": ["u", None]}).write_ipc_stream("t.arrows")
     polars.DataFrame({"x": []}, schema={"x": polars.Float64}).write_ipc_stream("empty.arrows")
     data = (folder / "t.arrows").read_bytes()
