@@ -24,7 +24,7 @@ from gradcli.calculus.expressions import (
 )
 from gradcli.calculus.numbers import ONE, ZERO, Number
 from gradcli.calculus.polynomials import collected
-from gradcli.calculus.quotients import angles, one_sigmoid, partly, sigmoids, together
+from gradcli.calculus.quotients import angles, one_sigmoid, partly, sigmoids, terms_of, together
 from gradcli.calculus.rewriting import rewrite
 
 MOST_STACKED = 16  # elements of a vector that is written out one by one
@@ -67,7 +67,7 @@ def _is_variable(node: Expression) -> bool:
 # -- pieces of a vector ---------------------------------------------------------------------------
 def _gathered(node: Expression) -> Expression:
     """Terms that write the elements of one vector, as the stack of these elements."""
-    terms = _terms(node)
+    terms = terms_of(node)
     scattered = [(c, t) for c, t in terms if _scatter_of(t) is not None]
     if not scattered:
         return node
@@ -106,14 +106,6 @@ def _tensor(item: Expression) -> Expression:
     return call("tensor", [item], ()) if value_of(item) is not None else item
 
 
-def _terms(node: Expression) -> list[tuple[Number, Expression]]:
-    if node.op != "sum":
-        return [alg.split(node)]
-    coefficients, constant = node.data
-    found = list(zip(coefficients, node.args, strict=True))
-    return [*found, (constant, alg.one)] if constant != ZERO else found
-
-
 def _scatter_of(term: Expression) -> Expression | None:
     """The select_scatter into zeros that a term is, up to factors without a dimension."""
     if is_call(term, "select_scatter") and is_call(term.args[0], "zeros"):
@@ -139,7 +131,7 @@ def _factored(node: Expression) -> Expression:
     """A sum with the factors that all its terms share taken out, where that is shorter."""
     if node.op != "sum":
         return node
-    terms = _terms(node)
+    terms = terms_of(node)
     shared: dict[Expression, Any] | None = None
     for _, term in terms:
         own = _powers(term)
@@ -194,7 +186,7 @@ def _branches(node: Expression) -> Expression:
         return node
     by: dict[Expression, list[tuple[Number, Expression]]] = {}
     rest: list[tuple[Expression, Number]] = []
-    for c, t in _terms(node):
+    for c, t in terms_of(node):
         if is_call(t, "where"):
             by.setdefault(t.args[0], []).append((c, t))
         else:

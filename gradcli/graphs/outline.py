@@ -8,7 +8,7 @@ from typing import Any
 from gradcli.graphs import values
 from gradcli.graphs.modules import Modules, Part
 from gradcli.graphs.records import Totals
-from gradcli.graphs.styles import Line, Signs, length
+from gradcli.graphs.styles import Line, Signs, length, stripped
 from gradcli.graphs.text import plural
 
 Row = tuple[Line, list[Line]]
@@ -43,19 +43,13 @@ def outline(
                 ("  ", "guide"),
                 *([(gap, "guide"), *cell] if right else [*cell, (gap, "guide")]),
             ]
-        lines.append(_stripped(line))
+        lines.append(stripped(line))
     outside = found.nodes - found.leaves - len(modules.of)
     words = [plural(found.nodes, "node"), plural(len(modules.parts), "module")]
     if outside:
         words.append(f"{plural(outside, 'node')} outside of modules")
     words.append(f"{values.bytes_text(found.nbytes - found.parameters)} kept besides parameters")
     return [*lines, [], [(f" {signs.dot} ".join(words), "note")]]
-
-
-def _stripped(line: Line) -> Line:
-    while line and not line[-1][0].strip():
-        line = line[:-1]
-    return line
 
 
 def _rows(

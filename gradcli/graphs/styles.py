@@ -77,6 +77,13 @@ DARK = {
 }
 
 
+def stripped(line: Line) -> Line:
+    """A line without the blank pieces at its end."""
+    while line and not line[-1][0].strip():
+        line = line[:-1]
+    return line
+
+
 def length(line: Line) -> int:
     """Return how many columns a line takes."""
     return sum([len(text) for text, _ in line])

@@ -13,6 +13,7 @@ from gradcli.operators.helpers import data
 from gradcli.operators.reductions import sum_
 from gradcli.operators.sample_calls import named
 from gradcli.operators.scans import cumsum
+from gradcli.operators.shapes import part
 from gradcli.operators.table import Array, function, resolve
 
 FAMILY = "statistics"
@@ -143,16 +144,10 @@ def cumulative_trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int
 
 
 # -- gradients of samples -------------------------------------------------------------------------
-def _part(value: Any, dim: int, start: Any, end: Any) -> Any:
-    from gradcli.operators.shapes import slice_row
-
-    return slice_row(value, dim, start, end, 1)
-
-
 def _step(value: Any, dim: int, to: tuple[int, Any], start: tuple[int, Any]) -> Any:
     """One part less another; the latter is taken first, as C++ does."""
-    before = _part(value, dim, *start)
-    return _part(value, dim, *to) - before
+    before = part(value, dim, *start)
+    return part(value, dim, *to) - before
 
 
 def _by_steps(y: Any, x: Any, dim: int, edge_order: int) -> Any:
@@ -165,11 +160,11 @@ def _by_steps(y: Any, x: Any, dim: int, edge_order: int) -> Any:
     shape = [1] * y.ndim
     shape[dim] = -1
     steps = diff(x, 1, 0)
-    d1, d2 = _part(steps, 0, 0, -1), _part(steps, 0, 1, None)
+    d1, d2 = part(steps, 0, 0, -1), part(steps, 0, 1, None)
     a = (-d2 / (d1 * (d1 + d2))).reshape(tuple(shape))
     b = ((d2 - d1) / (d1 * d2)).reshape(tuple(shape))
     c = (d1 / (d2 * (d1 + d2))).reshape(tuple(shape))
-    center = a * _part(y, dim, 0, -2) + b * _part(y, dim, 1, -1) + c * _part(y, dim, 2, None)
+    center = a * part(y, dim, 0, -2) + b * part(y, dim, 1, -1) + c * part(y, dim, 2, None)
     if edge_order == 1:
         first = _step(y, dim, (1, 2), (0, 1)) / steps.select(0, 0)
         last = _step(y, dim, (-1, None), (-2, -1)) / steps.select(0, -1)
@@ -178,12 +173,12 @@ def _by_steps(y: Any, x: Any, dim: int, edge_order: int) -> Any:
     a = -(mul_scalar(h, 2.0) + k) / (h * (h + k))
     b = (h + k) / (h * k)
     c = -h / (k * (h + k))
-    first = a * _part(y, dim, 0, 1) + b * _part(y, dim, 1, 2) + c * _part(y, dim, 2, 3)
+    first = a * part(y, dim, 0, 1) + b * part(y, dim, 1, 2) + c * part(y, dim, 2, 3)
     h, k = steps.select(0, -1), steps.select(0, -2)
     a = h / (k * (h + k))
     b = -(h + k) / (h * k)
     c = (mul_scalar(h, 2.0) + k) / (h * (h + k))
-    last = a * _part(y, dim, -3, -2) + b * _part(y, dim, -2, -1) + c * _part(y, dim, -1, None)
+    last = a * part(y, dim, -3, -2) + b * part(y, dim, -2, -1) + c * part(y, dim, -1, None)
     return first, center, last
 
 
@@ -193,10 +188,10 @@ def _by_step(y: Any, step: float, dim: int, edge_order: int) -> Any:
     if edge_order == 1:
         first, last = _step(y, dim, (1, 2), (0, 1)), _step(y, dim, (-1, None), (-2, -1))
     else:
-        first = mul_scalar(_part(y, dim, 0, 1), -1.5) + mul_scalar(_part(y, dim, 1, 2), 2)
-        first = first - mul_scalar(_part(y, dim, 2, 3), 0.5)
-        last = mul_scalar(_part(y, dim, -3, -2), 0.5) - mul_scalar(_part(y, dim, -2, -1), 2)
-        last = last + mul_scalar(_part(y, dim, -1, None), 1.5)
+        first = mul_scalar(part(y, dim, 0, 1), -1.5) + mul_scalar(part(y, dim, 1, 2), 2)
+        first = first - mul_scalar(part(y, dim, 2, 3), 0.5)
+        last = mul_scalar(part(y, dim, -3, -2), 0.5) - mul_scalar(part(y, dim, -2, -1), 2)
+        last = last + mul_scalar(part(y, dim, -1, None), 1.5)
     return div_scalar(first, step), div_scalar(center, 2), div_scalar(last, step)
 
 

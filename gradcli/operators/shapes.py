@@ -704,6 +704,11 @@ class slice_row:
     )
 
 
+def part(value: Any, dim: int, start: Any, end: Any) -> Any:
+    """The positions of a dim from `start` to `end`."""
+    return slice_row(value, dim, start, end, 1)
+
+
 def _slice_backward(
     grad_output: Array, input_sizes: Any, dim: int, start: int, end: int, step: int
 ) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 from gradcli.engine.tensor import Tensor
 from gradcli.operators import accurate
 from gradcli.operators.arithmetic import add_scalar, mul_scalar
+from gradcli.operators.dimensions import not_differentiable
 from gradcli.operators.elementwise import log_rows, sgn, unary
 from gradcli.operators.helpers import (
     constant,
@@ -291,10 +292,6 @@ def _igamma_slope(g: Any, self: Any, other: Any) -> Any:
     return g * np.exp((self - 1) * np.log(other) - other - lgamma(self))
 
 
-def _no_rule(name: str) -> Any:
-    raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
-
-
 @operator(
     _pair("gammainc", "igamma"),
     "IgammaBackward0",
@@ -308,7 +305,7 @@ def _no_rule(name: str) -> Any:
 class igamma:
     """The regularised lower incomplete gamma function."""
 
-    self = lambda g: _no_rule("igamma: input")
+    self = lambda g: not_differentiable("igamma: input")
     other = _igamma_slope
 
 
@@ -325,7 +322,7 @@ class igamma:
 class igammac:
     """The regularised upper incomplete gamma function."""
 
-    self = lambda g: _no_rule("igammac: input")
+    self = lambda g: not_differentiable("igammac: input")
     other = lambda g, self, other: _igamma_slope(-g, self, other)
 
 
@@ -347,7 +344,7 @@ def _zeta(self: Array, other: Array) -> Array:
     batch="elementwise",
 )
 class zeta_tensors:
-    self = lambda g: _no_rule("zeta")
+    self = lambda g: not_differentiable("zeta")
     other = lambda g, self, other: g * -self * zeta(self + 1.0, other)
 
 

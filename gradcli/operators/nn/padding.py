@@ -9,6 +9,7 @@ import numpy as np
 from gradcli.operators.helpers import implemented
 from gradcli.operators.joining import constant_pad_nd
 from gradcli.operators.nn.pairs import NOTHING, pair
+from gradcli.operators.shapes import part
 from gradcli.operators.table import Array, Row, function, operator
 
 FAMILY = "nn"
@@ -76,12 +77,6 @@ _REPLICATE = {n: _border_rows("Replication", _replicated, n) for n in (1, 2, 3)}
 
 
 # -- around the circle ----------------------------------------------------------------------------
-def _slice(x: Any, dim: int, start: int, end: int) -> Any:
-    from gradcli.operators.shapes import slice_row
-
-    return slice_row(x, dim, start, end, 1)
-
-
 def _circular(input: Any, pad: tuple[int, ...]) -> Any:
     """Written piece by piece into an empty tensor, as PyTorch does."""
     n = len(pad) // 2
@@ -99,8 +94,8 @@ def _circular(input: Any, pad: tuple[int, ...]) -> Any:
     for i in range(n):
         dim = len(shape) - 1 - i
         before, after = pad[2 * i], pad[2 * i + 1]
-        target = _slice(target, dim, max(before, 0), shape[dim] - max(after, 0))
-        source = _slice(source, dim, max(-before, 0), input.shape[dim] - max(-after, 0))
+        target = part(target, dim, max(before, 0), shape[dim] - max(after, 0))
+        source = part(source, dim, max(-before, 0), input.shape[dim] - max(-after, 0))
     target.copy_(source)
     for i in range(n):
         dim = len(shape) - 1 - i
@@ -108,10 +103,10 @@ def _circular(input: Any, pad: tuple[int, ...]) -> Any:
         size = shape[dim]
         if before > 0:
             end = size - max(after, 0)
-            _slice(out, dim, 0, before).copy_(_slice(out, dim, end - before, end))
+            part(out, dim, 0, before).copy_(part(out, dim, end - before, end))
         if after > 0:
             start = max(before, 0)
-            _slice(out, dim, size - after, size).copy_(_slice(out, dim, start, start + after))
+            part(out, dim, size - after, size).copy_(part(out, dim, start, start + after))
     return out
 
 
