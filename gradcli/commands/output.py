@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import gradcli.budget as budget
@@ -18,6 +19,7 @@ from gradcli.interrupts import begin, held, unfinished
 from gradcli.visible import visible
 
 SUMMARY_THRESHOLD = 1000  # elements; a larger array is summarised on a terminal
+_BLOCK = 4096  # lines of a drawing that are written at a time
 SUMMARY_EDGE = 3  # what is shown at either end of a dimension
 ELLIPSIS = "…"
 STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
@@ -373,11 +375,15 @@ def write(text: str, *, styled: bool = False) -> None:
 
     styled: the text has passed it before it was coloured.
     """
+    echo(text if styled else visible(text), _standard_output())
+
+
+def _standard_output() -> Any:
     if sys.stdout is None:
         from gradcli.language.errors import LanguageError
 
         raise LanguageError("standard output is closed", kind="file", usage=False)
-    echo(text if styled else visible(text), sys.stdout)
+    return sys.stdout
 
 
 def note(text: str, kind: str = "note") -> None:
@@ -400,38 +406,44 @@ def _notes() -> list[str]:
 
 
 def write_drawing(drawing: Any, style: Style) -> None:
-    """What knows how to draw itself with rich, or else how to say itself in plain lines."""
+    """What knows how to draw itself into a width, or else how to say itself in plain lines."""
     if style.form == "plain" or not (style.summarise or style.colour):
         write(drawing.plain())
         return
-    from rich.console import Console
-
     from gradcli.commands.terminal import width
 
-    console = Console(
-        file=sys.stdout,
-        force_terminal=style.colour,
-        no_color=not style.colour,
-        color_system="auto" if style.summarise else "standard",
-        # Without a terminal (--color always in a pipe) nothing is wrapped.
-        width=width(sys.stdout) if style.summarise else 1_000_000,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        soft_wrap=True,
+    stream = _standard_output()
+    coloured = style.colour and os.environ.get("TERM", "").lower() != "unknown"
+    lines = drawing.fitted(
+        # Without a terminal (--color always in a pipe) nothing is cut.
+        width(stream) if style.summarise else 1_000_000,
+        ascii=not (stream.encoding or "utf-8").lower().startswith("utf"),
+        coloured=coloured,
     )
-    console.print(_Visible(drawing))
+    painted_lines = _painted(lines) if coloured else map(_bare, lines)
+    while block := "".join(islice(painted_lines, _BLOCK)):
+        stream.write(block)
+    stream.flush()
 
 
-class _Visible:
-    """A drawing whose texts pass the gate; its colours are rich's."""
+def _bare(line: Any) -> str:
+    """A line of (text, role) without its colours, through the gate."""
+    return visible("".join([text for text, _ in line])) + "\n"
 
-    def __init__(self, drawing: Any) -> None:
-        self.drawing = drawing
 
-    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
-        for segment in console.render(self.drawing, options):
-            yield segment if segment.control else segment._replace(text=visible(segment.text))
+def _painted(lines: Iterable[Any]) -> Iterator[str]:
+    """Lines of (text, role) in colour, each text through the gate."""
+    from gradcli.graphs.styles import ANSI
+
+    codes, gate = ANSI.get, visible
+    for line in lines:
+        pieces = []
+        for text, role in line:
+            code = codes(role)
+            text = gate(text)
+            pieces.append(f"{code}{text}\x1b[0m" if code and text else text)
+        pieces.append("\n")
+        yield "".join(pieces)
 
 
 def write_file(path: str, text: str | bytes) -> None:

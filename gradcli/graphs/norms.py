@@ -304,6 +304,9 @@ class Table:
 
     __str__ = plain
 
+    def fitted(self, width: int, *, ascii: bool, coloured: bool = True) -> Iterable[Line]:
+        """Return the lines for a terminal."""
+        return self.norms.lines(ASCII if self.ascii or ascii else UNICODE, self.by, width)
+
     def __rich_console__(self, console: Any, options: Any) -> Iterable[Any]:
-        signs = ASCII if self.ascii or options.ascii_only else UNICODE
-        yield from segments(self.norms.lines(signs, self.by, options.max_width))
+        yield from segments(self.fitted(options.max_width, ascii=options.ascii_only))

@@ -60,6 +60,16 @@ STYLES = {
     "note": "dim",
     "bad": "bold red",
 }
+_CODES = {
+    **{"none": "", "bold": "1", "dim": "2", "italic": "3"},
+    **{"red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36"},
+}
+# How a terminal is told of a role's style, as rich does it.
+ANSI = {
+    role: f"\x1b[{';'.join(sorted(_CODES[word] for word in style.split()))}m"
+    for role, style in STYLES.items()
+    if style != "none"
+}
 
 
 # What pictures are painted with, on light paper and on dark.

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from gradcli.graphs.recorder import Pass, Recorder
 from gradcli.graphs.records import Describer
-from gradcli.graphs.styles import segments
+from gradcli.graphs.styles import Line, segments
 from gradcli.graphs.trace_table import pass_to_json, table
 
 
@@ -51,16 +51,12 @@ class Trace:
         lines = table(self.passes, self.source, self.describer, ascii=ascii, width=width)
         return "\n".join("".join(text for text, _ in line).rstrip() for line in lines)
 
+    def fitted(self, width: int, *, ascii: bool, coloured: bool = True) -> Iterable[Line]:
+        """Return the lines for a terminal."""
+        return table(self.passes, self.source, self.describer, ascii=ascii, width=width)
+
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
-        yield from segments(
-            table(
-                self.passes,
-                self.source,
-                self.describer,
-                ascii=options.ascii_only,
-                width=options.max_width,
-            )
-        )
+        yield from segments(self.fitted(options.max_width, ascii=options.ascii_only))
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return one list entry a step: pass, step, node, grads in, rule, grads out, events."""

@@ -48,8 +48,13 @@ class Tree:
             modules=self.modules,
         ).lines()
 
+    def fitted(self, width: int, *, ascii: bool, coloured: bool) -> Iterator[Line]:
+        """Yield the lines for a terminal, as far as the options leave it open."""
+        return self.lines(
+            ascii=self.options.ascii or ascii, width=self.options.width or width, coloured=coloured
+        )
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        ascii = self.options.ascii or options.ascii_only
-        width = self.options.width or options.max_width
         coloured = console.color_system is not None and not console.no_color
-        yield from segments(self.lines(ascii=ascii, width=width, coloured=coloured))
+        ascii = options.ascii_only
+        yield from segments(self.fitted(options.max_width, ascii=ascii, coloured=coloured))
