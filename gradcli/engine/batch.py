@@ -189,6 +189,11 @@ class Batched(NDArrayOperatorsMixin):
         """Every entry with its dimensions reversed."""
         return self.transpose()
 
+    @property
+    def mT(self) -> Batched:
+        """Every entry with its last two dimensions exchanged."""
+        return Batched(self.every.mT, self.level)
+
     def sum(self, *args: Any, **options: Any) -> Any:
         """Entry by entry."""
         return np.sum(self, *args, **options)

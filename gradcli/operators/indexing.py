@@ -172,6 +172,8 @@ def put_into(made: Any, indices: Any, values: Any, accumulate: bool) -> None:
             f"{scalar_name(made)} for the destination and {scalar_name(values)} for the source."
         )
     try:
+        if values.ndim and values.shape[0] == 1 and values.ndim > made[key].ndim:
+            raise ValueError  # NumPy would leave out the ones in front
         if not accumulate:
             made[key] = values
         elif all(_masks(k) or isinstance(k, slice) for k in key):

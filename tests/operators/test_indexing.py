@@ -235,6 +235,12 @@ REFUSED = [
         "destination and Float for the source.",
     ),
     (
+        "x[0].index_put((i,), x[:1, :1])",
+        "RuntimeError",
+        "shape mismatch: value tensor of shape [1, 1] cannot be broadcast to indexing result of "
+        "shape [2]",
+    ),
+    (
         "x.masked_fill(m, v)",
         "RuntimeError",
         "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with 1 "
