@@ -38,9 +38,10 @@ _MULTIPLIED = 1 << 16  # elements in a block of large products
 SMALLEST = 32768  # elements from which on an array is worth cutting
 _PRODUCTS = (np.dot, np.matmul, rows_dot)
 # Elements that NumPy copies together before it works on them. An operand that is repeated along rows is
-# copied where two rows or more go into this, which takes longer than the work; but a sum of numbers
-# that are converted first, or moved to addresses that suit them, is one of sums of so many.
-_PIECE = 512
+# copied where two rows or more go into this, which takes longer than the work from so many columns on;
+# but a sum of numbers that are converted first, or moved to addresses that suit them, is one of sums of
+# so many.
+_PIECE, _LONG = 2048, 64
 _THREADED = 200_000  # elements from which on a second thread pays
 
 
@@ -65,6 +66,12 @@ def core_cache() -> int:
     return 1 << 20
 
 
+def _piece(region: Region) -> int:
+    """How many elements NumPy is to copy together: fewer than two long rows."""
+    columns = [o.shape[-1] for o in region.body if o.ndim > 1 and o.shape[-1] >= _LONG]
+    return (2 * min(columns) - 1) // 16 * 16 if columns else _PIECE
+
+
 def _rows_of_a_block(kernel: Kernel) -> int:
     """How many rows (or elements) are worked on together."""
     found = core_cache() // max(kernel.row_bytes(), 1)
@@ -80,6 +87,7 @@ class RegionStep:
         self.kernel = Kernel(region, schedule)
         self.run_blocks = self.kernel.compiled()
         rows = region.rows
+        self.piece = _piece(region)
         self.multiplies = any(_is_large(o, rows) for o in region.body)
         virtual = [o for o in region.body if o.index not in schedule.full]
         widest = max([o.size // max(rows, 1) for o in virtual] + [1])
@@ -149,7 +157,7 @@ class RegionStep:
             given += [partial, cut and cut.inside, cut and cut.pieces, edges]
         spare: dict[Any, list[Any]] = {}
         folds = [Fold(s.function, s.shape, s.dtype, spare) for s in kernel.folds]
-        self._run_blocks([*given, *folds], threads, np.getbufsize() if converts else _PIECE)
+        self._run_blocks([*given, *folds], threads, np.getbufsize() if converts else self.piece)
         for s, fold in zip(kernel.folds, folds, strict=True):
             values[s.index] = fold.total
         for s, cut, (partial, edges) in zip(kernel.sums, self.cuts, partials, strict=True):
