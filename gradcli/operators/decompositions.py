@@ -27,6 +27,7 @@ from gradcli.operators.helpers import (
     tril,
     triu,
     unsqueeze,
+    where,
 )
 from gradcli.operators.lapack import refuse_failed
 from gradcli.operators.products import matmul
@@ -385,8 +386,6 @@ def _det_backward(g: Any, A: Any, LU: Any, pivots: Any, result: Any) -> Any:
     singular = _det_backward_singular(g, A)
     if not anywhere(~small):
         return singular
-    from gradcli.operators.helpers import where
-
     mask = wrap(small[..., None, None])
     eye = wrap(np.eye(A.shape[-1], dtype=A.array.dtype))
     regular = solve_ex(mH(where(mask, eye, A)), d)[0]

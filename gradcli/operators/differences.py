@@ -13,7 +13,7 @@ from gradcli.operators.helpers import data
 from gradcli.operators.reductions import sum_
 from gradcli.operators.sample_calls import named
 from gradcli.operators.scans import cumsum
-from gradcli.operators.shapes import part
+from gradcli.operators.shapes import part, slice_row
 from gradcli.operators.table import Array, function, resolve
 
 FAMILY = "statistics"
@@ -64,8 +64,6 @@ def _beside(part: Any, input: Any, at: int) -> Any:
 
 def _pair_of(value: Any, dim: int) -> tuple[Any, Any]:
     """All but the last and all but the first along a dimension."""
-    from gradcli.operators.shapes import slice_row
-
     return slice_row(value, dim, 0, -1, 1), slice_row(value, dim, 1, None, 1)
 
 

@@ -16,7 +16,7 @@ from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.engine.views import inplace
 from gradcli.operators import accurate
-from gradcli.operators.arithmetic import check_divisor, pow_base
+from gradcli.operators.arithmetic import check_divisor, div, pow_base
 from gradcli.operators.casting import cast
 from gradcli.operators.helpers import (
     conj,
@@ -921,8 +921,6 @@ class fmod_tensors:
 
 
 def _div_trunc(a: Any, b: Any) -> Any:
-    from gradcli.operators.arithmetic import div
-
     return np.trunc(a / b) if not isinstance(a, Tensor) else div(a, b, rounding_mode="trunc")
 
 

@@ -19,7 +19,7 @@ from gradcli.engine.rows import expand as expand
 from gradcli.engine.rows import is_complex as is_complex
 from gradcli.engine.rows import unsqueeze_dims as unsqueeze_dims
 from gradcli.engine.tensor import Tensor, wrap
-from gradcli.operators.table import is_array
+from gradcli.operators.table import is_array, resolve
 
 
 def is_python_number(value: Any) -> bool:
@@ -145,8 +145,6 @@ def cat(values: list[Any], dim: int) -> Any:
     """The values, one after the other along a dimension."""
     if is_array(values[-1]):
         return np.concatenate(values, dim)
-    from gradcli.operators.table import resolve
-
     return resolve("cat")(values, dim)
 
 

@@ -33,6 +33,7 @@ from gradcli.operators.shapes import (
     reshape,
     select,
     slice_row,
+    unbind,
     view_size,
 )
 from gradcli.operators.strides import copied, dense_order, fresh, laid_out
@@ -319,8 +320,6 @@ def nonzero(input: Array, as_tuple: bool = False) -> Any:
     """The positions of the elements that are not zero, one a row; as_tuple: by dim."""
     if not as_tuple:
         return nonzero_of(input)
-    from gradcli.operators.shapes import unbind
-
     return unbind(nonzero_of(input if input.ndim else input.unsqueeze(0)), 1)
 
 

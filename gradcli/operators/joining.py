@@ -21,6 +21,7 @@ from gradcli.operators.helpers import constant, new_zeros
 from gradcli.operators.shapes import (
     diagonal,
     expand_size,
+    flatten,
     reshape,
     select,
     slice_row,
@@ -344,8 +345,6 @@ def repeat_interleave(
 
 
 def _flat(input: Any) -> Any:
-    from gradcli.operators.shapes import flatten
-
     return flatten(input)
 
 
@@ -780,8 +779,6 @@ def cartesian_prod(given: Arrays) -> Any:
     if len(given) == 1:
         return given[0]
     grid = meshgrid(*given, indexing="ij")
-    from gradcli.operators.shapes import flatten
-
     return stack([flatten(t) for t in grid], 1)
 
 

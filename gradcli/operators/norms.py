@@ -44,9 +44,9 @@ def _check_norm(self: Any, order: float, dim: Any, dtype: Any) -> None:
                 f"linalg.vector_norm: dtype should be floating point or complex, but got {wanted}"
             )
         if (dtype.kind == "c") != (self.dtype.kind == "c"):
-            own, other = ("complex", "complex") if self.dtype.kind == "c" else ("real", "real")
+            kind = "complex" if self.dtype.kind == "c" else "real"
             raise RuntimeError(
-                f"linalg.vector_norm: dtype should be {own} for {other} inputs, but got {wanted}"
+                f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {wanted}"
             )
         if np.promote_types(self.dtype, dtype) != dtype:
             raise RuntimeError(

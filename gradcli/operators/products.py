@@ -14,7 +14,7 @@ from gradcli.engine.dtypes import c_type, scalar_name
 from gradcli.engine.memory import ARRAYS
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.row_blocks import matrices_dot, rows_product, suits_product, vector_dot
-from gradcli.engine.tensor import Tensor, wrap_dim
+from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators.helpers import conj, dtype_of, expand, expect_alike, transposed, unsqueeze
 from gradcli.operators.signatures import Parser
 from gradcli.operators.table import Array, Arrays, function, is_array, operator
@@ -942,8 +942,6 @@ def _trace_backward(g: Any, self_sym_sizes: tuple[int, ...]) -> Any:
         return np.where(
             np.eye(self_sym_sizes[0], self_sym_sizes[1]) == 1, g, g.dtype.type(0)
         )  # 0 * inf is no 0
-    from gradcli.engine.tensor import wrap
-
     if len(self_sym_sizes) != 2:
         raise RuntimeError("expected matrix input")
     diagonal = wrap(np.arange(min(self_sym_sizes)) * (self_sym_sizes[1] + 1))

@@ -180,7 +180,6 @@ def _running_backward(g: Any, self: Any, indices: Any, dim: int) -> Any:
 
 
 def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
-    rules = {"self": _running_backward}
     row = operator(
         _running_extrema(name, ufunc),
         f"{name.capitalize()}Backward0",
@@ -189,7 +188,7 @@ def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
         outputs="values indices",
         differentiable=1,
         public=False,
-    )(type(name, (), {"__module__": __name__, **rules}))
+    )(type(name, (), {"__module__": __name__, "self": _running_backward}))
     result = return_type(name, "values indices")
 
     def call(input: Array, dim: int) -> Any:

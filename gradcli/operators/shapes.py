@@ -21,6 +21,7 @@ from gradcli.engine.gradients import sum_to
 from gradcli.engine.memory import infer_shape, shares
 from gradcli.engine.memory import strided_view as strided
 from gradcli.engine.operator import itself
+from gradcli.engine.promotion import mismatch
 from gradcli.engine.rows import view_of
 from gradcli.engine.size import Size
 from gradcli.engine.tensor import Tensor, wrap_dim
@@ -562,8 +563,6 @@ def sum_to_size(input: Array, size: Any) -> Any:
 
 def broadcast_shape(shapes: Any) -> tuple[int, ...]:
     """The shape that shapes broadcast to; RuntimeError in PyTorch's words."""
-    from gradcli.engine.promotion import mismatch
-
     shapes = [tuple(s) for s in shapes]
     if shapes and (error := mismatch(shapes)) is not None:
         raise error

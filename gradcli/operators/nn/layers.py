@@ -9,6 +9,7 @@ import numpy as np
 
 from gradcli.engine.batch import is_batched, numbers
 from gradcli.engine.dtypes import c_type, scalar_name, tensor_name
+from gradcli.engine.modes import no_grad
 from gradcli.engine.tensor import wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import mul_scalar
@@ -224,8 +225,6 @@ class embedding_row:
 
 def renorm_rows(weight: Any, indices: Any, max_norm: float, norm_type: float) -> None:
     """Shrink the rows that are looked up to a norm, in place."""
-    from gradcli.engine.modes import no_grad
-
     rows = wrap(np.unique(indices.array))
     table = weight.detach()  # the numbers alone: a tangent stays as it is
     with no_grad():

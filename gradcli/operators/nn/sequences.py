@@ -9,7 +9,7 @@ import numpy as np
 from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.dimensions import not_differentiable
-from gradcli.operators.nn.layers import check_indices
+from gradcli.operators.nn.layers import check_indices, renorm_rows
 from gradcli.operators.nn.losses import MEAN, SUM, reduction_number
 from gradcli.operators.signatures import Parser
 from gradcli.operators.table import Array, function, operator, resolve
@@ -387,8 +387,6 @@ def embedding_bag(
     elif padding_idx < 0:
         padding_idx += weight.shape[0]
     if max_norm is not None:
-        from gradcli.operators.nn.layers import renorm_rows
-
         renorm_rows(weight, input, max_norm, norm_type)
     return embedding_bag_row(
         weight,
