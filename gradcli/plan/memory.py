@@ -10,7 +10,7 @@ import math
 import sys
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -19,7 +19,8 @@ from gradcli.plan.graph import Operation
 
 _LINE = 64  # bytes that the processor takes from memory at once
 _LARGE = 1 << 24  # bytes from which on freed memory goes back to the kernel
-_SHARE = 8  # results are kept where they take less than such a part of what is free
+_SHARE = 8  # the results of a plan are kept where they take less than such a part of what is free
+_PLANS = 4  # so many of which, the last ones, results are kept
 
 Values = dict[int, Any]
 
@@ -116,8 +117,10 @@ class Results:
 
     The kernel would hand out the same pages again, one fault and one page of zeros after the other:
     half of the time of a product and its gradient. The last two results of a kind are kept, as many
-    as there are while a loop's names still hold those of the last turn.
+    as there are while a loop's names still hold those of the last turn; of the plans that ran last.
     """
+
+    _recent: ClassVar[list[weakref.ref[Results]]] = []
 
     def __init__(self) -> None:
         self._kept: dict[int, Values] = {}
@@ -141,10 +144,19 @@ class Results:
         if self._most is None:
             self._most = (budget.free_memory() or 0) // _SHARE
         kept = self._kept.setdefault(o.index, {})
-        if array.nbytes <= self._most:
+        held = sum(a.nbytes for arrays in list(self._kept.values()) for a in list(arrays.values()))
+        if held + array.nbytes <= self._most:
             kept[id(array)] = array
         for key in list(kept)[:-2]:
             kept.pop(key, None)
+        self._is_last()
+
+    def _is_last(self) -> None:
+        others = [r for r in Results._recent if r() not in (None, self)]
+        Results._recent = [*others[1 - _PLANS :], weakref.ref(self)]
+        for old in others[: 1 - _PLANS]:
+            if (results := old()) is not None:
+                results._kept.clear()
 
 
 def aligned(shape: tuple[int, ...], dtype: Any) -> Any:

@@ -168,6 +168,24 @@ def test_small_results_and_those_beyond_what_is_free_are_not_kept(
         assert not any(plan.executor.results._kept.values())
 
 
+def test_results_of_the_last_plans_are_kept() -> None:
+    f = gradcli.compile("sum(x*x)/2")
+    sizes = range(LARGE, LARGE + 8 * memory._PLANS, 8)
+    for n in (*sizes, LARGE + 8):
+        f.value_and_grad(x=np.ones(n))
+    kept = [
+        plan.executor.inputs[0].size
+        for plan in f.plans.values()
+        if any(plan.executor.results._kept.values())
+    ]
+    assert kept == list(sizes)
+    for n in range(LARGE - 8, LARGE - 8 * memory._PLANS, -8):
+        f.value_and_grad(x=np.ones(n))
+    kept = [p for p in f.plans.values() if any(p.executor.results._kept.values())]
+    assert len(kept) == memory._PLANS
+    assert LARGE + 8 in [p.executor.inputs[0].size for p in kept]
+
+
 def test_blocks_begin_with_a_line_of_the_cache() -> None:
     for shape in ((1,), (1000,), (7, 33)):
         for _ in range(8):
