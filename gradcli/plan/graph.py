@@ -238,6 +238,11 @@ class Graph:
         if function is np.multiply:
             a, b = args
             same = b if is_one(a) else a if is_one(b) else None
+        elif function is np.add and (found := _doubled(*args)):
+            times = self.constant(found[0]), found[1]
+            return self.put(
+                "elementwise", np.multiply, times, None, shape, dtype, args[0].contiguous
+            )
         elif (function is np.divide and is_one(args[1])) or (
             function is operator.pow and args[1] == 1
         ):
@@ -256,6 +261,21 @@ class Graph:
             value = self.put("elementwise", function, inner, None, (), dtype)
             return self.put("fill", fill, (value, shape))
         return None
+
+
+def _doubled(a: Any, b: Any) -> tuple[Any, Operation] | None:
+    """2c and x, of c*x + c*x, where c is a power of 2 from 1 on: in neither is anything rounded."""
+    if a is not b or type(a) is not Operation or a.function is not np.multiply:
+        return None
+    for c, x in (a.args, a.args[::-1]):
+        if type(c) is not Operation or type(x) is not Operation or c.kind != "constant":
+            continue
+        if c.shape or x.shape != a.shape or c.dtype != a.dtype or c.dtype.char not in "fd":
+            continue
+        part, power = np.frexp(c.args[0])
+        if abs(part) == 0.5 and 1 <= power < np.finfo(c.dtype).maxexp:
+            return c.args[0] + c.args[0], x
+    return None
 
 
 def _is_uniform(value: Any) -> bool:

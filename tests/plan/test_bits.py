@@ -168,6 +168,27 @@ def test_losses_of_classes(name: str, shape: tuple[int, int], dtype: str) -> Non
         np.testing.assert_array_equal(np.signbit(grads["x"]), np.signbit(leaf.grad.numpy()))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("factor", ["1", "2", "-64", "0.5", "3", "2**exponent", "-2**exponent"])
+def test_sums_of_a_multiple_and_itself(factor: str, dtype: str) -> None:
+    """Of numbers that are halved to nothing or doubled beyond the largest, too."""
+    facts = np.finfo(dtype)
+    exponent = facts.maxexp - 1
+    odd = [0, facts.smallest_subnormal, facts.tiny * 1.5, 1 / 3, facts.max, facts.max / 3, np.inf]
+    x = np.array([*odd, *[-v for v in odd], np.nan], dtype).repeat(3000)
+    source = f"x*tensor({factor.replace('exponent', str(float(exponent)))}, dtype={dtype})"
+    f = gradcli.compile(f"y = {source}; y + y")
+    with np.errstate(all="ignore"):
+        y = gradcli.evaluate(source, x=gradcli.from_numpy(x)).numpy()
+        wanted = y + y
+    found = f(x=x)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+    (last,) = next(iter(f.plans.values())).recording.outputs
+    assert (last.function is np.multiply) == (factor in ("2", "-64"))
+
+
 def test_arrays_at_odd_addresses() -> None:
     """NumPy copies them piece by piece, and a sum is one of sums of pieces."""
     memory = np.empty(300 * 1001 * 8 + 1, np.uint8)
