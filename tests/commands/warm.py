@@ -8,6 +8,7 @@ start imports, reads or catches is tested with `tests.commands.terminal.GRADCLI`
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import os
 import pkgutil
@@ -78,6 +79,8 @@ def serve(path: str) -> None:
             if not module.name.endswith(("__main__", "pytest_plugin", "make_index", "tables")):
                 importlib.import_module(module.name)
     importlib.import_module("gradcli.operators.table").load()
+    gc.collect()
+    gc.freeze()  # a collection in a child would make every page its own
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
         listening.listen(64)

@@ -151,7 +151,7 @@ CLASSES: dict[str, Any] = {
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(5, 1), (5, 2), (300, 200), (4000, 20), (3, 70_000)])
-@pytest.mark.parametrize("name", CLASSES)
+@sweep("name", CLASSES, parts=1)
 def test_losses_of_classes(name: str, shape: tuple[int, int], dtype: str) -> None:
     """What is read off the one number of a row of zeros has the bits of the sums, and their signs."""
     x = (np.random.default_rng(2).standard_normal(shape) * 3).astype(dtype)

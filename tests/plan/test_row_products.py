@@ -88,7 +88,7 @@ LAYERS: dict[str, str] = {
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("rows", [FOLDED, 4 * FOLDED + 77])
-@pytest.mark.parametrize("name", LAYERS)
+@sweep("name", LAYERS, parts=1)
 def test_layers_have_the_bits_of_the_tape(name: str, rows: int, dtype: Any) -> None:
     random = np.random.default_rng(19)
     shapes = {"x": (rows, 72), "w": (72, 64), "b": (64,), "v": (64, 40)}
@@ -226,7 +226,7 @@ def test_what_is_no_outer_product_of_short_rows(a: Any, b: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("size", [PART, PART + 1, 3 * PART, 25 * PART + 77])
+@sweep("size", [PART, PART + 1, 3 * PART, 25 * PART + 77], parts=1)
 def test_a_product_of_long_vectors_is_that_of_its_parts(size: int, dtype: Any) -> None:
     a, b = np.random.default_rng(size).standard_normal((2, size)).astype(dtype)
     exact = float(np.dot(a.astype(np.longdouble), b.astype(np.longdouble)))
@@ -253,7 +253,7 @@ DOTS = {
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("source", DOTS)
+@sweep("source", DOTS, parts=1)
 def test_dots_are_worked_out_with_what_is_around_them(source: str, dtype: Any) -> None:
     given = {n: np.random.default_rng(ord(n)).standard_normal(70_030).astype(dtype) for n in "xy"}
     given = {
