@@ -19,7 +19,6 @@ from gradcli.language.program import Program
 Shape = tuple[int, ...]
 
 SIZE = 3  # of every dimension while ranks are tried
-MOST_RANKS = 3
 MOST_TRIES = 400
 
 

@@ -422,11 +422,6 @@ def first(array: Any) -> Any:
     return array
 
 
-def stride_of(array: Batched) -> int:
-    """Bytes from one entry to the next."""
-    return int(array.every.strides[0])
-
-
 def resolved(sizes: Sequence[int], count: int) -> tuple[int, ...]:
     """Sizes with the one that is -1 worked out."""
     known = prod(n for n in sizes if n != -1)

@@ -43,7 +43,6 @@ class _Lazy:
 
 
 LAZY: Any = _Lazy()
-_MEMORY = (np.ndarray, Batched)
 
 ONLY_FLOATING = "only Tensors of floating point and complex dtype can require gradients"
 _NON_LEAF = "you can only change requires_grad flags of leaf variables."

@@ -14,7 +14,6 @@ from gradcli.graphs.styles import ASCII, UNICODE, Line, Signs, segments
 
 JUMP = 1e3  # a change of the norm by more than this, within a node or a module, is marked
 BAR = 20
-SORTS = ("depth", "grad", "ratio")
 
 
 @dataclass(slots=True)

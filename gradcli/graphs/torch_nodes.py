@@ -18,12 +18,6 @@ from gradcli.graphs.torch_pass import TorchRecorder
 AGAIN = "Trying to backward through the graph a second time"
 
 
-def is_torch(tensor: Any) -> bool:
-    """Tell whether something is a tensor of PyTorch's, without importing it."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(tensor, getattr(torch, "Tensor", ()))
-
-
 class TorchProbe(Probe):
     """Asks nodes of PyTorch's. names: tensors' names by the address of their data."""
 

@@ -14,8 +14,7 @@ from gradcli.engine.memory import IN_MEMORY
 from gradcli.engine.tensor import Tensor
 from gradcli.operators.helpers import cast as in_dtype
 from gradcli.operators.helpers import is_complex
-from gradcli.operators.strides import contiguous as in_order
-from gradcli.operators.strides import copied, follows, formatted
+from gradcli.operators.strides import copied, follows, formatted, in_order
 from gradcli.operators.table import Array, function, is_array, operator
 
 FAMILY = "shapes"

@@ -7,7 +7,7 @@ from typing import Any
 
 from gradcli.engine.operator import Row, Rules
 from gradcli.operators import shapes
-from gradcli.operators.strides import contiguous
+from gradcli.operators.strides import in_order
 from gradcli.operators.table import Array, choice, function, operator
 
 FAMILY = "shapes"
@@ -18,7 +18,7 @@ def _copying(view: Row) -> Callable[..., Any]:
 
     def copy(*operands: Any) -> Any:
         found = kernel(*operands)
-        return [contiguous(p).copy() for p in found] if many else contiguous(found).copy()
+        return [in_order(p).copy() for p in found] if many else in_order(found).copy()
 
     return copy
 
@@ -145,7 +145,7 @@ def expand_copy(input: Array, size: Any, implicit: bool) -> Any:
 
 
 def _narrow_copy(self: Array, dim: int, start: int, length: int) -> Array:
-    return contiguous(shapes.narrow(self, dim, start, length)).copy()
+    return in_order(shapes.narrow(self, dim, start, length)).copy()
 
 
 def _narrow_back(g: Any, self_sym_sizes: tuple[int, ...], dim: int, start: int, length: int) -> Any:

@@ -25,7 +25,7 @@ from gradcli.operators.arguments import (
     tensor_argument,
 )
 from gradcli.operators.helpers import is_python_number
-from gradcli.operators.layout import empty_as
+from gradcli.operators.strides import empty_as
 from gradcli.operators.table import Array, Function, enter, function, is_array, operator, resolve
 from gradcli.operators.words import type_name
 

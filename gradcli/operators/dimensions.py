@@ -124,13 +124,6 @@ def describe(function: Any, name: str, doc: str, module: str) -> None:
     function.__doc__, function.__module__ = doc, module
 
 
-def given_keepdim(name: str, keepdim: Any) -> bool:
-    """`keepdim`, checked; TypeError in PyTorch's words."""
-    if isinstance(keepdim, (bool, np.bool_)):
-        return bool(keepdim)
-    raise TypeError(f"{name}(): argument 'keepdim' must be bool, not {type(keepdim).__name__}")
-
-
 def combination(
     name: str, args: tuple[Any, ...], signatures: tuple[str, ...], **named: Any
 ) -> TypeError:

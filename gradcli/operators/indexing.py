@@ -36,7 +36,7 @@ from gradcli.operators.shapes import (
     unbind,
     view_size,
 )
-from gradcli.operators.strides import copied, dense_order, fresh, laid_out
+from gradcli.operators.strides import arranged, copied, dense_order, fresh
 from gradcli.operators.table import Array, Arrays, function, is_array, operator
 
 
@@ -104,7 +104,7 @@ def _index(self: Array, indices: Arrays) -> Array:
     order = dense_order(found.shape, _index_strides(self, key, found.ndim))
     if order == list(reversed(range(found.ndim))):
         return fresh(found)
-    return laid_out(found, order)
+    return arranged(found, order)
 
 
 def _index_strides(self: Any, key: tuple[Any, ...], ndim: int) -> list[list[int]]:

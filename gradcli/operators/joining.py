@@ -17,7 +17,7 @@ from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.arguments import nonnegative
 from gradcli.operators.dimensions import as_dims
-from gradcli.operators.helpers import constant, new_zeros
+from gradcli.operators.helpers import constant, contiguous, new_zeros
 from gradcli.operators.shapes import (
     diagonal,
     expand_size,
@@ -29,7 +29,7 @@ from gradcli.operators.shapes import (
     unsqueeze,
     view_size,
 )
-from gradcli.operators.strides import contiguous, copied, unique_dims
+from gradcli.operators.strides import copied, in_order, unique_dims
 from gradcli.operators.table import Array, Arrays, choice, function, operator
 
 FAMILY = "shapes"
@@ -60,7 +60,7 @@ def _cat(tensors: Arrays, dim: int = 0) -> Array:
                     f"Sizes of tensors must match except in dimension {at}. Expected size "
                     f"{first.shape[d]} but got size {a.shape[d]} for tensor number {i} in the list."
                 )
-    return contiguous(np.concatenate(kept, at))
+    return in_order(np.concatenate(kept, at))
 
 
 def _cat_back(g: Any, tensors_args: Any, dim: int, mask: tuple[bool, ...]) -> list[Any]:
@@ -452,7 +452,7 @@ def _roll(self: Array, shifts: Any, dims: Any = ()) -> Array:
     if not shifts:
         raise RuntimeError("`shifts` required")
     if not dims and len(shifts) == 1:
-        return contiguous(np.roll(self, shifts[0]))
+        return in_order(np.roll(self, shifts[0]))
     if len(shifts) != len(dims):
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
@@ -461,7 +461,7 @@ def _roll(self: Array, shifts: Any, dims: Any = ()) -> Array:
         raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     if not self.size:
         return self.copy()
-    return contiguous(np.roll(self, shifts, tuple(wrap_dim(d, self.ndim) for d in dims)))
+    return in_order(np.roll(self, shifts, tuple(wrap_dim(d, self.ndim) for d in dims)))
 
 
 @operator(
@@ -527,13 +527,13 @@ def rot90(input: Array, k: int, dims: Any) -> Any:
 def _tril(self: Array, diagonal: int = 0) -> Array:
     if self.ndim < 2:
         raise RuntimeError("tril: input tensor must have at least 2 dimensions")
-    return contiguous(np.tril(self, diagonal))
+    return in_order(np.tril(self, diagonal))
 
 
 def _triu(self: Array, diagonal: int = 0) -> Array:
     if self.ndim < 2:
         raise RuntimeError("triu: input tensor must have at least 2 dimensions")
-    return contiguous(np.triu(self, diagonal))
+    return in_order(np.triu(self, diagonal))
 
 
 @operator(
@@ -628,7 +628,7 @@ def diag(input: Array, diagonal: int) -> Any:
 )
 def diagflat(input: Array, offset: int) -> Any:
     """The matrix with all elements on its diagonal."""
-    flat = view_size(input.contiguous() if isinstance(input, Tensor) else contiguous(input), (-1,))
+    flat = view_size(contiguous(input), (-1,))
     return diag_embed(flat, offset, -2, -1)
 
 

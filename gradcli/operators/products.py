@@ -761,12 +761,6 @@ def inner(input: Array, other: Array) -> Any:
     return tensordot(input, other, dims=([-1], [-1]))
 
 
-def _dims(dims: Any) -> tuple[int, ...]:
-    if isinstance(dims, Tensor):
-        dims = dims.array.tolist()
-    return tuple(int(d) for d in (dims if isinstance(dims, (list, tuple)) else (dims,)))
-
-
 @function(
     "tensordot(Any a, Any b, Any dims=2, Any out=None)",
     python=True,

@@ -17,7 +17,7 @@ from gradcli.engine.tensor import Tensor
 from gradcli.engine.views import inplace
 from gradcli.operators.arguments import OPTIONS, finish, kind_of, makes, nonnegative
 from gradcli.operators.helpers import zeros_like
-from gradcli.operators.layout import axes_of, laid_out
+from gradcli.operators.strides import axes_of, from_memory
 from gradcli.operators.table import Array, function, operator
 
 Kind = np.dtype[Any]
@@ -98,7 +98,7 @@ def randperm(*, n: int, kind: Kind | None, generator: Generator | None = None) -
 def _drawn_like(array: Array, kind: Kind, draw: Callable[..., Array], *args: Any) -> Array:
     """Draw values in the order of the memory of an array."""
     axes = axes_of(array)
-    return laid_out(draw((array.size,), kind, *args), axes, array.shape)
+    return from_memory(draw((array.size,), kind, *args), axes, array.shape)
 
 
 def _normal_like(
@@ -106,7 +106,7 @@ def _normal_like(
 ) -> Array:
     axes = axes_of(array)
     values = random.normal((array.size,), kind, mean, std, generator, contiguous=axes is None)
-    return laid_out(values, axes, array.shape)
+    return from_memory(values, axes, array.shape)
 
 
 _LIKE = "*, MemoryFormat? memory_format=None"

@@ -1,4 +1,4 @@
-"""How results lie in memory: the strides that PyTorch gives them, and arguments that are sizes or dims.
+"""How results lie in memory: the strides that PyTorch gives them.
 
 Strides matter because they decide what a graph looks like: a contiguous tensor is reshaped by a view, any
 other one perhaps by a copy.
@@ -7,34 +7,12 @@ other one perhaps by a copy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import index
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine import memory
 from gradcli.engine.tensor import wrap_dim
-
-
-# -- arguments ------------------------------------------------------------------------------------
-def integers(name: str, argument: str, first: Any, more: Sequence[Any] = ()) -> tuple[int, ...]:
-    """Sizes or dims given as one sequence or one by one; TypeError where one is no integer."""
-    given = (first, *more) if more or not isinstance(first, (tuple, list)) else first
-    if given is not first and not more and not hasattr(first, "__index__"):
-        raise TypeError(
-            f"{name}(): argument '{argument}' (position 1) must be tuple of ints, not "
-            f"{type(first).__name__}"
-        )
-    found: list[int] = []
-    for i, n in enumerate(given):
-        try:
-            found.append(n if type(n) is int else index(n))
-        except TypeError:
-            raise TypeError(
-                f"{name}(): argument '{argument}' (position 1) must be tuple of ints, but found "
-                f"element of type {type(n).__name__} at pos {i}"
-            ) from None
-    return tuple(found)
 
 
 def unique_dims(dims: Sequence[int], ndim: int) -> tuple[int, ...]:
@@ -80,7 +58,7 @@ def _compare(shape: Sequence[int], operands: Sequence[Sequence[int]], a: int, b:
     return 0
 
 
-def laid_out(array: Any, order: Sequence[int]) -> Any:
+def arranged(array: Any, order: Sequence[int]) -> Any:
     """A fresh array of the same values whose dims lie in memory in `order`, innermost first."""
     outermost_first = list(reversed(order))
     made = np.empty([array.shape[d] for d in outermost_first], array.dtype)
@@ -95,7 +73,7 @@ def copied(array: Any, dtype: Any = None) -> Any:
     if array.ndim < 2 or array.flags.c_contiguous:
         return array.astype(dtype, order="C")
     if 0 in array.strides:
-        return laid_out(array, dense_order(array.shape, [array.strides])).astype(dtype, copy=False)
+        return arranged(array, dense_order(array.shape, [array.strides])).astype(dtype, copy=False)
     return array.astype(dtype, order="K")
 
 
@@ -122,15 +100,39 @@ def formatted(array: Any, memory_format: str | None) -> Any:
         return array.copy()
     if array.ndim != len(order):
         raise RuntimeError(f"required rank {len(order)} tensor to use {memory_format} format")
-    return laid_out(array, order)
+    return arranged(array, order)
 
 
-def contiguous(array: Any) -> Any:
+def in_order(array: Any) -> Any:
     """The array in C order; itself where it is."""
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
 def fresh(array: Any) -> Any:
     """A contiguous array whose dims of size 1 have the usual strides, too."""
-    array = contiguous(array)
+    array = in_order(array)
     return array.reshape(-1).reshape(array.shape) if 1 in array.shape else array
+
+
+# -- as another array lies: `preserve_format` ------------------------------------------------------
+def axes_of(array: Any) -> tuple[int, ...] | None:
+    """The axes from the slowest to the fastest in memory; None where the rows lie in order."""
+    if not isinstance(array, memory.IN_MEMORY) or array.flags.c_contiguous:
+        return None
+    steps = array.strides
+    if any(step == 0 and n > 1 for step, n in zip(steps, array.shape, strict=True)):
+        return None
+    return tuple(sorted(range(array.ndim), key=lambda axis: -abs(steps[axis])))
+
+
+def from_memory(values: Any, axes: tuple[int, ...] | None, shape: tuple[int, ...]) -> Any:
+    """Values in the order of memory as an array of the shape."""
+    if axes is None:
+        return values.reshape(shape)
+    back = tuple(sorted(range(len(axes)), key=axes.__getitem__))
+    return values.reshape([shape[axis] for axis in axes]).transpose(back)
+
+
+def empty_as(array: Any, kind: np.dtype[Any]) -> Any:
+    """An unfilled array of the shape and layout of another."""
+    return from_memory(np.empty(array.size, kind), axes_of(array), array.shape)
