@@ -18,6 +18,7 @@ _ELEMENTS = 1 << 14  # of the wider of rows and result, so few that it cuts them
 PART = 1 << 12  # elements of vectors that are multiplied at once, so few that it does not cut them
 CUT = 1 << 18  # multiplications from which on the library of products takes several threads
 _SHARED = 1 << 24  # multiplications from which on a second thread pays
+_READ = 1 << 19  # elements that are read, from which on it does too
 _NARROW = 8  # columns of a sum from which on blocks of rows are added by themselves
 _FEW = 256  # elements of a product from which on they are
 _WIDEST = 1 << 18  # elements of what blocks of rows give, so few that each thread can have its own
@@ -37,10 +38,11 @@ def _recorded(function: Any, *arrays: Any) -> Any:
     return None
 
 
-def _in_turns(work: Callable[[int], None], count: int, multiplied: int) -> None:
-    """`work(k)` of `count` blocks of so many multiplications, on as many threads as pay."""
+def _in_turns(work: Callable[[int], None], count: int, multiplied: int, read: int = 0) -> None:
+    """`work(k)` of `count` blocks of so many multiplications, on as many threads as pay; read: elements."""
     alone = threads.multiplying_alone() if multiplied > CUT else nullcontext()
-    many = threads.products() if multiplied * count >= _SHARED else 1
+    pays = multiplied * count >= _SHARED or read >= _READ
+    many = threads.products() if pays else 1
     with alone:
         if many == 1 or count == 1:
             for k in range(count):
@@ -70,7 +72,7 @@ def rows_dot(rows: Any, other: Any, out: Any = None) -> Any:
         part = slice(k * step, (k + 1) * step)
         np.dot(rows[part], other, out=out[part])
 
-    _in_turns(work, -(-len(rows) // step), step * other.size)
+    _in_turns(work, -(-len(rows) // step), step * other.size, rows.size)
     return out
 
 

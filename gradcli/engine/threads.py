@@ -171,7 +171,12 @@ def _result_of(ufunc: Any, operands: tuple[Any, ...]) -> Any:
     arrays = [a for a in operands if type(a) is np.ndarray]
     shape = np.broadcast_shapes(*[a.shape for a in arrays])
     dtype = arrays[0].dtype
-    if dtype.char not in "fd" or not all(a.flags.c_contiguous for a in arrays):
+    ordered = [a.flags.c_contiguous for a in arrays]
+    # One of the result's shape that lies in order has the last word, as NumPy decides it.
+    in_order = all(ordered) or any(
+        o and a.shape == shape for o, a in zip(ordered, arrays, strict=True)
+    )
+    if dtype.char not in "fd" or not in_order:
         return None
     kinds = [type(a) if type(a) in (int, float) else getattr(a, "dtype", None) for a in operands]
     if any(k not in (int, float, dtype) for k in kinds):

@@ -149,7 +149,15 @@ def two(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_shared_ufunc_is_the_ufunc(a: Any, b: Any, dtype: Any) -> None:
     random = np.random.default_rng(1)
     x, y = (np.asarray(9 * random.standard_normal(s)).astype(dtype) for s in (a, b))
-    for one, other in ((x, y), (y, x), (x, 2), (x, 2.5), (x.T, x.T), (x[::-1], y)):
+    for one, other in (
+        (x, y),
+        (y, x),
+        (x, 2),
+        (x, 2.5),
+        (x.T, x.T),
+        (x[::-1], y),
+        (x, np.broadcast_to(y[:1], x.shape) if x.ndim == y.ndim else y),
+    ):
         wanted = np.multiply(one, other)
         found = shared.applied(np.multiply, one, other)
         np.testing.assert_array_equal(found, wanted)
