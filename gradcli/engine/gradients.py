@@ -121,7 +121,7 @@ def add_to_grad(variable: Tensor, grad: Any, own: bool) -> None:
         if had is None:
             variable._grad = _recorded_copy(grad)
         else:
-            variable._grad = total(had, grad)
+            variable._grad = had + grad
         return
     if had is None:
         variable._grad = wrap(owned(grad, own))
@@ -130,11 +130,6 @@ def add_to_grad(variable: Tensor, grad: Any, own: bool) -> None:
         had.array += grad
     else:
         had.array = had.array + grad
-
-
-def total(a: Any, b: Any) -> Any:
-    """The sum of two gradients, recorded where they are tensors in a recorded pass."""
-    return a + b
 
 
 def _recorded_copy(grad: Tensor) -> Tensor:

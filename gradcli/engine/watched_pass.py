@@ -17,7 +17,7 @@ from gradcli.engine import modes
 from gradcli.engine.anomaly import accuse, check, running
 from gradcli.engine.batch import is_batched
 from gradcli.engine.dtypes import tensor_name
-from gradcli.engine.gradients import accumulating, add_to_grad, fit, of_inputs, owned, total
+from gradcli.engine.gradients import accumulating, add_to_grad, fit, of_inputs, owned
 from gradcli.engine.hooks import RARE
 from gradcli.engine.node import AccumulateGrad, Edge, Node, Port
 from gradcli.engine.order import exact_order
@@ -408,7 +408,7 @@ def _retain(tensor: Tensor, grad: Any) -> None:
     with accumulating:
         had = tensor._grad
         if isinstance(grad, Tensor):
-            tensor._grad = grad.clone() if had is None else total(had, grad)
+            tensor._grad = grad.clone() if had is None else had + grad
         elif had is None:
             tensor._grad = wrap(owned(grad, False))
         else:
