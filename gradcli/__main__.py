@@ -24,7 +24,7 @@ def main() -> NoReturn:
 def _command() -> None:
     words = sys.argv[1:]
     code = None
-    if words[:1] == ["grad"]:
+    if words[:1] in (["grad"], ["graph"]):
         from gradcli.commands.errors import show
         from gradcli.commands.short import run
 

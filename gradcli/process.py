@@ -10,15 +10,41 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn, TypeVar
+from contextlib import AbstractContextManager, ExitStack
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import gradcli.interrupts as interrupts
 from gradcli.budget import bound_memory
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    import click
+
+    AnyContext: TypeAlias = "click.Context | Context"
 
 # A command line without files and without numbers of three digits makes no large matrix product.
 _MAYBE_LARGE = re.compile(r"\d{3}|\d[eE]|\*\*\s*[\d(]|@.*\.|^-f?$")
 WHOLE = re.compile(r"[0-9]{1,6}")
 Code = TypeVar("Code", int, int | None)
+
+
+class Context(ExitStack):
+    """What is remembered while a command runs, and undone when it ends; with click's names for it."""
+
+    obj = None  # there is no session around it
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meta: dict[str, Any] = {}
+
+    def with_resource(self, manager: AbstractContextManager[Any]) -> Any:
+        """Enter a context manager, to be left at the end."""
+        return self.enter_context(manager)
+
+    def call_on_close(self, function: Callable[[], Any]) -> Any:
+        """Call a function at the end."""
+        return self.callback(function)
 
 
 def run(work: Callable[[], Any]) -> NoReturn:

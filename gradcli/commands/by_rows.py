@@ -15,7 +15,7 @@ from gradcli.commands.request import Request
 from gradcli.language.errors import LanguageError, refused
 
 if TYPE_CHECKING:
-    from gradcli.commands.context import AnyContext
+    from gradcli.process import AnyContext
     from gradcli.rows.run import Runner
     from gradcli.rows.sums import Column, Values, Work
     from gradcli.tables.parts import Parts

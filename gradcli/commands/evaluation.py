@@ -11,10 +11,10 @@ from gradcli.commands.errors import usage
 from gradcli.language.errors import refused
 
 if TYPE_CHECKING:
-    from gradcli.commands.context import AnyContext
     from gradcli.commands.request import Request
     from gradcli.language import Machine
     from gradcli.language.errors import LanguageError
+    from gradcli.process import AnyContext
     from gradcli.tables import Reader
 
 NO_GRAD_DTYPES = "Only Tensors of floating point and complex dtype can require gradients"

@@ -10,9 +10,9 @@ from gradcli.commands.planned import evaluate_planned, large_table, write_plan
 from gradcli.commands.request import Request, name_list
 
 if TYPE_CHECKING:
-    from gradcli.commands.context import AnyContext
     from gradcli.commands.evaluation import Evaluation
     from gradcli.commands.uncertainty import Uncertainties
+    from gradcli.process import AnyContext
 
 
 def run(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from gradcli.commands.evaluation import Evaluation, evaluate
 
 if TYPE_CHECKING:
-    from gradcli.commands.context import AnyContext
     from gradcli.commands.request import Request
     from gradcli.graphs import Graph, Trace
+    from gradcli.process import AnyContext
 
 Values = dict[Any, Any]
 

@@ -9,9 +9,9 @@ from gradcli.commands.evaluation import Evaluation, read_value, read_variables, 
 
 if TYPE_CHECKING:
     from gradcli.commands.by_rows import Table
-    from gradcli.commands.context import AnyContext
     from gradcli.commands.output import Style
     from gradcli.commands.request import Request
+    from gradcli.process import AnyContext
 
 
 NO_PLAN = "no plan: "

@@ -1,4 +1,4 @@
-"""Plain command lines, `gradcli grad EXPR --x VALUE --y VALUE`, without click, whose import costs as much
+"""Plain command lines, `gradcli grad EXPR --x VALUE` and `graph`, without click, whose import costs as much
 as a tenth of numpy's.
 
 A line is plain if nothing in it needs an option, a file, a table or a word of explanation. Of any other
@@ -11,8 +11,7 @@ from __future__ import annotations
 import os
 
 import gradcli.process as process
-from gradcli.commands import COMPLETION_VARIABLE, gradient
-from gradcli.commands.context import Context
+from gradcli.commands import COMPLETION_VARIABLE
 from gradcli.commands.errors import show
 from gradcli.commands.output import Style
 from gradcli.commands.request import Request, is_known, variables
@@ -22,14 +21,25 @@ from gradcli.language.errors import LanguageError
 _SETTINGS = (COMPLETION_VARIABLE, "GRADCLI_DTYPE")
 # What makes a value more than numbers: files and tables, uncertainties, the language's own calls.
 _SPECIAL = "@±(+"
-# The names of grad's options, which are no variables' here (a test holds them against what click knows).
-OPTIONS = frozenset(
-    """
-    budget by_rows cluster color covariance create_graph csv detect_anomaly dtype gradient help
-    help_all hook json let lines load manual_seed missing no_grad no_plan order passes plain
-    plan precision retain retain_graph seed shape trace uncertainty value whole workers wrt
-    """.split()
-)
+# The names of the options of the commands, which are no variables' here (a test holds them against what
+# click knows).
+OPTIONS = {
+    "grad": frozenset(
+        """
+        budget by_rows cluster color covariance create_graph csv detect_anomaly dtype gradient
+        help help_all hook json let lines load manual_seed missing no_grad no_plan order passes
+        plain plan precision retain retain_graph seed shape trace uncertainty value whole workers
+        wrt
+        """.split()
+    ),
+    "graph": frozenset(
+        """
+        background by collapse color depth detect_anomaly direction dtype edges format forward
+        frames gradient grads help help_all json legend let load manual_seed missing no_collapse
+        no_grad norms only plain precision saved seed shape sort theme torch values wide wrt
+        """.split()
+    ),
+}
 
 
 def run(words: list[str]) -> int | None:
@@ -37,22 +47,27 @@ def run(words: list[str]) -> int | None:
     request = plain_request(words)
     if request is None:
         return None
-    with Context() as context:
+    if words[0] == "grad":
+        from gradcli.commands.gradient import run as work
+    else:
+        from gradcli.commands.drawn import run as work
+    with process.Context() as context:
         return process.shown(
-            lambda: gradient.run(context, request), lambda error: show(error, words, context.meta)
+            lambda: work(context, request), lambda error: show(error, words, context.meta)
         )
 
 
 def plain_request(words: list[str]) -> Request | None:
     """What a plain line asks for, as click would have it; None of a line that is not plain."""
-    if len(words) < 2 or len(words) % 2 or words[0] != "grad" or words[1][:1] in ("-", ""):
+    options = OPTIONS.get(words[0]) if words else None
+    if options is None or len(words) < 2 or len(words) % 2 or words[1][:1] in ("-", ""):
         return None
     if any(name in os.environ for name in _SETTINGS):
         return None
     texts = {}
     for option, text in zip(words[2::2], words[3::2], strict=True):
         name = option[2:]
-        if option[:2] != "--" or not (name.isascii() and name.isidentifier()) or name in OPTIONS:
+        if option[:2] != "--" or not (name.isascii() and name.isidentifier()) or name in options:
             return None
         if (
             name in texts
@@ -69,7 +84,7 @@ def plain_request(words: list[str]) -> Request | None:
         return None
     if program is None or not texts.keys() <= set(names) or not words[1].strip():
         return None
-    if any(n in OPTIONS or not is_known(program, n) for n in names if n not in texts):
+    if any(n in options or not is_known(program, n) for n in names if n not in texts):
         return None
     return Request(
         program,

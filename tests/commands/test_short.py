@@ -15,15 +15,22 @@ from click.testing import CliRunner
 
 from gradcli import __main__
 from gradcli.cli import main
-from gradcli.commands import grad, gradient, short
+from gradcli.commands import drawn, grad, gradient, graph, short
 from gradcli.commands.request import Request
 from tests.sweep import sweep
+
+# What is declared, the work, and what it takes for granted besides its defaults.
+COMMANDS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "grad": (grad, gradient.run, {}),
+    "graph": (graph, drawn.run, drawn.SHOWN),
+}
+both = pytest.mark.parametrize("command", COMMANDS)
 
 PLAIN = [
     ["2*dot(x,x)", "--x", "0,1,2,3"],
     ["a*x + b", "--x", "3", "--b", "-5", "--a", " -4,1.5"],
     ["y = a*x; y.sum() + pi", "--x", "0:4", "--a", "1,2;3,4"],
-    ["torch.sin(x)", "--x", "[1, 2]"],
+    ["linalg.norm(x)", "--x", "[1, 2]"],
     ["x**2", "--x", "1e300"],
     ["2.0", *()],
     # errors of the run are told alike
@@ -58,7 +65,7 @@ OTHERS = [
     [" ", "--x", "1"],
     ["seed*x", "--x", "1", "--seed", "2"],
     ["seed*x", "--x", "1"],
-    ["x", "--x", "1", "--value"],
+    ["x", "--x", "1", "--json"],
     ["x", "--x", "1", "--dtype", "float32"],
     ["ä", "--ä", "1"],
     ["x", "y"],
@@ -72,13 +79,12 @@ OTHERS = [
 def by_click(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Request:
     """The request that click makes of a line."""
     found: list[Any] = []
-    monkeypatch.setattr(grad, "run", lambda ctx, request, **given: found.append((request, given)))
+    declared, work, granted = COMMANDS[words[0]]
+    monkeypatch.setattr(declared, "run", lambda _, request, **given: found.append((request, given)))
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
     ((request, given),) = found
-    assert given.items() <= (gradient.run.__kwdefaults__ or {}).items(), (
-        "options that were not given"
-    )
+    assert given == {**work.__kwdefaults__, **granted}, "options that were not given"
     return request
 
 
@@ -91,9 +97,10 @@ def facts(request: Request) -> dict[str, Any]:
     return {**known, "source": program.source, "rows": rows, **style}
 
 
+@both
 @pytest.mark.parametrize("words", PLAIN, ids=" ".join)
-def test_a_plain_line_asks_for_what_click_would_have_it(words, monkeypatch):
-    words = ["grad", *words]
+def test_a_plain_line_asks_for_what_click_would_have_it(command, words, monkeypatch):
+    words = [command, *words]
     found = short.plain_request(words)
     assert found is not None
     wanted = by_click(words, monkeypatch)
@@ -112,9 +119,10 @@ def said(program: Callable[[], object]) -> tuple[object, str, str]:
     return leaving.value.code or 0, out.getvalue(), err.getvalue()
 
 
+@both
 @pytest.mark.parametrize("words", PLAIN, ids=" ".join)
-def test_a_plain_line_prints_what_click_would_have_it(words, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["gradcli", "grad", *words])
+def test_a_plain_line_prints_what_click_would_have_it(command, words, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["gradcli", command, *words])
     found = said(__main__._command)
     assert found == said(main.main)
     assert any(found[1:])
@@ -141,6 +149,7 @@ def test_a_plain_line_is_the_short_way_from_its_start(words):
 @sweep("words", OTHERS, name=lambda words: " ".join(words) or "nothing", parts=1)
 def test_other_lines_are_clicks(words):
     assert short.plain_request(["grad", *words]) is None
+    assert short.plain_request(["graph", *words]) is None
 
 
 @pytest.mark.parametrize("name", ["GRADCLI_DTYPE", "_GRADCLI_COMPLETE"])
@@ -149,20 +158,22 @@ def test_settings_are_clicks(name, monkeypatch):
     assert short.plain_request(["grad", "x", "--x", "1"]) is None
 
 
-def test_no_option_is_taken_for_a_variable():
-    options = [p for p in grad.command.get_params(click.Context(grad.command)) if p.name]
-    names = {o.lstrip("-").replace("-", "_") for p in options for o in (*p.opts, *p.secondary_opts)
-             if o.startswith("--")}  # fmt: skip
-    assert names == short.OPTIONS
+@both
+def test_no_option_is_taken_for_a_variable(command):
+    declared = COMMANDS[command][0].command
+    options = declared.get_params(click.Context(declared))
+    written = [text for o in options for text in (*o.opts, *o.secondary_opts) if text[:2] == "--"]
+    assert {text[2:].replace("-", "_") for text in written} == short.OPTIONS[command]
 
 
-def test_a_plain_line_needs_no_click():
+@both
+def test_a_plain_line_needs_no_click(command):
     code = (
         "import sys\nfrom gradcli.__main__ import main\n"
         "try:\n    main()\nexcept SystemExit as left:\n    assert not left.code, left.code\n"
         "heavy = {'click', 'rich', 'lark', 'gettext', 'uuid'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
-    argv = [sys.executable, "-c", code, "grad", "2*dot(x,x)", "--x", "0,1,2,3"]
+    argv = [sys.executable, "-c", code, command, "2*dot(x,x)", "--x", "0,1,2,3"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "x.grad = [0, 4, 8, 12]\n"), done.stderr
+    assert done.returncode == 0 and done.stdout, done.stderr

@@ -1,0 +1,333 @@
+"""What `gradcli graph` does: the backward graph, drawn or as data."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from gradcli.commands import output
+from gradcli.commands.backward import explained, seed_of
+from gradcli.commands.errors import usage
+from gradcli.commands.evaluation import ENGINE_ERRORS, Evaluation
+from gradcli.commands.inspection import evaluate_watched, graph_of, raise_anomaly, refuse_anomalies
+from gradcli.commands.terminal import is_terminal, speaks_unicode
+from gradcli.language.errors import did_you_mean, suggest
+
+if TYPE_CHECKING:
+    from gradcli.commands.output import Style
+    from gradcli.commands.request import Request
+    from gradcli.graphs.graph import Graph
+    from gradcli.language.errors import LanguageError
+    from gradcli.process import AnyContext
+
+FORMATS = ("tree", "json", "dot", "mermaid", "svg", "html", "tikz", "png", "pdf")
+SUFFIXES = {
+    "": "tree",
+    ".txt": "tree",
+    ".json": "json",
+    ".dot": "dot",
+    ".gv": "dot",
+    ".mmd": "mermaid",
+    ".mermaid": "mermaid",
+    ".svg": "svg",
+    ".html": "html",
+    ".htm": "html",
+    ".tex": "tikz",
+    ".tikz": "tikz",
+    ".png": "png",
+    ".pdf": "pdf",
+}
+BINARY = ("png", "pdf")
+FRAME_FORMATS = ("svg", "png", "pdf")
+PAINTED = ("svg", "png", "pdf", "dot", "tikz")
+# Options that not every format has, and those that have them. All others mean the same everywhere.
+HAVE = {
+    "legend": ("tree",),
+    "wide": ("tree",),
+    "collapse": tuple(form for form in FORMATS if form != "json"),
+    "theme": (*PAINTED, "html"),
+    "background": PAINTED,
+    "direction": (*PAINTED, "mermaid"),
+}
+REASONS = {
+    "collapse": "JSON has every node of a chain",
+    "legend": "the legend says what the tree's signs mean",
+    "wide": "pictures have boxes of a set width, JSON has every number",
+}
+# What is shown, and how, where no option says so.
+SHOWN: dict[str, Any] = {
+    **dict.fromkeys(("saved", "values", "grads", "edges", "forward", "wide", "legend"), False),
+    **dict.fromkeys(("only", "depth", "collapse", "by", "direction", "theme", "background")),
+}
+
+
+def run(
+    ctx: AnyContext,
+    request: Request,
+    *,
+    form: str | None = None,
+    path: str | None = None,
+    folder: str | None = None,
+    seed: str | None = None,
+    torch_file: str | None = None,
+    norms: bool = False,
+    sort: str | None = None,
+    detect_anomaly: bool = False,
+    **given: Any,
+) -> None:
+    """Show the graph, as the options of `gradcli graph` say; given: what differs from `SHOWN`."""
+    shown = {**SHOWN, **given}
+    chosen = _format(form, path, folder, request)
+    _check_options(shown, chosen)
+    shown["grads"] = shown["grads"] or seed is not None or folder is not None or norms
+    if norms or sort is not None:
+        _check_norms(norms, chosen, folder)
+    if torch_file is not None:
+        graph = _torch_graph(ctx, torch_file, shown, seed, norms, detect_anomaly)
+        if norms:
+            _write_norms(graph, sort or "depth", chosen, path, request.style)
+        else:
+            write_graph(graph, shown, chosen, path, folder, request.style)
+        return
+    if shown["by"] is not None:
+        raise usage("--by module is for programs of PyTorch's", hint="see --torch FILE.py")
+    values = shown["values"] or chosen == "html" or norms or detect_anomaly
+    graph = _graph(ctx, request, values, shown["grads"], seed, detect_anomaly)
+    if norms:
+        _write_norms(graph, sort or "depth", chosen, path, request.style)
+        return
+    write_graph(graph, shown, chosen, path, folder, request.style)
+
+
+def _check_norms(norms: bool, form: str, folder: str | None) -> None:
+    if not norms:
+        raise usage("--sort is for --norms")
+    if form not in ("tree", "json") or folder is not None:
+        raise usage("--norms is a table: text or JSON", hint="leave out the format, or --json")
+
+
+def _write_norms(graph: Graph, by: str, form: str, path: str | None, style: Style) -> None:
+    found = graph.norms()
+    if form == "json":
+        text = output.object_text({"expression": graph.source, **found.to_json(by)})
+        output.write_file(path or "-", f"{text}\n")
+        return
+    from gradcli.graphs.norms import Table
+
+    to_file = path not in (None, "-")
+    table = Table(found, by, ascii=not (to_file or speaks_unicode(sys.stdout)))
+    if to_file:
+        output.write_file(str(path), f"{table.plain()}\n")
+    else:
+        output.write_drawing(table, style)
+
+
+def _torch_graph(
+    ctx: AnyContext,
+    target: str,
+    shown: dict[str, Any],
+    seed: str | None,
+    norms: bool,
+    anomalies: bool,
+) -> Graph:
+    from gradcli.commands.torch_program import run_torch
+
+    if seed is not None:
+        raise usage("--seed is a value of gradcli's language; --torch takes none")
+    ran, wanted = run_torch(
+        target,
+        ctx.meta["gradcli.arguments"],
+        values=shown["values"] or norms or anomalies,
+        gradients=shown["grads"] or anomalies,
+        anomalies=anomalies,
+    )
+    if ran.error is not None:
+        output.note(ran.error, "warning")
+    if anomalies and (found := ran.anomaly()) is not None:
+        raise found
+    graph = ran.graph(wanted)
+    if shown["grads"]:
+        try:
+            graph.backpropagate()
+        except RuntimeError as error:
+            raise _not_backward(error) from error
+    return graph
+
+
+def _not_backward(error: RuntimeError) -> LanguageError:
+    from gradcli.language.errors import LanguageError
+
+    words = str(error)
+    hint = None
+    if words.startswith("grad can be implicitly created"):
+        hint = "name a scalar: --torch FILE.py:NAME"
+    elif "a second time" in words:
+        hint = "the graph was freed: backward(retain_graph=True) in the program"
+    elif "inplace operation" in words:
+        hint = "something was written in place since the forward pass: name a tensor that is fresh"
+    return LanguageError(words, kind="runtime", hint=hint, usage=False)
+
+
+def write_graph(
+    graph: Graph,
+    shown: dict[str, Any],
+    form: str,
+    path: str | None,
+    folder: str | None,
+    style: Style,
+) -> None:
+    """Write a graph in a format, as the options say."""
+    if style.precision is not None:
+        shown["precision"] = style.precision
+    given = {k: v for k, v in shown.items() if v is not None and v is not False}
+    given |= {"grads": shown["grads"]}
+    if shown["collapse"] is False:
+        given["collapse"] = False
+    try:
+        if folder is not None:
+            _write_frames(graph, given, form, folder)
+        elif form == "tree":
+            _tree(graph, given, style, path)
+        else:
+            text = _written(graph, given, form)
+            if isinstance(text, str):
+                text = text if text.endswith("\n") else f"{text}\n"
+            output.write_file(path or "-", text)
+    except ImportError as error:  # of an extra that is not installed
+        if form not in BINARY:
+            raise
+        raise usage(str(error), kind="missing") from error
+    except ValueError as error:  # --only of nothing
+        if shown["only"] is None:
+            raise
+        raise _only_of_nothing(graph, shown["only"], error) from error
+
+
+def _written(graph: Graph, given: dict[str, Any], form: str) -> str | bytes:
+    if form == "json":
+        known = {k: v for k, v in given.items() if k in ("only", "depth", "forward", "values")}
+        return output.object_text({"expression": graph.source, **graph.to_json(**known)})
+    made: str | bytes = getattr(graph, f"to_{form}")(**given)
+    return made
+
+
+def _write_frames(graph: Graph, given: dict[str, Any], form: str, folder: str) -> None:
+    from gradcli.graphs import raster
+
+    convert: Any = {"png": raster.svg_to_png, "pdf": raster.svg_to_pdf}.get(form)
+    if convert is not None and given.get("theme", "auto") == "auto":
+        given["theme"] = "light"
+    pages = list(graph.frames(**given))
+    digits = len(str(len(pages) - 1))
+    try:
+        os.makedirs(os.path.expanduser(folder), exist_ok=True)
+    except OSError as error:
+        raise usage(f"cannot make the folder {folder}: {error.strerror}", kind="file") from None
+    for number, page in enumerate(pages):
+        content = page if convert is None else convert(page)
+        output.write_file(os.path.join(folder, f"step-{number:0{digits}}.{form}"), content)
+
+
+def _check_options(shown: dict[str, Any], form: str) -> None:
+    """Refuse what would be passed over in silence."""
+    for key, forms in HAVE.items():
+        if shown[key] in (None, False) or form in forms:
+            continue
+        option = f"--{key}"
+        why = REASONS.get(key, f"{form} has none")
+        raise usage(
+            f"{option} is not for {form}: {why}",
+            hint=f"leave out {option}, or --format {forms[0]}",
+        )
+    if shown["background"] == "white" and shown["theme"] == "dark":
+        raise usage("--theme dark is not to be read on --background white")
+
+
+def _format(form: str | None, path: str | None, folder: str | None, request: Request) -> str:
+    if request.style.form == "json":
+        if form not in (None, "json"):
+            raise usage(f"--json and --format {form} exclude each other")
+        form = "json"
+    if folder is not None:
+        if path is not None:
+            raise usage("--frames DIR and -o FILE exclude each other")
+        if form not in (None, *FRAME_FORMATS):
+            raise usage(f"--frames: there are {', '.join(FRAME_FORMATS)}, not {form}")
+        return form or "svg"
+    ending = "" if path is None else os.path.splitext(path)[1].lower()
+    if path in (None, "-") or (form is not None and ending == ""):
+        if form in BINARY and (path is None and is_terminal(sys.stdout)):
+            raise usage(f"a {form} is not for a terminal", hint=f"say -o graph.{form}")
+        return form or "tree"
+    if ending not in SUFFIXES:
+        if form is not None:
+            return form
+        hint = f"there are {' '.join(e for e in SUFFIXES if e)}; or say --format FORMAT"
+        if ending in (".jpg", ".jpeg", ".ps", ".eps", ".gif", ".webp"):
+            hint = f"pipe --format dot through Graphviz: dot -T{ending[1:]} -o {path}"
+        raise usage(f"-o: no format has the ending {ending}", hint=hint)
+    if form not in (None, SUFFIXES[ending]):
+        raise usage(
+            f"--format {form} and -o {path} exclude each other",
+            hint=f"the ending {ending} says {SUFFIXES[ending]}: leave out one of them",
+        )
+    return SUFFIXES[ending]
+
+
+def _graph(
+    ctx: AnyContext,
+    request: Request,
+    values: bool,
+    grads: bool,
+    seed: str | None,
+    anomalies: bool = False,
+) -> Graph:
+    evaluation, watched = evaluate_watched(ctx, request, values)
+    if anomalies:
+        refuse_anomalies(evaluation, watched)
+    graph = graph_of(evaluation, _tensors(evaluation), watched)
+    if anomalies or grads:
+        try:
+            graph.backpropagate(seed_of(evaluation, seed))
+        except ENGINE_ERRORS as error:
+            raise explained(evaluation, error) from error
+    if anomalies:
+        raise_anomaly(evaluation, graph, watched, graph.recorder)
+    return graph
+
+
+def _tensors(evaluation: Evaluation) -> Any:
+    """The tensor whose graph is asked for, or the tensors of a tuple."""
+    value = evaluation.value
+    if isinstance(value, tuple) and value:
+        tensors = [item for item in value if getattr(item, "requires_grad", False)]
+        if tensors:
+            return tuple(tensors)
+    tensor = evaluation.tensor("graph")
+    if not tensor.requires_grad:
+        error = RuntimeError(
+            "element 0 of tensors does not require grad and does not have a grad_fn"
+        )
+        found = explained(evaluation, error)
+        found.message = f"no graph: nothing requires grad ({found.message})"
+        raise found
+    return tensor
+
+
+def _tree(graph: Graph, given: dict[str, Any], style: Style, path: str | None) -> None:
+    to_file = path not in (None, "-")
+    drawing = graph.tree(**given, ascii=not (to_file or speaks_unicode(sys.stdout)))
+    if to_file:
+        output.write_file(str(path), f"{drawing.plain()}\n")
+    else:
+        output.write_drawing(drawing, style)
+
+
+def _only_of_nothing(graph: Graph, only: str, error: ValueError) -> LanguageError:
+    from gradcli.graphs.records import class_name
+
+    nodes = {class_name(node) for node in graph.skeleton.nodes}
+    stems = {name.partition("Backward")[0] for name in nodes}
+    names = sorted({*graph.describer.labels().values(), *stems, *nodes})
+    return usage(f"--only: {error}", kind="name", hint=did_you_mean(suggest(only, names)))
