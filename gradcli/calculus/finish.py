@@ -311,7 +311,7 @@ def _pulled(node: Expression) -> Expression:
     if is_call(node, "matmul") and any(is_call(a, "outer") for a in node.args):
         a, b = node.args
         return matrix_product(a, b, node.shape)  # outer(A@x, y) for A@outer(x, y)
-    pairs = [alg.scalars_out(a) for a in node.args]
+    pairs = [alg.scalars_out_of_floats(a) for a in node.args]
     scales = [p for outer, _ in pairs for p in outer]
     if not scales:
         return node

@@ -360,7 +360,7 @@ def _norm(reader: Reader, made: Call, args: list[Any]) -> Expression:
 
 def _inverse(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
     own = full(args[0], shape_of(made.args[0]))
-    outer, own = alg.scalars_out(own)
+    outer, own = alg.scalars_out_of_floats(own)
     found = inverse(own)
     inverted = [(b, MINUS_ONE if e == ONE else -e) for b, e in outer]  # type: ignore[operator]
     return [alg.product([*inverted, (found, ONE)]), alg.zero]
@@ -404,7 +404,7 @@ def _diag_embed(reader: Reader, made: Call, args: list[Any]) -> Any:
 
 def _solve(reader: Reader, made: Call, args: list[Any]) -> list[Any]:
     a, b = map(in_full, args[:2], made.args[:2])
-    outer, b = alg.scalars_out(b)
+    outer, b = alg.scalars_out_of_floats(b)
     if is_call(b, "eye"):
         found = transposed(inverse(a.args[0])) if is_call(a, "T") else inverse(a)
     else:

@@ -42,7 +42,7 @@ def _convolved(word: str, operands: list[Expression], shape: Shape, options: Any
     outer: list[Any] = []
     plain = []
     for own in operands[:2]:
-        scales, own = alg.scalars_out(own)
+        scales, own = alg.scalars_out_of_floats(own)
         outer += scales
         plain.append(own)
     if len(operands) > 2:
@@ -128,7 +128,7 @@ def _kernel_slope(
 def _average(reader: Reader, made: Call, args: list[Any]) -> Expression:
     own, kernel, stride, padding, ceil_mode, count_include_pad, divisor = args
     n, shape = len(kernel), tuple(made.outputs[0].shape)
-    scales, own = alg.scalars_out(full(own, shape_of(made.args[0])))
+    scales, own = alg.scalars_out_of_floats(full(own, shape_of(made.args[0])))
     stride = tuple(stride) or tuple(kernel)
     flat = n == 2 and kernel[0] == stride[0] == shape[-2] == own.shape[-2] == 1 and not padding[0]
     if flat:
@@ -157,7 +157,7 @@ def _average_slope(reader: Reader, made: Call, args: list[Any]) -> Expression:
         raise no_expression(made)
     if is_number(g, 0):
         return alg.zero
-    scales, g = alg.scalars_out(full(g, shape_of(made.args[0])))
+    scales, g = alg.scalars_out_of_floats(full(g, shape_of(made.args[0])))
     share = Number.of(1) if not divisor else Number.of(divisor)
     scales.append((number(share if divisor else math.prod(kernel)), Number.of(-1)))
     flat = n == 2 and kernel[0] == stride[0] == shape[-2] == 1 and not padding[0]
@@ -168,7 +168,7 @@ def _average_slope(reader: Reader, made: Call, args: list[Any]) -> Expression:
     apart = stride == tuple(kernel) and not any(padding)
     if apart and all(size % k == 0 for size, k in zip(inner[-n:], kernel, strict=True)):
         ones = call("ones", [], tuple(kernel), [("", tuple(kernel))])
-        spread = call("kron", [alg.floating(g), ones], inner)
+        spread = call("kron", [g, ones], inner)
     else:
         spread = _spread(g, inner, n, kernel, stride, padding)
     return alg.product([*scales, (reshaped(spread, shape), ONE)])
@@ -203,7 +203,7 @@ def _embedding_slope(reader: Reader, made: Call, args: list[Any]) -> Expression:
     if by_frequency or (padding >= 0 and not (constant and (known != padding).all())):
         raise no_expression(made)
     shape: Shape = tuple(made.outputs[0].shape)
-    scales, g = alg.scalars_out(full(g, shape_of(made.args[0])))
+    scales, g = alg.scalars_out_of_floats(full(g, shape_of(made.args[0])))
     index = reshaped(reader.whole(indices, places), (known.size,))
     rows = reshaped(g, (known.size, shape[1]))
     zeros = call("zeros", [], shape, [("", shape)])

@@ -702,7 +702,8 @@ def _solution(node: Expression, depends: Callable[[Expression], bool], b: Expres
     if depends(a) or node.data[1] or len(a.shape) != 2:
         raise no_matrix(node)
     if not is_call(b, "eye"):
-        return call("linalg.solve", [a, b], b.shape)
+        outside, b = alg.scalars_out_of_floats(b)
+        return alg.product([*outside, (call("linalg.solve", [a, b], b.shape), ONE)])
     return turned(inverse(a.args[0])) if is_call(a, "T") else inverse(a)
 
 

@@ -590,6 +590,15 @@ def is_bare(expression: Expression) -> bool:
     return True
 
 
+def scalars_out_of_floats(
+    expression: Expression,
+) -> tuple[list[tuple[Expression, Exponent]], Expression]:
+    """As `scalars_out`, for a function that takes no integers: without its factors a gradient may be
+    ones and zeros."""
+    outer, rest = scalars_out(expression)
+    return outer, floating(rest) if outer else rest
+
+
 def scalars_out(expression: Expression) -> tuple[list[tuple[Expression, Exponent]], Expression]:
     """(factors without a dimension, the rest): what may move out of a sum or a matrix product."""
     if expression.op == "sum" and expression.shape:

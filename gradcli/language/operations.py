@@ -131,6 +131,7 @@ def _too_large(what: str) -> str:
 
 
 _wanted: dict[Any, frozenset[int | str]] = {}
+_PAIRS: dict[Any, bool] = {}  # whether of two numbers one is to be a tensor: pow(2, 3)
 
 
 def call(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
@@ -149,6 +150,9 @@ def call(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
     wanted = _wanted.get(function)
     if wanted is None:
         wanted = _wanted[function] = function.tensor_args
+        _PAIRS[function] = function.one_tensor
+    if len(args) == 2 and _PAIRS[function] and all(type(a) in _NUMBERS for a in args):
+        args = [lift(args[0]), args[1]]
     if wanted:
         args, keywords = _lifted(function, args, keywords, wanted)
     return function(*args, **keywords)

@@ -520,6 +520,13 @@ class Parser:
                 (tensors if p.kind == "Tensor" else others).add(place)
         return frozenset(tensors - others)
 
+    @cached_property
+    def one_tensor(self) -> bool:
+        """Whether any of the first two arguments may be a number, but not both: pow(2, x), pow(x, 2)."""
+        shown = [s.positional for s in self.signatures if not s.hidden]
+        pairs = [tuple(p.kind for p in positional[:2]) for positional in shown]
+        return ("Scalar", "Tensor") in pairs and all("Tensor" in kinds for kinds in pairs)
+
 
 class Binder:
     """One form of a function (itself, the method, in place): what its arguments are bound by."""

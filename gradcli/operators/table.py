@@ -133,6 +133,11 @@ class Function:
             return self.parser.tensor_args
         return frozenset()  # the legacy constructors
 
+    @property
+    def one_tensor(self) -> bool:
+        """Whether of two numbers the first is to be a tensor: pow(2, 3)."""
+        return self.parser is not None and self.parser.one_tensor
+
     def __repr__(self) -> str:
         return f"<function {self.name} of gradcli>"
 

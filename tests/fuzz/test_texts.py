@@ -147,6 +147,17 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
             {"A": (2, 2), "C": [[2, 0.3], [0.2, 1.5]], "D": (2, 3)},
         ),
     ],
+    "a gradient of ones and zeros is one of floats without its factors, too": [
+        ("amax(linalg.solve(C, x))*s", {"C": [[2, 0.3], [0.2, 1.5]], "x": (2,), "s": 0.5}),
+        ("amax(F.conv2d(X, X[:, :, :2, :2]))*s", {"X": (1, 1, 3, 3), "s": 0.5}),
+        ("amax(F.conv_transpose1d(X, X))*s", {"X": (1, 1, 3), "s": 0.5}),
+        ("amax(F.avg_pool2d(X, 2, 1))*s", {"X": (1, 1, 3, 3), "s": 0.5}),
+        ("linalg.inv((X > 9)*s + eye(2)*s).sum()", {"X": (2, 2), "s": 0.5}),
+    ],
+    "of two numbers the first is a tensor where a function wants one": [
+        ("prod(stack([s, xlogy(s**2, t - t + 0.5)]))", {"s": 0.7, "t": 0.3}),
+        ("prod(stack([s, special.xlog1py(s**2, t - t + 0.5)]))", {"s": 0.7, "t": 0.3}),
+    ],
     "a vector's last dimension is its matrix's first": [
         ("slice_scatter(x**2, x[1:]**2, -1, 1)", {"x": (4,)}),
         ("diff(x, 2)**2", {"x": (5,)}),

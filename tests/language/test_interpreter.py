@@ -155,6 +155,8 @@ def test_numbers_are_lifted_where_a_function_wants_a_tensor() -> None:
     assert value("maximum(x, 3)", x=leaf([1.0, 5.0])).tolist() == [3.0, 5.0]
     assert value("mean(x, 0, True)", x=leaf([1.0, 5.0])).tolist() == [3.0]  # no tensor of True
     assert value("all(x, 0, True)", x=leaf([1.0, 5.0])).tolist() == [True]
+    assert value("pow(2, 3)").item() == 8 and value("xlogy(0, 0.5)").item() == 0
+    assert value("pow(2, x)", x=leaf(3.0)).grad_fn.name() == "PowBackward2"
     assert value("where(True, 1, 2)").item() == 1  # a truth becomes no number
     assert value("where(False, x, 2*x)", x=leaf([1.0, 5.0])).tolist() == [2.0, 10.0]
     assert value("sum(True)").dtype is dtypes.int64
