@@ -142,7 +142,7 @@ def selected_backward(g: Any, self_sym_sizes: Any, dim: int, indices: Any, keepd
 
 
 def _selecting(ufunc: Any, name: str) -> Any:
-    arg = np.ndarray.argmax if name == "max" else np.ndarray.argmin
+    arg = f"arg{name}"
 
     def kernel(self: Array, dim: int, keepdim: bool = False) -> tuple[Array, Array]:
         if self.dtype.kind == "c":
@@ -151,7 +151,7 @@ def _selecting(ufunc: Any, name: str) -> Any:
         _check_some(name, self, (axis,), IndexError)
         if not self.ndim:
             return self.copy(), np.int64(0)
-        at = arg(self, axis, keepdims=True)
+        at = getattr(self, arg)(axis, keepdims=True)
         values = np.take_along_axis(self, at, axis)
         if keepdim:
             return values, at
@@ -228,7 +228,7 @@ min_ = _maxmin(
 )
 
 
-def _arg(name: str, method: Any, doc: str) -> Any:
+def _arg(name: str, doc: str) -> Any:
     def kernel(self: Array, dim: int | None = None, keepdim: bool = False) -> Array:
         if self.dtype.kind in "cb":
             kind = "complex" if self.dtype.kind == "c" else "bool"
@@ -237,8 +237,8 @@ def _arg(name: str, method: Any, doc: str) -> Any:
         _check_some(name, self, None if axis is None else (axis,), IndexError)
         if not self.ndim:
             return np.int64(0)
-        found = method(self, axis, keepdims=keepdim)
-        return found[()] if isinstance(found, np.ndarray) else np.int64(found)
+        found = getattr(self, name)(axis, keepdims=keepdim)
+        return found[()]
 
     body = type(name, (), {"__doc__": doc, "__module__": __name__})
     row = operator(kernel, public=False, axes="dim")(body)
@@ -253,8 +253,8 @@ def _arg(name: str, method: Any, doc: str) -> Any:
     return function(signature, rows=[row], numpy=numpy, samples=samples)(call)
 
 
-argmax = _arg("argmax", np.ndarray.argmax, "The index of the first largest element.")
-argmin = _arg("argmin", np.ndarray.argmin, "The index of the first smallest element.")
+argmax = _arg("argmax", "The index of the first largest element.")
+argmin = _arg("argmin", "The index of the first smallest element.")
 
 
 # -- extrema, both at once; counting --------------------------------------------------------------

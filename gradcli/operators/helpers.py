@@ -205,7 +205,7 @@ def scatter(value: Any, shape: tuple[int, ...], dim: int, index: Any) -> Any:
     if is_array(value):
         if not shape:
             return value
-        made = np.zeros(shape, value.dtype)
+        made = new_zeros(value, shape)
         np.put_along_axis(made, index, value, dim)
         return made
     return wrap(np.zeros(shape, data(value).dtype)).scatter(dim, index, value)

@@ -122,6 +122,9 @@ def _sorted(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, A
         selection.sort(positions, size, _comparisons(values)[descending])
         return positions
 
+    if type(self) is not np.ndarray and (stable or size <= 16):  # recorded: in order, ties or not
+        order = _ordered(self, axis, descending)
+        return np.take_along_axis(self, order, axis), order
     order = np.argsort(self, axis=axis)
     order = flip(order, axis).copy() if descending else order
     values = np.take_along_axis(self, order, axis)

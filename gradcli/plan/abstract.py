@@ -156,14 +156,6 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
         """Running sums."""
         return self._called(np.cumsum, (self._op, axis), {})
 
-    def argmax(self, axis: Any = None) -> Any:
-        """Where the largest elements are."""
-        return self._called(np.argmax, (self._op, axis), {})
-
-    def argmin(self, axis: Any = None) -> Any:
-        """Where the smallest elements are."""
-        return self._called(np.argmin, (self._op, axis), {})
-
     def astype(
         self,
         dtype: Any,
@@ -260,6 +252,14 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
     def var(self, *args: Any, **options: Any) -> Any:
         """The variance along axes."""
         return self._called(functions.method_call("var"), (self._op, *args), options)
+
+    def argmax(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+        """Where the largest element along an axis is."""
+        return self._called(np.argmax, (self._op,), {"axis": axis, "keepdims": keepdims})
+
+    def argmin(self, axis: Any = None, *, keepdims: bool = False) -> Any:
+        """Where the smallest element along an axis is."""
+        return self._called(np.argmin, (self._op,), {"axis": axis, "keepdims": keepdims})
 
     def take(self, indices: Any, axis: Any = None) -> Any:
         """The elements at indices along an axis."""

@@ -168,8 +168,10 @@ class Cut:
         if f is np.array and len(given) == 1:
             own = self._mode(given[0])
             return _Wide(*own, {given[0].index: own})
-        if f in _ALONG or getattr(f, "__name__", "") == "accumulate":
+        if f in _ALONG or f is np.argsort or getattr(f, "__name__", "") == "accumulate":
             return self._along(o, given)
+        if f is np.argmax or f is np.argmin:
+            return self._selected(o)
         if type(f) is RowCall and f.row.view:
             return self._viewed(o, f)
         raise Uncut(o, "it needs all rows at once")
@@ -376,6 +378,16 @@ class Cut:
         if at % o.ndim == own[0]:
             raise Uncut(o, "it runs along the rows")
         return _Wide(*own, {a.index: self._aligned(o, a, own[0] - o.ndim, own[1]) for a in given})
+
+    def _selected(self, o: Operation) -> _Wide:
+        """The index of a row's own element."""
+        a, options = o.args[0], dict(o.options)
+        own = self._mode(a)
+        axis = options.get("axis")
+        if axis is None or axis % a.ndim == own[0] or len(o.args) > 1:
+            raise Uncut(o, "it needs all rows at once")
+        moved = axis % a.ndim < own[0] and not options.get("keepdims")
+        return _Wide(own[0] - moved, own[1], {a.index: own})
 
     # -- what is needed ----------------------------------------------------------------------------
     def _needed(self) -> None:

@@ -583,6 +583,14 @@ def _large(graph: Graph, function: Any, args: tuple[Any, ...], options: dict[str
         ordered = bool(a.ordered and indices.ordered)
         return graph.put("whole", function, args, options, shape, a.dtype, ordered)
     a = args[0]
+    if function is np.argsort and options.get("axis") is not None:
+        return graph.put("whole", function, args, options, a.shape, np.dtype(np.int64), a.ordered)
+    if function in (np.argmax, np.argmin):
+        axis, kept = options.get("axis"), (1,) * bool(options.get("keepdims"))
+        if axis is None or axis < 0 or len(args) > 1:
+            return None
+        shape = (*a.shape[:axis], *kept, *a.shape[axis + 1 :])
+        return graph.put("whole", function, args, options, shape, np.dtype(np.int64), True)
     if getattr(function, "__name__", "") == "accumulate" and options.get("axis") is not None:
         found = function(np.ones((1,) * a.ndim, a.dtype), **options).dtype
         return graph.put("whole", function, args, options, a.shape, found, bool(a.ordered))

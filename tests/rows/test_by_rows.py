@@ -142,6 +142,8 @@ def test_missing_numbers(missing: str, count: int | None) -> None:
 
 REFUSED = [
     (["grad", "sum(sort(x)[0])"], 1, ["sort(x) cannot be computed in passes", "        ^^^^^^^\n", "--whole reads"]),
+    (["eval", "sum(stack([x, x]).max(1)[0])"], 1, ["it needs all rows at once"]),
+    (["eval", "sum(stack([x, x]).sort(1)[0])"], 1, ["cannot be computed in passes over the rows"]),
     (["eval", "sum(x*v)", "--v", "0:7"], 1, ["what goes with the rows of a table has as many"]),
     (["grad", "a*x", "--a", "2"], 1, ["grad can be implicitly created only for scalar outputs"]),
     (["grad", "sum(x)", "--trace"], 2, ["--trace does not go with --by-rows"]),
@@ -158,6 +160,39 @@ def test_refusals(argv: list[str], code: int, words: list[str]) -> None:
     assert (found, out) == (code, "")
     for word in words:
         assert word in err
+
+
+# What looks at a row's own numbers alone, whatever it decides by them.
+WITHIN = [
+    "sum(X.max(1)[0]**2)",
+    "sum(X.min(dim=1, keepdim=True)[0]*X)",
+    "sum(X.T.max(0)[0]**2)",
+    "sum(X.argmax(1)*X[:, 0])",
+    "sum(sort(X, 1)[0][:, 0]*X[:, 1])",
+    "sum(X.sort(dim=1, descending=True)[0][:, 1]**2)",
+    "sum(X.T.sort(0)[0][1]**2)",
+    "sum(amax(X, 1)*logsumexp(X, 1))",
+]
+
+
+@pytest.mark.parametrize("source", WITHIN)
+@pytest.mark.parametrize("rows", [7, 20_000])
+def test_what_is_chosen_within_a_row(source: str, rows: int) -> None:
+    rng = np.random.default_rng(0)
+    np.save("w.npy", rng.integers(0, 9, (rows, 3)) / 8)  # with ties
+    given = ["grad", source, "--X", "@w.npy"]
+    values = [
+        numbers(run(*given, "--value", *how)[1])["value"] for how in (["--by-rows"], ["--whole"])
+    ]
+    assert np.allclose(*values, rtol=1e-12)
+    assert (
+        run(*given, "--by-rows", "-o", "by.npy")[0]
+        == run(*given, "--whole", "-o", "at.npy")[0]
+        == 0
+    )
+    by = np.load("by.npy")
+    by = np.stack([by[name] for name in by.dtype.names], axis=1)
+    assert np.array_equal(by, np.load("at.npy"))
 
 
 # Matrices that sums over the rows have made, which are small: what is done with them then is ordinary.
