@@ -165,13 +165,34 @@ def _released(values: Any, create_graph: bool) -> Any:
     return values.detach()
 
 
-def _single_seed(outputs: Tensors) -> Tensors:
-    if len(outputs) != 1 or outputs[0].numel() != 1:
-        raise RuntimeError(
-            "The vector v can only be None if the user-provided function returns a single Tensor "
-            "with a single element."
-        )
-    return (wrap(np.ones(outputs[0].shape, outputs[0].array.dtype)),)
+def _vectors(
+    v: Any, beside: Tensors, many: bool, create_graph: bool, name: str, say: str
+) -> Tensors:
+    """v, which is as `beside` is; one where it is None, and that a single number, or else refused."""
+    if v is None:
+        if len(beside) != 1 or beside[0].numel() != 1:
+            raise RuntimeError(
+                f"The vector v can only be None if the {say} a single Tensor with a single element."
+            )
+        return (wrap(np.ones(beside[0].shape, beside[0].array.dtype)),)
+    _, vectors = _as_tuple(v, "v", name)
+    vectors = vectors if create_graph else tuple(t.detach() for t in vectors)
+    _validated(vectors, beside, many)
+    return vectors
+
+
+def _beside_vectors(
+    inputs: Any, v: Any, create_graph: bool, name: str
+) -> tuple[bool, Tensors, Tensors]:
+    """(whether there are many inputs, the variables, what their derivatives are multiplied by)."""
+    many, given = _as_tuple(inputs, "inputs", name)
+    variables = _fresh(given, create_graph)
+    say = "input to the user-provided function is"
+    return many, variables, _vectors(v, variables, many, create_graph, name, say)
+
+
+def _outputs(func: Callable[..., Any], variables: Sequence[Any], name: str) -> tuple[bool, Tensors]:
+    return _as_tuple(func(*variables), "outputs of the user-provided function", name)
 
 
 def vjp(
@@ -185,16 +206,10 @@ def vjp(
     with modes.enable_grad():
         many, given = _as_tuple(inputs, "inputs", "vjp")
         variables = _fresh(given, create_graph)
-        many_out, outputs = _as_tuple(
-            func(*variables), "outputs of the user-provided function", "vjp"
-        )
+        many_out, outputs = _outputs(func, variables, "vjp")
         _check_tracked(outputs, "outputs", strict)
-        if v is None:
-            seeds = _single_seed(outputs)
-        else:
-            _, seeds = _as_tuple(v, "v", "vjp")
-            seeds = seeds if create_graph else tuple(s.detach() for s in seeds)
-            _validated(seeds, outputs, many_out)
+        say = "user-provided function returns"
+        seeds = _vectors(v, outputs, many_out, create_graph, "vjp", say)
     pulled = _pulled(outputs, variables, seeds, create_graph, strict, _INDEPENDENT)
     return (
         _released(_unwrapped(outputs, many_out), create_graph),
@@ -211,22 +226,8 @@ def jvp(
 ) -> tuple[Any, Any]:
     """(outputs, Jacobian times v), by differentiating the vector-Jacobian product."""
     with modes.enable_grad():
-        many, given = _as_tuple(inputs, "inputs", "jvp")
-        variables = _fresh(given, create_graph)
-        if v is not None:
-            _, vectors = _as_tuple(v, "v", "jvp")
-            vectors = vectors if create_graph else tuple(t.detach() for t in vectors)
-            _validated(vectors, variables, many)
-        else:
-            if len(variables) != 1 or variables[0].numel() != 1:
-                raise RuntimeError(
-                    "The vector v can only be None if the input to the user-provided function is a "
-                    "single Tensor with a single element."
-                )
-            vectors = (wrap(np.ones(variables[0].shape, variables[0].array.dtype)),)
-        many_out, outputs = _as_tuple(
-            func(*variables), "outputs of the user-provided function", "jvp"
-        )
+        _, variables, vectors = _beside_vectors(inputs, v, create_graph, "jvp")
+        many_out, outputs = _outputs(func, variables, "jvp")
         _check_tracked(outputs, "outputs", strict)
         seeds = tuple(wrap(np.zeros(o.shape, o.array.dtype), True) for o in outputs)
         pulled = _slopes(outputs, variables, seeds)
@@ -276,9 +277,7 @@ def jacobian(
     with modes.enable_grad():
         many, given = _as_tuple(inputs, "inputs", "jacobian")
         variables = _fresh(given, create_graph)
-        many_out, outputs = _as_tuple(
-            func(*variables), "outputs of the user-provided function", "jacobian"
-        )
+        many_out, outputs = _outputs(func, variables, "jacobian")
         _check_tracked(outputs, "outputs", strict)
         if vectorize and strict:
             raise RuntimeError(
@@ -325,9 +324,7 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any, strict: bool, vecto
             forward_ad.make_dual(v, u)
             for v, u in zip(given, batched.units(given, level), strict=True)
         ]
-        many_out, outputs = _as_tuple(
-            func(*duals), "outputs of the user-provided function", "jacobian"
-        )
+        many_out, outputs = _outputs(func, duals, "jacobian")
         tangents = [forward_ad.unpack_dual(o).tangent for o in outputs]
         every = [None if t is None else remove_batch_dim(t, t.ndim, level).array for t in tangents]
     tell(level)
@@ -402,19 +399,7 @@ def _second(
     strict: bool,
     name: str,
 ) -> tuple[bool, Tensors, Tensors, Tensors, tuple[Any, ...]]:
-    many, given = _as_tuple(inputs, "inputs", name)
-    variables = _fresh(given, create_graph)
-    if v is not None:
-        _, vectors = _as_tuple(v, "v", name)
-        vectors = vectors if create_graph else tuple(t.detach() for t in vectors)
-        _validated(vectors, variables, many)
-    else:
-        if len(variables) != 1 or variables[0].numel() != 1:
-            raise RuntimeError(
-                "The vector v can only be None if the input to the user-provided function is a "
-                "single Tensor with a single element."
-            )
-        vectors = (wrap(np.ones(variables[0].shape, variables[0].array.dtype)),)
+    many, variables, vectors = _beside_vectors(inputs, v, create_graph, name)
     _, outputs = _single_output(func(*variables), name, strict)
     slopes = _slopes(outputs, variables, (None,))
     _check_tracked(slopes, "jacobian", strict)
