@@ -65,6 +65,8 @@ def whole(one: Callable[[], Rules], dim: Any = 1) -> Rule:
 
     def rule(row: Row, operands: list[Any], level: Level) -> Any:
         along = one()
+        if not operands[0].size:  # which a dimension may refuse, and all elements not
+            return None
         ready = [flat(operands[0], level), *operands[1:]]
         wanted = dict(zip(row.names, ready, strict=True))
         more = {"dim": dim, "keepdim": False}
@@ -100,7 +102,7 @@ def apart(*names: str) -> Rule:
     def rule(row: Row, operands: list[Any], level: Level) -> Any:
         places = [row.position[n] for n in names]
         if any(is_batched(operands[i]) for i in places):
-            return _beside(row, operands, level, names)
+            return _beside(row, operands, level, names) if "index" in names else None
         others = [i for i in row.tensors if i not in places]
         ready = list(operands)
         ndim = operands[0].ndim
@@ -177,8 +179,6 @@ def strided(row: Row, operands: list[Any], level: Level) -> Any:
     x, *options = operands
     if isinstance(x, batch.Sparse):  # which has no memory of its own
         x = Batched(x.every, level)
-    if not level.size:
-        return batch.zeros_of(x.every, (0, *operands[1]))
     if row.view:
         return row.kernel(x, *options).every
     if any(s < 0 for s in operands[2]):  # refused, entry by entry

@@ -263,6 +263,20 @@ def test_what_differs_is_not_written_to_what_does_not(write: Any, says: str) -> 
         func.vmap(lambda x, i: write(gradcli.ones(3), x, i))(x, i)
 
 
+def test_batches_of_nothing_and_of_values() -> None:
+    x = gradcli.rand(3, 2, 2)
+    made = func.vmap(gradcli.fill)(x, x[:, 0, 0])
+    assert (made == x[:, :1, :1].expand(3, 2, 2)).all()
+    none = gradcli.zeros(3, 0, 2)
+    assert func.vmap(lambda x: x.median())(none).isnan().all()
+    assert func.vmap(lambda v: v @ none)(gradcli.rand(4, 0)).shape == (4, 3, 2)
+    empty = gradcli.zeros(0, 12, 9)
+    folded = func.jacfwd(lambda x: _F.fold(x, (4, 4), (2, 2)))(empty)
+    assert folded.shape == (0, 3, 4, 4, 0, 12, 9)
+    same = func.jacfwd(lambda x: (x * 1).sin_().as_strided((0, 2), (1, 1)))(gradcli.zeros(0))
+    assert same.shape == (0, 2, 0)
+
+
 def test_integers_in_batches() -> None:
     i = gradcli.tensor([[0, 1], [1, 2], [0, 2], [2, 1]])
     for one in (

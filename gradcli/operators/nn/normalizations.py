@@ -520,6 +520,9 @@ def native_batch_norm(
     eps: float,
 ) -> Any:
     """(output, mean, 1 / std) of batch_norm."""
+    _check_channels(
+        input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
+    )
     return native_batch_norm_row(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )
