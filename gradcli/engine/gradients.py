@@ -10,11 +10,11 @@ import numpy as np
 from gradcli.engine import dtypes, forks, versions
 from gradcli.engine.memory import IN_MEMORY, copied
 from gradcli.engine.node import OWNED, AccumulateGrad, Edge, Node
-from gradcli.engine.row_blocks import rows_sum, suits_sum
 from gradcli.engine.stale import check_versions
 from gradcli.engine.tensor import Tensor, wrap
 
 accumulating = forks.reentrant_lock()
+_FEW = 2048  # elements up to which a sum of rows is not one of blocks of them
 
 
 def _is_fresh(array: Any, node: Node) -> bool:
@@ -93,8 +93,11 @@ def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
         return grad.view(shape) if lead else grad
     if not shape:
         return np.add.reduce(grad, axis=None)
-    if axes == (0,) and suits_sum(grad):
-        return rows_sum(grad).reshape(shape)
+    if axes == (0,) and grad.size > _FEW:
+        from gradcli.engine.row_blocks import rows_sum, suits_sum  # not to be read for small work
+
+        if suits_sum(grad):
+            return rows_sum(grad).reshape(shape)
     return np.add.reduce(grad, axis=axes, keepdims=True).reshape(shape)
 
 
