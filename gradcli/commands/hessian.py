@@ -8,7 +8,6 @@ import click
 
 from gradcli.commands import matrix, output
 from gradcli.commands.errors import usage
-from gradcli.commands.evaluation import ENGINE_ERRORS
 from gradcli.commands.options import (
     ExpressionCommand,
     array_options,
@@ -57,11 +56,8 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
         raise usage("--sparse does not go with --vector", hint="leave one of them out")
     if vectors:
         given = matrix.vectors_of(vectors, evaluation, wanted)
-        start.again()
-        try:
+        with matrix.again(evaluation, start):
             products = matrices.hvp(request.program, tensors, given, request.loaded)
-        except ENGINE_ERRORS as error:
-            raise evaluation.refused(error) from error
 
         def products_as_object() -> dict[str, Any]:
             shown = {n: output.to_json(v, precision) for n, v in products.items()}
@@ -74,11 +70,8 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
         named = [(f"{n}.hvp", v) for n, v in products.items()]
         matrix.write(request, named, products_as_object)
         return
-    start.again()
-    try:
+    with matrix.again(evaluation, start):
         found = matrices.hessian(request.program, tensors, wanted, request.loaded, sparse)
-    except ENGINE_ERRORS as error:
-        raise evaluation.refused(error) from error
     matrix.note_slow([name for row in found.values() for name in row.slow])
 
     def as_object() -> dict[str, Any]:

@@ -8,7 +8,6 @@ import click
 
 from gradcli.commands import matrix, output
 from gradcli.commands.errors import usage
-from gradcli.commands.evaluation import ENGINE_ERRORS
 from gradcli.commands.options import (
     ExpressionCommand,
     array_options,
@@ -63,11 +62,8 @@ def command(
         )
     if vectors:
         given = matrix.vectors_of(vectors, evaluation, wanted)
-        start.again()
-        try:
+        with matrix.again(evaluation, start):
             _, found = matrices.jvp(request.program, tensors, given, request.loaded)
-        except ENGINE_ERRORS as error:
-            raise evaluation.refused(error) from error
         matrix.write(
             request,
             [("jvp", found)],
@@ -79,14 +75,11 @@ def command(
         )
         return
     chosen = None if mode == "auto" else mode
-    start.again()
-    try:
+    with matrix.again(evaluation, start):
         if sparse:
             found = matrices.sparse_jacobian(request.program, tensors, wanted, request.loaded)
         else:
             found = matrices.jacobian(request.program, tensors, wanted, request.loaded, chosen)
-    except ENGINE_ERRORS as error:
-        raise evaluation.refused(error) from error
     matrix.note_slow(found.slow)
 
     def as_object() -> dict[str, Any]:

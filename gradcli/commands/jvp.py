@@ -8,7 +8,6 @@ import click
 
 from gradcli.commands import matrix, output
 from gradcli.commands.errors import usage
-from gradcli.commands.evaluation import ENGINE_ERRORS
 from gradcli.commands.options import (
     ExpressionCommand,
     array_options,
@@ -62,11 +61,8 @@ def command(
         raise usage("no direction", hint=f"add --vector VALUE, of the shape of {wanted[0]}")
     tensors = {n: t.detach() for n, t in evaluation.variables.items()}
     given = matrix.vectors_of(vectors, evaluation, wanted)
-    start.again()
-    try:
+    with matrix.again(evaluation, start):
         value, found = matrices.jvp(request.program, tensors, given, request.loaded)
-    except ENGINE_ERRORS as error:
-        raise evaluation.refused(error) from error
     precision = request.style.precision
     results: list[tuple[str, Any]] = [("value", value)] if show_value else []
 

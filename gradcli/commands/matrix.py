@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -10,6 +11,7 @@ import click
 from gradcli.commands import output
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import (
+    ENGINE_ERRORS,
     Evaluation,
     cannot_require_grad,
     read_value,
@@ -31,6 +33,16 @@ def evaluated(ctx: click.Context, request: Request) -> tuple[Evaluation, Start]:
     variables, integers = read_variables(ctx, request)
     start = Start()
     return run(request, variables, integers), start
+
+
+@contextmanager
+def again(evaluation: Evaluation, start: Start) -> Iterator[None]:
+    """Where the program runs once more, for a derivative of that run; an error is one of the expression's."""
+    start.again()
+    try:
+        yield
+    except ENGINE_ERRORS as error:
+        raise evaluation.refused(error) from error
 
 
 def vector_option(help: str) -> Callable[[F], F]:
