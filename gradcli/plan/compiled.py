@@ -39,6 +39,7 @@ class Plan:
         *,
         threads: int | None = None,
         smallest: int = executor.SMALLEST,
+        sparing: bool = False,
     ) -> None:
         self.recording = recording
         self.names = list(recording.gradients)
@@ -46,7 +47,9 @@ class Plan:
         inputs = list(recording.inputs.values())
         self.executor: executor.Executor | None = None
         if any(o.size >= smallest for o in live(outputs)):
-            self.executor = executor.Executor(outputs, inputs, threads=threads, smallest=smallest)
+            self.executor = executor.Executor(
+                outputs, inputs, threads=threads, smallest=smallest, sparing=sparing
+            )
             run: Callable[..., Any] = self.executor
         else:
             run = _owned(program(outputs, inputs), outputs)
@@ -113,7 +116,10 @@ class Compiled:
         *,
         wrt: Iterable[str] | None = None,
         threads: int | None = None,
+        memory: str | None = None,
     ) -> None:
+        if memory not in (None, "low"):
+            raise ValueError(f"memory must be None or 'low', got {memory!r}")
         table.base()  # operators of tensors are rows of the table
         self.function, self.names, self.title = function, tuple(names), title
         self.program: Program | None = None  # what `title` is the text of
@@ -121,7 +127,7 @@ class Compiled:
         unknown = self.wrt - set(self.names)
         if unknown:
             raise ValueError(f"wrt: {title} has no variable {min(unknown)!r}")
-        self.threads = threads
+        self.threads, self.memory = threads, memory
         self.plans: dict[Any, Plan | Untraceable] = {}
         self.__name__ = title
 
@@ -219,7 +225,7 @@ class Compiled:
             )
         except Untraceable as reason:
             return reason
-        return Plan(found, threads=self.threads)
+        return Plan(found, threads=self.threads, sparing=self.memory == "low")
 
     def _differentiated(self, given: list[Any]) -> list[str]:
         return [
@@ -296,6 +302,7 @@ def compile(
     *,
     wrt: Iterable[str] | None = None,
     threads: int | None = None,
+    memory: str | None = None,
     kind: type[Compiled] = Compiled,
 ) -> Any:
     """A program, or a Python function of tensors, as a function that is planned once and run often.
@@ -306,12 +313,13 @@ def compile(
     bits as the tape. Large results that the caller has let go lend their memory to those of the next
     call (two at most of each, and none that would take much of what is free). A Python function must
     compute only with its arguments: whatever else it does happens once. wrt: the variables to
-    differentiate by (default: all).
+    differentiate by (default: all). memory: "low" works intermediates out again where a gradient
+    that needs the value would have kept them. Raises ValueError for any other.
     """
     if callable(program):
         names = list(inspect.signature(program).parameters)
         title = getattr(program, "__name__", "function")
-        return kind(program, names, title, wrt=wrt, threads=threads)
+        return kind(program, names, title, wrt=wrt, threads=threads, memory=memory)
     from gradcli import language
 
     parsed = language.parse(program)
@@ -324,7 +332,8 @@ def compile(
             raise Untraceable("the program prints")
         return language.run(parsed, variables).value
 
-    found = kind(function, parsed.free_variables(), program, wrt=wrt, threads=threads)
+    names = parsed.free_variables()
+    found = kind(function, names, program, wrt=wrt, threads=threads, memory=memory)
     found.program = parsed
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -236,7 +237,7 @@ class Executor:
     """Outputs from inputs, by a schedule.
 
     block: elements of the largest array in a block (default: by the machine's caches). smallest:
-    elements from which on an array is cut.
+    elements from which on an array is cut. sparing: work out twice whatever can be, and keep nothing.
     """
 
     def __init__(
@@ -247,10 +248,12 @@ class Executor:
         block: int | None = None,
         smallest: int = SMALLEST,
         threads: int | None = None,
+        sparing: bool = False,
     ) -> None:
         self.outputs, self.inputs = list(outputs), list(inputs)
         self.threads = threads or cores()
-        self.schedule = Schedule(self.outputs, smallest)
+        keep = {"keep": math.inf} if sparing else {}
+        self.schedule = Schedule(self.outputs, smallest, **keep)
         self.steps: list[WholeStep | RegionStep] = [
             RegionStep(s, self.schedule, block) if isinstance(s, Region) else WholeStep(s)
             for s in self.schedule.steps

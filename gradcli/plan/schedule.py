@@ -30,7 +30,7 @@ _COSTS: dict[Any, float] = {
     **dict.fromkeys([np.exp, np.log, np.tanh, np.arctan, np.log1p, np.expm1], 5.0),
 }
 _WIDEST = 1 << 17  # elements of a product's rows and result in a block
-_KEEP = 24.0  # from this cost on, an intermediate is kept rather than worked out twice
+_KEEP = 24.0
 
 
 class Region:
@@ -46,10 +46,13 @@ class Region:
 
 
 class Schedule:
-    """Steps: operations on whole arrays and regions, in the order in which they can run."""
+    """Steps: operations on whole arrays and regions, in the order in which they can run.
 
-    def __init__(self, outputs: Sequence[Operation], smallest: int) -> None:
-        self.outputs, self.smallest = outputs, smallest
+    keep: from which cost on, an intermediate is kept rather than worked out twice.
+    """
+
+    def __init__(self, outputs: Sequence[Operation], smallest: int, keep: float = _KEEP) -> None:
+        self.outputs, self.smallest, self.keep = outputs, smallest, keep
         self.order = live(outputs)
         self.demoted: set[int] = set()
         while True:
@@ -302,7 +305,7 @@ class Schedule:
                 for a in operands(o.args):
                     if a.index not in again or a.index in self.sinks:
                         continue
-                    if self._cost(a, again) >= _KEEP:
+                    if self._cost(a, again) >= self.keep:
                         self.sinks[a.index] = a
                         home[a.index].sinks.append(a)
                         return True

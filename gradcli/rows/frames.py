@@ -144,9 +144,10 @@ def compile(
     *,
     wrt: Iterable[str] | None = None,
     threads: int | None = None,
+    memory: str | None = None,
 ) -> Compiled:
     """As `gradcli.plan.compile`; the function has a method `map`, for the rows of tables."""
-    found: Compiled = plan.compile(program, wrt=wrt, threads=threads, kind=Compiled)
+    found: Compiled = plan.compile(program, wrt=wrt, threads=threads, memory=memory, kind=Compiled)
     return found
 
 

@@ -29,15 +29,27 @@ def matrix(n: int = 100) -> Operation:
     return Operation("elementwise", np.exp, (), (), (n, n), np.dtype("d"))
 
 
-@pytest.mark.parametrize(("program", "most"), [(LAYERS, 2), (KEPT, 5)])
+@pytest.mark.parametrize(
+    ("program", "memory", "most"), [(LAYERS, None, 2), (KEPT, None, 5), (KEPT, "low", 2)]
+)
 def test_layers_need_no_activations_but_those_that_wait_for_the_value(
-    program: str, most: float
+    program: str, memory: str | None, most: float
 ) -> None:
     given = arrays()
-    f = gradcli.compile(program, threads=2)
-    f.value_and_grad(**given)
+    f = gradcli.compile(program, threads=2, memory=memory)
+    found, slopes = f.value_and_grad(**given)
+    wanted, others = gradcli.compile(program).value_and_grad(**given)
+    assert found == wanted
+    assert all(np.array_equal(slopes[n], others[n]) for n in given)
     (plan,) = f.plans.values()
+    if memory is None and program is KEPT:
+        assert peak(plan.executor) > 4 * given["x"].nbytes
     assert peak(plan.executor) < most * given["x"].nbytes + 5e6
+
+
+def test_memory_is_low_or_not_spoken_of() -> None:
+    with pytest.raises(ValueError, match="memory must be None or 'low', got 'high'"):
+        gradcli.compile(LAYERS, memory="high")
 
 
 def test_inputs_and_results_are_left_alone() -> None:
