@@ -104,49 +104,43 @@ def _seekable(file: Opened, arrow: Any) -> Any:
     return arrow.BufferReader(file.read())
 
 
-def arrow_batches(file: Opened, rows: int) -> Iterator[ArrowTable]:
-    """The batches of a Parquet or Feather file, one after the other."""
+def arrow_batches(file: Opened, rows: int) -> Iterator[tuple[ArrowTable, float]]:
+    """The batches of a file of Arrow's, one after the other, each with the share that is read by then."""
     arrow = pyarrow(file.name)
     start = 0
     try:
-        for batch in _batches(file, arrow, rows):
-            yield ArrowTable(file.name, batch, start)
+        for batch, share in _batches(file, arrow, rows):
+            yield ArrowTable(file.name, batch, start), share
             start += batch.num_rows
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise _worded(file.name, file.kind, error) from None
 
 
-def _batches(file: Opened, arrow: Any, rows: int) -> Iterator[Any]:
+def _batches(file: Opened, arrow: Any, rows: int) -> Iterator[tuple[Any, float]]:
     if file.kind == "parquet":
         import pyarrow.parquet as parquet
 
         reader = parquet.ParquetFile(_seekable(file, arrow))
-        if not reader.metadata.num_rows:
-            yield reader.schema_arrow.empty_table()
-        yield from reader.iter_batches(rows)
-        return
-    if file.kind == "arrows":
-        yield from _of_stream(_feather(file, arrow), rows)
+        total = reader.metadata.num_rows
+        if not total:
+            yield reader.schema_arrow.empty_table(), 1.0
+        read = 0
+        for batch in reader.iter_batches(rows):
+            read += batch.num_rows
+            yield batch, read / total
         return
     reader = _feather(file, arrow)
-    if not reader.num_record_batches:
-        yield reader.schema.empty_table()
-    for number in range(reader.num_record_batches):
-        batch = reader.get_batch(number)
-        batch.validate(full=True)
-        for start in range(0, max(batch.num_rows, 1), rows):
-            yield batch.slice(start, rows)
-
-
-def _of_stream(reader: Any, rows: int) -> Iterator[Any]:
+    whole = file.kind == "feather"
+    count = reader.num_record_batches if whole else 0
+    batches = (reader.get_batch(k) for k in range(count)) if whole else reader
     some = False
-    for batch in reader:
-        batch.validate(full=True)
+    for number, batch in enumerate(batches, 1):
         some = True
+        batch.validate(full=True)  # offsets that lie would be read wherever they point
         for start in range(0, max(batch.num_rows, 1), rows):
-            yield batch.slice(start, rows)
+            yield batch.slice(start, rows), number / count if count else 0.0
     if not some:
-        yield reader.schema.empty_table()
+        yield reader.schema.empty_table(), 1.0
 
 
 def _feather(file: Opened, arrow: Any) -> Any:

@@ -65,12 +65,19 @@ class Stream:
         if file.kind in ("parquet", "feather", "arrows"):
             from gradcli.tables.arrow import arrow_batches
 
-            yield from arrow_batches(file, ROWS)
+            before = self.done
+            for table, share in arrow_batches(file, ROWS):
+                self.done = before + int(share * (file.size or 0))
+                yield table
             return
         if file.kind == "npy" and file.path is not None:
             shape, dtype, _, _ = npy_header(file.path)
             if dtype.names and len(shape) == 1:
-                yield from npy_rows(file.path, 0, shape[0], ROWS)
+                before = self.done
+                for rows in npy_rows(file.path, 0, shape[0], ROWS):
+                    share = (rows.start + rows.rows) / max(shape[0], 1)
+                    self.done = before + int(share * (file.size or 0))
+                    yield rows
                 return
         if file.kind in ("npy", "npz"):
             yield from _sliced(_array_table(file), ROWS)

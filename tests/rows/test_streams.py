@@ -101,3 +101,28 @@ def test_batches_of_parquet_make_row_groups(tmp_path: Path) -> None:
     file = parquet.ParquetFile(tmp_path / "o.parquet")
     counts = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
     assert counts == [1 << 20, 4 << 16]
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather", "t.npy", "t.csv"])
+def test_a_stream_tells_how_far_it_is(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pandas as pd
+    from pyarrow import feather
+
+    from gradcli.tables import stream
+
+    monkeypatch.setattr(stream, "ROWS", 100)
+    monkeypatch.setattr(stream, "BLOCK", 1000)
+    frame = pd.DataFrame({"x": np.arange(1000.0)})
+    path = str(tmp_path / name)
+    if name == "t.npy":
+        np.save(path, frame.to_records(index=False))
+    elif name == "t.feather":
+        feather.write_feather(frame, path, chunksize=100)
+    else:
+        frame.to_csv(path, index=False) if name == "t.csv" else frame.to_parquet(path)
+    found = Stream(path)
+    seen = [found.done for _ in found]
+    assert found.size and seen == sorted(seen) and seen[-1] == found.size
+    assert found.size / 3 < seen[len(seen) // 2] < found.size
