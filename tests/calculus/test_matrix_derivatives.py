@@ -52,7 +52,7 @@ def printed(formula: str, by: str, shapes: str) -> str:
 BOTH = [(r[0], *r[1:4], r[-1]) for r in (*rows(MATRICES), *rows(LAYERS))]
 
 
-@sweep(("name", "formula", "by", "shapes", "expected"), BOTH)
+@sweep(("name", "formula", "by", "shapes", "expected"), BOTH, often=2)
 def test_prints(name: str, formula: str, by: str, shapes: str, expected: str) -> None:
     assert printed(formula, by, shapes) == expected
 

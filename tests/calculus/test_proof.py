@@ -28,7 +28,7 @@ def claim(source: str, order: int = 1, form: str = "text", **shapes: tuple[int, 
 
 
 @sweep("form", ["text", "latex", "python", "numpy", "torch", "jax"], parts=1)
-@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("order", [1, 2, pytest.param(3, marks=pytest.mark.long)])
 def test_right_ones_are_proved(form: str, order: int) -> None:
     source = "sum(tanh(A@x)*y) + sum(x**3)*exp(-s)"
     made, arrays = claim(source, order, form, A=(3, 2), x=(2,), y=(3,), s=())

@@ -40,7 +40,7 @@ def printed(formula: str, by: str, order: int = 1) -> str:
     return to_text(found.by[by])
 
 
-@sweep(("formula", "by", "plain", "simplified", "expected"), lambda: rows(SCALARS))
+@sweep(("formula", "by", "plain", "simplified", "expected"), lambda: rows(SCALARS), often=2)
 def test_prints(formula: str, by: str, plain: str, simplified: str, expected: str) -> None:
     assert printed(formula, by) == expected
     point = {n: gradcli.tensor(0.45 + 0.07 * k) for k, n in enumerate(variables(formula))}

@@ -255,7 +255,7 @@ def function(forward, backward):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("row", WRONG_FUNCTIONS)
+@sweep("row", WRONG_FUNCTIONS, name=lambda row: row[0], parts=3, often=1)
 def test_wrong_functions_are_caught(row: tuple[str, ...], tmp_path: Path) -> None:
     forward, backward, *shape = row
     path = tmp_path / "own.py"
@@ -304,7 +304,7 @@ NASTY = [
 ]  # fmt: skip
 
 
-@sweep(("expr", "at"), NASTY, parts=1)
+@sweep(("expr", "at"), NASTY, parts=2, often=1)
 def test_nasty_right_gradients_pass(expr: str, at: str) -> None:
     result = run("check", expr, "--X" if "X" in expr else "--x", at)
     assert result.exit_code == 0, result.output

@@ -30,7 +30,15 @@ def examples(text: str) -> list[tuple[str, str]]:
 
 
 TABLES = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
-EXAMPLES = list(dict.fromkeys(examples(README) + examples(GUIDE) + examples(TABLES)))
+OTHERS = dict.fromkeys(examples(GUIDE) + examples(TABLES))
+# All of the README run always, of the guide and of the page of tables every third.
+EXAMPLES = [
+    pytest.param(*pair, id=pair[0], marks=[pytest.mark.long] * (place % 3 > 0))
+    for place, pair in [
+        *((0, pair) for pair in dict.fromkeys(examples(README))),
+        *enumerate(pair for pair in OTHERS if pair not in examples(README)),
+    ]
+]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +49,7 @@ def path(tmp_path_factory):
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
 
 
-@pytest.mark.parametrize("command, output", EXAMPLES, ids=[command for command, _ in EXAMPLES])
+@pytest.mark.parametrize(("command", "output"), EXAMPLES)
 def test_example(command, output, path, tmp_path):
     done = subprocess.run(
         ["bash", "-c", command],

@@ -66,7 +66,7 @@ def test_rows_are_shared_out() -> None:
 
 
 # 4268: repeated rows that a product of whole arrays reads, beside an array in Fortran's order.
-@sweep("seed", [*range(48), 4268])
+@sweep("seed", [4268, *range(48)], often=2)
 def test_random_programs(seed: int) -> None:
     _check_program(seed)
 
@@ -151,7 +151,7 @@ CLASSES: dict[str, Any] = {
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(5, 1), (5, 2), (300, 200), (4000, 20), (3, 70_000)])
-@sweep("name", CLASSES, parts=1)
+@sweep("name", CLASSES, parts=2, often=1)
 def test_losses_of_classes(name: str, shape: tuple[int, int], dtype: str) -> None:
     """What is read off the one number of a row of zeros has the bits of the sums, and their signs."""
     x = (np.random.default_rng(2).standard_normal(shape) * 3).astype(dtype)
