@@ -34,9 +34,10 @@ def _call_node(node: Any, *grads: Any) -> Any:
 
 
 def _run_backward(tensor: Any, *args: Any, **options: Any) -> None:
-    from gradcli.engine import backward
+    from gradcli.engine.backward import backward
 
-    backward.backward(tensor, *args, **options)
+    Tensor.run_backward = made = backward
+    made(tensor, *args, **options)
 
 
 def _regenerate(tensor: Any) -> Any:

@@ -21,8 +21,10 @@ def _is_fresh(array: Any, node: Node) -> bool:
     """True where a rule has made the array itself, so that nobody else holds it."""
     if type(array) is not np.ndarray or array.base is not None or node._row is None:
         return False
-    held = (s.array if type(s) is Tensor else s for s in node._saved or ())
-    return not any(s is array for s in held)
+    for held in node._saved or ():
+        if (held.array if type(held) is Tensor else held) is array:
+            return False
+    return True
 
 
 def fit(grad: Any, e: Edge, node: Node, index: int = 0) -> Any:
