@@ -97,7 +97,10 @@ def run(
     if norms:
         _write_norms(graph, sort or "depth", chosen, path, request.style)
         return
-    write_graph(graph, shown, chosen, path, folder, request.style)
+    from gradcli.engine.garbage import uncollected
+
+    with uncollected():  # records of a large graph, all of which live on
+        write_graph(graph, shown, chosen, path, folder, request.style)
 
 
 def _check_norms(norms: bool, form: str, folder: str | None) -> None:

@@ -21,7 +21,7 @@ def _is_fresh(array: Any, node: Node) -> bool:
     """True where a rule has made the array itself, so that nobody else holds it."""
     if type(array) is not np.ndarray or array.base is not None or node._row is None:
         return False
-    for held in node._saved or ():
+    for held in node._saved or ():  # noqa: SIM110 (a generator takes as long as all else)
         if (held.array if type(held) is Tensor else held) is array:
             return False
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gradcli.graphs import saved
@@ -28,6 +29,12 @@ class Place(NamedTuple):
         return f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line}"
 
 
+@lru_cache(1024)
+def _output(shape: tuple[int, ...], dtype: Any) -> Output:
+    """Made once, for many nodes have outputs alike."""
+    return Output(shape, dtype_name(dtype))
+
+
 class Probe:
     """Asks nodes of our own engine."""
 
@@ -37,7 +44,7 @@ class Probe:
         """The outputs of the operation."""
         method = getattr(node, "output_meta", None)
         found = () if method is None else method()
-        return [Output(tuple(shape), dtype_name(dtype)) for shape, dtype in found]
+        return [_output(tuple(shape), dtype) for shape, dtype in found]
 
     def fields(self, node: Any) -> Iterator[tuple[str, Any]]:
         """What the node saved, field by field."""
