@@ -522,9 +522,13 @@ def _mended(
     found: Tensor, lost: Any, pull: Any, operands: list[tuple[Any, Any]], name: Any
 ) -> Tensor:
     """A product with its lost elements by rows of the Jacobian: the rule masks what it divides by 0."""
-    plain = batch.numbers(found.array)
+    reached = [t for e, v in operands if e is not None for t in (v, _tangent(v))]
+    whole = found.array
+    for own in batch.batch_of(reached) - batch.batch_of(whole):
+        whole = batch.lifted(whole, own)
+    plain = batch.numbers(whole)
     made = np.array(plain).reshape((-1, found.numel()))  # one row for every entry
-    places = np.flatnonzero(lost.reshape(made.shape).any(0))
+    places = np.flatnonzero(lost.reshape((-1, found.numel())).any(0))
     size = max([found.numel(), *(v.array.size for e, v in operands if e is not None)])
     step = max(AT_ONCE // size, 1)
     for start in range(0, min(len(places), MOST // size), step):
@@ -539,11 +543,11 @@ def _mended(
                 if e is not None and p is not None:
                     total = total + (fit(p, e, name) * _tangent(v)).sum()
             value = remove_batch_dim(total, 0, level).array
-        for own in batch.batch_of(found) - batch.batch_of(value):
+        for own in batch.batch_of(whole) - batch.batch_of(value):
             value = batch.lifted(value, own)
         made[:, at] = batch.numbers(value).reshape((-1, level.size))
     array = made.reshape(plain.shape)
-    return wrap(batch.batched_as(array if array.ndim else array[()], found.array))
+    return wrap(batch.batched_as(array if array.ndim else array[()], whole))
 
 
 class _Named(Wide):

@@ -282,3 +282,16 @@ def test_slopes_that_are_masked(name: str) -> None:
     for one in found:
         np.testing.assert_allclose(one.numpy(), wanted, rtol=1e-12)
     np.testing.assert_allclose(gradcli.func.jacfwd(of)(x).numpy(), rows, rtol=1e-12)
+
+
+def test_a_slope_of_nothing_in_a_batch() -> None:
+    """Statistics of no elements are nan in every entry, whatever differs between the entries."""
+    none, weights = gradcli.zeros(2, 4, 0), gradcli.rand(3, 4)
+
+    def pushed(w: Any) -> Any:
+        def value(x: Any, w: Any) -> Any:
+            return gradcli.native_group_norm(x, w, w, 2, 4, 0, 2, 1e-5)[1]
+
+        return gradcli.func.jvp(value, (none, w), (none, w))[1]
+
+    assert gradcli.func.vmap(pushed)(weights).shape == (3, 2, 2)
