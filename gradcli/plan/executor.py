@@ -131,8 +131,9 @@ class RegionStep:
         return self.elements >= _THREADED and len(self.blocks) > 1
 
     def buffer_bytes(self) -> int:
-        """Memory for the blocks of one thread."""
-        return sum(b.row_bytes() * self.most for b in self.kernel.buffers)
+        """Memory for the blocks of one thread, and for what they give to sums of all."""
+        parts = sum(o.size * o.dtype.itemsize for o in self.kernel.folds)
+        return parts + sum(b.row_bytes() * self.most for b in self.kernel.buffers)
 
     def run(self, values: dict[int, Any], threads: int, results: memory.Results) -> None:
         """Work out the sinks."""
