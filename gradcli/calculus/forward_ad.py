@@ -229,11 +229,13 @@ def _own(tangent: Tensor, values: Any) -> Tensor:
 
     A rule may give the tangent that it was given, or a view of it, or the same number everywhere.
     """
-    own = _memory(tangent)
-    given = [_memory(t) for v in _flat(values) if (t := _tangent(v)) is not None]
-    steps = zip(tangent.array.strides, tangent.array.shape, strict=True)
-    same = any(not step and n > 1 for step, n in steps)
-    if same or any(own is memory or _may_share(own, memory) for memory in given):
+    given = [t.array for v in _flat(values) if (t := _tangent(v)) is not None]
+    array = tangent.array
+    if type(array) is np.ndarray and array.flags.owndata and all(array is not t for t in given):
+        return tangent
+    own, memories = _memory(array), map(_memory, given)
+    same = any(not step and n > 1 for step, n in zip(array.strides, array.shape, strict=True))
+    if same or any(own is memory or _may_share(own, memory) for memory in memories):
         kept: Tensor = tangent.clone(memory_format=contiguous_format)
         return kept
     return tangent
@@ -337,9 +339,8 @@ def _is_view_of(out: Tensor, arg: Any) -> bool:
     return out.base is arg or out.base is arg.base
 
 
-def _memory(tangent: Tensor) -> Any:
+def _memory(array: Any) -> Any:
     """The array of all entries, or what those that are kept without their zeros are made of."""
-    array = tangent.array
     while isinstance(array, Batched):
         array = array.inner
     return array
