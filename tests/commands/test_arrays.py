@@ -127,11 +127,11 @@ def test_the_text_of_a_large_array_is_one_pass() -> None:
     array = np.random.default_rng(0).normal(size=50_000)
     times = []
     for _ in range(3):
-        started = time.perf_counter()
+        started = time.process_time()
         expected = repr(array.tolist())
-        between = time.perf_counter()
+        between = time.process_time()
         made = output.to_plain(array)
-        times.append((time.perf_counter() - between) / (between - started))
+        times.append((time.process_time() - between) / (between - started))
     assert len(made) <= len(expected)
     assert min(times) < 4
 

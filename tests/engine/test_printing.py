@@ -74,8 +74,8 @@ def test_options_are_kept_and_restored():
 def test_a_big_array_is_not_scanned():
     # Only the edges are formatted: a broadcast view of 10**12 items has to print at once.
     big = np.broadcast_to(np.float32(1.5), (1_000_000, 1_000_000))
-    start = time.perf_counter()
+    start = time.process_time()
     text = printing.array_text(big)
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5
     assert text.splitlines()[0] == "[[1.5000, 1.5000, 1.5000,  ..., 1.5000, 1.5000, 1.5000],"
     assert len(text.splitlines()) == 7

@@ -353,7 +353,7 @@ def test_networks_as_people_have_them(make: Any, shape: tuple[int, ...]) -> None
     x = torch.randn(shape)
     with graphs.watching(model):
         loss = model(x).pow(2).mean()
-    start = time.perf_counter()
+    start = time.process_time()
     graph = graphs.inspect(loss, model=model)
     assert len(graph.skeleton) > 300
     before = sys.getrecursionlimit()
@@ -367,7 +367,7 @@ def test_networks_as_people_have_them(make: Any, shape: tuple[int, ...]) -> None
     graph.to_svg(by="module")
     str(graph.tree())
     # Much less than a second on an idle machine.
-    assert time.perf_counter() - start < 6
+    assert time.process_time() - start < 6
 
 
 def test_torch_is_not_imported_unless_it_is_the_users() -> None:
