@@ -43,7 +43,7 @@ def _library() -> tuple[Callable[[], int], Callable[[int], None]] | None:
 
     try:
         with open("/proc/self/maps") as file:
-            paths = {line.split()[-1] for line in file if "openblas" in line}
+            paths = {line.rstrip("\n").split(maxsplit=5)[-1] for line in file if "openblas" in line}
     except OSError:
         return None
     for path in sorted(paths, key=lambda path: "numpy" not in path):
