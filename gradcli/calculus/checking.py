@@ -100,6 +100,8 @@ class Checked:
         finite = np.isfinite(analytical)  # what is not agrees with nothing but itself
         right = (finite & (difference <= most)) | (analytical == numerical)
         self.triangular = _reads_one_triangle(analytical, numerical, most)
+        if self.triangular:
+            difference = np.abs(_symmetric(analytical - numerical))
         wrong = np.zeros_like(right) if self.triangular else np.asarray(~right)
         for kink in kinks:
             wrong[kink.index] = not kink.ok
@@ -129,19 +131,20 @@ class Checked:
         return not all(abs(s) < UNBOUNDED for s in slopes)
 
 
+def _symmetric(matrix: Any) -> Any:
+    return (matrix + np.swapaxes(matrix, -1, -2)) / 2
+
+
 def _reads_one_triangle(analytical: Any, numerical: Any, most: Any) -> bool:
     """Whether a symmetric gradient stands for one triangle's, the other of which is not read."""
     shape = np.shape(analytical)
     if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] == 1:
         return False
-    turned = np.swapaxes(numerical, -1, -2)
     upper, lower = np.triu(numerical, 1), np.tril(numerical, -1)
     if upper.any() == lower.any() or not np.isfinite(analytical).all():
         return False
     with np.errstate(invalid="ignore"):
-        same = np.abs(2 * np.real(analytical) - np.real(numerical + turned)) <= 2 * (
-            most + np.swapaxes(most, -1, -2)
-        )
+        same = np.abs(np.real(analytical - _symmetric(numerical))) <= 2 * _symmetric(most)
     return bool(same.all() and np.allclose(analytical, np.swapaxes(np.conj(analytical), -1, -2)))
 
 

@@ -195,6 +195,8 @@ class Asked:
         bad_rows: str,
         detect_anomaly: bool,
     ) -> None:
+        from gradcli.language.checks import free_names
+        from gradcli.operators.table import CONSTANTS
         from gradcli.rows.job import RowJob
 
         self.request, self.names = request, stream.names
@@ -216,6 +218,11 @@ class Asked:
         files = files_of(request)
         tensors = {name: read_variable(request, name, files) for name in request.names}
         self.shared = {name: tensor.detach().array for name, tensor in tensors.items()}
+        for name in CONSTANTS.keys() & set(self.names) & set(free_names(request.program)):
+            if name not in (*free, *request.texts, *request.loaded):
+                output.note(
+                    f"{name} is the constant, and not the column of that name: rename the column"
+                )
         row_names = [name for name in free if name in self.columns]
         wanted = row_names if request.wrt is None else request.wrt
         wrt = [name for name in wanted if name not in request.no_grad]

@@ -359,3 +359,8 @@ def test_no_gradient_of_a_value_that_is_nan() -> None:
     result = run("check", "std(x)", "--x", "2", "--against", "x")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "the value is nan there: no gradient can be checked at x = 2" in result.stderr
+
+
+def test_the_error_of_one_triangle_is_that_of_symmetric_changes() -> None:
+    found = json.loads(run("check", "cholesky(A).sum()", "--A", "2,1;1,3", "--json").stdout)
+    assert found["ok"] and found["wrt"]["A"]["max_error"] < 1e-9

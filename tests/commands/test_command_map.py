@@ -679,3 +679,11 @@ def test_a_bar_appears_on_a_terminal(folder):
     assert screen.rfind(b"\x1b[?25h") > screen.rfind(b"\x1b[?25l")
     process.stdin.close()
     os.close(ours)
+
+
+def test_a_column_that_is_called_like_a_constant_is_not_read_in_silence(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("pi,x\n1,2\n")
+    assert "pi is the constant, and not the column" in run("map", "pi*x", str(table))[2]
+    assert run("map", "pi = 3*x; pi", str(table))[2] == ""
+    assert run("map", "pi*x", str(table), "--pi", "3")[2] == ""
