@@ -417,7 +417,8 @@ class RowJob:
         there = range(len(cells)) if gone is None else np.flatnonzero(~gone).tolist()
         whole = all(_INTEGER.fullmatch(cells[row]) for row in there)
         for row in there:
-            if whole or (abs(found[row]) >= _EXACT and _INTEGER.fullmatch(cells[row])):
+            kept = whole or kind == "integer" or abs(found[row]) >= _EXACT
+            if kept and _INTEGER.fullmatch(cells[row]):
                 found[row] = int(cells[row])
             if kind == "integer" and not _is_64_bit(found[row]):
                 raise table.wrong(row, index, f"`{cells[row]}` is none, and {_KINDS[kind]}", _LEAVE)

@@ -266,7 +266,11 @@ class Arrow(Sink):
         if self.kind == "parquet":
             import pyarrow.parquet as parquet
 
-            self.writer = parquet.ParquetWriter(self.stream, self.schema)
+            class Writer(parquet.ParquetWriter):  # type: ignore[misc]
+                def __del__(self) -> None:
+                    """Nothing: a file that is given up gets no footer, and its stream is closed by then."""
+
+            self.writer = Writer(self.stream, self.schema)
         else:
             self.writer = self.arrow.ipc.new_file(self.stream, self.schema)
 

@@ -248,6 +248,21 @@ def test_text_becomes_numbers_where_that_loses_nothing(cells, kind, found, form,
     assert (str(column.type), column.to_pylist()) == (kind, found)
 
 
+def test_a_file_that_is_given_up_is_not_heard_of_again(folder):
+    import gc
+
+    pytest.importorskip("pyarrow")
+    many = "1,1\n" * 3000
+    (folder / "t.csv").write_text(f"c,x\n9007199254740993,1\n{many}0.5,1\n")
+    heard: list[object] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.unraisablehook", heard.append)
+        code, _, err = run("map", "x", "t.csv", "-o", "o.parquet")
+        gc.collect()
+    assert code and "line 3003, column c: `0.5` is none" in err
+    assert not heard and not (folder / "o.parquet").exists()
+
+
 LATER = [  # cells of the first file, of the second, and what is said
     ("1", "007", "b.csv, line 2, column c: `007` begins with 0, and the rows before have numbers"),
     (
