@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import dtypes, modes
-from gradcli.engine.batch import is_batched, zeros_of
+from gradcli.engine.batch import Level, is_batched, zeros_of
 from gradcli.engine.operator import Rules
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, edge, wrap
@@ -334,7 +334,12 @@ _logic(arithmetic.logical_not)
 # -- the same tensor in another shape -------------------------------------------------------------
 def _of_itself(row: Rules, node: str) -> Any:
     """The row of a view that a tensor becomes itself: not of another's memory, with a node of its own."""
-    facts = {"kind": row.kind, "batch": row.batch, "axes": row.axes, "spelled": row.spelled}
+
+    def as_the_view(_: Rules, operands: list[Any], level: Level) -> Any:
+        return row.batch(row, operands, level)  # a view of every entry's memory, and not a copy
+
+    batch = as_the_view if callable(row.batch) else row.batch
+    facts = {"kind": row.kind, "batch": batch, "axes": row.axes, "spelled": row.spelled}
     body = type(f"{row.name}_of_itself", (), {"__module__": __name__, **row.rules})
     return operator(row.kernel, node, public=False, **facts)(body)
 

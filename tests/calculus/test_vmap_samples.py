@@ -217,6 +217,17 @@ IN_ONE: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
         ((2, 3),),
     ),
     **{
+        f"the memory behind what became {name}": (
+            lambda x, become=become: become(x * x).as_strided((3,), (1,), 1),
+            ((2, 3),),
+        )
+        for name, become in (
+            ("other strides", lambda x: x.as_strided_((2, 2), (1, 2))),
+            ("its transpose", lambda x: x.t_()),
+            ("itself without a dimension", lambda x: x[None].squeeze_(0)),
+        )
+    },
+    **{
         f"the elements of {name} in order": (lambda *a, made=made: made(*a).view(-1), shapes)
         for name, made, shapes in (
             ("a product", lambda a, b: gradcli.mm(a[0], b), ((1, 2, 3), (3, 2))),
