@@ -236,6 +236,18 @@ def resize_as_(input: Array, the_template: Array, memory_format: Any) -> Any:
     return resize_(input, tuple(the_template.shape))
 
 
+def _set(self: Array, source: Array) -> Array:
+    return source
+
+
+@operator(_set, "NotImplemented", public=False)
+class set_row:
+    """Another's memory, of which PyTorch has no derivative."""
+
+    self = lambda g: g
+    source = lambda g: g
+
+
 _PLACE = "int storage_offset, int[] size, int[] stride=None)|method"
 
 
@@ -246,6 +258,7 @@ _PLACE = "int storage_offset, int[] size, int[] stride=None)|method"
     "set_(Tensor input, Tensor source)|method",
     f"set_(Tensor input, Tensor source, {_PLACE}",
     name="set_",
+    rows=[set_row],
     samples=["zeros(2).set_(ones(3))"],
 )
 def set_(
@@ -264,6 +277,10 @@ def set_(
         source = source.detach().as_strided(size, stride, storage_offset)
     recorded = will_record(input, (source,))
     check_writable(input, recorded)
+    if recorded:
+        before = wrap(input.array)
+        before.node = edge(input) if input.requires_grad else None
+        input.node = set_row(before, source).node
     input.array = source.memory()
     input.shared_versions().bump()
     if input.node is not None and input.is_leaf:
