@@ -407,3 +407,12 @@ def test_second_derivatives_through_a_written_view(torch: Any) -> None:
     (second,) = torch.autograd.grad(first.sum(), x)
     expected = [30.0, *(4 * torch.exp(2 * x.detach()[1:])).tolist()]
     assert second.tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_memory_that_becomes_anothers_has_no_derivative(torch: Any, size: int) -> None:
+    x = torch.ones(2, requires_grad=True)
+    taken = (x * 1).set_(torch.ones(size))
+    assert taken.tolist() == [1.0] * size
+    with pytest.raises(RuntimeError, match=r"derivative for (aten::)?set_ is not implemented"):
+        taken.sum().backward()
