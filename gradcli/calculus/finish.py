@@ -95,15 +95,20 @@ def _gathered(node: Expression) -> Expression:
             rest += [(t, c) for c, t in members]
             continue
         items = [alg.full(alg.combine(p), whole) for p in parts]
-        items = [_tensor(i) for i in items]
         changed = True
-        rest.append((call("stack", [call("[]", items, ())], shape), ONE))
+        rest.append((_stacked(items, shape), ONE))
     return alg.combine(rest) if changed else node
 
 
-def _tensor(item: Expression) -> Expression:
-    """A constant as a tensor, which stack wants."""
-    return call("tensor", [item], ()) if value_of(item) is not None else item
+def _stacked(items: list[Expression], shape: tuple[int, ...]) -> Expression:
+    """Numbers and tensors without dimensions as a vector."""
+    numbers = {value_of(item) for item in items}
+    if None in numbers:
+        items = [call("tensor", [i], ()) if value_of(i) is not None else i for i in items]
+        return call("stack", [call("[]", items, ())], shape)
+    if len(numbers) == 1:
+        return alg.full(items[0], shape)
+    return alg.floating(call("tensor", [call("[]", items, ())], shape))
 
 
 def _scatter_of(term: Expression) -> Expression | None:
