@@ -1243,7 +1243,7 @@ UNREACHED = {
         "rrelu_written uniform".split(),
         "gives other numbers each time that it runs",
     ),
-    "unique_dim": "its rule refuses, as PyTorch's",
+    **dict.fromkeys(("set_row", "unique_dim"), "its rule refuses, as PyTorch's"),
 }
 
 
