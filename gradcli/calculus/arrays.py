@@ -207,10 +207,10 @@ def _selected(own: Expression) -> Expression | None:
 
 def vector_of(own: Expression) -> Expression | None:
     """The vector that a matrix of one row or column was made from."""
-    if is_call(own, "reshape", "expand") and own.args[0].shape == (max(own.shape),):
+    if is_call(own, "reshape", "expand") and own.args[0].shape == (math.prod(own.shape),):
         return own.args[0]
     if is_call(own, "ones"):
-        return call("ones", [], (max(own.shape),), [("", (max(own.shape),))])
+        return call("ones", [], (math.prod(own.shape),), [("", (math.prod(own.shape),))])
     if is_call(own, "T") and is_call(own.args[0], "reshape"):
         return vector_of(own.args[0])
     return None

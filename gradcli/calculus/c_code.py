@@ -95,7 +95,7 @@ class CPrinter(Printer):
         text, precedence = numeral(value)
         text = {"inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}.get(text, text)
         # 1/2 is 0 in C
-        return re.sub(r"(?<![\w.])(\d+)(?![\w.])", r"\1.0", text), precedence
+        return re.sub(r"(?<![\w.])(?<!\de[-+])(\d+)(?![\w.])", r"\1.0", text), precedence
 
     def make_array(self, node: Expression) -> Piece:
         raise NoExpression("C has no form for arrays")

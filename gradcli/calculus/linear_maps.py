@@ -7,6 +7,7 @@ sums over dimensions, pieces and the like. Each has its matrix in terms of its o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
@@ -531,7 +532,7 @@ def _spread(own: Expression, shape: tuple[int, ...], flip: bool) -> str:
 
 def _flat(own: Expression) -> Expression:
     """The vector of a matrix of one row or column."""
-    return own if len(own.shape) < 2 else reshaped(own, (max(own.shape),))
+    return own if len(own.shape) < 2 else reshaped(own, (math.prod(own.shape),))
 
 
 def no_matrix(node: Expression) -> NoExpression:

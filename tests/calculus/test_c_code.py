@@ -27,7 +27,8 @@ SOURCES = [
     "x % y", "(x // y).detach() * x", "fmod(x, y)", "clamp(x, 0, 1)*y", "maximum(x, y)*minimum(x, y)",
     "sigmoid(x)*F.softplus(y)*F.silu(x)", "F.logsigmoid(x) + logaddexp(x, y)", "relu(x)*rsqrt(y)",
     "tanh(x)*atan2(x, y)*hypot(x, y)", "log1p(x)*expm1(y)", "lgamma(2.5)*x + erf(x)*erfc(y)",
-    "sinc(x) + frac(y)*x", "special.bessel_j0(x)*special.bessel_y1(y)", "pi*x + inf*0 + x",
+    "sinc(x) + frac(y)*x", "x + 1e-3**2*y/3", "x*1e-07 + y*1e+300",
+    "special.bessel_j0(x)*special.bessel_y1(y)", "pi*x + inf*0 + x",
     "asinh(x)*acosh(y + 1)*atanh(x/9)", "double*gradient", "sqrt(x*y)/(x + y)", "cos(x)/x",
     "logit(x/9)*y", "F.elu(x)*F.gelu(y)", "round(x)*y + floor(x) + ceil(y)", "(~(x > y))*x*1.0",
 ]  # fmt: skip

@@ -154,6 +154,7 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("amax(F.avg_pool2d(X, 2, 1))*s", {"X": (1, 1, 3, 3), "s": 0.5}),
         ("linalg.inv((X > 9)*s + eye(2)*s).sum()", {"X": (2, 2), "s": 0.5}),
         ("x*var(stack([s, s]))", {"x": (2,), "s": -0.72}),
+        ("norm(x[:, None], dim=1)", {"x": (0,)}),
     ],
     "of two numbers the first is a tensor where a function wants one": [
         ("prod(stack([s, xlogy(s**2, t - t + 0.5)]))", {"s": 0.7, "t": 0.3}),
