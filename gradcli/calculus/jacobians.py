@@ -26,7 +26,7 @@ from gradcli.calculus.derivative import (
 from gradcli.calculus.expressions import Expression, call, is_call, is_number, name, order
 from gradcli.calculus.finish import shaped, simplified
 from gradcli.calculus.linear_maps import LinearMaps, turned, written_out
-from gradcli.calculus.proof import Claim
+from gradcli.calculus.proof import Arrays, Claim
 from gradcli.calculus.rewriting import rewrite
 from gradcli.calculus.spelling import NoExpression
 from gradcli.engine.tensor import Tensor
@@ -216,6 +216,10 @@ class MatrixClaim(Claim):
     __slots__ = ()
 
     found: Blocks
+
+    def size(self, arrays: Arrays) -> int:
+        """About how many numbers a matrix of all variables by all of them has."""
+        return super().size(arrays) ** 2
 
     def of_value(self, value: Any, leaves: Mapping[str, Tensor]) -> dict[str, Any]:
         program, blocks = self.found.program, self.found.blocks

@@ -30,7 +30,7 @@ from gradcli.language.program import Program
 Arrays = Mapping[str, Any]
 Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
 VALUE = "value"  # of a program that is printed, beside its derivatives
-MOST = 100_000  # elements of all variables for which points besides the given one are tried
+MOST = 100_000  # numbers that are compared at points besides the given one, and in other sizes
 
 
 class Difference(Exception):
@@ -61,6 +61,10 @@ class Claim:
         self.wrt = list(found.by)
         shown = made if made.form in ("text", "json") else printed(found)
         self.parsed = {n: parse("\n".join([*shown.lines, t])) for n, t in shown.by.items()}
+
+    def size(self, arrays: Arrays) -> int:
+        """About how many numbers are compared at a point."""
+        return sum(np.size(v) for v in arrays.values())
 
     def holds(self, arrays: Arrays, given: bool = False) -> bool:
         """Whether it holds at a point; False where nothing is finite there, so that it says nothing.
@@ -239,7 +243,7 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
     the point is singular. Raises Difference, or what the text raises, if the claim does not hold.
     """
     singular: Difference | None = None
-    fixed = claim.found.branched or sum(np.size(v) for v in arrays.values()) > MOST
+    fixed = claim.found.branched or claim.size(arrays) > MOST
     if given or fixed:
         try:
             claim.holds(arrays, given)
@@ -273,14 +277,14 @@ def _of_any_size(
 
     None where there are no such numbers, or where the program runs in no other sizes.
     """
-    if found.lower or found.branched or sum(np.size(v) for v in arrays.values()) > MOST:
-        return None
     own = claim(found, made)
+    if found.lower or found.branched or own.size(arrays) > MOST:
+        return None
     other = other_sizes(arrays, own.runs)
-    if other is None or own.is_right(other):
+    if other is None or own.size(other) > MOST or own.is_right(other):
         return None
     further = other_sizes(other, own.runs)
-    if further is None:
+    if further is None or own.size(further) > MOST:
         return None
     try:
         better = sized(found, find, (other, further))

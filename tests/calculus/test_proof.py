@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import gradcli
 from gradcli import language
 from gradcli.calculus import proof
 from gradcli.calculus.derivative import differentiate
@@ -155,3 +156,14 @@ def test_a_number_beyond_the_largest_is_refused() -> None:
     for source in ("(x*1e200)**2", "(x*1e200)**-2"):
         assert "a constant that no number holds" in run(source, "--x", "1").stderr
     assert run("(x*1e30)**2", "--x", "1").stdout == "2e+60*x\n"
+
+
+@pytest.mark.parametrize(("elements", "tried"), [(4, True), (400, False)])
+def test_large_matrices_are_not_worked_out_in_other_sizes(
+    elements: int, tried: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[object] = []
+    monkeypatch.setattr(proof, "other_sizes", lambda arrays, runs: sizes.append(arrays))
+    x = np.linspace(0.1, 1, elements)
+    gradcli.diff("sum(x**3)/x.numel()", x=x, order=2)
+    assert bool(sizes) is tried
