@@ -13,6 +13,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 Facts = dict[str, Any]
 FEWEST = 3  # rounds that make a median
+PAUSE = 0.1  # seconds in which threads of the one before, which wait in a loop for more work, fall asleep
 
 
 def environment(threads: int) -> dict[str, str]:
@@ -48,6 +49,7 @@ class Worker:
     def run(self) -> float:
         """The seconds of one call."""
         assert self.process.stdin is not None
+        time.sleep(PAUSE)
         self.process.stdin.write("run\n")
         self.process.stdin.flush()
         return float(self._read()["seconds"])
