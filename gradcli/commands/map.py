@@ -218,8 +218,9 @@ class Asked:
         files = files_of(request)
         tensors = {name: read_variable(request, name, files) for name in request.names}
         self.shared = {name: tensor.detach().array for name, tensor in tensors.items()}
-        for name in CONSTANTS.keys() & set(self.names) & set(free_names(request.program)):
-            if name not in (*free, *request.texts, *request.loaded):
+        given = (*free, *request.texts, *request.loaded)
+        for name in free_names(request.program):
+            if name in CONSTANTS and name in self.names and name not in given:
                 output.note(
                     f"{name} is the constant, and not the column of that name: rename the column"
                 )
