@@ -335,7 +335,8 @@ def _slope(
     best, error = np.nan, np.inf
     sides: tuple[float, float] | None = None
     shrinking = False
-    for h in _steps(size):
+    steps = _steps(size)
+    for h in steps:
         noise = ROUNDING * scale / h
         slope, guess, wide, narrow = _extrapolated(value, centre, h)
         if sides is not None and abs(sides[1] - sides[0]) < FELT * noise:
@@ -354,8 +355,8 @@ def _slope(
             return slope, guess + noise, None
         else:
             sides = None
-    if _jumps(value, centre, scale, size):
-        beside = _beside(value, _steps(size)[SHRINKS // 2])
+    if _jumps(value, centre, scale, *steps[-2:]):
+        beside = _beside(value, steps[SHRINKS // 2])
         return (beside.left + beside.right) / 2, 0.0, beside
     if sides is not None and shrinking:  # as of abs(x)**1.1, that has a slope at 0
         return (sides[0] + sides[1]) / 2, abs(sides[1] - sides[0]), None
@@ -426,9 +427,10 @@ def _noise(value: Callable[[float], float], size: float) -> float:
     return most if most < 100 * least else least
 
 
-def _jumps(value: Callable[[float], float], centre: float, scale: float, size: float) -> bool:
+def _jumps(
+    value: Callable[[float], float], centre: float, scale: float, near: float, nearer: float
+) -> bool:
     """Whether the value goes on changing by as much as the step becomes ever smaller."""
-    near, nearer = _steps(size)[-2:]
     for side in (-1, 1):
         gap = abs(value(side * nearer) - centre)
         if gap > FELT * ROUNDING * scale and gap > 0.9 * abs(value(side * near) - centre):

@@ -279,7 +279,7 @@ def set_(
     check_writable(input, recorded)
     if recorded:
         before = wrap(input.array)
-        before.node = edge(input) if input.requires_grad else None
+        before.node = edge(input)
         input.node = set_row(before, source).node
     input.array = source.memory()
     input.shared_versions().bump()
