@@ -243,3 +243,9 @@ def test_every_error_is_caught_with_a_reason() -> None:
         if re.search(r"except( \(?Exception\b.*)?:", line) and "#" not in line
     ]
     assert bare == []
+
+
+def test_rules_tell_arrays_and_tensors_apart_in_one_place() -> None:
+    """A rule is written once; which of the two it is given, `operators.helpers` asks, and nothing else."""
+    asking = [name_of(p) for p in modules() if re.search(r"\bis_array\(", p.read_text("utf-8"))]
+    assert asking == ["gradcli.operators.helpers"]

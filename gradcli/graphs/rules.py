@@ -90,7 +90,9 @@ def _only_expression(function: ast.FunctionDef) -> ast.expr | None:
 
 
 # Cases that a rule treats apart, and a reader need not: complex numbers, arrays against tensors.
-_ASIDE = re.compile(r"is_complex|is_array\(|is_real\(|, ARRAYS\)|alpha == 1$|dtype\.kind == 'c'$")
+_ASIDE = re.compile(
+    r"is_complex|is_array\(|unrecorded\(|is_real\(|, ARRAYS\)|alpha == 1$|dtype\.kind == 'c'$"
+)
 
 
 # Helpers of rules (`operators.helpers`) that say nothing to a reader, and those that are methods.

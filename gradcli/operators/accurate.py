@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.operators.helpers import where
-from gradcli.operators.table import Array, is_array
+from gradcli.operators.helpers import unrecorded, where
+from gradcli.operators.table import Array
 
 
 def is_real(self: Any) -> bool:
     """Whether it is an array of real numbers, on which these formulas run."""
-    return is_array(self) and self.dtype.kind == "f"
+    return unrecorded(self) and self.dtype.kind == "f"
 
 
 def circle(self: Array) -> Array:

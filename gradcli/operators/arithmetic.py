@@ -22,7 +22,6 @@ from gradcli.operators.table import (
     binary_method,
     entered,
     function,
-    is_array,
     is_operand,
     operator,
 )
@@ -458,7 +457,7 @@ class floor_divide:
 )
 class remainder_tensors:
     self = lambda g: g
-    other = lambda g, self, other: -g * _floor_quotient(self, other)
+    other = lambda g, self, other: -g * div_rounded(self, other, "floor")
 
 
 @operator(
@@ -485,12 +484,6 @@ def _remainder_of(self: Any, other: Array) -> Array:
 )
 class remainder_:
     other = lambda g: g
-
-
-def _floor_quotient(self: Any, other: Any) -> Any:
-    if is_array(self) or is_array(other):
-        return np.floor_divide(self, other)
-    return div(self, other, rounding_mode="floor")
 
 
 # -- functions that choose a row ------------------------------------------------------------------

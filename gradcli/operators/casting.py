@@ -14,8 +14,8 @@ from gradcli.engine.memory import IN_MEMORY
 from gradcli.engine.tensor import Tensor
 from gradcli.operators.helpers import cast as in_dtype
 from gradcli.operators.helpers import is_complex
-from gradcli.operators.strides import copied, follows, formatted, in_order
-from gradcli.operators.table import Array, function, is_array, operator
+from gradcli.operators.strides import copied, follows, formatted
+from gradcli.operators.table import Array, function, operator
 
 FAMILY = "shapes"
 
@@ -58,8 +58,6 @@ def clone(input: Array, memory_format: Any = None) -> Any:
 )
 def contiguous(input: Array, memory_format: Any) -> Any:
     """Itself where its elements lie in order in memory, else a copy that does."""
-    if is_array(input):
-        return in_order(input)
     name = format_name(memory_format) or "contiguous_format"
     if not isinstance(input, Tensor) or follows(input.memory(), name):
         return input
@@ -116,8 +114,6 @@ class to_discrete:
 
 def cast(input: Any, dtype: Any, copy: bool = False, memory_format: Any = None) -> Any:
     """`input` in a NumPy dtype and memory format; itself where it has them already."""
-    if is_array(input):
-        return input.astype(dtype, copy=copy)
     name = format_name(memory_format)
     laid_out = name is None or (isinstance(input, Tensor) and follows(input.memory(), name))
     if laid_out and input.dtype.dtype == dtype and not copy:

@@ -24,9 +24,10 @@ from gradcli.operators.arguments import (
     number,
     tensor_argument,
 )
+from gradcli.operators.elementwise import sgn
 from gradcli.operators.helpers import is_python_number
 from gradcli.operators.strides import empty_as
-from gradcli.operators.table import Array, Function, enter, function, is_array, operator, resolve
+from gradcli.operators.table import Array, Function, enter, function, operator
 from gradcli.operators.words import type_name
 
 Kind = np.dtype[Any]
@@ -561,10 +562,6 @@ def _polar(abs: Array, angle: Array) -> Array:
     return _combined(abs * np.cos(angle), abs * np.sin(angle))
 
 
-def _unit(value: Any) -> Any:
-    return np.sign(value) if is_array(value) else resolve("sgn")(value)
-
-
 _PARTS = ("{0}(rand(3), rand(3))", "{0}(rand(2, 1), rand(3))", "{0}(rand(()), rand(0))")
 
 
@@ -594,7 +591,7 @@ class complex_:
 class polar:
     """Complex numbers with the given absolute values and angles."""
 
-    abs = lambda g, result: (g.conj() * _unit(result)).real
+    abs = lambda g, result: (g.conj() * sgn(result)).real
     angle = lambda g, result: (g.conj() * (result * 1j)).real
 
 

@@ -21,17 +21,18 @@ from gradcli.operators.helpers import (
     expand,
     implemented,
     is_complex,
+    matmul,
     narrow,
     new_zeros,
     numbers,
     tril,
     triu,
+    unrecorded,
     unsqueeze,
     where,
 )
 from gradcli.operators.lapack import refuse_failed
-from gradcli.operators.products import matmul
-from gradcli.operators.table import Array, is_array, operator
+from gradcli.operators.table import Array, operator
 
 FAMILY = "linalg"
 
@@ -200,7 +201,7 @@ def _solve_backward(
     """g_B solves with the adjoint; g_A is minus g_B times the result."""
     vector = is_vector(A, result)
     column = _column if vector else (lambda x: x)
-    if is_array(g):
+    if unrecorded(g):
         g_b = lapack.solve_lu(LU, pivots, column(g), left=left, adjoint_=True)
     else:
         g_b = solve_ex(mH(A), column(g), left=left)[0]
@@ -369,7 +370,7 @@ def _scaled_identity(scale: Any, pivots: Any) -> Any:
 
 
 def _det_backward(g: Any, A: Any, LU: Any, pivots: Any, result: Any) -> Any:
-    if is_array(g):
+    if unrecorded(g):
         scale = g * conj(result)
         scale = np.asarray(scale) if isinstance(scale, np.generic) else scale
         d = _scaled_identity(scale, pivots)
@@ -455,7 +456,7 @@ def _slogdet_backward(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> An
     d = _scaled_identity(g, pivots)
     if is_complex(A) and not is_complex(d):
         d = cast(d, dtype_of(A))
-    if is_array(g):
+    if unrecorded(g):
         return lapack.solve_lu(LU, pivots, d, adjoint_=not is_turned(A))
     return solve_ex(mH(A), d)[0]
 
@@ -614,9 +615,7 @@ def _halve_diagonal(x: Any) -> Any:
         x.diagonal(0, -2, -1).mul_(0.5)
         return x
     weights = 1 - 0.5 * np.eye(x.shape[-1])
-    return x * (
-        weights.astype(_real(x)) if is_array(x) else weights
-    )  # of recorded arrays: as it is
+    return x * weights.astype(_real(numbers(x)))
 
 
 def _qr_backward(grads: Any, Q: Any, R: Any, mode: str) -> Any:
@@ -692,7 +691,7 @@ def _with_diagonal(x: Any, diagonal: Any) -> Any:
 
 def _off_diagonal(x: Any) -> Any:
     mask = ~np.eye(x.shape[-1], dtype=bool)
-    if is_array(x):
+    if unrecorded(x):
         return np.where(mask, x, x.dtype.type(0))
     return x * wrap(mask.astype(_real(x.array)))
 

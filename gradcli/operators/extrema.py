@@ -23,12 +23,13 @@ from gradcli.operators.helpers import (
     reshape,
     scale_by_count,
     scatter,
+    unrecorded,
     unsqueeze,
     zeros_like,
 )
 from gradcli.operators.return_types import return_type
 from gradcli.operators.sample_calls import DIMS, REDUCED, TUPLES, named
-from gradcli.operators.table import Array, choice, function, is_array, operator, resolve
+from gradcli.operators.table import Array, choice, function, operator, resolve
 
 FAMILY = "reductions"
 
@@ -129,7 +130,7 @@ def _count(mask: Any, dtype: Any) -> Any:
 def shared_evenly(g: Any, self: Any, result: Any) -> Any:
     """The gradient of one selected value, shared by the elements that equal it."""
     mask = _equal_or_nan(self, result)
-    if is_array(self):
+    if unrecorded(self):
         return np.where(mask, g / _count(mask, g.dtype), g.dtype.type(0))[()]
     return zeros_like(self).masked_fill(mask, g / mask.sum())
 

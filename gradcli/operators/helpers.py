@@ -6,6 +6,7 @@ a rule that does so itself does another thing on arrays, and says why.
 
 from __future__ import annotations
 
+from operator import matmul as matmul
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,27 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.batch import Batched, anywhere, zeros_of
 from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import laid_out
+from gradcli.engine.memory import ARRAYS, laid_out
 from gradcli.engine.rows import conj as conj
 from gradcli.engine.rows import expand as expand
 from gradcli.engine.rows import is_complex as is_complex
 from gradcli.engine.rows import unsqueeze_dims as unsqueeze_dims
 from gradcli.engine.tensor import Tensor, wrap
-from gradcli.operators.table import is_array, resolve
+from gradcli.operators.table import resolve
+
+
+def is_array(value: Any) -> bool:
+    """True for what NumPy computes with, on which rules run without a graph."""
+    return isinstance(value, ARRAYS)
+
+
+def unrecorded(value: Any) -> bool:
+    """Whether a rule that is given this keeps no graph, nor will a batch or a recording follow it.
+
+    It may then use what a node saved in place of what PyTorch records, write to memory, or compute the same
+    derivative with fewer roundings.
+    """
+    return isinstance(value, ARRAYS)
 
 
 def is_python_number(value: Any) -> bool:

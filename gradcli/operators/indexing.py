@@ -13,8 +13,8 @@ from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import as_strided_array
 from gradcli.operators import batches
-from gradcli.operators.casting import cast
 from gradcli.operators.helpers import (
+    cast,
     constant,
     contiguous,
     data,
@@ -23,6 +23,7 @@ from gradcli.operators.helpers import (
     implemented,
     new_zeros,
     refuse_second,
+    where,
     zeros_like,
 )
 from gradcli.operators.shapes import (
@@ -37,7 +38,7 @@ from gradcli.operators.shapes import (
     view_size,
 )
 from gradcli.operators.strides import arranged, copied, dense_order, fresh
-from gradcli.operators.table import Array, Arrays, function, is_array, operator
+from gradcli.operators.table import Array, Arrays, function, operator
 
 
 def _is_mask(array: Any) -> bool:
@@ -249,17 +250,15 @@ class where_of:
     "where(Tensor condition, Scalar self, Tensor other)",
     "where(Tensor condition, Tensor input, Scalar other)",
     "where(Tensor condition, Scalar self, Scalar other)|function",
+    name="where",
     numpy=np.where,
     rows=[where_of],
     samples=["where(randn(3) > 0, randn(3), randn(3))", "where(randn(2,3) > 0, randn(3), 0.)"],
 )
-def where(condition: Array, input: Any = None, other: Any = None) -> Any:
+def choose(condition: Array, input: Any = None, other: Any = None) -> Any:
     """`input` where the condition is true, else `other`; alone: the positions where it is true."""
     if input is None:
         return nonzero(condition, as_tuple=True)
-    if all(is_array(v) or _is_number(v) for v in (condition, input, other)):
-        found = np.where(condition, input, other)
-        return found if found.ndim else found[()]
     if dtype_of(condition).kind != "b" and dtype_of(condition) != np.uint8:
         raise RuntimeError(
             "where expected condition to be a boolean tensor, but got a tensor with dtype "
@@ -286,7 +285,7 @@ def _operand(value: Any) -> Any:
         made = wrap(np.asarray(dtypes.checked(value, dtypes.number_dtype(value))))
         made.wrapped = True
         return made
-    return wrap(value) if is_array(value) else value
+    return value
 
 
 def _rank(value: Any) -> tuple[Any, int]:
@@ -720,10 +719,6 @@ def _scatter_reduce(
     return made
 
 
-def _cast_like(mask: Any, like: Any) -> Any:
-    return cast(mask, dtype_of(like))
-
-
 _ZEROS = (
     "{0}(): Double backward is unsupported for {1} when >1 zeros in {1} are scattered to the same "
     "position in self"
@@ -740,7 +735,7 @@ def _scatter_reduce_back(
         product = scatter_reduce(plain, dim, index, src, reduce, include_self)
         grad_self = (g * product) / plain
         zero = src == 0
-        zeros = scatter_add(zeros_like(self), dim, index, _cast_like(zero, self))
+        zeros = scatter_add(zeros_like(self), dim, index, cast(zero, dtype_of(self)))
         alone: Any = gather(zeros, dim, index, False)
         lone = zero & (alone == 1)
         filled = masked_fill(src, lone, 1)
@@ -759,8 +754,8 @@ def _scatter_reduce_back(
         grad_src = gather(g, dim, index, False) / gather(count, dim, index, False)
     else:
         value = gather(result, dim, index, False)
-        own, theirs = self == result, src == value
-        ties = scatter_add(_cast_like(own, self), dim, index, _cast_like(theirs, self))
+        own, theirs, dtype = self == result, src == value, dtype_of(self)
+        ties = scatter_add(cast(own, dtype), dim, index, cast(theirs, dtype))
         shared = g / ties
         grad_self = own * shared
         grad_src = theirs * gather(shared, dim, index, False)
@@ -1091,7 +1086,7 @@ def _index_reduce_back(
         product = index_reduce(plain, dim, index, source, reduce, include_self=include_self)
         grad_self = (g * product) / plain
         zero = source == 0
-        zeros = index_add(zeros_like(self), dim, index, _cast_like(zero, self))
+        zeros = index_add(zeros_like(self), dim, index, cast(zero, dtype_of(self)))
         alone: Any = index_select(zeros, dim, index)
         lone = zero & (alone == 1)
         filled = masked_fill(source, lone, 1)
@@ -1111,7 +1106,8 @@ def _index_reduce_back(
         grad_source = index_select(g, dim, index) / index_select(count, dim, index)
     else:
         value = index_select(result, dim, index)
-        own, theirs = _cast_like(self == result, self), _cast_like(source == value, self)
+        dtype = dtype_of(self)
+        own, theirs = cast(self == result, dtype), cast(source == value, dtype)
         ties = index_add(own, dim, index, theirs)
         shared = g / ties
         grad_self = own * shared

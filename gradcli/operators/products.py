@@ -14,10 +14,20 @@ from gradcli.engine.dtypes import c_type, scalar_name
 from gradcli.engine.memory import ARRAYS
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.row_blocks import matrices_dot, rows_product, suits_product, vector_dot
-from gradcli.engine.tensor import Tensor, wrap, wrap_dim
-from gradcli.operators.helpers import conj, dtype_of, expand, expect_alike, transposed, unsqueeze
+from gradcli.engine.tensor import Tensor, wrap_dim
+from gradcli.operators.helpers import (
+    conj,
+    constant,
+    dtype_of,
+    expand,
+    expect_alike,
+    new_zeros,
+    reshape,
+    transposed,
+    unsqueeze,
+)
 from gradcli.operators.signatures import Parser
-from gradcli.operators.table import Array, Arrays, function, is_array, operator
+from gradcli.operators.table import Array, Arrays, function, operator, resolve
 
 FAMILY = "linalg"
 
@@ -698,8 +708,6 @@ def _batched(a: Any, b: Any) -> Any:
 )
 def matmul(input: Array, other: Array) -> Any:
     """The product of vectors, matrices, or broadcast batches of matrices."""
-    if is_array(input) and is_array(other):
-        return np.matmul(input, other)
     return by_rank(input, other)
 
 
@@ -835,7 +843,7 @@ _tensordot = Parser(
 
 def _all_contracted(a: Any, b: Any) -> Any:
     """The sum of all products, as PyTorch takes it by how the operands lie in memory."""
-    if is_array(a) or (a.is_contiguous() and b.is_contiguous()):
+    if a.is_contiguous() and b.is_contiguous():
         return dot(*(x if x.ndim == 1 else x.reshape(-1) for x in (a, b)))
     return (a.squeeze() * b.squeeze()).sum()
 
@@ -932,18 +940,9 @@ def _trace(self: Array) -> Array:
 
 
 def _trace_backward(g: Any, self_sym_sizes: tuple[int, ...]) -> Any:
-    if is_array(g):
-        return np.where(
-            np.eye(self_sym_sizes[0], self_sym_sizes[1]) == 1, g, g.dtype.type(0)
-        )  # 0 * inf is no 0
-    if len(self_sym_sizes) != 2:
-        raise RuntimeError("expected matrix input")
-    diagonal = wrap(np.arange(min(self_sym_sizes)) * (self_sym_sizes[1] + 1))
-    return (
-        g.new_zeros(self_sym_sizes[0] * self_sym_sizes[1])
-        .index_fill(0, diagonal, g)
-        .view(*self_sym_sizes)
-    )
+    n, m = self_sym_sizes
+    diagonal = constant(np.arange(min(n, m)) * (m + 1), g)
+    return reshape(resolve("index_fill")(new_zeros(g, (n * m,)), 0, diagonal, g), (n, m))
 
 
 def _diagonal() -> Any:

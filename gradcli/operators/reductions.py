@@ -31,12 +31,13 @@ from gradcli.operators.helpers import (
     flip,
     narrow,
     reshape,
+    unrecorded,
     unsqueeze,
     zeros_in,
     zeros_like,
 )
 from gradcli.operators.sample_calls import DIMS, REDUCED, TUPLES, named
-from gradcli.operators.table import Array, choice, entered, is_array, operator
+from gradcli.operators.table import Array, choice, entered, operator
 
 # -- sums and means -------------------------------------------------------------------------------
 sum_all = entered(rows.sum_all, __name__, public=False)
@@ -194,7 +195,7 @@ def _prod_backward(g: Any, self: Any, result: Any) -> Any:
     zeros = zeros_in(self)
     if not zeros:
         return g * conj(result / self)
-    if zeros > 1 and is_array(self):
+    if zeros > 1 and unrecorded(self):
         return np.zeros_like(self)
     return reshape(_prod_safe_backward(g, reshape(self, (-1,)), 0), tuple(self.shape))
 

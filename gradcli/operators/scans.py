@@ -26,13 +26,14 @@ from gradcli.operators.helpers import (
     narrow,
     running_sum,
     scatter_add,
+    unrecorded,
     where,
     zeros_in,
     zeros_like,
 )
 from gradcli.operators.return_types import return_type
 from gradcli.operators.sample_calls import ALONG, named
-from gradcli.operators.table import Array, function, is_array, operator, resolve
+from gradcli.operators.table import Array, function, operator, resolve
 
 FAMILY = "reductions"
 
@@ -86,7 +87,7 @@ def _cumprod_backward(g: Any, self: Any, dim: int, result: Any) -> Any:
     dim = dim % self.ndim
     if not zeros_in(self):
         return _reversed_cumsum(conj(result) * g, dim) / conj(self)
-    if is_array(self):
+    if unrecorded(self):
         return _cumprod_backward_zeros(g, conj(self), dim, conj(result))
     return _cumprod_backward_slices(g, conj(self), dim)
 

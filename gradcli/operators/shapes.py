@@ -36,6 +36,7 @@ from gradcli.operators.helpers import (
     dtype_of,
     is_complex,
     new_zeros,
+    unrecorded,
 )
 from gradcli.operators.signatures import Parser
 from gradcli.operators.strides import unique_dims
@@ -44,7 +45,6 @@ from gradcli.operators.table import (
     choice,
     entered,
     function,
-    is_array,
     operator,
     resolve,
     tensor_property,
@@ -145,8 +145,6 @@ view = choice(
 )
 def reshape(input: Array, shape: Any) -> Any:
     """Another shape: a view where the memory allows it, else a copy."""
-    if is_array(input):
-        return input.reshape(shape)
     if not isinstance(input, Tensor) or input.is_contiguous():
         return view_size(input, shape)
     array = memory.laid_out(input.array)
@@ -253,7 +251,7 @@ def _squeezed(array: Any, gone: Any) -> Any:
     keep = [i for i, n in enumerate(shape) if n != 1 or i not in gone]
     if len(keep) == len(shape):
         return array[...]
-    if not is_array(array) or array.flags.c_contiguous:
+    if array.flags.c_contiguous:
         return array.reshape([shape[i] for i in keep])
     return strided(array, [shape[i] for i in keep], [array.strides[i] for i in keep])
 
@@ -272,8 +270,6 @@ def _squeeze_dims(self: Array, dim: Any) -> Array:
 
 def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
     """The gradient of a squeeze: the dims of size 1 back where they were."""
-    if is_array(g):
-        return g.reshape(sizes)
     ndim = len(sizes)
     wanted = range(ndim) if dims is None else sorted(d % max(ndim, 1) for d in dims)
     for d in wanted:
@@ -1241,7 +1237,7 @@ def _as_strided_back(
     if _overlapping(size, stride):
         where = (positions(size, stride) + start).reshape(-1)
         memory = memory_add(memory, constant(where, g), g.reshape(-1))
-    elif is_array(g):
+    elif unrecorded(g):
         as_strided_array(memory, size, stride, start)[...] = g
     else:
         as_strided_size(memory, size, stride, start).copy_(g)
@@ -1456,8 +1452,6 @@ def real(input: Array) -> Any:
     """The real parts; a real tensor itself."""
     if not is_complex(input):
         return input
-    if is_array(input):
-        return input.real
     pairs = view_as_real(conj_(input) if is_conj(input) else input)
     return select(pairs, pairs.ndim - 1, 0)
 
@@ -1472,8 +1466,6 @@ def imag(input: Array) -> Any:
     """The imaginary parts of a complex tensor."""
     if not is_complex(input):
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-    if is_array(input):
-        return input.imag
     if is_conj(input):
         pairs = view_as_real(conj_(input))
         return -select(pairs, pairs.ndim - 1, 1)

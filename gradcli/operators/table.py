@@ -19,7 +19,6 @@ import numpy as np
 
 from gradcli.engine import OfEngine, compiled, dtypes, tensor
 from gradcli.engine import operator as engine
-from gradcli.engine.memory import ARRAYS
 from gradcli.engine.tensor import NUMPY, Scalar, Tensor, wrap
 from gradcli.operators.signatures import Adapt, Gather, Parser
 
@@ -516,11 +515,6 @@ def lift_beside(number: Any, dtype: Any) -> Tensor:
 def is_analytic(row: Row) -> bool:
     """Whether a row is complex-differentiable: a complex step along it gives its derivative."""
     return getattr(row, "analytic", False)  # a custom Function's is no row of the table
-
-
-def is_array(value: Any) -> bool:
-    """True for plain NumPy values, on which rules run without a graph."""
-    return isinstance(value, ARRAYS)
 
 
 _OPERANDS = (Tensor, bool, int, float, complex, np.ndarray, np.generic)

@@ -11,9 +11,9 @@ import numpy as np
 from gradcli.engine.operator import Rules
 from gradcli.operators.dimensions import add_reduce, as_dims, axes, count, describe, signed
 from gradcli.operators.helpers import constant, data, masked_fill, numbers, unsqueeze_dims
-from gradcli.operators.reductions import divided, mean_backward
+from gradcli.operators.reductions import divided, mean_all, mean_backward, mean_dim
 from gradcli.operators.sample_calls import DIMS, TUPLES, named
-from gradcli.operators.table import Array, function, is_array, operator
+from gradcli.operators.table import Array, function, operator
 
 FAMILY = "reductions"
 
@@ -84,10 +84,7 @@ def _var_backward(g: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -
 
 def _middle(self: Any, dim: Any) -> Any:
     """The mean of all, or along dimensions that stay."""
-    if is_array(self):
-        total = add_reduce(self, axis=axes(dim, self.ndim), keepdims=dim is not None)
-        return divided(total, count(self.shape, dim))
-    return self.mean() if dim is None else self.mean(dim, True)
+    return mean_all(self) if dim is None else mean_dim(self, dim, True)
 
 
 def _degenerate(self: Any, middle: Any) -> Any:

@@ -17,8 +17,8 @@ from gradcli.engine.views import inplace as overwritten
 from gradcli.operators.elementwise import relu as relu_row
 from gradcli.operators.elementwise import sigmoid, threshold_backward
 from gradcli.operators.elementwise import silu as silu_row
-from gradcli.operators.helpers import cat, implemented, narrow, where, zeros_like
-from gradcli.operators.table import Array, function, is_array, operator
+from gradcli.operators.helpers import cat, implemented, narrow, unrecorded, where, zeros_like
+from gradcli.operators.table import Array, function, operator
 
 FAMILY = "nn"
 
@@ -515,7 +515,7 @@ def _mish(self: Array) -> Array:
 
 def _mish_backward(g: Any, self: Any) -> Any:
     s = sigmoid(self)
-    t = np.tanh(np.logaddexp(self, 0) if is_array(self) else np.log1p(np.exp(self)))
+    t = np.tanh(np.logaddexp(self, 0) if unrecorded(self) else np.log1p(np.exp(self)))
     return g * (t + self * s * (1 - t * t))
 
 

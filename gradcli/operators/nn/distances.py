@@ -30,10 +30,10 @@ from gradcli.operators.helpers import (
     unsqueeze,
     where,
 )
-from gradcli.operators.norms import norm_backward, norm_of, vector_norm
+from gradcli.operators.norms import norm_backward, norm_of, vector_norm, vector_norm_row
 from gradcli.operators.reductions import sum_
 from gradcli.operators.sample_calls import named
-from gradcli.operators.table import Array, function, is_array, operator
+from gradcli.operators.table import Array, function, operator
 
 FAMILY = "statistics"
 
@@ -111,10 +111,8 @@ def _renorm_backward(g: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     own = dtype_of(self)
     wide = np.result_type(own, np.float32 if own == np.float16 else np.float64)
     part = np.zeros(0, wide).real.dtype
-    if is_array(self):
-        norm = norm_of(self.astype(wide), p, over, True)
-    else:
-        norm = vector_norm(self, p, over, True, dtype=None if wide == own else dtypes.of(wide))
+    into = None if wide == own else dtypes.of(wide)
+    norm = vector_norm_row(self, float(p), over, True, dtype=into)
     product = conj(self) * g
     if is_complex(product):
         product = product.real

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import wrap
-from gradcli.operators.helpers import dtype_of, expect_alike, implemented
+from gradcli.operators.helpers import constant, dtype_of, expect_alike, implemented, transposed
 from gradcli.operators.nn.resampling import cubic_weights
 from gradcli.operators.products import bmm
-from gradcli.operators.table import Array, Row, function, is_array, operator
+from gradcli.operators.table import Array, Row, function, operator
 
 FAMILY = "nn"
 
@@ -366,9 +365,7 @@ def _affine_backward(g: Any, size: Any, align_corners: bool) -> Any:
     n = len(size) - 2
     rows = g.reshape(size[0], base.shape[0], n)
     whole = np.broadcast_to(base.T, (size[0], *base.T.shape))
-    if is_array(g):
-        return (whole @ rows).swapaxes(1, 2)
-    return bmm(wrap(whole), rows).transpose(1, 2)
+    return transposed(bmm(constant(whole, g), rows), 1, 2)
 
 
 @operator(

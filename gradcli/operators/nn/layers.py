@@ -13,10 +13,11 @@ from gradcli.engine.modes import no_grad
 from gradcli.engine.tensor import wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import mul_scalar
-from gradcli.operators.helpers import implemented, total
+from gradcli.operators.helpers import implemented, masked_fill, reshape, total, unsqueeze
+from gradcli.operators.indexing import index_select
 from gradcli.operators.nn.dropout import dropped
 from gradcli.operators.products import addmm, matmul
-from gradcli.operators.table import Array, function, is_array, operator
+from gradcli.operators.table import Array, function, operator
 
 FAMILY = "nn"
 
@@ -189,13 +190,10 @@ def _embedding_backward(
 
 
 def _embedding_double(g: Any, indices: Any, padding_idx: int) -> Any:
-    if is_array(g):
-        out = g[indices]
-        return out if padding_idx < 0 else np.where((indices == padding_idx)[..., None], 0, out)
-    out = g.index_select(0, indices.reshape(-1)).view(*indices.shape, g.shape[1])
+    out = reshape(index_select(g, 0, reshape(indices, (-1,))), (*indices.shape, g.shape[1]))
     if padding_idx < 0:
         return out
-    return out.masked_fill(wrap(indices.array == padding_idx)[..., None], 0)
+    return masked_fill(out, unsqueeze(indices == padding_idx, -1), 0)
 
 
 @operator(

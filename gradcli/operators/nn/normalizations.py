@@ -11,9 +11,9 @@ from gradcli.engine.tensor import wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import add_scalar
 from gradcli.operators.elementwise import clamp_min
-from gradcli.operators.helpers import expect_alike, implemented, refuse_grad
+from gradcli.operators.helpers import expect_alike, implemented, refuse_grad, unrecorded
 from gradcli.operators.helpers import mean as mean_along
-from gradcli.operators.table import Array, Row, function, is_array, operator, resolve
+from gradcli.operators.table import Array, Row, function, operator, resolve
 
 FAMILY = "nn"
 
@@ -26,7 +26,7 @@ def _sum(x: Any, dims: tuple[int, ...]) -> Any:
 
 def _statistics(x: Any, mean: Any, rstd: Any, dims: tuple[int, ...]) -> tuple[Any, Any]:
     """(x - mean) and 1 / std: as saved on arrays, worked out again (and recorded) on tensors."""
-    if is_array(x):
+    if unrecorded(x):
         return x - mean, rstd
     centered = x - mean_along(x, dims)
     variance = mean_along(centered * centered, dims)
