@@ -234,7 +234,7 @@ def _edge_of(value: Any) -> Edge:
 def _root_edges(roots: tuple[Any, ...]) -> list[Edge]:
     edges = []
     for i, root in enumerate(roots):
-        e = _edge_of(root) if _is_edge(root) else edge(root)
+        e = edge(root) if isinstance(root, Tensor) else _edge_of(root)
         if e is None:
             raise RuntimeError(
                 f"element {i} of tensors does not require grad and does not have a grad_fn"
@@ -291,10 +291,10 @@ def _seeds(roots: tuple[Any, ...], seeds: tuple[Any, ...]) -> list[Tensor]:
     """A seed for each root, checked and cast; ones where none is given for one element."""
     made: list[Tensor] = []
     for i, (root, seed) in enumerate(zip(roots, seeds, strict=False)):
-        if _is_edge(root):
-            root = _stand_in(root)
         if not isinstance(root, Tensor):
-            raise AssertionError("Expected output to be a torch.Tensor")
+            if not _is_edge(root):
+                raise AssertionError("Expected output to be a torch.Tensor")
+            root = _stand_in(root)
         if seed is None:
             made.append(_implicit_seed(root))
             continue
@@ -326,18 +326,18 @@ def _stand_in(edge: Any) -> Tensor:
 
 
 def _implicit_seed(root: Tensor) -> Tensor:
-    if root.requires_grad:
-        if root.array.size != 1:
+    array = root.array
+    dtype = array.dtype
+    if root.node is not None:
+        if array.size != 1:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
-        if root.array.dtype.kind not in "f":
+        if dtype.kind != "f":
             raise RuntimeError(
                 f"grad can be implicitly created only for real scalar outputs but got {root.dtype}"
             )
-    if isinstance(root.array, Batched):
-        return wrap(np.ones_like(root.array))
-    if root.array.ndim == 0:
-        return wrap(root.array.dtype.type(1))
-    return wrap(np.ones(root.array.shape, root.array.dtype))
+    if isinstance(array, Batched):
+        return wrap(np.ones_like(array))
+    return wrap(np.ones(array.shape, dtype) if array.ndim else dtype.type(1))
 
 
 __all__ = ["backward", "grad", "run"]

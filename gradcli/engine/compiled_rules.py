@@ -90,12 +90,13 @@ def push(row: Row | None) -> Callable[..., Any]:
     if row.saved_fields:
         body += ["if n._seq < versions.last: check_versions(n)"]
     body += ["m = n._meta"]
+    saved = "".join(f"s{k}, " for k in range(len(row.saved_fields)))
     for i, text in found.items():
         real = row.real.get(row.names[i])
         if real is not None:
             text = f"({_with_fields(real, row)}) if m.real else {text}"
         edge = f"e = n._e{row.differentiated.index(i)}"
-        body += [edge, "if e is not None:", *_send(text, keeps(row, text))]
+        body += [edge, "if e is not None:", *_send(text, keeps(row, text), saved)]
     if row.saved_fields:
         others = "".join(f"n._s{k} = " for k in range(1, len(row.saved_fields)))
         body += ["if not retain:", " n._s0 = FREED", *([f" {others}None"] if others else [])]
@@ -118,14 +119,14 @@ def push(row: Row | None) -> Callable[..., Any]:
     )
 
 
-def _send(text: str, known: bool) -> list[str]:
+def _send(text: str, known: bool, saved: str) -> list[str]:
     """Add a gradient to those of its edge. known: its shape and dtype go with the edge's Meta."""
     differs = "d.shape != e._meta.shape or d.dtype is not e._meta.dtype"
     lines = [
         f"if {'e._meta is not m' if known else differs}: d = fit(d, e, n)",
         "had = e._grad",
         "if had is None:",
-        " if e.__class__ is Leaf and d is not g: first(n, e, d)",
+        f" if e.__class__ is Leaf and d is not g: first(e, d, ({saved}))",
         " else: e._grad = d",
         "elif e._mark is OWNED: had += d",
         "else:",
@@ -171,12 +172,12 @@ def _push_general(n: Any, g: Any, retain: bool) -> None:
         if e._grad is not None:
             e._grad = e._grad + d
             continue
-        alone = e.__class__ is AccumulateGrad and d is not g
+        alone = e.__class__ is AccumulateGrad and d is not g and n._row is not None
         if alone:
             holders = holders or _holders(results)
             alone = holders.get(id(d)) == 1
         if alone:
-            first(n, e, d)
+            first(e, d, n._saved or ())
         else:
             e._grad = d
     if n._saved and not retain:

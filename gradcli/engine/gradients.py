@@ -17,16 +17,6 @@ accumulating = forks.reentrant_lock()
 _FEW = 2048  # elements up to which a sum of rows is not one of blocks of them
 
 
-def _is_fresh(array: Any, node: Node) -> bool:
-    """True where a rule has made the array itself, so that nobody else holds it."""
-    if type(array) is not np.ndarray or array.base is not None or node._row is None:
-        return False
-    for held in node._saved or ():  # noqa: SIM110 (a generator takes as long as all else)
-        if (held.array if type(held) is Tensor else held) is array:
-            return False
-    return True
-
-
 def fit(grad: Any, e: Edge, node: Node, index: int = 0) -> Any:
     """A gradient summed to its input's shape and cast to its dtype.
 
@@ -106,19 +96,30 @@ def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
 def accumulate(node: AccumulateGrad, grad: Any, retain: bool) -> None:
     """The end of the plain pass: add to the leaf's `.grad`."""
     node._grad = None
+    variable = node.variable
     with accumulating:
-        add_to_grad(node.variable, grad, node._mark is OWNED)
+        if variable._grad is None and variable.node is not None:
+            variable._grad = wrap(grad if node._mark is OWNED else owned(grad))
+        else:
+            add_to_grad(variable, grad)
 
 
-def first(node: Node, leaf: AccumulateGrad, d: Any) -> None:
-    """Bring a leaf its first gradient of a plain pass, as `d`, which a rule of `node` has made."""
+def first(leaf: AccumulateGrad, d: Any, saved: tuple[Any, ...]) -> None:
+    """Bring a leaf its first gradient of a plain pass, as `d`, which a rule has made of what was saved.
+
+    It is the leaf's own where it is an array by itself, and nothing that was saved.
+    """
     leaf._grad = d
-    if _is_fresh(d, node):
-        leaf._mark = OWNED
+    if type(d) is not np.ndarray or d.base is not None:
+        return
+    for held in saved:
+        if (held.array if type(held) is Tensor else held) is d:
+            return
+    leaf._mark = OWNED
 
 
-def add_to_grad(variable: Tensor, grad: Any, own: bool) -> None:
-    """Add to `.grad`; own: the array is nobody else's, and may become `.grad` as it is."""
+def add_to_grad(variable: Tensor, grad: Any) -> None:
+    """Add to `.grad`."""
     if variable.node is None:  # it has stopped requiring grad since the graph was made
         return
     had = variable._grad
@@ -129,7 +130,7 @@ def add_to_grad(variable: Tensor, grad: Any, own: bool) -> None:
             variable._grad = had + grad
         return
     if had is None:
-        variable._grad = wrap(owned(grad, own))
+        variable._grad = wrap(owned(grad))
     elif isinstance(had.array, IN_MEMORY):
         had.shared_versions().bump()
         had.array += grad
@@ -142,7 +143,6 @@ def _recorded_copy(grad: Tensor) -> Tensor:
     return wrap(copied(grad.array)).copy_(grad)  # type: ignore[no-any-return]
 
 
-def owned(grad: Any, own: bool) -> Any:
-    if own or not isinstance(grad, IN_MEMORY):
-        return grad
-    return grad.copy()
+def owned(grad: Any) -> Any:
+    """A gradient that nobody else holds: a copy, but of a number."""
+    return grad.copy() if isinstance(grad, IN_MEMORY) else grad

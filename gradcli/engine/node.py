@@ -290,7 +290,7 @@ class AccumulateGrad(Node):
     def watched(self) -> bool:
         """True where hooks of the node or of its leaf wait for the gradient."""
         v = self.variable
-        return self._hooks is not None or bool(v.hooks) or bool(v.post_hooks)
+        return bool(v.hooks or v.post_hooks or (self._more and self._hooks is not None))
 
 
 AccumulateGrad.__module__ = "builtins"
@@ -298,9 +298,10 @@ AccumulateGrad.__module__ = "builtins"
 
 def accumulator(variable: Tensor) -> AccumulateGrad:
     """A fresh AccumulateGrad of a leaf."""
-    node = blank(AccumulateGrad)
+    node, array = new(AccumulateGrad), variable.array
+    node._more = node.span = node._mark = node._grad = None
     node.variable, node._seq = variable, -1
-    node._meta = meta(variable.array.shape, variable.array.dtype)
+    node._meta = meta(array.shape, array.dtype)
     if variable._grad_dtype is not OWN:
         node._mark = RARE  # the plain pass knows one dtype for an edge
     return node

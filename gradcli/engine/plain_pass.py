@@ -74,13 +74,13 @@ def run(roots: Sequence[Edge], seeds: Sequence[Any], retain: bool) -> bool:
     try:
         nodes = _reach(roots)
         if nodes:
-            with np.errstate(all="ignore"):
-                _push(nodes, roots, seeds, retain)
+            _push(nodes, roots, seeds, retain)
         return nodes is not None
     finally:
         _marking.release()
 
 
+@np.errstate(all="ignore")  # as a decorator half of what it is as a block
 def _push(nodes: list[Node], roots: Sequence[Any], seeds: Sequence[Any], retain: bool) -> None:
     node, waiting = nodes[0], iter(nodes)
     try:
@@ -101,4 +101,4 @@ def _finish_leaves(left: list[Node]) -> None:
     for node in left:
         g, node._grad = node._grad, None
         if g is not None and isinstance(node, AccumulateGrad) and node not in fed:
-            add_to_grad(node.variable, g, False)
+            add_to_grad(node.variable, g)

@@ -279,13 +279,13 @@ def _run_leaf(node: AccumulateGrad, grad: Any, create: bool, captured: Captured 
     if variable.hooks:
         grad = call_tensor_hooks(variable.hooks, grad, create, node)
     if captured is not None and (id(node), 0) in captured.keys:
-        captured.grads[id(node), 0] = owned(grad, False)
+        captured.grads[id(node), 0] = owned(grad)
     if captured is not None:
         return
     if node._hooks is not None and node._hooks.pre:
         grad = _call_prehooks(node, grad, create)
     with accumulating:
-        add_to_grad(variable, grad, False)
+        add_to_grad(variable, grad)
         _tell("accumulate", node, (grad, variable._grad))
         if variable.post_hooks:
             for hook in list(variable.post_hooks.values()):
@@ -410,7 +410,7 @@ def _retain(tensor: Tensor, grad: Any) -> None:
         if isinstance(grad, Tensor):
             tensor._grad = grad.clone() if had is None else had + grad
         elif had is None:
-            tensor._grad = wrap(owned(grad, False))
+            tensor._grad = wrap(owned(grad))
         else:
             tensor._grad = wrap(had.array + grad)
 

@@ -45,14 +45,11 @@ sum_dim = entered(rows.sum_dim, __name__, public=False)
 
 
 def _sum_whole(input: Array, dtype: Any) -> Any:
-    return sum_all(input) if dtype is None else sum_all(input, dtype=dtype)
+    return sum_all.call(input, dtype)
 
 
 def _sum_along(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    dim = as_dims(dim)
-    return (
-        sum_dim(input, dim, keepdim) if dtype is None else sum_dim(input, dim, keepdim, dtype=dtype)
-    )
+    return sum_dim.call(input, as_dims(dim), keepdim, dtype)
 
 
 sum_ = choice(
