@@ -4,26 +4,46 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from gradcli.language import names as known
 from gradcli.language import operations as ops
 from gradcli.language import tree
-from gradcli.language.errors import LanguageError, StepLimit, UnknownName
-from gradcli.language.operations import MARKED, bind, pop_many, simple
-from gradcli.language.program import Program
-from gradcli.language.tree import KIND
+from gradcli.language.errors import Call, LanguageError, StepLimit, UnboundName, UnknownName
+from gradcli.language.operations import MARKED, bind, pop_many, simple, split_arguments
+from gradcli.language.program import Code, Program
+from gradcli.language.tree import (
+    AND_JUMP,
+    CHAIN,
+    FOR_NEXT,
+    INPLACE,
+    JUMP,
+    JUMP_BACK,
+    JUMP_IF_FALSE,
+    KIND,
+    LOAD_LOCAL,
+    MAKE_FUNCTION,
+    OR_JUMP,
+    POP,
+    RETURN,
+    STORE,
+)
 from gradcli.visible import visible
 
-_NAME, _CONSTANT = tree.NAME, tree.CONSTANT
-_LAST_BINARY, _LAST_ARITHMETIC = ops.LAST_BINARY, KIND["bitand"]
-_CALL, _EXPRESSION, _ASSIGN, _BLOCK = (
-    KIND["call"],
-    KIND["expression"],
-    KIND["assign"],
-    KIND["block"],
-)
+if TYPE_CHECKING:
+    from gradcli.language.lower import FunctionSpec
+
+MAX_DEPTH = 1000  # calls of a program's functions, as Python has it
+MAX_NESTED_RUNS = 40  # of those that come back through the engine: hooks and the like
+_NAME, _CONSTANT, _CALL = tree.NAME, tree.CONSTANT, KIND["call"]
 _CALL_KEYWORDS, _SUBSCRIPT = KIND["call_keywords"], KIND["subscript"]
+_EXPRESSION, _ASSIGN = KIND["expression"], KIND["assign"]
+_LAST_BINARY, _LAST_ARITHMETIC = ops.LAST_BINARY, KIND["bitand"]
+# What an instruction that fails has taken off the stack; of the others, those of two operands.
+_HELD = frozenset((*range(ops.FIRST_BINARY, _LAST_BINARY + 1), _CALL, _CALL_KEYWORDS))
+_PAIRED = frozenset((_SUBSCRIPT, INPLACE, CHAIN))
+_MISSING = object()
 
 
 class Result:
@@ -56,6 +76,7 @@ class Machine:
         self.max_steps = max_steps
         self.depth = 0
         self.runs = 0
+        self.seldom: Any = None  # runs the instructions that only programs that jump have
         self.tensor, self.port, self.lazy = Tensor, Port, LAZY
         loaded = False
         for name, value in self.names.items():
@@ -71,12 +92,15 @@ class Machine:
     def run(self, program: Program) -> Any:
         """Run a program on the machine's names; returns the value of its last expression."""
         self.value = None
-        if program.straight:
-            run_straight(self, program)
+        if program.straight:  # its rows are instructions as they are
+            rows = zip(program.kinds, program.operands, range(len(program)), strict=True)
+            code = Code(program, "", [rows])
         else:
-            from gradcli.language.frames import run_program
+            from gradcli.language import frames, lower
 
-            run_program(self, program)
+            self.seldom = frames.seldom
+            code = lower.lower(program)
+        execute(self, Frame(code, self.names, (), -1))
         return self.value
 
     def lookup(self, word: str) -> Any:
@@ -114,13 +138,13 @@ class Machine:
             self.print(pretty(value))
 
     def step(self) -> None:
-        """Count one turn of a loop or one call."""
-        if self.steps is not None:
-            self.steps -= 1
-            if self.steps < 0:
-                raise StepLimit(
-                    f"the program took more than {self.max_steps} steps (loop turns and calls)"
-                )
+        """Count one turn of a loop or one call, where they are counted."""
+        assert self.steps is not None
+        self.steps -= 1
+        if self.steps < 0:
+            raise StepLimit(
+                f"the program took more than {self.max_steps} steps (loop turns and calls)"
+            )
 
     def mark(self, value: Any, span: tuple[int, int]) -> None:
         """Give the node of a result its place in the source, unless it has one."""
@@ -146,71 +170,333 @@ class Machine:
                 node.label = name
 
 
-def run_straight(machine: Machine, program: Program) -> None:
-    """Run rows from front to back. The caller has seen to it that none of them jumps."""
-    tensor, port = machine.tensor, machine.port
-    names, words, constants = machine.names, program.words, program.constants
-    rows, binary = program.rows, ops.BINARY
-    stack: list[Any] = []
+class UserFunction:
+    """A function of a program: where its code is, and the scopes it was made in."""
+
+    __slots__ = ("__weakref__", "closure", "defaults", "machine", "spec")
+
+    def __init__(
+        self,
+        machine: Machine,
+        spec: FunctionSpec,
+        closure: tuple[dict[str, Any], ...],
+        defaults: list[Any],
+    ) -> None:
+        self.machine = machine
+        self.spec = spec
+        self.closure = closure
+        self.defaults = defaults
+
+    @property
+    def name(self) -> str:
+        """The name after `def`."""
+        return self.spec.name
+
+    @property
+    def __name__(self) -> str:
+        return self.spec.name
+
+    def __repr__(self) -> str:
+        return f"<function {self.spec.name}>"
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """For callers outside programs: hooks, transformations, Python."""
+        machine = self.machine
+        if machine.runs >= MAX_NESTED_RUNS:
+            raise RecursionError("maximum recursion depth exceeded")
+        return execute(machine, self.frame(list(args), keywords, -1))
+
+    def frame(self, args: list[Any], keywords: dict[str, Any], where: int) -> Frame:
+        """A call that is about to be run; where: the row that calls."""
+        return Frame(self.spec.code, self.bind(args, keywords), self.closure, where)
+
+    def bind(self, args: list[Any], keywords: dict[str, Any]) -> dict[str, Any]:
+        """The scope of a call: parameters with their arguments."""
+        name, parameters = self.spec.name, self.spec.code.parameters
+        if len(args) > len(parameters):
+            count = len(parameters)
+            least = count - len(self.defaults)
+            takes = f"{count}" if least == count else f"from {least} to {count}"
+            raise TypeError(
+                f"{name}() takes {takes} positional argument{'s' * (count != 1)} but {len(args)} "
+                f"{'was' if len(args) == 1 else 'were'} given"
+            )
+        scope = dict(zip(parameters, args, strict=False))
+        for word, value in keywords.items():
+            if word not in parameters:
+                raise TypeError(f"{name}() got an unexpected keyword argument {word!r}")
+            if word in scope:
+                raise TypeError(f"{name}() got multiple values for argument {word!r}")
+            scope[word] = value
+        first = len(parameters) - len(self.defaults)
+        for word, value in zip(parameters[first:], self.defaults, strict=True):
+            scope.setdefault(word, value)
+        missing = [word for word in parameters if word not in scope]
+        if missing:
+            listed = " and ".join(
+                filter(None, [", ".join(map(repr, missing[:-1])), repr(missing[-1])])
+            )
+            raise TypeError(
+                f"{name}() missing {len(missing)} required positional "
+                f"argument{'s' * (len(missing) > 1)}: {listed}"
+            )
+        return scope
+
+
+UserFunction.__name__ = "function"  # type: ignore[method-assign, assignment]  # in messages
+UserFunction.__module__ = "builtins"
+
+
+class Frame:
+    """One call in progress."""
+
+    __slots__ = (
+        *("at", "blocks", "closure", "code", "failed", "instructions"),
+        *("row", "scope", "stack", "where"),
+    )
+
+    def __init__(
+        self,
+        code: Code,
+        scope: dict[str, Any],
+        closure: tuple[dict[str, Any], ...],
+        where: int,
+    ) -> None:
+        self.code = code
+        self.scope = scope
+        self.closure = closure
+        self.where = where  # the row of the call, in the caller's program
+        self.stack: list[Any] = []
+        # (where to go on an exception, height of the stack) of `try`, (None, context manager) of `with`
+        self.blocks: list[tuple[int | None, Any]] = []
+        self.row = -1  # of the instruction that failed
+        self.failed: tuple[Any, Any] = (None, None)  # its operands, or arguments and callee
+        self.at, self.instructions = 0, iter(code.blocks[0])
+
+    def go(self, block: int) -> None:
+        """Run on from the start of a block."""
+        self.at, self.instructions = block, iter(self.code.blocks[block])
+
+
+def execute(machine: Machine, first: Frame) -> Any:
+    """Run a frame, and those it calls, until it returns."""
+    frames: list[Frame] = [first]
+    machine.runs += 1
+    machine.depth += 1
+    try:
+        value = None
+        while frames:
+            try:
+                value = _run(machine, frames)
+            except Exception as error:  # what a program may catch, and what ends it
+                top, calls = frames[-1], _calls(frames)
+                inner = isinstance(error, LanguageError)
+                cause = (error.__cause__ or error) if inner else error
+                if not isinstance(cause, StepLimit) and _caught(machine, frames, cause):
+                    continue
+                _unwind_all(frames, error)
+                found = _refused(machine, top, error)
+                found.calls = (*calls, *found.calls)
+                raise found from (error.__cause__ if inner else error)
+            except BaseException as error:
+                _unwind_all(frames, error)
+                raise
+        return value
+    finally:
+        machine.runs -= 1
+        machine.depth -= len(frames)
+
+
+def _calls(frames: list[Frame]) -> tuple[Call, ...]:
+    """The calls that led to the innermost frame, outermost first."""
+    return tuple(
+        Call(frame.code.name, outer.code.program.span(frame.where), outer.code.program.source)
+        for outer, frame in pairwise(frames)
+    )
+
+
+def _refused(machine: Machine, frame: Frame, error: Exception) -> LanguageError:
+    """The error with its place in the source."""
+    from gradcli.language.refusals import called_from, refusal
+
+    program, row = frame.code.program, frame.row
+    if isinstance(error, LanguageError):
+        return called_from(error, program, row, frame.failed[1])
+    return refusal(program, row, error, frame.failed, {**machine.names, **frame.scope})
+
+
+def _failed(operation: int, stack: list[Any], a: Any, b: Any) -> tuple[Any, Any]:
+    """What an error of an instruction will want to show: the operands, or (arguments, callee)."""
+    if operation in _HELD:
+        return a, b
+    if operation in _PAIRED and len(stack) >= 2:
+        return stack[-2], stack[-1]
+    return (stack[-1] if stack else None), None
+
+
+def _caught(machine: Machine, frames: list[Frame], error: BaseException) -> bool:
+    """Unwind to the nearest `except` and leave the exception on its stack. False if there is none."""
+    while True:
+        frame = frames[-1]
+        while frame.blocks:
+            handler, height = frame.blocks.pop()
+            if handler is None:
+                height.__exit__(type(error), error, error.__traceback__)
+                continue
+            del frame.stack[height:]
+            frame.stack.append(error)
+            frame.go(handler)
+            return True
+        if len(frames) == 1:
+            return False
+        frames.pop()
+        machine.depth -= 1
+
+
+def _unwind_all(frames: list[Frame], error: BaseException) -> None:
+    for frame in reversed(frames):
+        while frame.blocks:
+            handler, manager = frame.blocks.pop()
+            if handler is None:
+                manager.__exit__(type(error), error, error.__traceback__)
+
+
+def _run(machine: Machine, frames: list[Frame]) -> Any:
+    """The loop over instructions: runs the innermost frame until it calls another, or returns.
+
+    Errors leave it with what the frame needs to know of the instruction that failed.
+    """
+    tensor, port, binary, names = machine.tensor, machine.port, ops.BINARY, machine.names
+    frame = frames[-1]
+    code, scope, stack = frame.code, frame.scope, frame.stack
+    program, blocks = code.program, code.blocks
+    words, constants, rows = program.words, program.constants, program.rows
     push, pop = stack.append, stack.pop
-    row = -1
+    operation, row, value = 0, -1, None
     a: Any = None
     b: Any = None
     try:
-        for kind, operand in zip(program.kinds, program.operands, strict=True):
-            row += 1
-            if kind == _NAME:
-                word = words[operand]
-                push(names[word] if word in names else machine.lookup(word))
-            elif kind == _CONSTANT:
-                push(constants[operand])
-            elif kind <= _LAST_BINARY:
-                b = pop()
-                a = stack[-1]
-                if type(a) is tensor or (type(b) is tensor and type(a) is not str):
-                    value = stack[-1] = binary[kind](a, b)
-                    if kind <= _LAST_ARITHMETIC and type(value) is tensor:
-                        node = value.node
-                        if node is not None:
-                            if type(node) is port:
-                                node = node.node
-                            node.span = (rows[4 * row + 2], rows[4 * row + 3])
-                else:
-                    stack[-1] = ops.plain(kind, a, b)
-            elif kind == _CALL:
-                a = pop_many(stack, operand)
-                b = stack[-1]
-                value = stack[-1] = ops.call(b, a, {})
-                if value is not None:
-                    machine.mark(value, (rows[4 * row + 2], rows[4 * row + 3]))
-            elif kind == _EXPRESSION:
-                machine.value = pop()
-            elif kind == _ASSIGN:
-                value = pop()
-                for target in pop_many(stack, operand):
-                    bind(machine, names, target, value)
-            elif kind != _BLOCK:
-                a, b = failing(kind, operand, stack)
-                value = simple(machine, program, kind, operand, stack, names)
-                if kind in MARKED:
-                    machine.mark(value, (rows[4 * row + 2], rows[4 * row + 3]))
-    except LanguageError as error:
-        from gradcli.language.refusals import called_from
-
-        raise called_from(error, program, row, b) from error.__cause__
-    except Exception as error:  # whatever ends a program is shown where it happened
-        from gradcli.language.refusals import refusal
-
-        raise refusal(program, row, error, (a, b), machine.names) from error
-
-
-def failing(kind: int, operand: int, stack: list[Any]) -> tuple[Any, Any]:
-    """What an error of this row will want to show: (arguments, callee), or the operands."""
-    if kind == _CALL_KEYWORDS:
-        return stack[len(stack) - operand :], stack[-1 - operand]
-    if kind == _SUBSCRIPT:
-        return stack[-2], stack[-1]
-    return (stack[-1] if stack else None), None
+        while True:
+            # An instruction that jumps says where to and leaves this loop over those of a block.
+            for operation, argument, row in frame.instructions:
+                if operation == _NAME:
+                    word = words[argument]
+                    push(names[word] if word in names else machine.lookup(word))
+                elif operation == _CONSTANT:
+                    push(constants[argument])
+                elif operation <= _LAST_BINARY:
+                    b = pop()
+                    a = stack[-1]
+                    if type(a) is tensor or (type(b) is tensor and type(a) is not str):
+                        value = stack[-1] = binary[operation](a, b)
+                        if operation <= _LAST_ARITHMETIC and type(value) is tensor:
+                            node = value.node
+                            if node is not None:
+                                if type(node) is port:
+                                    node = node.node
+                                node.span = (rows[4 * row + 2], rows[4 * row + 3])
+                    else:
+                        stack[-1] = ops.plain(operation, a, b)
+                elif operation == LOAD_LOCAL:
+                    word = words[argument]
+                    if word not in scope:
+                        raise UnboundName(
+                            word,
+                            f"cannot access local variable {word!r} where it is not associated "
+                            "with a value",
+                        )
+                    push(scope[word])
+                elif _CALL <= operation <= _CALL_KEYWORDS:
+                    a = pop_many(stack, argument)
+                    b = stack[-1]
+                    args, keywords = (a, {}) if operation == _CALL else split_arguments(a)
+                    if type(b) is UserFunction and b.machine is machine:
+                        if machine.steps is not None:
+                            machine.step()
+                        if machine.depth >= MAX_DEPTH:
+                            raise RecursionError("maximum recursion depth exceeded")
+                        frames.append(b.frame(args, keywords, row))
+                        machine.depth += 1
+                        pop()
+                        return None
+                    value = stack[-1] = ops.call(b, args, keywords)
+                    if value is not None:
+                        machine.mark(value, (rows[4 * row + 2], rows[4 * row + 3]))
+                elif operation == STORE:
+                    word = words[argument]
+                    value = scope[word] = pop()
+                    if type(value) is tensor:
+                        machine.name_value(value, word)
+                elif operation == _EXPRESSION:
+                    machine.value = pop()
+                elif operation == _ASSIGN:
+                    value = pop()
+                    for target in pop_many(stack, argument):
+                        bind(machine, scope, target, value)
+                elif operation < tree.CONTROL:
+                    value = simple(machine, program, operation, argument, stack, scope)
+                    if operation in MARKED:
+                        machine.mark(value, (rows[4 * row + 2], rows[4 * row + 3]))
+                elif operation == JUMP_IF_FALSE:
+                    if not stack[-1]:
+                        pop()
+                        break
+                    pop()
+                elif operation == JUMP:
+                    break
+                elif operation == JUMP_BACK:
+                    if machine.steps is not None:
+                        machine.step()
+                    break
+                elif operation == RETURN:
+                    frames.pop()
+                    machine.depth -= 1
+                    value = pop()
+                    if frames:
+                        frames[-1].stack.append(value)
+                    return value
+                elif operation == FOR_NEXT:
+                    value = next(stack[-1], _MISSING)
+                    if value is _MISSING:
+                        pop()
+                        break
+                    push(value)
+                elif operation == POP:
+                    pop()
+                elif operation == AND_JUMP:
+                    if not stack[-1]:
+                        break
+                    pop()
+                elif operation == OR_JUMP:
+                    if stack[-1]:
+                        break
+                    pop()
+                elif operation == CHAIN:
+                    kind, argument = argument
+                    a, b = stack[-2], stack[-1]
+                    value = binary[kind](a, b)
+                    pop()
+                    if value:
+                        stack[-1] = b
+                    else:
+                        stack[-1] = value
+                        break
+                elif operation == MAKE_FUNCTION:
+                    spec, count = argument
+                    closure = frame.closure if scope is names else (scope, *frame.closure)
+                    push(UserFunction(machine, spec, closure, pop_many(stack, count)))
+                elif machine.seldom(machine, frame, operation, argument, row):
+                    break
+            else:
+                argument = frame.at + 1
+                if argument == len(blocks):  # of a program: functions end in RETURN
+                    frames.pop()
+                    machine.depth -= 1
+                    return None
+            frame.at, frame.instructions = argument, iter(blocks[argument])
+    except BaseException:
+        frame.row, frame.failed = row, _failed(operation, stack, a, b)
+        raise
 
 
 def run(

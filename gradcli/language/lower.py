@@ -1,80 +1,31 @@
 """From tree to instructions with jumps, for programs that are not straight.
 
 An instruction is (operation, argument, row). Operations below 128 are kinds of rows and mean what they mean
-in a straight program; those from 128 up are listed here. The walk over the tree is a list of things to do.
+in a straight program; those from 128 up are listed in tree.py. Instructions are kept in blocks: one runs from
+its first to its last, and on into the next, unless an instruction jumps to the first of another. The walk
+over the tree is a list of things to do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gradcli.language import tree
 from gradcli.language.checks import local_names, parameters
-
-if TYPE_CHECKING:
-    from gradcli.language.program import Program
+from gradcli.language.program import Code, Program
 
 _K = tree.KIND
 
-(
-    JUMP,
-    JUMP_BACK,
-    JUMP_IF_FALSE,
-    AND_JUMP,
-    OR_JUMP,
-    CHAIN,
-    POP,
-    DISPLAY,
-    STORE,
-    STORE_ATTRIBUTE,
-    STORE_SUBSCRIPT,
-    STORE_ATTRIBUTE_BELOW,
-    STORE_SUBSCRIPT_BELOW,
-    UNPACK,
-    DUPLICATE,
-    DUPLICATE_TWO,
-    INPLACE,
-    MAKE_FUNCTION,
-    RETURN,
-    GET_ITERATOR,
-    FOR_NEXT,
-    ASSERT_FAILED,
-    WITH_ENTER,
-    WITH_EXIT,
-    TRY_PUSH,
-    TRY_POP,
-    MATCH,
-    RAISE_AGAIN,
-    LOAD_LOCAL,
-    LOAD_OUTER,
-    DELETE,
-) = range(128, 159)
-
 
 class Label:
-    """A place to jump to, known once everything before it is written."""
+    """A block to jump to, known once everything before it is written."""
 
     __slots__ = ("position",)
 
     def __init__(self) -> None:
         self.position = -1
-
-
-class Code:
-    """The instructions of a program or of one of its functions."""
-
-    __slots__ = ("arguments", "locals", "name", "operations", "parameters", "program", "rows")
-
-    def __init__(self, program: Program, name: str) -> None:
-        self.program = program
-        self.name = name
-        self.operations: list[int] = []
-        self.arguments: list[Any] = []
-        self.rows: list[int] = []
-        self.parameters: list[str] = []
-        self.locals: frozenset[int] = frozenset()
 
 
 class FunctionSpec:
@@ -119,7 +70,7 @@ class _Writer:
         self.program = program
         self.kinds = program.kinds
         self.operands = program.operands
-        self.code = Code(program, name)
+        self.code = Code(program, name, [[]])
         self.enclosing = enclosing
         self.own: frozenset[int] | None = None
         self.todo: list[Callable[[], None]] = []
@@ -128,7 +79,6 @@ class _Writer:
 
     def module(self) -> Code:
         self._run(lambda: self.row(len(self.program) - 1, None))
-        self.emit(RETURN, 0, len(self.program) - 1)
         return self.finish()
 
     def function(self, row: int) -> Code:
@@ -141,14 +91,13 @@ class _Writer:
         self._run(lambda: self.row(body, None))
         if not is_lambda:
             self.emit(tree.CONSTANT, 0, row)
-        self.emit(RETURN, 1, row)
+        self.emit(tree.RETURN, 1, row)
         return self.finish()
 
     def finish(self) -> Code:
-        code = self.code
-        code.locals = self.own or frozenset()
-        code.arguments = [_resolved(argument) for argument in code.arguments]
-        return code
+        for block in self.code.blocks:
+            block[:] = [(kind, _resolved(argument), row) for kind, argument, row in block]
+        return self.code
 
     def _run(self, first: Callable[[], None]) -> None:
         todo = self.todo
@@ -161,16 +110,17 @@ class _Writer:
         self.todo.extend(reversed(steps))
 
     def emit(self, operation: int, argument: Any, row: int) -> None:
-        self.code.operations.append(operation)
-        self.code.arguments.append(argument)
-        self.code.rows.append(row)
+        self.code.blocks[-1].append((operation, argument, row))
 
     def writes(self, operation: int, argument: Any, row: int) -> Callable[[], None]:
         return lambda: self.emit(operation, argument, row)
 
     def place(self, label: Label) -> Callable[[], None]:
         def do() -> None:
-            label.position = len(self.code.operations)
+            blocks = self.code.blocks
+            if blocks[-1]:
+                blocks.append([])
+            label.position = len(blocks) - 1
 
         return do
 
@@ -202,16 +152,16 @@ class _Writer:
         kind, operand = self.kinds[row], self.operands[row]
         if kind == _NAME and self.own is not None:
             if operand in self.own:
-                kind = LOAD_LOCAL
+                kind = tree.LOAD_LOCAL
             elif any(operand in names for names in self.enclosing):
-                kind = LOAD_OUTER
+                kind = tree.LOAD_OUTER
         self.emit(kind, operand, row)
 
     def block(self, row: int, children: list[int], context: Context) -> None:
         self.then(*[self.visit(child, context) for child in children])
 
     def expression(self, row: int, children: list[int], context: Context) -> None:
-        last = POP if self.own is not None else DISPLAY
+        last = tree.POP if self.own is not None else _K["expression"]
         self.then(self.visit(children[0]), self.writes(last, 0, row))
 
     def assign(self, row: int, children: list[int], context: Context) -> None:
@@ -219,7 +169,7 @@ class _Writer:
         steps = [self.visit(value)]
         for i, target in enumerate(targets):
             if i < len(targets) - 1:
-                steps.append(self.writes(DUPLICATE, 0, row))
+                steps.append(self.writes(tree.DUPLICATE, 0, row))
             steps.append(self.store(target))
         self.then(*steps)
 
@@ -229,22 +179,22 @@ class _Writer:
         def do() -> None:
             kind = self.kinds[target]
             if kind == _TARGET:
-                self.emit(STORE, self.operands[target], target)
+                self.emit(tree.STORE, self.operands[target], target)
                 return
             children = self.program.children(target)
             if kind == _K["target_attribute"]:
                 self.then(
                     self.visit(children[0]),
-                    self.writes(STORE_ATTRIBUTE, self.operands[target], target),
+                    self.writes(tree.STORE_ATTRIBUTE, self.operands[target], target),
                 )
             elif kind == _K["target_subscript"]:
                 self.then(
                     self.visit(children[0]),
                     self.visit(children[1]),
-                    self.writes(STORE_SUBSCRIPT, 0, target),
+                    self.writes(tree.STORE_SUBSCRIPT, 0, target),
                 )
             else:
-                self.emit(UNPACK, len(children), target)
+                self.emit(tree.UNPACK, len(children), target)
                 self.then(*[self.store(child) for child in children])
 
         return do
@@ -252,27 +202,27 @@ class _Writer:
     def augmented(self, row: int, operator: int) -> None:
         target, value = self.program.children(row)
         kind, operand = self.kinds[target], self.operands[target]
-        compute = (self.visit(value), self.writes(INPLACE, operator, row))
+        compute = (self.visit(value), self.writes(tree.INPLACE, operator, row))
         if kind == _NAME:
-            self.then(self.visit(target), *compute, self.writes(STORE, operand, target))
+            self.then(self.visit(target), *compute, self.writes(tree.STORE, operand, target))
         elif kind == _K["attribute"]:
             (holder,) = self.program.children(target)
             self.then(
                 self.visit(holder),
-                self.writes(DUPLICATE, 0, row),
+                self.writes(tree.DUPLICATE, 0, row),
                 self.writes(_K["attribute"], operand, target),
                 *compute,
-                self.writes(STORE_ATTRIBUTE_BELOW, operand, target),
+                self.writes(tree.STORE_ATTRIBUTE_BELOW, operand, target),
             )
         else:
             holder, index = self.program.children(target)
             self.then(
                 self.visit(holder),
                 self.visit(index),
-                self.writes(DUPLICATE_TWO, 0, row),
+                self.writes(tree.DUPLICATE_TWO, 0, row),
                 self.writes(_K["subscript"], 0, target),
                 *compute,
-                self.writes(STORE_SUBSCRIPT_BELOW, 0, target),
+                self.writes(tree.STORE_SUBSCRIPT_BELOW, 0, target),
             )
 
     def chain(self, row: int) -> None:
@@ -290,13 +240,13 @@ class _Writer:
         for i, (link, kind, value) in enumerate(links):
             steps.append(self.visit(value))
             if i < len(links) - 1:
-                steps.append(self.writes(CHAIN, (kind, end), link))
+                steps.append(self.writes(tree.CHAIN, (kind, end), link))
             else:
                 steps.append(self.writes(kind, 0, link))
         self.then(*steps, self.place(end))
 
     def logic(self, row: int, children: list[int], context: Context) -> None:
-        jump = AND_JUMP if self.kinds[row] == _K["and"] else OR_JUMP
+        jump = tree.AND_JUMP if self.kinds[row] == _K["and"] else tree.OR_JUMP
         end = Label()
         steps = []
         for child in children[:-1]:
@@ -308,9 +258,9 @@ class _Writer:
         otherwise, end = Label(), Label()
         self.then(
             self.visit(test),
-            self.writes(JUMP_IF_FALSE, otherwise, test),
+            self.writes(tree.JUMP_IF_FALSE, otherwise, test),
             self.visit(value),
-            self.writes(JUMP, end, row),
+            self.writes(tree.JUMP, end, row),
             self.place(otherwise),
             self.visit(other),
             self.place(end),
@@ -320,12 +270,12 @@ class _Writer:
         otherwise, end = Label(), Label()
         steps = [
             self.visit(children[0]),
-            self.writes(JUMP_IF_FALSE, otherwise, children[0]),
+            self.writes(tree.JUMP_IF_FALSE, otherwise, children[0]),
             self.visit(children[1], context),
         ]
         if len(children) == 3:
             steps += [
-                self.writes(JUMP, end, row),
+                self.writes(tree.JUMP, end, row),
                 self.place(otherwise),
                 self.visit(children[2], context),
                 self.place(end),
@@ -340,9 +290,9 @@ class _Writer:
         self.then(
             self.place(again),
             self.visit(test),
-            self.writes(JUMP_IF_FALSE, end, test),
+            self.writes(tree.JUMP_IF_FALSE, end, test),
             self.visit(body, ("loop", end, again, False, context)),
-            self.writes(JUMP_BACK, again, row),
+            self.writes(tree.JUMP_BACK, again, row),
             self.place(end),
         )
 
@@ -351,12 +301,12 @@ class _Writer:
         again, end = Label(), Label()
         self.then(
             self.visit(values),
-            self.writes(GET_ITERATOR, 0, values),
+            self.writes(tree.GET_ITERATOR, 0, values),
             self.place(again),
-            self.writes(FOR_NEXT, end, values),
+            self.writes(tree.FOR_NEXT, end, values),
             self.store(target),
             self.visit(body, ("loop", end, again, True, context)),
-            self.writes(JUMP_BACK, again, row),
+            self.writes(tree.JUMP_BACK, again, row),
             self.place(end),
         )
 
@@ -366,9 +316,9 @@ class _Writer:
             if context[0] == "loop" and loop:
                 return context
             if context[0] == "with":
-                self.emit(WITH_EXIT, 0, row)
+                self.emit(tree.WITH_EXIT, 0, row)
             elif context[0] == "try":
-                self.emit(TRY_POP, 0, row)
+                self.emit(tree.TRY_POP, 0, row)
             context = context[-1]
         return None
 
@@ -376,18 +326,18 @@ class _Writer:
         found = self.leave(row, context, loop=True)
         assert found is not None
         if found[3]:
-            self.emit(POP, 0, row)
-        self.emit(JUMP, found[1], row)
+            self.emit(tree.POP, 0, row)
+        self.emit(tree.JUMP, found[1], row)
 
     def continue_(self, row: int, children: list[int], context: Context) -> None:
         found = self.leave(row, context, loop=True)
         assert found is not None
-        self.emit(JUMP_BACK, found[2], row)
+        self.emit(tree.JUMP_BACK, found[2], row)
 
     def return_(self, row: int, children: list[int], context: Context) -> None:
         def end() -> None:
             self.leave(row, context, loop=False)
-            self.emit(RETURN, 1, row)
+            self.emit(tree.RETURN, 1, row)
 
         value = self.visit(children[0]) if children else self.writes(tree.CONSTANT, 0, row)
         self.then(value, end)
@@ -396,13 +346,13 @@ class _Writer:
         fail, end = Label(), Label()
         steps = [
             self.visit(children[0]),
-            self.writes(JUMP_IF_FALSE, fail, children[0]),
-            self.writes(JUMP, end, row),
+            self.writes(tree.JUMP_IF_FALSE, fail, children[0]),
+            self.writes(tree.JUMP, end, row),
             self.place(fail),
         ]
         if len(children) == 2:
             steps.append(self.visit(children[1]))
-        steps += [self.writes(ASSERT_FAILED, len(children) - 1, children[0]), self.place(end)]
+        steps += [self.writes(tree.ASSERT_FAILED, len(children) - 1, children[0]), self.place(end)]
         self.then(*steps)
 
     def function_(self, row: int, children: list[int], context: Context) -> None:
@@ -412,9 +362,9 @@ class _Writer:
         enclosing = self.enclosing if self.own is None else (self.own, *self.enclosing)
         spec = FunctionSpec(self.program, row, name, enclosing)
         steps = [self.visit(value) for value in presets]
-        steps.append(self.writes(MAKE_FUNCTION, (spec, len(presets)), row))
+        steps.append(self.writes(tree.MAKE_FUNCTION, (spec, len(presets)), row))
         if not is_lambda:
-            steps.append(self.writes(STORE, self.operands[children[0]], children[0]))
+            steps.append(self.writes(tree.STORE, self.operands[children[0]], children[0]))
         self.then(*steps)
 
     def with_(self, row: int, children: list[int], context: Context) -> None:
@@ -422,37 +372,37 @@ class _Writer:
         steps = []
         for item in items:
             value, *target = self.program.children(item)
-            steps += [self.visit(value), self.writes(WITH_ENTER, 0, value)]
-            steps.append(self.store(target[0]) if target else self.writes(POP, 0, item))
+            steps += [self.visit(value), self.writes(tree.WITH_ENTER, 0, value)]
+            steps.append(self.store(target[0]) if target else self.writes(tree.POP, 0, item))
             context = ("with", context)
         steps.append(self.visit(body, context))
-        steps += [self.writes(WITH_EXIT, 0, row) for _ in items]
+        steps += [self.writes(tree.WITH_EXIT, 0, row) for _ in items]
         self.then(*steps)
 
     def try_(self, row: int, children: list[int], context: Context) -> None:
         body, *handlers = children
         caught, end = Label(), Label()
         steps = [
-            self.writes(TRY_PUSH, caught, row),
+            self.writes(tree.TRY_PUSH, caught, row),
             self.visit(body, ("try", context)),
-            self.writes(TRY_POP, 0, row),
-            self.writes(JUMP, end, row),
+            self.writes(tree.TRY_POP, 0, row),
+            self.writes(tree.JUMP, end, row),
             self.place(caught),
         ]
         for handler in handlers:
             parts = self.program.children(handler)
             following = Label()
             if len(parts) > 1:
-                steps += [self.visit(parts[0]), self.writes(MATCH, following, parts[0])]
+                steps += [self.visit(parts[0]), self.writes(tree.MATCH, following, parts[0])]
             if len(parts) == 3:
                 steps.append(self.store(parts[1]))
             else:
-                steps.append(self.writes(POP, 0, handler))
+                steps.append(self.writes(tree.POP, 0, handler))
             steps.append(self.visit(parts[-1], context))
             if len(parts) == 3:
-                steps.append(self.writes(DELETE, self.operands[parts[1]], handler))
-            steps += [self.writes(JUMP, end, handler), self.place(following)]
-        steps += [self.writes(RAISE_AGAIN, 0, row), self.place(end)]
+                steps.append(self.writes(tree.DELETE, self.operands[parts[1]], handler))
+            steps += [self.writes(tree.JUMP, end, handler), self.place(following)]
+        steps += [self.writes(tree.RAISE_AGAIN, 0, row), self.place(end)]
         self.then(*steps)
 
 

@@ -440,11 +440,12 @@ def make_slice(mask: int, parts: list[Any]) -> slice:
 
 
 # -- rows ------------------------------------------------------------------------------------------
-_ATTRIBUTE, _CALL, _CALL_KEYWORDS = KIND["attribute"], KIND["call"], KIND["call_keywords"]
-_SUBSCRIPT, _NOT, _NEG, _INVERT = KIND["subscript"], KIND["not"], KIND["neg"], KIND["invert"]
+_ATTRIBUTE, _SUBSCRIPT, _NOT = KIND["attribute"], KIND["subscript"], KIND["not"]
+_NEG, _INVERT = KIND["neg"], KIND["invert"]
 _TARGET, _KEYWORD_NAME, _KEYWORD = KIND["target"], KIND["keyword_name"], KIND["keyword"]
 _WALRUS, _TUPLE, _LIST, _SLICE = KIND["walrus"], KIND["tuple"], KIND["list"], KIND["slice"]
 _TARGET_TUPLE, _PASS, _MODULE = KIND["target_tuple"], KIND["pass"], KIND["module"]
+_BLOCK = KIND["block"]
 _JOINED, _FORMAT, _FORMAT_SPEC = KIND["joined"], KIND["format"], KIND["format_spec"]
 _CONVERT, _CONCATENATE = KIND["convert"], KIND["concatenate"]
 _IMPORT_MODULE, _IMPORT_MODULE_AS = KIND["import_module"], KIND["import_module_as"]
@@ -524,7 +525,7 @@ def split_arguments(items: list[Any]) -> tuple[list[Any], dict[str, Any]]:
 
 
 # Rows whose result may carry a new node.
-MARKED = frozenset((_ATTRIBUTE, _CALL, _CALL_KEYWORDS, _SUBSCRIPT, _NEG, _INVERT, KIND["pos"]))
+MARKED = frozenset((_ATTRIBUTE, _SUBSCRIPT, _NEG, _INVERT, KIND["pos"]))
 
 
 def simple(
@@ -543,10 +544,6 @@ def simple(
         return value
     if kind in UNARY:
         value = stack[-1] = UNARY[kind](stack[-1])
-        return value
-    if kind == _CALL_KEYWORDS:
-        args, keywords = split_arguments(pop_many(stack, operand))
-        value = stack[-1] = call(stack[-1], args, keywords)
         return value
     if kind == _SUBSCRIPT:
         value = subscript(stack[-2], stack[-1])
@@ -607,6 +604,6 @@ def simple(
                 refused = f"cannot import name {str(path)!r} from {module!r}"
                 ours = isinstance(module, names.Constants)
                 raise ImportError(str(error) if ours else refused) from None
-    elif kind != _PASS:
+    elif kind not in (_PASS, _BLOCK):
         raise AssertionError(f"a row of kind {tree.KINDS[kind]} is not simple")
     return None

@@ -28,7 +28,7 @@ class Program:
     """
 
     __slots__ = (
-        *("_code", "_firsts", "_kinds", "_uses"),
+        *("_firsts", "_kinds", "_uses"),
         *("constants", "rows", "source", "straight", "words"),
     )
 
@@ -44,7 +44,6 @@ class Program:
         self.rows = rows
         self.words = words
         self.constants = constants
-        self._code: Any = None
         self._firsts: array[int] | None = None
         self._uses: dict[str, tuple[int, int, int]] | None = None
         for row in targets:
@@ -195,3 +194,15 @@ class Program:
                 waiting.extend(self.children(row))
             elif kind != tree.KIND["target"]:
                 raise CannotAssign(self.source, tree.KINDS[kind], self.span(row))
+
+
+class Code:
+    """The instructions of a program or of one of its functions: (operation, argument, row), in blocks."""
+
+    __slots__ = ("blocks", "name", "parameters", "program")
+
+    def __init__(self, program: Program, name: str, blocks: list[Any]) -> None:
+        self.program = program
+        self.name = name
+        self.blocks = blocks
+        self.parameters: list[str] = []

@@ -94,6 +94,40 @@ ARITY: tuple[int, ...] = tuple(arity for _, arity in _STRAIGHT + _CONTROL)
 KIND: dict[str, int] = {name: number for number, name in enumerate(KINDS)}
 CONTROL = len(_STRAIGHT)  # rows of this kind and above need jumps: see lower.py
 
+# What programs that jump have beside the kinds of straight rows: see lower.py.
+(
+    JUMP,
+    JUMP_BACK,
+    JUMP_IF_FALSE,
+    AND_JUMP,
+    OR_JUMP,
+    CHAIN,
+    POP,
+    STORE,
+    STORE_ATTRIBUTE,
+    STORE_SUBSCRIPT,
+    STORE_ATTRIBUTE_BELOW,
+    STORE_SUBSCRIPT_BELOW,
+    UNPACK,
+    DUPLICATE,
+    DUPLICATE_TWO,
+    INPLACE,
+    MAKE_FUNCTION,
+    RETURN,
+    GET_ITERATOR,
+    FOR_NEXT,
+    ASSERT_FAILED,
+    WITH_ENTER,
+    WITH_EXIT,
+    TRY_PUSH,
+    TRY_POP,
+    MATCH,
+    RAISE_AGAIN,
+    LOAD_LOCAL,
+    LOAD_OUTER,
+    DELETE,
+) = range(128, 158)
+
 NAME = KIND["name"]
 CONSTANT = KIND["constant"]
 
