@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -687,11 +688,11 @@ def shrunk(line: Line, folder: Path, problem: str) -> Line:
     return line
 
 
-def run(seed: int, seconds: float) -> list[str]:
+def run(seed: int, seconds: float) -> Iterator[str]:
     """The command lines that go wrong, each kind once."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     table.base()
-    failures: dict[str, str] = {}
+    failures: set[str] = set()
     reached: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -700,6 +701,6 @@ def run(seed: int, seconds: float) -> list[str]:
             problem = tried(line, folder)
             reached[next((word for word in line.argv if word in COMMANDS), "none")] += 1
             if problem is not None and problem[:60] not in failures:
-                failures[problem[:60]] = f"{problem}\n  {shrunk(line, folder, problem).told()}"
+                failures.add(problem[:60])
+                yield f"{problem}\n  {shrunk(line, folder, problem).told()}"
     print("command_lines:", ", ".join(f"{count} {name}" for name, count in reached.most_common()))
-    return list(failures.values())

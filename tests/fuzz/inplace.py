@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import random
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 
 import gradcli
 from gradcli.language import LanguageError
 from tests.fuzz import cases
-from tests.fuzz.pairs import Case, Shape, failures, smaller
+from tests.fuzz.pairs import Case, Shape, failures, told
 
 # Views of a tensor by its dimensions, and some copies that look like views.
 VIEWS = {
@@ -132,11 +133,11 @@ def depends(case: Case) -> bool:
         return False
 
 
-def run(seed: int, seconds: float) -> list[str]:
+def run(seed: int, seconds: float) -> Iterator[str]:
     """Minimal reproducers of what differs from the tape, one of each program."""
     before = gradcli.get_default_dtype()
     gradcli.set_default_dtype(gradcli.float64)
-    found: dict[str, str] = {}
+    found: set[str] = set()
     try:
         for rng in cases(seed, seconds):
             case = program(rng)
@@ -145,8 +146,6 @@ def run(seed: int, seconds: float) -> list[str]:
                 if not depends(case):
                     continue
                 for pair, message in failures(case, *WAYS).items():
-                    small, said = smaller(case, pair, message)
-                    found.setdefault(f"{pair} {small.source}", f"{pair}: {small}\n    {said}")
+                    yield from told(case, pair, message, found)
     finally:
         gradcli.set_default_dtype(before)
-    return list(found.values())

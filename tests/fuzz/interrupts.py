@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from gradcli.operators import table
@@ -118,10 +119,10 @@ def attempt(random: random.Random, folder: Path) -> tuple[str, command_lines.Lin
     return f"exit code {code}, and {err[-200:]!r}", line, moments
 
 
-def run(seed: int, seconds: float) -> list[str]:
+def run(seed: int, seconds: float) -> Iterator[str]:
     """The interrupted lines that do more than end."""
     table.base()
-    failures: dict[str, str] = {}
+    failures: set[str] = set()
     reached: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -132,6 +133,6 @@ def run(seed: int, seconds: float) -> list[str]:
             reached["failed" if problem else "fine"] += 1
             if problem and problem[:40] not in failures:
                 at = ", ".join(f"{moment:.4f}" for moment in moments)
-                failures[problem[:40]] = f"{problem}\n  after {at} s: {line.told()}"
+                failures.add(problem[:40])
+                yield f"{problem}\n  after {at} s: {line.told()}"
     print("interrupts:", dict(reached))
-    return list(failures.values())

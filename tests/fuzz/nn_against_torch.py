@@ -11,6 +11,7 @@ import math
 import random
 import re
 import warnings
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -476,11 +477,12 @@ def operands(draw: random.Random, specs: str) -> tuple[list[np.ndarray], list[bo
     return arrays, grads
 
 
-def run(seed: int, seconds: float) -> list[str]:
+def run(seed: int, seconds: float) -> Iterator[str]:
     """Short reproducers of what differs from PyTorch, one of each kind."""
     if load() is None:
-        return ["skipped: torch is not importable"]
-    found: dict[tuple[str, ...], str] = {}
+        yield "skipped: torch is not importable"
+        return
+    found: set[tuple[str, ...]] = set()
     for draw in fuzz.cases(seed, seconds):
         text, arrays, grads = case(draw)
         for what in compare(text, arrays, grads):
@@ -488,10 +490,9 @@ def run(seed: int, seconds: float) -> list[str]:
             shown = ", ".join(
                 f"{n}={_text(a, g)}" for n, a, g in zip("abcd", arrays, grads, strict=False)
             )
-            line = f"{text} with {shown}: {what}"
-            if kind not in found or len(line) < len(found[kind]):
-                found[kind] = line
-    return sorted(found.values())
+            if kind not in found:
+                found.add(kind)
+                yield f"{text} with {shown}: {what}"
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ from gradcli.operators import table
 from gradcli.plan.compiled import Plan
 from gradcli.plan.executor import Executor
 from tests.calculus import samples
-from tests.fuzz import cases
+from tests.fuzz import TooLong, cases, limited, ran_out
 
 Shape = tuple[int, ...]
 # A maker of programs, and what it makes one of: a sample's text, or the number of an entry.
@@ -1037,7 +1037,18 @@ def _differentiated_twice(case: Case) -> None:
 
 # -- failures ---------------------------------------------------------------------------------------
 def failures(case: Case, *only: str) -> dict[str, str]:
-    """What goes wrong, by the pair of ways; a program that the tape refuses has no failures."""
+    """What goes wrong, by the pair of ways; a program that the tape refuses has no failures.
+
+    One that takes too long, in whichever way, has that alone.
+    """
+    try:
+        with limited():
+            return _failures(case, *only)
+    except TooLong as error:
+        return {"time": str(error)}
+
+
+def _failures(case: Case, *only: str) -> dict[str, str]:
     try:
         with np.errstate(all="ignore"):
             value = np.asarray(case.run(case.tensors()).array)
@@ -1045,8 +1056,8 @@ def failures(case: Case, *only: str) -> dict[str, str]:
                 return {}  # only real values have a gradient
             finite = bool(np.isfinite(value).all())
             expected = tape(case)
-    except Exception:
-        return {}
+    except Exception as error:
+        return {"tape": str(error)} if ran_out(error) else {}
     if not case.wrt or not finite or not all(np.isfinite(g).all() for g in expected.values()):
         return {}
     with counting(), np.errstate(all="ignore"), suppress(Exception):  # refused twice, maybe
@@ -1287,20 +1298,23 @@ def drawn(rng: random.Random) -> list[str]:
     return [*always, *rng.sample(written, 4), rng.choice(DEEP)]
 
 
-def run(seed: int, seconds: float) -> list[str]:
+def run(seed: int, seconds: float) -> Iterator[str]:
     """Minimal reproducers of what fails in that time."""
     before = gradcli.get_default_dtype()
     gradcli.set_default_dtype(gradcli.float64)
-    found: dict[str, str] = {}
+    found: set[str] = set()
     number = -1
     warnings.simplefilter("ignore")
     try:
         for number, rng in enumerate(cases(seed, seconds)):
-            case = made(seed, number, rng)
+            try:
+                with limited():
+                    case = made(seed, number, rng)
+            except (TooLong, MemoryError) as error:
+                yield f"program {number} of seed {seed}: {error}"
+                continue
             for pair, message in failures(case, *drawn(rng)).items():
-                small, said = smaller(case, pair, message)
-                if f"{pair} {small.source}" not in found:
-                    found[f"{pair} {small.source}"] = f"{pair}: {small}\n    {said}"
+                yield from told(case, pair, message, found)
     finally:
         gradcli.set_default_dtype(before)
     rows = {r.name for r in table.ROWS if r.rules} - set(UNREACHED)
@@ -1308,4 +1322,12 @@ def run(seed: int, seconds: float) -> list[str]:
         f"{number + 1} programs; {len(rows & set(REACHED))} of {len(rows)} rows with rules reached"
     )
     print("never:", *sorted(rows - set(REACHED)))
-    return list(found.values())
+
+
+def told(case: Case, pair: str, message: str, found: set[str]) -> Iterator[str]:
+    """The smallest program that fails so, unless it has been found before."""
+    small, said = (case, message) if pair == "time" else smaller(case, pair, message)
+    key = f"{pair} {small.source}"
+    if key not in found:
+        found.add(key)
+        yield f"{pair}: {small}\n    {said}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from gradcli.commands import COMMANDS
@@ -36,9 +37,24 @@ def test_programs_of_all_ways_reach_every_row_with_a_rule() -> None:
     assert len(pairs.turns()) < 350 and all(pairs.UNREACHED.values())
 
 
+def test_a_program_that_takes_too_long_is_stopped() -> None:
+    with pytest.raises(fuzz.TooLong, match=r"is not done in 0\.05 s"), fuzz.limited(0.05):
+        while True:
+            try:
+                sum(range(1000))
+            except Exception:
+                pytest.fail("taken for a refusal")
+
+
+def test_a_program_that_takes_the_memory_is_a_failure() -> None:
+    case = pairs.Case("sum(x)*ones(40000, 40000)", {"x": np.ones(2)})
+    assert "out of memory" in pairs.failures(case)["tape"]
+    assert np.ones(2**28, np.uint8).size == 2**28  # the bound is gone again
+
+
 def test_a_few_command_lines(monkeypatch) -> None:
     monkeypatch.setattr(fuzz, "count", 12)
-    assert command_lines.run(12, 0) == []
+    assert list(command_lines.run(12, 0)) == []
 
 
 def test_command_lines_reach_every_command() -> None:
@@ -52,12 +68,12 @@ def test_command_lines_reach_every_command() -> None:
 
 def test_a_few_interrupts(monkeypatch) -> None:
     monkeypatch.setattr(fuzz, "count", 2)
-    assert interrupts.run(2, 0) == []
+    assert list(interrupts.run(2, 0)) == []
 
 
 def test_a_few_programs_of_views_and_writes(monkeypatch) -> None:
     monkeypatch.setattr(fuzz, "count", 10)
-    assert inplace.run(3, 0) == []
+    assert list(inplace.run(3, 0)) == []
 
 
 @sweep("first", [" ", "\t", "\\\n", "\n", "#", "'\\", '"""', "1_", "f'{x}'", "x ="], parts=1)
@@ -68,4 +84,4 @@ def test_reading_is_linear(read, first) -> None:
 
 def test_a_few_expressions_of_matrices(monkeypatch) -> None:
     monkeypatch.setattr(fuzz, "count", 10)
-    assert matrices.run(4, 0) == []
+    assert list(matrices.run(4, 0)) == []

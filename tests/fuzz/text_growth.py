@@ -80,11 +80,7 @@ def growth(read: Callable[[str], object], first: str, second: str) -> str | None
     )
 
 
-def run(seed: int, seconds: float) -> list[str]:
+def run(seed: int, seconds: float) -> Iterator[str]:
     """The pairs whose repetition takes more time per byte the longer it is."""
-    return [
-        found
-        for _, (first, second) in zip(fuzz.cases(seed, seconds), pairs(seed), strict=False)
-        for read in (program, value)
-        if (found := growth(read, first, second))
-    ]
+    for _, (first, second) in zip(fuzz.cases(seed, seconds), pairs(seed), strict=False):
+        yield from filter(None, (growth(read, first, second) for read in (program, value)))

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.fuzz import cases
+from tests.fuzz import TooLong, cases, limited
 
 NN = frozenset(["nn", "losses", "attention", "sequences"])  # families with tests of their own
 # Not asked: what reads the clock or memory that nobody wrote, or changes the state of the process.
@@ -621,19 +621,23 @@ def _is_meant(lines: list[str], failure: Failure) -> bool:
     return any(re.search(line, text) and re.search(kind, what) for line, kind, _ in MEANT)
 
 
-def run(seed: int, seconds: float) -> list[str]:
-    """A minimal program for every class of differences; [] where torch is not installed."""
+def run(seed: int, seconds: float) -> Iterator[str]:
+    """A minimal program for every class of differences; none where torch is not installed."""
     if importlib.util.find_spec("torch") is None:
         print("torch_programs: torch is not installed, nothing to compare with")
-        return []
+        return
     torch, gradcli = importlib.import_module("torch"), importlib.import_module("gradcli")
     torch.set_num_threads(1)
-    found: dict[tuple[str, str], tuple[list[str], Failure, int]] = {}
+    found: set[tuple[str, str]] = set()
     templates = _templates(torch)
     tried, start = 0, time.monotonic()
 
     def retry(lines: list[str]) -> Failure | None:
-        return attempt(lines, torch, gradcli)
+        try:
+            with limited():
+                return attempt(lines, torch, gradcli)
+        except TooLong as error:
+            return Failure("time", lines[-1], str(error))
 
     for pick in cases(seed, seconds):
         tried += 1
@@ -645,18 +649,8 @@ def run(seed: int, seconds: float) -> list[str]:
         if _rounding(lines, failure, retry):
             continue
         key = _subject_of(lines, failure), failure.kind
-        before = found.get(key)
-        count = 1 if before is None else before[2] + 1
-        if before is None or len("".join(lines)) < len("".join(before[0])):
-            found[key] = lines, failure, count
-        else:
-            found[key] = before[0], before[1], count
+        if key not in found:
+            found.add(key)
+            told = "\n  ".join([*lines, failure.details])
+            yield f"{': '.join(key)}\n  {told}"
     print(f"torch_programs: {tried} programs in {time.monotonic() - start:.0f} s")
-    order = sorted(found.items(), key=lambda item: (_WEIGHT.get(item[0][1], 0), item[0]))
-    return [
-        f"{subject}: {kind} ({count} times)\n  " + "\n  ".join(lines) + f"\n  {failure.details}"
-        for (subject, kind), (lines, failure, count) in order
-    ]
-
-
-_WEIGHT = {"refused": 1, "taken": 2, "graph": 1, "gradient: graph": 1, "words": 3}
