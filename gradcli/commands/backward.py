@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
+from gradcli.commands import output
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import (
     ENGINE_ERRORS,
@@ -13,6 +15,8 @@ from gradcli.commands.evaluation import (
     read_value,
 )
 from gradcli.language.errors import LanguageError
+
+NO_GRAPH = "element 0 of tensors does not require grad and does not have a grad_fn"
 
 
 def seed_of(evaluation: Evaluation, text: str | None) -> Any:
@@ -23,7 +27,19 @@ def seed_of(evaluation: Evaluation, text: str | None) -> Any:
         from gradcli.operators.table import resolve
 
         return resolve("ones_like")(evaluation.tensor("gradient").detach())
-    value = evaluation.tensor("gradient")
+    return _read_seed(evaluation.tensor("gradient"), text)
+
+
+def seed_array(value: Any, text: str) -> Any:
+    """The same as an array for the value of a recording; `ones` takes no memory."""
+    import numpy as np
+
+    if text.strip() == "ones":
+        return np.broadcast_to(value.array.dtype.type(1), value.array.shape)
+    return _read_seed(value, text).array
+
+
+def _read_seed(value: Any, text: str) -> Any:
     able = value.is_floating_point() or value.is_complex()
     return read_value(text, "--seed", value.dtype if able else None).detach()
 
@@ -91,6 +107,15 @@ def _nothing_requires_grad(evaluation: Evaluation) -> str:
         return f"no variable ({', '.join(request.names)}) requires grad: see --no-grad and --wrt"
     names = ", ".join(evaluation.leaves)
     return f"no variable that requires grad ({names}) reaches the value: detached, or unused?"
+
+
+def note_not_finite(gradients: Mapping[str, Any], remedy: str = "") -> None:
+    """Say once, besides the results, which gradients are not finite; remedy: what finds out why."""
+    wrong = [n for n, g in gradients.items() if g is not None and not output.is_finite(g.array)]
+    if wrong:
+        shown = ", ".join(wrong[:3]) + (", …" if len(wrong) > 3 else "")
+        what = "gradient is" if len(wrong) == 1 else "gradients are"
+        output.note(f"the {what} not finite ({shown}){remedy}")
 
 
 def retained(evaluation: Evaluation, names: list[str], every: bool) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import gradcli.budget as budget
 from gradcli.commands import output
+from gradcli.commands.backward import NO_GRAPH, note_not_finite, seed_array
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import files_of, read_value, read_variable, set_up
 from gradcli.commands.progress import RowsBar
@@ -316,13 +317,10 @@ def seed_of(text: str | None) -> Any:
     def seed(result: Any) -> Any:
         import numpy as np
 
-        array = result.array
-        if text.strip() == "ones":
-            return np.broadcast_to(array.dtype.type(1), array.shape)
-        found = read_value(text, "--seed", result.dtype).detach().array
-        if found.shape and found.shape != array.shape:
-            raise ValueError(f"the seed has shape {found.shape}, and the value {array.shape}")
-        return np.broadcast_to(found, array.shape)
+        found, shape = seed_array(result, text), result.array.shape
+        if found.shape not in ((), shape):
+            raise ValueError(f"the seed has shape {found.shape}, and the value {shape}")
+        return np.broadcast_to(found, shape)
 
     return seed
 
@@ -342,22 +340,14 @@ def grad_by_rows(
     made = Passes(ctx, request, table)
     wrt = made.wrt()
     if not wrt:
-        raise refused(
-            RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn"),
-            source=request.source,
-            hint="see --wrt and --no-grad",
-        )
+        raise _no_graph(request, "see --wrt and --no-grad")
     work = made.work(wrt, seed=seed_of(seed))
     if work.recording.result.node is None:
-        raise refused(
-            RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn"),
-            source=request.source,
-            hint="the value does not depend on a variable that requires grad",
-        )
+        raise _no_graph(request, "the value does not depend on a variable that requires grad")
     made.may_be_written(work, runner, value=show_value)
     values, number = made.run(work, runner)
     value, grads = work.results(values)
-    _note_what_is_not_finite(grads)
+    note_not_finite(grads)
     if request.style.form == "json":
         made.write(work, values, number, runner, value=show_value)
         output.write_json(_grad_json(request, work, value, grads, seed))
@@ -368,6 +358,10 @@ def grad_by_rows(
     results += [(f"{n}.grad", grads[n]) for n in wrt if n in grads]
     _write(results, request.style, bool(rows_of(work, show_value)))
     made.write(work, values, number, runner, value=show_value)
+
+
+def _no_graph(request: Request, hint: str) -> LanguageError:
+    return refused(RuntimeError(NO_GRAPH), source=request.source, hint=hint)
 
 
 def _write(results: list[tuple[str | None, Any]], style: output.Style, rows: bool) -> None:
@@ -415,16 +409,6 @@ def _described(work: Work, value: Any, precision: int | None) -> dict[str, Any]:
     return {"value": None, "shape": list(found.shape), "dtype": found.dtype.name}
 
 
-def _note_what_is_not_finite(grads: Mapping[str, Any]) -> None:
-    import numpy as np
-
-    wrong = [n for n, g in grads.items() if g is not None and not np.isfinite(g.array).all()]
-    if wrong:
-        shown = ", ".join(wrong[:3]) + (", …" if len(wrong) > 3 else "")
-        what = "gradient is" if len(wrong) == 1 else "gradients are"
-        output.note(f"the {what} not finite ({shown})")
-
-
 def eval_by_rows(ctx: AnyContext, request: Request, table: Table, runner: Runner) -> None:
     """`eval`."""
     made = Passes(ctx, request, table)
@@ -460,25 +444,26 @@ def jvp_by_rows(
     """`jvp`."""
     import numpy as np
 
+    from gradcli.commands import matrix
     from gradcli.rows.mapped import direction
 
     made = Passes(ctx, request, table)
     wrt = made.wrt()
+    if not wrt:
+        raise matrix.nothing_to_differentiate_by()
     if not vectors:
-        raise usage("no direction", hint=f"add --vector VALUE, of the shape of {(wrt or ['x'])[0]}")
+        raise matrix.no_direction(wrt)
     columns, shared = dict(table.columns), dict(made.shared)
-    names = []
-    for text in vectors:
-        name, value = _named(text, wrt)
-        if name in names:
-            raise usage(f"--vector: {name} has two vectors", hint="leave out one")
-        names.append(name)
+    names = matrix.vector_texts(vectors, wrt)
+    for name, value in names.items():
+        if name not in wrt:
+            raise matrix.no_variable(name, wrt)
         way = _direction(made, name, value)
         if hasattr(way, "columns"):
             columns[direction(name)] = way
         else:
             shared[direction(name)] = way
-    work = made.work(None, directions=names, columns=columns, shared=shared)
+    work = made.work(None, directions=list(names), columns=columns, shared=shared)
     made.may_be_written(work, runner)
     as_json = request.style.form == "json"
     whole = made.work(None) if show_value or as_json else None
@@ -508,23 +493,6 @@ def jvp_by_rows(
     shown = [(n, v) for n, v in results if v is not None]
     _write(shown, request.style, bool(work.written()))
     made.write(work, values, number, runner, label="jvp")
-
-
-def _named(text: str, wanted: list[str]) -> tuple[str, str]:
-    """The variable of a --vector, and its value."""
-    name, equals, value = text.partition("=")
-    name = name.strip()
-    known = ", ".join(wanted)
-    if not equals or not name.isidentifier():
-        if len(wanted) != 1:
-            raise usage(
-                f"--vector: of which variable? (there are: {known})",
-                hint="write --vector x=VALUE, or choose one with --wrt",
-            )
-        return wanted[0], text
-    if name not in wanted:
-        raise usage(f"--vector: {name!r} is no variable (there are: {known})", kind="name")
-    return name, value
 
 
 def _direction(made: Passes, name: str, value: str) -> Any:

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.backward import explained, seed_of
+from gradcli.commands.backward import NO_GRAPH, explained, seed_of
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import ENGINE_ERRORS, Evaluation
 from gradcli.commands.inspection import evaluate_watched, graph_of, raise_anomaly, refuse_anomalies
@@ -309,10 +309,7 @@ def _tensors(evaluation: Evaluation) -> Any:
             return tuple(tensors)
     tensor = evaluation.tensor("graph")
     if not tensor.requires_grad:
-        error = RuntimeError(
-            "element 0 of tensors does not require grad and does not have a grad_fn"
-        )
-        found = explained(evaluation, error)
+        found = explained(evaluation, RuntimeError(NO_GRAPH))
         found.message = f"no graph: nothing requires grad ({found.message})"
         raise found
     return tensor

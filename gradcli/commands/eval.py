@@ -18,7 +18,7 @@ from gradcli.commands.options import (
     expression_options,
     plan_option,
 )
-from gradcli.commands.planned import evaluate_planned, large_table, write_plan
+from gradcli.commands.planned import evaluate_planned, large_table, rows_wanted, write_plan
 from gradcli.commands.request import Request
 
 
@@ -49,7 +49,7 @@ def command(
     cluster: str | None,
 ) -> None:
     """Print the value of EXPR."""
-    by_rows = by_rows or (True if workers or cluster else by_rows)
+    by_rows = rows_wanted(by_rows, workers, cluster)
     if (table := large_table(request, by_rows)) is not None and (by_rows or not detect_anomaly):
         from gradcli.commands.by_rows import eval_by_rows, runner
 

@@ -2,120 +2,101 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.backward import backward, retained, seed_of
-from gradcli.commands.planned import evaluate_planned, large_table, write_plan
+from gradcli.commands.backward import backward, note_not_finite, retained, seed_of
+from gradcli.commands.planned import (
+    Planned,
+    evaluate_planned,
+    large_table,
+    rows_wanted,
+    write_plan,
+)
 from gradcli.commands.request import Request, name_list
 
 if TYPE_CHECKING:
     from gradcli.commands.evaluation import Evaluation
+    from gradcli.commands.inspection import Values
     from gradcli.commands.uncertainty import Uncertainties
+    from gradcli.graphs import Trace
     from gradcli.process import AnyContext
 
 
-def run(
-    ctx: AnyContext,
-    request: Request,
-    *,
-    seed: str | None = None,
-    retain_names: tuple[str, ...] = (),
-    passes: int = 1,
-    order: int = 1,
-    retain_graph: bool = False,
-    create_graph: bool = False,
-    show_value: bool = False,
-    hooks: tuple[str, ...] = (),
-    detect_anomaly: bool = False,
-    show_trace: bool = False,
-    uncertainties: tuple[str, ...] = (),
-    covariances: tuple[str, ...] = (),
-    budget: bool = False,
-    plan: bool | None = None,
-    by_rows: bool | None = None,
-    workers: int | None = None,
-    cluster: str | None = None,
-) -> None:
-    """Print the gradient, as the options of `gradcli grad` say."""
-    by_rows = by_rows or (True if workers or cluster else by_rows)
-    uncertain = bool(request.uncertainties or uncertainties or covariances or budget)
-    asked = {  # what only the tape of one evaluation has
-        "--passes": passes > 1,
-        "--order": order > 1,
-        "--hook": bool(hooks),
-        "--retain": bool(retain_names),
-        "--retain-graph": retain_graph,
-        "--create-graph": create_graph,
-        "--detect-anomaly": detect_anomaly,
-        "--trace": show_trace,
-    }
-    if (table := large_table(request, by_rows)) is not None:
-        given = [option for option, is_given in asked.items() if is_given]
-        given += ["an uncertainty"] * uncertain
-        if by_rows or not given:
-            from gradcli.commands.by_rows import grad_by_rows, runner
+class Options:
+    """What the options of `gradcli grad` say; on the class, what holds where none is given."""
 
-            with runner(workers, cluster) as runs:
-                grad_by_rows(ctx, request, table, runs, seed, show_value, given)
-            return
-    errors: Uncertainties | None = None
-    if uncertain:
-        from gradcli.commands.uncertainty import Uncertainties
+    seed: str | None = None
+    retain_names: tuple[str, ...] = ()
+    passes = order = 1
+    retain_graph = create_graph = show_value = False
+    hooks: tuple[str, ...] = ()
+    detect_anomaly = show_trace = False
+    uncertainties: tuple[str, ...] = ()
+    covariances: tuple[str, ...] = ()
+    budget = False
+    plan: bool | None = None
+    by_rows: bool | None = None
+    workers: int | None = None
+    cluster: str | None = None
 
-        altered = {o: asked[o] for o in ("--passes", "--order", "--hook")}
-        altered = {"--seed": seed is not None, **altered}
-        errors = Uncertainties(request, uncertainties, covariances, budget, altered)
-    if order > 1:
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        vars(self).update(given)
+
+    def of_one_tape(self) -> list[str]:
+        """Those given that ask for what only the tape of one evaluation has."""
+        asked = {
+            "--passes": self.passes > 1,
+            "--order": self.order > 1,
+            "--hook": self.hooks,
+            "--retain": self.retain_names,
+            "--retain-graph": self.retain_graph,
+            "--create-graph": self.create_graph,
+            "--detect-anomaly": self.detect_anomaly,
+            "--trace": self.show_trace,
+        }
+        return [option for option, given in asked.items() if given]
+
+    def uncertain(self, request: Request) -> bool:
+        """Whether anything is said of uncertainties."""
+        said = (request.uncertainties, self.uncertainties, self.covariances, self.budget)
+        return any(said)
+
+
+def run(ctx: AnyContext, request: Request, **given: Any) -> None:
+    """Print the gradient, as the options of `gradcli grad` say; given: see `Options`."""
+    options = Options(given)
+    if _is_by_rows(ctx, request, options):
+        return
+    errors = _uncertainties(request, options)
+    if options.order > 1:
         from gradcli.commands.higher import write_higher
 
-        other = bool(hooks or retain_names or detect_anomaly or show_trace or passes > 1)
-        write_higher(ctx, request, order, seed, show_value, other)
+        others = [option for option in options.of_one_tape() if option != "--order"]
+        write_higher(ctx, request, options.order, options.seed, options.show_value, others)
         return
-    names, every = _names_to_retain(request, retain_names)
-    if hooks:
-        from gradcli.commands.hooks import register_hooks, split_hooks
-
-        hook_programs = split_hooks(request, hooks)
-    planned, values = None, None
-    if detect_anomaly:
-        from gradcli.commands.inspection import evaluate_watched
-
-        evaluation, values = evaluate_watched(ctx, request, detect_anomaly)
-    else:
-        tape = any(asked.values())
-        planned = evaluate_planned(ctx, request, plan=plan, gradients=True, seed=seed, tape=tape)
-        evaluation = planned.evaluation
+    names, every = _names_to_retain(request, options.retain_names)
+    register_hooks = _hooks(request, options.hooks)
+    planned, values = _evaluated(ctx, request, options)
+    evaluation = planned.evaluation
     evaluation.tensor("gradient")
-    if hooks:
-        register_hooks(evaluation, hook_programs)
+    if register_hooks is not None:
+        register_hooks(evaluation)
     intermediates = retained(evaluation, names, every)
-    gradient = seed_of(evaluation, seed)
-    trace = None
-    if planned is None or not planned.differentiated:
-
-        def propagate() -> None:
-            how = {"retain_graph": retain_graph, "create_graph": create_graph}
-            backward(evaluation, gradient, passes=passes, **how)
-
-        if show_trace or detect_anomaly:
-            from gradcli.commands.inspection import observed
-
-            anomalies = detect_anomaly
-            trace = observed(
-                propagate, evaluation, trace=show_trace, anomalies=anomalies, values=values
-            )
-        else:
-            propagate()
+    gradient = seed_of(evaluation, options.seed)
+    trace = None if planned.differentiated else _passed(evaluation, gradient, options, values)
     if errors is not None:
         errors.propagate(evaluation)
-    if not detect_anomaly:
-        _note_what_is_not_finite(evaluation, intermediates)
-    lines = planned.lines if planned is not None and plan else None
+    if not options.detect_anomaly:
+        note_not_finite(
+            {n: t.grad for n, t in [*_reached(evaluation).items(), *intermediates.items()]},
+            ": --detect-anomaly says where it came from",
+        )
+    lines = planned.lines if options.plan else None
     if request.style.form == "json":
-        found = to_json(evaluation, intermediates, gradient, passes)
-        if errors is not None:
-            found = errors.to_json(found)
+        found = to_json(evaluation, intermediates, gradient, options.passes)
+        found = found if errors is None else errors.to_json(found)
         if trace is not None:
             found["trace"] = trace.to_json()
         if lines is not None:
@@ -125,7 +106,75 @@ def run(
     write_plan(lines, request.style)
     if trace is not None and request.style.form == "text":
         output.write_drawing(trace, request.style)
-    _write(evaluation, intermediates, errors, show_value)
+    _write(evaluation, intermediates, errors, options.show_value)
+
+
+def _is_by_rows(ctx: AnyContext, request: Request, options: Options) -> bool:
+    """Whether the variables are columns to be read in passes over their rows; if so, all is done."""
+    wanted = rows_wanted(options.by_rows, options.workers, options.cluster)
+    table = large_table(request, wanted)
+    if table is None:
+        return False
+    altered = options.of_one_tape() + ["an uncertainty"] * options.uncertain(request)
+    if altered and not wanted:
+        return False
+    from gradcli.commands.by_rows import grad_by_rows, runner
+
+    with runner(options.workers, options.cluster) as runs:
+        grad_by_rows(ctx, request, table, runs, options.seed, options.show_value, altered)
+    return True
+
+
+def _uncertainties(request: Request, options: Options) -> Uncertainties | None:
+    if not options.uncertain(request):
+        return None
+    from gradcli.commands.uncertainty import Uncertainties
+
+    altering = {"--passes", "--order", "--hook"}.intersection(options.of_one_tape())
+    altered = [*["--seed"] * (options.seed is not None), *altering]
+    return Uncertainties(
+        request, options.uncertainties, options.covariances, options.budget, altered
+    )
+
+
+def _evaluated(
+    ctx: AnyContext, request: Request, options: Options
+) -> tuple[Planned, Values | None]:
+    """The evaluation, by a plan where nothing needs the tape; watched where anomalies are looked for."""
+    if options.detect_anomaly:
+        from gradcli.commands.inspection import evaluate_watched
+
+        evaluation, values = evaluate_watched(ctx, request, True)
+        return Planned(evaluation, False, None), values
+    planned = evaluate_planned(
+        ctx,
+        request,
+        plan=options.plan,
+        gradients=True,
+        seed=options.seed,
+        tape=bool(options.of_one_tape()),
+    )
+    return planned, None
+
+
+def _passed(
+    evaluation: Evaluation, gradient: Any, options: Options, values: Values | None
+) -> Trace | None:
+    """Run the backward passes; give the trace of them if one is wanted."""
+
+    def propagate() -> None:
+        how = {"retain_graph": options.retain_graph, "create_graph": options.create_graph}
+        backward(evaluation, gradient, passes=options.passes, **how)
+
+    anomalies = options.detect_anomaly
+    if not (options.show_trace or anomalies):
+        propagate()
+        return None
+    from gradcli.commands.inspection import observed
+
+    return observed(
+        propagate, evaluation, trace=options.show_trace, anomalies=anomalies, values=values
+    )
 
 
 def _write(
@@ -145,23 +194,6 @@ def _write(
         if errors is None or name not in errors.hidden:
             results.append((f"{name}.grad", tensor.grad))
     output.write_results(results, style)
-
-
-def _note_what_is_not_finite(evaluation: Evaluation, intermediates: dict[str, Any]) -> None:
-    """Say once, besides the results, that a gradient is not finite, and what finds out why."""
-    found = {**_reached(evaluation), **intermediates}
-    wrong = [name for name, t in found.items() if t.grad is not None and not _is_finite(t.grad)]
-    if wrong:
-        shown = ", ".join(wrong[:3]) + (", …" if len(wrong) > 3 else "")
-        what = "gradient is" if len(wrong) == 1 else "gradients are"
-        output.note(f"the {what} not finite ({shown}): --detect-anomaly says where it came from")
-
-
-def _is_finite(grad: Any) -> bool:
-    import numpy as np
-
-    array = grad.array
-    return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
 
 
 def to_json(
@@ -193,6 +225,17 @@ def _grad_json(tensor: Any, precision: int | None) -> dict[str, Any]:
     grad = tensor.grad
     found = output.described(tensor if grad is None else grad, precision, "grad")
     return {**found, "grad": None} if grad is None else found
+
+
+def _hooks(request: Request, texts: tuple[str, ...]) -> Callable[[Evaluation], None] | None:
+    """What registers the hooks of --hook, which are read before anything runs."""
+    if not texts:
+        return None
+    from functools import partial
+
+    from gradcli.commands.hooks import register_hooks, split_hooks
+
+    return partial(register_hooks, hooks=split_hooks(request, texts))
 
 
 def _names_to_retain(request: Request, texts: tuple[str, ...]) -> tuple[list[str], bool]:

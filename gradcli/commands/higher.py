@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
@@ -30,15 +30,15 @@ def write_higher(
     order: int,
     seed: str | None,
     show_value: bool,
-    other: bool,
+    others: Iterable[str],
 ) -> None:
     """Differentiate N times by each variable, and print the last gradients.
 
     From the second time on the gradient is summed up first, so elementwise functions give their
-    elementwise derivatives. other: whether options of a single backward pass were given.
+    elementwise derivatives. others: what else was given, of a single backward pass.
     """
-    if other:
-        raise usage("--order goes with --seed and --value only", hint="leave out the other options")
+    for option in others:
+        raise usage("--order goes with --seed and --value only", hint=f"leave out {option}")
     evaluation = evaluate(ctx, request)
     value = evaluation.tensor("gradient")
     gradient = seed_of(evaluation, seed)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 def split_hooks(request: Request, texts: tuple[str, ...]) -> list[tuple[str, Program]]:
     """(name, parsed expression) of every --hook."""
-    if not texts:
-        return []
     from gradcli.language import parse
     from gradcli.language.errors import did_you_mean, suggest
 

@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from gradcli.commands import matrix, output
-from gradcli.commands.errors import usage
 from gradcli.commands.options import (
     ExpressionCommand,
     array_options,
@@ -58,7 +57,7 @@ def command(
     evaluation.tensor("derivative")
     wanted = matrix.tracked(evaluation)
     if not vectors:
-        raise usage("no direction", hint=f"add --vector VALUE, of the shape of {wanted[0]}")
+        raise matrix.no_direction(wanted)
     tensors = {n: t.detach() for n, t in evaluation.variables.items()}
     given = matrix.vectors_of(vectors, evaluation, wanted)
     with matrix.again(evaluation, start):

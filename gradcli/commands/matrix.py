@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +22,7 @@ from gradcli.commands.request import Request
 
 if TYPE_CHECKING:
     from gradcli.calculus.matrices import Start
+    from gradcli.language.errors import LanguageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,44 +51,61 @@ def vector_option(help: str) -> Callable[[F], F]:
     return click.option("--vector", "vectors", metavar="[NAME=]VALUE", multiple=True, help=help)
 
 
-def vectors_of(
-    texts: tuple[str, ...], evaluation: Evaluation, wanted: list[str], *, option: str = "--vector"
-) -> dict[str, Any]:
-    """The vectors of --vector, by variable: a bare VALUE where there is one variable, else NAME=VALUE."""
-    found: dict[str, Any] = {}
+def no_direction(wanted: Sequence[str]) -> LanguageError:
+    """The error where there is no --vector."""
+    return usage("no direction", hint=f"add --vector VALUE, of the shape of {wanted[0]}")
+
+
+def vector_texts(texts: Iterable[str], wanted: Sequence[str]) -> dict[str, str]:
+    """What --vector says, by variable: a bare VALUE where there is one variable, else NAME=VALUE."""
+    found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         name = name.strip()
         if not equals or not name.isidentifier():
             if len(wanted) != 1:
-                known = ", ".join(wanted)
                 raise usage(
-                    f"{option}: of which variable? (there are: {known})",
-                    hint=f"write {option} {wanted[0]}=VALUE, or choose one with --wrt",
+                    f"--vector: of which variable? (there are: {', '.join(wanted)})",
+                    hint=f"write --vector {wanted[0]}=VALUE, or choose one with --wrt",
                 )
             name, value = wanted[0], text
+        if name in found:
+            raise usage(f"--vector: {name} has two vectors", hint="leave out one")
+        found[name] = value
+    return found
+
+
+def vectors_of(
+    texts: Iterable[str], evaluation: Evaluation, wanted: Sequence[str]
+) -> dict[str, Any]:
+    """The vectors of --vector, of their variables' shapes and dtypes."""
+    found: dict[str, Any] = {}
+    for name, text in vector_texts(texts, wanted).items():
         if name not in wanted:
             if name in evaluation.integers:
                 raise cannot_require_grad(evaluation.request, name, evaluation.variables[name])
-            known = ", ".join(wanted)
-            raise usage(f"{option}: {name!r} is no variable (there are: {known})", kind="name")
-        if name in found:
-            raise usage(f"{option}: {name} has two vectors", hint="leave out one")
+            raise no_variable(name, wanted)
         tensor = evaluation.variables[name].detach()
         shape = tuple(tensor.shape)
-        if value.strip() == "ones":
+        if text.strip() == "ones":
             from gradcli.operators.table import resolve
 
             vector = resolve("ones_like")(tensor)
         else:
-            vector = read_value(value, option).to(tensor.dtype).detach()
+            vector = read_value(text, "--vector").to(tensor.dtype).detach()
         if tuple(vector.shape) != shape:
             raise usage(
-                f"{option}: {name} has shape {shape}, and its vector {tuple(vector.shape)}",
+                f"--vector: {name} has shape {shape}, and its vector {tuple(vector.shape)}",
                 kind="shape",
             )
         found[name] = vector
     return found
+
+
+def no_variable(name: str, wanted: Iterable[str]) -> LanguageError:
+    """The error for a --vector of what is no variable to differentiate by."""
+    known = ", ".join(wanted)
+    return usage(f"--vector: {name!r} is no variable (there are: {known})", kind="name")
 
 
 def tracked(evaluation: Evaluation) -> list[str]:
@@ -96,10 +114,13 @@ def tracked(evaluation: Evaluation) -> list[str]:
     for name in evaluation.integers if not found else ():
         raise cannot_require_grad(evaluation.request, name, evaluation.variables[name])
     if not found:
-        raise usage(
-            "nothing to differentiate with respect to", hint="see --wrt and --no-grad", kind="usage"
-        )
+        raise nothing_to_differentiate_by()
     return found
+
+
+def nothing_to_differentiate_by() -> LanguageError:
+    """The error where no variable requires grad."""
+    return usage("nothing to differentiate with respect to", hint="see --wrt and --no-grad")
 
 
 sparse_option = click.option(

@@ -296,12 +296,13 @@ def _json(value: Any, precision: int | None) -> Any:
     kind = array.dtype.kind
     if kind == "c":
         items = [[_number(z.real), _number(z.imag)] for z in items]
-    elif kind == "f" and not _all_finite(array):
+    elif kind == "f" and not is_finite(array):
         items = list(map(_number, items))
     return _shaped(items, array.shape)
 
 
-def _all_finite(array: Any) -> bool:
+def is_finite(array: Any) -> bool:
+    """Whether every element is a number."""
     import numpy as np
 
     return bool(np.isfinite(array).all())

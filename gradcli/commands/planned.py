@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands import output
-from gradcli.commands.evaluation import Evaluation, read_value, read_variables, run
+from gradcli.commands.backward import seed_array
+from gradcli.commands.evaluation import Evaluation, read_variables, run
 
 if TYPE_CHECKING:
     from gradcli.commands.by_rows import Table
@@ -25,6 +27,11 @@ def large_table(request: Request, wanted: bool | None) -> Table | None:
     from gradcli.commands import by_rows
 
     return by_rows.large_table(request, wanted)
+
+
+def rows_wanted(by_rows: bool | None, workers: int | None, cluster: str | None) -> bool | None:
+    """Whether the command line wants passes over rows; None where it leaves that open."""
+    return True if workers or cluster else by_rows
 
 
 class Planned:
@@ -102,7 +109,7 @@ def _planned(
         return result.value
 
     wrt = frozenset(n for n, t in variables.items() if t.requires_grad)
-    start = None if seed is None else lambda result: _seed(result, seed)
+    start = None if seed is None else partial(seed_array, text=seed)
     recording = record(function, arrays, wrt=wrt, seed=start, backward=gradients, fixed=True)
     made = Plan(recording)
     try:
@@ -120,15 +127,6 @@ def _planned(
     return Planned(evaluation, done, made.lines())
 
 
-def _seed(result: Any, text: str) -> Any:
-    import numpy as np
-
-    if text.strip() == "ones":
-        return np.broadcast_to(result.array.dtype.type(1), result.array.shape)
-    able = result.is_floating_point() or result.is_complex()
-    return read_value(text, "--seed", result.dtype if able else None).detach().array
-
-
 def write_plan(lines: list[str] | None, style: Style) -> None:
     """The plan, before the results; in text only, so that --plain stays readable by machines.
 
@@ -144,5 +142,6 @@ __all__ = [
     "Planned",
     "evaluate_planned",
     "large_table",
+    "rows_wanted",
     "write_plan",
 ]

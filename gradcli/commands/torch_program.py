@@ -14,6 +14,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from gradcli.commands.backward import NO_GRAPH
 from gradcli.commands.errors import usage
 from gradcli.language.errors import LanguageError, did_you_mean, suggest
 
@@ -93,7 +94,7 @@ class Ran:
             raise usage(f"--torch: {name} is a {type(value).__name__}, not a tensor", kind="name")
         if not _requires_grad(value):
             raise LanguageError(
-                "element 0 of tensors does not require grad and does not have a grad_fn",
+                NO_GRAPH,
                 kind="runtime",
                 hint=f"{name} depends on nothing that requires grad: made under no_grad, or detached?",
                 usage=False,

@@ -7,7 +7,7 @@ the Expression of Uncertainty in Measurement (JCGM 100:2008, 5.1.2 and 5.2.2), t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from gradcli.commands.errors import usage
@@ -80,6 +80,7 @@ def all_uncertainties(request: Request, items: Iterable[str]) -> dict[str, str]:
 class Uncertainties:
     """The uncertainties of a command line, and what comes of them.
 
+    altered: the options that were given and change what the gradient is.
     hidden: the variables whose gradients are needed for it and were not asked for.
     """
 
@@ -91,7 +92,7 @@ class Uncertainties:
         uncertainties: Iterable[str],
         covariances: Iterable[str],
         budget: bool,
-        altered: Mapping[str, bool],
+        altered: Iterable[str],
     ) -> None:
         self.request, self.budget = request, budget
         self.texts = all_uncertainties(request, uncertainties)
@@ -109,11 +110,10 @@ class Uncertainties:
                         f"--covariance: {name} has no uncertainty",
                         hint=f"add --uncertainty {name}=VALUE",
                     )
-        for option, given in altered.items():
-            if given:
-                raise usage(
-                    f"{option} and uncertainties exclude each other", hint=f"leave out {option}"
-                )
+        for option in altered:
+            raise usage(
+                f"{option} and uncertainties exclude each other", hint=f"leave out {option}"
+            )
         wanted = list(request.names) if request.wrt is None else request.wrt
         wanted = [name for name in wanted if name not in request.no_grad]
         self.hidden = [name for name in self.texts if name not in wanted]

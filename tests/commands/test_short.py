@@ -19,10 +19,11 @@ from gradcli.commands import drawn, grad, gradient, graph, short
 from gradcli.commands.request import Request
 from tests.sweep import sweep
 
-# What is declared, the work, and what it takes for granted besides its defaults.
-COMMANDS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
-    "grad": (grad, gradient.run, {}),
-    "graph": (graph, drawn.run, drawn.SHOWN),
+OPTIONS = {k: v for k, v in vars(gradient.Options).items() if k[0] != "_" and not callable(v)}
+# What is declared, and what the work takes for granted.
+COMMANDS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "grad": (grad, OPTIONS),
+    "graph": (graph, {**drawn.run.__kwdefaults__, **drawn.SHOWN}),
 }
 both = pytest.mark.parametrize("command", COMMANDS)
 
@@ -79,12 +80,12 @@ OTHERS = [
 def by_click(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Request:
     """The request that click makes of a line."""
     found: list[Any] = []
-    declared, work, granted = COMMANDS[words[0]]
+    declared, options = COMMANDS[words[0]]
     monkeypatch.setattr(declared, "run", lambda _, request, **given: found.append((request, given)))
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
     ((request, given),) = found
-    assert given == {**work.__kwdefaults__, **granted}, "options that were not given"
+    assert given == options, "options that were not given"
     return request
 
 
