@@ -90,7 +90,7 @@ def sum_to(grad: Any, shape: tuple[int, ...]) -> Any:
 
         if suits_sum(grad):
             return rows_sum(grad).reshape(shape)
-    return np.add.reduce(grad, axis=axes, keepdims=True).reshape(shape)
+    return np.add.reduce(grad, axis=axes).reshape(shape)
 
 
 def accumulate(node: AccumulateGrad, grad: Any, retain: bool) -> None:

@@ -20,6 +20,71 @@ SEEDS = (1, 2)
 PATH = Path(__file__).with_name("nn.json")
 nan, inf = np.nan, np.inf
 
+
+def some(*shape: int) -> np.ndarray:
+    """Numbers between -1 and 1."""
+    return np.sin(np.arange(1.0, 1.0 + np.prod(shape)) * 7).reshape(shape).round(3)
+
+
+# What is said to attention with several heads besides its query a and its weights b and c: options that
+# may name an operand d, of these shapes and dtypes.
+_CAUSAL = "is_causal=True, need_weights=False"
+HEADS: dict[str, list[tuple[tuple[int, ...], str]]] = {
+    **{
+        f"attn_mask=d, need_weights={weights}": [
+            *(((3, 3), "bool"), ((3, 3), "float64"), ((4, 3, 3), "bool"), ((4, 3, 3), "float64")),
+            *(((3, 3), "int64"), ((3, 2), "float64"), ((2, 3, 3), "float64"), ((3,), "float64")),
+        ]
+        for weights in (False, True)
+    },
+    "attn_mask=d, average_attn_weights=False": [((3, 3), "bool")],
+    "attn_mask=d, is_causal=True": [((3, 3), "bool")],
+    f"attn_mask=d, {_CAUSAL}": [((3, 3), "bool")],
+    _CAUSAL: [((), "float64")],
+    "key_padding_mask=d": [
+        *(((2, 3), "bool"), ((2, 3), "int64"), ((3, 2), "bool"), ((2, 2), "bool"), ((3,), "bool"))
+    ],
+    "key_padding_mask=d, need_weights=False": [((2, 3), "float64")],
+    "key_padding_mask=d[:2], attn_mask=d": [((3, 3), "bool")],
+    f"key_padding_mask=d[:2], attn_mask=d, {_CAUSAL}": [((3, 3), "bool")],
+    "add_zero_attn=True": [((), "float64")],
+    "add_zero_attn=True, attn_mask=d, key_padding_mask=d[:2]": [((3, 3), "bool")],
+    "bias_k=d, bias_v=2*d": [((1, 1, 4), "float64")],
+    "bias_k=d, bias_v=2*d, attn_mask=m.eye(3) > 0": [((1, 1, 4), "float64")],
+    "in_proj_bias=d, need_weights=False": [((12,), "float64")],
+    "key=d, value=d": [((5, 2, 4), "float64")],
+    "key=d, value=a": [((3, 2, 4), "float64"), ((5, 2, 4), "float64"), ((3, 4), "float64")],
+    "static_k=d, static_v=d": [((4, 3, 2), "float64"), ((2, 3, 2), "float64")],
+    "static_v=d": [((4, 3, 3), "float64")],
+    "bias_k=d, bias_v=d, static_v=d": [((1, 1, 4), "float64")],
+    "bias_k=d": [((1, 1, 4), "float64")],
+    "bias_v=d": [((1, 1, 4), "float64")],
+    "in_proj_weight=None": [((), "float64")],
+    "use_separate_proj_weight=True": [((), "float64")],
+    "use_separate_proj_weight=True, q_proj_weight=d": [((4, 4), "float64")],
+    "use_separate_proj_weight=True, q_proj_weight=b[:4], k_proj_weight=b[4:8], v_proj_weight=d": [
+        ((4, 4), "float64")
+    ],
+    "embed_dim_to_check=5": [((), "float64")],
+    "num_heads=3": [((), "float64")],
+}
+
+
+def heads(query: np.ndarray, options: str, shape: tuple[int, ...], kind: str) -> Any:
+    """The row of a call of multi_head_attention_forward, whose results stand one behind the other."""
+    given = {
+        **dict.fromkeys(("query", "key", "value"), "a"),
+        **{"embed_dim_to_check": "4", "num_heads": "2", "in_proj_weight": "b"},
+        **dict.fromkeys(("in_proj_bias", "bias_k", "bias_v", "out_proj_bias"), "None"),
+        **{"add_zero_attn": "False", "dropout_p": "0.0", "out_proj_weight": "c"},
+        **dict(option.split("=", 1) for option in options.split(", ") if option),
+    }
+    call = f"F.multi_head_attention_forward({', '.join(f'{k}={v}' for k, v in given.items())})"
+    d = some(*shape) > 0.3 if kind == "bool" else some(*shape)
+    operands = [(query, "float64"), (some(12, 4), "float64"), (some(4, 4), "float64"), (d, kind)]
+    return f"m.cat([r.flatten() for r in {call} if r is not None])", operands
+
+
 # (call, operands as (numbers, dtype)): floating ones are leaves.
 ROWS: list[tuple[str, list[tuple[Any, str]]]] = [
     *(
@@ -70,6 +135,26 @@ ROWS: list[tuple[str, list[tuple[Any, str]]]] = [
     ),
     ("F.soft_margin_loss(a, b)", [([-1000.0, 2.0], "float64"), ([1.0, 1.0], "float64")]),
     ("F.multilabel_margin_loss(a, b)", [([[nan, 1.0, 2.0]], "float64"), ([[1, -1, 0]], "int64")]),
+    *(heads(some(3, 2, 4), options, *d) for options, masks in HEADS.items() for d in masks),
+    heads(some(3, 4), "attn_mask=d", (3, 3), "bool"),
+    heads(some(3, 4), "key_padding_mask=d, need_weights=False", (3,), "bool"),
+    heads(some(3, 4), "attn_mask=d", (3, 3, 3), "bool"),
+    heads(some(4), "", (), "float64"),
+    *(
+        (
+            f"F.scaled_dot_product_attention(a, a, a, {more})",
+            [(some(2, 3, 4), "float64"), (b, kind)],
+        )
+        for more, b, kind in (
+            ("b", some(3, 3), "float64"),
+            ("b", some(3, 3) > 0, "bool"),
+            ("b", some(3, 3), "int64"),
+            ("b, is_causal=True", some(3, 3), "float64"),
+            ("b, scale=0.3", some(2, 3, 3), "float64"),
+            ("b", some(3, 3), "float32"),
+            ("b", some(3, 3), "float16"),
+        )
+    ),
 ]
 
 

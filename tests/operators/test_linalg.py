@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 import gradcli
+from gradcli import language
 from tests.operators.both import ask, gradient, same, torch, tree
 from tests.sweep import sweep
 
@@ -163,3 +165,55 @@ def test_the_gradient_of_a_trace_is_the_diagonal_alone(torch: Any) -> None:
     x = torch.ones(2, 3, dtype=torch.float64, requires_grad=True)
     torch.trace(x).backward(torch.tensor(float("inf"), dtype=torch.float64))
     assert x.grad.tolist() == [[np.inf, 0, 0], [0, np.inf, 0]]
+
+
+# m: square and well-conditioned; p: positive definite; t: tall; v: a vector.
+STACKED = """
+    det(m); logdet(p); slogdet(m); inverse(m); linalg.inv_ex(m); linalg.solve(m, t); linalg.solve_ex(m, t)
+    linalg.solve(m, t.mT, left=False); linalg.solve(m, v[..., None]); linalg.matrix_power(m, 3)
+    linalg.matrix_power(m, -2); linalg.matrix_exp(m); m @ t
+    cholesky(p); linalg.cholesky(p, upper=True); linalg.cholesky_ex(p); cholesky_inverse(linalg.cholesky(p))
+    cholesky_solve(t, linalg.cholesky(p)); linalg.eigh(p); linalg.eigvalsh(p); linalg.eigvals(p).real
+    linalg.qr(t); linalg.qr(t.mT); linalg.qr(m); qr(t); linalg.svd(t, full_matrices=False); linalg.svdvals(t)
+    svd(t); linalg.pinv(t); linalg.pinv(t.mT); linalg.pinv(p, hermitian=True); linalg.pinv(t, rtol=0.9)
+    linalg.pinv(t, atol=0.9); pinverse(t); linalg.lstsq(t, m); linalg.lstsq(t, v[..., None]); linalg.lu(m)
+    linalg.lu_factor(m); linalg.lu_factor_ex(m); lu(m); triangular_solve(t, m)
+    lu_unpack(linalg.lu_factor(m)[0], linalg.lu_factor(m)[1])
+    linalg.lu_solve(linalg.lu_factor(m)[0], linalg.lu_factor(m)[1], t)
+    lu_solve(t, linalg.lu_factor(m)[0], linalg.lu_factor(m)[1])
+    linalg.solve_triangular(m, t, upper=True); linalg.solve_triangular(m, t.mT, upper=False, left=False)
+    linalg.householder_product(t, v[..., :2]); ormqr(t, v[..., :2], m); linalg.vecdot(v, v); linalg.vander(v)
+    linalg.cross(v, t[..., 0]); linalg.diagonal(t); linalg.matrix_norm(t); linalg.matrix_norm(t, 'nuc')
+    linalg.matrix_norm(t, 2); linalg.matrix_norm(t, -2); linalg.matrix_norm(t, 1); linalg.matrix_norm(t, inf)
+    linalg.cond(m); linalg.cond(m, 'fro'); linalg.cond(m, 1); linalg.cond(t); linalg.matrix_rank(t)
+    linalg.matrix_rank(t, tol=0.9); linalg.vector_norm(v, 3, -1); cdist(t, m[..., :2])
+"""
+
+
+@sweep("call", re.findall(r"[^;\s][^;\n]*", STACKED))
+def test_a_stack_is_each_of_its_matrices(torch: Any, call: str) -> None:
+    """Values and gradients; there are other numbers of matrices than of rows and columns."""
+    rng = np.random.default_rng(3)
+    square = rng.normal(size=(4, 3, 3))
+    arrays = {
+        "m": square + 3 * np.eye(3),
+        "p": square @ square.swapaxes(-1, -2) + np.diag([1.0, 3.0, 6.0]),
+        "t": rng.normal(size=(4, 3, 2)),
+        "v": rng.normal(size=(4, 3)),
+    }
+
+    def found(at: Any) -> tuple[list[Any], list[Any]]:
+        given = {n: torch.tensor(a[at], requires_grad=True) for n, a in arrays.items()}
+        out = language.run(language.parse(call), given).value
+        outs = [o for o in (out if isinstance(out, tuple) else (out,)) if o.numel()]
+        smooth = [o for o in outs if o.requires_grad]
+        if smooth:
+            sum((o * o.detach().cos()).sum() for o in smooth).backward()
+        grads = [x.grad for x in given.values() if x.grad is not None]
+        return [o.detach().numpy() for o in outs], [g.numpy() for g in grads]
+
+    together, alone = found(slice(None)), [found(k) for k in range(4)]
+    for stage, whole in enumerate(together):
+        for number, one in enumerate(whole):
+            each = np.stack([parts[stage][number] for parts in alone])
+            np.testing.assert_allclose(one, each, rtol=1e-9, atol=1e-11, err_msg=call)

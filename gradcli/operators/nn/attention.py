@@ -50,12 +50,57 @@ def _separate(q: Any, k: Any, v: Any, weights: Any, b: Any) -> tuple[Any, Any, A
     return first, second, third
 
 
-def _as_numbers(mask: Any, kind: Any) -> Any:
+def _is_batched(q: Any, k: Any, v: Any, padding: Any, mask: Any, heads: int) -> bool:
+    """Whether the query has a dimension of batches; AssertionError where the others do not fit it."""
+    if q.ndim not in (2, 3):
+        raise AssertionError(
+            f"query should be unbatched 2D or batched 3D tensor but received {q.ndim}-D query tensor"
+        )
+    expected = f"For {'un' * (q.ndim == 2)}batched ({q.ndim}-D) `query`, expected"
+    if not k.ndim == v.ndim == q.ndim:
+        raise AssertionError(
+            f"{expected} `key` and `value` to be {q.ndim}-D but found {k.ndim}-D and {v.ndim}-D "
+            "tensors respectively"
+        )
+    if padding is not None and padding.ndim != q.ndim - 1:
+        raise AssertionError(
+            f"{expected} `key_padding_mask` to be `None` or {q.ndim - 1}-D but found "
+            f"{padding.ndim}-D tensor instead"
+        )
+    if mask is not None and mask.ndim not in (2, 3):
+        raise AssertionError(
+            f"{expected} `attn_mask` to be `None`, 2-D or 3-D but found {mask.ndim}-D tensor instead"
+        )
+    shape = (heads, q.shape[0], k.shape[0])
+    if q.ndim == 2 and mask is not None and mask.ndim == 3 and tuple(mask.shape) != shape:
+        raise AssertionError(f"Expected `attn_mask` shape to be {shape} but got {mask.shape}")
+    return bool(q.ndim == 3)
+
+
+def _check_static(
+    bias_k: Any, bias_v: Any, static_k: Any, static_v: Any, shape: tuple[int, int]
+) -> None:
+    """AssertionError for keys and values given that do not fit; shape: (batch * heads, width)."""
+    if (bias_k is None) != (bias_v is None):
+        one, other = ("bias_k", "bias_v") if bias_v is None else ("bias_v", "bias_k")
+        raise AssertionError(f"{one} is set but {other} is None")
+    for name, static in (("key", static_k), ("value", static_v)):
+        if static is not None and bias_k is not None:
+            raise AssertionError(f"bias cannot be added to static {name}.")
+    for name, static in (("static_k", static_k), ("static_v", static_v)):
+        for dim, size in zip((0, 2), shape, strict=True):
+            if static is not None and static.shape[dim] != size:
+                raise AssertionError(
+                    f"expecting {name}.size({dim}) of {size}, but got {static.shape[dim]}"
+                )
+
+
+def _as_numbers(mask: Any, kind: Any, name: str) -> Any:
     """A mask of what to leave out as zeros and minus infinities."""
     if mask is None or mask.array.dtype.kind == "f":
         return mask
     if mask.array.dtype.kind != "b":
-        raise AssertionError("only bool and floating types of attn_mask are supported")
+        raise AssertionError(f"only bool and floating types of {name} are supported")
     return wrap(np.where(mask.array, -np.inf, 0).astype(kind))
 
 
@@ -66,14 +111,11 @@ def _three_dimensional(mask: Any, heads: int, rows: int, columns: int) -> Any:
                 f"The shape of the 2D attn_mask is {mask.shape}, but should be {(rows, columns)}."
             )
         return mask.unsqueeze(0)
-    if mask.ndim == 3:
-        if tuple(mask.shape) != (heads, rows, columns):
-            raise RuntimeError(
-                f"The shape of the 3D attn_mask is {mask.shape}, but should be "
-                f"{(heads, rows, columns)}."
-            )
-        return mask
-    raise RuntimeError(f"attn_mask's dimension {mask.ndim} is not supported")
+    if tuple(mask.shape) != (heads, rows, columns):
+        raise RuntimeError(
+            f"The shape of the 3D attn_mask is {mask.shape}, but should be {(heads, rows, columns)}."
+        )
+    return mask
 
 
 def _weighted(q: Any, k: Any, v: Any, mask: Any, dropout_p: float) -> tuple[Any, Any]:
@@ -128,7 +170,7 @@ def multi_head_attention_forward(
     is_causal: bool,
 ) -> Any:
     """(output, weights) of attention with several heads, projections included."""
-    batched = query.ndim == 3
+    batched = _is_batched(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
         same = (key is query, value is key)
         query = query.unsqueeze(1)
@@ -144,11 +186,11 @@ def multi_head_attention_forward(
             "Need attn_mask if specifying the is_causal hint. You may use the Transformer module "
             "method `generate_square_subsequent_mask` to create this mask."
         )
-    padding = _as_numbers(key_padding_mask, kind)
+    padding = _as_numbers(key_padding_mask, kind, "key_padding_mask")
     if is_causal and padding is None and not need_weights:
         mask = None
     else:
-        mask = _as_numbers(attn_mask, kind)
+        mask = _as_numbers(attn_mask, kind, "attn_mask")
         is_causal = is_causal and padding is None
     if size != embed_dim_to_check:
         raise AssertionError(
@@ -159,10 +201,25 @@ def multi_head_attention_forward(
         raise AssertionError(f"embed_dim {size} not divisible by num_heads {num_heads}")
     if use_separate_proj_weight:
         weights = (q_proj_weight, k_proj_weight, v_proj_weight)
+        for name, one in zip("qkv", weights, strict=True):
+            if one is None:
+                raise AssertionError(
+                    f"use_separate_proj_weight is True but {name}_proj_weight is None"
+                )
+        if key.shape[:2] != value.shape[:2]:
+            raise AssertionError(
+                f"key's sequence and batch dims {key.shape[:2]} do not match value's "
+                f"{value.shape[:2]}"
+            )
         q, k, v = _separate(query, key, value, weights, in_proj_bias)
     else:
+        if key.shape != value.shape:
+            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+        if in_proj_weight is None:
+            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
         q, k, v = _packed(query, key, value, in_proj_weight, in_proj_bias)
     heads = batch * num_heads
+    _check_static(bias_k, bias_v, static_k, static_v, (heads, width))
     if mask is not None:
         mask = _three_dimensional(mask, heads, rows, columns)
     cat = resolve("cat")
@@ -179,6 +236,12 @@ def multi_head_attention_forward(
         mask, padding = (m if m is None else pad(m, (0, 1)) for m in (mask, padding))
     columns = k.shape[1]
     if padding is not None:
+        for dim, expected in enumerate((batch, columns)):
+            if padding.shape[dim] != expected:
+                raise AssertionError(
+                    f"Expected key_padded_mask.shape[{dim}] to be {expected}, but got "
+                    f"{padding.shape[dim]}"
+                )
         padding = padding.view(batch, 1, 1, columns).expand(-1, num_heads, -1, -1)
         padding = padding.reshape(heads, 1, columns)
         mask = padding if mask is None else mask + padding

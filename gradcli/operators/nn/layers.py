@@ -296,10 +296,17 @@ def one_hot(tensor: Array, num_classes: int) -> Any:
 def _safe_softmax(self: Array, dim: int) -> Array:
     """softmax, with zeros where everything is masked out."""
     implemented("softmax_lastdim_kernel_impl", self, "efdbBhilq?")
-    top = self.max(dim, keepdims=True, initial=-np.inf)
-    shifted = np.exp(self - np.where(np.isfinite(top), top, 0))
+    shifted, total, _ = _exponentials(self, dim)
+    return shifted / total
+
+
+def _exponentials(scores: Array, dim: int) -> tuple[Array, Array, Array]:
+    """exp(scores - top), their sum, and top; 1 and 0 for the two where everything is masked out."""
+    top = scores.max(dim, keepdims=True, initial=-np.inf)
+    top = np.where(np.isfinite(top), top, 0)
+    shifted = np.exp(scores - top)
     total = shifted.sum(dim, keepdims=True)
-    return shifted / np.where(total == 0, 1, total)
+    return shifted, np.where(total == 0, 1, total), top
 
 
 def _softmax_slope(g: Any, result: Any, dim: int) -> Any:
@@ -334,10 +341,8 @@ def _flash(
     scale: float | None = None,
 ) -> tuple[Array, Array]:
     scores, _ = _attend(query, key, attn_mask, is_causal, scale)
-    top = scores.max(-1, keepdims=True)
-    with np.errstate(divide="ignore"):
-        logsumexp = np.log(np.exp(scores - top).sum(-1)) + top[..., 0]
-    return np.exp(scores - logsumexp[..., None]) @ value, logsumexp
+    shifted, total, top = _exponentials(scores, -1)
+    return (shifted / total) @ value, (np.log(total) + top)[..., 0]
 
 
 def _flash_backward(
@@ -444,11 +449,24 @@ def scaled_dot_product_attention(
         groups = query.shape[-3] // key.shape[-3]
         key = key.repeat_interleave(groups, -3)
         value = value.repeat_interleave(query.shape[-3] // value.shape[-3], -3)
-    if attn_mask is not None and attn_mask.array.dtype.kind == "b":
-        attn_mask = wrap(np.where(attn_mask.array, 0, -np.inf).astype(query.array.dtype))
+    if attn_mask is not None:
+        attn_mask = _as_numbers(attn_mask, query)
     if _uses_flash(query, key, value, attn_mask, dropout_p):
         return flash_attention(query, key, value, dropout_p, is_causal, attn_mask, scale)[0]
     return _composed_attention(query, key, value, attn_mask, dropout_p, is_causal, scale)
+
+
+def _as_numbers(mask: Any, query: Any) -> Any:
+    """A mask of what to keep as zeros and minus infinities, in the query's dtype."""
+    found, kind = mask.array.dtype, query.array.dtype
+    if found.kind == "b":
+        return wrap(np.where(mask.array, 0, -np.inf).astype(kind))
+    if found not in (kind, np.float32):
+        raise RuntimeError(
+            "Expected attn_mask dtype to be bool or float or to match query dtype, but got "
+            f"attn_mask.dtype: {c_type(found)} and  query.dtype: {c_type(kind)} instead."
+        )
+    return mask if found == kind else mask.type_as(query)
 
 
 def _composed_attention(
