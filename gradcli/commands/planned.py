@@ -30,8 +30,17 @@ def large_table(request: Request, wanted: bool | None) -> Table | None:
 
 
 def rows_wanted(by_rows: bool | None, workers: int | None, cluster: str | None) -> bool | None:
-    """Whether the command line wants passes over rows; None where it leaves that open."""
-    return True if workers or cluster else by_rows
+    """Whether the command line wants passes over rows; None where it leaves that open.
+
+    Raises LanguageError for --whole beside workers, which read by rows.
+    """
+    if workers is None and cluster is None:
+        return by_rows
+    if by_rows is False:
+        from gradcli.commands.errors import usage
+
+        raise usage("--whole does not go with --workers and --cluster", hint="leave out one")
+    return True
 
 
 class Planned:

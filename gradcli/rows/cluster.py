@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli import interrupts
 from gradcli.engine import dtypes, random
 from gradcli.language.errors import LanguageError
 from gradcli.rows.job import RowJob, Tally
@@ -191,6 +192,59 @@ def _write(path: str, form: str, batches: Iterator[Any]) -> None:
 
 
 # -- the cluster ------------------------------------------------------------------------------------
+def _no_scheduler(address: Any, error: object) -> LanguageError:
+    words = " ".join(str(error).split())[:200]
+    return _refused(
+        f"no scheduler answers at {address}: {words}",
+        "`dask scheduler` starts one and says its address, as in --cluster tcp://host:8786",
+    )
+
+
+def _reached(address: str) -> None:
+    """LanguageError for an address where nobody listens: Dask would wait for somebody to begin."""
+    import socket
+
+    from distributed.comm import get_address_host_port, parse_address
+
+    try:
+        if "://" not in address:
+            raise ValueError("an address begins with tcp:// or the like")
+        if parse_address(address)[0] not in ("tcp", "tls"):
+            return
+        socket.create_connection(get_address_host_port(address), _WAIT).close()
+    except (OSError, ValueError) as error:
+        raise _no_scheduler(address, getattr(error, "strerror", None) or error) from None
+
+
+@contextlib.contextmanager
+def _ending_with_this_process() -> Iterator[None]:
+    """Processes that are started here leave Ctrl-C to this one, end when it does, and say nothing of it.
+
+    A signal that a thread does not take it does not take in the processes that it and its threads start.
+    What is watched for who forgets it (multiprocessing's semaphores) is cleared away without a warning.
+    """
+    import signal
+    from multiprocessing import resource_tracker
+
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = os.environ.get("PYTHONWARNINGS")
+    quiet = "ignore::UserWarning:multiprocessing.resource_tracker"
+    os.environ["PYTHONWARNINGS"] = quiet if not before else f"{before},{quiet}"
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        del os.environ["PYTHONWARNINGS"]
+        if before is not None:
+            os.environ["PYTHONWARNINGS"] = before
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
 class Cluster:
     """A runner: the workers of this machine (`workers`), or those of a scheduler (`address`).
 
@@ -215,14 +269,15 @@ class Cluster:
         target: Any = address
         if address is None:
             target = self._local(workers or 1)
+        else:
+            _reached(address)
         try:
             self.client: Any = self.distributed.Client(
                 target, timeout=_WAIT, set_as_default=False, direct_to_workers=False
             )
         except (OSError, TimeoutError, ValueError, ImportError) as error:
             self._close_local()
-            words = " ".join(str(error).split())[:200]
-            raise _refused(f"no scheduler answers at {address}: {words}") from None
+            raise _no_scheduler(address, error) from None
         try:
             self._check(address)
         except BaseException:
@@ -235,17 +290,20 @@ class Cluster:
 
         import dask
 
-        self.folder = tempfile.mkdtemp(prefix="gradcli-workers-")
+        with interrupts.held():
+            self.folder = tempfile.mkdtemp(prefix="gradcli-workers-")
+            interrupts.begin(self.folder)
+        dask.config.set({"temporary-directory": self.folder})
         dask.config.set({"distributed.worker.profile.enabled": False})  # nobody looks at it
-        self.cluster = self.distributed.LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=":0",
-            silence_logs=logging.CRITICAL,
-            local_directory=self.folder,
-            memory_limit=0,
-        )
+        with _ending_with_this_process():
+            self.cluster = self.distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=":0",
+                silence_logs=logging.CRITICAL,
+                memory_limit=0,
+            )
         return self.cluster
 
     def _check(self, address: str | None) -> None:
@@ -284,6 +342,7 @@ class Cluster:
                 self.cluster.close()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
+            interrupts.unfinished.discard(self.folder)
 
     # -- tasks -------------------------------------------------------------------------------------
     def sums(self, work: Work, number: int, values: Values, parts: list[Part], told: Told) -> Any:

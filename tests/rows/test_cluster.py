@@ -91,7 +91,12 @@ def test_tallies_add_up_in_order() -> None:
         (["map", "x", "-", "--workers", "1", "-o", "o.parquet"], "can be read but once"),
         (["map", "x", "t.csv", "--workers", "1", "--cluster", "c", "-o", "o.parquet"], "exclude each other"),
         (["eval", "sum(x)", "--x", "1,2", "--workers", "1"], "no variable is a column of a file"),
-        (["eval", "sum(sort(x)[0])", "--x", "@t.csv:x", "--cluster", "tcp://x:1"], "no scheduler answers"),
+        (["eval", "sum(x)", "--x", "@t.csv:x", "--cluster", "tcp://127.0.0.1:1"],
+         "no scheduler answers at tcp://127.0.0.1:1: Connection refused\nhint: `dask scheduler` starts one"),
+        (["eval", "sum(x)", "--x", "@t.csv:x", "--cluster", "127.0.0.1:8786"], "an address begins with tcp://"),
+        (["grad", "sum(x)", "--x", "@t.csv:x", "--cluster", ""], "no scheduler answers at"),
+        (["map", "x", "t.csv", "--cluster", "tcp://h", "-o", "o.parquet"], "missing port number"),
+        (["eval", "sum(x)", "--x", "@t.csv:x", "--cluster", "tcp://h:1", "--whole"], "--whole does not go"),
     ],
 )  # fmt: skip
 def test_refusals(argv: list[str], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,16 +268,23 @@ def test_a_cluster_that_is_lost_is_said_in_a_line(folder: Path, ends: str, words
 def test_a_signal_leaves_nothing_behind(folder: Path, number: signal.Signals) -> None:
     import pandas as pd
 
+    temporary = folder / "temporary"
+    temporary.mkdir()
     pd.DataFrame({"x": np.ones(600_000)}).to_parquet("long.parquet", row_group_size=20_000)
     source = "+".join(f"sin(x*{k})**2" for k in range(40))
     process = subprocess.Popen(
         [*GRADCLI, "map", source, "long.parquet", "-o", "out.parquet", "--workers", "2"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "TMPDIR": str(temporary)},
     )  # fmt: skip
     deadline = time.monotonic() + 100
     while time.monotonic() < deadline and not list(folder.glob(".gradcli-*/*.parquet")):
         time.sleep(0.02)
-    process.send_signal(number)
-    process.communicate(timeout=60)
+    if number == signal.SIGINT:  # a terminal sends it to all of its processes
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
+    said = "".join(process.communicate(timeout=60))
     assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143}[number]
+    assert not said and not list(temporary.iterdir())
     assert not (folder / "out.parquet").exists() and not list(folder.glob(".gradcli-*"))
