@@ -204,7 +204,7 @@ def _reached(address: str) -> None:
     """LanguageError for an address where nobody listens: Dask would wait for somebody to begin."""
     import socket
 
-    from distributed.comm import get_address_host_port, parse_address
+    from distributed.comm.addressing import get_address_host_port, parse_address
 
     try:
         if "://" not in address:
