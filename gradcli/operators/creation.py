@@ -252,16 +252,14 @@ def new_full(input: Array, size: tuple[int, ...], fill_value: Any, kind: Kind | 
 
 
 @function(
-    f"new_tensor(Tensor input, Any data, *, ScalarType dtype=None, Device? device=None, {_LEAF}"
-    "|method"
+    "new_tensor(Tensor input, Any data, *, ScalarType dtype=None, Device? device=None, "
+    "bool requires_grad=False)|method"
 )
-def new_tensor(
-    input: Array, data: Any, dtype: Any, device: Any, pin_memory: bool, requires_grad: bool
-) -> Tensor:
+def new_tensor(input: Array, data: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     """A copy of the data, of this tensor's dtype unless given."""
     own = data.array.dtype if isinstance(data, Tensor) else _dtype(input)
     array = nested.array_of(data, kind_of("new_tensor", dtype, own))
-    return finish("new_tensor", array, requires_grad, device, None, pin_memory)
+    return finish("new_tensor", array, requires_grad, device)
 
 
 def _new(input: Array, *data: Any, **named: Any) -> Tensor:

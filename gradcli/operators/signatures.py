@@ -28,6 +28,7 @@ check of their types out of the body: it is called with all values, in the order
   the last parameter, makes it that with an underscore), and perhaps its parameters, where they come in
   another order or under other names: `-> embedding(weight, input=indices, padding_idx)`.
 
+  A function in place of True looks at the values first, as PyTorch's does before it calls the operator.
 - `many=` makes one sequence of all positional arguments, where PyTorch's function takes `*tensors`.
 
 Types: Tensor, Tensor[], Scalar (a number), float, int, bool, str, int[] (a sequence), int[2] (that, or
@@ -429,6 +430,7 @@ class Unfit(TypeError):
 Target = Callable[..., Any]
 Adapt = Callable[[Target, list[str]], Target]
 Gather = Callable[[tuple[Any, ...]], Any]
+Python = bool | Callable[..., None]
 
 
 class Parser:
@@ -438,7 +440,7 @@ class Parser:
         self,
         texts: tuple[str, ...],
         targets: Any,
-        python: bool = False,
+        python: Python = False,
         name: str = "",
         adapt: Adapt | None = None,
         many: Gather | None = None,
@@ -538,7 +540,7 @@ class Binder:
         first: int = 0,
         numbers: bool = False,
         suffix: str = "",
-        python: bool = False,
+        python: Python = False,
     ) -> None:
         if all("|method" in text for text in texts):
             first = 1  # PyTorch has the method alone
@@ -578,7 +580,9 @@ class Binder:
                 parts.append("*")
                 star = True
             parts.append(f"{p.name}={_name(p)}0" if p.optional else own[p])
-        space = self._space() | {"checked": self._checked}
+        space = self._space() | {"checked": self._checked, "first": self.python}
+        if callable(self.python):
+            body.insert(0, f"first({values})")
         made = compiled(self.name, ", ".join(parts), [*body, f"return t0({values})"], space)
         made.__qualname__ = f"Tensor.{self.name}" if first else self.name
         return made

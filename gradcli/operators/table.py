@@ -20,7 +20,7 @@ import numpy as np
 from gradcli.engine import OfEngine, compiled, dtypes, tensor
 from gradcli.engine import operator as engine
 from gradcli.engine.tensor import NUMPY, Scalar, Tensor, wrap
-from gradcli.operators.signatures import Adapt, Gather, Parser
+from gradcli.operators.signatures import Adapt, Gather, Parser, Python
 
 Array = Any
 Arrays = Any
@@ -243,7 +243,7 @@ def function(
     *signatures: str,
     name: str | None = None,
     rows: Iterable[Rules] = (),
-    python: bool = False,
+    python: Python = False,
     adapt: Adapt | None = None,
     many: Gather | None = None,
     **about: Any,

@@ -110,6 +110,11 @@ def backward_row(kernel: Any, node: str, **facts: Any) -> Any:
 
 
 # -- clipped lines --------------------------------------------------------------------------------
+def _check_limits(input: Any, min_val: Any, max_val: Any, inplace: Any) -> None:
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+
+
 def _hardtanh(self: Array, min_val: Any = -1.0, max_val: Any = 1.0) -> Array:
     kind = self.dtype.type
     if self.dtype.kind == "u" and (int(min_val) < 0 or int(max_val) < 0):
@@ -151,12 +156,10 @@ class hardtanh_row:
     "nn.functional.hardtanh(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0, Any inplace=False)",
     rows=[hardtanh_row],
     samples=["nn.functional.hardtanh(randn(2,3))", "nn.functional.hardtanh(randn(3), -0.5, 0.7)"],
-    python=True,
+    python=_check_limits,
 )
 def hardtanh(input: Array, min_val: float, max_val: float, inplace: bool) -> Any:
     """The elements, held between two numbers."""
-    if min_val > max_val:
-        raise ValueError("min_val cannot be greater than max_val")
     if inplace:
         return overwritten(hardtanh_row, input, min_val, max_val)
     return hardtanh_row(input, min_val, max_val)
@@ -391,7 +394,7 @@ rectifier(
     constants=(1, 1),
     samples=("(randn(2,3))", "(randn(3), 0.5)"),
 )
-overwriting("elu_(Tensor input, Scalar alpha=1)", elu_written, constants=(1, 1))
+overwriting("elu_(Tensor input, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)", elu_written)
 
 _SELU = (1.6732632423543772, 1.0507009873554805, 1)
 rectifier(
@@ -705,7 +708,7 @@ class glu_backward:
 @operator(
     _glu,
     "GluBackward0",
-    signature="nn.functional.glu(Tensor input, int dim=-1)",
+    signature="nn.functional.glu(Tensor input, int dim=-1)|python -> glu(input, dim)",
     samples=("nn.functional.glu(randn(2,4))", "nn.functional.glu(randn(4,3), 0)"),
     axes="dim",
 )

@@ -123,17 +123,19 @@ def _weighted(q: Any, k: Any, v: Any, mask: Any, dropout_p: float) -> tuple[Any,
     scaled = q * sqrt(1.0 / float(q.shape[-1]))
     keys = k.transpose(-2, -1)
     scores = bmm(scaled, keys) if mask is None else baddbmm(mask, scaled, keys)
-    weights = dropped(resolve("softmax")(scores, -1), dropout_p, True)
+    weights = resolve("softmax")(scores, -1)
+    if dropout_p > 0.0:
+        weights = dropped(weights, dropout_p, True)
     return bmm(weights, v), weights
 
 
 @function(
     "nn.functional.multi_head_attention_forward(Tensor query, Tensor key, Tensor value, "
-    "int embed_dim_to_check, int num_heads, Tensor? in_proj_weight, Tensor? in_proj_bias, "
-    "Tensor? bias_k, Tensor? bias_v, Any add_zero_attn, float dropout_p, Tensor out_proj_weight, "
-    "Tensor? out_proj_bias, Any training=True, Tensor? key_padding_mask=None, "
+    "int embed_dim_to_check, Any num_heads, Tensor? in_proj_weight, Tensor? in_proj_bias, "
+    "Tensor? bias_k, Tensor? bias_v, Any add_zero_attn, Any dropout_p, Any out_proj_weight, "
+    "Any out_proj_bias, Any training=True, Tensor? key_padding_mask=None, "
     "Any need_weights=True, Tensor? attn_mask=None, Any use_separate_proj_weight=False, "
-    "Tensor? q_proj_weight=None, Tensor? k_proj_weight=None, Tensor? v_proj_weight=None, "
+    "Any q_proj_weight=None, Any k_proj_weight=None, Any v_proj_weight=None, "
     "Tensor? static_k=None, Tensor? static_v=None, Any average_attn_weights=True, "
     "Any is_causal=False)",
     python=True,
@@ -292,8 +294,8 @@ def gumbel_softmax(logits: Array, tau: float, hard: bool, eps: float, dim: int) 
 
 @function(
     "nn.functional.linear_cross_entropy(Tensor input, Tensor linear_weight, Tensor target, *, "
-    "Tensor? linear_bias=None, Tensor? weight=None, Any reduction='mean', "
-    "int? ignore_index=None, float label_smoothing=0.0, Any options=None)",
+    "Tensor? linear_bias=None, Any weight=None, Any reduction='mean', "
+    "Any ignore_index=None, Any label_smoothing=0.0, Any options=None)",
     python=True,
     samples=["nn.functional.linear_cross_entropy(randn(3,4), randn(5,4), tensor([0,2,4]))"],
 )

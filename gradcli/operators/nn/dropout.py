@@ -16,8 +16,8 @@ FAMILY = "nn"
 _ALPHA = 1.7580993408473766  # what SELU saturates at, with the sign turned
 
 
-def _check(p: float) -> None:
-    if not 0.0 <= p <= 1.0:
+def _check(input: Any, p: Any, *others: Any) -> None:
+    if p < 0.0 or not p <= 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
@@ -56,7 +56,7 @@ def dropped(
 @function(
     "nn.functional.dropout(Tensor input, float p=0.5, bool training=True, Any inplace=False) "
     "-> dropout(input, p, training=train)",
-    python=True,
+    python=_check,
     samples=[
         "nn.functional.dropout(randn(2,3), 0.5)",
         "nn.functional.dropout(randn(3), 0.5, False)",
@@ -64,7 +64,6 @@ def dropped(
 )
 def nn_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
     """Elements set to zero with probability p, the others scaled to keep the mean."""
-    _check(p)
     return dropped(input, p, training, inplace=inplace)
 
 
@@ -83,7 +82,6 @@ def plain_dropout(input: Array, p: float, train: bool) -> Any:
 
 def _over_channels(n: int) -> None:
     def call(input: Array, p: float, training: bool, inplace: bool) -> Any:
-        _check(p)
         unbatched = (n == 1 and input.ndim == 2) or (n == 3 and input.ndim == 4)
         if not unbatched:
             return dropped(input, p, training, feature=True, inplace=inplace)
@@ -97,7 +95,7 @@ def _over_channels(n: int) -> None:
     function(
         f"dropout{n}d(Tensor input, float p=0.5, bool training=True, Any inplace=False) "
         "-> feature_dropout(input, p, training=train)",
-        python=True,
+        python=_check,
         name=name,
         method=False,
         samples=[f"{name}(randn(2,3,{size}), 0.5)"],
@@ -111,26 +109,24 @@ for _n in (1, 2, 3):
 @function(
     "nn.functional.alpha_dropout(Tensor input, float p=0.5, bool training=False, Any inplace=False) "
     "-> alpha_dropout(input, p, training=train)",
-    python=True,
+    python=_check,
     short=False,
     samples=["nn.functional.alpha_dropout(randn(2,3), 0.5, True)"],
 )
 def alpha_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
     """Dropout that keeps mean and variance under SELU."""
-    _check(p)
     return dropped(input, p, training, alpha=True, inplace=inplace)
 
 
 @function(
     "nn.functional.feature_alpha_dropout(Tensor input, float p=0.5, bool training=False, Any inplace=False) "
     "-> feature_alpha_dropout(input, p, training=train)",
-    python=True,
+    python=_check,
     short=False,
     samples=["nn.functional.feature_alpha_dropout(randn(2,3,4), 0.5, True)"],
 )
 def feature_alpha_dropout(input: Array, p: float, training: bool, inplace: bool) -> Any:
     """alpha_dropout of whole channels."""
-    _check(p)
     return dropped(input, p, training, feature=True, alpha=True, inplace=inplace)
 
 

@@ -391,8 +391,8 @@ def affine_grid(theta: Array, size: Any, align_corners: bool | None) -> Any:
     """The grid that an affine map makes of the places of an image of a size."""
     if theta.array.dtype.kind != "f":
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    n = len(size) - 2
     sizes = tuple(int(n) for n in size)
-    n = len(sizes) - 2
     if n not in (2, 3):
         raise NotImplementedError(
             "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, "

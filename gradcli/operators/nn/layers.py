@@ -232,11 +232,19 @@ def renorm_rows(weight: Any, indices: Any, max_norm: float, norm_type: float) ->
         table.index_copy_(0, rows, found * scale)
 
 
+def _check_padding(input: Any, weight: Any, padding_idx: Any, *others: Any) -> None:
+    if padding_idx is not None:
+        rows = weight.shape[0]
+        inside = padding_idx < rows if padding_idx > 0 else padding_idx >= -rows
+        if not inside:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+
+
 @function(
     "nn.functional.embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, "
-    "float norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False) "
+    "Any norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False) "
     "-> embedding(weight, input=indices, padding_idx, scale_grad_by_freq, sparse)",
-    python=True,
+    python=_check_padding,
     short=False,
     rows=[embedding_row],
     samples=[
@@ -255,12 +263,7 @@ def embedding(
 ) -> Any:
     """The rows of a table that indices name."""
     rows = weight.shape[0]
-    if padding_idx is None:
-        padding_idx = -1
-    else:
-        if not -rows <= padding_idx < rows:
-            raise AssertionError("Padding_idx must be within num_embeddings")
-        padding_idx %= rows
+    padding_idx = -1 if padding_idx is None else padding_idx % rows
     if max_norm is not None:
         renorm_rows(weight, input, max_norm, norm_type)
     return embedding_row(weight, input, padding_idx, scale_grad_by_freq, sparse)

@@ -40,14 +40,20 @@ from gradcli.operators.helpers import (
 )
 from gradcli.operators.nn.activations import NUMBERS, log_sigmoid_row, logsigmoid
 from gradcli.operators.reductions import mean_all
+from gradcli.operators.signatures import Python
 from gradcli.operators.table import Array, function, operator, resolve
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}
 NONE, MEAN, SUM = 0, 1, 2
 
 
-def reduction_number(reduction: str, size_average: Any = None, reduce: Any = None) -> int:
-    """The number that PyTorch's kernels take for a reduction's name."""
+def reduction_number(
+    reduction: str, size_average: Any = None, reduce: Any = None, refusal: str = ""
+) -> int:
+    """The number that PyTorch's kernels take for a reduction's name.
+
+    refusal: what follows another name, where PyTorch adds it to that: to a name only.
+    """
     if size_average is not None or reduce is not None:
         average = True if size_average is None else size_average
         wanted = True if reduce is None else reduce
@@ -59,29 +65,32 @@ def reduction_number(reduction: str, size_average: Any = None, reduce: Any = Non
             stacklevel=4,
         )
     if reduction not in _REDUCTIONS:
+        if refusal:
+            raise ValueError(reduction + refusal)
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return _REDUCTIONS[reduction]
 
 
-def loss(signature: str, **facts: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def loss(
+    signature: str, *, python: Python = True, refusal: str = "", **facts: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a loss of `torch.nn.functional`; its body gets the `number` of the reduction asked for.
 
-    The signature has `reduction`, and mostly `size_average` and `reduce`, of former days. facts: as for
-    `function`.
+    The signature has `reduction`, and mostly `size_average` and `reduce`, of former days. refusal: as for
+    `reduction_number`. facts: as for `function`.
     """
 
+    def reducing(body: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
+        old = [n for n in ("size_average", "reduce") if n in names]
+        given = [n for n in names if n not in old]
+        named = ["reduction", *(f"{n}={n}" for n in old)]
+        given[given.index("reduction")] = f"number({', '.join(named)}, refusal=refusal)"
+        lines = [f"return body({', '.join(given)})"]
+        space = {"body": body, "number": reduction_number, "refusal": refusal}
+        return compiled("loss", ", ".join(names), lines, space)  # type: ignore[no-any-return]
+
     name = f"nn.functional.{signature.partition('(')[0]}"
-    return function(signature, python=True, method=False, name=name, adapt=_reducing, **facts)
-
-
-def _reducing(body: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
-    """A loss's body as a function of these parameters, those about the reduction in place of its number."""
-    old = [n for n in ("size_average", "reduce") if n in names]
-    given = [n for n in names if n not in old]
-    given[given.index("reduction")] = f"number({', '.join(['reduction', *old])})"
-    lines = [f"return body({', '.join(given)})"]
-    space = {"body": body, "number": reduction_number}
-    return compiled("loss", ", ".join(names), lines, space)  # type: ignore[no-any-return]
+    return function(signature, python=python, method=False, name=name, adapt=reducing, **facts)
 
 
 def reduced(values: Any, reduction: int) -> Any:
@@ -995,6 +1004,7 @@ def multilabel_margin_loss(input: Array, target: Array, number: int) -> Any:
 @loss(
     "multilabel_soft_margin_loss(Tensor input, Any target, Any weight=None, "
     "Any size_average=None, Any reduce=None, Any reduction='mean') -> log_sigmoid(input)",
+    refusal=" is not valid",
     samples=["nn.functional.multilabel_soft_margin_loss(randn(2,4), round(rand(2,4)))"],
 )
 def multilabel_soft_margin_loss(
@@ -1080,11 +1090,22 @@ def cosine_embedding_loss(
     return reduced(first + second, number)
 
 
+def _check_margin(at: int) -> Callable[..., None]:
+    """Looks at the margin, the argument of that position, before anything else is looked at."""
+
+    def check(*values: Any) -> None:
+        if values[at] <= 0:
+            raise ValueError(f"margin must be greater than 0, got {values[at]}")
+
+    return check
+
+
 @loss(
     "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, "
     "float p=2, float eps=1e-06, bool swap=False, Any size_average=None, Any reduce=None, "
     "Any reduction='mean')",
     aliases="triplet_margin_loss",
+    python=_check_margin(3),
     samples=["nn.functional.triplet_margin_loss(randn(2,3), randn(2,3), randn(2,3))"],
 )
 def triplet_margin_loss(
@@ -1098,8 +1119,6 @@ def triplet_margin_loss(
     number: int,
 ) -> Any:
     """How much nearer the positive should be to the anchor than the negative, by a margin."""
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
     if not anchor.ndim == positive.ndim == negative.ndim:
         raise RuntimeError(
             "The anchor, positive, and negative tensors are expected to have the same number of "
@@ -1117,6 +1136,7 @@ def triplet_margin_loss(
 @loss(
     "triplet_margin_with_distance_loss(Tensor anchor, Tensor positive, Tensor negative, *, "
     "Any distance_function=None, float margin=1.0, Any swap=False, Any reduction='mean')",
+    python=_check_margin(4),
     samples=["nn.functional.triplet_margin_with_distance_loss(randn(2,3), randn(2,3), randn(2,3))"],
 )
 def triplet_margin_with_distance_loss(
@@ -1129,8 +1149,6 @@ def triplet_margin_with_distance_loss(
     number: int,
 ) -> Any:
     """`triplet_margin_loss` with a distance of one's own."""
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
     distance = distance_function or resolve("nn.functional.pairwise_distance")
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
@@ -1176,7 +1194,7 @@ def kl_div(
 
 
 @function(
-    "nn.functional.gaussian_nll_loss(Tensor input, Tensor target, Any var, Any full=False, float eps=1e-06, "
+    "nn.functional.gaussian_nll_loss(Tensor input, Any target, Any var, Any full=False, Any eps=1e-06, "
     "Any reduction='mean')",
     python=True,
     samples=["nn.functional.gaussian_nll_loss(randn(2,3), randn(2,3), rand(2,3))"],
@@ -1191,20 +1209,21 @@ def gaussian_nll_loss(
         var = var * resolve("ones_like")(input)
     elif anywhere(getattr(var, "array", var) < 0):
         raise ValueError("var has negative entry/entries")
-    if tuple(var.shape) != tuple(input.shape):
-        if tuple(var.shape) == tuple(input.shape[:-1]):
+    if var.shape != input.shape:
+        if var.shape == input.shape[:-1]:
             var = var.unsqueeze(-1)
-        elif tuple(var.shape[:-1]) != tuple(input.shape[:-1]) or var.shape[-1] != 1:
+        elif input.ndim != var.ndim or (
+            sum(y for x, y in zip(input.shape, var.shape, strict=True) if x != y) != 1
+        ):
             raise ValueError("var is of incorrect size")
-    if reduction not in _REDUCTIONS:
-        raise ValueError(f"{reduction} is not valid")
+    number = reduction_number(reduction, refusal=" is not valid")
     var = var.clone()
     with no_grad():
         var.clamp_(min=eps)
     loss = 0.5 * (var.log() + (input - target) ** 2 / var)
     if full:
         loss = loss + 0.5 * log(2 * pi)
-    return reduced(loss, _REDUCTIONS[reduction])
+    return reduced(loss, number)
 
 
 @loss(
@@ -1212,6 +1231,7 @@ def gaussian_nll_loss(
     "Any size_average=None, float eps=1e-08, Any reduce=None, Any reduction='mean') "
     "-> poisson_nll_loss(input, target, log_input, full, eps)",
     aliases="poisson_nll_loss",
+    refusal=" is not a valid value for reduction",
     samples=["nn.functional.poisson_nll_loss(randn(2,3), rand(2,3))"],
 )
 def poisson_nll_loss(

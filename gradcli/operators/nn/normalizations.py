@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine.tensor import wrap
+from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import add_scalar
-from gradcli.operators.elementwise import clamp_min
 from gradcli.operators.helpers import expect_alike, implemented, refuse_grad, unrecorded
 from gradcli.operators.helpers import mean as mean_along
-from gradcli.operators.table import Array, Row, function, operator, resolve
+from gradcli.operators.table import Array, Row, choice, function, operator, resolve
 
 FAMILY = "nn"
 
@@ -144,27 +143,30 @@ def _check_layer(input: Any, shape: list[int], weight: Any, bias: Any) -> None:
 
 @function(
     "nn.functional.layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
-    "float eps=1e-05, Any cudnn_enable=False)",
+    "float eps=1e-05)",
     python=True,
-    aliases="layer_norm",
+    short=False,
     rows=[native_layer_norm_row],
     samples=[
         "nn.functional.layer_norm(randn(2,3), (3,))",
         "nn.functional.layer_norm(randn(2,3), (3,), randn(3), randn(3))",
     ],
 )
-def layer_norm(
-    input: Array,
-    normalized_shape: Any,
-    weight: Array | None,
-    bias: Array | None,
-    eps: float,
-    cudnn_enable: bool,
-) -> Any:
+def layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
     """The input with mean 0 and variance 1 over the last dimensions."""
-    shape = list(normalized_shape)
-    _check_layer(input, shape, weight, bias)
-    return native_layer_norm_row(input, tuple(shape), weight, bias, eps)[0]
+    return native_layer_norm(input, normalized_shape, *options)[0]
+
+
+@function(
+    "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+    "float eps=1e-05, bool cudnn_enable=True)",
+    name="layer_norm",
+    method=False,
+    samples=["layer_norm(randn(2,3), (3,))"],
+)
+def plain_layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
+    """See nn.functional.layer_norm."""
+    return layer_norm(input, normalized_shape, *options[:-1])
 
 
 @function(
@@ -290,32 +292,44 @@ def _check_groups(input: Any, weight: Any, bias: Any, c: int, num_groups: int) -
             )
 
 
+def _check_several(input: Any, num_groups: Any, *others: Any) -> None:
+    if isinstance(input, Tensor):
+        if input.ndim < 2:
+            raise RuntimeError(
+                f"Expected at least 2 dimensions for input tensor but received {input.ndim}"
+            )
+        n, c = input.shape[:2]
+        if num_groups != 0:
+            _several_values([n * c // num_groups, num_groups, *input.shape[2:]])
+
+
 @function(
     "nn.functional.group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
-    "float eps=1e-05, Any cudnn_enabled=True)",
-    python=True,
-    aliases="group_norm",
+    "float eps=1e-05)",
+    python=_check_several,
+    short=False,
     rows=[native_group_norm_row],
     samples=["nn.functional.group_norm(randn(2,4,3), 2, randn(4), randn(4))"],
 )
 def group_norm(
-    input: Array,
-    num_groups: int,
-    weight: Array | None,
-    bias: Array | None,
-    eps: float,
-    cudnn_enabled: bool,
+    input: Array, num_groups: int, weight: Array | None, bias: Array | None, eps: float
 ) -> Any:
     """The input with mean 0 and variance 1 over groups of channels."""
-    if input.ndim < 2:
-        raise RuntimeError(
-            f"Expected at least 2 dimensions for input tensor but received {input.ndim}"
-        )
     n, c = input.shape[:2]
-    _check_groups(input, weight, bias, c, num_groups)
-    _several_values([n * c // num_groups, num_groups, *input.shape[2:]])
     inner = prod(input.shape[2:])
-    return native_group_norm_row(input, weight, bias, n, c, inner, num_groups, eps)[0]
+    return native_group_norm(input, weight, bias, n, c, inner, num_groups, eps)[0]
+
+
+@function(
+    "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, "
+    "float eps=1e-05, bool cudnn_enabled=True)",
+    name="group_norm",
+    method=False,
+    samples=["group_norm(randn(2,4,3), 2)"],
+)
+def plain_group_norm(input: Array, num_groups: int, *options: Any) -> Any:
+    """See nn.functional.group_norm."""
+    return group_norm(input, num_groups, *options[:-1])
 
 
 @function(
@@ -419,10 +433,36 @@ def _batch_norm_backward(
     return g_input, g_weight, g_bias
 
 
-def _batch_norm_row(name: str, node: str) -> Row:
-    rules = {"input__weight__bias": _batch_norm_backward, "__module__": __name__}
+def _batch_norm_alone(
+    input: Array,
+    weight: Array | None,
+    bias: Array | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Array, Array, Array]:
+    return _batch_norm(input, weight, bias, None, None, training, momentum, eps)
+
+
+def _batch_norm_alone_backward(
+    g: Any,
+    input: Any,
+    weight: Any,
+    training: bool,
+    eps: float,
+    result1: Any,
+    result2: Any,
+    mask: Any,
+) -> tuple[Any, Any, Any]:
+    return _batch_norm_backward(g, input, weight, None, None, training, eps, result1, result2, mask)
+
+
+def _batch_norm_row(
+    name: str, node: str, kernel: Any = _batch_norm, rule: Any = _batch_norm_backward
+) -> Row:
+    rules = {"input__weight__bias": rule, "__module__": __name__}
     made: Row = operator(
-        _batch_norm,
+        kernel,
         node,
         outputs="result0 result1 result2",
         differentiable=1,
@@ -436,9 +476,15 @@ native_batch_norm_row = _batch_norm_row("native_batch_norm_row", "NativeBatchNor
 native_batch_norm_legit_row = _batch_norm_row(
     "native_batch_norm_legit_row", "NativeBatchNormLegitBackward0"
 )
+native_batch_norm_no_stats_row = _batch_norm_row(
+    "native_batch_norm_no_stats_row",
+    "NativeBatchNormLegitBackward1",
+    _batch_norm_alone,
+    _batch_norm_alone_backward,
+)
 
 
-def _several_values(size: list[int]) -> None:
+def _several_values(size: Any) -> None:
     """Refuses a single value a channel, which has no variance."""
     if size[0] * prod(size[2:]) == 1:
         raise ValueError(
@@ -446,19 +492,30 @@ def _several_values(size: list[int]) -> None:
         )
 
 
-def _check_channels(input: Any, **vectors: Any) -> None:
-    for name, value in vectors.items():
+def _check_channels(input: Any, weight: Any, bias: Any, mean: Any, variance: Any) -> None:
+    named = {"running_mean": mean, "running_var": variance, "weight": weight, "bias": bias}
+    for name, value in named.items():
         if value is not None and value.array.size != input.shape[1]:
             raise RuntimeError(
                 f"{name} should contain {input.shape[1]} elements not {value.array.size}"
             )
 
 
+def _check_batch(input: Any, *others: Any) -> None:
+    training, eps = others[4], others[6]
+    if training:
+        _several_values(input.shape)
+        if eps <= 0.0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    elif eps < 0.0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+
+
 @function(
     "nn.functional.batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, "
     "Tensor? weight=None, Tensor? bias=None, bool training=False, float momentum=0.1, "
     "float eps=1e-05) -> batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)",
-    python=True,
+    python=_check_batch,
     short=False,
     rows=[native_batch_norm_row],
     samples=[
@@ -467,39 +524,21 @@ def _check_channels(input: Any, **vectors: Any) -> None:
     ],
 )
 def batch_norm(
-    input: Array,
-    running_mean: Array | None,
-    running_var: Array | None,
-    weight: Array | None,
-    bias: Array | None,
-    training: bool,
-    momentum: float,
-    eps: float,
+    input: Array, mean: Any, variance: Any, weight: Any, bias: Any, training: bool, *options: float
 ) -> Any:
     """The input with mean 0 and variance 1 over the batch, or by running statistics."""
-    if training:
-        size = [int(n) for n in input.shape]
-        if size[0] * prod(size[2:]) == 1:
-            raise ValueError(
-                "Expected more than 1 value per channel when training, got input size "
-                f"torch.Size({size})"
-            )
-    elif running_mean is None or running_var is None:
+    if not training and (mean is None or variance is None):
         raise RuntimeError(_NO_STATISTICS)
     if input.shape[0] == 0:
         out = input.clone()
         out = out if weight is None else out * weight[0]
         return out if bias is None else out + bias[0]
-    _check_channels(
-        input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
-    )
-    refuse_grad("native_batch_norm", running_mean=running_mean, running_var=running_var)
-    for running in (running_mean, running_var):
+    _check_channels(input, weight, bias, mean, variance)
+    refuse_grad("native_batch_norm", running_mean=mean, running_var=variance)
+    for running in (mean, variance):
         if training and running is not None:
             running.memory()
-    return native_batch_norm_row(
-        input, weight, bias, running_mean, running_var, training, momentum, eps
-    )[0]
+    return native_batch_norm_row(input, weight, bias, mean, variance, training, *options)[0]
 
 
 @function(
@@ -509,52 +548,39 @@ def batch_norm(
     rows=[native_batch_norm_row],
     samples=["native_batch_norm(randn(4,3), randn(3), randn(3), None, None, True, 0.1, 1e-5)"],
 )
-def native_batch_norm(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array | None,
-    running_var: Array | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> Any:
+def native_batch_norm(*values: Any) -> Any:
     """(output, mean, 1 / std) of batch_norm."""
-    _check_channels(
-        input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
-    )
-    return native_batch_norm_row(
-        input, weight, bias, running_mean, running_var, training, momentum, eps
-    )
+    _check_channels(*values[:5])
+    return native_batch_norm_row(*values)
 
 
-@function(
+def _legit(*values: Any) -> Any:
+    _check_channels(*values[:5])
+    return native_batch_norm_legit_row(*values)
+
+
+def _without_statistics(input: Array, weight: Any, bias: Any, *options: Any) -> Any:
+    _check_channels(input, weight, bias, None, None)
+    return native_batch_norm_no_stats_row(input, weight, bias, *options)
+
+
+_OPTIONS = "bool training, float momentum, float eps, *, Tensor[] out=None)"
+
+choice(
     "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
-    "Tensor running_var, bool training, float momentum, float eps)",
-    name="_native_batch_norm_legit",
+    f"Tensor running_var, {_OPTIONS} -> _legit",
+    f"_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, {_OPTIONS} "
+    "-> _without_statistics",
+    targets=(_legit, _without_statistics),
+    rows=[native_batch_norm_legit_row, native_batch_norm_no_stats_row],
+    doc="native_batch_norm with running statistics that are written in place, or without any.",
+    module=__name__,
     method=False,
-    rows=[native_batch_norm_legit_row],
     samples=[
-        "_native_batch_norm_legit(randn(4,3), randn(3), randn(3), zeros(3), ones(3), True, 0.1, 1e-5)"
+        "_native_batch_norm_legit(randn(4,3), randn(3), randn(3), zeros(3), ones(3), True, 0.1, 1e-5)",
+        "_native_batch_norm_legit(randn(4,3), randn(3), randn(3), True, 0.1, 1e-5)",
     ],
 )
-def native_batch_norm_legit(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    running_mean: Array,
-    running_var: Array,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> Any:
-    """native_batch_norm with running statistics that are written in place."""
-    _check_channels(
-        input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
-    )
-    return native_batch_norm_legit_row(
-        input, weight, bias, running_mean, running_var, training, momentum, eps
-    )
 
 
 @function(
@@ -580,8 +606,7 @@ def instance_norm(
     """`batch_norm` of every instance by itself."""
     if use_input_stats and prod(input.shape[2:]) == 1:
         raise ValueError(
-            "Expected more than 1 spatial element when training, got input size "
-            f"torch.Size({list(input.shape)})"
+            f"Expected more than 1 spatial element when training, got input size {input.shape}"
         )
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError(
@@ -605,8 +630,8 @@ def instance_norm(
 
 # -- neighbours and norms -------------------------------------------------------------------------
 @function(
-    "nn.functional.local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, "
-    "float k=1.0)",
+    "nn.functional.local_response_norm(Tensor input, Any size, Any alpha=0.0001, Any beta=0.75, "
+    "Any k=1.0)",
     python=True,
     samples=["nn.functional.local_response_norm(randn(2,3,4), 2)"],
 )
@@ -630,11 +655,11 @@ def local_response_norm(input: Array, size: int, alpha: float, beta: float, k: f
         padded = pad(squares.view(sizes[0], 1, sizes[1], sizes[2], -1), (0, 0, 0, 0, *around))
         total = resolve("nn.functional.avg_pool3d")(padded, (size, 1, 1), stride=1)
         total = total.squeeze(1).view(*sizes)
-    return input / (total * alpha + k) ** beta
+    return input / total.mul(alpha).add(k).pow(beta)
 
 
 @function(
-    "nn.functional.normalize(Tensor input, Any p=2.0, Any dim=1, float eps=1e-12, Any out=None)",
+    "nn.functional.normalize(Tensor input, Any p=2.0, Any dim=1, Any eps=1e-12, Any out=None)",
     python=True,
     samples=[
         "nn.functional.normalize(randn(2,3))",
@@ -644,7 +669,8 @@ def local_response_norm(input: Array, size: int, alpha: float, beta: float, k: f
 def normalize(input: Array, p: float, dim: Any, eps: float, out: Any) -> Any:
     """The input over its norm along a dimension."""
     norm = resolve("norm")(input, p, dim, keepdim=True)
-    return input / clamp_min(norm, eps).expand_as(input)
+    into = {} if out is None else {"out": out}
+    return resolve("div")(input, norm.clamp_min(eps).expand_as(input), **into)
 
 
 __all__ = ["batch_norm", "layer_norm", "normalize"]

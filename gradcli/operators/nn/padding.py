@@ -112,7 +112,7 @@ def _circular(input: Any, pad: tuple[int, ...]) -> Any:
 
 # -- the function ---------------------------------------------------------------------------------
 @function(
-    "nn.functional.pad(Tensor input, int[] pad, Any mode='constant', float? value=None)",
+    "nn.functional.pad(Tensor input, int[] pad, str mode='constant', float? value=None)",
     python=True,
     rows=[constant_pad_nd, *_REFLECT.values(), *_REPLICATE.values()],
     samples=[
