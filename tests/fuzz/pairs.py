@@ -36,6 +36,7 @@ from gradcli.calculus.spelling import NoExpression
 from gradcli.commands.diff import CODE
 from gradcli.engine import modes
 from gradcli.operators import table
+from gradcli.operators.signatures import Parameter
 from gradcli.plan.compiled import Plan
 from gradcli.plan.executor import Executor
 from tests.calculus import samples
@@ -435,26 +436,33 @@ _UNVARIED = "dtype inplace size_average reduce non_blocking dropout_p scale_grad
 def _with_option(rng: random.Random, source: str) -> str:
     """The call of a function with one more keyword; "" where it has none."""
     call = ast.parse(source, mode="eval").body
-    if not isinstance(call, ast.Call):
-        return ""
-    method = isinstance(call.func, ast.Attribute) and ast.unparse(call.func) not in table.FUNCTIONS
-    word = call.func.attr if method else ast.unparse(call.func)  # type: ignore[attr-defined]
-    function = table.FUNCTIONS.get(word)
-    if function is None or function.parser is None:
-        return ""
-    parameters = rng.choice([s for s in function.parser.signatures if not s.hidden]).parameters
-    given = {k.arg for k in call.keywords} | {p.name for p in parameters[: len(call.args) + method]}
-    free = [
-        p
-        for p in parameters
-        if p.optional and p.kind in (*OPTIONS, "bool") and p.name not in (*given, *_UNVARIED)
-    ]
-    if not free:
+    free = options(source)
+    if not free or not isinstance(call, ast.Call):
         return ""
     option = rng.choice(free)
     value = str(not option.default) if option.kind == "bool" else rng.choice(OPTIONS[option.kind])
     call.keywords.append(ast.keyword(option.name, ast.parse(value, mode="eval").body))
     return ast.unparse(call)
+
+
+def options(source: str) -> list[Parameter]:
+    """The options of a call that it does not give, of all the signatures of its function."""
+    call = ast.parse(source, mode="eval").body
+    if not isinstance(call, ast.Call):
+        return []
+    method = isinstance(call.func, ast.Attribute) and ast.unparse(call.func) not in table.FUNCTIONS
+    word = call.func.attr if method else ast.unparse(call.func)  # type: ignore[attr-defined]
+    function = table.FUNCTIONS.get(word)
+    if function is None or function.parser is None:
+        return []
+    shown = [s.parameters for s in function.parser.signatures if not s.hidden]
+    keywords = {k.arg for k in call.keywords}
+    return [
+        p
+        for parameters in shown
+        for p in parameters[len(call.args) + method :]
+        if p.optional and p.kind in (*OPTIONS, "bool") and p.name not in (*keywords, *_UNVARIED)
+    ]
 
 
 def arithmetic(
@@ -480,7 +488,7 @@ def arithmetic(
     for name, value in list(values.items()):
         if value.dtype.kind == "f" and name.startswith("x") and rng.random() < 0.4:
             changed = rng.choice([f"({name}*s)", f"({name}*1)", f"({name} + 0*s)", f"(1*{name})"])
-            text = _replaced(text, name, changed)
+            text = replaced(text, name, changed)
     text = rng.choice(
         [f"sum({text}*w)", f"({text}*w*s)", f"tanh({text})*w", f"mean(w*{text}**2)", text]
     )
@@ -549,7 +557,7 @@ def broadcast(rng: random.Random, number: int) -> Case:
     return Case(rng.choice([text, f"sum({text}*w)", f"({text}*w*x0)", f"({text})**2"]), values)
 
 
-def _replaced(text: str, name: str, by: str) -> str:
+def replaced(text: str, name: str, by: str) -> str:
     tree = ast.parse(text)
 
     class Put(ast.NodeTransformer):
@@ -1265,7 +1273,7 @@ def other(rng: random.Random, number: int) -> Case:
     values = {f"x{k}": np.round(numbers.uniform(0.2, 1.2, s), 3) for k, s in enumerate(shapes)}
     values["s"] = np.round(numbers.uniform(0.8, 1.2), 2)
     if rng.random() < 0.4:
-        text = _replaced(text, "x0", "(x0*s)")
+        text = replaced(text, "x0", "(x0*s)")
     head, semicolon, last = text.rpartition(";")
     last = rng.choice([last.strip(), f"sum(({last.strip()})**2)", f"tanh({last.strip()})*s"])
     return Case(f"{head}{semicolon} {last}".strip(), values)

@@ -12,6 +12,7 @@ from gradcli.commands import COMMANDS
 from gradcli.operators import table
 from tests import fuzz
 from tests.fuzz import command_lines, inplace, interrupts, matrices, pairs, text_growth
+from tests.fuzz import sweep as forms
 from tests.sweep import sweep
 
 
@@ -80,6 +81,20 @@ def test_a_few_programs_of_views_and_writes(monkeypatch) -> None:
 @pytest.mark.parametrize("read", [text_growth.program, text_growth.value])
 def test_reading_is_linear(read, first) -> None:
     assert text_growth.growth(read, first, "") is None
+
+
+@pytest.mark.long
+@sweep("text", lambda: forms.texts()[::40], parts=2)
+def test_every_form_of_some_samples(text) -> None:
+    assert list(forms.failures(text)) == []
+
+
+def test_a_wrong_batching_rule_is_found(monkeypatch) -> None:
+    table.load()
+    flip = next(row for row in table.ROWS if row.name == "flip_dims")
+    monkeypatch.setattr(flip, "batch", "elementwise")
+    found = next(forms.failures("flip(randn(2,3), (0,))"))
+    assert "vmap of it over x0 by 0, entry 0" in found
 
 
 def test_a_few_expressions_of_matrices(monkeypatch) -> None:
