@@ -154,8 +154,13 @@ def _rows_of_part(
     return Tally()
 
 
-def _mapped(job: RowJob, ours: dict[str, str], form: str, part: Part, path: str) -> Any:
-    """Map the rows of a part into a file; what there is to say of them."""
+def _mapped(
+    job: RowJob, ours: dict[str, str], form: str, told: Sequence[str], part: Part, path: str
+) -> Any:
+    """Map the rows of a part into a file; what there is to say of them.
+
+    told: the columns that the folders of the file tell, and not the file.
+    """
     import pickle
 
     if (failed := _checked(ours)) is not None:
@@ -164,8 +169,8 @@ def _mapped(job: RowJob, ours: dict[str, str], form: str, part: Part, path: str)
     try:
         with _turn.of(job.dtype):
             before = random.snapshot()
-            names = job.narrow()
-            _write(path, form, (job.run(batch, form) for batch in part.batches(names)))
+            made = (job.run(batch, form) for batch in part.batches(job.narrow()))
+            _write(path, form, ([c for c in columns if c[0] not in told] for columns in made))
             if random.rewind(before):
                 raise _refused(
                     "the program draws random numbers, row after row: workers cannot share them",
@@ -389,14 +394,19 @@ class Cluster:
         return self._into(folder, "parquet", parts, task, told)
 
     def map(self, job: RowJob, form: str, parts: list[Part], folder: str, told: Told) -> Tally:
-        """Map the rows of all parts into a folder; what there is to say of them, in their order."""
+        """Map the rows of all parts into a folder; what there is to say of them, in their order.
+
+        The folder is partitioned as the table is, by those of its keys that are kept.
+        """
         submit = self.client.submit
         shared = submit(_load, job, pure=False)
+        kept = {job.names[i] for i in job.keep}
+        keys = [key for key in (parts[0].keys if parts else ()) if key in kept]
 
         def task(part: Part, path: str) -> Any:
-            return submit(_mapped, shared, self.versions, form, part, path, pure=False)
+            return submit(_mapped, shared, self.versions, form, keys, part, path, pure=False)
 
-        return self._into(folder, form, parts, task, told)
+        return self._into(folder, form, parts, task, told, keys)
 
     def _into(
         self,
@@ -405,12 +415,16 @@ class Cluster:
         parts: Sequence[Part],
         task: Callable[[Part, str], Any],
         told: Told,
+        keys: Sequence[str] = (),
     ) -> Tally:
         width = max(5, len(str(len(parts))))
-        names = [f"part-{k:0{width}}.{form}" for k in range(len(parts))]
+        paths = []
         futures = []
-        for part, name in zip(parts, names, strict=True):
-            future = task(self._placed(part), os.path.join(folder, name))
+        for number, part in enumerate(parts):
+            place = os.path.join(folder, *part.folders(keys))
+            os.makedirs(place, exist_ok=True)
+            paths.append(os.path.join(place, f"part-{number:0{width}}.{form}"))
+            future = task(self._placed(part), paths[-1])
             futures.append(self._telling(future, part.rows or 0, told))
         counted = Tally()
         for future in futures:
@@ -419,8 +433,9 @@ class Cluster:
                 self.client.cancel(futures)
                 raise found.error
             counted.add(found)
-        for name in set(os.listdir(folder)) - set(names):  # of a worker that died while it wrote
-            os.unlink(os.path.join(folder, name))
+        there = {os.path.join(place, name) for place, _, names in os.walk(folder) for name in names}
+        for path in there - set(paths):  # of a worker that died while it wrote
+            os.unlink(path)
         return counted
 
     def _result(self, future: Any) -> Any:

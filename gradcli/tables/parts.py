@@ -45,6 +45,12 @@ class Part:
         for table in self._batches([c for c in columns if c not in self.keys]):
             yield KeyedTable(table, self.keys) if self.keys else table
 
+    def folders(self, keys: Sequence[str]) -> list[str]:
+        """The names of its folders that tell these keys, as they are written."""
+        names = os.path.dirname(self.path).split(os.sep)
+        told = {name.partition("=")[0]: name for name in names if "=" in name}
+        return [name for key, name in told.items() if key in keys]
+
     def _batches(self, columns: Sequence[str]) -> Iterator[Table]:
         if self.kind == "parquet":
             yield from _row_group(self, columns)

@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from gradcli.cli import main
 from gradcli.rows import cluster
 from gradcli.rows.job import RowJob, Tally
+from gradcli.tables.parts import Parts
 
 pytest.importorskip("distributed")
 parquet: Any = pytest.importorskip("pyarrow.parquet")
@@ -163,6 +164,64 @@ def test_map_into_a_folder(scheduler: str, folder: Path) -> None:
     )
     code, out, err = run("map", "x*rand(1)", "t.csv", "-o", "r.parquet", "--no-grad", "all", *there)
     assert code == 1 and "draws random numbers" in err
+
+
+def partitioned(folder: Path) -> None:
+    """`parted`, a table in folders called KEY=VALUE, as pandas writes it."""
+    import pandas as pd
+
+    frame = pd.read_parquet(folder / "t.parquet")[:600]
+    frame["site"] = [f"{n // 300} a" for n in range(600)]
+    frame["k"] = np.where(np.arange(600) % 300 < 100, 7, 8)
+    frame.to_parquet(folder / "parted", partition_cols=["site", "k"])
+
+
+@pytest.mark.parametrize(
+    ("keys", "places"),
+    [
+        (["site", "k"], [["site=0%20a", "k=7"], ["site=0%20a", "k=8"], ["site=1%20a", "k=7"]]),
+        (["k"], [["k=7"], ["k=8"], ["k=7"]]),
+        ([], [[], [], []]),
+    ],
+)
+def test_the_folders_of_a_part_are_those_that_tell_a_key(
+    folder: Path, keys: list[str], places: list[list[str]]
+) -> None:
+    partitioned(folder)
+    (folder / "site=outside").mkdir()
+    (folder / "parted").rename(folder / "site=outside" / "parted")
+    found = Parts(str(folder / "site=outside" / "parted")).parts
+    assert [part.folders(keys) for part in found[:3]] == places
+
+
+@pytest.mark.long
+def test_map_partitions_as_the_table_is(scheduler: str, folder: Path) -> None:
+    import pandas as pd
+
+    partitioned(folder)
+    there = ["--cluster", scheduler]
+    for keep, how, path in (
+        ("all", there, "there"), ("k,x", there, "half"), ("none", there, "flat"), ("all", [], "here.parquet"),
+    ):  # fmt: skip
+        given = ["--keep-columns", keep, "-o", path, "--format", "parquet"]
+        code, _, err = run("map", "x*k - y", "parted", *given, *how)
+        assert (code, err) == (0, "")
+    names = {
+        path: sorted(str(p.relative_to(path)) for p in Path(path).rglob("*.parquet"))
+        for path in ("there", "half", "flat")
+    }
+    assert names == {
+        "there": [f"site={a}%20a/k={k}/part-0000{2 * a + k - 7}.parquet" for a in (0, 1) for k in (7, 8)],
+        "half": [f"k={k}/part-0000{2 * a + k - 7}.parquet" for k in (7, 8) for a in (0, 1)],
+        "flat": [f"part-0000{n}.parquet" for n in range(4)],
+    }  # fmt: skip
+    one = names["there"][0]
+    assert parquet.ParquetFile(Path("there") / one).schema_arrow.names == [
+        "x", "y", "value", "x.grad", "k.grad", "y.grad",
+    ]  # fmt: skip
+    found, expected = pd.read_parquet("there"), pd.read_parquet("here.parquet")
+    found = found.astype({"site": str, "k": "int64"})[list(expected)]
+    pd.testing.assert_frame_equal(found, expected)
 
 
 @pytest.mark.long
