@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from gradcli.commands import output
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import apart
-from gradcli.commands.options import by_rows_option, expression_options
+from gradcli.commands.options import Whole, by_rows_option, expression_options
 from gradcli.commands.planned import large_table
 from gradcli.commands.points import (
     OpenCommand,
@@ -45,9 +45,7 @@ Examples:
 @expression_options
 @shape_option("Shape of a variable without a value (else a scalar).")
 @click.option("--second-order", is_flag=True, help="Check the second derivatives too.")
-@click.option(
-    "--samples", metavar="N", type=click.IntRange(1), help="Check at N random points instead."
-)
+@click.option("--samples", metavar="N", type=Whole(1), help="Check at N random points instead.")
 @click.option(
     "--range", "limits", metavar="A,B", default="-1,1", show_default=True, help="Where they lie."
 )

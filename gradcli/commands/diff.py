@@ -10,7 +10,7 @@ import click
 
 from gradcli.commands import output
 from gradcli.commands.errors import usage
-from gradcli.commands.options import expression_options, where_read
+from gradcli.commands.options import Whole, expression_options, where_read
 from gradcli.commands.points import (
     OpenCommand,
     Point,
@@ -44,9 +44,7 @@ Examples:
 )
 @expression_options
 @shape_option("Shape of a variable without a value (else a scalar).")
-@click.option(
-    "--order", metavar="N", type=click.IntRange(1, 20), default=1, help="Differentiate N times."
-)
+@click.option("--order", metavar="N", type=Whole(1, 20), default=1, help="Differentiate N times.")
 @click.option(
     "--jacobian", "rows", is_flag=True, help="Print the Jacobian of a vector, as a matrix."
 )

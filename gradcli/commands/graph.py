@@ -32,13 +32,7 @@ class GraphCommand(ExpressionCommand):
         if "--" in args:
             at = args.index("--")
             own, rest = args[:at], args[at + 1 :]
-        declared = {
-            name: option
-            for option in self.params
-            if isinstance(option, click.Option)
-            for name in (*option.opts, *option.secondary_opts)
-        }
-        found = split(own, declared)
+        found = split(own, self.declared(ctx))
         if "torch_file" in found.given and (found.positionals or found.bindings):
             extra = [*found.positionals, *(f"--{name}" for name, _ in found.bindings)][0]
             raise usage(

@@ -50,7 +50,7 @@ def command(
     A word that is no function's name is looked for: in names (log*), families (losses), descriptions,
     and in what other languages call things (ln).
     """
-    style = output.Style.of(chosen_form(as_json, as_plain), precision, color)
+    style = output.Style.of(chosen_form(json=as_json, plain=as_plain), precision, color)
     if name is None:
         _list(style)
     else:

@@ -132,6 +132,15 @@ class ExpressionCommand(Command):
         """The declared parameters, then the variables' options once they are known."""
         return [*super().get_params(ctx), *ctx.meta.get("gradcli.variables", ())]
 
+    def declared(self, ctx: click.Context) -> dict[str, click.Option]:
+        """The declared options, by each of their names."""
+        return {
+            name: option
+            for option in super().get_params(ctx)
+            if isinstance(option, click.Option)
+            for name in (*option.opts, *option.secondary_opts)
+        }
+
     def source_text(self, found: Split, lenient: bool) -> str | None:
         """The text of the expression; None if there is none."""
         return _expression(found, lenient, self.operands)
@@ -167,12 +176,7 @@ class ExpressionCommand(Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put argv in order, find the variables, and let click parse."""
-        declared = {
-            name: option
-            for option in super().get_params(ctx)
-            if isinstance(option, click.Option)
-            for name in (*option.opts, *option.secondary_opts)
-        }
+        declared = self.declared(ctx)
         found = split(args, declared)
         ctx.meta["gradcli.json"] = "as_json" in found.given
         if found.given.get("color") in ("always", "never"):
@@ -555,7 +559,48 @@ def _unbound(
 
 
 # -- the options that all expression commands have ------------------------------------------------
-_PROGRAM_OPTIONS = (
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one decorator, in the order of `--help`."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+# Of whatever runs a program: what numbers are where nothing says so, what is known, what is coloured.
+dtype_option = click.option(
+    "--dtype",
+    metavar="DTYPE",
+    type=click.Choice(FLOATS),
+    default="float64",
+    envvar="GRADCLI_DTYPE",
+    show_envvar=True,
+    help="float16, float32 or float64; also $GRADCLI_DTYPE.",
+)
+manual_seed_option = click.option(
+    "--manual-seed", metavar="N", type=int, help="Seed randn, rand and their like."
+)
+load_option = click.option(
+    "--load",
+    metavar="FILE.py",
+    multiple=True,
+    shell_complete=completers.files,
+    help="Use the names that a Python file of yours makes.",
+)
+max_steps_option = click.option(
+    "--max-steps", metavar="N", type=Whole(1), help="Stop after N loop turns and calls."
+)
+colour_option = click.option(
+    "--color",
+    metavar="WHEN",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="auto (on a terminal), always or never.",
+)
+_variable_options = together(
     click.option(
         "--let",
         metavar="NAME=VALUE",
@@ -577,15 +622,7 @@ _PROGRAM_OPTIONS = (
         shell_complete=completers.variables_or_all,
         help="These variables require no grad.",
     ),
-    click.option(
-        "--dtype",
-        metavar="DTYPE",
-        type=click.Choice(FLOATS),
-        default="float64",
-        envvar="GRADCLI_DTYPE",
-        show_envvar=True,
-        help="float16, float32 or float64; also $GRADCLI_DTYPE.",
-    ),
+    dtype_option,
     click.option(
         "--missing",
         metavar="error|nan|skip",
@@ -593,18 +630,23 @@ _PROGRAM_OPTIONS = (
         default="error",
         help="What an empty cell of a table does.",
     ),
-    click.option("--manual-seed", metavar="N", type=int, help="Seed randn, rand and their like."),
-    click.option(
-        "--load",
-        metavar="FILE.py",
-        multiple=True,
-        shell_complete=completers.files,
-        help="Use the names that a Python file of yours makes.",
-    ),
+    manual_seed_option,
+    load_option,
 )
-_EXPRESSION_OPTIONS = (
+# Of a command that takes a program and prints what that prints.
+program_options = together(_variable_options, colour_option)
+style_options = together(
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+    click.option("--plain", "as_plain", is_flag=True, help="Print values that can be fed back in."),
+    click.option(
+        "--precision", metavar="N", type=Whole(1, 17), help="At most N significant digits."
+    ),
+    colour_option,
+)
+# EXPR, and the options of all commands that take one.
+expression_options = together(
     click.argument("expression", metavar="EXPR", required=False),
-    *_PROGRAM_OPTIONS,
+    _variable_options,
     click.option(
         "-f",
         "file",
@@ -612,35 +654,10 @@ _EXPRESSION_OPTIONS = (
         shell_complete=completers.files,
         help="Read EXPR from a file (- for stdin).",
     ),
+    style_options,
 )
-_COLOUR_OPTION = click.option(
-    "--color",
-    metavar="WHEN",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="auto (on a terminal), always or never.",
-)
-_STYLE_OPTIONS = (
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
-    click.option("--plain", "as_plain", is_flag=True, help="Print values that can be fed back in."),
-    click.option(
-        "--precision",
-        metavar="N",
-        type=Whole(1, 17),
-        help="At most N significant digits.",
-    ),
-    _COLOUR_OPTION,
-)
-
-
-def style_options(function: F) -> F:
-    """--json, --plain, --precision, --color."""
-    for option in reversed(_STYLE_OPTIONS):
-        function = option(function)
-    return function
-
-
-_ARRAY_OPTIONS = (
+# Of commands whose results are arrays.
+array_options = together(
     click.option("--lines", "as_lines", is_flag=True, help="Print one number a line."),
     click.option("--csv", "as_csv", is_flag=True, help="Print a table with a header."),
     click.option(
@@ -651,16 +668,7 @@ _ARRAY_OPTIONS = (
         help="Write FILE.npy, .npz, .csv, .parquet or .feather instead.",
     ),
 )
-
-
-def array_options(function: F) -> F:
-    """--lines, --csv, -o: of the commands whose results are arrays."""
-    for option in reversed(_ARRAY_OPTIONS):
-        function = option(function)
-    return function
-
-
-_UNCERTAINTY_OPTIONS = (
+uncertainty_options = together(
     click.option(
         "--uncertainty",
         "uncertainties",
@@ -677,30 +685,12 @@ _UNCERTAINTY_OPTIONS = (
     ),
     click.option("--budget", is_flag=True, help="Each input's share of the uncertainty."),
 )
-
-
-def uncertainty_options(function: F) -> F:
-    """--uncertainty, --covariance, --budget."""
-    for option in reversed(_UNCERTAINTY_OPTIONS):
-        function = option(function)
-    return function
-
-
-def program_options(function: F) -> F:
-    """The options of a command that takes a program and prints what that prints."""
-    for option in reversed((*_PROGRAM_OPTIONS, _COLOUR_OPTION)):
-        function = option(function)
-    return function
-
-
 plan_option = click.option(
     "--plan/--no-plan",
     "plan",
     default=None,
     help="Print the plan for large arrays, or use none.",
 )
-
-
 by_rows_option = click.option(
     "--by-rows/--whole",
     "by_rows",
@@ -708,41 +698,27 @@ by_rows_option = click.option(
     help="Read a table in passes over its rows, which need not fit into memory, or at once. "
     "(By rows where it would take half of the memory that is free.)",
 )
-
-
-def cluster_options(function: F) -> F:
-    """--workers, --cluster."""
-    workers = click.option(
-        "--workers",
-        metavar="N",
-        type=click.IntRange(1),
-        help="Read the table's parts by N processes.",
-    )
-    address = click.option(
+cluster_options = together(
+    click.option(
+        "--workers", metavar="N", type=Whole(1), help="Read the table's parts by N processes."
+    ),
+    click.option(
         "--cluster",
-        "cluster",
         metavar="ADDRESS",
         help="By the workers of a Dask scheduler, as tcp://host:8786.",
-    )
-    return workers(address(function))
-
-
+    ),
+)
 drawn_option = shape_option("Shape of a variable to be drawn: as --x 'randn(3,4)'.")
 
 
-def expression_options(function: F) -> F:
-    """EXPR and the options common to all commands that take one."""
-    function = style_options(function)
-    for option in reversed(_EXPRESSION_OPTIONS):
-        function = option(function)
-    return function
-
-
-def chosen_form(as_json: bool, as_plain: bool) -> str:
-    """The form of the results that --json and --plain ask for."""
-    if as_json and as_plain:
-        raise usage("--json and --plain exclude each other", hint="leave out one of them")
-    return "json" if as_json else "plain" if as_plain else "text"
+# -- how results are written ------------------------------------------------------------------------
+def chosen_form(**asked: bool) -> str:
+    """The form of the results: that whose option was given."""
+    chosen = [form for form, given in asked.items() if given]
+    if len(chosen) > 1:
+        options = " and ".join(f"--{form}" for form in chosen[:2])
+        raise usage(f"{options} exclude each other", hint="leave out one of them")
+    return chosen[0] if chosen else "text"
 
 
 def _style(params: dict[str, Any]) -> Style:
@@ -750,20 +726,17 @@ def _style(params: dict[str, Any]) -> Style:
     path, colour = params.pop("array_path", None), params.pop("color")
     precision = params.pop("precision", None)
     # Every parameter is taken out, whether it was given or not.
-    chosen = [f for f in ("json", "plain", "lines", "csv") if params.pop(f"as_{f}", False)]
-    if len(chosen) > 1:
-        options = " and ".join(f"--{form}" for form in chosen[:2])
-        raise usage(f"{options} exclude each other", hint="leave out one of them")
-    form = (chosen or ["text"])[0]
+    asked = {form: params.pop(f"as_{form}", False) for form in ("json", "plain", "lines", "csv")}
+    form = chosen_form(**asked)
     if path is None and form not in ("lines", "csv"):
         return Style.of(form, precision, colour)
     from gradcli.commands.arrays import form_of, write_arrays
 
     if path is not None:
-        form = form_of(path)
-        if chosen and chosen != [form]:
+        chosen, form = form, form_of(path)
+        if chosen not in ("text", form):
             hint = "the file's ending says the format"
-            raise usage(f"--{chosen[0]} does not go with -o {path}", hint=hint)
+            raise usage(f"--{chosen} does not go with -o {path}", hint=hint)
         if precision is not None and form != "csv":
             hint = "the file holds the numbers themselves"
             raise usage(f"--precision does not go with -o {path}", hint=hint)

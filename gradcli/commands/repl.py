@@ -13,10 +13,17 @@ from typing import Any
 import click
 
 from gradcli.budget import TooMany
-from gradcli.commands import COMMANDS, completers, output
+from gradcli.commands import COMMANDS, output
 from gradcli.commands.errors import as_report, quoted, to_text, usage
 from gradcli.commands.help import Command
-from gradcli.commands.options import FLOATS, Whole, read_text
+from gradcli.commands.options import (
+    colour_option,
+    dtype_option,
+    load_option,
+    manual_seed_option,
+    max_steps_option,
+    read_text,
+)
 from gradcli.commands.output import Style
 from gradcli.commands.request import SessionNames
 from gradcli.commands.terminal import is_terminal
@@ -119,34 +126,11 @@ class _Repl(Command):
     epilog="\b\nExamples: gradcli repl --dtype float32\n"
     "          printf 'x = ones(2, requires_grad=True)\\nsum(x*x)\\n' | gradcli repl",
 )
-@click.option(
-    "--dtype",
-    metavar="DTYPE",
-    type=click.Choice(FLOATS),
-    default="float64",
-    envvar="GRADCLI_DTYPE",
-    show_default=True,
-    show_envvar=True,
-    help="Default dtype: float16, float32 or float64.",
-)
-@click.option("--manual-seed", metavar="N", type=int, help="Seed of randn, rand and their like.")
-@click.option(
-    "--max-steps", metavar="N", type=Whole(1), help="Stop an input after N loop turns and calls."
-)
-@click.option(
-    "--load",
-    metavar="FILE.py",
-    multiple=True,
-    shell_complete=completers.files,
-    help="Run a Python file of yours and make its names available.",
-)
-@click.option(
-    "--color",
-    metavar="WHEN",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="auto (on a terminal), always or never.",
-)
+@dtype_option
+@manual_seed_option
+@max_steps_option
+@load_option
+@colour_option
 @click.pass_context
 def command(
     ctx: click.Context,

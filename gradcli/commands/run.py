@@ -9,7 +9,13 @@ import click
 from gradcli.commands import COMMANDS, completers, output
 from gradcli.commands.errors import usage
 from gradcli.commands.evaluation import machine
-from gradcli.commands.options import ExpressionCommand, Split, Whole, program_options, read_text
+from gradcli.commands.options import (
+    ExpressionCommand,
+    Split,
+    max_steps_option,
+    program_options,
+    read_text,
+)
 from gradcli.commands.request import Request
 from gradcli.language.display import is_displayed, pretty
 from gradcli.language.errors import LanguageError
@@ -55,12 +61,7 @@ class RunCommand(ExpressionCommand):
 )
 @click.argument("path", metavar="FILE", shell_complete=completers.files)
 @program_options
-@click.option(
-    "--max-steps",
-    metavar="N",
-    type=Whole(1),
-    help="Stop after N loop turns and calls.",
-)
+@max_steps_option
 @click.pass_context
 def command(ctx: click.Context, request: Request, path: str, max_steps: int | None) -> None:
     """Run the program in FILE (- for standard input).
