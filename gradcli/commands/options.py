@@ -24,7 +24,15 @@ from gradcli.commands import completers
 from gradcli.commands.errors import usage
 from gradcli.commands.help import Command
 from gradcli.commands.output import Style, note
-from gradcli.commands.request import Request, is_called, is_known, name_list, normal, variables
+from gradcli.commands.request import (
+    Request,
+    SessionNames,
+    is_called,
+    is_known,
+    name_list,
+    normal,
+    variables,
+)
 from gradcli.commands.shapes import shape_option, shapes_of
 
 if TYPE_CHECKING:
@@ -70,6 +78,11 @@ class Split:
         self.taken: list[tuple[str, str]] = []
         self.given: dict[str, str] = {}
         self.missing: str | None = None
+
+    def bound(self) -> set[str]:
+        """The names that are given a value."""
+        lets = [item.removeprefix("--let=") for item in self.options if item[:6] == "--let="]
+        return {name for name, _ in self.bindings} | {item.partition("=")[0] for item in lets}
 
 
 def split(args: Iterable[str], declared: dict[str, click.Option]) -> Split:
@@ -192,10 +205,7 @@ class ExpressionCommand(Command):
         ctx.meta["gradcli.program"] = program
         if found.missing is not None and not lenient and found.missing[2:] in names:
             raise _no_value(found.missing, declared)
-        bound = {name for name, _ in found.bindings} | {
-            item.partition("=")[0] for item in _lets(found.options)
-        }
-        bound |= ctx.obj.tensors.keys() if ctx.obj is not None else set()
+        bound = found.bound() | (ctx.obj.tensors.keys() if ctx.obj is not None else set())
         known_by = _looks_known if lenient else is_known
         shown = [
             name
@@ -385,10 +395,6 @@ def _check_names(
         raise _unbound(program, missing[0], declared, bound)
 
 
-def _lets(options: list[str]) -> list[str]:
-    return [item.partition("=")[2] for item in options if item.startswith("--let=")]
-
-
 def _no_variable(names: list[str], known: list[str], written: str, operand: str) -> Exception:
     from gradcli.language.errors import did_you_mean, suggest
 
@@ -413,42 +419,18 @@ def _request(
     params = ctx.params
     assert isinstance(ctx.command, ExpressionCommand)
     operand = ctx.command.operand
-    texts: dict[str, str] = {}
-    options: dict[str, str] = {}
-    for name, text in found.bindings:
-        if name in texts:
-            raise usage(f"variable {name} is bound twice", hint=f"leave out one --{name}")
-        texts[name], options[name] = text, f"--{name}"
-    for item in params.pop("let"):
-        name, equals, text = item.partition("=")
-        name = normal(name.strip())
-        if not equals or not name.isidentifier():
-            raise usage(f"--let wants NAME=VALUE, not {item!r}", hint="as in --let seed=3")
-        if name not in names:
-            raise _no_variable(shown, shown, name, operand)
-        if name in texts:
-            raise usage(f"variable {name} is bound twice", hint="leave out one of its values")
-        texts[name], options[name] = text, f"--let {name}="
+    texts, options = _texts(found, params.pop("let"), names, shown, operand)
     _check_standard_input(found, texts, options, operand)
     uncertainties = _uncertainties(texts, options, ctx.command.propagates)
     wrt = name_list(params.pop("wrt"), "--wrt", shown)
-    loaded: dict[str, Any] = {}
-    tensors: dict[str, Any] = {}
-    if ctx.obj is not None:
-        tensors = {n: t for n, t in ctx.obj.tensors.items() if n in shown and n not in texts}
-        texts |= {n: f"{n} of this session" for n in tensors}
-        options |= dict.fromkeys(tensors, "")
-        loaded = dict(ctx.obj.others)
-        shown = [name for name in shown if name in texts or name not in loaded]
-        if wrt is None and any(t.requires_grad for t in tensors.values()):
-            wrt = [n for n in shown if n not in tensors or tensors[n].requires_grad]
-    if paths := params.pop("load"):
-        from gradcli.commands.evaluation import prepare
-        from gradcli.commands.load import load_files
-
-        prepare(ctx, params["dtype"], params["manual_seed"])
-        loaded |= load_files(ctx, paths)
-        shown = [name for name in shown if name in texts or name not in loaded]
+    session = ctx.obj if ctx.obj is not None else SessionNames({})
+    tensors = {n: t for n, t in session.tensors.items() if n in shown and n not in texts}
+    texts |= {n: f"{n} of this session" for n in tensors}
+    options |= dict.fromkeys(tensors, "")
+    loaded = {**session.others, **_loaded(ctx, params.pop("load"))}
+    shown = [name for name in shown if name in texts or name not in loaded]
+    if wrt is None and any(t.requires_grad for t in tensors.values()):
+        wrt = [n for n in shown if n not in tensors or tensors[n].requires_grad]
     if ctx.command.draws:
         _draw(params.pop("shapes", ()), shown, texts, options)
     for name in shown:
@@ -471,6 +453,40 @@ def _request(
         uncertainties=uncertainties,
         tensors=tensors,
     )
+
+
+def _texts(
+    found: Split, lets: Iterable[str], names: list[str], shown: list[str], operand: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The text of each value that the command line gives, and the option that gives it."""
+    texts: dict[str, str] = {}
+    options: dict[str, str] = {}
+    for name, text in found.bindings:
+        if name in texts:
+            raise usage(f"variable {name} is bound twice", hint=f"leave out one --{name}")
+        texts[name], options[name] = text, f"--{name}"
+    for item in lets:
+        name, equals, text = item.partition("=")
+        name = normal(name.strip())
+        if not equals or not name.isidentifier():
+            raise usage(f"--let wants NAME=VALUE, not {item!r}", hint="as in --let seed=3")
+        if name not in names:
+            raise _no_variable(shown, shown, name, operand)
+        if name in texts:
+            raise usage(f"variable {name} is bound twice", hint="leave out one of its values")
+        texts[name], options[name] = text, f"--let {name}="
+    return texts, options
+
+
+def _loaded(ctx: click.Context, paths: Iterable[str]) -> dict[str, Any]:
+    """The names that the files of --load bring."""
+    if not paths:
+        return {}
+    from gradcli.commands.evaluation import prepare
+    from gradcli.commands.load import load_files
+
+    prepare(ctx, ctx.params["dtype"], ctx.params["manual_seed"])
+    return load_files(ctx, paths)
 
 
 def _draw(
