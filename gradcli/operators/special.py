@@ -591,7 +591,7 @@ def _logit_backward(g: Any, self: Any, eps: Any) -> Any:
     slope = g / ((self + 0.0) * (1.0 - self))
     if eps is None:
         return where((self >= 0) & (self <= 1), slope, np.nan)
-    return where((self >= eps) & (self <= 1.0 - eps), slope, 0.0)
+    return where((self < eps) | (self > 1.0 - eps), 0.0, slope)
 
 
 @unary(
