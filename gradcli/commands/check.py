@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +11,7 @@ from click.core import ParameterSource
 
 from gradcli.commands import output
 from gradcli.commands.errors import usage
-from gradcli.commands.evaluation import apart
+from gradcli.commands.evaluation import ENGINE_ERRORS, apart
 from gradcli.commands.options import Whole, by_rows_option, expression_options
 from gradcli.commands.planned import large_table
 from gradcli.commands.points import (
@@ -26,6 +27,7 @@ from gradcli.language.errors import LanguageError, refused
 
 if TYPE_CHECKING:
     from gradcli.calculus.checking import Checked
+    from gradcli.calculus.compare import Comparison
     from gradcli.calculus.verdicts import Verdict
 
 TRIES = 20  # random points until one has finite values
@@ -72,23 +74,45 @@ def command(
 
     Variables without values get random ones.
     """
-    import numpy as np
-
-    from gradcli.calculus.checking import NotFinite
-    from gradcli.calculus.verdicts import verdicts
-    from gradcli.engine import dtypes
-
     if (table := large_table(request, by_rows)) is not None:
-        from gradcli.commands.by_rows import check_by_rows
-        from gradcli.rows.run import Threads
-
         others = {"--shape": shapes, "--samples": samples, "--against": against}
         for option, given in {**others, "--second-order": second_order, "--atol": atol}.items():
             if given:
                 raise usage(f"{option} does not go with --by-rows", hint="leave out one of them")
+        from gradcli.commands.by_rows import check_by_rows
+        from gradcli.rows.run import Threads
+
         _report(ctx, request, [check_by_rows(ctx, request, table, Threads(), rtol)])
         return
-    low, high = _limits(limits)
+    points, wanted = _asked(ctx, request, shapes, samples, _limits(limits), against)
+    if against is not None:
+        _compare(ctx, request, points, wanted[0], against, rtol, atol)
+        return
+    from gradcli.calculus.verdicts import verdicts
+
+    reports: list[Verdict] = []
+    how: dict[str, Any] = {"rtol": rtol, "atol": atol, "second_order": second_order}
+    for number, arrays in enumerate(points):
+        with _checked(request, arrays):
+            reports += verdicts(
+                request.program, arrays, wanted, request.loaded, number=number, **how
+            )
+        if not reports[-1].ok:
+            break  # one point is enough to be wrong at
+    _report(ctx, request, reports, len(points))
+
+
+def _asked(
+    ctx: click.Context,
+    request: Request,
+    shapes: tuple[str, ...],
+    samples: int | None,
+    limits: tuple[float, float],
+    against: str | None,
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """The points to check at, and the variables to differentiate by."""
+    from gradcli.engine import dtypes
+
     suits = None if against is None else _suits(request, against)
     where = point(ctx, request, shapes, suits)
     dtypes.set_default_dtype(dtypes.float64)
@@ -105,40 +129,29 @@ def command(
     if ctx.get_parameter_source("limits") is not ParameterSource.DEFAULT:
         spread = (1.0,) * len(spread)
     vectors = () if shapes else [n for n in (wanted if against else random) if n not in where.given]
-    points = list(_points(request, where, random, vectors, spread, (low, high), suits))
-    if against is not None:
-        _compare(ctx, request, points, wanted[0], against, rtol, atol)
-        return
-    reports = []
-    for number, arrays in enumerate(points):
-        try:
-            with np.errstate(all="ignore"), apart(request):
-                reports += verdicts(
-                    request.program,
-                    arrays,
-                    wanted,
-                    request.loaded,
-                    number=number,
-                    rtol=rtol,
-                    atol=atol,
-                    second_order=second_order,
-                )
-        except LanguageError:
-            raise
-        except NotFinite as error:
-            raise _outside(error, arrays, request) from None
-        except (RuntimeError, TypeError, ValueError, IndexError) as error:
-            raise refused(error, source=request.source) from error
-        if not reports[-1].ok:
-            break  # one point is enough to be wrong at
-    _report(ctx, request, reports, len(points))
+    return list(_points(request, where, random, vectors, spread, limits, suits)), wanted
+
+
+@contextmanager
+def _checked(request: Request, arrays: dict[str, Any]) -> Iterator[None]:
+    """Where gradients are checked at a point: what is refused there is an error of the expression's."""
+    import numpy as np
+
+    from gradcli.calculus.checking import NotFinite
+
+    try:
+        with np.errstate(all="ignore"), apart(request):
+            yield
+    except NotFinite as error:
+        raise _outside(error, arrays, request) from None
+    except ENGINE_ERRORS as error:
+        raise refused(error, source=request.source) from error
 
 
 def _outside(error: ArithmeticError, arrays: dict[str, Any], request: Request) -> Exception:
     """The refusal to check a gradient where the value itself is not finite."""
-    at = ", ".join(f"{n} = {output.to_text(a, request.style)}" for n, a in arrays.items())
     return refused(
-        RuntimeError(f"{error}: no gradient can be checked at {at}"),
+        RuntimeError(f"{error}: no gradient can be checked at {_values(arrays, request)}"),
         source=request.source,
         hint="take a point inside the domain",
     )
@@ -294,6 +307,10 @@ def _at(index: tuple[int, ...]) -> str:
     return f"[{', '.join(map(str, index))}]" if index else ""
 
 
+def _values(arrays: Mapping[str, Any], request: Request) -> str:
+    return ", ".join(f"{n} = {output.to_text(a, request.style)}" for n, a in arrays.items())
+
+
 def _number(value: Any, request: Request) -> str:
     import numpy as np
 
@@ -309,10 +326,7 @@ def _lines(request: Request, reports: list[Verdict], points: int) -> Iterator[st
                 continue
             yield from _variable_lines(request, name, checked, what, report)
         if not report.ok and many:
-            values = ", ".join(
-                f"{n} = {output.to_text(a, request.style)}" for n, a in report.arrays.items()
-            )
-            yield f"  at {values}"
+            yield f"  at {_values(report.arrays, request)}"
         if not report.ok and report.part is not None:
             yield from _blame_lines(request, report.part)
         elif not (report.ok or report.second or report.at_edge):
@@ -416,34 +430,17 @@ def _compare(
     rtol: float | None,
     atol: float | None,
 ) -> None:
-    """Compare the gradient with a formula at the points."""
-    import numpy as np
-
-    from gradcli.calculus.checking import NotFinite
+    """Compare the gradient with a formula at the points, up to one where they differ."""
     from gradcli.calculus.compare import RTOL, compare_formula
 
-    rtol = RTOL if rtol is None else rtol
-    found = None
+    how: dict[str, Any] = {"rtol": RTOL if rtol is None else rtol, "atol": atol}
     for number, arrays in enumerate(points):
-        try:
-            with np.errstate(all="ignore"), apart(request):
-                found = compare_formula(
-                    request.program,
-                    text,
-                    arrays,
-                    name,
-                    request.loaded,
-                    rtol=rtol,
-                    atol=atol,
-                    says=number == 0,
-                )
-        except NotFinite as error:
-            raise _outside(error, arrays, request) from None
-        except (RuntimeError, TypeError, ValueError, IndexError) as error:
-            raise refused(error, source=request.source) from error
+        with _checked(request, arrays):
+            found = compare_formula(
+                request.program, text, arrays, name, request.loaded, says=number == 0, **how
+            )
         if not found.ok:
             break
-    assert found is not None
     if request.style.form == "json":
         by = {
             name: {
@@ -458,18 +455,22 @@ def _compare(
         suffix = f", {len(points)} points" if len(points) > 1 else ""
         output.write(f"ok: {name} (max error {found.error:.1e}{suffix})")
     else:
-        lines = [
-            f"wrong gradient: {name}{_at(found.index)}: given "
-            f"{_number(found.given[found.index], request)}, true "
-            f"{_number(found.true[found.index], request)} (relative error {found.error:.1e})"
-        ]
-        if found.true.size > 1:
-            lines.append(f"  given {output.to_text(found.given, request.style)}")
-            lines.append(f"  true  {output.to_text(found.true, request.style)}")
-        values = ", ".join(f"{n} = {output.to_text(a, request.style)}" for n, a in arrays.items())
-        lines.append(f"  at {values}")
-        if found.derivative is not None:
-            lines.append(f"  the derivative is {found.derivative}")
-        output.write("\n".join(lines))
+        output.write("\n".join(_formula_lines(request, name, found, arrays)))
     if not found.ok:
         ctx.exit(1)
+
+
+def _formula_lines(
+    request: Request, name: str, found: Comparison, arrays: dict[str, Any]
+) -> Iterator[str]:
+    yield (
+        f"wrong gradient: {name}{_at(found.index)}: given "
+        f"{_number(found.given[found.index], request)}, true "
+        f"{_number(found.true[found.index], request)} (relative error {found.error:.1e})"
+    )
+    if found.true.size > 1:
+        yield f"  given {output.to_text(found.given, request.style)}"
+        yield f"  true  {output.to_text(found.true, request.style)}"
+    yield f"  at {_values(arrays, request)}"
+    if found.derivative is not None:
+        yield f"  the derivative is {found.derivative}"

@@ -142,15 +142,8 @@ def _printed(
     """The derivatives, and what is printed of them; proved, unless the user wants no proof."""
     given = not set(where.arrays) - set(where.given)
     names = request.loaded
-    from gradcli.calculus.derivative import differentiate
-
-    ways: dict[str, Any] = {}
-    if rows or order == 2:
-        from gradcli.calculus.jacobians import way
-
-        ways = way(where.arrays, wanted, order, rows)
-    find = ways.get("find", partial(differentiate, order=order))
-    exact = getattr(find, "__name__", "grad")
+    ways, exact = _ways(where, wanted, order, rows)
+    find = ways["find"]
     if assumed:
         find = _assumed(assumed, where).around(find)
 
@@ -190,6 +183,19 @@ def _printed(
         shown = f"{_shown(singular.found)} instead of {_shown(singular.expected)}"
         output.note(f"at this point the expression does not give what {exact} gives: {shown}")
     return found, made
+
+
+def _ways(where: Point, wanted: list[str], order: int, rows: bool) -> tuple[dict[str, Any], str]:
+    """What finds the derivative and proves it, as `proved` names it; the command that has its value."""
+    if rows or order == 2:
+        from gradcli.calculus.jacobians import way
+
+        ways = way(where.arrays, wanted, order, rows)
+        if "find" in ways:
+            return ways, ways["find"].__name__
+    from gradcli.calculus.derivative import differentiate
+
+    return {"find": partial(differentiate, order=order)}, "grad"
 
 
 def _squared(texts: tuple[str, ...], request: Request, where: Point) -> Point:
