@@ -318,7 +318,14 @@ def _triangular_solve(
 
 
 def _triangular_solve_backward(
-    grads: Any, A: Any, solution: Any, upper: bool, transpose: bool, unitriangular: bool, mask: Any
+    grads: Any,
+    self: Any,
+    A: Any,
+    solution: Any,
+    upper: bool,
+    transpose: bool,
+    unitriangular: bool,
+    mask: Any,
 ) -> tuple[Any, Any]:
     g, g_clone = grads
     g_b = g_a = None
@@ -347,9 +354,7 @@ def _triangular_solve_backward(
     batch=batches.last(2, 2),
 )
 class triangular_solve_row:
-    self__A = lambda grads, self, A, solution, upper, transpose, unitriangular, mask: (
-        _triangular_solve_backward(grads, A, solution, upper, transpose, unitriangular, mask)
-    )
+    self__A = _triangular_solve_backward
 
 
 # -- determinants ---------------------------------------------------------------------------------
@@ -486,8 +491,8 @@ def _cholesky_ex(
     return factor, info
 
 
-def _cholesky_backward(g: Any, upper: bool, factor: Any) -> Any:
-    lower = mH(factor) if upper else factor
+def _cholesky_backward(g: Any, L: Any, upper: bool) -> Any:
+    lower = mH(L) if upper else L
     h = mH(lower)
     phi = tril(matmul(h, mH(g) if upper else g))
     phi = 0.5 * (phi + mH(tril(phi, -1)))
@@ -505,7 +510,7 @@ def _cholesky_backward(g: Any, upper: bool, factor: Any) -> Any:
     spelled="linalg.cholesky[0]: upper -",
 )
 class cholesky_ex_row:
-    A = lambda g, L, upper: _cholesky_backward(g, upper, L)
+    A = _cholesky_backward
 
 
 def _cholesky(self: Array, upper: bool = False) -> Array:
@@ -528,7 +533,7 @@ def _cholesky(self: Array, upper: bool = False) -> Array:
 class cholesky:
     """L with input = L @ L.mH (an older name of linalg.cholesky)."""
 
-    self = lambda g, result, upper: _cholesky_backward(g, upper, result)
+    self = lambda g, result, upper: _cholesky_backward(g, result, upper)
 
 
 def _cholesky_solve(self: Array, input2: Array, upper: bool = False) -> Array:
@@ -1094,7 +1099,7 @@ def _lu_square(g_l: Any, g_u: Any, P: Any, L: Any, U: Any) -> Any:
     return matmul(P, solve_triangular(mH(L), out, upper=True, unitriangular=True))
 
 
-def _lu_factor_backward(g: Any, LU: Any, pivots: Any) -> Any:
+def _lu_factor_backward(g: Any, LU: Any, pivots: Any, pivot: bool) -> Any:
     lower, upper, p = lu_unpack_row(LU, pivots)
     k = min(LU.shape[-2:])
     g_l = tril(narrow(g, -1, 0, k), -1)
@@ -1111,7 +1116,7 @@ def _lu_factor_backward(g: Any, LU: Any, pivots: Any) -> Any:
     batch="leading",
 )
 class lu_factor_ex_row:
-    A = lambda g, LU, pivots, pivot: _lu_factor_backward(g, LU, pivots)
+    A = _lu_factor_backward
 
 
 def _lu(A: Array, *, pivot: bool = True) -> tuple[Array, Array, Array]:
@@ -1327,7 +1332,7 @@ def _assembled(g_v: list[Any], input: Any) -> Any:
     return tril(cat(columns, -1), -1) if columns else new_zeros(input, tuple(input.shape))
 
 
-def _householder_backward(g: Any, input: Any, tau: Any) -> tuple[Any, Any]:
+def _householder_backward(g: Any, input: Any, result: Any, tau: Any, mask: Any) -> tuple[Any, Any]:
     if 0 in input.shape or 0 in tau.shape:
         return None, None
     m, n = input.shape[-2:]
@@ -1358,7 +1363,7 @@ def _orthogonal_backward(g: Any, x: Any, input: Any, tau: Any) -> tuple[Any, Any
 class householder_product:
     """The first columns of a product of Householder reflectors."""
 
-    input__tau = lambda g, input, result, tau, mask: _householder_backward(g, input, tau)
+    input__tau = _householder_backward
 
 
 def _check_ormqr(input: Any, tau: Any, other: Any, left: bool) -> None:
@@ -1417,7 +1422,7 @@ def _ormqr(
 
 
 def _ormqr_backward(
-    g: Any, self: Any, input2: Any, input3: Any, left: bool, transpose: bool, mask: Any
+    g: Any, self: Any, input2: Any, input3: Any, result: Any, left: bool, transpose: bool, mask: Any
 ) -> tuple[Any, Any, Any]:
     """Every case as Q times something: <g, Q^H C> is <C, Q g>, and C Q is the adjoint of Q^H C^H."""
     g_other = ormqr(self, input2, g, left, not transpose)
@@ -1444,6 +1449,4 @@ def _ormqr_backward(
 class ormqr:
     """A matrix times the orthogonal matrix of Householder reflectors."""
 
-    self__input2__input3 = lambda g, self, input2, input3, result, left, transpose, mask: (
-        _ormqr_backward(g, self, input2, input3, left, transpose, mask)
-    )
+    self__input2__input3 = _ormqr_backward

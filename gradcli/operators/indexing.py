@@ -521,7 +521,7 @@ def _gather(self: Array, dim: int, index: Array, sparse_grad: bool = False) -> A
     return source[_places(where, at)].reshape(index.shape)[()]
 
 
-def _gather_back(g: Any, self: Any, dim: int, index: Any) -> Any:
+def _gather_back(g: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
     return scatter_add(new_zeros(g, tuple(self.shape)), dim, index, g)
 
 
@@ -541,7 +541,7 @@ def _gather_back(g: Any, self: Any, dim: int, index: Any) -> Any:
 class gather:
     """The elements that `index` names along a dim."""
 
-    self = lambda g, self, dim, index, sparse_grad: _gather_back(g, self, dim, index)
+    self = _gather_back
 
 
 def _scatter_check(name: str, self: Any, dim: int, index: Any, src: Any = None) -> tuple[Any, ...]:
@@ -892,11 +892,14 @@ def _index_add(self: Array, dim: int, index: Array, source: Array, *, alpha: Any
     return made
 
 
-def _source_back(g: Any, source: Any, dim: int, index: Any, alpha: Any = 1) -> Any:
-    if source.ndim:
-        found = expand(index_select(g, dim, index), tuple(source.shape))
-    else:
-        found = index_select(g, dim, index if not index.ndim else index.squeeze(0))
+def _source_back(g: Any, source: Any, source_dim: int, dim: int, index: Any) -> Any:
+    if source_dim:
+        return expand(index_select(g, dim, index), tuple(source.shape))
+    return index_select(g, dim, index if not index.ndim else index.squeeze(0))
+
+
+def _added_back(g: Any, source: Any, source_dim: int, dim: int, index: Any, alpha: Any) -> Any:
+    found = _source_back(g, source, source_dim, dim, index)
     return found if alpha == 1 else found * alpha
 
 
@@ -916,9 +919,7 @@ class index_add:
     """`alpha * source` added to the positions of a dim that a vector of indices names."""
 
     self = lambda g: g
-    source = lambda g, source, source_dim, dim, index, alpha: _source_back(
-        g, source, dim, index, alpha
-    )
+    source = _added_back
 
 
 def _index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
@@ -976,7 +977,7 @@ class index_copy:
     """`source` written to the positions of a dim that a vector of indices names."""
 
     self = lambda g, dim, index: index_fill_number(g, dim, index, 0)
-    source = lambda g, source, source_dim, dim, index: _source_back(g, source, dim, index)
+    source = _source_back
 
 
 def _index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:

@@ -904,19 +904,19 @@ def _split_sizes(split_size: int, n: int) -> list[int]:
     return [min(split_size, n - s) for s in range(0, max(n, 1), split_size)]
 
 
-def _joined(grads: Any, lengths: Any, dim: int, sizes: tuple[int, ...]) -> Any:
+def _joined(grads: Any, self_sym_sizes: tuple[int, ...], split_sizes: Any, dim: int) -> Any:
     """The gradients of parts, zeros for the missing ones, along a dim."""
-    at = dim % len(sizes)
+    at = dim % len(self_sym_sizes)
     like = next(g for g in grads if g is not None)
-    parts = [
-        new_zeros(like, (*sizes[:at], n, *sizes[at + 1 :])) if g is None else g
-        for g, n in zip(grads, lengths, strict=True)
-    ]
+    shape = list(self_sym_sizes)
+    parts = []
+    for g, shape[at] in zip(grads, split_sizes, strict=True):
+        parts.append(new_zeros(like, tuple(shape)) if g is None else g)
     return cat(parts, at)
 
 
 def _split_back(g: Any, self_sym_sizes: tuple[int, ...], split_size: int, dim: int) -> Any:
-    return _joined(g, _split_sizes(split_size, self_sym_sizes[dim]), dim, self_sym_sizes)
+    return _joined(g, self_sym_sizes, _split_sizes(split_size, self_sym_sizes[dim]), dim)
 
 
 @operator(
@@ -990,7 +990,7 @@ def _split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any:
     spelled="split",
 )
 class split_by_sizes:
-    self = lambda g, self_sym_sizes, split_sizes, dim: _joined(g, split_sizes, dim, self_sym_sizes)
+    self = _joined
 
 
 def _unsafe_split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any:
@@ -1009,7 +1009,7 @@ def _unsafe_split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any
 class unsafe_split_with_sizes:
     """As `split_with_sizes`, but the parts are no views."""
 
-    self = lambda g, self_sym_sizes, split_sizes, dim: _joined(g, split_sizes, dim, self_sym_sizes)
+    self = _joined
 
 
 @function(

@@ -183,6 +183,7 @@ def _convolution_backward(
     g: Any,
     input: Any,
     weight: Any,
+    bias_sym_sizes_opt: Any,
     stride: Any,
     padding: Any,
     dilation: Any,
@@ -272,22 +273,7 @@ class convolution_gradients:
     spelled="a convolution",
 )
 class convolution:
-    input__weight__bias = (
-        lambda g, input, weight, bias_sym_sizes_opt, stride, padding, dilation, transposed, output_padding, groups, mask: (  # noqa: E501
-            _convolution_backward(
-                g,
-                input,
-                weight,
-                stride,
-                padding,
-                dilation,
-                transposed,
-                output_padding,
-                groups,
-                mask,
-            )
-        )
-    )
+    input__weight__bias = _convolution_backward
 
 
 # -- functions ------------------------------------------------------------------------------------

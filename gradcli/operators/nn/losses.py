@@ -636,7 +636,7 @@ def _bce_double_target(g: Any, grad_output: Any, self: Any, weight: Any, reducti
     return _weighted(-g * grad_output / at_least(spread, _EPSILON), weight, reduction, self)
 
 
-def _bce_target_slope(g: Any, self: Any, weight: Any, reduction: int) -> Any:
+def _bce_target_slope(g: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
     with np.errstate(divide="ignore"):
         return _weighted(g * (np.log1p(-self) - np.log(self)), weight, reduction, self)
 
@@ -659,9 +659,7 @@ class binary_cross_entropy_backward:
 )
 class binary_cross_entropy_row:
     self = binary_cross_entropy_backward
-    target = lambda g, self, target, weight, reduction: _bce_target_slope(
-        g, self, weight, reduction
-    )
+    target = _bce_target_slope
 
 
 @loss(
@@ -719,7 +717,7 @@ def _log_sigmoid(x: Any) -> Any:
 
 
 def _bce_logits_target_slope(
-    g: Any, self: Any, weight: Any, pos_weight: Any, reduction: int
+    g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int
 ) -> Any:
     if pos_weight is None:
         slope = -self * g
@@ -735,9 +733,7 @@ def _bce_logits_target_slope(
 )
 class binary_cross_entropy_with_logits_row:
     self = _bce_logits_slope
-    target = lambda g, self, target, weight, pos_weight, reduction: _bce_logits_target_slope(
-        g, self, weight, pos_weight, reduction
-    )
+    target = _bce_logits_target_slope
 
 
 @loss(

@@ -91,11 +91,18 @@ def _layer_norm(
 
 
 def _layer_norm_backward(
-    g: Any, input: Any, shape: Any, mean: Any, rstd: Any, weight: Any, mask: Any
+    g: Any,
+    input: Any,
+    normalized_shape: Any,
+    result1: Any,
+    result2: Any,
+    weight: Any,
+    bias: Any,
+    mask: Any,
 ) -> tuple[Any, Any, Any]:
-    dims = tuple(range(input.ndim - len(shape), input.ndim))
-    outer = tuple(range(input.ndim - len(shape)))
-    centered, rstd = _statistics(input, mean, rstd, dims)
+    outer = tuple(range(input.ndim - len(normalized_shape)))
+    dims = tuple(range(len(outer), input.ndim))
+    centered, rstd = _statistics(input, result1, result2, dims)
     g_input = g_weight = g_bias = None
     if mask[0]:
         inner = g if weight is None else g * weight
@@ -116,9 +123,7 @@ def _layer_norm_backward(
     batch=batches.layer_normed,
 )
 class native_layer_norm_row:
-    input__weight__bias = lambda g, input, normalized_shape, result1, result2, weight, bias, mask: (
-        _layer_norm_backward(g, input, normalized_shape, result1, result2, weight, mask)
-    )
+    input__weight__bias = _layer_norm_backward
 
 
 def _check_layer(input: Any, shape: list[int], weight: Any, bias: Any) -> None:
