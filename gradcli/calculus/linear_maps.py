@@ -471,6 +471,7 @@ class LinearMaps:
     ) -> Expression:
         """The matrix of `(rest*own)@vector` by how each of both is spread over two dimensions."""
         n = shape[0]
+        rest, own = (reshaped(v, ()) if math.prod(v.shape) == 1 else v for v in (rest, own))
         kinds = (_spread(rest, shape, flip), _spread(own, shape, flip))
         if kinds[0] == "row":  # as if it stood at the vector
             vector, rest = alg.multiply(vector, _flat(rest)), alg.one
@@ -718,6 +719,8 @@ def _reshaped(maps: LinearMaps, node: Expression) -> Expression:
         return maps.product(own, alg.one, flip=own.shape[0] == 1)
     if own.shape == (1,) and not node.shape:
         return _flat(maps.matrix(own))
+    if own.shape == (1, 1) and not node.shape:
+        return _flat(maps.product(own, alg.one))
     if len(own.shape) > 1 or len(node.shape) > 1:
         raise no_matrix(node)
     return maps.widened(own, node.shape)

@@ -167,6 +167,11 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("stack([x[0], x[1]], -1)**2*select(x, -1, 0)", {"x": (4,)}),
         ("flip(roll(x**3, 1, -1), [-1])", {"x": (4,)}),
     ],
+    "a matrix of one element is a number where more are wanted": [
+        ("F.layer_norm(x[:, None]*y, (3,))*s", {"x": (1,), "y": (3,), "s": 0.99}),
+        ("sum(tanh((A@y).reshape(1, 1)*y[None]))*s", {"A": (1, 3), "y": (3,), "s": 0.5}),
+        ("sum(exp((x[:, None]*B).T@y))", {"x": (1,), "B": (1, 3), "y": (1,)}),
+    ],
     "a slope of softplus that is 1 beyond the threshold": [
         ("F.softplus(x, 2, 3)*s", {"x": [0.3, 1.4, 1.6, 25], "s": 0.5}),
         ("F.softplus(x, beta=0.5, threshold=1)", {"x": [0.3, 1.4, 3, 25]}),
