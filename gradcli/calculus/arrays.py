@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus import simplify as alg
-from gradcli.calculus.expressions import Expression, array, call, is_call, number
+from gradcli.calculus.expressions import Expression, array, call, is_call, number, value_of
 from gradcli.calculus.numbers import ONE, Number
 from gradcli.engine import dtypes
 from gradcli.recording.graph import Value
+
+MOST_STACKED = 16  # elements of a vector that is written out one by one
 
 
 def in_full(own: Expression, given: Any) -> Expression:
@@ -442,3 +444,30 @@ def _factors(own: Expression) -> list[Expression]:
         else:
             found.append(node)
     return found
+
+
+# -- elements -------------------------------------------------------------------------------------
+def stacked(items: list[Expression], shape: tuple[int, ...]) -> Expression:
+    """Numbers and tensors, or the rows of a matrix, one after the other: floats, numbers as a list."""
+    numbers = {value_of(item) for item in items}
+    if len(numbers) == 1 and None not in numbers:
+        return alg.full(items[0], shape)
+    lists = [found for item in items if (found := _listed(item)) is not None]
+    if len(lists) == len(items):
+        return alg.floating(call("tensor", [call("[]", lists, ())], shape))
+    items = [alg.floating(call("tensor", [i], ())) if alg.is_bare(i) else i for i in items]
+    return call("stack", [call("[]", items, ())], shape)
+
+
+def _listed(item: Expression) -> Expression | None:
+    """A number, or the list of the numbers that a vector is."""
+    if alg.is_bare(item):
+        return item
+    if is_call(item, "tensor") and is_call(item.args[0], "[]"):
+        bare = [i.args[0] if is_call(i, "float") else i for i in item.args[0].args]
+        return call("[]", bare, ())
+    coefficient, own = alg.split(item)
+    if is_call(own, "ones", "zeros") and len(own.shape) == 1 and own.shape[0] <= MOST_STACKED:
+        each = alg.scale(coefficient, alg.one if own.data[0] == "ones" else alg.zero)
+        return call("[]", [each] * own.shape[0], ())
+    return None

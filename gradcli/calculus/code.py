@@ -257,17 +257,16 @@ class TorchPrinter(Printer):
             # torch's functions take no bare numbers: log(2) is a number of math's
             return f"math.{function}({self.of(node.args[0])[0]})", ATOM
         if function == "tensor":
-            (own,) = node.args
-            items = own.args if is_call(own, "[]") else [own]
-            texts = ", ".join(self.bare_number(i) for i in items)
-            return f"{self.like}.new_tensor({f'[{texts}]' if is_call(own, '[]') else texts})", ATOM
+            return f"{self.like}.new_tensor({self.bare_number(node.args[0])})", ATOM
         has_form = hasattr(self, f"call_{function}")
         if function in _TENSORS_ONLY or (_of_numbers(node) and not has_form):
             return self.call(function, self.tensors([self.of(a) for a in node.args], node), options)
         return super().make_call(node)
 
     def bare_number(self, item: Expression) -> str:
-        """An element of a tensor that is spelled out."""
+        """What a tensor that is spelled out is made of."""
+        if is_call(item, "[]"):
+            return f"[{', '.join(map(self.bare_number, item.args))}]"
         if is_call(item, "float"):
             return super().call_float([self.of(item.args[0])], (), item)[0]
         return self.of(item)[0]
@@ -330,7 +329,8 @@ def _of_numbers(node: Expression) -> bool:
 _MATH_NUMBERS = {"inf": "math.inf", "nan": "math.nan", "-inf": "-math.inf"}
 _TENSORS_ONLY = frozenset(
     "maximum minimum fmax fmin atan2 hypot logaddexp logaddexp2 logical_and logical_or logical_xor "
-    "heaviside igamma igammac copysign nextafter cross dot outer fmod ldexp lerp".split()
+    "heaviside igamma igammac copysign nextafter cross dot outer fmod ldexp lerp "
+    "select_scatter".split()
 )
 
 

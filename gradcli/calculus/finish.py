@@ -10,7 +10,7 @@ from typing import Any
 
 from gradcli.calculus import chains
 from gradcli.calculus import simplify as alg
-from gradcli.calculus.arrays import axes_of, deviations, matrix_product
+from gradcli.calculus.arrays import MOST_STACKED, axes_of, deviations, matrix_product, stacked
 from gradcli.calculus.elementwise import compare
 from gradcli.calculus.expressions import (
     Expression,
@@ -26,8 +26,6 @@ from gradcli.calculus.numbers import ONE, ZERO, Number
 from gradcli.calculus.polynomials import collected
 from gradcli.calculus.quotients import angles, one_sigmoid, partly, sigmoids, terms_of, together
 from gradcli.calculus.rewriting import rewrite
-
-MOST_STACKED = 16  # elements of a vector that is written out one by one
 
 
 def finish(expression: Expression, variable: Expression) -> Expression:
@@ -96,19 +94,8 @@ def _gathered(node: Expression) -> Expression:
             continue
         items = [alg.full(alg.combine(p), whole) for p in parts]
         changed = True
-        rest.append((_stacked(items, shape), ONE))
+        rest.append((stacked(items, shape), ONE))
     return alg.combine(rest) if changed else node
-
-
-def _stacked(items: list[Expression], shape: tuple[int, ...]) -> Expression:
-    """Numbers and tensors without dimensions as a vector."""
-    numbers = {value_of(item) for item in items}
-    if None in numbers:
-        items = [call("tensor", [i], ()) if value_of(i) is not None else i for i in items]
-        return call("stack", [call("[]", items, ())], shape)
-    if len(numbers) == 1:
-        return alg.full(items[0], shape)
-    return alg.floating(call("tensor", [call("[]", items, ())], shape))
 
 
 def _scatter_of(term: Expression) -> Expression | None:
@@ -342,14 +329,13 @@ def _averages(node: Expression) -> Expression:
 
 def _constants(node: Expression) -> Expression:
     """Zeros with a number written into them are a constant vector."""
-    if is_call(node, "select_scatter") and is_call(node.args[0], "zeros") and len(node.shape) == 1:
-        n = value_of(node.args[1])
-        if n is not None and node.shape[0] <= MOST_STACKED:
-            index = node.data[1][1][1] % node.shape[0]
-            items = [alg.zero] * node.shape[0]
-            items[index] = node.args[1]
-            return alg.floating(call("tensor", [call("[]", items, ())], node.shape))
-    return node
+    if not is_call(node, "select_scatter") or not is_call(node.args[0], "zeros"):
+        return node
+    if len(node.shape) != 1 or node.shape[0] > MOST_STACKED or not alg.is_bare(node.args[1]):
+        return node
+    items = [alg.zero] * node.shape[0]
+    items[node.data[1][1][1]] = node.args[1]
+    return stacked(items, node.shape)
 
 
 def _over_one_number(node: Expression) -> Expression:

@@ -15,6 +15,7 @@ import numpy as np
 
 from gradcli.calculus import matrices
 from gradcli.calculus import simplify as alg
+from gradcli.calculus.arrays import stacked
 from gradcli.calculus.derivative import (
     Derivatives,
     first_order,
@@ -143,7 +144,9 @@ def _rows(value: Expression, shape: tuple[int, ...], source: Source, word: str) 
         parts = value.args[0].args
         rows = [_rows(p, p.shape, source, word) for p in parts]
         whole = [alg.full(r, p.shape + size) for r, p in zip(rows, parts, strict=True)]
-        return call(value.data[0], [call("[]", whole, ())], shape + size)
+        if is_call(value, "stack"):
+            return stacked(whole, shape + size)
+        return call("cat", [call("[]", whole, ())], shape + size)
     found = matrix_of(value, source, word, shape)
     if len(shape) == len(size) == 1:
         return _finished(turned(found), shape + size)

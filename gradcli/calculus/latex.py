@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gradcli.calculus.expressions import Expression, is_call, is_size
@@ -208,18 +208,19 @@ def _where(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
 
 def _stack(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     r"""A vector whose elements are written out as a column, a matrix as its rows."""
-    (listed,) = node.args
-    if not is_call(listed, "[]"):
-        return self.call("stack", args, node.data[1])
-    rows = [[self.entry(row)] for row in listed.args]
-    if len(node.shape) == 2:
-        if not all(is_call(r, "stack") and is_call(r.args[0], "[]") for r in listed.args):
-            return self.call("stack", args, node.data[1])
-        rows = [[self.entry(item) for item in row.args[0].args] for row in listed.args]
-    if len(node.shape) > 2 or node.data[1]:
-        return self.call("stack", args, node.data[1])
-    body = r" \\ ".join(" & ".join(row) for row in rows)
+    matrix = len(node.shape) == 2
+    lists = list(map(_items, _items(node) or [])) if matrix else [[i] for i in _items(node) or []]
+    if len(node.shape) > 2 or node.data[1] or not lists or None in lists:
+        return self.call(node.data[0], args, node.data[1])
+    body = r" \\ ".join(" & ".join(map(self.entry, row or [])) for row in lists)
     return rf"\begin{{pmatrix}}{body}\end{{pmatrix}}", ATOM
+
+
+def _items(own: Expression) -> Sequence[Expression] | None:
+    """What a list, or a tensor that is made of one, has in it."""
+    if is_call(own, "[]"):
+        return own.args
+    return _items(own.args[0]) if is_call(own, "stack", "tensor") else None
 
 
 _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] = {
@@ -237,6 +238,7 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
     "norm": lambda self, args, node: (rf"\left\lVert {args[0][0]} \right\rVert", ATOM),
     "abs": lambda self, args, node: (rf"\left| {args[0][0]} \right|", ATOM),
     "stack": _stack,
+    "tensor": _stack,
     "exp": lambda self, args, node: (f"e^{{{args[0][0]}}}", POWER),
     "linalg.inv": lambda self, args, node: (f"{wrapped(args[0], ATOM)}^{{-1}}", POWER),
     "expand": lambda self, args, node: args[0],

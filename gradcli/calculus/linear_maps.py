@@ -12,25 +12,28 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from gradcli.calculus import simplify as alg
-from gradcli.calculus.arrays import axes_of, inverse, matrix_product, reshaped, total, transposed
+from gradcli.calculus.arrays import (
+    MOST_STACKED,
+    axes_of,
+    inverse,
+    matrix_product,
+    reshaped,
+    stacked,
+    total,
+    transposed,
+)
 from gradcli.calculus.expressions import (
     Expression,
-    array,
     call,
     exponents_and,
     is_call,
     is_number,
     number,
     order,
-    value_of,
 )
 from gradcli.calculus.numbers import ONE, ZERO, Number
 from gradcli.calculus.spelling import NoExpression
-
-MOST_ENTRIES = 16  # of a row or a column that is written out one by one
 
 
 # -- matrices -------------------------------------------------------------------------------------
@@ -867,14 +870,14 @@ def written_out(node: Expression) -> Expression:
     """Rows that are written into zeros one by one as their stack, and such entries of a row likewise."""
     if node.op == "sum" and node.data[1] != ZERO:
         return node
-    if len(node.shape) == 2 and node.shape[0] <= MOST_ENTRIES:
-        return _stacked(node, _row_of)
-    if len(node.shape) == 1 and node.shape[0] <= MOST_ENTRIES:
-        return _stacked(node, _entry_of)
+    if len(node.shape) == 2 and node.shape[0] <= MOST_STACKED:
+        return _pieces(node, _row_of)
+    if len(node.shape) == 1 and node.shape[0] <= MOST_STACKED:
+        return _pieces(node, _entry_of)
     return node
 
 
-def _stacked(node: Expression, piece_of: Callable[[Expression], Any]) -> Expression:
+def _pieces(node: Expression, piece_of: Callable[[Expression], Any]) -> Expression:
     coefficients = node.data[0] if node.op == "sum" else [ONE]
     terms = node.args if node.op == "sum" else [node]
     parts: list[list[tuple[Expression, Number]]] = [[] for _ in range(node.shape[0])]
@@ -888,14 +891,7 @@ def _stacked(node: Expression, piece_of: Callable[[Expression], Any]) -> Express
         return node
     rest = node.shape[1:]
     items = [alg.full(written_out(alg.combine(p)), rest) for p in parts]
-    if all(value_of(i) is not None or i.op == "array" for i in items):
-        return array(np.stack([np.asarray(_plainly(i), float) for i in items]))
-    items = [alg.floating(call("tensor", [i], ())) if value_of(i) is not None else i for i in items]
-    return call("stack", [call("[]", items, ())], node.shape)
-
-
-def _plainly(item: Expression) -> Any:
-    return item.data if item.op == "array" else item.data.python()
+    return stacked(items, node.shape)
 
 
 def _row_of(term: Expression) -> tuple[int, Expression] | None:

@@ -35,7 +35,7 @@ def _is_short(node: Expression) -> bool:
     if node.op in ("name", "number", "array") or node.weight <= 1:
         return True
     if node.op == "call":
-        return node.data[0] in ("[]", "()", ":", "T", "select", "slice", "zeros", "ones", "tensor")
+        return node.data[0] in "[] () : T select slice zeros ones tensor float".split()
     if node.op == "product":  # 2*x, x**2
         return node.weight <= 2
     return False

@@ -555,14 +555,18 @@ def floating(expression: Expression) -> Expression:
         made = floating(b) if value_of(b) is None else call("float", [b], ())
         return call("where", [condition, a, made], shape)
     if is_call(expression, "tensor"):
-        if not is_call(args[0], "[]"):  # a number, as `stack` wants it
-            return call("tensor", [call("float", [args[0]], ())], shape)
-        items = [call("float", [i], ()) for i in args[0].args]
-        return call("tensor", [call("[]", items, ())], shape)
+        return call("tensor", [_as_float(args[0])], shape)
     if is_call(expression, *_INTEGRAL):
         word, options = expression.data
         return call(word, [floating(a) for a in args], shape, options)
     return call("mul", [call("float", [one], ()), expression], shape)
+
+
+def _as_float(own: Expression) -> Expression:
+    """A number, or the list of numbers, as `float` of it."""
+    if is_call(own, "[]"):
+        return call("[]", list(map(_as_float, own.args)), ())
+    return call("float", [own], ())
 
 
 # -- shapes ---------------------------------------------------------------------------------------

@@ -172,6 +172,12 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("sum(tanh((A@y).reshape(1, 1)*y[None]))*s", {"A": (1, 3), "y": (3,), "s": 0.5}),
         ("sum(exp((x[:, None]*B).T@y))", {"x": (1,), "B": (1, 3), "y": (1,)}),
     ],
+    "constants of the language are elements as numbers are": [
+        ("stack([pi*x[0] + x[1]/3, x[1]])", {"x": (2,)}),
+        ("x[0]*x[1]*pi + s*x[1]**2", {"x": (2,), "s": 0.5}),
+        ("pi*x[0] + 3*x[19]", {"x": (20,)}),
+        ("pi*sum(x[0]*x[1])*s", {"x": (2, 2), "s": 0.5}),
+    ],
     "a slope of softplus that is 1 beyond the threshold": [
         ("F.softplus(x, 2, 3)*s", {"x": [0.3, 1.4, 1.6, 25], "s": 0.5}),
         ("F.softplus(x, beta=0.5, threshold=1)", {"x": [0.3, 1.4, 3, 25]}),
