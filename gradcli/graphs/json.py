@@ -6,11 +6,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from gradcli.engine.garbage import uncollected
 from gradcli.graphs import saved, values
 from gradcli.graphs.records import Describer, Record
 from gradcli.graphs.view import View
 
 
+@uncollected()
 def view_to_json(
     view: View, describer: Describer, forward: Mapping[int, Any] | None = None
 ) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from gradcli.engine.garbage import uncollected
 from gradcli.graphs.records import Describer
 from gradcli.graphs.styles import ASCII, UNICODE, Line, segments
 from gradcli.graphs.tree_lines import Drawing, Options
@@ -26,6 +27,7 @@ class Tree:
     def __str__(self) -> str:
         return self.plain()
 
+    @uncollected()  # what a large graph is drawn of, all of which lives on
     def plain(self, *, ascii: bool | None = None, width: int | None = None) -> str:
         """Return the tree as text; `ascii` for locales without UTF-8."""
         lines = self.lines(ascii=ascii, width=width, coloured=False)

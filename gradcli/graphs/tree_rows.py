@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from gradcli.graphs.view import Fold, Reading, View
+from gradcli.graphs.view import Fold, Link, Reading, View
 
 NOWHERE = -1  # the key of an input that needs no gradient
 
@@ -52,6 +52,7 @@ class _Task:
     key: int
     output: int
     guides: tuple[bool, ...]
+    follow: Sequence[Link | None] = ()  # known once it is drawn
 
 
 class _Unfolding:
@@ -91,7 +92,7 @@ class _Unfolding:
             return Row(Kind.NOTHING, key, task.output, task.guides)
         if key in self.drawn:
             return Row(Kind.REFERENCE, key, task.output, task.guides, self.number(key))
-        follow = self.reading.follow(key)
+        follow = task.follow = self.reading.follow(key)
         grows = any(link is not None for link in follow)
         if grows and len(task.guides) >= self.levels:
             self.pending.append((key, task.output))
@@ -110,7 +111,7 @@ class _Unfolding:
 
     def children(self, task: _Task) -> list[_Task]:
         found = []
-        for link in self.reading.follow(task.key):
+        for link in task.follow:
             if link is not None:
                 found.append(_Task(*link, task.guides))
             elif self.nothings:
