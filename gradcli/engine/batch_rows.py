@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradcli.engine import modes, outer, scattered
+from gradcli.engine import modes, scattered, short_rows
 from gradcli.engine.batch import (
     DYNAMIC,
     RANDOM,
@@ -29,6 +29,7 @@ from gradcli.engine.batch import (
     zero,
 )
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
+from gradcli.engine.threads import applied
 
 if TYPE_CHECKING:
     from gradcli.engine.operator import Row
@@ -140,13 +141,21 @@ def elementwise(row: Row, operands: list[Any], level: Level) -> Any:
         if v is not None and (i in row.tensors or isinstance(v, Tensor))
     ]
     arrays = aligned([getattr(operands[i], "array", operands[i]) for i in at], level)
-    if row.numpy is np.multiply and (found := outer.products(*arrays)) is not None:
+    if len(arrays) == 2 and (found := _on_rows(row.numpy, *arrays)) is not None:
         return found
     ready = list(operands)
     for i, array in zip(at, arrays, strict=True):
         ready[i] = wrap(array) if isinstance(operands[i], Tensor) else array
     found = run(row, ready)
     return found if row.single else list(found)
+
+
+def _on_rows(ufunc: Any, a: Any, b: Any) -> Any:
+    """A ufunc of plain arrays of many short rows; None where NumPy's own loop is as good."""
+    if ufunc is None or type(a) is not np.ndarray or type(b) is not np.ndarray:
+        return None
+    known = short_rows.way(ufunc, a.shape, b.shape) is not None
+    return applied(ufunc, a, b, least=1) if known else None
 
 
 def filled(row: Row, operands: list[Any], level: Level) -> list[Any] | None:

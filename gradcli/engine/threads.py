@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import forks
+from gradcli.engine import forks, short_rows
 
 # What the library calls the setting, in NumPy's wheels and elsewhere.
 _NAMES = (
@@ -145,14 +145,17 @@ def in_runs(work: Callable[[int, int], Any], count: int, elements: int) -> None:
     share(run, runs, many)
 
 
-def applied(ufunc: Any, *operands: Any, out: Any = None) -> Any:
-    """An elementwise ufunc of one result, of large plain arrays on several threads; any other as it is."""
+def applied(ufunc: Any, *operands: Any, out: Any = None, least: int = LARGE) -> Any:
+    """An elementwise ufunc of one result, of large plain arrays on several threads; any other as it is.
+
+    least: elements of an operand from which on it is large.
+    """
     for a in operands:
-        if type(a) is np.ndarray and a.size >= LARGE:
+        if type(a) is np.ndarray and a.size >= least:
             break
     else:
         return ufunc(*operands) if out is None else ufunc(*operands, out=out)
-    if out is None and products() > 1:
+    if out is None:
         out = _result_of(ufunc, operands)
     if out is None or type(out) is not np.ndarray or not out.ndim:
         return ufunc(*operands) if out is None else ufunc(*operands, out=out)
@@ -160,7 +163,10 @@ def applied(ufunc: Any, *operands: Any, out: Any = None) -> Any:
 
     def work(start: int, stop: int) -> None:
         given = [a[start:stop] if own else a for a, own in zip(operands, rows, strict=True)]
-        ufunc(*given, out=out[start:stop])
+        if len(given) == 2:
+            short_rows.into(ufunc, given[0], given[1], out[start:stop])
+        else:
+            ufunc(*given, out=out[start:stop])
 
     in_runs(work, len(out), out.size)
     return out

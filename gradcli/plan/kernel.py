@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import outer
+from gradcli.engine import short_rows
 from gradcli.engine.row_blocks import FOLDS, part_dots, vector_dot
 from gradcli.operators.dimensions import maximum_reduce, minimum_reduce, sum_over_few
 from gradcli.plan.functions import at_each, method_call, put_along, put_less
@@ -269,9 +269,9 @@ class Kernel:
             self._lines.append(f"{reduce}({given[0]}{options}, out={name})")
         elif f is cast:
             self._lines.append(f"copyto({name}, {given[0]}, 'unsafe')")
-        elif f is np.multiply and (order := self._outer(o)):
-            multiply = self._constant(outer.multiply)
-            self._lines.append(f"{multiply}({', '.join(given[::order])}, {name})")
+        elif self._of_short_rows(o):
+            into = self._constant(short_rows.into)
+            self._lines.append(f"{into}({self._constant(f)}, {', '.join(given)}, {name})")
         elif f is np.take_along_axis:
             index = f"{self._constant(at_each)}({', '.join(given[1:])})"
             self._lines.append(f"copyto({name}, {given[0]}[{index}])")
@@ -294,15 +294,15 @@ class Kernel:
         else:
             self._lines.append(f"{self._constant(f)}({', '.join(given)}, out={name})")
 
-    def _outer(self, o: Operation) -> int:
-        """1 where an operation makes outer products of its operands, -1 of the second and the first."""
-        a, b = o.args
+    def _of_short_rows(self, o: Operation) -> bool:
+        """Whether an operation is one of NumPy's that begin anew with every short row."""
+        if self.turned or self.flat or not isinstance(o.function, np.ufunc) or len(o.args) != 2:
+            return False
         given = list(operands(o.args))
         if len(given) < 2 or any(v.dtype != o.dtype or v.kind == "fill" for v in given):
-            return 0
-        if o.dtype.char not in "fd" or not all(self.schedule.is_row_operand(o, v) for v in given):
-            return 0
-        return outer.is_outer(a.shape, b.shape) - outer.is_outer(b.shape, a.shape)
+            return False
+        a, b = given
+        return o.dtype.char in "fd" and bool(short_rows.way(o.function, a.shape, b.shape))
 
     def _reduce(self, o: Operation) -> None:
         if o in self.folds:

@@ -9,7 +9,7 @@ import pytest
 
 import gradcli as g
 from gradcli import language
-from gradcli.engine import outer
+from gradcli.engine import short_rows
 from gradcli.engine import threads as shared
 from gradcli.engine.row_blocks import (
     FOLDED,
@@ -199,38 +199,62 @@ def test_rows_from_a_block_on() -> None:
             np.testing.assert_array_equal(rows_dot(given["x"][start:], other), every[start:])
 
 
+# Shapes of operands that are worked on in another way than NumPy's loop, and of those that are not.
+SHORT_ROWS: dict[str, tuple[Any, Any, list[Any]]] = {
+    "outer products": ((1500, 7, 1), (1500, 1, 5), [np.multiply]),
+    "multiples of a vector": ((6000, 1), (32,), [np.multiply]),
+    "multiples of a row": ((6000, 1), (1, 8), [np.multiply]),
+    "a number for each row": ((9000, 1), (9000, 4), [np.multiply, np.subtract, np.divide]),
+    "a row for all": ((9000, 5), (5,), [np.multiply, np.add, np.divide]),
+    "a row of a matrix for all": ((9000, 5), (1, 5), [np.subtract, np.maximum]),
+}
+AS_NUMPY: dict[str, tuple[Any, Any, Any]] = {
+    "stacks": ((1500, 7, 1), (1500, 7, 5), np.multiply),
+    "one row of a stack": ((1500, 7, 1), (1, 1, 5), np.multiply),
+    "few": ((10, 7, 1), (10, 1, 5), np.multiply),
+    "equal shapes": ((9000, 7), (9000, 7), np.multiply),
+    "long rows": ((1500, 7, 1), (1500, 1, 65), np.multiply),
+    "longer rows": ((9000, 1), (9000, 9), np.subtract),
+    "sums of outer products": ((1500, 7, 1), (1500, 1, 5), np.add),
+    "a vector": ((40000,), (1,), np.add),
+}
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@sweep("odd", [None, 0.0, -0.0, np.nan, np.inf, -np.inf, "smallest"], parts=1)
-def test_an_outer_product_is_the_product(odd: Any, dtype: Any) -> None:
+@pytest.mark.parametrize("odd", [None, 0.0, -0.0, np.nan, np.inf, -np.inf, "smallest"])
+@sweep("name", SHORT_ROWS, parts=1)
+def test_short_rows_have_the_bits_of_numpy(name: str, odd: Any, dtype: Any) -> None:
     random = np.random.default_rng(3)
-    a = random.standard_normal((1500, 7, 1)).astype(dtype)
-    b = random.standard_normal((1500, 1, 5)).astype(dtype)
+    *shapes, ufuncs = SHORT_ROWS[name]
+    a, b = (random.standard_normal(s).astype(dtype) for s in shapes)
     if odd is not None:
         tiny = np.finfo(dtype).smallest_subnormal
-        a[3, 2], b[4, 0, 1], b[3, 0, :2] = (
-            (odd, odd, -1) if odd != "smallest" else (tiny, -tiny, 0.3)
-        )
-    for x, y in ((a, b), (b, a)):
-        found = outer.products(x, y)
-        assert found is not None
-        with np.errstate(invalid="ignore"):
-            wanted = x * y
-        np.testing.assert_array_equal(found, wanted)
-        np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+        for array, value in ((a, -tiny if odd == "smallest" else odd), (b, odd)):
+            array.reshape(-1)[3] = tiny if value == "smallest" else value
+            array.reshape(-1)[-2:] *= -0.3
+    for ufunc in ufuncs:
+        for x, y in ((a, b), (b, a), (a[::-1], b)):
+            with np.errstate(all="ignore"):
+                wanted = ufunc(x, y)
+                found = np.empty_like(wanted)
+                assert short_rows.way(ufunc, x.shape, y.shape) is not None
+                assert short_rows.into(ufunc, x, y, found) is found
+            np.testing.assert_array_equal(found, wanted)
+            np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+            for own in (x, y):  # written over an operand
+                if own.shape == wanted.shape:
+                    over, other = own.copy(), y if own is x else x
+                    given = (over, other) if own is x else (other, over)
+                    with np.errstate(all="ignore"):
+                        short_rows.into(ufunc, *given, over)
+                    np.testing.assert_array_equal(over, wanted)
 
 
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        ((1500, 7, 1), (1500, 7, 5)),
-        ((1500, 7, 1), (1, 1, 5)),
-        ((10, 7, 1), (10, 1, 5)),
-        ((1500, 7), (1500, 7)),
-        ((1500, 7, 1), (1500, 1, 65)),
-    ],
-)
-def test_what_is_no_outer_product_of_short_rows(a: Any, b: Any) -> None:
-    assert outer.products(np.ones(a), np.ones(b)) is None
+@sweep("name", AS_NUMPY, parts=1)
+def test_what_numpy_does_as_well(name: str) -> None:
+    a, b, ufunc = AS_NUMPY[name]
+    assert short_rows.way(ufunc, a, b) is None
+    assert short_rows.way(ufunc, b, a) is None
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
