@@ -67,6 +67,7 @@ def rows_dot(rows: Any, other: Any, out: Any = None) -> Any:
     if out is None:
         out = np.empty((len(rows), *other.shape[1:]), np.result_type(rows, other))
     step = block_of(rows.shape[1], out.size // max(len(rows), 1))
+    other = np.ascontiguousarray(other)  # once, and not for every block
 
     def work(k: int) -> None:
         part = slice(k * step, (k + 1) * step)
