@@ -727,7 +727,10 @@ class NotImplementedNode(Wide):
 
     def apply(self, grad: Any) -> Any:
         assert self._row is not None
-        raise RuntimeError(f"derivative for aten::{self._row.title} is not implemented")
+        title = self._row.title
+        # What exists in place alone PyTorch records by hand, and names without its namespace.
+        title = title if title.endswith("_") else f"aten::{title}"
+        raise RuntimeError(f"derivative for {title} is not implemented")
 
     apply_recorded = apply
 

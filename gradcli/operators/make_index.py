@@ -12,7 +12,7 @@ from gradcli.operators import table
 
 def text() -> str:
     """The index as a module."""
-    modules, methods, inplace, whole = table.collect()
+    modules, methods, inplace, whole, attributes = table.collect()
     homes: dict[str, list[str]] = {}
     for name, module in sorted(modules.items()):
         homes.setdefault(module, []).append(name)
@@ -26,6 +26,7 @@ def text() -> str:
         f"METHODS = frozenset({' '.join(sorted(methods))!r}.split())",
         f"INPLACE = frozenset({' '.join(sorted(inplace))!r}.split())",
         f"WHOLE = frozenset({' '.join(sorted(whole))!r}.split())",
+        f"ATTRIBUTES = {attributes!r}",
         f"PROPERTIES = frozenset({' '.join(sorted(table.PROPERTIES))!r}.split())",
         "",
     ]

@@ -333,11 +333,13 @@ def base() -> None:
     import_module(f"{__package__}.arithmetic")
 
 
-@cache
-def _index() -> tuple[dict[str, str], frozenset[str], frozenset[str], frozenset[str]]:
-    """(name: family's module, methods, names with an in-place form, and those never shortened).
+Index = tuple[dict[str, str], frozenset[str], frozenset[str], frozenset[str], dict[str, str]]
 
-    Without loading a family.
+
+@cache
+def _index() -> Index:
+    """(name: family's module, methods, names with an in-place form, those never shortened, and
+    names that attributes of tensors alone have: their modules). Without loading a family.
 
     Made ahead of time by `python -m gradcli.operators.make_index`; worked out where it is missing.
     """
@@ -345,25 +347,27 @@ def _index() -> tuple[dict[str, str], frozenset[str], frozenset[str], frozenset[
         from gradcli.operators import index
     except ImportError:
         return collect()
-    return index.MODULES, index.METHODS, index.INPLACE, getattr(index, "WHOLE", frozenset())
+    attributes = getattr(index, "ATTRIBUTES", {})
+    return index.MODULES, index.METHODS, index.INPLACE, index.WHOLE, attributes
 
 
-def collect() -> tuple[dict[str, str], frozenset[str], frozenset[str], frozenset[str]]:
+def collect() -> Index:
     """As `_index`, from the whole table."""
     load()
     modules = {n: f.module for n, f in FUNCTIONS.items()}
-    modules |= {n: home(p.fget.__module__) for n, p in PROPERTIES.items()}
+    attributes = {n: home(p.fget.__module__) for n, p in PROPERTIES.items() if n not in FUNCTIONS}
     plain = {n: f for n, f in FUNCTIONS.items() if "." not in n}
     methods = frozenset(n for n, f in plain.items() if f.method)
     whole = frozenset(n for n, f in FUNCTIONS.items() if not f.short)
-    return modules, methods, frozenset(n for n in methods if plain[n].inplace), whole
+    inplace = frozenset(n for n in methods if plain[n].inplace)
+    return modules, methods, inplace, whole, attributes
 
 
 def _find(name: str) -> Function | None:
     found = FUNCTIONS.get(name)
     if found is None and name not in PROPERTIES:
         base()
-        module = _index()[0].get(name)
+        module = _index()[0].get(name) or _index()[4].get(name)
         if module is not None:
             import_module(f"{__package__}.{module}")
         inplace = name.endswith("_") and name[:-1] in _index()[0]
@@ -396,7 +400,7 @@ def public_name(row: Row) -> str | None:
 
 def knows(name: str) -> bool:
     """Whether `resolve` knows the name, found out without importing its family."""
-    modules, _, inplace, _ = _index()
+    modules, _, inplace, *_ = _index()
     return name in modules or name in CONSTANTS or (name[-1:] == "_" and name[:-1] in inplace)
 
 
@@ -413,7 +417,7 @@ def names() -> list[str]:
 
 def methods() -> frozenset[str]:
     """The names that can be called as `x.NAME(...)`, in-place forms included."""
-    _, found, inplace, _ = _index()
+    _, found, inplace, *_ = _index()
     return found | {f"{n}_" for n in inplace}
 
 

@@ -262,6 +262,7 @@ def test_free_variables_in_order() -> None:
     assert parse("y = a*x; sum(y + b) + pi + y").free_variables() == ["a", "x", "b"]
     assert parse("t(x) + e + i").free_variables() == ["x", "e", "i"]
     assert parse("t*2").free_variables() == ["t"]
+    assert parse("T*mT + x.T + x.mH").free_variables() == ["T", "mT", "x"]
     assert parse("def f(u, v=w):\n  z = u*c\n  return z\nf(x) + g0").free_variables() == [
         "w",
         "c",
