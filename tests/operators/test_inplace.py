@@ -414,5 +414,5 @@ def test_memory_that_becomes_anothers_has_no_derivative(torch: Any, size: int) -
     x = torch.ones(2, requires_grad=True)
     taken = (x * 1).set_(torch.ones(size))
     assert taken.tolist() == [1.0] * size
-    with pytest.raises(RuntimeError, match="^derivative for set_ is not implemented"):
+    with pytest.raises(RuntimeError, match=r"^derivative for set_ is"):
         taken.sum().backward()
