@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcli.engine import batch, dtypes, modes
+from gradcli.engine import batch, compiled, dtypes, modes
 from gradcli.engine.backward import grad
 from gradcli.engine.batch import Batched, Level, opened
 from gradcli.engine.batching import remove_batch_dim
@@ -428,7 +428,7 @@ def _field(row: Row, field: str, values: list[Any], outputs: list[Tensor]) -> An
     if i is None and field.endswith("_sym_strides"):
         return values[row.position[field.removesuffix("_sym_strides")]].stride()
     if i is None:
-        return row.option(field, values, tuple(o.array for o in outputs))
+        return compiled.option(row, field)(values, tuple(o.array for o in outputs))
     value = values[i]
     return value.tensor() if type(value) is Scalar else value
 

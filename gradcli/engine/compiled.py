@@ -1,21 +1,22 @@
 """Straight-line Python for a row's recorded call.
 
 The code is generated from the row alone, and carries the row's kernel and node class as values. What
-it does not cover (unusual operands or thread state) goes to `Row.general`. In it, the operand at
-position i is `t{i}`, its array `a{i}`, its edge `e{i}`, an option `o{i}`; `y` is the result, `n` the
-node.
+it does not cover (unusual operands or thread state) goes to `Row.general`, which has its nodes made by the
+same lines (`record`). In them, the operand at position i is `t{i}`, its array `a{i}`, its edge `e{i}`, an
+option `o{i}`; `y` is the result, `y{k}` one of several, `n` the node.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradcli.engine import modes, versions
+from gradcli.engine.hooks import RARE
 from gradcli.engine.memory import element_strides, geometry
 from gradcli.engine.node import Meta, meta, new
 from gradcli.engine.promotion import promote, shape_error
@@ -122,6 +123,13 @@ def _local(row: Row) -> dict[str, str]:
     return {n: f"t{i}" if i in row.tensors else f"o{i}" for i, n in enumerate(row.names)}
 
 
+def _variable(row: Row, name: str) -> str:
+    """The variable of an argument or of a result."""
+    if name in row.position:
+        return _local(row)[name]
+    return "y" if row.single else f"y{row.outputs.index(name)}"
+
+
 def _made(
     row: Row,
     spec: str,
@@ -138,7 +146,8 @@ def _made(
     body = [
         *operands,
         *(_quickly(row, plain, slowly) if row.real else slowly),
-        *_record(row, _local(row)),
+        *_record(row, "n = out.node = Node()"),
+        "return out",
     ]
     values = {"Node": row.node_type, "defaults": row.defaults, "general": general}
     values |= {"kernel": row.kernel, "promote": promote, "refusal": row.refusal}
@@ -146,6 +155,57 @@ def _made(
     made = function("call", spec, body, values | space | _RUNTIME)
     made.__name__ = made.__qualname__ = row.name  # as errors and `repr` tell it
     return made  # type: ignore[no-any-return]
+
+
+def record(row: Row) -> Callable[[list[Any], list[Tensor], tuple[Any, ...]], Any]:
+    """`record(values, made, results)`: the node of a call of any row; None where nothing is recorded.
+
+    made: the results as tensors; results: as arrays.
+    """
+    lists = any(row.kinds[i] == "list" for i in row.differentiated)
+    body = [
+        *_unpacked(row),
+        f"operands = {_listed(row, row.differentiated)}",
+        "if all([t is None or t.node is None for t in operands]): return",
+        f"if {_inferred(row)}: return",
+        "edges = tuple([None if t is None else edge(t) for t in operands])",
+        *([] if lists else [f"{''.join(f'e{i}, ' for i in row.differentiated)} = edges"]),
+        "if not admits(made, edges): return",
+        *(["edges = tuple(filter(None, edges))"] if row.node == "NotImplemented" else []),
+        *_refusals(row),
+        "m = Meta(results[0].shape, results[0].dtype)",
+        *_record(row, "n = Node()"),
+        "return n",
+    ]
+    values = {"Node": row.node_type, "admits": row.admits, "RARE": RARE}
+    return function("record", "values, made, results", body, values | _RUNTIME)  # type: ignore[no-any-return]
+
+
+@cache
+def option(row: Row, field: str) -> Callable[[list[Any], tuple[Any, ...]], Any]:
+    """`option(values, results)`: what a rule asks for of a call that is no tensor."""
+    body = [*_unpacked(row), f"return {_option(row, field)}"]
+    return function("option", "values, results", body, _RUNTIME)  # type: ignore[no-any-return]
+
+
+def _listed(row: Row, positions: Sequence[int]) -> str:
+    """The operands at some positions, those of a list one by one."""
+    return f"({''.join(f'*t{i}, ' if row.kinds[i] == 'list' else f't{i}, ' for i in positions)})"
+
+
+def _inferred(row: Row) -> str:
+    """The test for operands all made in inference mode: PyTorch records only copies of such."""
+    every = f"all([t is None or t.inference for t in {_listed(row, row.tensors)}])"
+    return "False" if row.copies else f"inferred and {every}"
+
+
+def _unpacked(row: Row) -> list[str]:
+    """From a call's operands and results to the variables of the code."""
+    body = [f"{''.join(f'{v}, ' for v in _local(row).values())} = values"]
+    body += [f"a{i} = t{i}.array" for i in row.tensors if row.kinds[i] == "tensor"]
+    if not row.many:
+        body += [f"{''.join(f'{_variable(row, y)}, ' for y in row.outputs)} = results"]
+    return body
 
 
 def straight(row: Row) -> bool:
@@ -262,7 +322,10 @@ def _quickly(row: Row, plain: str | None, slowly: list[str]) -> list[str]:
     same = [f"{e}._meta is e0._meta" for e in edges[1:]]
     return [
         *(f"{e} = t{e[1:]}.node" for e in edges),
-        *(f"if {e} is LAZY: {e} = t{e[1:]}.accumulates()" for e in edges),
+        *(
+            f"if {e} is LAZY: {e} = None if t{e[1:]}.inference else t{e[1:]}.accumulates()"
+            for e in edges
+        ),
         f"if {' and '.join([*(f'{e} is not None' for e in edges), *same])}:",
         f" y = {_kernel(row, plain)}",
         " out = new(Tensor)",
@@ -278,6 +341,9 @@ def _admit(row: Row, again: str) -> list[str]:
     edges = [f"e{i}" for i in row.differentiated]
     body = [f"e{i} = t{i}.node" for i in row.differentiated]
     nothing = " and ".join(f"{e} is None" for e in edges)
+    leave = f"{'lend(out)' if row.view else 'out.node = None'}; return out"
+    own = " {e} = {t}.accumulates() or edge({t})"
+    lazily = ["if {e} is LAZY:", f" if {_inferred(row)}: {leave}", own]
     # What cannot change the dtype of its operands needs no second look at the result's.
     look = not row.real and (row.kind is None or len(row.names) > len(row.tensors))
     # Of operands of several dtypes, a gradient may come in a third: such a result's Meta is unlike all
@@ -285,11 +351,9 @@ def _admit(row: Row, again: str) -> list[str]:
     mixes = _mixes(row)
     return [
         *body,
-        f"if {nothing}:",
-        " lend(out)" if row.view else " out.node = None",
-        " return out",
+        f"if {nothing}: {leave}",
         *([f"if y.dtype.kind not in 'fc': return {again}"] if look else []),
-        *(f"if {e} is LAZY: {e} = t{e[1:]}.accumulates() or edge(t{e[1:]})" for e in edges),
+        *(line.format(e=e, t=f"t{e[1:]}") for e in edges for line in lazily),
         *_refusals(row),
         "m = " + "".join(f"{e}._meta if {e} is not None else " for e in edges) + "NOTHING",
         "s = y.shape",
@@ -300,29 +364,39 @@ def _admit(row: Row, again: str) -> list[str]:
 
 def _refusals(row: Row) -> list[str]:
     """Refuse tensors made in inference mode that would have to be saved."""
-    body = ["if inferred:"]
-    for i in row.tensors:
-        if len(row.tensors) > 1 and row.names[i] in row.saved_fields:
-            unrecorded = f"e{i} is None and " if i in row.differentiated else ""
-            body += [f" if {unrecorded}t{i}.inference: raise refuse_inference()"]
-    return body if len(body) > 1 else []
+    body = []
+    for i in row.tensors if len(row.tensors) > 1 else ():
+        if row.names[i] in row.saved_fields and row.kinds[i] != "list":
+            guard = row.guards.get(row.names[i])
+            tests = [f"t{i} is not None"] if row.kinds[i] == "optional" else []
+            tests += [f"e{guard[0]} is not None"] if guard else []
+            body += [f" if {' and '.join([*tests, f't{i}.inference'])}: raise refuse_inference()"]
+    return ["if inferred:", *body] if body else []
 
 
-def _record(row: Row, local: dict[str, str]) -> list[str]:
-    """Make the node, and return `out`."""
-    body = ["n = out.node = Node()"]
-    body += [f"n._e{k} = e{i}" for k, i in enumerate(row.differentiated)]
-    for k, field in enumerate(row.saved_fields):
-        guard = row.guards.get(field)
-        unless = f" if e{guard[0]} is not None else None" if guard else ""
-        body += [f"n._s{k} = {local.get(field, 'y')}{unless}"]
-    body += [f"n._o{k} = {_option(f, local)}" for k, f in enumerate(row.option_fields)]
+def _record(row: Row, make: str) -> list[str]:
+    """Make the node, with what it keeps."""
+    saved = []
+    for field in row.saved_fields:
+        guard, value = row.guards.get(field), _variable(row, field)
+        if field in row.position and row.kinds[row.position[field]] == "list":
+            value = f"tuple({value})"
+        saved.append(f"{value} if e{guard[0]} is not None else None" if guard else value)
+    options = [_option(row, field) for field in row.option_fields]
+    if row.flat:
+        body = [make, *(f"n._e{k} = e{i}" for k, i in enumerate(row.differentiated))]
+        body += [f"n._s{k} = {value}" for k, value in enumerate(saved)]
+        body += [f"n._o{k} = {value}" for k, value in enumerate(options)]
+    else:
+        body = [make, "n._edges = edges"]
+        body += [f"n._saved = ({', '.join(saved)},)"] if saved else []
+        body += [f"n._options = ({', '.join(options)},)"] if options else []
     return [
         *body,
         "n._meta = m",
         "n._seq = next(clock)",
         "n._more = n.span = n._mark = n._grad = None",
-        "return out",
+        *(["n._mark = RARE"] if row.rare else []),
     ]
 
 
@@ -353,18 +427,20 @@ def measured(field: str) -> tuple[str, str]:
     return ("", "") if found is None else (field.removesuffix(found), _MEASURES[found])
 
 
-@cache
-def measure(text: str) -> Callable[[Any, Any], Any]:
-    """Such an expression as a function of the array and the tensor."""
-    return function("measure", "a, t", [f"return {text.format(a='a', t='t')}"], _RUNTIME)  # type: ignore[no-any-return]
-
-
-def _option(field: str, local: dict[str, str]) -> str:
-    """The expression for an option that a rule asks for."""
-    if field in local:
-        return local[field]
+def _option(row: Row, field: str) -> str:
+    """The expression for what a rule asks for that is no tensor."""
+    if field in row.position:
+        return _variable(row, field)
     name, text = measured(field)
-    return text.format(a=local[name].replace("t", "a"), t=local[name])
+    variable, i = _variable(row, name), row.position.get(name)
+    if i is None:
+        return text.format(a=variable, t=None)
+    if row.kinds[i] == "list":
+        return f"tuple([{text.format(a='v.array', t='v')} for v in {variable}])"
+    if row.kinds[i] == "tensor":
+        return text.format(a=f"a{i}", t=variable)
+    found = text.format(a=f"{variable}.array", t=variable)
+    return f"({found} if {variable} is not None else {(0,) if field.endswith('_opt') else None})"
 
 
 # The Meta of a result whose operands turned out to need no gradient: to be looked at.

@@ -17,9 +17,7 @@ from gradcli.engine import versions
 from gradcli.engine.compiled import function
 from gradcli.engine.gradients import first, fit, of_inputs
 from gradcli.engine.node import FREED, FREED_MESSAGE, OWNED, AccumulateGrad
-from gradcli.engine.promotion import raw
 from gradcli.engine.stale import check_versions
-from gradcli.engine.tensor import Scalar
 
 if TYPE_CHECKING:
     from gradcli.engine.operator import Row
@@ -68,7 +66,7 @@ def backward(row: Row) -> Callable[..., Any]:
     """`backward(node, grad)` on arrays: a gradient per edge, None where not needed."""
     made = gradients(row) if row.flat else None
     if made is None:
-        return _backward_general(row)
+        return lambda node, grad: row.backward_read(node, grad)
     body, found, values = made
     body += [f"e{i} = n._e{k}" for k, i in enumerate(row.differentiated)]
     many = len(row.differentiated) > 1
@@ -196,23 +194,3 @@ def _holders(results: Any) -> dict[int, int]:
 
 def _array(saved: Any) -> Any:
     return None if saved is None else saved.array
-
-
-def _backward_general(row: Row) -> Callable[..., Any]:
-    fields = {f: i for i, f in enumerate(row.saved_fields)}
-    options = {f: i for i, f in enumerate(row.option_fields)}
-
-    def run(node: Any, grad: Any) -> Any:
-        saved = node._saved
-        if saved is None:
-            raise RuntimeError(FREED_MESSAGE)
-
-        def read(field: str) -> Any:
-            if field in options:
-                return node._options[options[field]]
-            value = saved[fields[field]]
-            return value.array if type(value) is Scalar else raw(value)
-
-        return row.backward_on(node, grad, read)
-
-    return run

@@ -59,7 +59,7 @@ def of_inputs(
     if recorded:
         return node.apply_recorded(grad)  # type: ignore[no-any-return]
     if row is not None and hooks is not None and hooks.packed:
-        return row.backward_packed(node, grad)
+        return row.backward_read(node, grad)
     return node.apply(grad)  # type: ignore[no-any-return]
 
 

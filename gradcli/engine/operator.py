@@ -27,17 +27,14 @@ from gradcli.engine import batch, compiled, compiled_rules, dtypes, modes, versi
 from gradcli.engine.anomaly import remember
 from gradcli.engine.batch import Batched, is_batched
 from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.hooks import RARE
 from gradcli.engine.memory import ARRAYS
 from gradcli.engine.node import (
     FREED,
     FREED_MESSAGE,
     WRITTEN,
-    Meta,
     Node,
     Port,
     Wide,
-    blank,
     layout,
     node_class,
 )
@@ -48,8 +45,6 @@ from gradcli.engine.tensor import (
     LAZY,
     Scalar,
     Tensor,
-    edge,
-    refuse_inference,
     scalar,
     track_view,
     wrap,
@@ -107,6 +102,7 @@ class Row:
         discrete: bool = False,
         lossy: bool = False,
         wide: bool = False,
+        copies: bool = False,
         batch: Any = None,
         axes: str = "",
         sizes: str = "",
@@ -117,7 +113,7 @@ class Row:
     ) -> None:
         self.name, self.node, self.kind, self.view, self.doc = name, node, kind, view, doc
         self.discrete, self.lossy, self.wide, self.guarded = discrete, lossy, wide, guarded
-        self.spelled = spelled
+        self.spelled, self.copies = spelled, copies
         self.title = name  # what messages call it: the name of the function that records the row
         self.numbers = numbers
         self.numpy = kernel if isinstance(kernel, np.ufunc) else None
@@ -216,13 +212,10 @@ class Row:
             self._read_kernel()
             self._read_rules()
             return self.__dict__[name]
-        if name not in ("call", "backward", "node_type"):
+        make: Any = _MADE.get(name)
+        if make is None:
             raise AttributeError(name)
-        made: Any
-        if name == "node_type":
-            made = self._node_type()
-        else:
-            made = compiled.call(self) if name == "call" else compiled_rules.backward(self)
+        made = make(self)
         setattr(self, name, made)
         return made
 
@@ -465,55 +458,14 @@ class Row:
         self, values: list[Any], made: list[Tensor], results: tuple[Any, ...], state: Any
     ) -> None:
         """Record the call: make the node and hang the outputs on it."""
-        edges: list[Any] = []
-        by_position: dict[int, Any] = {}
-        for i in self.differentiated:
-            value = values[i]
-            if self.kinds[i] == "list":
-                own = [edge(v) for v in value]
-                edges += own
-                by_position[i] = next((e for e in own if e is not None), None)
-            else:
-                by_position[i] = e = None if value is None else edge(value)
-                edges.append(e)
-        if not any(e is not None for e in edges) and not any(
-            v is not None and getattr(v, "lent", False)
-            for i in self.differentiated
-            for v in (values[i] if self.kinds[i] == "list" else (values[i],))
-        ):
+        node = self.record(values, made, results) if self.differentiated else None
+        if node is None:
             return
-        count = len(made) if self.many else self.differentiable
-        if not (self.discrete or any(o.array.dtype in dtypes.DIFFERENTIABLE for o in made[:count])):
-            if self.view or self.lossy or not any(e is not None for e in edges):
-                return
-            kind = scalar_name(made[0])
-            raise RuntimeError(f"Autograd not support dtype: {kind}")
-        if "C" in self.refuses and any(o.array.dtype.kind == "c" for o in made[:count]):
-            raise RuntimeError(
-                f"{self.refuses['C']} does not support automatic differentiation for outputs with "
-                "complex dtype."
-            )
-        node = blank(self.node_type)
-        if self.rare:
-            node._mark = RARE
-        if self.node == "NotImplemented":
-            edges = [e for e in edges if e is not None]
-        node._edges = tuple(edges)
-        node._seq = versions.tick()
-        if self.saved_fields:
-            node._saved = tuple(
-                self._save(field, values, results, by_position) for field in self.saved_fields
-            )
-        if self.option_fields:
-            node._options = tuple(
-                self.option(field, values, results) for field in self.option_fields
-            )
-        node._meta = Meta(results[0].shape, results[0].dtype)
-        if count == 1 and not self.many:
+        if self.differentiable == 1 and not self.many:
             made[0].set_node(node)
         else:
             node._outputs = tuple((r.shape, r.dtype) for r in results)
-            for nr, out in enumerate(made[:count]):
+            for nr, out in enumerate(made if self.many else made[: self.differentiable]):
                 if results[nr].dtype in dtypes.DIFFERENTIABLE:
                     out.set_node(Port(node, nr, results[nr].shape, results[nr].dtype))
         if state is not None:
@@ -522,36 +474,19 @@ class Row:
             if state.anomaly:
                 remember(node)
 
-    def _save(
-        self, field: str, values: list[Any], results: tuple[Any, ...], edges: dict[int, Any]
-    ) -> Any:
-        guard = self.guards.get(field)
-        if guard is not None and edges[guard[0]] is None:
-            return None
-        i = self.position.get(field)
-        if i is None:
-            return results[self.outputs.index(field)]
-        if self.kinds[i] == "list":
-            return tuple(values[i])
-        if values[i] is not None and values[i].inference:
-            raise refuse_inference()
-        return values[i]
-
-    def option(self, field: str, values: list[Any], results: tuple[Any, ...]) -> Any:
-        """What a rule asks for that is no tensor: an option, or a measure of an operand or a result."""
-        i = self.position.get(field)
-        if i is not None:
-            return values[i]
-        name, text = compiled.measured(field)
-        measure = compiled.measure(text)
-        if name in self.outputs:
-            return measure(results[self.outputs.index(name)], None)
-        value = values[self.position[name]]
-        if isinstance(value, (list, tuple)):
-            return tuple(measure(v.array, v) for v in value)
-        if value is None:
-            return (0,) if field.endswith("_sizes_opt") else None
-        return measure(value.array, value)
+    def admits(self, made: list[Tensor], edges: tuple[Any, ...]) -> bool:
+        """Whether results of such dtypes are recorded; RuntimeError where PyTorch refuses them."""
+        kinds = [out.array.dtype for out in (made if self.many else made[: self.differentiable])]
+        if not (self.discrete or any(kind in dtypes.DIFFERENTIABLE for kind in kinds)):
+            if self.view or self.lossy or not any(e is not None for e in edges):
+                return False
+            raise RuntimeError(f"Autograd not support dtype: {scalar_name(made[0])}")
+        if "C" in self.refuses and any(kind.kind == "c" for kind in kinds):
+            raise RuntimeError(
+                f"{self.refuses['C']} does not support automatic differentiation for outputs with "
+                "complex dtype."
+            )
+        return True
 
     # -- what was saved ---------------------------------------------------------------------------
     def unpack(self, node: Node, field: str, history: Node | None = None) -> Any:
@@ -674,8 +609,10 @@ class Row:
             at += n
         return by_position
 
-    def backward_packed(self, node: Node, grad: Any) -> tuple[Any, ...]:
-        """As `backward`, where saved tensors went through hooks."""
+    def backward_read(self, node: Node, grad: Any) -> tuple[Any, ...]:
+        """As `backward`, of any row, and where saved tensors went through hooks."""
+        if node._saved is None:
+            raise RuntimeError(FREED_MESSAGE)
         return self.backward_on(node, grad, lambda f: raw(self.unpack(node, f)))
 
     def backward_recorded(
@@ -739,6 +676,15 @@ class NotImplementedNode(Wide):
 
 
 _NODE_BASES["NotImplemented"] = NotImplementedNode
+
+
+# What is made of a row when it is first asked for.
+_MADE = {
+    "node_type": Row._node_type,
+    "call": compiled.call,
+    "record": compiled.record,
+    "backward": compiled_rules.backward,
+}
 
 
 def _as_array(value: Any) -> Any:
@@ -818,7 +764,7 @@ def operator(
     complex: the plain backward pass runs this expression in place of a call. view: the results alias
     the first argument. discrete: a call is recorded where its result is of integers too; lossy: it is
     not, without an error. wide: of float16, PyTorch takes numbers and 0-d tensors of other dtypes as
-    they are, and rounds the result.
+    they are, and rounds the result. copies: a call is recorded of tensors made in inference mode too.
     dynamic: whether the result's shape depends on the operands' numbers: "always", or "masks", where a
     mask is among them. batch: how the kernel takes one more dimension in front (a name of
     `engine.batch`, or a function of the row, its operands and the level that gives the results with the

@@ -26,7 +26,13 @@ def _clone(self: Array, memory_format: str | None = None) -> Array:
 
 
 @operator(
-    _clone, "CloneBackward0", kind="linear", public=False, batch="elementwise", spelled="self"
+    _clone,
+    "CloneBackward0",
+    kind="linear",
+    copies=True,
+    public=False,
+    batch="elementwise",
+    spelled="self",
 )
 class clone_as:
     self = lambda g: g
@@ -98,6 +104,7 @@ def cast_back(g: Any, self_dtype: Any) -> Any:
     _to_copy,
     "ToCopyBackward0",
     kind="linear",
+    copies=True,
     analytic=False,
     public=False,
     batch="elementwise",

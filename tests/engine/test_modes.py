@@ -112,6 +112,38 @@ def test_inference_tensors_cannot_be_saved():
     assert x.grad.tolist() == [2.0, 2.0]
 
 
+SAVED = "RuntimeError: Inference tensors cannot be saved for backward"
+# As torch: of leaves made in inference mode nothing is recorded, but beside others, and copies.
+OF_LEAVES: dict[str, tuple[Any, str]] = {
+    "alone": (lambda x, w: x.sin(), "none"),
+    "with itself": (lambda x, w: x * x, "none"),
+    "a sum": (lambda x, w: x.sum(), "none"),
+    "a view": (lambda x, w: x.view(2, 1), "none"),
+    "a list": (lambda x, w: torch.cat([x, x]), "none"),
+    "several results": (lambda x, w: torch.max(x, 0)[0], "none"),
+    "a copy": (lambda x, w: x.clone(), "recorded"),
+    "beside a number": (lambda x, w: x * 2, "recorded"),
+    "added": (lambda x, w: x + w, "recorded"),
+    "saved": (lambda x, w: x * w, SAVED),
+    "saved on the right": (lambda x, w: w * x, SAVED),
+    "saved by three": (lambda x, w: torch.addcmul(w, x, x), SAVED),
+    "saved after it was added": (lambda x, w: (x + w, x * w)[1], SAVED),
+    "an index, saved beside it": (lambda x, w: torch.gather(x, 0, torch.tensor([0])), SAVED),
+}
+
+
+@sweep("name", OF_LEAVES, parts=1)
+def test_leaves_made_in_inference_mode(name: str) -> None:
+    call, wanted = OF_LEAVES[name]
+    with torch.inference_mode():
+        x = torch.ones(2, requires_grad=True)
+    try:
+        found = "none" if call(x, torch.ones(2, requires_grad=True)).grad_fn is None else "recorded"
+    except RuntimeError as error:
+        found = f"RuntimeError: {error}"
+    assert found.startswith(wanted)
+
+
 def test_out_is_written_only_where_nothing_is_recorded():
     x, out = torch.ones(2, requires_grad=True), torch.zeros(2)
     with pytest.raises(RuntimeError, match=r"add\(\): functions with out=\.\.\. arguments"):
