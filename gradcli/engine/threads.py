@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import forks, short_rows
+from gradcli.engine import forks
 
 # What the library calls the setting, in NumPy's wheels and elsewhere.
 _NAMES = (
@@ -155,6 +155,8 @@ def applied(ufunc: Any, *operands: Any, out: Any = None, least: int = LARGE) -> 
             break
     else:
         return ufunc(*operands) if out is None else ufunc(*operands, out=out)
+    from gradcli.engine import short_rows
+
     if out is None:
         out = _result_of(ufunc, operands)
     if out is None or type(out) is not np.ndarray or not out.ndim:
@@ -189,7 +191,9 @@ def _result_of(ufunc: Any, operands: tuple[Any, ...]) -> Any:
         return None
     if ufunc.resolve_dtypes((*kinds, None)) != (dtype,) * (len(kinds) + 1):
         return None
-    return np.empty(shape, dtype)
+    from gradcli.engine import lending
+
+    return lending.room(shape, dtype)
 
 
 __all__ = ["LARGE", "applied", "are_ours", "in_runs", "multiplying_alone", "products", "share"]

@@ -7,7 +7,6 @@ written over is known for certain only when nobody else refers to it, so that is
 from __future__ import annotations
 
 import math
-import sys
 import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Protocol
@@ -15,6 +14,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from gradcli import budget
+from gradcli.engine.lending import is_free, references
 from gradcli.plan.graph import Operation
 
 _LINE = 64  # bytes that the processor takes from memory at once
@@ -83,30 +83,10 @@ def _kind(o: Operation) -> Any:
     return o.shape, o.dtype
 
 
-def _references(values: Values, index: int | None) -> tuple[Any, int]:
-    """(a value, how many refer to it)."""
-    array = values.get(index)  # type: ignore[arg-type]
-    return array, sys.getrefcount(array)
-
-
-_ALONE = _references({0: np.empty(1)}, 0)[1]
-
-
-def _is_free(array: Any, count: int, o: Operation) -> bool:
-    """Whether an array that so many refer to is nobody's, and could hold an operation's result."""
-    return (
-        type(array) is np.ndarray
-        and count <= _ALONE
-        and array.base is None
-        and array.flags.carray
-        and _kind(o) == (array.shape, array.dtype)
-    )
-
-
 def array_for(o: Operation, values: Values, reuse: dict[int, int], results: Results) -> Any:
     """Memory for an operation's result: another's, if nobody refers to that any more."""
-    array, count = _references(values, reuse.get(o.index))
-    if _is_free(array, count, o):
+    array, count = references(values, reuse.get(o.index))
+    if is_free(array, count, _kind(o)):
         return array
     array = results.take(o)
     return np.empty(o.shape, o.dtype) if array is None else array
@@ -130,8 +110,8 @@ class Results:
         """The memory of an earlier result of an operation; None where nobody has let one go."""
         kept = self._kept.get(o.index, {})
         for key in list(kept):
-            array, count = _references(kept, key)
-            if _is_free(array, count, o) and not weakref.getweakrefcount(array):
+            array, count = references(kept, key)
+            if is_free(array, count, _kind(o)) and not weakref.getweakrefcount(array):
                 del array
                 if (found := kept.pop(key, None)) is not None:  # else another thread was quicker
                     return found
