@@ -49,7 +49,7 @@ def unknown_command(word: str, commands: Iterable[str]) -> LanguageError:
         message = f"no such option {word}"
     else:
         message = f"no such command {word!r}"
-    hint = did_you_mean(suggest(word, names))
+    hint = did_you_mean(suggest(word, [*names, "--version"]))
     if hint is None and not word.isidentifier() and message.startswith("no such command"):
         hint = f"to evaluate an expression, write: gradcli eval {quoted(word)}"
     return usage(message, hint=hint or f"the commands are {', '.join(names)}; see gradcli --help")
@@ -190,8 +190,12 @@ def _from_click(error: click.ClickException) -> LanguageError:
     ctx = getattr(error, "ctx", None)
     if isinstance(error, click.exceptions.NoSuchOption):
         message = f"no such option {error.option_name}"
-        hint = did_you_mean(suggest(error.option_name, error.possibilities or []))
-        if hint is None and ctx is not None and ctx.parent is None:
+        close = suggest(error.option_name, error.possibilities or [])
+        of_the_group = ctx is not None and ctx.parent is None
+        if of_the_group and error.option_name in ("-V", "-v"):
+            close = ["--version"]
+        hint = did_you_mean(close)
+        if hint is None and of_the_group:
             hint = "a command's options come after it, as in gradcli grad EXPR --json"
     else:
         hint = _nearest_choice(error)

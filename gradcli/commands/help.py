@@ -17,10 +17,8 @@ WHOLE = "gradcli.whole"  # what a context remembers of --help-all
 INPUTS = "Variables and input"
 OUTPUTS = "Output"
 SECTIONS = {
-    **dict.fromkeys(
-        ("let", "wrt", "no_grad", "dtype", "missing", "manual_seed", "load", "file"), INPUTS
-    ),
-    **dict.fromkeys(("as_json", "as_plain", "precision", "color"), OUTPUTS),
+    **dict.fromkeys("let wrt no_grad shapes dtype missing manual_seed load file".split(), INPUTS),
+    **dict.fromkeys("as_json as_plain as_lines as_csv array_path precision color".split(), OUTPUTS),
 }
 
 

@@ -480,8 +480,11 @@ class _opened:
             stream = sys.stdout.buffer
         if self.form == "table":
             from gradcli.commands.table import TerminalTable
+            from gradcli.commands.terminal import width
 
-            return TerminalTable(stream, lambda array: output.numerals(array, precision))
+            return TerminalTable(
+                stream, lambda array: output.numerals(array, precision), width(sys.stdout)
+            )
         try:
             numerals = lambda array: output.numerals(array, precision)  # noqa: E731
             return sink(self.form, stream, numerals, precision is None)

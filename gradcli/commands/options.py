@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gradcli.commands import completers
-from gradcli.commands.errors import usage
+from gradcli.commands.errors import quoted, usage
 from gradcli.commands.help import Command
 from gradcli.commands.output import Style, note
 from gradcli.commands.request import (
@@ -365,6 +365,9 @@ def _check_positionals(found: Split, declared: dict[str, click.Option], operands
     extra = found.positionals[allowed]
     if re.fullmatch(r"-[^\W\d]\w*", extra):
         raise usage(f"unexpected argument {extra!r}", hint=f"a variable has two dashes: -{extra}")
+    if match := re.fullmatch(r"([^\W\d]\w*)=(.+)", extra, re.S):
+        hint = f"a variable is bound by an option: --{match[1]} {quoted(match[2])}"
+        raise usage(f"unexpected argument {extra!r}", hint=hint)
     hint = "quote the expression, so that the shell passes it as one word"
     if allowed > 1 and os.path.exists(extra):
         hint = (
@@ -711,8 +714,8 @@ by_rows_option = click.option(
     "--by-rows/--whole",
     "by_rows",
     default=None,
-    help="Read a table in passes over its rows, which need not fit into memory, or at once. "
-    "(By rows where it would take half of the memory that is free.)",
+    help="Read a table in passes over its rows, as where it would take half of the memory that is "
+    "free, or at once.",
 )
 cluster_options = together(
     click.option(

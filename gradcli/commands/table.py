@@ -6,17 +6,23 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
+from gradcli.commands.output import note
 from gradcli.tables.writing import Column, Sink
 from gradcli.visible import visible_line
 
 EDGE = 20  # rows at either end of a long table
+DIGITS = range(12, 3, -1)  # of numbers, in a table that is wider than the terminal
 
 
 class TerminalTable(Sink):
-    """Keeps the first and the last rows, and draws them once all are known."""
+    """Keeps the first and the last rows, and draws them once all are known.
 
-    def __init__(self, stream: BinaryIO, numerals: Any) -> None:
+    width: of the terminal. What is wider is drawn with fewer digits, and says so.
+    """
+
+    def __init__(self, stream: BinaryIO, numerals: Any, width: int) -> None:
         super().__init__(stream, numerals)
+        self.width = width
         self.names: list[str] = []
         self.right: list[bool] = []
         self.head: list[list[str]] = []
@@ -47,16 +53,27 @@ class TerminalTable(Sink):
 
     def close(self) -> None:
         """Draw the table."""
-        rows = [*self.head, *self.tail]
-        widths = [max(map(len, column)) for column in zip(self.names, *rows, strict=True)]
-        lines = [self._line(self.names, widths), *[self._line(row, widths) for row in self.head]]
+        rows, widths, digits = self._fitted([*self.head, *self.tail])
+        lines = [self._line(row, widths) for row in [self.names, *rows]]
         if self.count > len(rows):
-            lines.append(f"… {self.count - len(rows):,} rows …")
-        lines += [self._line(row, widths) for row in self.tail]
+            lines.insert(1 + EDGE, f"… {self.count - len(rows):,} rows …")
         if self.count > len(rows):
             lines.append(f"{self.count:,} rows")
         self.stream.write(("\n".join(lines) + "\n").encode())
         super().close()
+        if digits is not None:
+            note(f"rounded to {digits} digits, to be no wider: a pipe and -o FILE have them all")
+
+    def _fitted(self, rows: list[list[str]]) -> tuple[list[list[str]], list[int], int | None]:
+        """The rows, how wide their columns are, and to how many digits numbers had to be rounded."""
+        shown = rows
+        for digits in (None, *DIGITS):
+            if digits is not None:
+                shown = [[_rounded(cell, digits) for cell in row] for row in rows]
+            widths = [max(map(len, column)) for column in zip(self.names, *shown, strict=True)]
+            if sum(widths) + 2 * (len(widths) - 1) <= self.width:
+                break
+        return shown, widths, digits
 
     def _line(self, cells: Sequence[str], widths: Sequence[int]) -> str:
         placed = [
@@ -64,6 +81,17 @@ class TerminalTable(Sink):
             for cell, width, right in zip(cells, widths, self.right, strict=True)
         ]
         return "  ".join(placed).rstrip()
+
+
+def _rounded(text: str, digits: int) -> str:
+    """A number that has more digits with so many of them; any other text as it is."""
+    mantissa = text.lower().partition("e")[0]
+    if "." not in text or sum(map(str.isdigit, mantissa)) <= digits:
+        return text
+    try:
+        return f"{float(text):.{digits}g}"
+    except ValueError:
+        return text
 
 
 def _is_number(text: str) -> bool:

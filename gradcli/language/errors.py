@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 Span = tuple[int, int]
@@ -186,12 +187,23 @@ def suggest(word: str, known: Any, limit: int = 2) -> list[str]:
         distance = edit_distance(word, name, allowed)
         if distance <= allowed:
             best.append((distance, name))
+    once = _without_doubles(word)  # a key that was struck twice is the likeliest slip
     best.sort(
-        key=lambda pair: (pair[0], pair[1][:1] != word[:1], abs(len(pair[1]) - len(word)), pair[1])
+        key=lambda pair: (
+            pair[0],
+            _without_doubles(pair[1]) != once,
+            pair[1][:1] != word[:1],
+            abs(len(pair[1]) - len(word)),
+            pair[1],
+        )
     )
     if best and best[0][0] == 0:
         return [best[0][1]]
     return [name for _, name in best[:limit]]
+
+
+def _without_doubles(word: str) -> str:
+    return "".join(letter for letter, _ in groupby(word))
 
 
 def edit_distance(a: str, b: str, limit: int) -> int:

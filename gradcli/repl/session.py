@@ -303,6 +303,8 @@ class Session:
 
     def help(self, name: str | None) -> None:
         """What the session can do, or what a name means."""
+        from gradcli.language.names import meaning
+
         if name is None:
             rows = {
                 "help NAME": "what a function does; NAME? is the same",
@@ -320,6 +322,11 @@ class Session:
             )
         elif name.partition(".")[0] in self.machine.names:
             self._describe(name)
+        elif name in (verbs := {"graph": "the backward graph", **VERBS}):
+            what = "NAME" if name == "ops" else "EXPR [OPTIONS]"
+            self.frontend.write(f"{name} {what}: {verbs[name]}; gradcli {name} --help has options")
+            if meaning(name) is not None:  # `diff` is a function too
+                self.frontend.explain(name)
         else:
             self.frontend.explain(name)
 

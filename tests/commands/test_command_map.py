@@ -636,6 +636,18 @@ def test_a_table_on_a_terminal(folder):
     assert lines[-2].split() == ["999", "998001"]
 
 
+def test_a_table_on_a_narrow_terminal(folder):
+    """Digits go before lines break; nothing does where all of them fit."""
+    argv = ("map", "4*pi**2*L/T**2", str(folder / "p.csv"), "--keep-columns", "none")
+    whole, narrow = (in_terminal(*argv, columns=n)[1].splitlines() for n in (100, 36))
+    assert len(whole) == 3 and len(whole[1].split()[0]) > 14
+    assert narrow[:2] == [
+        "    value      L.grad       T.grad",
+        "9.7810217  9.84006207  -9.76637214",
+    ]
+    assert "gradcli: note: rounded to 9 digits" in " ".join(narrow)
+
+
 @pytest.mark.long
 def test_memory_does_not_grow_with_the_table(folder):
     """The peak for ten times the rows is no more than a few batches above."""

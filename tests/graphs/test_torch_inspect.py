@@ -136,6 +136,8 @@ def test_what_is_not_there_is_said(program: Path, tmp_path: Path) -> None:
     assert done.exit_code == 2 and "No such file" in done.stderr
     done = gradcli("graph", "x*x", "--torch", str(program))
     assert done.exit_code == 2 and "follow `--`" in done.stderr
+    done = gradcli("graph", "--torch", str(program), "--help")
+    assert done.exit_code == 0 and done.stdout.startswith("Usage: gradcli graph")
     done = gradcli("graph", "x*x", "--x", "1", "--by", "module")
     assert done.exit_code == 2 and "--torch" in done.stderr
     done = gradcli("graph", "--torch", f"{program}:y", "--grads")

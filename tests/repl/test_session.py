@@ -212,6 +212,13 @@ def test_help(session, console):
     assert ":save FILE" in console.lines[-1]
 
 
+@pytest.mark.parametrize(("name", "functions"), [("grad", 0), ("graph", 0), ("diff", 1)])
+def test_help_of_a_verb(session, console, name, functions):
+    session.feed(f"help {name}")
+    assert console.lines[0].startswith(f"{name} EXPR [OPTIONS]: the ")
+    assert console.lines[1:] == [f"<{name}>"] * functions
+
+
 def test_names_and_reset(session, console):
     type_in(session, "x = ones(2)\nk = 3\n:names\n:reset\n:names\nx")
     assert console.lines == ["x: Tensor (2,), float64\nk = 3"]
