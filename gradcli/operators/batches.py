@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.engine import batch
+from gradcli.engine import batch, dtypes
 from gradcli.engine.batch import Batched, Level, common, full, is_batched, is_diagonal, moveaxis
 from gradcli.engine.operator import Row, Rules
 from gradcli.engine.row_blocks import rows_dot, suits
@@ -92,6 +92,23 @@ def last(*counts: int) -> Rule:
                 own = ready[i].shape
                 ready[i] = ready[i].reshape((own[0], *(1,) * missing, *own[1:]))
         return row.in_batch(ready)
+
+    return rule
+
+
+def as_lines(like: str) -> Rule:
+    """As `along`, numbers among the operands lines of one element, as PyTorch takes them beside lines.
+
+    like: the operand that has the result's shape.
+    """
+
+    def rule(row: Row, operands: list[Any], level: Level) -> Any:
+        ready = [
+            v.reshape((1,)) if i in row.tensors and not v.ndim else v
+            for i, v in enumerate(operands)
+        ]
+        made = _as("along", row, ready, level)
+        return made.reshape((level.size, *operands[row.position[like]].shape))
 
     return rule
 
@@ -342,9 +359,11 @@ def added_product(product: Callable[[], Rules], over: tuple[int, ...] = ()) -> R
         own, a, b, beta, alpha = operands
         made = product().in_batch([a, b])
         made = batch.total(made, over) if over else made
-        if beta == 0:
-            return full(made * alpha if alpha != 1 else made, level)
+        if made.dtype.kind in "biu" and float in (type(alpha), type(beta)):  # as PyTorch's, mapped
+            made, own = (v.astype(dtypes.default.real) for v in (made, own))
         made = made * alpha if alpha != 1 else made
+        if beta == 0:
+            return full(made, level)
         return full(made + (own * beta if beta != 1 else own), level)
 
     return rule

@@ -146,13 +146,8 @@ class inv_ex:
     A = _inv_backward
 
 
-def is_turned(A: Any) -> bool:
-    """Whether PyTorch factors the transpose: what LAPACK reads without a copy."""
-    return bool(A.dtype.kind == "f" and A.flags.c_contiguous)
-
-
 def _factored(A: Any) -> tuple[Any, Any]:
-    return lapack.lu_factor(A.mT if is_turned(A) else A)
+    return lapack.lu_factor(A.mT if lapack.is_turned(A) else A)
 
 
 def is_vector(A: Any, B: Any) -> bool:
@@ -384,7 +379,7 @@ def _det_backward(g: Any, A: Any, LU: Any, pivots: Any, result: Any) -> Any:
         if hasattr(zero, "guard") or zero.any():  # a plan's array tells nobody
             eps = np.finfo(_real(LU)).eps
             LU = LU + diag_embed(np.where(zero, eps, 0).astype(LU.dtype))
-        return lapack.solve_lu(LU, pivots, d, adjoint_=not is_turned(A))
+        return lapack.solve_adjoint(A, LU, pivots, d)
     d = _scaled_identity(g * conj(result), pivots)
     small = np.abs(numbers(result)) < 100 * np.finfo(_real(numbers(A))).eps
     if not anywhere(small):
@@ -462,7 +457,7 @@ def _slogdet_backward(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> An
     if is_complex(A) and not is_complex(d):
         d = cast(d, dtype_of(A))
     if unrecorded(g):
-        return lapack.solve_lu(LU, pivots, d, adjoint_=not is_turned(A))
+        return lapack.solve_adjoint(A, LU, pivots, d)
     return solve_ex(mH(A), d)[0]
 
 

@@ -534,6 +534,7 @@ def _gather_back(g: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> 
         "gather(randn(3), 0, tensor([2, 0, 0]))",
     ),
     axes="dim",
+    batch=batches.as_lines("index"),
     signature=(
         "gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False, Tensor out=None)"
     ),
@@ -580,7 +581,14 @@ def _scatter(self: Array, dim: int, index: Array, src: Array) -> Array:
     return made
 
 
-@operator(_scatter, "ScatterBackward0", public=False, axes="dim", spelled="scatter:")
+@operator(
+    _scatter,
+    "ScatterBackward0",
+    public=False,
+    axes="dim",
+    batch=batches.as_lines("self"),
+    spelled="scatter:",
+)
 class scatter_src:
     self = lambda g, dim, index: scatter_value(g, dim, index, 0)
     src = lambda g, dim, index: gather(g, dim, index, False)
@@ -593,7 +601,14 @@ def _scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
     return made
 
 
-@operator(_scatter_value, "ScatterBackward1", kind=None, public=False, axes="dim")
+@operator(
+    _scatter_value,
+    "ScatterBackward1",
+    kind=None,
+    public=False,
+    axes="dim",
+    batch=batches.as_lines("self"),
+)
 class scatter_value:
     self = lambda g, dim, index: scatter_value(g, dim, index, 0)
 
@@ -608,7 +623,9 @@ def _scatter_reducing(self: Array, dim: int, index: Array, src: Array, reduce: s
     return made
 
 
-@operator(_scatter_reducing, "NotImplemented", public=False, axes="dim")
+@operator(
+    _scatter_reducing, "NotImplemented", public=False, axes="dim", batch=batches.as_lines("self")
+)
 class scatter_:
     self = lambda g: g
     src = lambda g: g
@@ -653,6 +670,7 @@ def _scatter_add(self: Array, dim: int, index: Array, src: Array) -> Array:
     inplace=True,
     samples=("scatter_add(randn(2,3), 1, tensor([[0, 0], [2, 1]]), randn(2,2))",),
     axes="dim",
+    batch=batches.as_lines("self"),
     signature=("scatter_add(Tensor input, int dim, Tensor index, Tensor src, *, Tensor out=None)"),
 )
 class scatter_add:
@@ -773,6 +791,7 @@ def _scatter_reduce_back(
         f"scatter_reduce(randn(3), 0, tensor([0, 0, 2]), randn(3), '{r}')" for r in _REDUCERS
     ),
     axes="dim",
+    batch=batches.as_lines("self"),
     signature=(
         "scatter_reduce(Tensor input, int dim, Tensor index, Tensor src, str "
         "reduce, *, bool include_self=True, Tensor out=None)"

@@ -256,6 +256,22 @@ def first_zero(lu: Array) -> Array:
     return np.where(zero.any(-1), found, 0).astype(np.int32)
 
 
+def is_turned(a: Any) -> bool:
+    """Whether PyTorch factors the transpose: what LAPACK reads without a copy."""
+    return bool(a.dtype.kind == "f" and a.flags.c_contiguous)
+
+
+def solve_adjoint(a: Array, lu: Array, pivots: Array, b: Array) -> Array:
+    """Solve A^H X = B from the factors of A or, where `is_turned`, of its transpose.
+
+    How A lies a plan knows when it runs, and not always when it is made.
+    """
+    told = next((v for v in (a, lu, b) if hasattr(v, "guard")), None)
+    if told is not None:
+        return told.__array_function__(solve_adjoint, (), (a, lu, pivots, b), {})
+    return solve_lu(lu, pivots, b, adjoint_=not is_turned(a))
+
+
 def solve_lu(
     lu: Array, pivots: Array, b: Array, *, left: bool = True, adjoint_: bool = False
 ) -> Array:

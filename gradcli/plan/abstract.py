@@ -45,9 +45,9 @@ class Abstract(Numberless, NDArrayOperatorsMixin):
 
     @property
     def flags(self) -> Any:
-        """Those of a real array of this layout."""
+        """Those of a real array of this layout; one that is not known is taken for out of order."""
         self._fresh = False
-        return _blank(self._op).flags
+        return _blank(self._op).flags if functions.has_layout(self._op) else _UNORDERED
 
     # -- what NumPy asks ---------------------------------------------------------------------------
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -357,6 +357,9 @@ def _argument(graph: Graph, value: Any) -> Any:
     if isinstance(value, np.generic):
         return graph.constant(value)
     return value
+
+
+_UNORDERED = np.empty((2, 4, 4))[:, ::2, ::2].flags
 
 
 def _strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

@@ -217,7 +217,7 @@ def view(graph: Graph, op: Operation, name: str, args: Any, options: Any) -> Ope
         return op
     if op.kind == "fill" and name != "real":
         return graph.put("fill", op.function, (op.args[0], shape))
-    contiguous = bool(trial.flags.c_contiguous) and _has_layout(op)
+    contiguous = bool(trial.flags.c_contiguous) and has_layout(op)
     if op.contiguous and name in ("squeeze", "ravel"):
         name, args, options = "reshape", (shape,), {}
     return graph.put(
@@ -228,11 +228,11 @@ def view(graph: Graph, op: Operation, name: str, args: Any, options: Any) -> Ope
         shape,
         trial.dtype,
         contiguous,
-        strides=None if contiguous or not _has_layout(op) else trial.strides,
+        strides=None if contiguous or not has_layout(op) else trial.strides,
     )
 
 
-def _has_layout(op: Operation) -> bool:
+def has_layout(op: Operation) -> bool:
     return op.contiguous or op.strides is not None
 
 
@@ -250,11 +250,11 @@ def indexed(graph: Graph, op: Operation, index: Any) -> Operation | None:
         trial = blank(op)[index]
         if isinstance(trial, np.generic):
             return graph.put("view", operator.getitem, (op, index), None, (), op.dtype)
-        if trial.shape == op.shape and trial.strides == blank(op).strides and _has_layout(op):
+        if trial.shape == op.shape and trial.strides == blank(op).strides and has_layout(op):
             return op
         if op.kind == "fill":
             return graph.put("fill", op.function, (op.args[0], tuple(trial.shape)))
-        contiguous = bool(trial.flags.c_contiguous) and _has_layout(op)
+        contiguous = bool(trial.flags.c_contiguous) and has_layout(op)
         return graph.put(
             "view",
             operator.getitem,
@@ -263,7 +263,7 @@ def indexed(graph: Graph, op: Operation, index: Any) -> Operation | None:
             tuple(trial.shape),
             op.dtype,
             contiguous,
-            strides=None if contiguous or not _has_layout(op) else trial.strides,
+            strides=None if contiguous or not has_layout(op) else trial.strides,
         )
     known = replaced(index, _stand_in)
     trial = np.broadcast_to(np.empty((), op.dtype), op.shape)[known]
@@ -527,7 +527,7 @@ _STEADY = frozenset(
         *(np.add.accumulate, np.multiply.accumulate, np.argpartition, np.linalg.matrix_rank),
         *(np.logical_or.accumulate, np.logaddexp.accumulate, np.count_nonzero, np.fft.fftshift),
         *(method_call("trace"), method_call("mean"), method_call("var"), np.fft.ifftshift),
-        lapack.solve_lu,
+        *(lapack.solve_lu, lapack.solve_adjoint),
     ]
 )
 
@@ -709,8 +709,10 @@ def row_called(graph: Graph, row: Any, operands_: list[Any]) -> Any:
     function = RowCall.of(row)
     if isinstance(trial, (np.ndarray, np.generic)):
         shape = tuple(trial.shape)
-        known = not trial.ndim or (bool(trial.flags.c_contiguous) and all(o.ordered for o in given))
-        return graph.put(kind, function, args, None, shape, trial.dtype, known)
+        told = all(o.ordered for o in given) or (row.view and all(map(has_layout, given)))
+        known = not trial.ndim or (bool(trial.flags.c_contiguous) and told)
+        strides = trial.strides if row.view and told and not known else None
+        return graph.put(kind, function, args, None, shape, trial.dtype, known, strides=strides)
     if not isinstance(trial, (tuple, list)) or not all(
         isinstance(t, (np.ndarray, np.generic)) for t in trial
     ):

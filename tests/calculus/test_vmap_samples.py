@@ -251,6 +251,16 @@ IN_ONE: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
             ("index_fill", lambda x, y, k: x.index_fill(1, _order(k)[:2], 0.5) * y),
             ("index_reduce", lambda x, y, k: x.index_reduce(1, _order(k) // 2, y, "amax")),
             ("take", lambda x, y, k: x.take(_order(k) - 4) + y),
+            ("gather of a number", lambda x, y, k: x[0].gather(0, _order(k)[0]) * y),
+            ("scatter of a number", lambda x, y, k: x[0].scatter(0, _order(k)[1], y[0, 0])),
+            (
+                "scatter_add of numbers",
+                lambda x, y, k: x[0, 0].scatter_add(0, _order(k) * 0, y[0]),
+            ),
+            (
+                "scatter_reduce of a number",
+                lambda x, y, k: x[0].scatter_reduce(0, _order(k)[2], y[1], "amax"),
+            ),
             ("of what is the same", lambda x, y, k: gradcli.ones(5).take(_order(k)) * x * y),
         )
     },

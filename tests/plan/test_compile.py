@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import gradcli
+from gradcli import language
 from gradcli.cli import main
 from gradcli.language.errors import LanguageError
 from gradcli.plan import executor
@@ -311,6 +312,26 @@ def test_errors_are_the_tapes(source: str, words: str, way: str) -> None:
     assert words in done.stderr and "^^^" in done.stderr and "fault" not in done.stderr
 
 
+# Matrices that lie in other orders than their shapes tell, of which a determinant's rule asks.
+TURNED = [
+    *("x.T*2", "exp(x.T)", "cumsum(x.T, 0)", "x.T.flip(0)", "roll(x.T, 1, 0)", "softmax(x.T, 0)"),
+    *("linalg.qr(x)[0]", "linalg.inv(x)", "linalg.svd(x)[0]", "cat([x.T[:1], x.T[1:]])"),
+    *("x[:1].expand(3, 3) + x", "x.expand(2, 3, 3).mT", "x[None].expand(2, 3, 3).sin()", "x + x.T"),
+    *("x.T.clamp(-1, 1)", "renorm(x.T, 2, 0, 1.)", "x.T.masked_fill(x.T > 1, 0.5)", "F.gelu(x.T)"),
+]
+
+
+@sweep("matrix", TURNED, parts=1)
+@pytest.mark.parametrize("function", ["linalg.det({})", "linalg.slogdet({})[1]"])
+def test_a_determinants_gradient_follows_the_order_in_memory(function: str, matrix: str) -> None:
+    source = f"sum({function.format(matrix)})"
+    x = np.random.default_rng(0).standard_normal((3, 3))
+    leaf = gradcli.tensor(x, requires_grad=True)
+    language.run(language.parse(source), {"x": leaf}).value.backward()
+    found = gradcli.compile(source).value_and_grad(x=leaf.detach())[1]["x"]
+    np.testing.assert_allclose(np.asarray(found), leaf.grad.numpy(), rtol=1e-9, atol=1e-12)
+
+
 MATRICES = [
     "sum(linalg.inv(x))",
     "sum(linalg.solve(x, x[:, 0]))",
@@ -323,8 +344,6 @@ MATRICES = [
 
 @sweep("source", MATRICES, parts=1)
 def test_what_only_numbers_tell_of_a_matrix_is_told_by_a_plan(source: str) -> None:
-    from gradcli import language
-
     compiled = gradcli.compile(source)
     regular = np.random.default_rng(0).standard_normal((4, 4))
     for x in (regular, regular * np.nan, np.zeros((4, 4))):
