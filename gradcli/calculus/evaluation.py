@@ -17,7 +17,7 @@ from gradcli.calculus.expressions import Expression, exponents_and, is_call, ord
 from gradcli.calculus.numbers import ONE, ZERO, Number
 from gradcli.calculus.simplify import HALF
 from gradcli.calculus.text import INFIX
-from gradcli.engine.tensor import wrap
+from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language.names import meaning, qualified
 from gradcli.language.operations import call
 
@@ -157,6 +157,12 @@ def _full_like(node: Expression, args: list[Any], options: Any) -> Any:
     return call(meaning("zeros"), list(node.shape) or [()], {}) + args[1]
 
 
+def _tensor(node: Expression, args: list[Any], options: Any) -> Any:
+    """A tensor of numbers; pi may be one already."""
+    (own,) = args
+    return own if isinstance(own, Tensor) else call(meaning("tensor"), [own], {})
+
+
 _MAKE: dict[str, Callable[[Expression, Values], Any]] = {
     "name": _name,
     "number": lambda node, values: _number(node.data),
@@ -199,6 +205,7 @@ _FORMS: dict[str, Callable[[Expression, list[Any], Any], Any]] = {
     "ones_like": _sized("ones"),
     "reshape": lambda node, args, options: args[0].reshape(node.shape),
     "float": lambda node, args, options: float(args[0]),
+    "tensor": _tensor,
     "to": lambda node, args, options: args[0].to(options[0][1]),
     "index_put": lambda node, args, options: args[0].index_put(*args[1:], *(v for _, v in options)),
 }
