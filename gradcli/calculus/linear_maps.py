@@ -289,14 +289,42 @@ def applied(matrix: Expression, vector: Expression) -> Expression:
     if _is_sum(own):
         pairs = zip(own.args, own.data[0], strict=True)
         return alg.combine((applied(t, vector), c) for t, c in pairs)
+    if (index := _index_of(vector)) is not None:
+        places = [("", 1), ("", index)]
+        if is_call(own, "T"):
+            own, places = own.args[0], _at(index)
+        return call("select", [own], (rows,), places)
     if vector is alg.one:
         flat = own.args[0] if is_call(own, "T") else own
         return total(flat, flat.shape, 0 if is_call(own, "T") else 1, False)
     return matrix_product(own, alg.full(vector, (columns,)), (rows,))
 
 
+def _index_of(vector: Expression) -> int | None:
+    """Which row of the identity a vector is."""
+    if is_call(vector, "select") and is_call(vector.args[0], "eye"):
+        return int(vector.data[1][1][1])
+    return None
+
+
+def _weighed(a: Expression, b: Expression, n: int) -> Expression:
+    """The product of two vectors of n elements, element by element: one of them, if it is a row of the
+    identity, times a number."""
+    for unit, own in ((a, b), (b, a)):
+        if _index_of(unit) is not None:
+            return alg.multiply(_dot(unit, own, n), unit)
+    return alg.multiply(a, b)
+
+
 def _dot(a: Expression, b: Expression, n: int) -> Expression:
     """The product of two vectors of n elements, summed up."""
+    if _index_of(a) is None and _index_of(b) is not None:
+        a, b = b, a
+    if (index := _index_of(a)) is not None:
+        other = _index_of(b)
+        if other is not None or not _plain(b).shape:
+            return _plain(b) if other is None else number(int(index == other))
+        return call("select", [alg.full(b, (n,))], (), _at(index))
     if a.shape and b.shape and not is_call(a, "ones") and not is_call(b, "ones"):
         outside, a = alg.scalars_out(a)
         more, b = alg.scalars_out(b)
@@ -462,7 +490,7 @@ class LinearMaps:
             return _solution(own, self.depends, self.product(own.args[1], vector))
         if (filled := _on_diagonal(own)) is not None:
             return times(diag(vector, n), self.matrix(filled))
-        raise no_matrix(own)
+        return self.product(_as_product(own), vector, flip)
 
     def _broad(
         self,
@@ -477,7 +505,7 @@ class LinearMaps:
         rest, own = (reshaped(v, ()) if math.prod(v.shape) == 1 else v for v in (rest, own))
         kinds = (_spread(rest, shape, flip), _spread(own, shape, flip))
         if kinds[0] == "row":  # as if it stood at the vector
-            vector, rest = alg.multiply(vector, _flat(rest)), alg.one
+            vector, rest = _weighed(vector, _flat(rest), shape[1]), alg.one
         elif kinds[0] == "column":
             inner = self._broad(alg.one, own, shape, vector, flip)
             return times(diag(_flat(rest), n), inner)
@@ -488,6 +516,9 @@ class LinearMaps:
         if own.op == "sum" and own.data[1] == ZERO:
             pairs = zip(own.args, own.data[0], strict=True)
             return collected((self._broad(rest, t, shape, vector, flip), c) for t, c in pairs)
+        if own.op == "product":
+            more, own = self.split(own)
+            return self._broad(alg.multiply(rest, more), own, shape, vector, flip)
         if is_call(own, "T"):
             return self._broad(turned(rest), own.args[0], shape, vector, not flip)
         weights = turned(rest) if flip else rest
@@ -501,11 +532,15 @@ class LinearMaps:
         if is_call(own, "outer"):
             a, b = own.args[::-1] if flip else own.args
             if self.depends(a):
-                spread = applied(weights, alg.multiply(b, vector))
+                spread = applied(weights, _weighed(b, vector, shape[1]))
                 return times(diag(spread, n), self.matrix(a))
             scaled = times(times(diag(a, n), weights), diag(vector, shape[1]))
             return times(scaled, self.matrix(b))
-        raise no_matrix(own)
+        if is_call(own, "slice") or (
+            is_call(own, "slice_scatter") and is_call(own.args[0], "zeros")
+        ):
+            return self.product(_inside(rest, own), vector, flip)
+        return self._broad(rest, _as_product(own), shape, vector, flip)
 
     def _bare(
         self, own: Expression, kind: str, shape: tuple[int, ...], vector: Expression, flip: bool
@@ -519,6 +554,66 @@ class LinearMaps:
         if kind == "column":
             return alg.multiply(summed, self.matrix(_flat(own)))
         return outer(summed, self.matrix(own), (n, self.size))
+
+
+def _as_product(own: Expression) -> Expression:
+    """Rows or columns of a matrix, or those that are written into one, by products with the identity's."""
+    if len(own.shape) != 2 or not is_call(own, "slice", "slice_scatter", "select_scatter"):
+        raise no_matrix(own)
+    if is_call(own, "slice"):
+        dim, *places = (v for _, v in own.data[1])
+        return _moved_by(_rows(own.args[0].shape[dim], own.shape[dim], places), own.args[0], dim)
+    base, inner = own.args
+    if is_call(own, "select_scatter"):
+        dim, index = (v for _, v in own.data[1])
+        unit = chosen = _unit(index, own.shape[dim])
+        made = call("outer", [inner, unit] if dim % 2 else [unit, inner], own.shape)
+    else:
+        dim, places = _places(own)
+        rows = _rows(own.shape[dim], inner.shape[dim], places)
+        chosen, made = total(rows, rows.shape, 0, False), _moved_by(turned(rows), inner, dim)
+    if is_call(base, "zeros"):
+        return made
+    left = alg.full(alg.subtract(alg.one, chosen), chosen.shape)
+    kept = alg.multiply(left if dim % 2 else reshaped(left, (*left.shape, 1)), base)
+    return kept if _is_zero(inner) else alg.add(kept, made)
+
+
+def _rows(n: int, count: int, places: Iterable[Any]) -> Expression:
+    """Rows of the identity: places are their start, end and step."""
+    return call("slice", [eye(n)], (count, n), [("", v) for v in (0, *places)])
+
+
+def _places(own: Expression) -> tuple[int, list[Any]]:
+    """(dimension, [start, end, step]) of a slice_scatter."""
+    given = {"dim": 0, "start": None, "end": None, "step": 1, **dict(own.data[1])}
+    return given["dim"], [given[k] for k in ("start", "end", "step")]
+
+
+def _moved_by(rows: Expression, own: Expression, dim: int) -> Expression:
+    """The product of a matrix with one that goes over this dimension of it."""
+    a, b = (own, turned(rows)) if dim % 2 else (rows, own)
+    return call("matmul", [a, b], (a.shape[0], b.shape[1]))
+
+
+def _inside(rest: Expression, own: Expression) -> Expression:
+    """rest*own with rest in the matrix that own is rows or columns of, or has in zeros."""
+    if is_call(own, "slice"):
+        (inner,) = own.args
+        names = ("dim", "start", "end", "step")
+        places = [(n, v) for n, (_, v) in zip(names, own.data[1], strict=True)]
+        zeros = call("zeros", [], inner.shape, [("", inner.shape)])
+        wide = call("slice_scatter", [zeros, rest], inner.shape, places)
+        return call("slice", [alg.multiply(wide, inner)], own.shape, own.data[1])
+    zeros, inner = own.args
+    dim, places = _places(own)
+    piece = call("slice", [rest], inner.shape, [("", v) for v in (dim, *places)])
+    return call(own.data[0], [zeros, alg.multiply(piece, inner)], own.shape, own.data[1])
+
+
+def _unit(index: int, n: int) -> Expression:
+    """A row of the identity."""
+    return call("select", [eye(n)], (n,), _at(index))
 
 
 def _spread(own: Expression, shape: tuple[int, ...], flip: bool) -> str:
@@ -627,6 +722,9 @@ def _picked(maps: LinearMaps, node: Expression) -> Expression:
     """Elements that are picked: the same rows of the identity, times the matrix."""
     own = node.args[0]
     word, options = node.data[0], _of_rows(node)
+    if word == "select" and len(own.shape) == 2:
+        (_, dim), (_, index) = node.data[1]
+        return maps.product(own, _unit(index, own.shape[dim]), flip=dim % 2 == 0)
     if len(own.shape) != 1 or any(maps.depends(a) for a in node.args[1:]):
         raise no_matrix(node)
     if word == "gather":
@@ -668,9 +766,7 @@ def _scattered(maps: LinearMaps, node: Expression) -> Expression:
         zeros = call("zeros", [], shape, [("", shape)])
         return call(word, [zeros, maps.matrix(own)], shape, options)
     if word == "slice_scatter":
-        given = {"start": None, "end": None, "step": 1, **dict(options)}
-        chosen = [("", 0), ("", given["start"]), ("", given["end"]), ("", given["step"])]
-        rows = call("slice", [eye(n)], (*own.shape, n), chosen)
+        rows = _rows(n, own.shape[0], _places(node)[1])
     elif word == "index_put" and [v for _, v in options] != [True]:
         raise no_matrix(node)
     else:

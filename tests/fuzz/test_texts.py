@@ -178,6 +178,14 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("pi*x[0] + 3*x[19]", {"x": (20,)}),
         ("pi*sum(x[0]*x[1])*s", {"x": (2, 2), "s": 0.5}),
     ],
+    "rows of a matrix are those of the identity times it": [
+        ("select_scatter(A*s, x, 0, 1)**2", {"A": (2, 3), "x": (3,), "s": 0.5}),
+        ("sum(outer(x, x)[1:]**3)", {"x": (3,)}),
+        ("(x[:, None]*A)[:, 1]**3", {"A": (2, 3), "x": (2,)}),
+        ("select_scatter(outer(x, x), x, 1, 1)**2", {"x": (2,)}),
+        ("slice_scatter(outer(x, x), A*s, 0, 1, 2)**3", {"x": (3,), "A": (1, 3), "s": 0.5}),
+        ("prod(stack([x, x**2]), 0)", {"x": (3,)}),
+    ],
     "a slope of softplus that is 1 beyond the threshold": [
         ("F.softplus(x, 2, 3)*s", {"x": [0.3, 1.4, 1.6, 25], "s": 0.5}),
         ("F.softplus(x, beta=0.5, threshold=1)", {"x": [0.3, 1.4, 3, 25]}),
