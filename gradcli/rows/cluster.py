@@ -23,7 +23,7 @@ from gradcli.engine import dtypes, random
 from gradcli.language.errors import LanguageError
 from gradcli.rows.job import RowJob, Tally
 from gradcli.rows.run import Told
-from gradcli.rows.sums import Combine, NoPasses, Values, Work
+from gradcli.rows.sums import Combine, NoPasses, Values, Work, totals
 from gradcli.tables import TableError
 from gradcli.tables.parts import Part
 from gradcli.tables.writing import sink
@@ -31,6 +31,15 @@ from gradcli.tables.writing import sink
 EXTRA = 'pip install "gradcli[cluster]"'
 _PACKAGES = ("gradcli", "numpy", "pyarrow", "dask", "distributed")
 _WAIT = 30  # seconds for a scheduler to answer
+_NEIGHBOURS = 16  # sums that a task combines; a power of two: the tree is that of two by two
+_KEPT = "distributed.nanny.pre-spawn-environ.MALLOC_{}_THRESHOLD_"
+_SETTINGS = {
+    "distributed.worker.profile.enabled": False,  # nobody looks at it
+    # Dask has a worker give every array's memory back at once: the next one's pages are cleared again,
+    # which takes as long as the computation.
+    _KEPT.format("TRIM"): 1 << 28,
+    _KEPT.format("MMAP"): 1 << 25,
+}
 
 
 @functools.cache
@@ -107,7 +116,7 @@ def _checked(ours: dict[str, str]) -> Failed | None:
     return None
 
 
-def _sums(work: Work, ours: dict[str, str], number: int, values: Values, part: Part) -> Any:
+def _sums(part: Part, work: Work, ours: dict[str, str], number: int, values: Values) -> Any:
     """The sums of a part."""
     if (failed := _checked(ours)) is not None:
         return failed
@@ -118,22 +127,20 @@ def _sums(work: Work, ours: dict[str, str], number: int, values: Values, part: P
         return Failed(error)
 
 
-def _combined(combine: Combine, one: Any, other: Any) -> Any:
-    """Two parts' sums as one; of two errors the first."""
-    for found in (one, other):
-        if isinstance(found, Failed):
-            return found
-    return combine(one, other)
+def _combined(combine: Combine, sums: list[Any]) -> Any:
+    """The sums of neighbours as one; of errors the first."""
+    failed = next((found for found in sums if isinstance(found, Failed)), None)
+    return failed or totals(sums, combine)
 
 
 def _rows_of_part(
+    part: Part,
+    path: str,
     work: Work,
     ours: dict[str, str],
     number: int,
     values: Values,
     written: dict[str, int],
-    part: Part,
-    path: str,
 ) -> Any:
     """Write the rows of a part's outputs to a file."""
     from gradcli.rows.mapped import elements
@@ -155,11 +162,11 @@ def _rows_of_part(
 
 
 def _mapped(
-    job: RowJob, ours: dict[str, str], form: str, told: Sequence[str], part: Part, path: str
+    part: Part, path: str, job: RowJob, ours: dict[str, str], form: str, folders: Sequence[str]
 ) -> Any:
     """Map the rows of a part into a file; what there is to say of them.
 
-    told: the columns that the folders of the file tell, and not the file.
+    folders: the columns that the folders of the file tell, and not the file.
     """
     import pickle
 
@@ -170,7 +177,7 @@ def _mapped(
         with _turn.of(job.dtype):
             before = random.snapshot()
             made = (job.run(batch, form) for batch in part.batches(job.narrow()))
-            _write(path, form, ([c for c in columns if c[0] not in told] for columns in made))
+            _write(path, form, ([c for c in columns if c[0] not in folders] for columns in made))
             if random.rewind(before):
                 raise _refused(
                     "the program draws random numbers, row after row: workers cannot share them",
@@ -263,8 +270,8 @@ class Cluster:
             raise _refused("--workers and --cluster need dask and distributed", EXTRA) from None
         import logging
 
-        for name in list(logging.root.manager.loggerDict):
-            if name.startswith(("distributed", "tornado")):  # what they have to say is said here
+        for name in list(logging.root.manager.loggerDict):  # what they have to say is said here
+            if name.startswith(("distributed", "tornado", "asyncio")):
                 logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         self.versions = versions()
         self.distributed: Any = distributed
@@ -298,8 +305,7 @@ class Cluster:
         with interrupts.held():
             self.folder = tempfile.mkdtemp(prefix="gradcli-workers-")
             interrupts.begin(self.folder)
-        dask.config.set({"temporary-directory": self.folder})
-        dask.config.set({"distributed.worker.profile.enabled": False})  # nobody looks at it
+        dask.config.set({"temporary-directory": self.folder, **_SETTINGS})
         with _ending_with_this_process():
             self.cluster = self.distributed.LocalCluster(
                 n_workers=workers,
@@ -351,22 +357,12 @@ class Cluster:
 
     # -- tasks -------------------------------------------------------------------------------------
     def sums(self, work: Work, number: int, values: Values, parts: list[Part], told: Told) -> Any:
-        """The sums of all parts in a pass: a tree of tasks, as `Tree` is."""
-        submit = self.client.submit
-        shared = submit(_load, work, pure=False)
-        known = submit(_load, dict(values), pure=False)
-        level = []
-        for part in parts:
-            given = (shared, self.versions, number, known, self._placed(part))
-            future = submit(_sums, *given, pure=False)
-            level.append(self._telling(future, part.rows or 0, told))
+        """The sums of all parts in a pass: a tree of tasks, with the bits of `Tree`."""
+        level = self._tasks(parts, told, _sums, [], work=work, number=number, values=dict(values))
         combine = work.combine(number)
         while len(level) > 1:
-            pairs = [level[i : i + 2] for i in range(0, len(level), 2)]
-            level = [
-                submit(_combined, combine, *pair, pure=False) if len(pair) == 2 else pair[0]
-                for pair in pairs
-            ]
+            groups = [level[i : i + _NEIGHBOURS] for i in range(0, len(level), _NEIGHBOURS)]
+            level = [self._submit(_combined, combine, group) for group in groups]
         found = self._result(level[0]) if level else None
         if isinstance(found, Failed):
             raise found.error
@@ -383,49 +379,37 @@ class Cluster:
         told: Told,
     ) -> Tally:
         """Write the rows of the outputs of all parts into a folder."""
-        submit = self.client.submit
-        shared = submit(_load, work, pure=False)
-        known = submit(_load, dict(values), pure=False)
-
-        def task(part: Part, path: str) -> Any:
-            given = (shared, self.versions, number, known, written, part, path)
-            return submit(_rows_of_part, *given, pure=False)
-
-        return self._into(folder, "parquet", parts, task, told)
+        given = {"work": work, "number": number, "values": dict(values), "written": written}
+        return self._into(folder, "parquet", parts, told, _rows_of_part, (), **given)
 
     def map(self, job: RowJob, form: str, parts: list[Part], folder: str, told: Told) -> Tally:
         """Map the rows of all parts into a folder; what there is to say of them, in their order.
 
         The folder is partitioned as the table is, by those of its keys that are kept.
         """
-        submit = self.client.submit
-        shared = submit(_load, job, pure=False)
         kept = {job.names[i] for i in job.keep}
         keys = [key for key in (parts[0].keys if parts else ()) if key in kept]
-
-        def task(part: Part, path: str) -> Any:
-            return submit(_mapped, shared, self.versions, form, keys, part, path, pure=False)
-
-        return self._into(folder, form, parts, task, told, keys)
+        return self._into(
+            folder, form, parts, told, _mapped, keys, job=job, form=form, folders=keys
+        )
 
     def _into(
         self,
         folder: str,
-        form: str,
+        ending: str,
         parts: Sequence[Part],
-        task: Callable[[Part, str], Any],
         told: Told,
-        keys: Sequence[str] = (),
+        function: Callable[..., Any],
+        keys: Sequence[str],
+        **given: Any,
     ) -> Tally:
         width = max(5, len(str(len(parts))))
         paths = []
-        futures = []
         for number, part in enumerate(parts):
             place = os.path.join(folder, *part.folders(keys))
             os.makedirs(place, exist_ok=True)
-            paths.append(os.path.join(place, f"part-{number:0{width}}.{form}"))
-            future = task(self._placed(part), paths[-1])
-            futures.append(self._telling(future, part.rows or 0, told))
+            paths.append(os.path.join(place, f"part-{number:0{width}}.{ending}"))
+        futures = self._tasks(parts, told, function, [paths], **given)
         counted = Tally()
         for future in futures:
             found = self._result(future)
@@ -437,6 +421,27 @@ class Cluster:
         for path in there - set(paths):  # of a worker that died while it wrote
             os.unlink(path)
         return counted
+
+    def _submit(self, function: Callable[..., Any], *given: Any) -> Any:
+        return self.client.submit(function, *given, pure=False)
+
+    def _tasks(
+        self,
+        parts: Sequence[Part],
+        told: Told,
+        function: Callable[..., Any],
+        beside: list[list[str]],
+        **given: Any,
+    ) -> list[Any]:
+        """A task a part: function(part, what is beside it, **given), and a worker gets `given` once."""
+        shared = {name: self._submit(_load, value) for name, value in given.items()}
+        placed = [self._placed(part) for part in parts]
+        futures: list[Any] = self.client.map(
+            function, placed, *beside, ours=self.versions, pure=False, **shared
+        )
+        for future, part in zip(futures, parts, strict=True):
+            future.add_done_callback(functools.partial(_tell, told, part.rows or 0))
+        return futures
 
     def _result(self, future: Any) -> Any:
         """What a task gave, once it is there; LanguageError where nobody is left to do it."""
@@ -469,9 +474,9 @@ class Cluster:
             part.path = os.path.abspath(os.path.expanduser(part.path))
         return part
 
-    def _telling(self, future: Any, rows: int, told: Told) -> Any:
-        future.add_done_callback(lambda _: told(rows))
-        return future
+
+def _tell(told: Told, rows: int, _: Any) -> None:
+    told(rows)
 
 
 __all__ = ["Cluster", "Failed", "differences", "versions"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import signal
@@ -299,6 +300,11 @@ def test_a_cluster_that_is_lost_is_said_in_a_line(folder: Path, ends: str, words
         )
         for name, given in argv.items()
     ]
+    deadline = time.monotonic() + 100
+    while time.monotonic() < deadline:  # until the scheduler listens
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            break
+        time.sleep(0.1)
     wait = (
         "import gradcli.rows.cluster as c; c._WAIT = 10; from gradcli.__main__ import main; main()"
     )
