@@ -108,6 +108,26 @@ def strided_view(array: Any, shape: Any, strides: Any) -> Any:
     return as_strided(array, tuple(shape), tuple(strides))
 
 
+def in_order(array: Any) -> Any:
+    """The array in C order; itself where it is."""
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def fresh(array: Any) -> Any:
+    """A contiguous array whose dims of size 1 have the usual strides, too."""
+    array = in_order(array)
+    return array.reshape(-1).reshape(array.shape) if 1 in array.shape else array
+
+
+def afresh(found: Any, operand: Any) -> Any:
+    """A result as PyTorch lays out a new tensor, whatever order the operand's dims have in memory.
+
+    NumPy keeps that order. PyTorch does where it computes element by element; sums along dims, running
+    sums, softmax, padding and the like write to a new tensor.
+    """
+    return found if found.ndim < 2 or operand.flags.c_contiguous else fresh(found)
+
+
 def element_strides(array: Any) -> tuple[int, ...]:
     """Elements to step for the next index of each dim; those of a fresh array where it is empty."""
     if array.size:

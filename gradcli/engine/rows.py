@@ -15,7 +15,7 @@ from gradcli.engine import dtypes
 from gradcli.engine.batch import Level, full, is_diagonal
 from gradcli.engine.dtypes import tensor_name
 from gradcli.engine.gradients import sum_to
-from gradcli.engine.memory import ARRAYS, infer_shape, shares, strided_view
+from gradcli.engine.memory import ARRAYS, afresh, infer_shape, shares, strided_view
 from gradcli.engine.operator import Array, Row, operator
 from gradcli.engine.tensor import Tensor, wrap_dim
 from gradcli.engine.threads import applied
@@ -205,7 +205,7 @@ def _sum(self: Array, *, dtype: Any = None) -> Array:
 
 
 def _sum_dim(self: Array, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Array:
-    return total(self, axes(dim, self.ndim), keepdim, numpy_dtype(dtype))
+    return afresh(total(self, axes(dim, self.ndim), keepdim, numpy_dtype(dtype)), self)
 
 
 def sum_backward(g: Any, self_sym_sizes: tuple[int, ...], dim: Any, keepdim: bool) -> Any:

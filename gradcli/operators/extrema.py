@@ -8,6 +8,7 @@ import numpy as np
 
 from gradcli.engine.batch import Batched
 from gradcli.engine.dtypes import scalar_name
+from gradcli.engine.memory import afresh
 from gradcli.engine.tensor import wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
@@ -59,7 +60,7 @@ def _extreme(ufunc: Any, name: str) -> Any:
         _check_order(name, self, f"{name[1:]}_values_cpu")
         axis = axes(dim, self.ndim)
         _check_some(name, self, dim, RuntimeError)
-        return ufunc.reduce(self, axis=axis, keepdims=keepdim)
+        return afresh(ufunc.reduce(self, axis=axis, keepdims=keepdim), self)
 
     return kernel
 

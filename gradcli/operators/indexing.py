@@ -549,7 +549,7 @@ def _scatter_check(name: str, self: Any, dim: int, index: Any, src: Any = None) 
     at = wrap_dim(dim, self.ndim)
     if index.size:
         _check_index(index, name)
-    made = copied(self) if isinstance(self, IN_MEMORY) else np.array(self)
+    made = self.copy() if isinstance(self, IN_MEMORY) else np.array(self)
     if src is not None and src.dtype != self.dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
     if not index.size:
@@ -901,7 +901,7 @@ def _source_check(name: str, self: Any, dim: int, index: Any, source: Any) -> tu
 
 
 def _target(self: Any, at: int, line: Any) -> tuple[Any, Any]:
-    made = copied(self) if self.ndim else np.array(self)
+    made = self.copy() if self.ndim else np.array(self)
     return made, (*(slice(None),) * at, line)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.batch import Level, batch_of, full, lifted
 from gradcli.engine.dtypes import tensor_name
-from gradcli.engine.memory import Numberless
+from gradcli.engine.memory import Numberless, afresh
 from gradcli.engine.operator import itself
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches
@@ -383,7 +383,7 @@ def _constant_pad(self: Array, pad: Any, value: Any = 0) -> Array:
             raise RuntimeError("narrow(): length must be non-negative.")
         widths[dim] = (max(before, 0), max(after, 0))
         crop[dim] = slice(max(-before, 0), x.shape[dim] - max(-after, 0))
-    return np.pad(x[tuple(crop)], widths, constant_values=value)
+    return afresh(np.pad(x[tuple(crop)], widths, constant_values=value), x)
 
 
 @operator(

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradcli.engine import rows
 from gradcli.engine.dtypes import scalar_name
+from gradcli.engine.memory import afresh
 from gradcli.engine.rows import sum_backward as sum_backward
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
@@ -98,7 +99,8 @@ def _mean(self: Array, *, dtype: Any = None) -> Array:
 
 
 def _mean_dim(self: Array, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> Array:
-    return _average(self, axes(dim, self.ndim), dim, keepdim, numpy_dtype(dtype))
+    found = _average(self, axes(dim, self.ndim), dim, keepdim, numpy_dtype(dtype))
+    return afresh(found, self)
 
 
 def mean_backward(
@@ -163,7 +165,8 @@ def _prod(self: Array, *, dtype: Any = None) -> Array:
 
 
 def _prod_dim(self: Array, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Array:
-    return _multiplied(self, axes((dim,), self.ndim), keepdim, numpy_dtype(dtype))
+    found = _multiplied(self, axes((dim,), self.ndim), keepdim, numpy_dtype(dtype))
+    return afresh(found, self)
 
 
 def _products_without(self: Any, dim: int) -> Any:

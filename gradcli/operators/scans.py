@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.dtypes import scalar_name
+from gradcli.engine.memory import afresh, in_order
 from gradcli.engine.operator import Rules
 from gradcli.engine.tensor import wrap_dim
 from gradcli.operators.dimensions import (
@@ -50,8 +51,10 @@ def _running(ufunc: Any) -> Any:
         if not self.ndim:
             return self.astype(kind) if kind is not None else self.copy()[()]
         if self.dtype.itemsize < 8 and self.dtype.kind == "f":
-            return ufunc.accumulate(self, axis=at, dtype=np.float64).astype(self.dtype)
-        return ufunc.accumulate(self, axis=at, dtype=kind)
+            return afresh(
+                ufunc.accumulate(self, axis=at, dtype=np.float64).astype(self.dtype), self
+            )
+        return afresh(ufunc.accumulate(self, axis=at, dtype=kind), self)
 
     return kernel
 
@@ -168,7 +171,8 @@ def _running_extrema(name: str, ufunc: Any) -> Any:
         shape = [1] * self.ndim
         shape[axis] = -1
         places = np.arange(self.shape[axis]).reshape(shape)
-        return values, np.maximum.accumulate(np.where(new, places, 0), axis=axis)
+        indices = np.maximum.accumulate(np.where(new, places, 0), axis=axis)
+        return afresh(values, self), afresh(indices, self)
 
     return kernel
 
@@ -224,11 +228,11 @@ def _logcumsumexp(self: Array, dim: int) -> Array:
         if self.dtype.kind == "f":
             wide = self.astype(np.float32) if self.dtype.itemsize == 2 else self
             found = np.logaddexp.accumulate(wide, axis=axis) + 0  # -0 comes out as 0
-            return found.astype(self.dtype, copy=False)
+            return afresh(found.astype(self.dtype, copy=False), self)
         found = np.moveaxis(self.copy(), axis, 0)
         for k in range(1, len(found)):
             found[k] = _log_add(found[k - 1], found[k])
-        return np.moveaxis(found, 0, axis)
+        return in_order(np.moveaxis(found, 0, axis))
 
 
 def _reversed_logcumsumexp(value: Any, dim: int) -> Any:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import memory
+from gradcli.engine.memory import fresh as fresh
+from gradcli.engine.memory import in_order as in_order
 from gradcli.engine.tensor import wrap_dim
 
 
@@ -101,17 +103,6 @@ def formatted(array: Any, memory_format: str | None) -> Any:
     if array.ndim != len(order):
         raise RuntimeError(f"required rank {len(order)} tensor to use {memory_format} format")
     return arranged(array, order)
-
-
-def in_order(array: Any) -> Any:
-    """The array in C order; itself where it is."""
-    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
-
-
-def fresh(array: Any) -> Any:
-    """A contiguous array whose dims of size 1 have the usual strides, too."""
-    array = in_order(array)
-    return array.reshape(-1).reshape(array.shape) if 1 in array.shape else array
 
 
 # -- as another array lies: `preserve_format` ------------------------------------------------------

@@ -452,3 +452,47 @@ def test_empty_parts_get_zeros(torch: Any) -> None:
     x.grad = None
     x.split((1, 2), 1)[1].sum().backward()
     assert x.grad.tolist() == [[0, 1, 1], [0, 1, 1]]
+
+
+# Of operands whose dims lie in another order: which results keep it, and which are laid out anew.
+ORDERS: list[tuple[str, tuple[int, ...]]] = [
+    ("torch.softmax(x, 0)", (3, 1)),
+    ("torch.log_softmax(x, 1)", (3, 1)),
+    ("x.cumsum(1)", (3, 1)),
+    ("x.cumprod(0)", (3, 1)),
+    ("x.cummax(1).indices", (3, 1)),
+    ("x.logcumsumexp(0)", (3, 1)),
+    ("w.sum(1)", (2, 1)),
+    ("w.mean(1)", (2, 1)),
+    ("w.prod(1)", (2, 1)),
+    ("w.amax(1)", (2, 1)),
+    ("w.logsumexp(1)", (2, 1)),
+    ("w.sum(1, keepdim=True)", (2, 2, 1)),
+    ("torch.nn.functional.pad(x, (1, 1))", (5, 1)),
+    ("torch.nn.functional.layer_norm(x, (3,))", (3, 1)),
+    ("torch.nn.functional.logsigmoid(x)", (3, 1)),
+    ("x.index_add(0, ix, x)", (3, 1)),
+    ("x.scatter(1, ix.reshape(1, 2), 9.0)", (3, 1)),
+    ("x.exp()", (1, 2)),
+    ("x + x", (1, 2)),
+    ("x * 2", (1, 2)),
+    ("x.clone()", (1, 2)),
+    ("torch.nn.functional.dropout(x)", (1, 2)),
+]
+
+
+@sweep(("text", "stride"), ORDERS)
+def test_results_lie_in_memory_as_torchs(torch: Any, text: str, stride: tuple[int, ...]) -> None:
+    scope = {
+        "torch": torch,
+        "x": torch.arange(6.0).reshape(3, 2).T,
+        "w": torch.arange(24.0).reshape(2, 3, 4).permute(2, 1, 0),
+        "ix": torch.tensor([0, 1]),
+    }
+    assert eval(text, scope).stride() == stride
+
+
+def test_dropout_draws_in_the_order_of_memory(torch: Any) -> None:
+    torch.manual_seed(0)
+    dropped = torch.nn.functional.dropout(torch.arange(6.0).reshape(3, 2).T + 1)
+    assert dropped.tolist() == [[0, 6, 0], [0, 0, 0]]

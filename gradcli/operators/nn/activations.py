@@ -11,6 +11,7 @@ import numpy as np
 
 from gradcli.engine import random
 from gradcli.engine.dtypes import scalar_name
+from gradcli.engine.memory import afresh
 from gradcli.engine.operator import Rules, itself
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import inplace as overwritten
@@ -533,7 +534,7 @@ rectifier("mish(Tensor input)", mish_row, "input * tanh(softplus(input)).")
 
 def _log_sigmoid(self: Array) -> tuple[Array, Array]:
     buffer = np.exp(-np.abs(self))
-    return np.minimum(self, 0) - np.log1p(buffer), buffer
+    return afresh(np.minimum(self, 0) - np.log1p(buffer), self), afresh(buffer, self)
 
 
 def _log_sigmoid_backward(grad_output: Array, self: Array, buffer: Array) -> Array:

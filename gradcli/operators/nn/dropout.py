@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import prod, sqrt
 from typing import Any
 
 import numpy as np
 
 from gradcli.engine import random
 from gradcli.engine.tensor import wrap
+from gradcli.operators.strides import axes_of, from_memory
 from gradcli.operators.table import Array, function
 
 FAMILY = "nn"
@@ -21,12 +22,15 @@ def _check(input: Any, p: Any, *others: Any) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _noise_shape(input: Any, feature: bool) -> tuple[int, ...]:
+def _kept(input: Any, kind: Any, p: float, feature: bool) -> Any:
+    """Ones where the input, or a whole feature of it, stays; drawn in the order of the input's memory."""
+    shape = tuple(input.shape)
     if not feature:
-        return tuple(input.shape)
-    if input.ndim < 2:
+        drawn = random.bernoulli((prod(shape),), kind, 1 - p)
+        return from_memory(drawn, axes_of(input.array), shape)
+    if len(shape) < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return (*input.shape[:2], *[1] * (input.ndim - 2))
+    return random.bernoulli((*shape[:2], *[1] * (len(shape) - 2)), kind, 1 - p)
 
 
 def dropped(
@@ -44,7 +48,7 @@ def dropped(
     times = input.mul_ if inplace else input.mul
     if p == 1:
         return times(wrap(np.zeros((), kind)[()]))
-    kept = random.bernoulli(_noise_shape(input, feature), kind, 1 - p)
+    kept = _kept(input, kind, p, feature)
     if not alpha:
         return times(wrap(kept / kind.type(1 - p)))
     a = 1.0 / sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli.engine.memory import afresh
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import add_scalar
@@ -87,7 +88,8 @@ def _layer_norm(
         out = out * weight
     if bias is not None:
         out = out + bias
-    return out.astype(input.dtype, copy=False), mean, rstd
+    out = out.astype(input.dtype, copy=False)
+    return afresh(out, input), afresh(mean, input), afresh(rstd, input)
 
 
 def _layer_norm_backward(

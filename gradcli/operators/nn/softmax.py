@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import spent
+from gradcli.engine.memory import afresh, spent
 from gradcli.engine.operator import Rules, itself
 from gradcli.engine.tensor import wrap_dim
 from gradcli.engine.threads import in_runs
@@ -50,7 +50,7 @@ def _logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Array:
         found = np.log(sum_over_few(powers, axis=axis, keepdims=True)) + largest
     if not keepdim:
         found = found.squeeze(axis) if axis is not None else found.reshape(())
-    return found[()] if not found.ndim else found
+    return found[()] if not found.ndim else afresh(found, self)
 
 
 def _logsumexp_of_few(rows: Any) -> Any:
@@ -130,7 +130,7 @@ def _softmax(self: Array, dim: int) -> Array:
         return self.copy()
     powers = _shifted(self, at)[1]
     found = powers / sum_over_few(powers, axis=at, keepdims=True)
-    return found.astype(self.dtype, copy=False)
+    return afresh(found.astype(self.dtype, copy=False), self)
 
 
 def _log_softmax(self: Array, dim: int) -> Array:
@@ -139,7 +139,7 @@ def _log_softmax(self: Array, dim: int) -> Array:
         return self.copy()
     shifted, powers = _shifted(self, at)
     found = shifted - np.log(sum_over_few(powers, axis=at, keepdims=True))
-    return found.astype(self.dtype, copy=False)
+    return afresh(found.astype(self.dtype, copy=False), self)
 
 
 def _softmax_backward(grad_output: Array, output: Array, dim: int) -> Array:
