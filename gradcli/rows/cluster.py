@@ -454,7 +454,7 @@ class Cluster:
             except TimeoutError:
                 if future.done():
                     raise
-            except CancelledError:
+            except (CancelledError, OSError):
                 raise _refused("the connection to the scheduler is lost", again) from None
             except self.distributed.KilledWorker:
                 raise _refused(
