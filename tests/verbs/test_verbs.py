@@ -102,7 +102,7 @@ def test_a_verb_gives_what_its_command_prints(source: str) -> None:
 
 
 ERRORS = [
-    ("grad", "sinn(x)", {"x": 1}, "name 'sinn' is not defined", "did you mean `sign` or `sinc`?"),
+    ("grad", "sinn(x)", {"x": 1}, "name 'sinn' is not defined", "did you mean `sin` or `sign`?"),
     (
         "grad",
         "x*y",
