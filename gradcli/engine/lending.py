@@ -63,6 +63,11 @@ def room(shape: tuple[int, ...], dtype: Any) -> Any:
     return array
 
 
+def lends(array: Any) -> bool:
+    """Whether an array is remembered here, which is one reference to it."""
+    return _lent.get(id(array)) is array
+
+
 def _remember(array: np.ndarray) -> None:
     if not _most:
         _most.append((budget.free_memory() or 0) // _SHARE)
@@ -73,4 +78,4 @@ def _remember(array: np.ndarray) -> None:
         _lent[id(array)] = array
 
 
-__all__ = ["is_free", "references", "room"]
+__all__ = ["is_free", "lends", "references", "room"]

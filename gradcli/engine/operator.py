@@ -101,6 +101,7 @@ class Row:
         view: bool = False,
         discrete: bool = False,
         lossy: bool = False,
+        spends: bool = False,
         wide: bool = False,
         copies: bool = False,
         batch: Any = None,
@@ -113,7 +114,7 @@ class Row:
     ) -> None:
         self.name, self.node, self.kind, self.view, self.doc = name, node, kind, view, doc
         self.discrete, self.lossy, self.wide, self.guarded = discrete, lossy, wide, guarded
-        self.spelled, self.copies = spelled, copies
+        self.spelled, self.copies, self.spends = spelled, copies, spends
         self.title = name  # what messages call it: the name of the function that records the row
         self.numbers = numbers
         self.numpy = kernel if isinstance(kernel, np.ufunc) else None
@@ -763,7 +764,8 @@ def operator(
     where all options have their defaults. real: by argument, what its rule comes to where nothing is
     complex: the plain backward pass runs this expression in place of a call. view: the results alias
     the first argument. discrete: a call is recorded where its result is of integers too; lossy: it is
-    not, without an error. wide: of float16, PyTorch takes numbers and 0-d tensors of other dtypes as
+    not, without an error. spends: the rule reads the gradient once, in `memory.in_parts`, and may write over
+    it. wide: of float16, PyTorch takes numbers and 0-d tensors of other dtypes as
     they are, and rounds the result. copies: a call is recorded of tensors made in inference mode too.
     dynamic: whether the result's shape depends on the operands' numbers: "always", or "masks", where a
     mask is among them. batch: how the kernel takes one more dimension in front (a name of

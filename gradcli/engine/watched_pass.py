@@ -5,6 +5,7 @@ It runs in PyTorch's exact order, ties included (engine.order).
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -15,10 +16,12 @@ import numpy as np
 
 from gradcli.engine import modes
 from gradcli.engine.anomaly import accuse, check, running
-from gradcli.engine.batch import is_batched
+from gradcli.engine.batch import Batched, is_batched
 from gradcli.engine.dtypes import tensor_name
 from gradcli.engine.gradients import accumulating, add_to_grad, fit, of_inputs, owned
 from gradcli.engine.hooks import RARE
+from gradcli.engine.lending import lends
+from gradcli.engine.memory import given_up
 from gradcli.engine.node import AccumulateGrad, Edge, Node, Port
 from gradcli.engine.order import exact_order
 from gradcli.engine.tensor import Tensor, wrap
@@ -214,6 +217,7 @@ def _run_watched(
     state = modes.current()
     recorder = None if state.recorder is None or not state.recorder.tensors else state.recorder
     take = grads.pop
+    bare = not (state.enabled or state.intercept or state.observer or state.anomaly or recorder)
     first = next(iter(grads))
     _tell("begin", first.node if type(first) is Port else first, grads[first])
     for node in nodes:
@@ -243,7 +247,13 @@ def _run_watched(
         if node.__class__ is AccumulateGrad:
             _run_leaf(node, g, create, captured)
             continue
-        results = _run_node(node, g, create, captured, state)
+        results = d = old = None  # what came of the node before, which may be `g`
+        if bare and _spends(node, captured) and sys.getrefcount(g) == _ALONE:
+            given_up.array = _given_up(g)
+        try:
+            results = _run_node(node, g, create, captured, state)
+        finally:
+            given_up.array = None
         for i, (e, d) in enumerate(zip(node._edges, results, strict=True)):
             if d is None or e is None:
                 continue
@@ -257,6 +267,32 @@ def _run_watched(
             node._saved = None
             _tell("free", node, None)
     _tell("end", nodes[0], None)
+
+
+def _alone() -> int:
+    """How many references `sys.getrefcount` tells of what one name has."""
+    one = object()
+    return sys.getrefcount(one)
+
+
+_ALONE = _alone()
+
+
+def _spends(node: Node, captured: Captured | None) -> bool:
+    """Whether a node's rule may write over the gradient that comes to it: nobody is shown that."""
+    row, shown = node._row, captured is not None and captured.wants(node)
+    return row is not None and row.spends and node._hooks is None and not shown
+
+
+def _given_up(g: Any) -> Any:
+    """The array of all entries of a gradient that nobody else has; None where somebody might."""
+    batched = getattr(g, "array", None)
+    if type(batched) is not Batched or sys.getrefcount(batched) != _ALONE + 1:
+        return None
+    every = batched.every
+    if type(every) is not np.ndarray or every.base is not None or not every.flags.writeable:
+        return None
+    return every if sys.getrefcount(every) == _ALONE + 1 + lends(every) else None
 
 
 def _tell(kind: str, node: Node, data: Any) -> None:

@@ -194,7 +194,7 @@ class cosh:
     self = lambda g, self: g * conj(np.sinh(self))
 
 
-@unary(np.tanh, "TanhBackward0", aliases="nn.functional.tanh", analytic=True)
+@unary(np.tanh, "TanhBackward0", aliases="nn.functional.tanh", analytic=True, spends=True)
 class tanh:
     """The hyperbolic tangent."""
 
@@ -205,9 +205,10 @@ def _tanh_backward(grad_output: Array, output: Array) -> Array:
     return in_parts(_tanh_slope, grad_output, output)
 
 
-def _tanh_slope(grad_output: Array, output: Array) -> Array:
+def _tanh_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
     squares = conj(output * output)
-    return grad_output * spent(np.subtract, squares, 1, squares)
+    slope = spent(np.subtract, squares, 1, squares)
+    return grad_output * slope if out is None else np.multiply(grad_output, slope, out=out)
 
 
 @operator(
@@ -320,7 +321,13 @@ def _sigmoid(self: Array) -> Array:
     return 1 / (1 + np.exp(-self))
 
 
-@unary(_sigmoid, "SigmoidBackward0", aliases="special.expit nn.functional.sigmoid", analytic=True)
+@unary(
+    _sigmoid,
+    "SigmoidBackward0",
+    aliases="special.expit nn.functional.sigmoid",
+    analytic=True,
+    spends=True,
+)
 class sigmoid:
     """1 / (1 + exp(-input))."""
 
@@ -331,9 +338,10 @@ def _sigmoid_backward(grad_output: Array, output: Array) -> Array:
     return in_parts(_sigmoid_slope, grad_output, output)
 
 
-def _sigmoid_slope(grad_output: Array, output: Array) -> Array:
+def _sigmoid_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
     rest = 1 - output
-    return grad_output * conj(spent(np.multiply, rest, rest, output))
+    slope = conj(spent(np.multiply, rest, rest, output))
+    return grad_output * slope if out is None else np.multiply(grad_output, slope, out=out)
 
 
 @operator(

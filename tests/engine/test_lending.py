@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import gradcli
-from gradcli.engine import lending, threads
+from gradcli.engine import lending, threads, watched_pass
+from gradcli.engine.tensor import wrap
 from tests.sweep import sweep
 
 SIZE = threads.LARGE + 8
@@ -88,3 +89,59 @@ def test_little_memory_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lending, "_most", [1 << 40])
     result()
     assert not lending._lent
+
+
+# What is made of tanh(row), whether somebody else has the gradient that comes to it then, and what more of
+# it comes to the row.
+KEEPERS: dict[str, tuple[Callable[[Any, Any, list[Any]], Any], bool, int]] = {
+    "nobody": (lambda y, row, kept: y, False, 0),
+    "a constant beside it": (lambda y, row, kept: y + y.detach(), False, 0),
+    "the row beside it": (lambda y, row, kept: y + row, True, 1),
+    "a hook": (lambda y, row, kept: [y.register_hook(lambda g: kept.append(g)), y][1], True, 0),
+    "a hook of what is after it": (
+        lambda y, row, kept: [z := y + 0, z.register_hook(lambda g: kept.append(g)), z][2],
+        True,
+        0,
+    ),
+}
+
+
+@sweep("keeper", KEEPERS, parts=1)
+def test_a_slope_is_written_over_its_gradient_where_nobody_else_has_it(
+    keeper: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, held, more = KEEPERS[keeper]
+    taken: list[bool] = []
+    own = watched_pass._given_up
+
+    def asked(g: Any) -> Any:
+        found = own(g)
+        taken.append(found is not None)
+        return found
+
+    monkeypatch.setattr(watched_pass, "_given_up", asked)
+    random = np.random.default_rng(0)
+    x, v = random.standard_normal((300, 500)), random.standard_normal(500)
+    kept: list[Any] = []
+    rows, weights = wrap(x), wrap(v)
+    slope = gradcli.func.grad(lambda row: gradcli.dot(weights, make(gradcli.tanh(row), row, kept)))
+    found = gradcli.func.vmap(slope)(rows).numpy()
+    y = np.tanh(x)
+    np.testing.assert_array_equal(found, v * (1 - y * y) + more * v)
+    np.testing.assert_array_equal(rows.numpy(), x)
+    np.testing.assert_array_equal(weights.numpy(), v)
+    assert len(kept) == ("hook" in keeper)
+    for g in kept:
+        np.testing.assert_array_equal(g.array.every, np.broadcast_to(v, x.shape))
+    assert any(taken) is not held
+    monkeypatch.setattr(watched_pass, "_given_up", own)
+
+
+def test_a_slope_that_is_differentiated_again_keeps_its_gradient() -> None:
+    x = np.random.default_rng(0).standard_normal((300, 500))
+    twice = gradcli.func.grad(
+        lambda row: gradcli.func.grad(lambda a: gradcli.tanh(a).sum())(row).sum()
+    )
+    y = np.tanh(x)
+    found = gradcli.func.vmap(twice)(wrap(x)).numpy()
+    np.testing.assert_allclose(found, -2 * y * (1 - y * y), rtol=1e-12, atol=1e-15)
