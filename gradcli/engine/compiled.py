@@ -320,12 +320,10 @@ def _quickly(row: Row, plain: str | None, slowly: list[str]) -> list[str]:
     """All that where operands of one shape and dtype are recorded: then the result has them too."""
     edges = [f"e{i}" for i in row.tensors]
     same = [f"{e}._meta is e0._meta" for e in edges[1:]]
+    leaf = "None if inferred and t{0}.inference else t{0}.accumulates()"
     return [
         *(f"{e} = t{e[1:]}.node" for e in edges),
-        *(
-            f"if {e} is LAZY: {e} = None if t{e[1:]}.inference else t{e[1:]}.accumulates()"
-            for e in edges
-        ),
+        *(f"if {e} is LAZY: {e} = {leaf.format(e[1:])}" for e in edges),
         f"if {' and '.join([*(f'{e} is not None' for e in edges), *same])}:",
         f" y = {_kernel(row, plain)}",
         " out = new(Tensor)",
