@@ -900,8 +900,9 @@ def _source_check(name: str, self: Any, dim: int, index: Any, source: Any) -> tu
     return *_target(self, at, line), _one(source)
 
 
-def _target(self: Any, at: int, line: Any) -> tuple[Any, Any]:
-    made = self.copy() if self.ndim else np.array(self)
+def _target(self: Any, at: int, line: Any, keep: bool = False) -> tuple[Any, Any]:
+    """(a copy to write to, laid out anew unless its order is to be kept; where a line of it is)."""
+    made = np.array(self) if not self.ndim else copied(self) if keep else self.copy()
     return made, (*(slice(None),) * at, line)
 
 
@@ -1016,7 +1017,7 @@ def _index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
         )
     if not self.size:
         return self.copy()
-    made, key = _target(self, at, line)
+    made, key = _target(self, at, line, keep=True)
     _one(made)[key] = dtypes.checked(value, self.dtype)
     return made
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import memory
+from gradcli.engine.memory import afresh
 from gradcli.engine.memory import fresh as fresh
 from gradcli.engine.memory import in_order as in_order
 from gradcli.engine.tensor import wrap_dim
@@ -103,6 +104,12 @@ def formatted(array: Any, memory_format: str | None) -> Any:
     if array.ndim != len(order):
         raise RuntimeError(f"required rank {len(order)} tensor to use {memory_format} format")
     return arranged(array, order)
+
+
+def of_images(found: Any, operand: Any) -> Any:
+    """A result laid out anew, as `afresh`; channels last where the images' are."""
+    last = {4: "channels_last", 5: "channels_last_3d"}.get(operand.ndim)
+    return found if last is not None and follows(operand, last) else afresh(found, operand)
 
 
 # -- as another array lies: `preserve_format` ------------------------------------------------------

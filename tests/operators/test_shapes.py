@@ -473,6 +473,12 @@ ORDERS: list[tuple[str, tuple[int, ...]]] = [
     ("torch.nn.functional.logsigmoid(x)", (3, 1)),
     ("x.index_add(0, ix, x)", (3, 1)),
     ("x.scatter(1, ix.reshape(1, 2), 9.0)", (3, 1)),
+    ("x.renorm(2, 0, 1.0)", (3, 1)),
+    ("torch.nn.functional.avg_pool1d(w, 2)", (3, 1, 1)),
+    ("torch.nn.functional.batch_norm(w, None, None, training=True)", (6, 2, 1)),
+    ("torch.nn.functional.avg_pool2d(last, 2)", (8, 1, 4, 2)),
+    ("torch.nn.functional.batch_norm(last, None, None, training=True)", (32, 1, 8, 2)),
+    ("x.index_fill(0, ix, 1.0)", (1, 2)),
     ("x.exp()", (1, 2)),
     ("x + x", (1, 2)),
     ("x * 2", (1, 2)),
@@ -488,6 +494,7 @@ def test_results_lie_in_memory_as_torchs(torch: Any, text: str, stride: tuple[in
         "x": torch.arange(6.0).reshape(3, 2).T,
         "w": torch.arange(24.0).reshape(2, 3, 4).permute(2, 1, 0),
         "ix": torch.tensor([0, 1]),
+        "last": torch.arange(32.0).reshape(1, 4, 4, 2).permute(0, 3, 1, 2),
     }
     assert eval(text, scope).stride() == stride
 

@@ -17,8 +17,10 @@ from gradcli.operators.table import Array, function, operator
 
 FAMILY = "nn"
 
+Sizes = tuple[int, ...]  # of the dimensions of an image, or steps along them
 
-def several(value: Any, n: int) -> tuple[int, ...]:
+
+def several(value: Any, n: int) -> Sizes:
     """One number for every dimension, or the numbers given."""
     if isinstance(value, (tuple, list)):
         return tuple(int(v) for v in value) * (n if len(value) == 1 else 1)
@@ -26,9 +28,7 @@ def several(value: Any, n: int) -> tuple[int, ...]:
 
 
 # -- on arrays ------------------------------------------------------------------------------------
-def windows(
-    x: Array, kernel: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
-) -> Array:
+def windows(x: Array, kernel: Sizes, stride: Sizes, dilation: Sizes) -> Array:
     """All windows of the last dimensions, as a view: (..., outputs, kernel)."""
     n = len(kernel)
     sizes = x.shape[-n:]
@@ -46,7 +46,7 @@ def windows(
     return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
 
 
-def padded(x: Array, padding: tuple[int, ...], value: Any = 0) -> Array:
+def padded(x: Array, padding: Sizes, value: Any = 0) -> Array:
     """The last dimensions with a border on both sides."""
     if not any(padding):
         return x
@@ -54,12 +54,7 @@ def padded(x: Array, padding: tuple[int, ...], value: Any = 0) -> Array:
     return np.pad(x, widths, constant_values=value)
 
 
-def _slices(
-    offset: tuple[int, ...],
-    outputs: tuple[int, ...],
-    stride: tuple[int, ...],
-    dilation: tuple[int, ...],
-) -> tuple[Any, ...]:
+def _slices(offset: Sizes, outputs: Sizes, stride: Sizes, dilation: Sizes) -> tuple[Any, ...]:
     """Where the element of all windows at one offset lies in the padded input."""
     return tuple(
         slice(o * d, o * d + s * (n - 1) + 1, s)
@@ -84,12 +79,7 @@ def _rows(g: Array, groups: int) -> Array:
 
 
 def _forward(
-    x: Array,
-    w: Array,
-    stride: tuple[int, ...],
-    padding: tuple[int, ...],
-    dilation: tuple[int, ...],
-    groups: int,
+    x: Array, w: Array, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> Array:
     n = len(stride)
     view = windows(padded(x, padding), w.shape[2:], stride, dilation)
@@ -101,13 +91,7 @@ def _forward(
 
 
 def _input_gradient(
-    g: Array,
-    w: Array,
-    size: tuple[int, ...],
-    stride: tuple[int, ...],
-    padding: tuple[int, ...],
-    dilation: tuple[int, ...],
-    groups: int,
+    g: Array, w: Array, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> Array:
     """What the convolution's input receives: also the transposed convolution of g."""
     n = len(stride)
@@ -126,13 +110,7 @@ def _input_gradient(
 
 
 def _weight_gradient(
-    g: Array,
-    x: Array,
-    kernel: tuple[int, ...],
-    stride: tuple[int, ...],
-    padding: tuple[int, ...],
-    dilation: tuple[int, ...],
-    groups: int,
+    g: Array, x: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> Array:
     n = len(stride)
     view = windows(padded(x, padding), kernel, stride, dilation)
@@ -142,13 +120,8 @@ def _weight_gradient(
 
 
 def _transposed_size(
-    size: tuple[int, ...],
-    kernel: tuple[int, ...],
-    stride: tuple[int, ...],
-    padding: tuple[int, ...],
-    dilation: tuple[int, ...],
-    extra: tuple[int, ...],
-) -> tuple[int, ...]:
+    size: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, extra: Sizes
+) -> Sizes:
     return tuple(
         (n - 1) * s - 2 * p + d * (k - 1) + e + 1
         for n, k, s, p, d, e in zip(size, kernel, stride, padding, dilation, extra, strict=True)
@@ -334,7 +307,7 @@ def _type(x: Any) -> str:
     return f"CPU{name}Type" if dtype_of(x).kind in "bc" else f"torch.{name}Tensor"
 
 
-def _batched_shape(input: Any, n: int) -> tuple[int, ...]:
+def _batched_shape(input: Any, n: int) -> Sizes:
     shape = tuple(input.shape)
     return shape if input.ndim == n + 2 else (1, *shape)
 
@@ -540,7 +513,7 @@ def _image_of(
     return np.ascontiguousarray(out[(..., *inner)])
 
 
-def _blocks(size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> tuple[int, ...]:
+def _blocks(size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Sizes:
     return tuple(
         (n + 2 * p - d * (k - 1) - 1) // s + 1
         for n, k, d, p, s in zip(size, kernel, dilation, padding, stride, strict=True)

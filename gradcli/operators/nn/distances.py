@@ -9,6 +9,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.dtypes import c_type, scalar_name
+from gradcli.engine.memory import afresh
 from gradcli.engine.modes import current, no_grad
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap_dim
@@ -97,7 +98,7 @@ def _renorm(self: Array, p: Any, dim: int, maxnorm: Any) -> Array:
         )
     norm = norm_of(self, p, _others(self.ndim, dim), True)
     factor = np.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1).astype(norm.dtype)
-    return self * factor
+    return afresh(self * factor, self)
 
 
 def _others(ndim: int, dim: int) -> tuple[int, ...]:

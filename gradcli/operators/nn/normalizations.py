@@ -13,6 +13,7 @@ from gradcli.operators import batches
 from gradcli.operators.arithmetic import add_scalar
 from gradcli.operators.helpers import expect_alike, implemented, refuse_grad, unrecorded
 from gradcli.operators.helpers import mean as mean_along
+from gradcli.operators.strides import of_images
 from gradcli.operators.table import Array, Row, choice, function, operator, resolve
 
 FAMILY = "nn"
@@ -398,7 +399,7 @@ def _batch_norm(
         out = out * _channels(weight, input.ndim)
     if bias is not None:
         out = out + _channels(bias, input.ndim)
-    return out.astype(input.dtype, copy=False), *saved
+    return of_images(out.astype(input.dtype, copy=False), input), *saved
 
 
 def _update(mean: Any, variance: Any, input: Any, dims: tuple[int, ...], momentum: float) -> None:

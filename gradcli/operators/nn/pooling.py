@@ -10,14 +10,13 @@ import numpy as np
 
 from gradcli.engine.modes import is_grad_enabled
 from gradcli.operators.helpers import gather, implemented
-from gradcli.operators.nn.convolution import several, windows
+from gradcli.operators.nn.convolution import Sizes, several, windows
 from gradcli.operators.nn.pairs import NOTHING, pair
 from gradcli.operators.signatures import checked
+from gradcli.operators.strides import of_images
 from gradcli.operators.table import Array, Row, function, operator
 
 FAMILY = "nn"
-
-Sizes = tuple[int, ...]
 
 
 # -- sizes ----------------------------------------------------------------------------------------
@@ -324,7 +323,7 @@ def _avg_pool(
     divisors = _divisors(
         shape, out, kernel_size, steps, padding, count_include_pad, divisor_override
     )
-    return (total / divisors).astype(self.dtype, copy=False)
+    return of_images((total / divisors).astype(self.dtype, copy=False), self)
 
 
 def _avg_pool_backward(

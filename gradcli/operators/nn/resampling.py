@@ -9,13 +9,12 @@ import numpy as np
 
 from gradcli.engine.compiled import function as compiled
 from gradcli.operators.helpers import implemented
+from gradcli.operators.nn.convolution import Sizes
 from gradcli.operators.nn.pairs import pair
 from gradcli.operators.signatures import checked
 from gradcli.operators.table import Array, Row, function, resolve
 
 FAMILY = "nn"
-
-Sizes = tuple[int, ...]
 
 
 # -- one dimension as a matrix --------------------------------------------------------------------
