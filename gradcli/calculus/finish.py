@@ -197,8 +197,7 @@ def _rectified(node: Expression) -> Expression:
     if not is_number(other, 0) or own.shape != node.shape:
         return node
     for base, e in _powers(alg.split(own)[1]).items():
-        positive = isinstance(e, Number) and e.exact and not e.negative
-        if positive and is_call(base, "relu") and compare("gt", base, alg.zero) is condition:
+        if _is_positive(e) and is_call(base, "relu") and compare("gt", base, alg.zero) is condition:
             return own
     return node
 
@@ -206,16 +205,23 @@ def _rectified(node: Expression) -> Expression:
 def _into_branch(node: Expression) -> Expression:
     coefficient, exponents = node.data
     pairs = list(zip(node.args, exponents, strict=True))
-    found = [b for b, e in pairs if is_call(b, "where") and e == ONE]
+    found = [(b, e) for b, e in pairs if is_call(b, "where") and _is_positive(e)]
     if len(found) != 1:
         return node
-    condition, a, b = found[0].args
-    if not (is_number(a, 0) or is_number(b, 0)):
+    ((branches, power),) = found
+    condition, *sides = branches.args
+    sides = [s.args[0] if is_call(s, "float") else s for s in sides]
+    if not any(is_number(s, 0) for s in sides):
         return node
-    rest = [(base, e) for base, e in pairs if base is not found[0]]
-    a, b = (alg.product([(x, ONE), *rest], coefficient) for x in (a, b))
-    made = _rectified(alg.where(condition, a, b))
-    return made if found[0].shape == node.shape or length(made) < length(node) else node
+    rest = [(b, e) for b, e in pairs if b is not branches]
+    made = _rectified(
+        alg.where(condition, *(alg.product([(s, power), *rest], coefficient) for s in sides))
+    )
+    return made if branches.shape == node.shape or length(made) < length(node) else node
+
+
+def _is_positive(e: Any) -> bool:
+    return isinstance(e, Number) and e.exact and not e.negative
 
 
 # -- outer products and constants -----------------------------------------------------------------

@@ -270,6 +270,8 @@ def _plain(vector: Expression) -> Expression:
 
 def applied(matrix: Expression, vector: Expression) -> Expression:
     """A matrix times a vector, which may be a number where its elements are equal."""
+    if is_number(matrix, 0):
+        return alg.zero
     rows, columns = matrix.shape
     outside, own = alg.scalars_out(matrix)
     more, vector = alg.scalars_out(vector)
@@ -336,6 +338,8 @@ def _dot(a: Expression, b: Expression, n: int) -> Expression:
 
 def turned(matrix: Expression) -> Expression:
     """The transpose: that of a sum is the sum of those, that of a product the product the other way round."""
+    if is_number(matrix, 0):
+        return alg.zero
     outside, own = alg.scalars_out(matrix)
     if outside:
         return alg.product([*outside, (turned(own), ONE)])
@@ -740,6 +744,8 @@ def _ones(*shape: int) -> Expression:
 
 def _entry(matrix: Expression, options: Any) -> Expression:
     """A row of a matrix."""
+    if is_number(matrix, 0):
+        return alg.zero
     outside, own = alg.scalars_out(matrix)
     made = call("select", [own], own.shape[1:], options)
     return alg.product([*outside, (made, ONE)])
@@ -764,7 +770,8 @@ def _scattered(maps: LinearMaps, node: Expression) -> Expression:
     if word == "select_scatter":
         shape = (n, maps.size)
         zeros = call("zeros", [], shape, [("", shape)])
-        return call(word, [zeros, maps.matrix(own)], shape, options)
+        row = alg.full(maps.matrix(own), shape[1:])
+        return alg.zero if is_call(row, "zeros") else call(word, [zeros, row], shape, options)
     if word == "slice_scatter":
         rows = _rows(n, own.shape[0], _places(node)[1])
     elif word == "index_put" and [v for _, v in options] != [True]:
@@ -800,6 +807,8 @@ def _solved(maps: LinearMaps, node: Expression) -> Expression:
 def _solution(node: Expression, depends: Callable[[Expression], bool], b: Expression) -> Expression:
     """What solves the equations of a node with the matrix of its right side."""
     a = node.args[0]
+    if is_number(b, 0):
+        return alg.zero
     if depends(a) or node.data[1] or len(a.shape) != 2:
         raise no_matrix(node)
     if not is_call(b, "eye"):

@@ -186,6 +186,17 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("slice_scatter(outer(x, x), A*s, 0, 1, 2)**3", {"x": (3,), "A": (1, 3), "s": 0.5}),
         ("prod(stack([x, x**2]), 0)", {"x": (3,)}),
     ],
+    "a part that does not depend on the variable has a matrix of zeros": [
+        ("logsumexp(select_scatter(X, x, 1, 1)[:, 0], 0)", {"X": (2, 3), "x": (2,)}),
+        ("log(select_scatter(X**2, x, 0, 1)[0].sum())*s", {"X": (2, 3), "x": (3,), "s": 0.5}),
+        ("sum(select_scatter(x, x[1], 0, 0)[:1]**2)", {"x": (3,)}),
+    ],
+    "a branch that is not taken stays out of a matrix": [
+        ("sinc(relu(x))", {"x": [-0.07, -0.96, 0.3]}),
+        ("sinc(relu(x))*x", {"x": [-0.07, -0.96, 0.3]}),
+        ("relu(x)**1.5*s", {"x": [-0.07, -0.96, 0.3], "s": 0.5}),
+        ("sinc(clamp(x, 0, 1))*s", {"x": [-0.07, -0.96, 0.3], "s": 0.5}),
+    ],
     "a slope of softplus that is 1 beyond the threshold": [
         ("F.softplus(x, 2, 3)*s", {"x": [0.3, 1.4, 1.6, 25], "s": 0.5}),
         ("F.softplus(x, beta=0.5, threshold=1)", {"x": [0.3, 1.4, 3, 25]}),
@@ -238,3 +249,12 @@ def test_what_was_found_is_what_the_tape_gives(source: str, given: dict[str, Any
 @ROWS
 def test_what_was_found_is_so_in_all_ways(source: str, given: dict[str, Any]) -> None:
     assert pairs.failures(case(source, given), *(set(TEXTS) - set(QUICK))) == {}
+
+
+# Second derivatives that forward mode over reverse gave otherwise, or not at all.
+CURVED = [("grid_sampler_2d(sin(X), Y, 0, 0, False)", {"X": (1, 1, 4, 4), "Y": (1, 3, 1, 2)})]
+
+
+@pytest.mark.parametrize(("source", "given"), CURVED)
+def test_second_derivatives_agree(source: str, given: dict[str, Any]) -> None:
+    assert pairs.failures(case(source, given), "hessian") == {}

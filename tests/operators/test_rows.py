@@ -20,6 +20,12 @@ def test_names_are_unique() -> None:
     assert [name for name, count in counts.items() if count > 1] == []
 
 
+def test_outputs_have_names_of_their_own() -> None:
+    """A rule asks for an operand or an output by its name."""
+    rows = [r for r in table.ROWS if {r.names[i] for i in r.tensors} & {*r.outputs}]
+    assert [r.name for r in rows] == []
+
+
 @sweep("row", SPELLED, name=lambda row: row.name)
 def test_spelling_can_be_read(row: table.Row) -> None:
     """By a form, by a function of the language and its options, or by a formula of the row's parameters."""

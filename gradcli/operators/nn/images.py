@@ -238,7 +238,9 @@ def _grid_sampler_double(
     return to_g.reshape(grad_output.shape), to_input.reshape(input.shape), shaped
 
 
-@operator(_grid_sampler_double, "NotImplemented", outputs="g_output g_input g_grid", public=False)
+@operator(
+    _grid_sampler_double, "NotImplemented", outputs="to_output to_input to_grid", public=False
+)
 class grid_sampler_double:
     g_input = lambda g: g
     g_grid = lambda g: g
