@@ -6,6 +6,7 @@ a rule that does so itself does another thing on arrays, and says why.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import matmul as matmul
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.batch import Batched, anywhere, zeros_of
 from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import ARRAYS, laid_out
+from gradcli.engine.memory import ARRAYS, Numberless, laid_out
 from gradcli.engine.rows import conj as conj
 from gradcli.engine.rows import expand as expand
 from gradcli.engine.rows import is_complex as is_complex
@@ -203,6 +204,15 @@ def zeros_in(value: Any) -> int:
     return int(found.size - np.count_nonzero(found)) if is_array(found) else 0
 
 
+def by_zeros(value: Any, without: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+    """One rule where no element is zero, another where some are; of recorded numbers whichever it is then."""
+    array: Any = data(value)
+    if isinstance(array, Numberless):
+        some = np.logical_or.reduce(np.equal(array, 0), axis=None)
+        return where(some, otherwise(), without())
+    return otherwise() if zeros_in(value) else without()
+
+
 def constant(array: Any, beside: Any) -> Any:
     """An array that a rule has made, as an operand beside an array or a tensor."""
     return wrap(array) if isinstance(beside, Tensor) else array
@@ -231,6 +241,8 @@ def scatter_add(value: Any, shape: tuple[int, ...], dim: int, index: Any) -> Any
     if is_array(value):
         if not value.ndim:
             return value
+        if isinstance(value, Numberless):  # as one call
+            return wrap(new_zeros(value, shape)).scatter_add(dim, wrap(index), wrap(value)).array
         made = np.zeros(shape, value.dtype)
         places = list(np.indices(index.shape, sparse=True))
         places[dim] = index

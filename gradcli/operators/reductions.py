@@ -24,6 +24,7 @@ from gradcli.operators.dimensions import (
     numpy_dtype,
 )
 from gradcli.operators.helpers import (
+    by_zeros,
     cast,
     cat,
     conj,
@@ -207,9 +208,9 @@ def _prod_dim_backward(g: Any, self: Any, result: Any, dim: int, keepdim: bool) 
     dim = dim % self.ndim
     if not keepdim:
         g, result = unsqueeze(g, dim), unsqueeze(result, dim)
-    if not zeros_in(self):
-        return g * conj(result / self)
-    return _prod_safe_backward(g, self, dim)
+    return by_zeros(
+        self, lambda: g * conj(result / self), lambda: _prod_safe_backward(g, self, dim)
+    )
 
 
 @operator(

@@ -18,6 +18,7 @@ from gradcli.operators.dimensions import (
     numpy_dtype,
 )
 from gradcli.operators.helpers import (
+    by_zeros,
     cast,
     cat,
     conj,
@@ -29,7 +30,6 @@ from gradcli.operators.helpers import (
     scatter_add,
     unrecorded,
     where,
-    zeros_in,
     zeros_like,
 )
 from gradcli.operators.return_types import return_type
@@ -88,11 +88,13 @@ def _cumprod_backward(g: Any, self: Any, dim: int, result: Any) -> Any:
     if data(self).size <= 1 or self.shape[dim] == 1:
         return g
     dim = dim % self.ndim
-    if not zeros_in(self):
-        return _reversed_cumsum(conj(result) * g, dim) / conj(self)
-    if unrecorded(self):
-        return _cumprod_backward_zeros(g, conj(self), dim, conj(result))
-    return _cumprod_backward_slices(g, conj(self), dim)
+
+    def with_zeros() -> Any:
+        if unrecorded(self):
+            return _cumprod_backward_zeros(g, conj(self), dim, conj(result))
+        return _cumprod_backward_slices(g, conj(self), dim)
+
+    return by_zeros(self, lambda: _reversed_cumsum(conj(result) * g, dim) / conj(self), with_zeros)
 
 
 def _cumprod_backward_zeros(g: Any, self: Any, dim: int, result: Any) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 
 from gradcli.engine.batch import anywhere, is_batched
 from gradcli.engine.dtypes import scalar_name
+from gradcli.engine.memory import Numberless
 from gradcli.engine.operator import Rules
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches, selection
@@ -190,8 +191,9 @@ def sort(input: Array, dim: int, descending: bool, stable: Any = ABSENT) -> Any:
 )
 def argsort(input: Array, dim: int, descending: bool, stable: Any = False) -> Any:
     """The indices that sort the elements along a dimension."""
-    if is_batched(input):
-        return sort_row(input, dim, descending)[1]
+    if is_batched(input) or isinstance(data(input), Numberless):
+        given = (input, dim, descending)
+        return (sort_stable_row(*given, stable=True) if stable else sort_row(*given))[1]
     return _indices_only(_sorted(data(input), dim, descending, stable)[1])
 
 

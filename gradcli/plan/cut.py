@@ -16,7 +16,16 @@ import numpy as np
 
 from gradcli.engine.refusals import REFUSALS
 from gradcli.engine.row_blocks import FOLDS, rows_dot, rows_product, rows_sum, vector_dot
-from gradcli.plan.functions import RowCall, method_call, put_along, put_less, repeat_to, written
+from gradcli.plan.functions import (
+    RowCall,
+    apart,
+    method_call,
+    pick,
+    put_along,
+    put_less,
+    repeat_to,
+    written,
+)
 from gradcli.plan.graph import Operation, live, operands, replaced
 from gradcli.plan.straight import program
 
@@ -88,6 +97,7 @@ class Cut:
         self.inputs = {o.index: o for o in wide}
         self.order = live(self.outputs)
         self.wide: dict[int, _Wide] = {}
+        self.picked: dict[int, list[int]] = {}  # where several results of one call have the rows
         self.totals: dict[int, _Wide] = {}
         self.level: dict[int, int] = {}
         for o in self.order:
@@ -133,7 +143,7 @@ class Cut:
             self.totals[o.index] = found
             self.level[o.index] = level + 1
         else:
-            if o.shape[found.axis] != self.rows * found.times:
+            if o.index not in self.picked and o.shape[found.axis] != self.rows * found.times:
                 raise Uncut(o, "it repeats the rows")
             self.wide[o.index] = found
 
@@ -152,9 +162,7 @@ class Cut:
         if f is _TRANSPOSE or f is _SWAPAXES or f is _SQUEEZE or f in _PARTS:
             return self._moved(o)
         if f is np.broadcast_to or f is repeat_to:
-            a = o.args[0]
-            own = self._mode(a)
-            return _Wide(own[0] - a.ndim + o.ndim, own[1], {a.index: own})
+            return self._repeated(o)
         if f is operator.getitem:
             a = o.args[0]
             if any(True for _ in operands((o.args[1],))) or a.index not in self.wide:
@@ -172,8 +180,13 @@ class Cut:
             return self._along(o, given)
         if f is np.argmax or f is np.argmin:
             return self._selected(o)
-        if type(f) is RowCall and f.row.view:
-            return self._viewed(o, f)
+        if f is pick:
+            every = o.args[0]
+            return _Wide(self.picked[every.index][o.args[1]], 1, {every.index: self._mode(every)})
+        if type(f) is RowCall:
+            if f.row.batch == "expanded":
+                return self._repeated(o)
+            return self._viewed(o, f) if f.row.view else self._called(o, f.row, given)
         raise Uncut(o, "it needs all rows at once")
 
     def _mode(self, a: Operation) -> tuple[int, int]:
@@ -296,6 +309,27 @@ class Cut:
             if inside * _size(o.shape[at + 1 :]) == times * after:
                 return _Wide(at, inside, {a.index: (axis, times)})
         raise Uncut(o, "it puts rows together")
+
+    def _repeated(self, o: Operation) -> _Wide:
+        a = o.args[0]
+        own = self._mode(a)
+        return _Wide(own[0] - a.ndim + o.ndim, own[1], {a.index: own})
+
+    def _called(self, o: Operation, row: Any, given: list[Operation]) -> _Wide:
+        """A row's kernel along other dimensions than that of the table's rows, each of which is by itself."""
+        wide = next(a for a in given if a.index in self.wide)
+        axis, times = self._mode(wide)
+        first = o.args[0]
+        found = None
+        if times == 1 and type(first) is Operation and first.ndim == wide.ndim:
+            found = apart(row, o.args, axis)
+        if found is None:
+            raise Uncut(o, "it needs all rows at once")
+        modes = {a.index: self._aligned(o, a, axis - wide.ndim, 1) for a in given}
+        if not row.single:
+            self.picked[o.index] = found.axes
+            return _Wide(axis, 1, modes)
+        return _Wide(found.axes[0], 1, modes)
 
     def _moved(self, o: Operation) -> _Wide:
         a = o.args[0]
@@ -531,10 +565,12 @@ class _Batch:
             return self._input(o, None if how is None or o.index in cut.inputs else how)
         args = o.args
         times = how[1]
-        if o.kind == "fill" or o.function in _SHAPED:
+        function = o.function
+        if type(function) is RowCall and function.row.batch == "expanded":
+            function = np.broadcast_to
+        if o.kind == "fill" or function in _SHAPED:
             shape = tuple(self.m * times if i == axis else n for i, n in enumerate(o.shape))
             args = (args[0], shape)
-        function = o.function
         if function in (_RAVEL, _SQUEEZE) or (type(function) is RowCall and function.row.view):
             shape = tuple(self.m * times if i == axis else n for i, n in enumerate(o.shape))
             function, args = _RESHAPE, (args[0], shape)

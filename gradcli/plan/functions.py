@@ -688,21 +688,111 @@ def pick(values: Any, index: int) -> Any:
     return values[index]
 
 
+class Apart:
+    """What a row does with a dimension that it treats entry by entry.
+
+    axes: where its results have that dimension. results: what it gave for four entries.
+    """
+
+    __slots__ = ("axes", "results")
+
+    def __init__(self, axes: list[int], results: list[Any]) -> None:
+        self.axes, self.results = axes, results
+
+
+def apart(row: Any, args: tuple[Any, ...], axis: int) -> Apart | None:
+    """How a row treats the entries along a dimension of its first operand; None where not one by one.
+
+    A row whose `axes` name the dimensions along which it works (`along`) treats others as a batch: each entry
+    by itself. So does one of the last dimensions (`leading`) with the first. Four entries of random numbers
+    show where the dimension lies in the results.
+    """
+    first = args[0]
+    if row.sizes or row.view or row.kinds[0] == "list":
+        return None
+    if not ((row.batch == "along" and row.axes) or (row.batch == "leading" and axis == 0)):
+        return None
+    for word in row.axes.split():
+        dims = args[row.position[word.strip("+*")]]
+        every = dims if isinstance(dims, (tuple, list)) else (dims,)
+        if word.startswith("+") or not every or not all(type(d) is int for d in every):
+            return None
+        if any(d % first.ndim == axis for d in every):
+            return None
+    numbers = np.random.default_rng(0)
+
+    def entries(a: Operation) -> Any:
+        if not a.shape or a.ndim != first.ndim or a.shape[axis] == 1:
+            return _ones(a)
+        shape = tuple(4 if i == axis else n for i, n in enumerate(a.shape))
+        if a.shape[axis] != first.shape[axis] or math.prod(shape) > _TRIAL:
+            raise ValueError("its operands have different numbers of rows")
+        if a.dtype.kind not in "fc":
+            return np.zeros(shape, a.dtype)
+        made = numbers.standard_normal(shape)
+        if len(shape) > 2 and shape[-1] == shape[-2]:  # matrices that are invertible, even positive
+            made = made / (9 * shape[-1]) + np.eye(shape[-1])
+        return made.astype(a.dtype)
+
+    def some(a: Any, which: slice) -> Any:
+        if not isinstance(a, np.ndarray) or a.ndim != first.ndim or a.shape[axis] != 4:
+            return a
+        return a[(slice(None),) * axis + (which,)]
+
+    try:
+        stand_ins = [replaced(a, entries) for a in args]
+        whole, one, other = (
+            _several(RowCall.of(row)(*[some(a, which) for a in stand_ins]))
+            for which in (slice(None), slice(0, 2), slice(2, 4))
+        )
+    except REFUSALS:
+        return None
+    axes = []
+    for all_of_them, *halves in zip(whole, one, other, strict=True):
+        shape, half = np.shape(all_of_them), np.shape(halves[0])
+        places = [i for i, (n, m) in enumerate(zip(shape, half, strict=True)) if n != m]
+        if len(places) != 1 or shape[places[0]] != 4:
+            return None
+        if not np.allclose(np.concatenate(halves, places[0]), all_of_them, equal_nan=True):
+            return None
+        axes.append(places[0])
+    return Apart(axes, whole)
+
+
+def _several(found: Any) -> list[Any]:
+    return list(found) if isinstance(found, (tuple, list)) else [found]
+
+
+def _tried(row: Any, args: tuple[Any, ...], given: list[Operation]) -> Any:
+    """What a row gives for stand-ins of its operands, or for as many entries as there may be; else None."""
+    size = 0 if row.view else sum(o.size for o in given)
+    if not row.view and any(o.dtype.kind == "b" and o.kind != "constant" for o in given):
+        return None
+    if size <= _TRIAL:
+        with np.errstate(all="ignore"):
+            return RowCall.of(row)(*[replaced(a, blank if row.view else _ones) for a in args])
+    first = args[0]
+    if type(first) is not Operation or not first.ndim:
+        return None
+    axis = max(range(first.ndim), key=lambda i: first.shape[i])
+    found = apart(row, args, axis)
+    if found is None:
+        return None
+    rows, wide = first.shape[axis], []
+    for at, part in zip(found.axes, found.results, strict=True):
+        shape = tuple(rows if i == at else n for i, n in enumerate(part.shape))
+        wide.append(unread(shape, part.dtype))
+    return wide[0] if row.single else wide
+
+
 def row_called(graph: Graph, row: Any, operands_: list[Any]) -> Any:
     """A row's kernel as one call on whole arrays; None where its results' shapes are not known."""
     args = tuple(operands_)
     given = list(operands(args))
     if row.dynamic == "always":
         return None
-    if not row.view and (
-        sum(o.size for o in given) > _TRIAL
-        or any(o.dtype.kind == "b" and o.kind != "constant" for o in given)
-    ):
-        return None
-    stand_ins = [replaced(a, blank if row.view else _ones) for a in args]
     try:
-        with np.errstate(all="ignore"):
-            trial = RowCall.of(row)(*stand_ins)
+        trial = _tried(row, args, given)
     except REFUSALS:
         return None
     kind = "view" if row.view else "whole"
@@ -724,4 +814,4 @@ def row_called(graph: Graph, row: Any, operands_: list[Any]) -> Any:
     ]
 
 
-__all__ = ["called", "elementwise", "indexed", "math", "reduction", "row_called", "view"]
+__all__ = ["apart", "called", "elementwise", "indexed", "math", "reduction", "row_called", "view"]

@@ -33,6 +33,27 @@ def arrays(names: list[str]) -> dict[str, Any]:
     return {n: made[n] for n in names}
 
 
+@pytest.mark.parametrize(
+    ("source", "cut"),
+    [
+        ("topk(x, 2, 1)[0]", True),
+        ("x.median(1)[0]", True),
+        ("topk(x, 2, 0)[0]", False),
+        ("x.median(0)[0]", False),
+    ],
+)
+def test_kernels_of_large_arrays_are_tried_on_a_few_rows(source: str, cut: bool) -> None:
+    rows = 10**8
+    columns = {"x": Column([0, 1, 2], True)}
+    work = Work((expression, (f"sum({source})", {})), Given(), columns, {}, rows, wrt=["x"])  # type: ignore[arg-type]
+    if cut:
+        assert len(work.cut.passes) == 1
+        return
+    with pytest.raises(NoPasses) as error:
+        work.cut  # noqa: B018
+    assert error.value.span == (4, 4 + len(source) - 3)
+
+
 @pytest.fixture(autouse=True)
 def double() -> Iterator[None]:
     before = dtypes.get_default_dtype()

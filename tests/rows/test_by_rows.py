@@ -143,7 +143,14 @@ def test_missing_numbers(missing: str, count: int | None) -> None:
 REFUSED = [
     (["grad", "sum(sort(x)[0])"], 1, ["sort(x) cannot be computed in passes", "        ^^^^^^^\n", "--whole reads"]),
     (["eval", "sum(stack([x, x]).max(1)[0])"], 1, ["it needs all rows at once"]),
-    (["eval", "sum(stack([x, x]).sort(1)[0])"], 1, ["cannot be computed in passes over the rows"]),
+    *(
+        (["eval", f"sum({call}{item})"], 1, [f"{call} cannot be computed in passes over the rows", "--whole"])
+        for call, item in (
+            ("stack([x, x]).sort(1)", "[0]"), ("topk(x, 3)", "[0]"), ("x.median(0)", "[0]"), ("mode(x)", "[0]"),
+            ("kthvalue(x, 2, 0)", "[0]"), ("cummax(x, 0)", "[0]"), ("quantile(x, 0.3)", ""),
+            ("cumprod(x, 0)", ""), ("argsort(x)", ""),
+        )
+    ),
     (["eval", "sum(x*v)", "--v", "0:7"], 1, ["what goes with the rows of a table has as many"]),
     (["grad", "a*x", "--a", "2"], 1, ["grad can be implicitly created only for scalar outputs"]),
     (["grad", "sum(x)", "--trace"], 2, ["--trace does not go with --by-rows"]),
@@ -175,8 +182,25 @@ WITHIN = [
 ]
 
 
-@pytest.mark.parametrize("source", WITHIN)
-@pytest.mark.parametrize("rows", [7, 20_000])
+# The same by kernels as a whole: the table of operators says along which dimension they work.
+KERNELS = [
+    "sum(argsort(X, 1, descending=True)*X)",
+    "sum(topk(X, 2, 1)[0]*X[:, :2])",
+    "sum(X.median(1)[0]**2) + sum(X.T.median(0, keepdim=True)[0])",
+    "sum(nanmedian(X, 1)[0]*kthvalue(X, 2, 1)[0])",
+    "sum(mode(X, 1)[0]*quantile(X, 0.3, dim=1))",
+    "sum(quantile(X, tensor([0.3, 0.5]), dim=1)*nanquantile(X, 0.5, dim=1))",
+    "sum(prod(X, 1)*X[:, 0]) + sum(X.prod(1, keepdim=True))",
+    "sum(cumprod(X, 1)*cummax(X, 1)[0]*cummin(X, 1)[0])",
+    "sum(gather(X, 1, argsort(X, 1))*normalize(1 + X, dim=1))",
+    "sum(linalg.eigvalsh(X[:, :, None]*X[:, None, :] + eye(3)))",
+]
+
+
+@pytest.mark.parametrize(
+    ("source", "rows"),
+    [(s, n) for s in WITHIN for n in (7, 20_000)] + [(s, n) for s in KERNELS for n in (7, 900)],
+)
 def test_what_is_chosen_within_a_row(source: str, rows: int) -> None:
     rng = np.random.default_rng(0)
     np.save("w.npy", rng.integers(0, 9, (rows, 3)) / 8)  # with ties
