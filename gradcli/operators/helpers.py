@@ -207,8 +207,9 @@ def zeros_in(value: Any) -> int:
 def by_zeros(value: Any, without: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
     """One rule where no element is zero, another where some are; of recorded numbers whichever it is then."""
     array: Any = data(value)
-    if isinstance(array, Numberless):
-        some = np.logical_or.reduce(np.equal(array, 0), axis=None)
+    recorded = isinstance(array, Numberless)
+    if recorded:
+        some = np.logical_or.reduce(array == 0, axis=None)
         return where(some, otherwise(), without())
     return otherwise() if zeros_in(value) else without()
 
