@@ -703,9 +703,9 @@ class Apart:
 def apart(row: Any, args: tuple[Any, ...], axis: int) -> Apart | None:
     """How a row treats the entries along a dimension of its first operand; None where not one by one.
 
-    A row whose `axes` name the dimensions along which it works treats others as a batch: each entry by itself.
-    So does one of the last dimensions (`leading`) with the first. Four entries of random numbers show where
-    the dimension lies in the results.
+    A row whose `axes` name the dimensions along which it works treats others as a batch, each entry by
+    itself. So does one of the last dimensions (`leading`) with the first. Four entries of random numbers
+    show where the dimension lies in the results.
     """
     first = args[0]
     if row.sizes or row.view or row.kinds[0] == "list":
