@@ -110,16 +110,13 @@ def test_refused_in_words(text):
 SHOWN = [
     (9.781021, 0.052648, "9.781 ± 0.053"), (12345.678, 1234, "12300 ± 1200"), (0.5, 0.0996, "0.50 ± 0.10"),
     (1e22, 3e20, "(1.000 ± 0.030)e22"), (0.0, 0.5, "0.00 ± 0.50"), (-0.001, 0.5, "0.00 ± 0.50"), (1.5, 0.0, "1.5 ± 0"),
-    (2.0, float("nan"), "2 ± nan"), (float("inf"), 1.0, "inf ± 1"), (1e30, 1e-3, "(1000000000000000000000000000000.0000 ± 0.0010)e0"),
+    (2.0, float("nan"), "2 ± nan"), (float("inf"), 1.0, "inf ± 1"), (1e30, 1e-3, f"(1.{'0' * 34} ± 0.{'0' * 32}10)e30"),
     (1.2e-9, 3.4e-11, "(1.200 ± 0.034)e-9"), (5.0, 12.0, "5 ± 12"), (5.0, 120.0, "0 ± 120"),
 ]  # fmt: skip
 
 
 @sweep(("value", "error", "text"), SHOWN, parts=1)
 def test_two_digits_of_the_uncertainty(value, error, text):
-    if value == 1e30:
-        assert with_uncertainty(value, error).endswith("e30")
-        return
     assert with_uncertainty(value, error) == text
     if error == error and value != float("inf"):
         assert split_uncertainty(text) is not None  # what comes out goes back in

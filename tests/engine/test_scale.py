@@ -100,11 +100,13 @@ def test_a_ladder_is_linear():
 
 
 def test_views_written_many_times():
-    base = torch.zeros(4, dtype=torch.float64, requires_grad=True) * 1
+    leaf = torch.zeros(4, dtype=torch.float64, requires_grad=True)
+    base = leaf * 1
     view = base[1:]
-    for _ in range(3_000):
-        view.mul_(1.0)
+    for k in range(3_000):
+        view.mul_(-1.0 if k else 2.0)
     base.sum().backward()
+    assert leaf.grad.tolist() == [1, -2, -2, -2]
 
 
 @pytest.mark.parametrize("size", [4_000, LONG])

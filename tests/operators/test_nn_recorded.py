@@ -16,7 +16,13 @@ from tests.sweep import sweep
 RECORDED = json.loads(record_nn.PATH.read_text())
 
 
-@sweep("row", RECORDED, name=lambda row: row["call"])
+def named(row: dict[str, Any]) -> str:
+    """The call, and what it takes: the same call stands there with many operands."""
+    shapes = (f"{name}: {kind}{shape}" for name, (kind, shape, _) in zip("abcd", row["operands"]))
+    return f"{row['call']} of {', '.join(shapes)}"
+
+
+@sweep("row", RECORDED, name=named)
 def test_as_torch(row: dict[str, Any]) -> None:
     arrays = [record_nn.read(stored) for stored in row["operands"]]
     theirs = {
