@@ -18,7 +18,10 @@ RECORDED = json.loads(record_nn.PATH.read_text())
 
 def named(row: dict[str, Any]) -> str:
     """The call, and what it takes: the same call stands there with many operands."""
-    shapes = (f"{name}: {kind}{shape}" for name, (kind, shape, _) in zip("abcd", row["operands"]))
+    shapes = (
+        f"{name}: {kind}{shape}"
+        for name, (kind, shape, _) in zip("abcd", row["operands"], strict=False)
+    )
     return f"{row['call']} of {', '.join(shapes)}"
 
 
