@@ -49,8 +49,7 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
             RuntimeError("the Hessian is that of a scalar"),
             f"the value has shape {tuple(value.shape)}: take its sum(), or see gradcli jacobian",
         )
-    wanted = matrix.tracked(evaluation)
-    tensors = {n: t.detach() for n, t in evaluation.variables.items()}
+    wanted, tensors = matrix.tracked(evaluation)
     precision = request.style.precision
     if sparse and vectors:
         raise usage("--sparse does not go with --vector", hint="leave one of them out")
@@ -75,7 +74,7 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
     matrix.note_slow([name for row in found.values() for name in row.slow])
 
     def as_object() -> dict[str, Any]:
-        form = matrix.sparse_object if sparse else output.to_json
+        form = matrix.to_json
         blocks = {n: {m: form(b, precision) for m, b in r.by.items()} for n, r in found.items()}
         return {
             **output.described(value, precision),
@@ -88,6 +87,4 @@ def command(ctx: click.Context, request: Request, vectors: tuple[str, ...], spar
         for n, row in found.items()
         for m, block in row.by.items()
     ]
-    if sparse and request.style.form != "json":
-        results = [one for name, block in results for one in matrix.elements(name, block)]
     matrix.write(request, results, as_object)

@@ -52,8 +52,7 @@ def command(
         matrix.refuse_sparse(request.style)
     evaluation, start = matrix.evaluated(ctx, request)
     value = evaluation.tensor("Jacobian")
-    wanted = matrix.tracked(evaluation)
-    tensors = {n: t.detach() for n, t in evaluation.variables.items()}
+    wanted, tensors = matrix.tracked(evaluation)
     precision = request.style.precision
     if sparse and (vectors or mode == "forward"):
         raise usage(
@@ -83,14 +82,10 @@ def command(
     matrix.note_slow(found.slow)
 
     def as_object() -> dict[str, Any]:
-        shown = matrix.sparse_object if sparse else output.to_json
         return {
             **output.described(value, precision),
-            "wrt": {n: {"jacobian": shown(j, precision)} for n, j in found.by.items()},
+            "wrt": {n: {"jacobian": matrix.to_json(j, precision)} for n, j in found.by.items()},
             "method": found.method,
         }
 
-    named = [(f"{n}.jacobian", j) for n, j in found.by.items()]
-    if sparse and request.style.form != "json":
-        named = [one for n, j in named for one in matrix.elements(n, j)]
-    matrix.write(request, named, as_object)
+    matrix.write(request, [(f"{n}.jacobian", j) for n, j in found.by.items()], as_object)

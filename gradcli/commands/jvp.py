@@ -55,10 +55,9 @@ def command(
 
     evaluation, start = matrix.evaluated(ctx, request)
     evaluation.tensor("derivative")
-    wanted = matrix.tracked(evaluation)
+    wanted, tensors = matrix.tracked(evaluation)
     if not vectors:
         raise matrix.no_direction(wanted)
-    tensors = {n: t.detach() for n, t in evaluation.variables.items()}
     given = matrix.vectors_of(vectors, evaluation, wanted)
     with matrix.again(evaluation, start):
         value, found = matrices.jvp(request.program, tensors, given, request.loaded)

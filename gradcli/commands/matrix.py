@@ -108,14 +108,14 @@ def no_variable(name: str, wanted: Iterable[str]) -> LanguageError:
     return usage(f"--vector: {name!r} is no variable (there are: {known})", kind="name")
 
 
-def tracked(evaluation: Evaluation) -> list[str]:
-    """The names of the variables that require grad."""
+def tracked(evaluation: Evaluation) -> tuple[list[str], dict[str, Any]]:
+    """The names of the variables that require grad, and all variables, which are to be run again."""
     found = [n for n, t in evaluation.variables.items() if t.requires_grad]
     for name in evaluation.integers if not found else ():
         raise cannot_require_grad(evaluation.request, name, evaluation.variables[name])
     if not found:
         raise nothing_to_differentiate_by()
-    return found
+    return found, {n: t.detach() for n, t in evaluation.variables.items()}
 
 
 def nothing_to_differentiate_by() -> LanguageError:
@@ -135,8 +135,10 @@ def refuse_sparse(style: output.Style) -> None:
         raise usage(f"--sparse does not go with {option}", hint="--plain or --json have the places")
 
 
-def elements(name: str, found: Any) -> list[tuple[str, Any]]:
-    """The elements of a sparse matrix as results of their own: `x.jacobian[0, 1]`."""
+def _elements(name: str, found: Any) -> list[tuple[str, Any]]:
+    """The elements of a sparse matrix as results of their own: `x.jacobian[0, 1]`; others as they are."""
+    if not hasattr(found, "indices"):
+        return [(name, found)]
     if not len(found.values):
         output.note(f"{name}: every element is zero")
     return [
@@ -145,8 +147,10 @@ def elements(name: str, found: Any) -> list[tuple[str, Any]]:
     ]
 
 
-def sparse_object(found: Any, precision: int | None) -> dict[str, Any]:
-    """A sparse matrix in JSON: its shape, the places of its elements, and they."""
+def to_json(found: Any, precision: int | None) -> Any:
+    """A matrix in JSON; of a sparse one its shape, the places of its elements, and they."""
+    if not hasattr(found, "indices"):
+        return output.to_json(found, precision)
     return {
         "shape": list(found.shape),
         "indices": found.indices.tolist(),
@@ -167,4 +171,5 @@ def write(
     if request.style.form == "json":
         output.write_json({"expression": request.source, **made()})
     else:
-        output.write_results(results, request.style)
+        every = [one for name, found in results for one in _elements(name, found)]
+        output.write_results(every, request.style)
