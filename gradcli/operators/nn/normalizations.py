@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.memory import afresh
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import add_scalar
 from gradcli.operators.helpers import expect_alike, implemented, refuse_grad, unrecorded
@@ -149,6 +149,12 @@ def _check_layer(input: Any, shape: list[int], weight: Any, bias: Any) -> None:
         )
 
 
+def _layers(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    shape = list(normalized_shape)
+    _check_layer(input, shape, weight, bias)
+    return native_layer_norm_row(input, tuple(shape), weight, bias, eps)
+
+
 @function(
     "nn.functional.layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
     "float eps=1e-05)",
@@ -162,7 +168,7 @@ def _check_layer(input: Any, shape: list[int], weight: Any, bias: Any) -> None:
 )
 def layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
     """The input with mean 0 and variance 1 over the last dimensions."""
-    return native_layer_norm(input, normalized_shape, *options)[0]
+    return _layers(input, normalized_shape, *options)[0]
 
 
 @function(
@@ -174,7 +180,7 @@ def layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
 )
 def plain_layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
     """See nn.functional.layer_norm."""
-    return layer_norm(input, normalized_shape, *options[:-1])
+    return _layers(input, normalized_shape, *options[:-1])[0]
 
 
 @function(
@@ -184,13 +190,9 @@ def plain_layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
     rows=[native_layer_norm_row],
     samples=["native_layer_norm(randn(2,3), (3,), randn(3), randn(3), 1e-5)"],
 )
-def native_layer_norm(
-    input: Array, normalized_shape: Any, weight: Array | None, bias: Array | None, eps: float
-) -> Any:
+def native_layer_norm(input: Array, normalized_shape: Any, *options: Any) -> Any:
     """(output, mean, 1 / std) of layer_norm."""
-    shape = list(normalized_shape)
-    _check_layer(input, shape, weight, bias)
-    return native_layer_norm_row(input, tuple(shape), weight, bias, eps)
+    return _layers(input, normalized_shape, *options)
 
 
 @function(
@@ -319,13 +321,16 @@ def _check_several(input: Any, num_groups: Any, *others: Any) -> None:
     rows=[native_group_norm_row],
     samples=["nn.functional.group_norm(randn(2,4,3), 2, randn(4), randn(4))"],
 )
-def group_norm(
-    input: Array, num_groups: int, weight: Array | None, bias: Array | None, eps: float
-) -> Any:
+def group_norm(input: Array, num_groups: int, *options: Any) -> Any:
     """The input with mean 0 and variance 1 over groups of channels."""
-    n, c = input.shape[:2]
+    return _groups(input, num_groups, *options)[0]
+
+
+def _groups(input: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> Any:
+    n, c = (input.shape[wrap_dim(d, input.ndim)] for d in (0, 1))
+    _check_groups(input, weight, bias, c, num_groups)
     inner = prod(input.shape[2:])
-    return native_group_norm(input, weight, bias, n, c, inner, num_groups, eps)[0]
+    return native_group_norm_row(input, weight, bias, n, c, inner, num_groups, eps)
 
 
 @function(
@@ -337,7 +342,7 @@ def group_norm(
 )
 def plain_group_norm(input: Array, num_groups: int, *options: Any) -> Any:
     """See nn.functional.group_norm."""
-    return group_norm(input, num_groups, *options[:-1])
+    return _groups(input, num_groups, *options[:-1])[0]
 
 
 @function(
@@ -519,6 +524,13 @@ def _check_batch(input: Any, *others: Any) -> None:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
 
 
+def _normed(name: str, row: Row, *values: Any) -> Any:
+    """What the row makes of a batch whose channels have the statistics and parameters given."""
+    _check_channels(*values[:5])
+    refuse_grad(name, running_mean=values[3], running_var=values[4])
+    return row(*values)
+
+
 @function(
     "nn.functional.batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, "
     "Tensor? weight=None, Tensor? bias=None, bool training=False, float momentum=0.1, "
@@ -541,12 +553,11 @@ def batch_norm(
         out = input.clone()
         out = out if weight is None else out * weight[0]
         return out if bias is None else out + bias[0]
-    _check_channels(input, weight, bias, mean, variance)
-    refuse_grad("native_batch_norm", running_mean=mean, running_var=variance)
     for running in (mean, variance):
         if training and running is not None:
             running.memory()
-    return native_batch_norm_row(input, weight, bias, mean, variance, training, *options)[0]
+    how = (mean, variance, training, *options)
+    return _normed("native_batch_norm", native_batch_norm_row, input, weight, bias, *how)[0]
 
 
 @function(
@@ -558,13 +569,11 @@ def batch_norm(
 )
 def native_batch_norm(*values: Any) -> Any:
     """(output, mean, 1 / std) of batch_norm."""
-    _check_channels(*values[:5])
-    return native_batch_norm_row(*values)
+    return _normed("native_batch_norm", native_batch_norm_row, *values)
 
 
 def _legit(*values: Any) -> Any:
-    _check_channels(*values[:5])
-    return native_batch_norm_legit_row(*values)
+    return _normed("_native_batch_norm_legit", native_batch_norm_legit_row, *values)
 
 
 def _without_statistics(input: Array, weight: Any, bias: Any, *options: Any) -> Any:
