@@ -280,15 +280,10 @@ class Asked:
 
     def propagate(self, items: Sequence[str], covariances: Sequence[str], budget: bool) -> None:
         """Take in the uncertainties: a number, or a column, for an input."""
-        from gradcli.commands.uncertainty import named, same_shape
+        from gradcli.commands.uncertainty import all_uncertainties, named, same_shape
 
         known = [*self.columns, *self.shared]
-        found: dict[str, str] = dict(self.request.uncertainties)
-        for name, text in named(items, "--uncertainty", 1, known).items():
-            if name in found:
-                raise usage(f"--uncertainty: {name} has one already, behind its value")
-            found[name] = text
-        for name, text in found.items():
+        for name, text in all_uncertainties(self.request, items, known).items():
             if name in self.shared:
                 self._differentiable(name)
             self.job.errors[name] = self._number_or_column(text, name, f"--uncertainty {name}")
@@ -336,9 +331,7 @@ class Asked:
         """The columns of a direction, or an array that is the same for all rows."""
         import numpy as np
 
-        from gradcli.commands.evaluation import read_value
         from gradcli.tables import TableError
-        from gradcli.tables.errors import listed
         from gradcli.tables.table import ArrayTable
 
         shape, option = self.job.shape(name), f"--jvp {name}"
@@ -355,13 +348,7 @@ class Asked:
             return columns
         if text.strip() == "ones":
             return np.ones(shape, self._dtype(name))
-        try:
-            found = read_value(text, f"{option}=").detach().array
-        except LanguageError as error:
-            if error.kind == "name":
-                close = did_you_mean(suggest(text, self.names))
-                error.hint = close or f"a value, or columns: {listed(self.names)}"
-            raise
+        found = self._read(text, option)
         if found.dtype.kind == "c" and np.dtype(self._dtype(name)).kind != "c":
             raise usage(f"{option}: {name} is real, and its direction complex")
         if found.shape != shape:
@@ -382,20 +369,24 @@ class Asked:
 
     def _number_or_column(self, text: str, name: str, option: str, signed: bool = False) -> Any:
         """The index of a column, or an array that is the same for all rows, which has a row."""
-        from gradcli.commands.evaluation import read_value
         from gradcli.commands.uncertainty import fitted
-        from gradcli.tables.errors import listed
 
         if text in self.names:
             return self.names.index(text)
+        return fitted(self._read(text, option), self.job.shape(name), option, signed)[None]
+
+    def _read(self, text: str, option: str) -> Any:
+        """The array that an option gives for all rows."""
+        from gradcli.commands.evaluation import read_value
+        from gradcli.tables.errors import listed
+
         try:
-            found = read_value(text, f"{option}=").detach().array
+            return read_value(text, f"{option}=").detach().array
         except LanguageError as error:
             if error.kind == "name":
                 close = did_you_mean(suggest(text, self.names))
-                error.hint = close or f"a number, or one of the columns: {listed(self.names)}"
+                error.hint = close or f"a value, or one of the columns: {listed(self.names)}"
             raise
-        return fitted(found, self.job.shape(name), option, signed)[None]
 
 
 def _by_workers(

@@ -67,10 +67,12 @@ def named(items: Iterable[str], option: str, count: int, known: Iterable[str]) -
     return found
 
 
-def all_uncertainties(request: Request, items: Iterable[str]) -> dict[str, str]:
+def all_uncertainties(
+    request: Request, items: Iterable[str], known: Iterable[str]
+) -> dict[str, str]:
     """The texts of the uncertainties: those behind ±, and those of --uncertainty."""
     found = dict(request.uncertainties)
-    for name, text in named(items, "--uncertainty", 1, request.names).items():
+    for name, text in named(items, "--uncertainty", 1, known).items():
         if name in found:
             raise usage(f"--uncertainty: {name} has one already, behind its value")
         found[name] = text
@@ -95,7 +97,7 @@ class Uncertainties:
         altered: Iterable[str],
     ) -> None:
         self.request, self.budget = request, budget
-        self.texts = all_uncertainties(request, uncertainties)
+        self.texts = all_uncertainties(request, uncertainties, request.names)
         self.covariances = named(covariances, "--covariance", 2, request.names)
         if not self.texts:
             what = "--covariance" if self.covariances else "--budget"

@@ -448,7 +448,7 @@ REFUSED = [
     (["L*w", "p.csv", "--w", "1,2", "--order", "2"], "grad can be implicitly created only for scalar outputs"),
     (["L*T", "p.csv", "--jvp", "L"], "--jvp wants x=VALUE, not 'L'"),
     (["L*T", "p.csv", "--jvp", "Q=1"], "--jvp: 'Q' is no variable (there are: L, T)"),
-    (["L*T", "p.csv", "--jvp", "L=s"], "a value, or columns: name, L, T, sT"),
+    (["L*T", "p.csv", "--jvp", "L=s"], "a value, or one of the columns: name, L, T, sT"),
     (["L*T", "p.csv", "--jvp", "L=1", "--jvp", "L=2"], "--jvp: L is given twice"),
     (["L*T", "p.csv", "--jvp", "L=1,2"], "--jvp L: L has shape (), and its direction (2,)"),
     (["L*T", "p.csv", "--jvp", "L=L,T"], "--jvp L: L has shape (), and its direction 2 columns"),

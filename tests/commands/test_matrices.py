@@ -207,6 +207,11 @@ def test_grad_of_higher_order() -> None:
             "can require gradients",
         ),
         (["grad", "x", "--x", "1", "--order", "2", "--trace"], 2, "--order goes with"),
+        (
+            ["grad", "x", "--x", "1", "--order", "2", "--create-graph"],
+            2,
+            "leave out --create-graph",
+        ),
         (["jacobian", "x", "--x", "1", "--sparse", "--mode", "forward"], 2, "--mode forward"),
         (["hessian", "x", "--x", "1", "--sparse", "--vector", "1"], 2, "does not go with --vector"),
     ],
