@@ -109,9 +109,9 @@ def _taps(x: Any, size: int, mode: int, padding: int, align: bool) -> Taps:
 
 
 def _all_taps(input: Any, grid: Any, mode: int, padding: int, align: bool) -> list[Taps]:
-    sizes = input.shape[2:]
+    sizes, lines = input.shape[2:], (grid.shape[0], prod(grid.shape[1:-1]))
     return [
-        _taps(grid[..., grid.shape[-1] - 1 - d].reshape(grid.shape[0], -1), n, mode, padding, align)
+        _taps(grid[..., grid.shape[-1] - 1 - d].reshape(lines), n, mode, padding, align)
         for d, n in enumerate(sizes)
     ]
 
@@ -166,7 +166,7 @@ def _grid_sampler_backward(
     taps = _all_taps(input, grid, interpolation_mode, padding_mode, align_corners)
     sizes, dims = input.shape[2:], len(taps)
     flat = input.reshape(*input.shape[:2], prod(sizes))
-    g = grad_output.reshape(*input.shape[:2], -1)
+    g = grad_output.reshape(*input.shape[:2], prod(grid.shape[1:-1]))
     g_input = np.zeros_like(flat)
     g_grid = np.zeros((grid.shape[0], g.shape[2], dims), grid.dtype)
     rows = np.arange(flat.shape[0])[:, None, None]
@@ -198,7 +198,7 @@ def _grid_sampler_double(
     taps = _all_taps(input, grid, interpolation_mode, padding_mode, align_corners)
     sizes, dims = input.shape[2:], len(taps)
     flat = input.reshape(*input.shape[:2], prod(sizes))
-    g = grad_output.reshape(*input.shape[:2], -1)
+    g = grad_output.reshape(*input.shape[:2], prod(grid.shape[1:-1]))
     u = np.zeros((*g.shape[::2], dims), g.dtype)
     if g_grid is not None:
         u = g_grid.reshape(u.shape)[..., ::-1]  # in the order of the image's dimensions
@@ -337,6 +337,12 @@ def grid_sample(
         raise RuntimeError(
             f"grid_sampler(): expected grid to have size {n} in last dimension, but got grid with "
             f"sizes {list(grid.shape)}"
+        )
+    empty = next((d for d in range(2, n + 2) if not input.shape[d]), None)
+    if empty is not None:
+        raise RuntimeError(
+            "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
+            f"{list(input.shape)} with dimension {empty} being empty"
         )
     if mode == "bicubic" and n != 2:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
