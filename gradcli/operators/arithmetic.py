@@ -209,8 +209,9 @@ class div_scalar:
 
 def _rounded(self: Array, other: Array, rounding_mode: str | None = None) -> Array:
     check_divisor(self, other)
-    if self.dtype.kind == "b":
-        raise NotImplementedError(f"\"div_{rounding_mode}_cpu\" not implemented for 'Bool'")
+    if self.dtype.kind in "bc":
+        name = scalar_name(self.dtype)
+        raise NotImplementedError(f"\"div_{rounding_mode}_cpu\" not implemented for '{name}'")
     if rounding_mode == "floor":
         return _floor_divide(self, other)
     if self.dtype.kind == "f":

@@ -1261,6 +1261,8 @@ def _householder_product(input: Array, tau: Array) -> Array:
         raise RuntimeError(
             f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]"
         )
+    if not tau.ndim:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     if input.shape[-1] < tau.shape[-1]:
         raise RuntimeError(
             f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]"

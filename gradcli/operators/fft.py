@@ -231,6 +231,8 @@ def _from_real(name: str, x: Any, n: Any, dim: int, norm: str | None, forward: b
 
 def _to_real(x: Any, n: Any, dim: int, norm: str | None, forward: bool) -> Any:
     x = _promoted(x, True)
+    if not x.ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     at = wrap_dim(dim, x.ndim)
     size = 2 * (x.shape[at] - 1) if n is None else n
     if size < 1:
@@ -392,6 +394,7 @@ def _shift(input: Any, dim: Any, back: bool) -> Any:
         dims = tuple(range(input.ndim))
     else:
         dims = tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
+        dims = tuple(wrap_dim(d, input.ndim) for d in dims)
     halves = [(input.shape[d] + back) // 2 for d in dims]
     return input.roll(tuple(halves), dims)
 

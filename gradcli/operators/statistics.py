@@ -424,6 +424,10 @@ def _searched(edges: Any, values: Any, side: str, sorter: Any, out_int32: bool) 
             "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is "
             f"1, but we got boundaries tensor dim({edges.ndim}) and input value's dim(0) numel(1)"
         )
+    if not edges.ndim:
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension"
+        )
     meeting = np.result_type(edges, values)
     if meeting.kind in "cb" and values.size and edges.size:
         raise NotImplementedError(

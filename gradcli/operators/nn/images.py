@@ -411,6 +411,13 @@ def affine_grid(theta: Array, size: Any, align_corners: bool | None) -> Any:
             f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {sizes}. Got "
             f"{tuple(theta.shape)}."
         )
+    if min(sizes) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {sizes}")
+    if theta.shape[0] != sizes[0]:
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{sizes[0]}, {n + 1}] but "
+            f"got: [{theta.shape[0]}, {n + 1}]."
+        )
     return affine_grid_generator(theta, sizes, bool(align_corners))
 
 

@@ -179,7 +179,7 @@ def _embedding_backward(
     grad_output: Array, indices: Array, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Array:
     flat = np.asarray(indices).reshape(-1)
-    rows = grad_output.reshape(flat.size, -1)
+    rows = grad_output.reshape(flat.size, grad_output.shape[-1])
     out = np.zeros((num_weights, rows.shape[1]), rows.dtype)
     if scale_grad_by_freq:
         counts = np.bincount(flat, minlength=num_weights)

@@ -467,10 +467,10 @@ def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: 
     if ndim < 1:
         raise ValueError(f"Expected 1 or more dimensions (got {ndim})")
     refuse_grad("nll_loss_forward", weight=weight)
-    if ndim != 1 and input.shape[0] != target.shape[0]:
+    items = target.shape[0] if target.ndim else 0
+    if ndim != 1 and input.shape[0] != items:
         raise ValueError(
-            f"Expected input batch_size ({input.shape[0]}) to match target batch_size "
-            f"({target.shape[0]})."
+            f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({items})."
         )
     if ndim in (1, 2):
         return nll_loss_row(input, target, weight, reduction, ignore_index)[0]
@@ -523,7 +523,7 @@ def _class_probabilities(
     total = -product.sum()
     if reduction == SUM:
         return total
-    count = input.numel() // classes
+    count = input.numel() // classes if classes else 0  # PyTorch's mean of no classes is nan
     return div_scalar(total, count)
 
 
@@ -843,6 +843,18 @@ def _multi_margin(
 ) -> Array:
     if p not in (1, 2):
         raise RuntimeError("only p == 1 and p == 2 supported")
+    if self.ndim > 2 or not prod(self.shape[-1:]):
+        raise RuntimeError(
+            "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+            f"{list(self.shape)}"
+        )
+    count = self.shape[0] if self.ndim == 2 else 1
+    if target.ndim > 1 or target.size != count:
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
+            f"samples (batch size). Expected target size [{count}], but got {list(target.shape)}. Input "
+            f"has shape {list(self.shape)}."
+        )
     implemented("multi_margin_loss_cpu_kernel", self, "fd")
     expect_long(target)
     expect_alike(self, weight)

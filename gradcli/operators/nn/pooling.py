@@ -63,6 +63,8 @@ def _check_pool(name: str, n: int, x: Any, kernel: Sizes, stride: Sizes, padding
         )
     if any(s <= 0 for s in stride):
         raise RuntimeError("stride should not be zero")
+    if "max" in name and not prod(x.shape[x.ndim - n - 1 :]):
+        _refuse_empty(name, n, x)
     if any(p < 0 for p in padding):
         raise RuntimeError(f"pad must be non-negative, but got pad: {min(padding)}")
     if any(p > k // 2 for p, k in zip(padding, kernel, strict=True)):
@@ -71,6 +73,20 @@ def _check_pool(name: str, n: int, x: Any, kernel: Sizes, stride: Sizes, padding
             "pad should be at most half of effective kernel size, but got pad="
             f"{padding[at]}, kernel_size={kernel[at]} and dilation=1"
         )
+
+
+def _refuse_empty(name: str, n: int, x: Any) -> None:
+    """Only a batch may be empty."""
+    if n == 3:
+        raise RuntimeError(
+            "max_pool3d_with_indices_out_cpu_template(): Expected input's non-batch dimensions to have "
+            f"positive length, but input has a shape of {list(x.shape)} and non-batch dimension 0 "
+            "has length zero!"
+        )
+    raise RuntimeError(
+        f"{name + ': ' if n == 1 else ''}Expected {n + 1}D or {n + 2}D (batch mode) tensor with "
+        f"optional 0 dim batch size for input, but got:{list(x.shape)}"
+    )
 
 
 def _widened(
@@ -126,7 +142,7 @@ def _max_pool(
     lowest = -np.inf if self.dtype.kind == "f" else np.iinfo(self.dtype).min
     x = _widened(self, out, kernel_size, steps, padding, dilation, lowest)
     view = _windows(x, out, kernel_size, steps, dilation)
-    flat = view.reshape(*view.shape[:-n], -1)
+    flat = view.reshape(*view.shape[:-n], prod(kernel_size))
     best = _largest(flat)
     values = np.take_along_axis(flat, best[..., None], -1)[..., 0]
     if x is not self and (values == lowest).any():  # no padding, but the first of the elements
@@ -147,7 +163,8 @@ def _scattered(grad_output: Array, shape: Sizes, index: Array, n: int) -> Array:
     lead = shape[:-n]
     out = np.zeros((prod(lead), prod(shape[-n:])), grad_output.dtype)
     rows = np.arange(out.shape[0])[:, None]
-    np.add.at(out, (rows, index.reshape(out.shape[0], -1)), grad_output.reshape(out.shape[0], -1))
+    lines = (out.shape[0], prod(index.shape[-n:]))
+    np.add.at(out, (rows, index.reshape(lines)), grad_output.reshape(lines))
     return out.reshape(shape)
 
 
@@ -155,7 +172,9 @@ def _gathered(g: Any, index: Any, n: int) -> Any:
     """Elements picked where the maxima came from: the transpose of `_scattered`."""
     shape = tuple(index.shape)
     lead = shape[: len(shape) - n]
-    return gather(g.reshape(*lead, -1), -1, index.reshape(*lead, -1)).reshape(shape)
+    lines = (*lead, prod(shape[len(lead) :]))
+    inner = (*lead, prod(g.shape[len(lead) :]))
+    return gather(g.reshape(inner), -1, index.reshape(lines)).reshape(shape)
 
 
 # A pooling that picks elements says where they lay.
@@ -557,7 +576,7 @@ def _adaptive_max(self: Array, output_size: Any) -> tuple[Array, Array]:
         ranges = [bounds[i][k] for i, k in enumerate(at)]
         part = self[(..., *(slice(a, b) for a, b in ranges))]
         sizes = part.shape[-n:]
-        flat = part.reshape(*lead, -1)
+        flat = part.reshape(*lead, prod(sizes))
         best = _largest(flat)
         values[(..., *at)] = np.take_along_axis(flat, best[..., None], -1)[..., 0]
         offsets = np.unravel_index(best, sizes)
@@ -594,6 +613,12 @@ def _enter_adaptive(n: int) -> None:
 
     def largest(input: Array, output_size: Any, return_indices: bool) -> Any:
         _check_adaptive(f"adaptive_max_pool{n}d", n, input)
+        empty = next((d for d in range(1, input.ndim) if not input.shape[d]), None)
+        if empty is not None:
+            raise RuntimeError(
+                f"adaptive_max_pool{n}d(): Expected input to have non-zero size for non-batch "
+                f"dimensions, but input has sizes {list(input.shape)} with dimension {empty} being empty"
+            )
         if n > 1:
             sizes = _wanted_sizes(f"adaptive_max_pool{n}d", output_size, input, n)
             out, index = _ADAPTIVE_MAX[n](input, sizes)
