@@ -9,7 +9,7 @@ option `o{i}`; `y` is the result, `y{k}` one of several, `n` the node.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -157,28 +157,20 @@ def _made(
     return made  # type: ignore[no-any-return]
 
 
-def record(row: Row) -> Callable[[list[Any], list[Tensor], tuple[Any, ...]], Any]:
-    """`record(values, made, results)`: the node of a call of any row; None where nothing is recorded.
-
-    made: the results as tensors; results: as arrays.
-    """
+def record(row: Row) -> Callable[[list[Any], tuple[Any, ...], tuple[Any, ...]], Any]:
+    """`record(values, results, edges)`: the node of a call of any row; results: as arrays."""
     lists = any(row.kinds[i] == "list" for i in row.differentiated)
     body = [
         *_unpacked(row),
-        f"operands = {_listed(row, row.differentiated)}",
-        "if all([t is None or t.node is None for t in operands]): return",
-        f"if {_inferred(row)}: return",
-        "edges = tuple([None if t is None else edge(t) for t in operands])",
         *([] if lists else [f"{''.join(f'e{i}, ' for i in row.differentiated)} = edges"]),
-        "if not admits(made, edges): return",
         *(["edges = tuple(filter(None, edges))"] if row.node == "NotImplemented" else []),
         *_refusals(row),
         "m = Meta(results[0].shape, results[0].dtype)",
         *_record(row, "n = Node()"),
         "return n",
     ]
-    values = {"Node": row.node_type, "admits": row.admits, "RARE": RARE}
-    return function("record", "values, made, results", body, values | _RUNTIME)  # type: ignore[no-any-return]
+    values = {"Node": row.node_type, "RARE": RARE}
+    return function("record", "values, results, edges", body, values | _RUNTIME)  # type: ignore[no-any-return]
 
 
 @cache
@@ -186,17 +178,6 @@ def option(row: Row, field: str) -> Callable[[list[Any], tuple[Any, ...]], Any]:
     """`option(values, results)`: what a rule asks for of a call that is no tensor."""
     body = [*_unpacked(row), f"return {_option(row, field)}"]
     return function("option", "values, results", body, _RUNTIME)  # type: ignore[no-any-return]
-
-
-def _listed(row: Row, positions: Sequence[int]) -> str:
-    """The operands at some positions, those of a list one by one."""
-    return f"({''.join(f'*t{i}, ' if row.kinds[i] == 'list' else f't{i}, ' for i in positions)})"
-
-
-def _inferred(row: Row) -> str:
-    """The test for operands all made in inference mode: PyTorch records only copies of such."""
-    every = f"all([t is None or t.inference for t in {_listed(row, row.tensors)}])"
-    return "False" if row.copies else f"inferred and {every}"
 
 
 def _unpacked(row: Row) -> list[str]:
@@ -339,9 +320,7 @@ def _admit(row: Row, again: str) -> list[str]:
     edges = [f"e{i}" for i in row.differentiated]
     body = [f"e{i} = t{i}.node" for i in row.differentiated]
     nothing = " and ".join(f"{e} is None" for e in edges)
-    leave = f"{'lend(out)' if row.view else 'out.node = None'}; return out"
-    own = " {e} = {t}.accumulates() or edge({t})"
-    lazily = ["if {e} is LAZY:", f" if {_inferred(row)}: {leave}", own]
+    inferred = " or ".join(f"t{i}.inference" for i in row.tensors)
     # What cannot change the dtype of its operands needs no second look at the result's.
     look = not row.real and (row.kind is None or len(row.names) > len(row.tensors))
     # Of operands of several dtypes, a gradient may come in a third: such a result's Meta is unlike all
@@ -349,10 +328,12 @@ def _admit(row: Row, again: str) -> list[str]:
     mixes = _mixes(row)
     return [
         *body,
-        f"if {nothing}: {leave}",
+        f"if {nothing}:",
+        " lend(out)" if row.view else " out.node = None",
+        " return out",
+        f"if inferred and ({inferred}): return {again}",
         *([f"if y.dtype.kind not in 'fc': return {again}"] if look else []),
-        *(line.format(e=e, t=f"t{e[1:]}") for e in edges for line in lazily),
-        *_refusals(row),
+        *(f"if {e} is LAZY: {e} = t{e[1:]}.accumulates() or edge(t{e[1:]})" for e in edges),
         "m = " + "".join(f"{e}._meta if {e} is not None else " for e in edges) + "NOTHING",
         "s = y.shape",
         f"if {'not same or ' if mixes else ''}m.shape != s or m.dtype is not y.dtype:",

@@ -45,6 +45,7 @@ from gradcli.engine.tensor import (
     LAZY,
     Scalar,
     Tensor,
+    edge,
     scalar,
     track_view,
     wrap,
@@ -297,7 +298,7 @@ class Row:
             elif value is not None and hasattr(value, "__operator__"):
                 return value.__operator__(self, values)
             elif not (value is None and self.kinds[i] == "optional") and not isinstance(
-                value, _OPERANDS
+                value, (*_OPERANDS, Scalar)
             ):
                 raise self.type_error(i, value, "Tensor")
         if arrays_only:
@@ -314,7 +315,7 @@ class Row:
                 ]
             elif i in numbers:
                 values[i] = scalar(value, like)
-            elif value is not None and not isinstance(value, Tensor):
+            elif value is not None and not isinstance(value, (Tensor, Scalar)):
                 values[i] = wrap(value)
         return self._record(values, state)
 
@@ -459,9 +460,10 @@ class Row:
         self, values: list[Any], made: list[Tensor], results: tuple[Any, ...], state: Any
     ) -> None:
         """Record the call: make the node and hang the outputs on it."""
-        node = self.record(values, made, results) if self.differentiated else None
-        if node is None:
+        edges = self._edges(values, made)
+        if edges is None:
             return
+        node = self.record(values, results, edges)
         if self.differentiable == 1 and not self.many:
             made[0].set_node(node)
         else:
@@ -475,19 +477,35 @@ class Row:
             if state.anomaly:
                 remember(node)
 
-    def admits(self, made: list[Tensor], edges: tuple[Any, ...]) -> bool:
-        """Whether results of such dtypes are recorded; RuntimeError where PyTorch refuses them."""
+    def _edges(self, values: list[Any], made: list[Tensor]) -> tuple[Any, ...] | None:
+        """Where the gradients of a call go; None where nothing is recorded.
+
+        RuntimeError where results of such dtypes may not be.
+        """
+        operands = self._listed(values, self.differentiated)
+        if all(t is None or t.node is None for t in operands):
+            return None
+        if modes.inference_used and not self.copies:  # PyTorch records copies alone of such tensors
+            every = self._listed(values, self.tensors)
+            if all(t is None or t.inference for t in every):
+                return None
+        edges = tuple([None if t is None else edge(t) for t in operands])
         kinds = [out.array.dtype for out in (made if self.many else made[: self.differentiable])]
         if not (self.discrete or any(kind in dtypes.DIFFERENTIABLE for kind in kinds)):
             if self.view or self.lossy or not any(e is not None for e in edges):
-                return False
+                return None
             raise RuntimeError(f"Autograd not support dtype: {scalar_name(made[0])}")
         if "C" in self.refuses and any(kind.kind == "c" for kind in kinds):
             raise RuntimeError(
                 f"{self.refuses['C']} does not support automatic differentiation for outputs with "
                 "complex dtype."
             )
-        return True
+        return edges
+
+    def _listed(self, values: list[Any], positions: tuple[int, ...]) -> list[Any]:
+        """The operands at some positions, those of a list one by one."""
+        kinds = self.kinds
+        return [v for i in positions for v in (values[i] if kinds[i] == "list" else (values[i],))]
 
     # -- what was saved ---------------------------------------------------------------------------
     def unpack(self, node: Node, field: str, history: Node | None = None) -> Any:
