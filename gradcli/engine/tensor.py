@@ -442,7 +442,7 @@ class Tensor:
         """The shape, or the size of one dimension."""
         if dim is None:
             return Size(self.array.shape)
-        return self.array.shape[wrap_dim(dim, self.array.ndim)]
+        return self.array.shape[sized_dim(dim, self.array.ndim)]
 
     @property
     def ndim(self) -> int:
@@ -466,7 +466,7 @@ class Tensor:
             strides = element_strides(a)
         else:  # NumPy's strides of empty arrays are not those of their shape
             strides = tuple(prod(max(n, 1) for n in a.shape[i + 1 :]) for i in range(a.ndim))
-        return strides if dim is None else strides[wrap_dim(dim, a.ndim)]
+        return strides if dim is None else strides[sized_dim(dim, a.ndim)]
 
     def is_contiguous(self) -> bool:
         """True where the elements lie in order without gaps."""
@@ -926,4 +926,21 @@ def wrap_dim(dim: Any, ndim: int) -> int:
     return int(dim) % n
 
 
-__all__ = ["LAZY", "AccumulateGrad", "Scalar", "Tensor", "edge", "scalar", "wrap", "wrap_dim"]
+def sized_dim(dim: Any, ndim: int) -> int:
+    """As `wrap_dim`, of a dimension whose size is asked for: a tensor without dimensions has none."""
+    if not ndim:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return wrap_dim(dim, ndim)
+
+
+__all__ = [
+    "LAZY",
+    "AccumulateGrad",
+    "Scalar",
+    "Tensor",
+    "edge",
+    "scalar",
+    "sized_dim",
+    "wrap",
+    "wrap_dim",
+]

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.tensor import wrap_dim
+from gradcli.engine.tensor import sized_dim, wrap_dim
 from gradcli.operators.arguments import OPTIONS, makes, nonnegative
 from gradcli.operators.helpers import constant, data
 from gradcli.operators.joining import constant_pad_nd
@@ -147,9 +147,7 @@ def _resized(x: Any, dims: tuple[int, ...], sizes: tuple[int, ...]) -> Any:
 
 
 def _one(name: str, x: Any, n: Any, dim: int) -> tuple[int, int]:
-    if not x.ndim:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    at = wrap_dim(dim, x.ndim)
+    at = sized_dim(dim, x.ndim)
     size = x.shape[at] if n is None else n
     if size < 1:
         raise RuntimeError(f"Invalid number of data points ({size}) specified")

@@ -13,7 +13,7 @@ from gradcli.engine.batch import Level, batch_of, full, lifted
 from gradcli.engine.dtypes import tensor_name
 from gradcli.engine.memory import Numberless, afresh
 from gradcli.engine.operator import itself
-from gradcli.engine.tensor import Tensor, wrap, wrap_dim
+from gradcli.engine.tensor import Tensor, sized_dim, wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.arguments import nonnegative
 from gradcli.operators.dimensions import as_dims
@@ -458,7 +458,7 @@ def _roll(self: Array, shifts: Any, dims: Any = ()) -> Array:
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
     if not self.ndim:
-        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
+        sized_dim(dims[0], 0)
     if not self.size:
         return self.copy()
     return in_order(np.roll(self, shifts, tuple(wrap_dim(d, self.ndim) for d in dims)))

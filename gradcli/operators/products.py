@@ -14,7 +14,7 @@ from gradcli.engine.dtypes import c_type, scalar_name
 from gradcli.engine.memory import ARRAYS
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.row_blocks import matrices_dot, rows_product, suits_product, vector_dot
-from gradcli.engine.tensor import Tensor, wrap_dim
+from gradcli.engine.tensor import Tensor, sized_dim, wrap_dim
 from gradcli.operators.helpers import (
     conj,
     constant,
@@ -106,9 +106,7 @@ def _refuse_mm(self: Any, mat2: Any) -> None:
 def _check_sizes(*asked: tuple[Any, int]) -> None:
     """IndexError, in PyTorch's words, for operands without a dimension whose size is asked for first."""
     for value, dim in asked:
-        if not value.ndim:
-            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-        wrap_dim(dim, value.ndim)
+        sized_dim(dim, value.ndim)
 
 
 def _check_batches(batch1: Any, batch2: Any) -> None:
@@ -870,9 +868,7 @@ def kron(input: Array, other: Array) -> Any:
 def _cross(self: Array, other: Array, *, dim: int = -1) -> Array:
     if self.ndim != other.ndim:
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
-    if not self.ndim:
-        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-    at = wrap_dim(dim, self.ndim)
+    at = sized_dim(dim, self.ndim)
     if self.shape[at] != 3 or other.shape[at] != 3:
         raise RuntimeError(
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {self.shape[at]} and "

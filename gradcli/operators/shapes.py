@@ -24,7 +24,7 @@ from gradcli.engine.operator import itself
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.rows import view_of
 from gradcli.engine.size import Size
-from gradcli.engine.tensor import Tensor, wrap_dim
+from gradcli.engine.tensor import Tensor, sized_dim, wrap_dim
 from gradcli.engine.views import as_strided_array
 from gradcli.operators import batches
 from gradcli.operators.dimensions import as_dims
@@ -1155,9 +1155,7 @@ dsplit = _splitting("dsplit", 2, 3, "Parts along the third dim.", "dsplit(randn(
 
 
 def _unbind(self: Array, dim: int = 0) -> Any:
-    if not self.ndim:
-        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    at = wrap_dim(dim, self.ndim)
+    at = sized_dim(wrap_dim(dim, self.ndim), self.ndim)
     budget.items(self.shape[at], "a tuple of tensors", budget.MAX_TENSORS)
     return [self[_at(at, i)] for i in range(self.shape[at])]
 

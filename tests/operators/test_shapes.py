@@ -503,3 +503,14 @@ def test_dropout_draws_in_the_order_of_memory(torch: Any) -> None:
     torch.manual_seed(0)
     dropped = torch.nn.functional.dropout(torch.arange(6.0).reshape(3, 2).T + 1)
     assert dropped.tolist() == [[0, 6, 0], [0, 0, 0]]
+
+
+@sweep(
+    ("text", "dim"),
+    [(text, dim) for text in ("s.size({})", "s.stride({})") for dim in (-1, 0, 1)]
+    + [("s.unbind({})", 0), ("s.roll(1, {})", 0), ("torch.group_norm(s, 1)", 0)],
+)
+def test_nothing_is_a_dimension_of_a_number(torch: Any, text: str, dim: int) -> None:
+    words = f"^Dimension specified as {dim} but tensor has no dimensions$"
+    with pytest.raises(IndexError, match=words):
+        eval(text.format(dim), {"torch": torch, "s": torch.tensor(1.0)})

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.memory import afresh
-from gradcli.engine.tensor import Tensor, wrap, wrap_dim
+from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import add_scalar
 from gradcli.operators.helpers import expect_alike, implemented, refuse_grad, unrecorded
@@ -327,7 +327,7 @@ def group_norm(input: Array, num_groups: int, *options: Any) -> Any:
 
 
 def _groups(input: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> Any:
-    n, c = (input.shape[wrap_dim(d, input.ndim)] for d in (0, 1))
+    n, c = input.size(0), input.size(1)
     _check_groups(input, weight, bias, c, num_groups)
     inner = prod(input.shape[2:])
     return native_group_norm_row(input, weight, bias, n, c, inner, num_groups, eps)
