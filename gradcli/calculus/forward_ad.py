@@ -9,6 +9,7 @@ which differentiates the rule once more.
 from __future__ import annotations
 
 import itertools
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -361,12 +362,12 @@ def _row(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:
         )
     if row.view:
         _lay(values)
-    if row.kind == "linear":
+    if row.kind == "linear" and not _has_infinite_factor(row, values):
         found = _linear(row, values)
         return [found] if row.single else list(found)
     if row.kind == "bilinear":
         return [_bilinear(row, values)]
-    if row.kind == "elementwise":
+    if row.kind in ("elementwise", "linear"):
         return [_elementwise(row, values, outputs)]
     try:
         return _transposed(row, values, outputs)
@@ -395,6 +396,15 @@ def _lay(values: list[Any]) -> None:
 
 def _zeros(value: Any) -> Tensor:
     return wrap(np.zeros_like(value.array))
+
+
+def _has_infinite_factor(row: Row, values: list[Any]) -> bool:
+    """Whether zeros in the place of a tangent that is missing would become NaN: add(alpha=inf)."""
+    return row.batch == "elementwise" and any(
+        type(v) is float and not isfinite(v)
+        for i, v in enumerate(values)
+        if i not in row.differentiated
+    )
 
 
 def _linear(row: Row, values: list[Any]) -> Any:

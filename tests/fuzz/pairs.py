@@ -1318,6 +1318,7 @@ def run(seed: int, seconds: float) -> Iterator[str]:
     found: set[str] = set()
     number = -1
     warnings.simplefilter("ignore")
+    turns()  # which take longer than a program may
     try:
         for number, rng in enumerate(cases(seed, seconds)):
             try:
