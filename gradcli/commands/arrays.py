@@ -148,6 +148,3 @@ def _write_table(stream: BinaryIO, columns: list[tuple[str, Any]], style: output
     for start in range(0, max(count, 1), step):
         table.write([(name, column[start : start + step]) for name, column in columns])
     table.close()
-
-
-__all__ = ["ENDINGS", "form_of", "lines", "write_arrays"]

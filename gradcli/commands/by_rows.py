@@ -592,14 +592,3 @@ def _differences(value: Any, arrays: Mapping[str, Any], name: str) -> tuple[Any,
         slopes[index] = (4 * found[1] - found[0]) / 3
         wrong[index] = float(np.abs(found[1] - found[0])) * 1e-3 + rounding
     return slopes, wrong
-
-
-__all__ = [
-    "Passes",
-    "Table",
-    "check_by_rows",
-    "eval_by_rows",
-    "grad_by_rows",
-    "jvp_by_rows",
-    "large_table",
-]

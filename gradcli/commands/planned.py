@@ -145,12 +145,3 @@ def write_plan(lines: list[str] | None, style: Style) -> None:
         output.note(lines[0])
     elif lines and style.form == "text":
         output.write("\n".join(lines))
-
-
-__all__ = [
-    "Planned",
-    "evaluate_planned",
-    "large_table",
-    "rows_wanted",
-    "write_plan",
-]
