@@ -456,14 +456,20 @@ class _opened:
     def __init__(self, form: str, path: str | None, request: Request) -> None:
         self.form, self.path, self.request = form, path, request
         self.file: Any = None
+        self.packed: Any = None
 
     def __enter__(self) -> Sink:
-        from gradcli.tables.writing import sink
+        from gradcli.tables.writing import packing, sink
 
         precision = self.request.style.precision
         if self.path is not None and self.path not in output.STANDARD_OUTPUT:
             self.file = output.Replacement(self.path)
-            stream = self.file.stream
+            try:
+                self.packed = packing(self.path, self.form, self.file.stream)
+            except BaseException:
+                self.__exit__(BaseException)
+                raise
+            stream = self.packed or self.file.stream
         else:
             if sys.stdout is None:
                 raise LanguageError("standard output is closed", kind="file", usage=False)
@@ -484,5 +490,7 @@ class _opened:
             raise
 
     def __exit__(self, kind: Any, *rest: object) -> None:
+        if self.packed is not None and kind is None:
+            self.packed.close()
         if self.file is not None:
             self.file.close(keep=kind is None)

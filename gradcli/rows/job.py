@@ -274,7 +274,8 @@ class RowJob:
 
     def _rows(self) -> Rows:
         if self.rows is None:
-            self.rows = Rows(self._function(), self.shared, [*self.wrt, *self.hidden])
+            wrt = [*self.wrt, *self.hidden]
+            self.rows = Rows(self._function(), self.shared, wrt, self.bad_rows == "stop")
         return self.rows
 
     def _further_rows(self) -> dict[str, Rows]:
@@ -284,11 +285,13 @@ class RowJob:
             if self.directions:
                 given = {direction(n): d for n, d in self.directions.items() if type(d) is not list}
                 along = jvp(function, list(self.directions))
-                self.further["value.jvp"] = Rows(along, {**self.shared, **given}, ())
+                shared = {**self.shared, **given}
+                self.further["value.jvp"] = Rows(along, shared, (), self.bad_rows == "stop")
             for name in self.wrt:
                 for k in range(2, self.order + 1):
                     derivative = nth(function, name, k)
-                    self.further[f"{name}.grad{k}"] = Rows(derivative, self.shared, ())
+                    run = Rows(derivative, self.shared, (), self.bad_rows == "stop")
+                    self.further[f"{name}.grad{k}"] = run
         return self.further
 
     def _function(self, quiet: bool = False) -> Callable[..., Any]:

@@ -43,12 +43,19 @@ class Rows:
     them. shared: arrays that are the same for all rows. wrt: what to differentiate by; the value must then
     be one number.
 
+    stops: whether the first row that is refused is the end: those behind it are refused like it.
+
     `alone` says why rows run one by one, once some have run so; None where they run together.
     """
 
     def __init__(
-        self, function: Callable[..., Any], shared: Mapping[str, Any], wrt: Sequence[str]
+        self,
+        function: Callable[..., Any],
+        shared: Mapping[str, Any],
+        wrt: Sequence[str],
+        stops: bool = False,
     ) -> None:
+        self.stops = stops
         self.function, self.shared, self.wrt = function, dict(shared), list(wrt)
         self.alone: str | None = None
         self._reason: str | None = None  # why it could not be recorded
@@ -135,9 +142,14 @@ class Rows:
                         )
                     value.backward()
             except (*REFUSALS, LanguageError) as error:
+                if self.stops:
+                    refused.update(dict.fromkeys(range(row, rows), error))
+                    break
                 refused[row] = error
                 continue
             values.append(value)
+            if _shape_of(value) != _shape_of(values[0]):
+                break  # which is refused below
             for name, kept in grads.items():
                 grad = tensors[name]._grad
                 kept.append(None if grad is None else grad.array)
@@ -149,6 +161,13 @@ class Rows:
 
     def _like(self, name: str, batch: Arrays) -> Any:
         return batch[name][0] if name in batch else self.shared[name]
+
+
+def _shape_of(value: Any) -> Any:
+    """What must be the same for the values of all rows."""
+    if isinstance(value, tuple | list):
+        return [_shape_of(item) for item in value]
+    return np.shape(value.array) if isinstance(value, Tensor) else ()
 
 
 def _is_elementwise(found: Recording) -> bool:

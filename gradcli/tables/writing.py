@@ -30,9 +30,35 @@ _GROUP, _GROUP_BYTES = 1 << 20, 1 << 26  # rows and bytes of a row group, whiche
 _PLAIN = bytes(range(32, 127)) + b"\n\t"
 
 
+PACKED = {".gz": "gzip", ".zst": "zstd"}  # behind the ending of a text
+_TEXTS = ("csv", "tsv", "jsonl")
+
+
 def format_of(path: str) -> str | None:
-    """The format that a file's ending asks for."""
-    return _ENDINGS.get(os.path.splitext(path.lower())[1])
+    """The format that a file's ending asks for; of a text that is packed, too."""
+    stem, ending = os.path.splitext(path.lower())
+    if ending not in PACKED:
+        return _ENDINGS.get(ending)
+    found = _ENDINGS.get(os.path.splitext(stem)[1])
+    return found if found in _TEXTS else None
+
+
+def packing(path: str, form: str, stream: BinaryIO) -> Any:
+    """A stream that packs a text that is written, as the path's ending asks for it; None where it does not.
+
+    It is to be closed before the file. Raises TableError where pyarrow is needed and not there.
+    """
+    kind = PACKED.get(os.path.splitext(path.lower())[1]) if form in _TEXTS else None
+    if kind == "gzip":
+        import gzip
+
+        return gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0)  # the same bytes
+    if kind is None:
+        return None
+    from gradcli.tables.extra import pyarrow
+
+    arrow = pyarrow(f"{path} is packed with zstd")
+    return arrow.CompressedOutputStream(arrow.PythonFile(stream, "w"), kind)
 
 
 class Sink:

@@ -156,6 +156,30 @@ def test_what_comes_out_goes_back_in(form, by, folder):
     assert out == 'name,value\n"a, b",1.990982\nc,2\n'
 
 
+@pytest.mark.parametrize(
+    "name", ["o.csv.gz", "o.TSV.gz", "o.jsonl.gz", "o.csv.zst", "o.ndjson.zst"]
+)
+def test_texts_are_packed_as_the_ending_says(name, folder):
+    if name.endswith("zst"):
+        pytest.importorskip("pyarrow")
+    written = []
+    for _ in range(2):
+        assert run("map", G, "p.csv", "-o", name) == (0, "", "")
+        written.append((folder / name).read_bytes())
+    assert written[0] == written[1]
+    assert written[0][:2] == (b"\x1f\x8b" if name.endswith("gz") else b"\x28\xb5")
+    assert run("eval", "v", "--v", f"@{name}:value") == run(
+        "eval", G, "--L", "@p.csv:L", "--T", "@p.csv:T"
+    )
+
+
+@pytest.mark.parametrize("name", ["o.gz", "o.parquet.gz", "o.npy.zst"])
+def test_what_is_no_text_is_not_packed(name, folder):
+    code, out, err = run("map", G, "p.csv", "-o", name)
+    assert (code, out) == (2, "") and "no format has the ending" in err
+    assert sorted(os.listdir(folder)) == ["bad.csv", "p.csv"]
+
+
 def test_json_lines_hold_numbers_and_text(folder):
     (folder / "t.csv").write_text("n,k,x\nu,1,0\n")
     row = json.loads(run("map", "1/x", "t.csv", "--format", "jsonl")[1])
@@ -398,6 +422,20 @@ def test_a_row_that_is_refused_says_pytorchs_words_and_where(folder):
     assert "1 bad row left out; the first: t.csv, line 3: linalg.inv" in err
     out = run(*argv, "--bad-rows", "nan", "--keep-columns", "a")[1]
     assert out.splitlines()[2] == "0,nan,nan,nan"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [("print(x) or x[x > 1]", "are not alike: they have shapes (0,) and (1,)"),
+     ("print(x) or sum(unique(x))", "the derivative for '_unique2' is not implemented")],
+)  # fmt: skip
+def test_rows_behind_one_that_stops_are_not_computed(source, words, folder):
+    (folder / "long.csv").write_text("x\n" + "\n".join(map(str, range(1000))))
+    code, out, err = run(
+        "map", source, "long.csv", *["--no-grad", "all"] * ("unique" not in source)
+    )
+    assert (code, out) == (1, "") and words in err
+    assert len(err.splitlines()) < 20  # what the rows print goes there
 
 
 def test_anomalies_are_bad_rows(folder):
