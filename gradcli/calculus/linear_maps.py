@@ -590,7 +590,8 @@ def _rows(n: int, count: int, places: Iterable[Any]) -> Expression:
 
 def _places(own: Expression) -> tuple[int, list[Any]]:
     """(dimension, [start, end, step]) of a slice_scatter."""
-    given = {"dim": 0, "start": None, "end": None, "step": 1, **dict(own.data[1])}
+    given: dict[str, Any] = {"dim": 0, "start": None, "end": None, "step": 1}
+    given |= {k or "dim": v for k, v in own.data[1]}
     return given["dim"], [given[k] for k in ("start", "end", "step")]
 
 

@@ -184,6 +184,7 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("(x[:, None]*A)[:, 1]**3", {"A": (2, 3), "x": (2,)}),
         ("select_scatter(outer(x, x), x, 1, 1)**2", {"x": (2,)}),
         ("slice_scatter(outer(x, x), A*s, 0, 1, 2)**3", {"x": (3,), "A": (1, 3), "s": 0.5}),
+        ("slice_scatter(outer(x, x), A*s, -1, 1, 3)**3", {"x": (3,), "A": (3, 2), "s": 0.5}),
         ("prod(stack([x, x**2]), 0)", {"x": (3,)}),
     ],
     "a part that does not depend on the variable has a matrix of zeros": [
