@@ -17,6 +17,7 @@ from gradcli.operators.helpers import implemented, masked_fill, reshape, total, 
 from gradcli.operators.indexing import index_select
 from gradcli.operators.nn.dropout import dropped
 from gradcli.operators.products import addmm, matmul
+from gradcli.operators.signatures import checked
 from gradcli.operators.table import Array, function, operator
 
 FAMILY = "nn"
@@ -223,6 +224,8 @@ class embedding_row:
 
 def renorm_rows(weight: Any, indices: Any, max_norm: float, norm_type: float) -> None:
     """Shrink the rows that are looked up to a norm, in place."""
+    max_norm = checked("embedding_renorm_", "float max_norm", 2, max_norm)
+    norm_type = checked("embedding_renorm_", "float norm_type", 3, norm_type)
     rows = wrap(np.unique(indices.array))
     table = weight.detach()  # the numbers alone: a tangent stays as it is
     with no_grad():
@@ -241,7 +244,7 @@ def _check_padding(input: Any, weight: Any, padding_idx: Any, *others: Any) -> N
 
 
 @function(
-    "nn.functional.embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, "
+    "nn.functional.embedding(Tensor input, Tensor weight, int? padding_idx=None, Any max_norm=None, "
     "Any norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False) "
     "-> embedding(weight, input=indices, padding_idx, scale_grad_by_freq, sparse)",
     python=_check_padding,
