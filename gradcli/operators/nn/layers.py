@@ -224,8 +224,8 @@ class embedding_row:
 
 def renorm_rows(weight: Any, indices: Any, max_norm: float, norm_type: float) -> None:
     """Shrink the rows that are looked up to a norm, in place."""
-    max_norm = checked("embedding_renorm_", "float max_norm", 2, max_norm)
-    norm_type = checked("embedding_renorm_", "float norm_type", 3, norm_type)
+    max_norm = checked("embedding_renorm_", "float max_norm", 3, max_norm)
+    norm_type = checked("embedding_renorm_", "float norm_type", 4, norm_type)
     rows = wrap(np.unique(indices.array))
     table = weight.detach()  # the numbers alone: a tangent stays as it is
     with no_grad():
