@@ -154,7 +154,7 @@ def _on_rows(ufunc: Any, a: Any, b: Any) -> Any:
     """A ufunc of plain arrays of many short rows; None where NumPy's own loop is as good."""
     if ufunc is None or type(a) is not np.ndarray or type(b) is not np.ndarray:
         return None
-    known = short_rows.way(ufunc, a.shape, b.shape) is not None
+    known = short_rows.way(ufunc, a.shape, b.shape, near=False) is not None
     return applied(ufunc, a, b, least=1) if known else None
 
 

@@ -22,11 +22,14 @@ _ROWS, _ELEMENTS = (
 )  # rows, and at least so many elements, that are repeated at once
 
 Shape = tuple[int, ...]
-Way = Callable[[Any, Any, Any, Any], Any]
+Way = Callable[[Any, Any, Any, Any, bool], Any]
 
 
-def way(ufunc: Any, a: Shape, b: Shape) -> Way | None:
-    """How a ufunc of two arrays of these shapes is worked out into a third; None for NumPy's loop."""
+def way(ufunc: Any, a: Shape, b: Shape, near: bool = True) -> Way | None:
+    """How a ufunc of two arrays of these shapes is worked out into a third; None for NumPy's loop.
+
+    near: whether they are in the cache: else memory is what both wait for.
+    """
     if len(a) == 3:
         outer = ufunc is np.multiply and (_is_outer(a, b) or _is_outer(b, a))
         return _outer if outer else None
@@ -39,15 +42,15 @@ def way(ufunc: Any, a: Shape, b: Shape) -> Way | None:
         return None
     if ufunc is np.multiply and columns <= _SHORT and (rows, 1) in (a, b):
         return _multiples
-    return _repeating if columns <= _REPEATED else None
+    return _repeating if near and columns <= _REPEATED else None
 
 
-def into(ufunc: Any, a: Any, b: Any, out: Any) -> Any:
-    """`ufunc(a, b, out=out)` to the bit; `out` may be one of the operands."""
+def into(ufunc: Any, a: Any, b: Any, out: Any, near: bool = True) -> Any:
+    """`ufunc(a, b, out=out)` to the bit; `out` may be one of the operands. near: as of `way`."""
     if type(a) is np.ndarray and type(b) is np.ndarray and type(out) is np.ndarray:
         plain = a.dtype == b.dtype == out.dtype and out.dtype.char in "fd"
-        if plain and out.flags.c_contiguous and (found := way(ufunc, a.shape, b.shape)):
-            return found(ufunc, a, b, out)
+        if plain and out.flags.c_contiguous and (found := way(ufunc, a.shape, b.shape, near)):
+            return found(ufunc, a, b, out, near)
     return ufunc(a, b, out=out)
 
 
@@ -56,12 +59,12 @@ def _step(columns: int) -> int:
     return max(_ROWS, _ELEMENTS // columns)
 
 
-def _multiples(ufunc: Any, a: Any, b: Any, out: Any) -> Any:
+def _multiples(ufunc: Any, a: Any, b: Any, out: Any, near: bool) -> Any:
     """Rows times a number each: multiples of one row, where that is the same for all of them."""
     column, other = (a, b) if a.shape == (len(out), 1) else (b, a)
     if other.ndim == 2 and len(other) > 1 and other.strides[0]:
-        few = out.shape[1] <= _REPEATED
-        return _repeating(ufunc, a, b, out) if few else ufunc(a, b, out=out)
+        few = near and out.shape[1] <= _REPEATED
+        return _repeating(ufunc, a, b, out, near) if few else ufunc(a, b, out=out)
     row = other[:1] if other.ndim == 2 else other[None]
     least, step = np.abs(row).min(), _step(out.shape[1])
     for k in range(0, len(out), step):
@@ -73,7 +76,7 @@ def _multiples(ufunc: Any, a: Any, b: Any, out: Any) -> Any:
     return out
 
 
-def _repeating(ufunc: Any, a: Any, b: Any, out: Any) -> Any:
+def _repeating(ufunc: Any, a: Any, b: Any, out: Any, near: bool) -> Any:
     """The operand that is smaller than the result is repeated in its place, some rows at a time."""
     small, large = (a, b) if b.shape == out.shape else (b, a)
     fits = large.shape == out.shape and not np.may_share_memory(large, out)
@@ -100,7 +103,7 @@ def _is_outer(a: Shape, b: Shape) -> bool:
     return a[2] == b[1] == 1 and a[1] > 1 and 1 < b[2] <= _SHORT
 
 
-def _outer(ufunc: Any, a: Any, b: Any, out: Any) -> Any:
+def _outer(ufunc: Any, a: Any, b: Any, out: Any, near: bool) -> Any:
     """`einsum` adds the products to zeros, too: it is asked only where the smallest factors make none."""
     if not _is_outer(a.shape, b.shape):
         a, b = b, a
