@@ -100,14 +100,15 @@ def _table(
     from gradcli.rows.sums import Column
     from gradcli.tables.parts import Parts
     from gradcli.tables.reading import matching
-    from gradcli.tables.table import ArrayTable, is_list
+    from gradcli.tables.table import ArrayTable, is_list, own
 
     parts = Parts(pattern)
     shell = ArrayTable(pattern, parts.names, [])
     columns = {}
     for name, text in wanted.items():
         if text is None:
-            columns[name] = Column(range(parts.width), parts.width > 1)
+            all_of_them = own(parts.names, parts.width)
+            columns[name] = Column(all_of_them, len(all_of_them) > 1)
         else:
             columns[name] = Column(shell.find(text), is_list(text))
     used = list(dict.fromkeys(i for column in columns.values() for i in column.columns))

@@ -269,10 +269,10 @@ class Asked:
         )
 
     def _kept(self, keep: Sequence[str]) -> list[int]:
-        from gradcli.tables.table import ArrayTable
+        from gradcli.tables.table import ArrayTable, own
 
         if not keep or "all" in keep:
-            return list(range(len(self.names)))
+            return own(self.names, len(self.names))
         if "none" in keep:
             return []
         shell = ArrayTable(self.table_name, self.names, [])

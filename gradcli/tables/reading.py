@@ -18,6 +18,7 @@ from gradcli.tables.table import (
     Table,
     chosen,
     is_list,
+    own,
     stacked,
     words,
 )
@@ -144,7 +145,7 @@ class Reader:
                 raise TableError(
                     f"{table.name} has {table.width} columns, and {tables[0].name} {tables[0].width}"
                 )
-        columns = [range(table.width) for table in tables]
+        columns = [own(table.names, table.width) for table in tables]
         arrays = chosen(tables, columns, self.missing)
         if len(arrays) == 1:
             return arrays[0] if len(arrays[0]) != 1 else arrays[0][0]

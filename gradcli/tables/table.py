@@ -95,12 +95,22 @@ class Table:
         if is_pattern(word):
             from fnmatch import fnmatchcase
 
-            found = [i for i, name in enumerate(self.names) if fnmatchcase(name, word)]
+            mine = own(self.names, self.width)
+            found = [i for i in mine if fnmatchcase(self.names[i], word)]
             if found:
                 return found
         raise TableError(
             f"{self.name}: there is no column {word!r}", wrong=word, known=tuple(self.names)
         )
+
+
+def own(names: Sequence[str], width: int) -> list[int]:
+    """The columns that are the user's: all but the index that pandas writes beside those of a frame."""
+    found = [i for i, name in enumerate(names) if not _INDEX.fullmatch(name)]
+    return found or list(range(width))
+
+
+_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def words(wanted: str) -> list[str]:

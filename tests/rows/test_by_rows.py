@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from gradcli.cli import main
 
 pyarrow = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
 LOSS = "mean((a*x + b - y)**2)"
 ROWS = 1000
 
@@ -75,6 +76,23 @@ def test_every_format_gives_the_same(table: str) -> None:
     found = numbers(out)
     assert list(found) == list(whole) == ["value", "a.grad", "b.grad"]
     assert all(np.allclose(found[n], whole[n], rtol=1e-12) for n in whole)
+
+
+def test_the_index_of_pandas_is_no_column_unless_it_is_named(folder: Path) -> None:
+    import pandas as pd
+
+    frame = pd.read_parquet("t.parquet", columns=["x", "y"])
+    frame[frame.x > 0][:5].to_parquet("i.parquet")
+    index = "__index_level_0__"
+    assert index in pyarrow.parquet.read_schema("i.parquet").names
+    for given in ("@i.parquet", "@i.parquet:*"):
+        for how in ("--by-rows", "--whole"):
+            code, out, err = run("eval", "sum(X, 0)", "--X", given, how)
+            assert (code, err, out.count(",")) == (0, "", 1)
+    assert run("eval", "n.numel()", "--n", f"@i.parquet:{index}")[1] == "5\n"
+    for keep, header in (("all", "x,y,value"), (f"x,{index}", f"x,{index},value")):
+        given = ["map", "x*y", "i.parquet", "--no-grad", "all", "--keep-columns", keep]
+        assert run(*given)[1].splitlines()[0] == header
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
