@@ -180,8 +180,8 @@ def put_into(made: Any, indices: Any, values: Any, accumulate: bool) -> None:
             made[key] = values
         elif all(_masks(k) or isinstance(k, slice) for k in key):
             made[key] += values
-        else:
-            np.add.at(made, key, values)
+        else:  # NumPy's own broadcasting leaves out what an index of two dimensions repeats
+            np.add.at(made, key, np.broadcast_to(values, made[key].shape))
     except (IndexError, ValueError):
         try:
             shape = made[key].shape
