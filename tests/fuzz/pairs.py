@@ -1119,6 +1119,7 @@ def _is_refusal(error: Exception) -> bool:
             "Trying to use forward AD with",  # nor tangents, as in PyTorch
             "derivative for aten::",
             "vmap: ",
+            "were not batched",  # statistics that are written, in PyTorch's words
             "doesn't match the broadcast shape",  # a constant that is written in place, under vmap
         )
     )
