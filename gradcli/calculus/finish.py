@@ -206,18 +206,21 @@ def _into_branch(node: Expression) -> Expression:
     coefficient, exponents = node.data
     pairs = list(zip(node.args, exponents, strict=True))
     found = [(b, e) for b, e in pairs if is_call(b, "where") and _is_positive(e)]
-    if len(found) != 1:
+    found = [(b, e) for b, e in found if any(is_number(s, 0) for s in _sides(b))]
+    if not found:
         return node
-    ((branches, power),) = found
-    condition, *sides = branches.args
-    sides = [s.args[0] if is_call(s, "float") else s for s in sides]
-    if not any(is_number(s, 0) for s in sides):
-        return node
+    branches, power = found[0]
+    condition, sides = branches.args[0], _sides(branches)
     rest = [(b, e) for b, e in pairs if b is not branches]
     made = _rectified(
         alg.where(condition, *(alg.product([(s, power), *rest], coefficient) for s in sides))
     )
     return made if branches.shape == node.shape or length(made) < length(node) else node
+
+
+def _sides(branches: Expression) -> list[Expression]:
+    """The two values of `where`, without a change of dtype around a number."""
+    return [s.args[0] if is_call(s, "float") else s for s in branches.args[1:]]
 
 
 def _is_positive(e: Any) -> bool:

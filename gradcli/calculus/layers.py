@@ -74,6 +74,8 @@ def _swapped(own: Expression) -> Expression:
 def _convolution_slopes(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
     """The gradient of the input is a transposed convolution, that of the weight a convolution of both."""
     g, own, weight = (full(v, shape_of(x)) for v, x in zip(args[:3], made.args[:3], strict=True))
+    if 0 in (*g.shape, *own.shape, *weight.shape):
+        return [alg.zero, alg.zero]  # sums of nothing, whose convolution torch gives another shape
     stride, padding, dilation, transposed, _, groups = args[3:]
     n, kernel = len(stride), weight.shape[2:]
     wide, narrow = (g, own) if transposed else (own, g)

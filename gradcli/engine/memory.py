@@ -123,7 +123,7 @@ def strided_view(array: Any, shape: Any, strides: Any) -> Any:
 
 def in_order(array: Any) -> Any:
     """The array in C order; itself where it is."""
-    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+    return array if array.flags.c_contiguous else array.copy()  # which a recorded array has, too
 
 
 def fresh(array: Any) -> Any:

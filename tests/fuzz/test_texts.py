@@ -197,6 +197,17 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("sinc(relu(x))*x", {"x": [-0.07, -0.96, 0.3]}),
         ("relu(x)**1.5*s", {"x": [-0.07, -0.96, 0.3], "s": 0.5}),
         ("sinc(clamp(x, 0, 1))*s", {"x": [-0.07, -0.96, 0.3], "s": 0.5}),
+        ("sinc(minimum(s - s, x))", {"x": [0.39, -0.83], "s": -1.04}),
+        ("sinc(where(x > 0, 0, x))*s", {"x": [-0.07, -0.96, 0.3], "s": 0.5}),
+    ],
+    "what is laid out anew is a formula as before": [
+        ("layer_norm(A.T, [3])@x", {"A": (3, 2), "x": (3,)}),
+        ("sum(softmax(A.T, 0), 1)*x", {"A": (2, 3), "x": (3,)}),
+        ("cumsum(A.T, 1)[0]*x", {"A": (2, 3), "x": (2,)}),
+    ],
+    "a convolution of nothing has slopes of zeros": [
+        ("F.conv_transpose1d(X, w, b, stride=2)", {"X": (0, 3, 4), "w": (3, 4, 2), "b": (4,)}),
+        ("F.conv1d(X, w, b)", {"X": (0, 3, 4), "w": (2, 3, 2), "b": (2,)}),
     ],
     "a slope of softplus that is 1 beyond the threshold": [
         ("F.softplus(x, 2, 3)*s", {"x": [0.3, 1.4, 1.6, 25], "s": 0.5}),
