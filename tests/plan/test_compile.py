@@ -197,7 +197,7 @@ def test_large_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     f = gradcli.compile("sum(exp(-x**2)*sin(3*x))", threads=2)
     text = f.plan(x=np.zeros(1_000_000))
     assert "region of 14 operations over 1000000 elements" in text
-    assert "16 blocks" in text
+    assert "32 blocks" in text
     assert "x.grad: float64[1000000]" in text
     assert "memory: inputs 7.6 MiB, results 7.6 MiB" in text
     (plan,) = f.plans.values()
@@ -214,7 +214,15 @@ def test_blocks_stay_in_a_core(monkeypatch: pytest.MonkeyPatch, cache: int, elem
     f.plan(x=np.zeros(1_000_000))
     (step,) = next(iter(f.plans.values())).executor.regions
     assert step.kernel.row_bytes() == 5 * 8  # three buffers, x and its gradient
-    assert 0.7 * elements - 8 <= step.most <= 1.4 * elements
+    assert elements // 2 - 8 <= step.most <= elements
+
+
+def test_blocks_are_as_near_as_halves_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "core_cache", lambda: 1 << 10)
+    f = gradcli.compile("sum(exp(-x**2)*sin(3*x))")
+    f.plan(x=np.zeros(10_000_000))
+    (step,) = next(iter(f.plans.values())).executor.regions
+    assert step.most == 39064  # and not 19532: wanted are 32768
 
 
 def test_what_is_filled_is_filled_with_the_rows_of_others() -> None:
