@@ -96,9 +96,8 @@ class RegionStep:
         if self.multiplies:  # more rows at once would only take more memory
             most = min(most, _MULTIPLIED // widest)
         if self.kernel.tree:
-            self.blocks = tree_blocks(
-                rows, most * 7 // 5
-            )  # halves: from 0.7 to 1.4 of what is wanted
+            # Halves: from 0.7 to 1.4 of what is wanted, where the memory for that is next to nothing.
+            self.blocks = tree_blocks(rows, min(most * 7 // 5, max(most, rows // 32)))
         elif region.flat:
             self.blocks = row_blocks(rows, most, PART)
         else:
