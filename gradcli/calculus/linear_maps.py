@@ -361,7 +361,8 @@ def turned(matrix: Expression) -> Expression:
         return made
     if own.op == "product" and not any(isinstance(e, Expression) for e in own.data[1]):
         pairs = zip(own.args, own.data[1], strict=True)
-        return alg.product([(_turned(b), e) for b, e in pairs], own.data[0])
+        made = alg.product([(_turned(b), e) for b, e in pairs], own.data[0])
+        return made if len(made.shape) == 2 else reshaped(made, own.shape[::-1])
     return transposed(own)
 
 

@@ -172,6 +172,10 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("sum(tanh((A@y).reshape(1, 1)*y[None]))*s", {"A": (1, 3), "y": (3,), "s": 0.5}),
         ("sum(exp((x[:, None]*B).T@y))", {"x": (1,), "B": (1, 3), "y": (1,)}),
     ],
+    "the transpose of a column is a matrix, too": [
+        ("(X**2@stack([x, x]).T)**2", {"X": (2, 1), "x": (1,)}),
+        ("((X**2).T@Y)**2", {"X": (2, 1), "Y": (2, 3)}),
+    ],
     "constants of the language are elements as numbers are": [
         ("stack([pi*x[0] + x[1]/3, x[1]])", {"x": (2,)}),
         ("x[0]*x[1]*pi + s*x[1]**2", {"x": (2,), "s": 0.5}),
