@@ -172,6 +172,10 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("sum(tanh((A@y).reshape(1, 1)*y[None]))*s", {"A": (1, 3), "y": (3,), "s": 0.5}),
         ("sum(exp((x[:, None]*B).T@y))", {"x": (1,), "B": (1, 3), "y": (1,)}),
     ],
+    "truth values and numbers where tensors of floats were are floats": [
+        ("minimum(s > 0.1, X - X)@x", {"s": 0.55, "X": (2, 3), "x": (3,)}),
+        ("addmm(Y, maximum(X > 0.1, s - s), X.T)", {"Y": (2, 2), "s": 0.55, "X": (2, 3)}),
+    ],
     "the transpose of a column is a matrix, too": [
         ("(X**2@stack([x, x]).T)**2", {"X": (2, 1), "x": (1,)}),
         ("((X**2).T@Y)**2", {"X": (2, 1), "Y": (2, 3)}),
