@@ -694,17 +694,16 @@ RUNNING = (
 
 def batch_normed(row: Row, operands: list[Any], level: Level) -> Any:
     """A normalisation by channels, those of all entries side by side."""
-    x, weight, bias, mean, variance, training, *how = operands
-    written = [v for v in (mean, variance) if training and v is not None]
-    if not all(_in(v, level) for v in written):
+    x, weight, bias, *statistics, training, momentum, eps = operands
+    if training and not all(v is None or _in(v, level) for v in statistics):
         raise RuntimeError(RUNNING)
     if x.ndim < 2 or not level.size:
         return None
-    vectors = [None if v is None else _first_merged(v, level) for v in (weight, bias)]
-    running: list[Any] = [None if v is None else _first_merged(v, level) for v in (mean, variance)]
-    merged = [_channels_merged(x, level), *vectors, *running, training, *how]
-    out, *saved = row.in_batch(merged)
-    for own, new in zip((mean, variance), running, strict=True):
+    vectors: list[Any] = [
+        None if v is None else _first_merged(v, level) for v in (weight, bias, *statistics)
+    ]
+    out, *saved = row.in_batch([_channels_merged(x, level), *vectors, training, momentum, eps])
+    for own, new in zip(statistics, vectors[2:], strict=True):
         if training and own is not None:
             own[...] = Batched(new.reshape((level.size, *own.shape)), level)
     count = x.shape[1] if training else 0
