@@ -618,8 +618,8 @@ def _inside(rest: Expression, own: Expression) -> Expression:
 
 
 def _unit(index: int, n: int) -> Expression:
-    """A row of the identity."""
-    return call("select", [eye(n)], (n,), _at(index))
+    """A row of the identity, which may be counted from its end."""
+    return call("select", [eye(n)], (n,), _at(index % n))
 
 
 def _spread(own: Expression, shape: tuple[int, ...], flip: bool) -> str:

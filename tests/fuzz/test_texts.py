@@ -194,6 +194,8 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("slice_scatter(outer(x, x), A*s, 0, 1, 2)**3", {"x": (3,), "A": (1, 3), "s": 0.5}),
         ("slice_scatter(outer(x, x), A*s, -1, 1, 3)**3", {"x": (3,), "A": (3, 2), "s": 0.5}),
         ("prod(stack([x, x**2]), 0)", {"x": (3,)}),
+        ("stack([x, y, x*y])[-1]**2", {"x": (3,), "y": (3,)}),
+        ("sum(stack([x, y], 1)[:, -1]**2*x)", {"x": (3,), "y": (3,)}),
     ],
     "a part that does not depend on the variable has a matrix of zeros": [
         ("logsumexp(select_scatter(X, x, 1, 1)[:, 0], 0)", {"X": (2, 3), "x": (2,)}),
