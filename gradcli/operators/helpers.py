@@ -204,6 +204,11 @@ def zeros_in(value: Any) -> int:
     return int(found.size - np.count_nonzero(found)) if is_array(found) else 0
 
 
+def has_zeros(value: Any) -> bool:
+    """Whether some element is zero; False of recorded numbers, which nobody knows yet."""
+    return not isinstance(data(value), Numberless) and zeros_in(value) > 0
+
+
 def by_zeros(value: Any, without: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
     """One rule where no element is zero, another where some are; of recorded numbers whichever it is then."""
     array: Any = data(value)

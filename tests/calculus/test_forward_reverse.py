@@ -295,3 +295,12 @@ def test_a_slope_of_nothing_in_a_batch() -> None:
         return gradcli.func.jvp(value, (none, w), (none, w))[1]
 
     assert gradcli.func.vmap(pushed)(weights).shape == (3, 2, 2)
+
+
+@pytest.mark.parametrize("p", [1.7, 2.0, 3.0])
+@pytest.mark.parametrize("n", [0, 2])
+def test_a_norm_of_zeros_has_the_slope_of_its_factor(p: float, n: int) -> None:
+    x, w = gradcli.zeros(n, dtype=gradcli.float64), gradcli.tensor(0.43, dtype=gradcli.float64)
+    slopes = gradcli.func.grad(lambda x, w: gradcli.norm(x, p) * w, (0, 1))
+    _, (_, by_w) = gradcli.func.jvp(slopes, (x, w), (x.clone(), gradcli.ones_like(w)))
+    assert by_w.item() == 0  # as in PyTorch
