@@ -15,7 +15,7 @@ import numpy as np
 from gradcli.engine import dtypes
 from gradcli.engine.batch import Batched, anywhere, zeros_of
 from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import ARRAYS, Numberless, laid_out
+from gradcli.engine.memory import ARRAYS, Numberless, in_order, laid_out
 from gradcli.engine.rows import conj as conj
 from gradcli.engine.rows import expand as expand
 from gradcli.engine.rows import is_complex as is_complex
@@ -204,9 +204,15 @@ def zeros_in(value: Any) -> int:
     return int(found.size - np.count_nonzero(found)) if is_array(found) else 0
 
 
-def has_zeros(value: Any) -> bool:
-    """Whether some element is zero; False of recorded numbers, which nobody knows yet."""
-    return not isinstance(data(value), Numberless) and zeros_in(value) > 0
+def over(g: Any, divisor: Any, by: Any) -> Any:
+    """`g / divisor`, and zero where `by` is, as the divisor is there.
+
+    Forward mode runs this backward, and divides what is masked: by ones then, where zeros are known.
+    """
+    zero = by == 0
+    if not isinstance(data(by), Numberless) and zeros_in(by):
+        divisor = masked_fill(divisor, zero, 1)
+    return masked_fill(g / divisor, zero, 0)
 
 
 def by_zeros(value: Any, without: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
@@ -281,7 +287,7 @@ def contiguous(value: Any) -> Any:
     """`value` with its elements in order in memory; itself where they are."""
     if not is_array(value):
         return value.contiguous()
-    return value if value.flags.c_contiguous else np.ascontiguousarray(value)
+    return in_order(value)
 
 
 def turned(value: Any) -> Any:

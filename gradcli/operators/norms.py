@@ -19,7 +19,7 @@ from gradcli.operators.dimensions import (
     numpy_dtype,
     signed,
 )
-from gradcli.operators.helpers import has_zeros, masked_fill, scale_by_count, unsqueeze_dims
+from gradcli.operators.helpers import masked_fill, over, scale_by_count, unsqueeze_dims
 from gradcli.operators.sample_calls import named
 from gradcli.operators.table import Array, function, operator, resolve
 
@@ -129,10 +129,7 @@ def norm_backward(g: Any, self: Any, p: Any, norm: Any, dim: Any, keepdim: bool)
         scaled = sgn(self) * masked_fill(np.abs(self) ** (p - 1), self == 0, 0)
         return scaled * g * norm ** (1 - p)
     scaled = sgn(self) * np.abs(self) ** (p - 1) if p < 2 else self * np.abs(self) ** (p - 2)
-    divisor = norm ** (p - 1)
-    if has_zeros(norm):  # forward mode, which runs this backward, divides what it has masked
-        divisor = masked_fill(divisor, norm == 0, 1)
-    return scaled * masked_fill(g / divisor, norm == 0, 0)
+    return scaled * over(g, norm ** (p - 1), norm)
 
 
 @operator(_vector_norm, "LinalgVectorNormBackward0", public=False, axes="dim*", spelled="norm")

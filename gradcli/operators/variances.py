@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcli.engine.operator import Rules
 from gradcli.operators.dimensions import add_reduce, as_dims, axes, count, describe, signed
-from gradcli.operators.helpers import constant, data, masked_fill, numbers, unsqueeze_dims
+from gradcli.operators.helpers import constant, data, numbers, over, unsqueeze_dims
 from gradcli.operators.reductions import divided, mean_all, mean_backward, mean_dim
 from gradcli.operators.sample_calls import DIMS, TUPLES, named
 from gradcli.operators.table import Array, function, operator
@@ -94,8 +94,7 @@ def _degenerate(self: Any, middle: Any) -> Any:
 
 
 def _std_backward(g: Any, self: Any, result: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
-    g = masked_fill(g / (result * 2), result == 0, 0)
-    return _var_backward(g, self, dim, correction, keepdim)
+    return _var_backward(over(g, result * 2, result), self, dim, correction, keepdim)
 
 
 def _with_mean(slope: Any, g: Any, self: Any, dim: Any, keepdim: bool) -> Any:

@@ -297,10 +297,11 @@ def test_a_slope_of_nothing_in_a_batch() -> None:
     assert gradcli.func.vmap(pushed)(weights).shape == (3, 2, 2)
 
 
-@pytest.mark.parametrize("p", [1.7, 2.0, 3.0])
-@pytest.mark.parametrize("n", [0, 2])
-def test_a_norm_of_zeros_has_the_slope_of_its_factor(p: float, n: int) -> None:
+@pytest.mark.parametrize(
+    ("text", "n"), [*((f"norm(x, {p})", n) for p in (1.7, 2, 3) for n in (0, 2)), ("std(x)", 2)]
+)
+def test_what_has_no_slope_at_zero_has_that_of_its_factor(text: str, n: int) -> None:
     x, w = gradcli.zeros(n, dtype=gradcli.float64), gradcli.tensor(0.43, dtype=gradcli.float64)
-    slopes = gradcli.func.grad(lambda x, w: gradcli.norm(x, p) * w, (0, 1))
+    slopes = gradcli.func.grad(lambda x, w: language.evaluate(text, x=x) * w, (0, 1))
     _, (_, by_w) = gradcli.func.jvp(slopes, (x, w), (x.clone(), gradcli.ones_like(w)))
     assert by_w.item() == 0  # as in PyTorch

@@ -25,7 +25,7 @@ from gradcli.operators.helpers import (
     expect_alike,
     implemented,
     is_complex,
-    masked_fill,
+    over,
     total,
     turned,
     unsqueeze,
@@ -209,7 +209,7 @@ def _euclidean(x1: Array, x2: Array) -> Array:
 
 
 def _euclidean_backward(g: Any, x1: Any, x2: Any, result: Any) -> tuple[Any, Any]:
-    ratio = masked_fill(g / result, result == 0, 0)
+    ratio = over(g, result, result)
     across, down = total(ratio, -1, True), unsqueeze(total(ratio, -2), -1)
     return x1 * across - ratio @ x2, x2 * down - ratio.mT @ x1
 
