@@ -362,7 +362,9 @@ def function(word: str, *args: Expression) -> Expression:
     if (odd or word in EVEN) and len(args) == 1 and leads_negative(args[0]):
         made = call(word, [negate(args[0])], args[0].shape)
         return negate(made) if odd else made
-    if len(args) > 1 and all(map(is_integral, args)):  # of integers many are not defined
+    if len(args) > 1 and all(
+        is_bare(a) or is_integral(a) for a in args
+    ):  # of integers many are not defined
         first = args[0]
         args = (call("float", [first], ()) if is_bare(first) else floating(first), *args[1:])
     return call(word, args, broadcast(a.shape for a in args))

@@ -174,6 +174,7 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
     ],
     "truth values and numbers where tensors of floats were are floats": [
         ("minimum(s > 0.1, X - X)@x", {"s": 0.55, "X": (2, 3), "x": (3,)}),
+        ("special.xlog1py(s - s + 2, s - s + 0.5)*x", {"s": 0.55, "x": (3,)}),
         ("addmm(Y, maximum(X > 0.1, s - s), X.T)", {"Y": (2, 2), "s": 0.55, "X": (2, 3)}),
     ],
     "the transpose of a column is a matrix, too": [
