@@ -45,17 +45,20 @@ _lent: dict[int, np.ndarray] = {}
 _most: list[int] = []  # bytes of all of them; found out when the first is wanted
 
 
-def room(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Memory for a result: that of a large one of before which has been let go, or fresh."""
-    kind = shape, np.dtype(dtype)
-    array: Any = None
-    for key in list(_lent):
-        array, count = references(_lent, key)
+def taken(kept: dict[Any, Any], kind: tuple[Any, Any]) -> Any:
+    """An array of a kind that nobody else refers to any more, out of those that are kept; None of none."""
+    for key in list(kept):
+        array, count = references(kept, key)
         if is_free(array, count, kind) and not weakref.getweakrefcount(array):
             del array
-            if (array := _lent.pop(key, None)) is not None:  # else another thread was quicker
-                break
-        array = None
+            if (found := kept.pop(key, None)) is not None:  # else another thread was quicker
+                return found
+    return None
+
+
+def room(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Memory for a result: that of a large one of before which has been let go, or fresh."""
+    array = taken(_lent, (shape, np.dtype(dtype)))
     if array is None:
         array = np.empty(shape, dtype)
     if array.nbytes > LARGE:
@@ -78,4 +81,4 @@ def _remember(array: np.ndarray) -> None:
         _lent[id(array)] = array
 
 
-__all__ = ["is_free", "lends", "references", "room"]
+__all__ = ["is_free", "lends", "references", "room", "taken"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from math import prod
 from typing import Any
 
@@ -51,13 +52,12 @@ def spent(ufunc: Any, own: Any, *operands: Any) -> Any:
     return ufunc(*operands)
 
 
-class _GivenUp:
-    """The gradient that a backward pass hands to a rule as the last who refers to it."""
+class _GivenUp(threading.local):
+    """The gradient that this thread's backward pass hands to a rule as the last who refers to it."""
 
     array: Any = None
 
 
-# Another thread's leaves no trace here but that this one's is forgotten: an array is compared, not trusted.
 given_up = _GivenUp()
 
 

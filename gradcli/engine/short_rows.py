@@ -16,10 +16,7 @@ import numpy as np
 _PART = 65536  # elements that are worked out at once: they stay in fast memory
 _SHORT, _LEAST = 64, 32768  # elements of a row up to which, and of the result from which on it pays
 _REPEATED = 8  # elements of a row up to which it pays to repeat what goes with it
-_ROWS, _ELEMENTS = (
-    1 << 11,
-    1 << 15,
-)  # rows, and at least so many elements, that are repeated at once
+_ROWS, _ELEMENTS = 1 << 11, 1 << 15  # rows, and at least so many elements, repeated at once
 
 Shape = tuple[int, ...]
 Way = Callable[[Any, Any, Any, Any, bool], Any]

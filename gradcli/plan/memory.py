@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from gradcli import budget
-from gradcli.engine.lending import is_free, references
+from gradcli.engine.lending import is_free, references, taken
 from gradcli.plan.graph import Operation
 
 _LINE = 64  # bytes that the processor takes from memory at once
@@ -108,14 +108,7 @@ class Results:
 
     def take(self, o: Operation) -> Any:
         """The memory of an earlier result of an operation; None where nobody has let one go."""
-        kept = self._kept.get(o.index, {})
-        for key in list(kept):
-            array, count = references(kept, key)
-            if is_free(array, count, _kind(o)) and not weakref.getweakrefcount(array):
-                del array
-                if (found := kept.pop(key, None)) is not None:  # else another thread was quicker
-                    return found
-        return None
+        return taken(self._kept.get(o.index, {}), _kind(o))
 
     def keep(self, o: Operation, array: Any) -> None:
         """Remember a result that goes to the caller."""

@@ -358,7 +358,7 @@ class Cluster:
     # -- tasks -------------------------------------------------------------------------------------
     def sums(self, work: Work, number: int, values: Values, parts: list[Part], told: Told) -> Any:
         """The sums of all parts in a pass: a tree of tasks, with the bits of `Tree`."""
-        level = self._tasks(parts, told, _sums, [], work=work, number=number, values=dict(values))
+        level = self._tasks(parts, told, _sums, work=work, number=number, values=dict(values))
         combine = work.combine(number)
         while len(level) > 1:
             groups = [level[i : i + _NEIGHBOURS] for i in range(0, len(level), _NEIGHBOURS)]
@@ -409,7 +409,7 @@ class Cluster:
             place = os.path.join(folder, *part.folders(keys))
             os.makedirs(place, exist_ok=True)
             paths.append(os.path.join(place, f"part-{number:0{width}}.{ending}"))
-        futures = self._tasks(parts, told, function, [paths], **given)
+        futures = self._tasks(parts, told, function, paths, **given)
         counted = Tally()
         for future in futures:
             found = self._result(future)
@@ -430,7 +430,7 @@ class Cluster:
         parts: Sequence[Part],
         told: Told,
         function: Callable[..., Any],
-        beside: list[list[str]],
+        *beside: list[str],
         **given: Any,
     ) -> list[Any]:
         """A task a part: function(part, what is beside it, **given), and a worker gets `given` once."""
