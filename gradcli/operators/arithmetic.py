@@ -24,6 +24,7 @@ from gradcli.operators.table import (
     function,
     is_operand,
     operator,
+    row,
 )
 
 _PAIR = ("{0}(randn(3), randn(3))", "{0}(randn(3,1), randn(4))", "{0}(randn(()), randn(2,3))")
@@ -130,24 +131,17 @@ class sub:
 _SHIFT: Any = {"kind": "elementwise", "types": "own", "analytic": True}
 
 
-@operator(_add_scalar, "AddBackward1", **_SHIFT, public=False, scalar_of=add, spelled="plus")
+@row(_add_scalar, "AddBackward1", **_SHIFT, scalar_of=add, spelled="plus")
 class add_scalar:
     self = lambda g: g
 
 
-@operator(_sub_scalar, "SubBackward1", **_SHIFT, public=False, scalar_of=sub, spelled="minus")
+@row(_sub_scalar, "SubBackward1", **_SHIFT, scalar_of=sub, spelled="minus")
 class sub_scalar:
     self = lambda g: g
 
 
-@operator(
-    _rsub,
-    "RsubBackward1",
-    **_SHIFT,
-    public=False,
-    samples=("2 - randn(3)",),
-    spelled="other - alpha * self",
-)
+@row(_rsub, "RsubBackward1", **_SHIFT, samples=("2 - randn(3)",), spelled="other - alpha * self")
 class rsub_scalar:
     self = lambda g, alpha: -_scaled(g, alpha)
 
@@ -156,14 +150,13 @@ def _rsub_tensor(self: Array, other: Array, *, alpha: Any = 1) -> Array:
     return other - self if is_one(alpha) else other - factor(alpha, self.dtype) * self
 
 
-@operator(
+@row(
     _rsub_tensor,
     "RsubBackward0",
     kind="linear",
     types="numbers",
     refuses={"b": (RuntimeError, TWO_BOOLS)},
     wide=True,
-    public=False,
     batch="elementwise",
     spelled="other - alpha * self",
 )
@@ -176,7 +169,7 @@ mul = entered(rows.mul, __name__, inplace=True, aliases="multiply", samples=_sam
 mul_scalar = entered(rows.mul_scalar, __name__, public=False)
 
 
-@operator(
+@row(
     np.divide,
     "DivBackward0",
     kind="elementwise",
@@ -184,7 +177,6 @@ mul_scalar = entered(rows.mul_scalar, __name__, public=False)
     real={"self": "g / other", "other": "-g * ((self / other) / other)"},
     types="float",
     wide=True,
-    public=False,
     samples=_samples("div"),
     spelled="self / other",
 )
@@ -193,12 +185,11 @@ class div_true:
     other = lambda g, self, other: -g * conj((self / other) / other)
 
 
-@operator(
+@row(
     _div_scalar,
     "DivBackward1",
     kind="linear",
     types="float",
-    public=False,
     scalar_of=div_true,
     batch="elementwise",
     spelled="self / other",
@@ -221,12 +212,11 @@ def _rounded(self: Array, other: Array, rounding_mode: str | None = None) -> Arr
     return quotient + ((quotient < 0) & ~exact)
 
 
-@operator(
+@row(
     _rounded,
     "DivBackward2",
     types="common",
     wide=True,
-    public=False,
     batch="elementwise",
     spelled="rounded quotient",
 )
@@ -342,12 +332,11 @@ def _pow_backward_exponent(g: Any, self: Any, exponent: Any, result: Any) -> Any
     return g * conj(np.where(still, 0.0, result * np.log(self)))
 
 
-@operator(
+@row(
     _pow_number,
     "PowBackward0",
     kind="elementwise",
     analytic=True,
-    public=False,
     samples=("pow(randn(2,3), 3)", "pow(rand(3) + 0.5, 0.5)", "pow(rand(()) + 0.5, -1)"),
     spelled="self ** exponent",
 )
@@ -355,12 +344,11 @@ class pow_number:
     self = _pow_backward
 
 
-@operator(
+@row(
     _pow_tensors,
     "PowBackward1",
     kind="elementwise",
     refuses={"b": "pow"},
-    public=False,
     samples=("pow(rand(2,3) + 0.5, randn(3))", "pow(rand(()) + 0.5, randn(2))"),
     spelled="self ** exponent",
 )
@@ -384,11 +372,10 @@ def _pow_base_rule(g: Any, self: Any, exponent: Any, result: Any) -> Any:
     return g * conj(result * log)
 
 
-@operator(
+@row(
     _pow_base,
     "PowBackward2",
     kind="elementwise",
-    public=False,
     samples=("pow(2, randn(3))",),
     spelled="self ** exponent",
 )
@@ -447,12 +434,11 @@ class floor_divide:
     other = lambda g: g
 
 
-@operator(
+@row(
     _remainder,
     "RemainderBackward1",
     types="common",
     refuses={"bc": "remainder_cpu"},
-    public=False,
     batch="elementwise",
     spelled="remainder(self, other)",
 )
@@ -461,13 +447,7 @@ class remainder_tensors:
     other = lambda g, self, other: -g * div_rounded(self, other, "floor")
 
 
-@operator(
-    _remainder_number,
-    "RemainderBackward0",
-    public=False,
-    batch="elementwise",
-    spelled="remainder(self, other)",
-)
+@row(_remainder_number, "RemainderBackward0", batch="elementwise", spelled="remainder(self, other)")
 class remainder_number:
     self = lambda g: g
 
@@ -476,13 +456,7 @@ def _remainder_of(self: Any, other: Array) -> Array:
     return _remainder(dtypes.constant(self, other.dtype), other)
 
 
-@operator(
-    _remainder_of,
-    "NotImplemented",
-    public=False,
-    batch="elementwise",
-    spelled="remainder(self, other)",
-)
+@row(_remainder_of, "NotImplemented", batch="elementwise", spelled="remainder(self, other)")
 class remainder_:
     other = lambda g: g
 
@@ -850,10 +824,10 @@ def _on_first_use(name: str, row: Rules, method: Callable[[Row], Any]) -> None:
 def _install() -> None:
     """Give tensors Python's operators."""
     rows = {"add": add, "radd": add, "mul": mul, "rmul": mul, "sub": sub, "truediv": div_true}
-    for name, row in rows.items():
-        _on_first_use(f"__{name}__", row, binary_method)
-    _on_first_use("__neg__", neg, lambda row: row.call)
-    _on_first_use("__invert__", bitwise_not, lambda row: row.call)
+    for name, own in rows.items():
+        _on_first_use(f"__{name}__", own, binary_method)
+    _on_first_use("__neg__", neg, lambda own: own.call)
+    _on_first_use("__invert__", bitwise_not, lambda own: own.call)
     setattr(Tensor, "__rsub__", _guarded(rsub))
     setattr(Tensor, "__rtruediv__", _rdiv)
     for name, target in {"pow": pow, "mod": remainder, "floordiv": floor_divide}.items():
@@ -863,11 +837,11 @@ def _install() -> None:
         **{"and": bitwise_and, "or": bitwise_or, "xor": bitwise_xor},
         **{"lshift": bitwise_left_shift, "rshift": bitwise_right_shift},
     }
-    for name, row in bits.items():
-        setattr(Tensor, f"__{name}__", _guarded(row))
-        setattr(Tensor, f"__r{name}__", _guarded(_reflected(row)))
-    for row in (lt, le, gt, ge):
-        setattr(Tensor, f"__{row.name}__", _guarded(row))
+    for name, own in bits.items():
+        setattr(Tensor, f"__{name}__", _guarded(own))
+        setattr(Tensor, f"__r{name}__", _guarded(_reflected(own)))
+    for own in (lt, le, gt, ge):
+        setattr(Tensor, f"__{own.name}__", _guarded(own))
     setattr(Tensor, "__eq__", _equal)
     setattr(Tensor, "__ne__", _not_equal)
     setattr(Tensor, "__pos__", lambda t: t)

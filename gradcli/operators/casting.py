@@ -15,7 +15,7 @@ from gradcli.engine.tensor import Tensor
 from gradcli.operators.helpers import cast as in_dtype
 from gradcli.operators.helpers import is_complex
 from gradcli.operators.strides import copied, follows, formatted
-from gradcli.operators.table import Array, function, operator
+from gradcli.operators.table import Array, function, row
 
 FAMILY = "shapes"
 
@@ -25,15 +25,7 @@ def _clone(self: Array, memory_format: str | None = None) -> Array:
     return formatted(self, memory_format) if isinstance(self, IN_MEMORY) else self
 
 
-@operator(
-    _clone,
-    "CloneBackward0",
-    kind="linear",
-    copies=True,
-    public=False,
-    batch="elementwise",
-    spelled="self",
-)
+@row(_clone, "CloneBackward0", kind="linear", copies=True, batch="elementwise", spelled="self")
 class clone_as:
     self = lambda g: g
 
@@ -70,7 +62,7 @@ def contiguous(input: Array, memory_format: Any) -> Any:
     return clone_as(input, name)
 
 
-@operator(lambda self: self, public=False, spelled="held")
+@row(lambda self: self, spelled="held")
 class held_constant:
     """What the tape holds constant, in a recording that is differentiated again."""
 
@@ -100,13 +92,12 @@ def cast_back(g: Any, self_dtype: Any) -> Any:
     return in_dtype(g, self_dtype)
 
 
-@operator(
+@row(
     _to_copy,
     "ToCopyBackward0",
     kind="linear",
     copies=True,
     analytic=False,
-    public=False,
     batch="elementwise",
     spelled="to",
 )
@@ -114,7 +105,7 @@ class to_copy:
     self = cast_back
 
 
-@operator(_to_copy, public=False, batch="elementwise", spelled="to")
+@row(_to_copy, batch="elementwise", spelled="to")
 class to_discrete:
     """Integers and booleans: not differentiable."""
 

@@ -32,7 +32,7 @@ from gradcli.operators.helpers import (
     where,
 )
 from gradcli.operators.lapack import refuse_failed
-from gradcli.operators.table import Array, operator
+from gradcli.operators.table import Array, operator, row
 
 FAMILY = "linalg"
 
@@ -132,12 +132,11 @@ def _inv_backward(g: Any, inverse: Any) -> Any:
     return -matmul(h, matmul(g, h))
 
 
-@operator(
+@row(
     _inv_ex,
     "LinalgInvExBackward0",
     outputs="inverse info",
     differentiable=1,
-    public=False,
     numpy=np.linalg.inv,
     batch="leading",
     spelled="linalg.inv",
@@ -209,12 +208,11 @@ def _solve_backward(
     return g_a, (g_b.squeeze(-1) if vector else g_b)
 
 
-@operator(
+@row(
     _solve_ex,
     "LinalgSolveExBackward0",
     outputs="result LU pivots info",
     differentiable=1,
-    public=False,
     batch=batches.solved,
     spelled="linalg.solve",
 )
@@ -341,11 +339,10 @@ def _triangular_solve_backward(
     return (g_b if mask[0] else None), g_a
 
 
-@operator(
+@row(
     _triangular_solve,
     "TriangularSolveBackward0",
     outputs="solution cloned_coefficient",
-    public=False,
     batch=batches.last(2, 2),
 )
 class triangular_solve_row:
@@ -412,12 +409,11 @@ def _without(s: Any, i: int) -> Any:
     return out if s.shape[-1] > 1 else s[..., 0] * 0 + 1
 
 
-@operator(
+@row(
     _det,
     "LinalgDetBackward0",
     outputs="result LU pivots",
     differentiable=1,
-    public=False,
     batch="leading",
     spelled="det[0]:",
 )
@@ -461,12 +457,11 @@ def _slogdet_backward(grads: Any, A: Any, LU: Any, pivots: Any, sign: Any) -> An
     return solve_ex(mH(A), d)[0]
 
 
-@operator(
+@row(
     _slogdet,
     "LinalgSlogdetBackward0",
     outputs="sign logabsdet LU pivots",
     differentiable=2,
-    public=False,
     batch="leading",
     spelled="linalg.slogdet:",
 )
@@ -495,12 +490,11 @@ def _cholesky_backward(g: Any, L: Any, upper: bool) -> Any:
     return solve_triangular(lower, phi, upper=False, left=False)
 
 
-@operator(
+@row(
     _cholesky_ex,
     "LinalgCholeskyExBackward0",
     outputs="L info",
     differentiable=1,
-    public=False,
     batch="leading",
     spelled="linalg.cholesky[0]: upper -",
 )
@@ -651,14 +645,7 @@ def _qr_backward(grads: Any, Q: Any, R: Any, mode: str) -> Any:
     return out if g_r is None else out + matmul(Q, g_r)
 
 
-@operator(
-    _qr,
-    "LinalgQrBackward0",
-    outputs="Q R",
-    public=False,
-    batch="leading",
-    spelled="linalg.qr: mode",
-)
+@row(_qr, "LinalgQrBackward0", outputs="Q R", batch="leading", spelled="linalg.qr: mode")
 class qr_row:
     A = _qr_backward
 
@@ -723,11 +710,10 @@ def _eig_backward(grads: Any, values: Any, vectors: Any, hermitian: bool) -> Any
     return solve_ex(h, matmul(inner, h))[0]
 
 
-@operator(
+@row(
     _eigh,
     "LinalgEighBackward0",
     outputs="eigenvalues eigenvectors",
-    public=False,
     batch="leading",
     spelled="linalg.eigh: UPLO -",
 )
@@ -749,11 +735,10 @@ def _to_real(g: Any, complex_input: bool) -> Any:
     return g if complex_input or not is_complex(g) else g.real
 
 
-@operator(
+@row(
     _eig,
     "LinalgEigBackward0",
     outputs="eigenvalues eigenvectors",
-    public=False,
     batch="leading",
     spelled="linalg.eig:",
 )
@@ -836,11 +821,10 @@ def _check_phases(uu: Any, vv: Any) -> None:
         )
 
 
-@operator(
+@row(
     _svd,
     "LinalgSvdBackward0",
     outputs="U S Vh",
-    public=False,
     batch="leading",
     spelled="linalg.svd: full_matrices -",
 )
@@ -909,10 +893,9 @@ def _pinv_backward(g: Any, result: Any, self: Any) -> Any:
     )
 
 
-@operator(
+@row(
     _pinv,
     "LinalgPinvBackward0",
-    public=False,
     numpy=np.linalg.pinv,
     batch=batches.pseudo_inverses,
     spelled="linalg.pinv",
@@ -1001,12 +984,11 @@ def _lstsq_backward(grads: Any, self: Any, b: Any, solution: Any, mask: Any) -> 
     return g_a, g_b
 
 
-@operator(
+@row(
     _lstsq,
     "LinalgLstsqBackward0",
     outputs="solution residuals rank singular_values",
     differentiable=2,
-    public=False,
     batch=batches.least_squares,
 )
 class lstsq_row:
@@ -1102,12 +1084,11 @@ def _lu_factor_backward(g: Any, LU: Any, pivots: Any, pivot: bool) -> Any:
     return _lu_backward(g_l, g_u, p, lower, upper)
 
 
-@operator(
+@row(
     _lu_factor_ex,
     "LinalgLuFactorExBackward0",
     outputs="LU pivots info",
     differentiable=1,
-    public=False,
     batch="leading",
 )
 class lu_factor_ex_row:
@@ -1120,9 +1101,7 @@ def _lu(A: Array, *, pivot: bool = True) -> tuple[Array, Array, Array]:
     return lower, upper, p
 
 
-@operator(
-    _lu, "LinalgLuBackward0", outputs="L U P", differentiable=2, public=False, batch="leading"
-)
+@row(_lu, "LinalgLuBackward0", outputs="L U P", differentiable=2, batch="leading")
 class lu_row:
     """(L, U, P): PyTorch numbers only the outputs that have gradients."""
 
@@ -1158,14 +1137,7 @@ def _lu_unpack_backward(grads: Any, m: int, n: int) -> Any:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@operator(
-    _lu_unpack,
-    "LuUnpackBackward0",
-    outputs="L U P",
-    differentiable=2,
-    public=False,
-    batch="leading",
-)
+@row(_lu_unpack, "LuUnpackBackward0", outputs="L U P", differentiable=2, batch="leading")
 class lu_unpack_row:
     LU_data = lambda grads, LU_data_sym_argsize_minus_2, LU_data_sym_argsize_minus_1: (
         _lu_unpack_backward(grads[:2], LU_data_sym_argsize_minus_2, LU_data_sym_argsize_minus_1)
@@ -1221,7 +1193,7 @@ def _lu_solve_factor_backward(
     return tril(r, -1) + triu(g_u)
 
 
-@operator(_lu_solve, "LinalgLuSolveBackward0", public=False, batch=batches.last(2, 1, 2))
+@row(_lu_solve, "LinalgLuSolveBackward0", batch=batches.last(2, 1, 2))
 class lu_solve_row:
     LU = _lu_solve_factor_backward
     B = lambda g, LU, pivots, left, adjoint: lu_solve_row(
@@ -1245,9 +1217,7 @@ def _matrix_exp_backward(g: Any, self: Any) -> Any:
     return matrix_exp_row(cat([top, bottom], -2))[..., :n, n:]
 
 
-@operator(
-    _matrix_exp, "LinalgMatrixExpBackward0", public=False, batch="leading", spelled="matrix_exp:"
-)
+@row(_matrix_exp, "LinalgMatrixExpBackward0", batch="leading", spelled="matrix_exp:")
 class matrix_exp_row:
     self = _matrix_exp_backward
 

@@ -27,7 +27,7 @@ from gradcli.operators.helpers import (
     where,
     zeros_like,
 )
-from gradcli.operators.table import Array, choice, function, operator
+from gradcli.operators.table import Array, choice, function, operator, row
 
 _ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(1))", "{0}(randn(0))")
 _POSITIVE = ("{0}(rand(2,3) + 0.5)", "{0}(rand(()) + 0.5)", "{0}(rand(1) + 0.5)", "{0}(rand(0))")
@@ -211,10 +211,9 @@ def _tanh_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
     return grad_output * slope if out is None else np.multiply(grad_output, slope, out=out)
 
 
-@operator(
+@row(
     _tanh_backward,
     "TanhBackwardBackward0",
-    public=False,
     batch="elementwise",
     guarded=False,
     spelled="grad_output * (1 - output * output)",
@@ -260,23 +259,18 @@ class atanh:
     )
 
 
-def _underivable(row: Rules, old: str) -> None:
+def _underivable(of: Rules, old: str) -> None:
     """`NAME_` of a function whose in-place form PyTorch does not differentiate."""
-    name = row.name
+    name = of.name
 
     def rule(g: Any) -> Any:
         raise NotImplementedError(
             f"the derivative for 'inplace version of {name}' is not implemented."
         )
 
-    made = operator(
-        row.kernel,
-        f"{name.capitalize()}Backward1",
-        types="float",
-        public=False,
-        params="self",
-        batch="elementwise",
-    )(type(f"{name}_written", (), {"self": rule}))
+    facts: dict[str, Any] = {"types": "float", "params": "self", "batch": "elementwise"}
+    body = type(f"{name}_written", (), {"self": rule})
+    made = row(of.kernel, f"{name.capitalize()}Backward1", **facts)(body)
 
     def write(input: Array) -> Any:
         return inplace(made, input)
@@ -284,7 +278,7 @@ def _underivable(row: Rules, old: str) -> None:
     write.__doc__ = f"In-place form of `{name}`; has no derivative."
     write.__module__ = __name__
     sample = f"(rand(3) + {1 if name == 'acosh' else 0}).{name}_()"
-    facts: dict[str, Any] = {"aliases": f"{old}_", "rows": [made], "samples": [sample]}
+    facts = {"aliases": f"{old}_", "rows": [made], "samples": [sample]}
     function(f"{name}_(Tensor input)", name=f"{name}_", **facts)(write)
 
 
@@ -344,10 +338,9 @@ def _sigmoid_slope(grad_output: Array, output: Array, out: Any = None) -> Array:
     return grad_output * slope if out is None else np.multiply(grad_output, slope, out=out)
 
 
-@operator(
+@row(
     _sigmoid_backward,
     "SigmoidBackwardBackward0",
-    public=False,
     batch="elementwise",
     guarded=False,
     spelled="grad_output * output * (1 - output)",
@@ -381,10 +374,9 @@ def _threshold_backward(grad_output: Array, self: Array, threshold: Any) -> Arra
     return where(self <= threshold, grad_output.dtype.type(0), grad_output)
 
 
-@operator(
+@row(
     _threshold_backward,
     "ThresholdBackwardBackward0",
-    public=False,
     batch="elementwise",
     guarded=False,
     spelled="where(self > threshold, grad_output, 0)",
@@ -410,10 +402,9 @@ def _softplus_double_backward(g: Any, self: Any, beta: Any, threshold: Any) -> A
     return masked_fill(sigmoid_backward(g, sigmoid(x)) * beta, x >= threshold, 0)
 
 
-@operator(
+@row(
     _softplus_backward,
     "SoftplusBackwardBackward0",
-    public=False,
     batch="elementwise",
     guarded=False,
     spelled="slope of softplus",
@@ -541,10 +532,9 @@ def _round_decimals(self: Array, decimals: int) -> Array:
     return np.rint(self / scale) * scale
 
 
-@operator(
+@row(
     _keeping_integers(np.rint),
     "RoundBackward0",
-    public=False,
     numpy=np.rint,
     types="common",
     refuses={"bc": "round_vml_cpu"},
@@ -555,13 +545,7 @@ class round_whole:
     self = zeros_like
 
 
-@operator(
-    _round_decimals,
-    "RoundBackward1",
-    refuses={"biuc": "round_cpu"},
-    public=False,
-    batch="elementwise",
-)
+@row(_round_decimals, "RoundBackward1", refuses={"biuc": "round_cpu"}, batch="elementwise")
 class round_to:
     self = zeros_like
 
@@ -628,25 +612,23 @@ _NO_COMPLEX_CLAMP = {"c": "clamp is not supported for complex types"}
 _NO_BOOL_CLAMP = {**_NO_COMPLEX_CLAMP, "b": "clamp_scalar_cpu"}
 
 
-@operator(
+@row(
     _clamp_numbers,
     "ClampBackward1",
     kind="elementwise",
     types="common",
     refuses=_NO_BOOL_CLAMP,
-    public=False,
     spelled="clamp",
 )
 class clamp_numbers:
     self = lambda g, self, min, max: where(_inside(self, min, max), g, 0)
 
 
-@operator(
+@row(
     _clamp_tensors,
     "ClampBackward0",
     types="common",
     refuses=_NO_COMPLEX_CLAMP,
-    public=False,
     batch="elementwise",
     spelled="clamp",
 )
@@ -712,7 +694,6 @@ def _clamp_one(ufunc: Any, name: str, doc: str) -> Any:
     tensors.__annotations__ = {"self": "Array", side: "Array"}
     node = "ClampMinBackward" if low else "ClampMaxBackward"
     own: dict[str, Any] = {
-        "public": False,
         "types": "common",
         "batch": "elementwise",
         "spelled": name,
@@ -720,9 +701,9 @@ def _clamp_one(ufunc: Any, name: str, doc: str) -> Any:
     rules = {**facts, side: limit_rule}
     kernel = "maximum_cpu" if low else "minimum_cpu"
     no_numbers = {**_NO_COMPLEX_CLAMP, "b": f"{name}_scalar_cpu"}
-    made = operator(number, f"{node}0", refuses=no_numbers, **own)
+    made = row(number, f"{node}0", refuses=no_numbers, **own)
     first = made(type(f"{name}_number", (), facts))
-    made = operator(tensors, f"{node}1", refuses={"c": kernel}, **own)
+    made = row(tensors, f"{node}1", refuses={"c": kernel}, **own)
     second = made(type(f"{name}_tensor", (), rules))
 
     def limited(input: Array, limit: Any) -> Any:
@@ -902,11 +883,10 @@ def _fmod_tensors(self: Array, other: Array) -> Array:
     return np.fmod(self, other)
 
 
-@operator(
+@row(
     _fmod_number,
     "FmodBackward0",
     refuses={"bc": "fmod_cpu"},
-    public=False,
     batch="elementwise",
     spelled="fmod(self, other)",
 )
@@ -914,12 +894,11 @@ class fmod_number:
     self = lambda g: g
 
 
-@operator(
+@row(
     _fmod_tensors,
     "FmodBackward1",
     types="common",
     refuses={"bc": "fmod_cpu"},
-    public=False,
     batch="elementwise",
     spelled="fmod(self, other)",
 )
@@ -959,12 +938,11 @@ def _copysign_backward(g: Any, self: Any, result: Any) -> Any:
     return g * masked_fill(result / self, self == 0, 0)
 
 
-@operator(
+@row(
     _copysign,
     "CopysignBackward0",
     types="float",
     refuses={"c": "copysign_cpu"},
-    public=False,
     batch="elementwise",
     spelled="copysign(self, other)",
 )
@@ -973,12 +951,11 @@ class copysign_tensors:
     other = lambda g, result: zeros_like(result)
 
 
-@operator(
+@row(
     _copysign_number,
     "CopysignBackward1",
     types="float",
     refuses={"c": "copysign_cpu"},
-    public=False,
     batch="elementwise",
     spelled="copysign(self, other)",
 )
@@ -1033,12 +1010,11 @@ def _lerp_tensor(self: Array, end: Array, weight: Array) -> Array:
     return where(np.abs(weight) < 0.5, self + weight * step, end - step * (1 - weight))
 
 
-@operator(
+@row(
     _lerp_number,
     "LerpBackward0",
     types="common",
     refuses={"biu": "lerp_kernel_scalar"},
-    public=False,
     batch="elementwise",
     spelled="self + weight * (end - self)",
 )
@@ -1047,12 +1023,11 @@ class lerp_number:
     end = lambda g, weight: g * conj(weight)
 
 
-@operator(
+@row(
     _lerp_tensor,
     "LerpBackward1",
     types="common",
     refuses={"biu": "lerp_kernel_tensor"},
-    public=False,
     batch="elementwise",
     spelled="self + weight * (end - self)",
 )
@@ -1123,11 +1098,10 @@ class addcmul:
     tensor2 = lambda g, tensor1, value: g * conj(tensor1 * value)
 
 
-@operator(
+@row(
     _addcdiv,
     "AddcdivBackward0",
     types="common",
-    public=False,
     batch="elementwise",
     spelled="self + value * tensor1 / tensor2",
 )
@@ -1390,7 +1364,7 @@ def _heaviside(self: Array, values: Array) -> Array:
     return where(self == 0, values, where(self > 0, one, self.dtype.type(0)))
 
 
-@operator(_heaviside, "NotImplemented", public=False, batch="elementwise")
+@row(_heaviside, "NotImplemented", batch="elementwise")
 class heaviside_:
     self = lambda g: g
     values = lambda g: g
@@ -1438,12 +1412,11 @@ def log_rows(log: Any, name: str, node: str, refused: str) -> list[Any]:
         return product(self, other)
 
     return [
-        operator(
+        row(
             kernel,
             f"{node}Backward{i}",
             types="float",
             refuses={"c": refused},
-            public=False,
             batch="elementwise",
             spelled=f"{name}(self, other)",
         )

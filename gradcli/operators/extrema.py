@@ -30,7 +30,7 @@ from gradcli.operators.helpers import (
 )
 from gradcli.operators.return_types import return_type
 from gradcli.operators.sample_calls import DIMS, REDUCED, TUPLES, named
-from gradcli.operators.table import Array, choice, function, operator, resolve
+from gradcli.operators.table import Array, choice, function, resolve, row
 
 FAMILY = "reductions"
 
@@ -85,15 +85,15 @@ def extreme_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) ->
 def _amaxmin(ufunc: Any, name: str, node: str, doc: str, numpy: Any) -> Any:
     rules = {"self": extreme_backward}
     body = type(name, (), {"__doc__": doc, "__module__": __name__, **rules})
-    row = operator(_extreme(ufunc, name), node, public=False, axes="dim")(body)
+    made = row(_extreme(ufunc, name), node, axes="dim")(body)
 
     def call(input: Array, dim: Any, keepdim: bool) -> Any:
-        return row(input, as_dims(dim), keepdim)
+        return made(input, as_dims(dim), keepdim)
 
     describe(call, name, doc, __name__)
     signature = f"{name}(Tensor input, int[1] dim=[], bool keepdim=False, *, Tensor? out=None)"
     samples = named(name, REDUCED, DIMS, TUPLES)
-    return function(signature, rows=[row], numpy=numpy, samples=samples)(call)
+    return function(signature, rows=[made], numpy=numpy, samples=samples)(call)
 
 
 amax = _amaxmin(
@@ -176,20 +176,18 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
     facts = {"__module__": __name__}
     all_rule = {"self": shared_evenly}
     dim_rule = {"self": selected_backward}
-    whole = operator(
+    whole = row(
         _whole(ufunc, name),
         f"{node}1",
-        public=False,
         batch=batches.whole(lambda: along),
         spelled=f"{name}:",
     )(type(f"{name}_all", (), facts | all_rule))
-    along = operator(
+    along = row(
         _selecting(ufunc, name),
         f"{node}0",
         axes="dim",
         outputs="values indices",
         differentiable=1,
-        public=False,
         spelled=f"{name}:",
     )(type(f"{name}_dim", (), facts | dim_rule))
     result = return_type(name, "values indices")
@@ -243,16 +241,16 @@ def _arg(name: str, doc: str) -> Any:
         return found[()]
 
     body = type(name, (), {"__doc__": doc, "__module__": __name__})
-    row = operator(kernel, public=False, axes="dim")(body)
+    made = row(kernel, axes="dim")(body)
 
     def call(input: Array, dim: int | None, keepdim: bool) -> Any:
-        return row(input, dim, keepdim)
+        return made(input, dim, keepdim)
 
     describe(call, name, doc, __name__)
     signature = f"{name}(Tensor input, int? dim=None, bool keepdim=False, *, Tensor? out=None)"
     numpy = np.argmax if name == "argmax" else np.argmin
     samples = named(name, REDUCED[:1], DIMS[:1])
-    return function(signature, rows=[row], numpy=numpy, samples=samples)(call)
+    return function(signature, rows=[made], numpy=numpy, samples=samples)(call)
 
 
 argmax = _arg("argmax", "The index of the first largest element.")
@@ -289,7 +287,7 @@ def _aminmax_backward(g: Any, self: Any, dim: Any, keepdim: bool, min: Any, max:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@operator(_aminmax, "AminmaxBackward0", outputs="min max", public=False, axes="dim")
+@row(_aminmax, "AminmaxBackward0", outputs="min max", axes="dim")
 class aminmax_row:
     self = _aminmax_backward
 

@@ -13,7 +13,7 @@ from gradcli.engine.tensor import sized_dim, wrap_dim
 from gradcli.operators.arguments import OPTIONS, makes, nonnegative
 from gradcli.operators.helpers import constant, data
 from gradcli.operators.joining import constant_pad_nd
-from gradcli.operators.table import Array, function, operator, resolve
+from gradcli.operators.table import Array, function, resolve, row
 
 _NONE, _ROOT, _BY_N = 0, 1, 2  # what a transform is divided by
 
@@ -83,19 +83,19 @@ def _c2r_backward(g: Any, dim: Any, normalization: int) -> Any:
     return out * constant(weights, out)
 
 
-@operator(_c2c, "FftC2CBackward0", kind="linear", public=False, axes="dim")
+@row(_c2c, "FftC2CBackward0", kind="linear", axes="dim")
 class fft_c2c:
     self = lambda g, dim, normalization, forward: fft_c2c(g, dim, normalization, not forward)
 
 
-@operator(_r2c, "FftR2CBackward0", kind="linear", analytic=False, public=False, axes="dim")
+@row(_r2c, "FftR2CBackward0", kind="linear", analytic=False, axes="dim")
 class fft_r2c:
     self = lambda g, self, dim, normalization, onesided: _r2c_backward(
         g, dim, normalization, onesided, self.shape[dim[-1]]
     )
 
 
-@operator(_c2r, "FftC2RBackward0", kind="linear", analytic=False, public=False, axes="dim")
+@row(_c2r, "FftC2RBackward0", kind="linear", analytic=False, axes="dim")
 class fft_c2r:
     self = _c2r_backward
 

@@ -38,7 +38,7 @@ from gradcli.operators.shapes import (
     view_size,
 )
 from gradcli.operators.strides import arranged, copied, dense_order, fresh
-from gradcli.operators.table import Array, Arrays, function, operator
+from gradcli.operators.table import Array, Arrays, function, operator, row
 
 
 def _is_mask(array: Any) -> bool:
@@ -140,13 +140,12 @@ def _index_back(g: Any, self_sym_sizes: tuple[int, ...], indices: Any) -> Any:
     return index_put_impl(new_zeros(g, self_sym_sizes), indices, g, True)
 
 
-@operator(
+@row(
     _index,
     "IndexBackward0",
     kind="linear",
     dynamic="masks",
     name="index",
-    public=False,
     samples=("randn(3)[[0,2]]",),
     batch=batches.indexed,
     spelled="index",
@@ -216,13 +215,7 @@ class index_put:
     values = index_row
 
 
-@operator(
-    _index_put,
-    "IndexPutImplBackward0",
-    public=False,
-    batch=batches.index_written,
-    spelled="index_put",
-)
+@row(_index_put, "IndexPutImplBackward0", batch=batches.index_written, spelled="index_put")
 class index_put_impl:
     self = _index_put_back
     values = index_row
@@ -236,9 +229,7 @@ def _where(condition: Array, self: Array, other: Array, dtype: Any = None) -> Ar
     return found if found.ndim else found[()]
 
 
-@operator(
-    _where, "WhereBackward0", kind="linear", public=False, batch="elementwise", spelled="where"
-)
+@row(_where, "WhereBackward0", kind="linear", batch="elementwise", spelled="where")
 class where_of:
     self = lambda g, condition: where(condition, g, 0)
     other = lambda g, condition: where(condition, 0, g)
@@ -303,7 +294,7 @@ def _nonzero(self: Array) -> Array:
     )
 
 
-@operator(_nonzero, params="self", public=False, batch="dynamic")
+@row(_nonzero, params="self", batch="dynamic")
 class nonzero_of:
     """Positions of the elements that are not zero, one a row."""
 
@@ -341,9 +332,7 @@ def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
     return found if found.ndim else found[()]
 
 
-@operator(
-    _masked_fill, "MaskedFillBackward0", public=False, batch="elementwise", spelled="masked_fill"
-)
+@row(_masked_fill, "MaskedFillBackward0", batch="elementwise", spelled="masked_fill")
 class masked_fill_number:
     self = lambda g, mask: masked_fill(g, mask, 0)
 
@@ -357,10 +346,9 @@ def _masked_fill_tensor(self: Array, mask: Array, value: Array) -> Array:
     return _masked_fill(self, mask, value)
 
 
-@operator(
+@row(
     _masked_fill_tensor,
     "MaskedFillBackward1",
-    public=False,
     batch=batches.of(batches.filled, lambda: where_of),
     spelled="masked_fill",
 )
@@ -462,12 +450,7 @@ def _masked_scatter_backward(grad_output: Array, mask: Array, sizes: Any) -> Arr
     return made
 
 
-@operator(
-    _masked_scatter_backward,
-    "MaskedScatterBackwardBackward0",
-    public=False,
-    batch=batches.masked_scatter_slope,
-)
+@row(_masked_scatter_backward, "MaskedScatterBackwardBackward0", batch=batches.masked_scatter_slope)
 class masked_scatter_backward:
     grad_output = lambda g, grad_output_args, mask: masked_scatter(
         new_zeros(g, grad_output_args), mask, g
@@ -581,14 +564,7 @@ def _scatter(self: Array, dim: int, index: Array, src: Array) -> Array:
     return made
 
 
-@operator(
-    _scatter,
-    "ScatterBackward0",
-    public=False,
-    axes="dim",
-    batch=batches.as_lines("self"),
-    spelled="scatter:",
-)
+@row(_scatter, "ScatterBackward0", axes="dim", batch=batches.as_lines("self"), spelled="scatter:")
 class scatter_src:
     self = lambda g, dim, index: scatter_value(g, dim, index, 0)
     src = lambda g, dim, index: gather(g, dim, index, False)
@@ -601,14 +577,7 @@ def _scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
     return made
 
 
-@operator(
-    _scatter_value,
-    "ScatterBackward1",
-    kind=None,
-    public=False,
-    axes="dim",
-    batch=batches.as_lines("self"),
-)
+@row(_scatter_value, "ScatterBackward1", kind=None, axes="dim", batch=batches.as_lines("self"))
 class scatter_value:
     self = lambda g, dim, index: scatter_value(g, dim, index, 0)
 
@@ -623,9 +592,7 @@ def _scatter_reducing(self: Array, dim: int, index: Array, src: Array, reduce: s
     return made
 
 
-@operator(
-    _scatter_reducing, "NotImplemented", public=False, axes="dim", batch=batches.as_lines("self")
-)
+@row(_scatter_reducing, "NotImplemented", axes="dim", batch=batches.as_lines("self"))
 class scatter_:
     self = lambda g: g
     src = lambda g: g
@@ -1022,10 +989,9 @@ def _index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
     return made
 
 
-@operator(
+@row(
     _index_fill,
     "IndexFillBackward0",
-    public=False,
     axes="dim",
     batch=batches.apart("index"),
     spelled="index_fill",
@@ -1047,10 +1013,9 @@ def _unique(index: Any) -> Any:
     return constant(np.unique(data(index)), index)
 
 
-@operator(
+@row(
     _index_fill_tensor,
     "IndexFillBackward1",
-    public=False,
     axes="dim",
     batch=batches.filled_at,
     spelled="index_fill",
@@ -1377,7 +1342,7 @@ def _as_strided_scatter_back(
     )
 
 
-@operator(_as_strided_scatter, "AsStridedScatterBackward0", kind="linear", public=False)
+@row(_as_strided_scatter, "AsStridedScatterBackward0", kind="linear")
 class as_strided_scatter_of:
     self = _as_strided_scatter_back
     src = lambda g, size, stride, storage_offset: as_strided_size(

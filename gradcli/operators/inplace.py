@@ -18,7 +18,7 @@ from gradcli.engine.tensor import Tensor, edge, wrap
 from gradcli.engine.views import check_writable, inplace, overwrite, will_record
 from gradcli.operators import arithmetic, batches, indexing, shapes
 from gradcli.operators.helpers import zeros_like
-from gradcli.operators.table import FUNCTIONS, Array, Row, function, operator
+from gradcli.operators.table import FUNCTIONS, Array, Row, function, row
 
 
 # -- values written over --------------------------------------------------------------------------
@@ -49,7 +49,7 @@ def _to_source(g: Any, src_dtype: Any) -> Any:
     return cast_back(g, src_dtype)
 
 
-@operator(_copy, "CopyBackwards", public=False, lossy=True, batch=batches.copied)
+@row(_copy, "CopyBackwards", lossy=True, batch=batches.copied)
 class copy_row:
     self = zeros_like
     src = _to_source
@@ -85,32 +85,23 @@ def _fill_tensor(self: Array, value: Array) -> Array:
     return np.full(self.shape, _cast(np.asarray(value), self.dtype))[()]
 
 
-@operator(_fill, "FillBackward0", public=False, batch="elementwise", spelled="value")
+@row(_fill, "FillBackward0", batch="elementwise", spelled="value")
 class fill_number:
     self = zeros_like
 
 
-@operator(
-    _fill_tensor, "FillBackward1", public=False, batch=batches.apart("value"), spelled="value"
-)
+@row(_fill_tensor, "FillBackward1", batch=batches.apart("value"), spelled="value")
 class fill_tensor:
     self = zeros_like
     value = lambda g: g.sum()
 
 
-@operator(_fill, "FillBackward2", public=False, batch="elementwise", spelled="value")
+@row(_fill, "FillBackward2", batch="elementwise", spelled="value")
 class fill_number_in_place:
     self = zeros_like
 
 
-@operator(
-    _fill_tensor,
-    "FillBackward3",
-    public=False,
-    batch=batches.apart("value"),
-    discrete=True,
-    spelled="value",
-)
+@row(_fill_tensor, "FillBackward3", batch=batches.apart("value"), discrete=True, spelled="value")
 class fill_tensor_in_place:
     self = zeros_like
     value = lambda g: g.sum()
@@ -148,7 +139,7 @@ def _zero(self: Array) -> Array:
     return np.zeros(self.shape, self.dtype)[()]
 
 
-@operator(_zero, "ZeroBackward0", public=False, batch="elementwise")
+@row(_zero, "ZeroBackward0", batch="elementwise")
 class zero_row:
     self = zeros_like
 
@@ -240,7 +231,7 @@ def _set(self: Array, source: Array) -> Array:
     return source
 
 
-@operator(_set, "NotImplemented", public=False)
+@row(_set, "NotImplemented")
 class set_row:
     """Another's memory, of which PyTorch has no derivative."""
 
@@ -289,9 +280,9 @@ def set_(
 
 
 # -- comparisons and logic ------------------------------------------------------------------------
-def _comparison(row: Row) -> None:
+def _comparison(of: Row) -> None:
     """`NAME_` of a comparison, which PyTorch records, of integers and booleans too."""
-    ufunc, node = row.kernel, f"{row.name.capitalize()}Backward"
+    ufunc, node = of.kernel, f"{of.name.capitalize()}Backward"
 
     def with_number(self: Array, other: Any) -> Array:
         wanted = dtypes.result_type([(self.dtype, 2), (dtypes.number_dtype(other), 0)])
@@ -301,19 +292,16 @@ def _comparison(row: Row) -> None:
         return ufunc(self, other)
 
     rules: dict[str, Any] = {"self": zeros_like}
-    facts: dict[str, Any] = {"refuses": row.refuses, "public": False, "discrete": True}
-    facts["batch"] = "elementwise"
-    number_row = operator(with_number, f"{node}0", **facts)(type(f"{row.name}_number", (), rules))
-    rules = {**rules, "other": zeros_like}
-    tensor_row = operator(with_tensor, f"{node}1", types="common", **facts)(
-        type(f"{row.name}_tensor", (), rules)
-    )
+    facts: dict[str, Any] = {"refuses": of.refuses, "discrete": True, "batch": "elementwise"}
+    number_row = row(with_number, f"{node}0", **facts)(type(f"{of.name}_number", (), rules))
+    tensor_rules = type(f"{of.name}_tensor", (), rules | {"other": zeros_like})
+    tensor_row = row(with_tensor, f"{node}1", types="common", **facts)(tensor_rules)
 
     def write(input: Array, other: Any) -> Any:
         return inplace(tensor_row if isinstance(other, Tensor) else number_row, input, other)
 
-    either = [f"{text}|method" for text in _either(f"{row.name}_", "other")]
-    _enter_as(row, write, either, [number_row, tensor_row])
+    either = [f"{text}|method" for text in _either(f"{of.name}_", "other")]
+    _enter_as(of, write, either, [number_row, tensor_row])
 
 
 def _logic(row: Rules) -> None:
@@ -349,16 +337,16 @@ _logic(arithmetic.logical_not)
 
 
 # -- the same tensor in another shape -------------------------------------------------------------
-def _of_itself(row: Rules, node: str) -> Any:
+def _of_itself(view: Rules, node: str) -> Any:
     """The row of a view that a tensor becomes itself: not of another's memory, with a node of its own."""
 
     def as_the_view(_: Rules, operands: list[Any], level: Level) -> Any:
-        return row.batch(row, operands, level)  # a view of every entry's memory, and not a copy
+        return view.batch(view, operands, level)  # a view of every entry's memory, and not a copy
 
-    batch = as_the_view if callable(row.batch) else row.batch
-    facts = {"kind": row.kind, "batch": batch, "axes": row.axes, "spelled": row.spelled}
-    body = type(f"{row.name}_of_itself", (), {"__module__": __name__, **row.rules})
-    return operator(row.kernel, node, public=False, **facts)(body)
+    batch = as_the_view if callable(view.batch) else view.batch
+    facts = {"kind": view.kind, "batch": batch, "axes": view.axes, "spelled": view.spelled}
+    body = type(f"{view.name}_of_itself", (), {"__module__": __name__, **view.rules})
+    return row(view.kernel, node, **facts)(body)
 
 
 t_row = _of_itself(shapes.t, "TBackward1")

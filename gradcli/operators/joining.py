@@ -30,7 +30,7 @@ from gradcli.operators.shapes import (
     view_size,
 )
 from gradcli.operators.strides import copied, in_order, unique_dims
-from gradcli.operators.table import Array, Arrays, choice, function, operator
+from gradcli.operators.table import Array, Arrays, choice, function, operator, row
 
 FAMILY = "shapes"
 
@@ -265,14 +265,7 @@ def _repeat_back(g: Any, repeats: tuple[int, ...], self_sym_sizes: tuple[int, ..
     return reshape(g, tuple(shape)).sum(tuple(summed))
 
 
-@operator(
-    _repeat,
-    "RepeatBackward0",
-    kind="linear",
-    public=False,
-    batch=batches.repeated,
-    spelled="tile: dims",
-)
+@row(_repeat, "RepeatBackward0", kind="linear", batch=batches.repeated, spelled="tile: dims")
 class repeat_by:
     self = _repeat_back
 
@@ -417,7 +410,7 @@ def _filled(made: Any, values: Any) -> Any:
     return made
 
 
-@operator(_flip, "FlipBackward0", kind="linear", public=False, axes="dims", spelled="flip")
+@row(_flip, "FlipBackward0", kind="linear", axes="dims", spelled="flip")
 class flip_dims:
     self = itself
 
@@ -464,14 +457,7 @@ def _roll(self: Array, shifts: Any, dims: Any = ()) -> Array:
     return in_order(np.roll(self, shifts, tuple(wrap_dim(d, self.ndim) for d in dims)))
 
 
-@operator(
-    _roll,
-    "RollBackward0",
-    kind="linear",
-    public=False,
-    batch=batches.rolled,
-    spelled="roll: shifts dims",
-)
+@row(_roll, "RollBackward0", kind="linear", batch=batches.rolled, spelled="roll: shifts dims")
 class roll_by:
     self = lambda g, shifts, dims: roll_by(g, tuple(-n for n in reversed(shifts)), dims[::-1])
 
@@ -505,9 +491,7 @@ def _rot90(self: Array, k: int = 1, dims: Any = (0, 1)) -> Array:
     return _flip(self, (a,)).swapaxes(a, b) if k == 3 else copied(self)
 
 
-@operator(
-    _rot90, "Rot90Backward0", kind="linear", public=False, axes="dims", spelled="rot90: k dims"
-)
+@row(_rot90, "Rot90Backward0", kind="linear", axes="dims", spelled="rot90: k dims")
 class rot90_by:
     self = lambda g, k, dims: rot90_by(g, -k, dims)
 
@@ -686,14 +670,7 @@ def _block_diag_back(g: Any, tensors_args: Any, mask: tuple[bool, ...]) -> list[
     return found
 
 
-@operator(
-    _block_diag,
-    "BlockDiagBackward0",
-    kind="linear",
-    types="common",
-    public=False,
-    batch=_block_diag_of_batches,
-)
+@row(_block_diag, "BlockDiagBackward0", kind="linear", types="common", batch=_block_diag_of_batches)
 class block_diag_of:
     tensors = _block_diag_back
 

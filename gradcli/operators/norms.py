@@ -21,7 +21,7 @@ from gradcli.operators.dimensions import (
 )
 from gradcli.operators.helpers import masked_fill, over, scale_by_count, unsqueeze_dims
 from gradcli.operators.sample_calls import named
-from gradcli.operators.table import Array, function, operator, resolve
+from gradcli.operators.table import Array, function, resolve, row
 
 FAMILY = "reductions"
 
@@ -132,7 +132,7 @@ def norm_backward(g: Any, self: Any, p: Any, norm: Any, dim: Any, keepdim: bool)
     return scaled * over(g, norm ** (p - 1), norm)
 
 
-@operator(_vector_norm, "LinalgVectorNormBackward0", public=False, axes="dim*", spelled="norm")
+@row(_vector_norm, "LinalgVectorNormBackward0", axes="dim*", spelled="norm")
 class vector_norm_row:
     self = lambda g, self, ord, result, dim, keepdim: norm_backward(
         g, self, ord, result, () if dim is None else dim, keepdim

@@ -27,7 +27,7 @@ from gradcli.operators.helpers import (
     unsqueeze,
 )
 from gradcli.operators.signatures import Parser
-from gradcli.operators.table import Array, Arrays, function, operator, resolve
+from gradcli.operators.table import Array, Arrays, function, operator, resolve, row
 
 FAMILY = "linalg"
 
@@ -598,14 +598,7 @@ def _as_new_shape(self: Array, size: Any) -> Array:
     return self.reshape(size)
 
 
-@operator(
-    _as_new_shape,
-    "UnsafeViewBackward0",
-    kind="linear",
-    public=False,
-    sizes="size",
-    spelled="reshape",
-)
+@row(_as_new_shape, "UnsafeViewBackward0", kind="linear", sizes="size", spelled="reshape")
 class unsafe_view:
     """A fresh result in another shape."""
 
@@ -616,9 +609,7 @@ def _squeeze_own(self: Array, dim: int) -> Array:
     return self.reshape(self.shape[:dim] + self.shape[dim + 1 :])
 
 
-@operator(
-    _squeeze_own, "SqueezeBackward4", kind="linear", public=False, axes="dim", spelled="reshape"
-)
+@row(_squeeze_own, "SqueezeBackward4", kind="linear", axes="dim", spelled="reshape")
 class squeeze_own:
     """A fresh result without one dimension of size 1 (PyTorch's in-place `squeeze_`)."""
 

@@ -39,7 +39,7 @@ from gradcli.operators.helpers import (
     zeros_like,
 )
 from gradcli.operators.sample_calls import DIMS, REDUCED, TUPLES, named
-from gradcli.operators.table import Array, choice, entered, operator
+from gradcli.operators.table import Array, choice, entered, row
 
 # -- sums and means -------------------------------------------------------------------------------
 sum_all = entered(rows.sum_all, __name__, public=False)
@@ -112,11 +112,10 @@ def mean_backward(
     return sum_backward(g, self_sym_sizes, dim, keepdim) / n
 
 
-@operator(
+@row(
     _mean,
     "MeanBackward0",
     kind="linear",
-    public=False,
     batch=batches.whole(lambda: mean_dim, (1,)),
     spelled="mean",
 )
@@ -124,7 +123,7 @@ class mean_all:
     self = lambda g, self_sym_sizes, self_sym_numel: expand(g, self_sym_sizes) / self_sym_numel
 
 
-@operator(_mean_dim, "MeanBackward1", kind="linear", public=False, axes="dim", spelled="mean")
+@row(_mean_dim, "MeanBackward1", kind="linear", axes="dim", spelled="mean")
 class mean_dim:
     self = mean_backward
 
@@ -213,14 +212,12 @@ def _prod_dim_backward(g: Any, self: Any, result: Any, dim: int, keepdim: bool) 
     )
 
 
-@operator(
-    _prod, "ProdBackward0", public=False, batch=batches.whole(lambda: prod_dim), spelled="prod: -"
-)
+@row(_prod, "ProdBackward0", batch=batches.whole(lambda: prod_dim), spelled="prod: -")
 class prod_all:
     self = _prod_backward
 
 
-@operator(_prod_dim, "ProdBackward1", public=False, axes="dim", spelled="prod: dim keepdim -")
+@row(_prod_dim, "ProdBackward1", axes="dim", spelled="prod: dim keepdim -")
 class prod_dim:
     self = _prod_dim_backward
 
@@ -257,10 +254,10 @@ def _logic(name: str, ufunc: Any, doc: str) -> Any:
         return found.astype(np.uint8) if self.dtype == np.uint8 else found
 
     body = type(name, (), {"__doc__": doc, "__module__": __name__})
-    row = operator(kernel, public=False, axes="dim*")(body)
+    made = row(kernel, axes="dim*")(body)
 
     def along(input: Array, dim: Any = None, keepdim: bool = False) -> Any:
-        return row(input, as_dims(dim), keepdim)
+        return made(input, as_dims(dim), keepdim)
 
     numpy = np.all if name == "all" else np.any
     samples = (f"{name}(randn(2,3) > 0)", f"{name}(randn(2,3) > 0, dim=1)")
@@ -272,7 +269,7 @@ def _logic(name: str, ufunc: Any, doc: str) -> Any:
         doc=doc,
         module=__name__,
         numpy=numpy,
-        rows=[row],
+        rows=[made],
         samples=samples,
     )
 

@@ -18,7 +18,7 @@ from gradcli.engine.views import inplace
 from gradcli.operators.arguments import OPTIONS, finish, kind_of, makes, nonnegative
 from gradcli.operators.helpers import zeros_like
 from gradcli.operators.strides import axes_of, from_memory
-from gradcli.operators.table import Array, function, operator
+from gradcli.operators.table import Array, function, row
 
 Kind = np.dtype[Any]
 
@@ -182,23 +182,23 @@ def _bernoulli(input: Array, *, generator: Any = None) -> Array:
     return random.bernoulli(np.shape(input), input.dtype, np.asarray(input), generator)
 
 
-@operator(_normal_mean, "NormalBackward1", public=False, batch="random")
+@row(_normal_mean, "NormalBackward1", batch="random")
 class normal_mean:
     mean = lambda g, mean_sym_sizes: zeros_like(g)
 
 
-@operator(_normal_std, "NormalBackward2", public=False, batch="random")
+@row(_normal_std, "NormalBackward2", batch="random")
 class normal_std:
     std = lambda g, std_sym_sizes: zeros_like(g)
 
 
-@operator(_normal_both, "NormalBackward3", public=False, batch="random")
+@row(_normal_both, "NormalBackward3", batch="random")
 class normal_both:
     mean = lambda g, mean_sym_sizes: zeros_like(g)
     std = lambda g, std_sym_sizes: zeros_like(g)
 
 
-@operator(_bernoulli, "BernoulliBackward0", public=False, batch="random")
+@row(_bernoulli, "BernoulliBackward0", batch="random")
 class bernoulli_row:
     input = zeros_like
 
@@ -257,10 +257,10 @@ def _overwritten_by(self: Array, p: Array, *, values: Any) -> Array:
 def _overwriting(name: str, node: str) -> Any:
     """A row that forgets what was there."""
     body = type(name, (), {"self": zeros_like, "__module__": __name__})
-    return operator(_overwritten, node, public=False)(body)
+    return row(_overwritten, node)(body)
 
 
-@operator(_overwritten_by, "BernoulliBackward1", public=False)
+@row(_overwritten_by, "BernoulliBackward1")
 class bernoulli_tensor:
     self = zeros_like
     p = zeros_like

@@ -34,7 +34,7 @@ from gradcli.operators.helpers import (
 )
 from gradcli.operators.return_types import return_type
 from gradcli.operators.sample_calls import ALONG, named
-from gradcli.operators.table import Array, function, operator, resolve
+from gradcli.operators.table import Array, function, operator, resolve, row
 
 FAMILY = "reductions"
 
@@ -71,14 +71,7 @@ def _cumsum_backward(g: Any, dim: int, self_dtype: Any) -> Any:
     return _reversed_cumsum(g, dim)
 
 
-@operator(
-    _running(np.add),
-    "CumsumBackward0",
-    kind="linear",
-    public=False,
-    axes="dim",
-    spelled="cumsum: dim -",
-)
+@row(_running(np.add), "CumsumBackward0", kind="linear", axes="dim", spelled="cumsum: dim -")
 class cumsum_row:
     self = _cumsum_backward
 
@@ -126,9 +119,7 @@ def _cumprod_backward_slices(g: Any, self: Any, dim: int) -> Any:
     return resolve("stack")(slices, dim)
 
 
-@operator(
-    _running(np.multiply), "CumprodBackward0", public=False, axes="dim", spelled="cumprod: dim -"
-)
+@row(_running(np.multiply), "CumprodBackward0", axes="dim", spelled="cumprod: dim -")
 class cumprod_row:
     self = _cumprod_backward
 
@@ -187,23 +178,22 @@ def _running_backward(g: Any, self: Any, indices: Any, dim: int) -> Any:
 
 
 def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
-    row = operator(
+    made = row(
         _running_extrema(name, ufunc),
         f"{name.capitalize()}Backward0",
         refuses={"C": name},
         axes="dim",
         outputs="values indices",
         differentiable=1,
-        public=False,
     )(type(name, (), {"__module__": __name__, "self": _running_backward}))
     result = return_type(name, "values indices")
 
     def call(input: Array, dim: int) -> Any:
-        return result(row(input, dim))
+        return result(made(input, dim))
 
     describe(call, name, doc, __name__)
     signature = f"{name}(Tensor input, int dim, *, Tensor[]? out=None)"
-    return function(signature, rows=[row], samples=named(name, *ALONG))(call)
+    return function(signature, rows=[made], samples=named(name, *ALONG))(call)
 
 
 cummax = _running_extremum("cummax", np.maximum, "The largest element so far, and its index.")

@@ -47,6 +47,7 @@ from gradcli.operators.table import (
     function,
     operator,
     resolve,
+    row,
     tensor_property,
 )
 
@@ -57,15 +58,7 @@ END = 2**63 - 1  # a slice's end where none is given
 view_size = entered(rows.view_size, __name__, public=False, samples=("view(randn(2,3), 3, 2)",))
 
 
-@operator(
-    view_of,
-    "ReshapeAliasBackward0",
-    kind="linear",
-    view=True,
-    public=False,
-    sizes="size",
-    spelled="reshape",
-)
+@row(view_of, "ReshapeAliasBackward0", kind="linear", view=True, sizes="size", spelled="reshape")
 class reshape_alias:
     self = lambda g, self_sym_sizes: g.reshape(self_sym_sizes)
 
@@ -74,14 +67,7 @@ def _unsafe_view(self: Array, size: Any) -> Array:
     return self.reshape(infer_shape(size, self.size))
 
 
-@operator(
-    _unsafe_view,
-    "UnsafeViewBackward0",
-    kind="linear",
-    public=False,
-    sizes="size",
-    spelled="reshape",
-)
+@row(_unsafe_view, "UnsafeViewBackward0", kind="linear", sizes="size", spelled="reshape")
 class reshape_copy:
     """Another shape of a fresh result that nobody else sees: not a view."""
 
@@ -109,7 +95,7 @@ def _view_dtype(self: Array, dtype: Any) -> Array:
     return self.view(dtype.dtype)
 
 
-@operator(_view_dtype, public=False, samples=("view(randn(2,3), float32)",), batch="leading")
+@row(_view_dtype, samples=("view(randn(2,3), float32)",), batch="leading")
 class view_dtype:
     """The bytes read as another dtype: the same memory, but never part of a graph."""
 
@@ -278,12 +264,11 @@ def _unsqueeze_to(g: Any, sizes: tuple[int, ...], dims: Any = None) -> Any:
     return g
 
 
-@operator(
+@row(
     _squeeze,
     "SqueezeBackward0",
     kind="linear",
     view=True,
-    public=False,
     batch=batches.squeezed,
     spelled="reshape",
 )
@@ -291,28 +276,12 @@ class squeeze_all:
     self = lambda g, self_sym_sizes: _unsqueeze_to(g, self_sym_sizes)
 
 
-@operator(
-    _squeeze_dim,
-    "SqueezeBackward1",
-    kind="linear",
-    view=True,
-    public=False,
-    axes="dim",
-    spelled="reshape",
-)
+@row(_squeeze_dim, "SqueezeBackward1", kind="linear", view=True, axes="dim", spelled="reshape")
 class squeeze_dim:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, (dim,))
 
 
-@operator(
-    _squeeze_dims,
-    "SqueezeBackward2",
-    kind="linear",
-    view=True,
-    public=False,
-    axes="dim",
-    spelled="reshape",
-)
+@row(_squeeze_dims, "SqueezeBackward2", kind="linear", view=True, axes="dim", spelled="reshape")
 class squeeze_dims:
     self = lambda g, self_sym_sizes, dim: _unsqueeze_to(g, self_sym_sizes, dim)
 
@@ -400,12 +369,11 @@ def _permute_back(g: Any, dims: tuple[int, ...]) -> Any:
     return permute_dims(g, tuple(back))
 
 
-@operator(
+@row(
     _permute,
     "PermuteBackward0",
     kind="linear",
     view=True,
-    public=False,
     batch=batches.permuted,
     spelled="transpose",
 )
@@ -652,11 +620,10 @@ def _select_backward(grad_output: Array, input_sizes: Any, dim: int, index: int)
     return made
 
 
-@operator(
+@row(
     _select_backward,
     "SelectBackwardBackward0",
     kind="linear",
-    public=False,
     sizes="input_sizes",
     axes="dim",
     spelled="select_scatter",
@@ -683,12 +650,11 @@ def _slice(self: Array, dim: int = 0, start: Any = None, end: Any = None, step: 
     return self[_at(at, slice(start, end, step))]
 
 
-@operator(
+@row(
     _slice,
     "SliceBackward0",
     kind="linear",
     view=True,
-    public=False,
     samples=("randn(4)[1:3]",),
     axes="dim",
     spelled="slice",
@@ -714,11 +680,10 @@ def _slice_backward(
     return made
 
 
-@operator(
+@row(
     _slice_backward,
     "SliceBackwardBackward0",
     kind="linear",
-    public=False,
     sizes="input_sizes",
     axes="dim",
     spelled="slice_scatter",
@@ -801,11 +766,10 @@ def _diagonal_backward(
     return made
 
 
-@operator(
+@row(
     _diagonal_backward,
     "DiagonalBackwardBackward0",
     kind="linear",
-    public=False,
     sizes="input_sizes",
     axes="dim1 dim2",
     spelled="diagonal_scatter",
@@ -865,14 +829,7 @@ def _unfold_backward(grad_in: Array, input_sizes: Any, dim: int, size: int, step
     return made
 
 
-@operator(
-    _unfold_backward,
-    "UnfoldBackwardBackward0",
-    kind="linear",
-    public=False,
-    sizes="input_sizes",
-    axes="dim",
-)
+@row(_unfold_backward, "UnfoldBackwardBackward0", kind="linear", sizes="input_sizes", axes="dim")
 class unfold_backward:
     grad_in = lambda g, dim, size, step: unfold(g, dim, size, step)
 
@@ -919,15 +876,8 @@ def _split_back(g: Any, self_sym_sizes: tuple[int, ...], split_size: int, dim: i
     return _joined(g, self_sym_sizes, _split_sizes(split_size, self_sym_sizes[dim]), dim)
 
 
-@operator(
-    _split,
-    "SplitBackward0",
-    kind="linear",
-    view=True,
-    outputs="list",
-    public=False,
-    axes="dim",
-    spelled="split",
+@row(
+    _split, "SplitBackward0", kind="linear", view=True, outputs="list", axes="dim", spelled="split"
 )
 class split_size:
     self = _split_back
@@ -979,13 +929,12 @@ def _split_with_sizes(self: Array, split_sizes: Any, dim: int = 0) -> Any:
     return parts
 
 
-@operator(
+@row(
     _split_with_sizes,
     "SplitWithSizesBackward0",
     kind="linear",
     view=True,
     outputs="list",
-    public=False,
     axes="dim",
     spelled="split",
 )
@@ -1189,12 +1138,11 @@ def _alias(self: Array) -> Array:
     return self[...]
 
 
-@operator(
+@row(
     _alias,
     "AliasBackward0",
     kind="linear",
     view=True,
-    public=False,
     samples=("randn(3)[...]",),
     batch="elementwise",
     spelled="self",
@@ -1275,12 +1223,11 @@ def positions(shape: Any, strides: Any) -> Any:
     return total
 
 
-@operator(
+@row(
     _as_strided,
     "AsStridedBackward0",
     kind="linear",
     view=True,
-    public=False,
     batch=batches.strided,
     spelled="as_strided:",
 )
@@ -1364,15 +1311,7 @@ def _conj(self: Array) -> Array:
     return self.conj()
 
 
-@operator(
-    _conj,
-    "ConjBackward0",
-    kind="linear",
-    analytic=False,
-    public=False,
-    batch="elementwise",
-    spelled="conj",
-)
+@row(_conj, "ConjBackward0", kind="linear", analytic=False, batch="elementwise", spelled="conj")
 class conj_of:
     self = conj
 
@@ -1381,12 +1320,11 @@ def _conj_physical(self: Array) -> Array:
     return self.conj()
 
 
-@operator(
+@row(
     _conj_physical,
     "ConjPhysicalBackward0",
     kind="linear",
     analytic=False,
-    public=False,
     batch="elementwise",
     spelled="conj",
 )

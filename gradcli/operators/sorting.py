@@ -25,7 +25,7 @@ from gradcli.operators.helpers import data, flip, implemented, narrow
 from gradcli.operators.inplace import squeeze_dim_row, transpose_row, unsqueeze_row
 from gradcli.operators.return_types import return_type
 from gradcli.operators.sample_calls import ALONG, DIMS, named
-from gradcli.operators.table import Array, Row, choice, function, operator
+from gradcli.operators.table import Array, Row, choice, function, row
 
 FAMILY = "statistics"
 
@@ -74,8 +74,8 @@ def _choose(self: Any, axis: int, order: Any, tied: Any, choose: Callable[[list[
     if not tied.any():
         return order
     rows, found = _rows(self, axis), _rows(order, axis).copy()
-    for row in np.flatnonzero(np.moveaxis(tied, axis, -1)):
-        found[row] = choose(rows[row].tolist())
+    for at in np.flatnonzero(np.moveaxis(tied, axis, -1)):
+        found[at] = choose(rows[at].tolist())
     return _back(found, self.shape, axis)
 
 
@@ -138,14 +138,8 @@ def _sorted(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, A
     return values, order
 
 
-@operator(
-    _sort,
-    "SortBackward0",
-    outputs="values indices",
-    differentiable=1,
-    public=False,
-    axes="dim",
-    spelled="sort:",
+@row(
+    _sort, "SortBackward0", outputs="values indices", differentiable=1, axes="dim", spelled="sort:"
 )
 class sort_row:
     self = lambda g, self_sym_sizes, dim, indices: selected_backward(
@@ -153,12 +147,11 @@ class sort_row:
     )
 
 
-@operator(
+@row(
     _sort_stable,
     "SortBackward1",
     outputs="values indices",
     differentiable=1,
-    public=False,
     axes="dim",
     spelled="sort: dim descending stable",
 )
@@ -289,12 +282,12 @@ def _median_along(name: str, skip: bool) -> Any:
     return kernel
 
 
-@operator(_median, "MedianBackward0", public=False, spelled="median:")
+@row(_median, "MedianBackward0", spelled="median:")
 class median_all:
     self = shared_evenly
 
 
-@operator(_nanmedian, "NanmedianBackward0", public=False)
+@row(_nanmedian, "NanmedianBackward0")
 class nanmedian_all:
     self = shared_evenly
 
@@ -303,9 +296,7 @@ def _selecting_row(kernel: Any, name: str, node: str, spelled: str = "") -> Row:
     """A row (values, indices) = f(self, ..., dim, keepdim)."""
     rules = {"self": selected_backward}
     facts = {"outputs": "values indices", "differentiable": 1, "axes": "dim", "spelled": spelled}
-    return operator(kernel, node, public=False, **facts)(
-        type(name, (), {"__module__": __name__, **rules})
-    )
+    return row(kernel, node, **facts)(type(name, (), {"__module__": __name__, **rules}))
 
 
 def _medians(name: str, whole: Rules, skip: bool, doc: str) -> Any:
@@ -465,19 +456,13 @@ def _topk(
         order, tied = _leading(self, axis, k, largest)
         order = _choose(self, axis, order, tied, choose)
     else:
-        rows = np.array([choose(row.tolist()) for row in _rows(self, axis)], np.int64)
+        rows = np.array([choose(each.tolist()) for each in _rows(self, axis)], np.int64)
         order = _back(rows.reshape(-1, k), self.shape, axis)
     return np.take_along_axis(self, order, axis), order
 
 
-@operator(
-    _topk,
-    "TopkBackward0",
-    outputs="values indices",
-    differentiable=1,
-    public=False,
-    axes="dim",
-    spelled="topk:",
+@row(
+    _topk, "TopkBackward0", outputs="values indices", differentiable=1, axes="dim", spelled="topk:"
 )
 class topk_row:
     self = lambda g, self_sym_sizes, dim, indices: selected_backward(

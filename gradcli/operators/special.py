@@ -25,7 +25,7 @@ from gradcli.operators.helpers import (
     zeros_like,
 )
 from gradcli.operators.return_types import return_type
-from gradcli.operators.table import Array, function, operator
+from gradcli.operators.table import Array, function, operator, row
 
 _POSITIVE = ("{0}(rand(2,3) + 0.5)", "{0}(rand(()) + 0.5)", "{0}(rand(0))")
 _UNIT = ("{0}(rand(2,3) * 0.8 + 0.1)", "{0}(rand(()) * 0.8 + 0.1)", "{0}(rand(0))")
@@ -225,14 +225,7 @@ def _trigamma(self: Array) -> Array:
     return where(small, reflected, value)
 
 
-@operator(
-    _polygamma,
-    "PolygammaBackward0",
-    types="float",
-    public=False,
-    batch="elementwise",
-    spelled="polygamma",
-)
+@row(_polygamma, "PolygammaBackward0", types="float", batch="elementwise", spelled="polygamma")
 class polygamma_row:
     self = lambda g, n, self: g * polygamma_row(n + 1, self)
 
@@ -335,14 +328,7 @@ def _zeta(self: Array, other: Array) -> Array:
     return where(np.isposinf(other), found.dtype.type(np.nan), found)
 
 
-@operator(
-    _zeta,
-    "SpecialZetaBackward0",
-    types="float",
-    refuses=_NO_ZETA,
-    public=False,
-    batch="elementwise",
-)
+@row(_zeta, "SpecialZetaBackward0", types="float", refuses=_NO_ZETA, batch="elementwise")
 class zeta_tensors:
     self = lambda g: not_differentiable("zeta")
     other = lambda g, self, other: g * -self * zeta(self + 1.0, other)
@@ -352,14 +338,7 @@ def _zeta_of(self: Any, other: Array) -> Array:
     return _zeta(other.dtype.type(self), other)
 
 
-@operator(
-    _zeta_of,
-    "SpecialZetaBackward1",
-    types="float",
-    refuses=_NO_ZETA,
-    public=False,
-    batch="elementwise",
-)
+@row(_zeta_of, "SpecialZetaBackward1", types="float", refuses=_NO_ZETA, batch="elementwise")
 class zeta_number:
     other = lambda g, self, other: g * -self * zeta_number(float(self) + 1.0, other)
 
@@ -658,14 +637,7 @@ def _frexp(self: Array) -> Any:
     return mantissa, np.asarray(exponent, np.int32)[()]
 
 
-@operator(
-    _frexp,
-    "FrexpBackward0",
-    outputs="mantissa exponent",
-    differentiable=1,
-    public=False,
-    batch="elementwise",
-)
+@row(_frexp, "FrexpBackward0", outputs="mantissa exponent", differentiable=1, batch="elementwise")
 class frexp_row:
     self = lambda g, exponent: g / np.exp2(exponent)
 

@@ -26,7 +26,7 @@ from gradcli.operators.reductions import sum_, sum_backward
 from gradcli.operators.return_types import return_type
 from gradcli.operators.sample_calls import named
 from gradcli.operators.signatures import checked
-from gradcli.operators.table import Array, function, operator, resolve
+from gradcli.operators.table import Array, function, operator, resolve, row
 
 
 # -- without NaN ----------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def _nansum_backward(g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
     return sum_backward(g, tuple(self.shape), dim, keepdim) * ~np.isnan(self)
 
 
-@operator(_nansum, "NansumBackward0", public=False, axes="dim*", spelled="nansum: dim keepdim -")
+@row(_nansum, "NansumBackward0", axes="dim*", spelled="nansum: dim keepdim -")
 class nansum_row:
     self = _nansum_backward
 
@@ -95,7 +95,7 @@ def _count_nonzero(self: Array, dim: Any = None) -> Array:
     return add_reduce(self != 0, axis=axes(dim, self.ndim), dtype=np.int64)
 
 
-count_row = operator(_count_nonzero, public=False, axes="dim*")(type("count_nonzero", (), {}))
+count_row = row(_count_nonzero, axes="dim*")(type("count_nonzero", (), {}))
 
 
 @function(
@@ -158,15 +158,8 @@ def _rows_of(self: Any, axis: int) -> Any:
 
 def _distinct(kernel: Any, node: str, refused: str) -> Any:
     """The row of a function that finds different elements."""
-    return operator(
-        kernel,
-        node,
-        outputs="output inverse counts",
-        differentiable=1,
-        refuses={"c": refused},
-        public=False,
-        batch="dynamic",
-    )
+    facts = {"outputs": "output inverse counts", "differentiable": 1, "batch": "dynamic"}
+    return row(kernel, node, refuses={"c": refused}, **facts)
 
 
 @_distinct(_unique_2, "Unique2Backward0", "unique")
@@ -529,7 +522,7 @@ def _histogram(
     return counts.astype(self.dtype), edges.astype(self.dtype)
 
 
-@operator(_histogram, "NotImplemented", outputs="hist bin_edges", public=False, batch="dynamic")
+@row(_histogram, "NotImplemented", outputs="hist bin_edges", batch="dynamic")
 class histogram_row:
     self = lambda g: g
     weight = lambda g: g

@@ -1,10 +1,10 @@
 """The one table: every function of the language and of the Python API, from one place.
 
-A *row* (decorator `operator`) is a kernel with its node and rules; it is a function of its name at
-once. A *function* (decorator `function`) is Python over rows: it picks one by its arguments, or
-composes several as PyTorch composes them. From the table come the Python functions, the methods,
-the in-place forms, the language's names, `gradcli ops`, the completions and the sweeps of the
-tests.
+A *row* is a kernel with its node and rules: a function of its name at once (decorator `operator`), or
+what other functions record (`row`). A *function* (decorator `function`) is Python over rows: it picks
+one by its arguments, or composes several as PyTorch composes them. From the table come the Python
+functions, the methods, the in-place forms, the language's names, `gradcli ops`, the completions and
+the sweeps of the tests.
 """
 
 from __future__ import annotations
@@ -172,10 +172,10 @@ def enter(entry: Function, numpy: Any = None) -> Function:
 def operator(
     kernel: Callable[..., Any], node: str | None = None, **facts: Any
 ) -> Callable[[type], Row]:
-    """A row, entered as a function of its own name unless public=False.
+    """A row, entered as a function of its own name.
 
     facts: about the row, see `gradcli.engine.operator.operator`, and about its entry:
-    samples: calls in the language, for tests and documentation. public: whether it is a function, too.
+    samples: calls in the language, for tests and documentation. public: False for what `row` makes.
     name: the public name (in messages, where there is no function), where neither the class nor the
     signature carries it. numpy: the NumPy functions that mean this row in rules (a ufunc kernel always
     does). scalar_of: the row in whose place this one is recorded when rules multiply by a plain number.
@@ -186,6 +186,11 @@ def operator(
     """
 
     return lambda body: _entered((kernel, node, body), body.__module__, **facts)
+
+
+def row(kernel: Callable[..., Any], node: str | None = None, **facts: Any) -> Callable[[type], Row]:
+    """A row alone: what a function records, or a derivative. facts: see `operator`."""
+    return operator(kernel, node, public=False, **facts)
 
 
 def entered(row: Rules, module: str, **facts: Any) -> Row:

@@ -13,7 +13,7 @@ from gradcli.operators.dimensions import add_reduce, as_dims, axes, count, descr
 from gradcli.operators.helpers import constant, data, numbers, over, unsqueeze_dims
 from gradcli.operators.reductions import divided, mean_all, mean_backward, mean_dim
 from gradcli.operators.sample_calls import DIMS, TUPLES, named
-from gradcli.operators.table import Array, function, operator
+from gradcli.operators.table import Array, function, row
 
 FAMILY = "reductions"
 
@@ -120,36 +120,22 @@ def _std_mean_backward(
     return _with_mean(slope, g[1], self, dim, keepdim)
 
 
-@operator(_var, "VarBackward0", public=False, axes="dim*", spelled="var")
+@row(_var, "VarBackward0", axes="dim*", spelled="var")
 class var_correction:
     self = _var_backward
 
 
-@operator(_std, "StdBackward0", public=False, axes="dim*", spelled="std")
+@row(_std, "StdBackward0", axes="dim*", spelled="std")
 class std_correction:
     self = _std_backward
 
 
-@operator(
-    _var_mean,
-    "VarMeanBackward0",
-    outputs="result0 result1",
-    public=False,
-    axes="dim*",
-    spelled="var_mean",
-)
+@row(_var_mean, "VarMeanBackward0", outputs="result0 result1", axes="dim*", spelled="var_mean")
 class var_mean_correction:
     self = _var_mean_backward
 
 
-@operator(
-    _std_mean,
-    "StdMeanBackward0",
-    outputs="result0 result1",
-    public=False,
-    axes="dim*",
-    spelled="std_mean",
-)
+@row(_std_mean, "StdMeanBackward0", outputs="result0 result1", axes="dim*", spelled="std_mean")
 class std_mean_correction:
     self = _std_mean_backward
 
