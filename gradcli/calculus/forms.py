@@ -259,6 +259,13 @@ def _first(word: str, names: str = "") -> Handler:
     return handle
 
 
+def _cholesky(reader: Reader, made: Call, args: list[Any]) -> Any:
+    """linalg.cholesky, or cholesky_ex where that would refuse a matrix."""
+    if np.any(made.outputs[1].value):
+        return reader.general("linalg.cholesky_ex", made, args, "upper")
+    return _first("linalg.cholesky", "upper -")(reader, made, args)
+
+
 def _softmax_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
     g, output, dim = args[:3]
     shape = made.outputs[0].shape
@@ -505,6 +512,7 @@ FORMS: dict[str, Handler] = {
     "matmul": _matmul,
     "addmm": _addmm,
     "linalg.inv": _inverse,
+    "linalg.cholesky": _cholesky,
     "flip": _flip,
     "linalg.solve": _solve,
     "linalg.pinv": _pinv,

@@ -496,7 +496,7 @@ def _cholesky_backward(g: Any, L: Any, upper: bool) -> Any:
     outputs="L info",
     differentiable=1,
     batch="leading",
-    spelled="linalg.cholesky[0]: upper -",
+    spelled="linalg.cholesky",
 )
 class cholesky_ex_row:
     A = _cholesky_backward

@@ -20,6 +20,11 @@ QUICK = ("text", "--order 2", "--format torch")
 
 # program, values: a shape, or the value itself. By what is right about the text now.
 FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "what linalg.cholesky refuses is factored by cholesky_ex": [
+        ("sum(linalg.cholesky_ex(A)[0])", {"A": [[4, 1, 1], [5, 0.5, 1], [3, 4, 0.9]]}),
+        ("linalg.cholesky_ex(A, upper=True)[0]", {"A": [[4.0, 1], [1, -3]]}),
+        ("linalg.cholesky_ex(A)[0]", {"A": [[4.0, 1], [1, 3]]}),
+    ],
     "conditions of constants are decided": [
         ("s*(pi > 0.1)", {"s": 0.75}),
         ("s**2*(sqrt(3) <= pi) + s*(pi == 3)", {"s": 0.75}),
