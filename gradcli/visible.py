@@ -42,3 +42,34 @@ def _hidden() -> re.Pattern[str]:
 
 def _spelt(found: re.Match[str]) -> str:
     return f"\\u{ord(found[0]):04x}"
+
+
+# -- how wide it is -------------------------------------------------------------------------------
+_NARROW = re.compile("[\x00-\xac\xae-\u02ff\u2010-\u22ff\u2500-\u259f]*")  # one column each
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal a text takes: Chinese characters two, combining ones none."""
+    if text.isascii() or _NARROW.fullmatch(text):
+        return len(text)
+    return sum(map(_columns, text))
+
+
+@cache
+def _columns(character: str) -> int:
+    import unicodedata
+
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def fitting(text: str, room: int) -> int:
+    """How many characters of a text, from its beginning, there are columns for."""
+    if columns(text) == len(text):
+        return min(max(room, 0), len(text))
+    for count, character in enumerate(text):
+        room -= _columns(character)
+        if room < 0:
+            return count
+    return len(text)

@@ -10,10 +10,24 @@ from typing import Any
 from gradcli.graphs import values
 from gradcli.graphs.records import Describer, class_name
 from gradcli.graphs.remedies import change_remedy
-from gradcli.graphs.styles import ASCII, UNICODE, Line, Signs, segments
+from gradcli.graphs.styles import (
+    ASCII,
+    UNICODE,
+    Line,
+    Signs,
+    crop,
+    fold,
+    padded,
+    segments,
+    stripped,
+)
+from gradcli.visible import columns, fitting
 
 JUMP = 1e3  # a change of the norm by more than this, within a node or a module, is marked
 BAR = 20
+NARROWEST = 8  # what a mark's words are folded to, however narrow the terminal
+HEADINGS = ("name", "shape", "|grad|", "|value|", "ratio", "zeros", "")
+ROLES = ("variable", "shape", "grad", "value", "value", "note", "grad")
 
 
 @dataclass(slots=True)
@@ -79,7 +93,7 @@ class Norms:
         self.steps = [] if graph.recorder is None else list(graph.recorder.steps)
         self.forward = graph.forward
         self.rows = list(self._rows())
-        self.marks = [*self._node_marks()]
+        self.marks = list(self._node_marks())
         self.marks += self._module_marks()
 
     def _rows(self) -> Iterable[Row]:
@@ -175,33 +189,25 @@ class Norms:
     def lines(self, signs: Signs, by: str = "depth", width: int | None = None) -> list[Line]:
         """The table and the marks, each line a list of (text, role)."""
         rows = self.sorted(by)
-        heads = ("name", "shape", "|grad|", "|value|", "ratio", "zeros", "")
-        cells = [heads, *(self._cells(row, signs) for row in rows)]
-        widths = [max(len(cell[k]) for cell in cells) for k in range(6)]
+        cells = [HEADINGS, *(self._cells(row, signs) for row in rows)]
+        widths = [max(map(columns, column)) for column in zip(*cells, strict=True)]
         if width is not None:
-            widths[0] = min(widths[0], max(12, width - sum(widths[1:]) - 12 - BAR))
-        roles = ("variable", "shape", "grad", "value", "value", "note", "grad")
+            widths[0] = min(widths[0], max(12, width - sum(widths[1:-1]) - 12 - BAR))
         lines: list[Line] = []
-        for number, cell in enumerate(cells):
+        for number, texts in enumerate(cells):
             line: Line = []
-            for k, text in enumerate(cell):
-                short = text if k or len(text) <= widths[0] else signs.ellipsis + text[
-                    len(text) - widths[0] + len(signs.ellipsis) :
-                ]  # fmt: skip
-                padded = (
-                    short
-                    if k == 6
-                    else f"{short:<{widths[k]}}"
-                    if k < 2
-                    else f"{short:>{widths[k]}}"
-                )
-                bad = number and k == 2 and rows[number - 1].bad
-                role = "field" if not number else "bad" if bad else roles[k]
-                line += [(padded, role), ("  ", "guide")]
-            lines.append(_stripped(line))
+            for k, text in enumerate(texts):
+                bad = k == 2 and number and rows[number - 1].bad
+                role = "field" if not number else "bad" if bad else ROLES[k]
+                shown = text if k else _ending(text, widths[0], signs.ellipsis)
+                line += [*padded([(shown, role)], widths[k], right=1 < k < 6), ("  ", "guide")]
+            line = stripped(line)
+            lines.append(line if width is None else crop(line, width, signs.ellipsis))
         for mark in self.marks:
             text = mark.text() if signs.dot == "·" else mark.text().replace("→", signs.to)
-            lines += [[], [("! ", "bad"), (text, "value")], [(f"  {mark.remedy}", "note")]]
+            lines.append([])
+            for told in ([("! ", "bad"), (text, "value")], [(f"  {mark.remedy}", "note")]):
+                lines += [told] if width is None else fold(told, max(width, NARROWEST))
         return lines
 
     def _cells(self, row: Row, signs: Signs) -> tuple[str, ...]:
@@ -263,10 +269,12 @@ class Norms:
         }
 
 
-def _stripped(line: Line) -> Line:
-    while line and not line[-1][0].strip():
-        line = line[:-1]
-    return [*line[:-1], (line[-1][0].rstrip(), line[-1][1])] if line else line
+def _ending(text: str, room: int, ellipsis: str) -> str:
+    """A text with its beginning left out where there is no room for all."""
+    if columns(text) <= room:
+        return text
+    kept = fitting(text[::-1], room - len(ellipsis))
+    return ellipsis + text[len(text) - kept :]
 
 
 def _norm(found: list[values.Stats]) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 from gradcli.graphs import values
 from gradcli.graphs.modules import Modules, Part
 from gradcli.graphs.records import Totals
-from gradcli.graphs.styles import Line, Signs, length, stripped
+from gradcli.graphs.styles import Line, Signs, length, padded, stripped
 from gradcli.graphs.text import plural
 
 Row = tuple[Line, list[Line]]
@@ -35,14 +35,9 @@ def outline(
     head = max(length(row[0]) for row in table)
     lines = []
     for first, cells in table:
-        line = [*first, (" " * (head - length(first)), "guide")]
-        for k, cell in enumerate(cells):
-            gap = " " * (widths[k] - length(cell))
-            right = k in (1, 2, 3)
-            line += [
-                ("  ", "guide"),
-                *([(gap, "guide"), *cell] if right else [*cell, (gap, "guide")]),
-            ]
+        line = padded(first, head)
+        for k, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+            line += [("  ", "guide"), *padded(cell, width, right=k in (1, 2, 3))]
         lines.append(stripped(line))
     outside = found.nodes - found.leaves - len(modules.of)
     words = [plural(found.nodes, "node"), plural(len(modules.parts), "module")]

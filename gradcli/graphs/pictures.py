@@ -14,6 +14,7 @@ from gradcli.graphs.records import Describer, Record
 from gradcli.graphs.saved import Entry, Freed, SavedTensor
 from gradcli.graphs.text import shorten, title_of
 from gradcli.graphs.view import Fold, Selection, View, fold_text
+from gradcli.visible import columns
 
 WIDEST_LINE = 44  # characters; longer texts are shortened, longer arrays told in numbers
 WIDEST_NAME = 24
@@ -201,10 +202,10 @@ class Picture:
         """Return how wide and high a card is drawn."""
         if card.kind == "none":
             return NONE_WIDTH, layers.REFERENCE_HEIGHT
-        title = len(card.title) * TITLE_SIZE * TITLE_EM
+        title = columns(card.title) * TITLE_SIZE * TITLE_EM
         if card.name:
-            title += 10 + len(card.name) * TITLE_SIZE * NAME_EM
-        widest = max([title, *(len(text) * DETAIL_SIZE * DETAIL_EM for _, text in card.lines)])
+            title += 10 + columns(card.name) * TITLE_SIZE * NAME_EM
+        widest = max([title, *(columns(text) * DETAIL_SIZE * DETAIL_EM for _, text in card.lines)])
         return widest + 2 * PAD, 2 * PAD - 6 + TITLE_HEIGHT + LINE_HEIGHT * len(card.lines)
 
     def layout(self) -> layers.Layout:
@@ -217,7 +218,7 @@ class Picture:
         wires = []
         for wire in self.wires:
             made = layers.Wire(wire.source, wire.target, wire.index, wire.count, wire.output)
-            size = (18 + len(self.far(wire.target)) * DETAIL_SIZE * DETAIL_EM, 24.0)
+            size = (18 + columns(self.far(wire.target)) * DETAIL_SIZE * DETAIL_EM, 24.0)
             made.reference_width, made.reference_height = size[::-1] if sideways else size
             wires.append(made)
         found = layers.layout(boxes, wires)

@@ -293,7 +293,7 @@ def totals(skeleton: Walk, probe: Probe = OWN) -> Totals:
 def matching(skeleton: Walk, wanted: str, labels: Mapping[int, str]) -> list[int]:
     """Return the nodes that a name means: the program's, a node's, or a number ("#3" or "3")."""
     number = wanted.removeprefix("#")
-    if number.isdigit():
+    if number.isdecimal():
         return [int(number)] if int(number) < len(skeleton) else []
     by_name = [i for i, label in labels.items() if label == wanted]
     if by_name:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gradcli.visible import columns, fitting
+
 Piece = tuple[str, str]  # (text, role)
 Line = list[Piece]
 
@@ -88,29 +90,30 @@ DARK = {
 
 
 def stripped(line: Line) -> Line:
-    """A line without the blank pieces at its end."""
+    """A line without the blanks at its end."""
     while line and not line[-1][0].strip():
         line = line[:-1]
-    return line
+    return [*line[:-1], (line[-1][0].rstrip(), line[-1][1])] if line else line
 
 
 def length(line: Line) -> int:
     """Return how many columns a line takes."""
-    return sum([len(text) for text, _ in line])
+    return sum([columns(text) for text, _ in line])
+
+
+def padded(line: Line, width: int, *, right: bool = False) -> Line:
+    """A line with blanks behind it, or before it, so that it takes a width."""
+    gap = (" " * (width - length(line)), "guide")
+    return [gap, *line] if right else [*line, gap]
 
 
 def crop(line: Line, width: int, ellipsis: str) -> Line:
     """Cut a line to a width, with an ellipsis where something is lost."""
-    if len("".join(text for text, _ in line).rstrip()) <= width:
+    text = "".join(text for text, _ in line).rstrip()
+    if columns(text) <= width:
         return line
-    room = width - len(ellipsis)
-    kept: Line = []
-    for text, role in line:
-        kept.append((text[:room], role))
-        room -= len(text)
-        if room <= 0:
-            break
-    return [*kept, (ellipsis, "guide")]
+    ellipsis = ellipsis[:width]
+    return [*_part(line, 0, fitting(text, width - len(ellipsis))), (ellipsis, "guide")]
 
 
 def fold(line: Line, width: int) -> list[Line]:
@@ -118,9 +121,10 @@ def fold(line: Line, width: int) -> list[Line]:
     text = "".join(text for text, _ in line).rstrip()
     lines: list[Line] = []
     start = 0
-    while len(text) - start > width:
-        blank = text.rfind(" ", start + 1, start + width + 1)
-        stop = blank if blank > 0 else start + width
+    while columns(text[start:]) > width:
+        room = max(1, fitting(text[start:], width))
+        blank = text.rfind(" ", start + 1, start + room + 1)
+        stop = blank if blank > 0 else start + room
         lines.append(_part(line, start, stop))
         start = stop + (blank > 0)
     return [*lines, _part(line, start, len(text))]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from gradcli.graphs import layers
 from gradcli.graphs.pictures import LINE_HEIGHT, MARGIN, PAD, Card, Picture
 from gradcli.graphs.styles import DARK, LIGHT
-from gradcli.visible import visible_line
+from gradcli.visible import columns, visible_line
 
 SANS = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
 MONO = "'DejaVu Sans Mono', Menlo, Consolas, monospace"
@@ -89,7 +89,7 @@ class _Svg:
         caption = self.frame.caption if self.frame else ""
         if caption:
             height += 30
-            width = max(width, len(caption) * 7.0 + 2 * MARGIN)
+            width = max(width, columns(caption) * 7.0 + 2 * MARGIN)
         cards = self.picture.cards
         return "\n".join(
             [
@@ -230,7 +230,7 @@ class _Svg:
             (x1, y1), (x2, y2) = wire.points[0], wire.points[1]
             along = 0.5 if made.count < 2 else 0.35 + 0.3 * (made.index % 2)
             x, y = x1 + (x2 - x1) * along, y1 + (y2 - y1) * along
-            width = len(text) * 6.8 + 10
+            width = columns(text) * 6.8 + 10
             yield (
                 f'<rect {self.paint("paper")} x="{x - width / 2:.1f}" y="{y - 9:.1f}" rx="5"'
                 f' width="{width:.1f}" height="18"/>'

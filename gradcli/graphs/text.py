@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from gradcli.graphs.records import Record
+from gradcli.visible import columns, fitting
 
 SOURCE_WIDTH = 32
 
@@ -21,10 +22,11 @@ def title_of(record: Record, *, forward: bool = False) -> tuple[str, str | None]
 
 def shorten(text: str, width: int = SOURCE_WIDTH, ellipsis: str = "…") -> str:
     """Shorten a text in its middle."""
-    if len(text) <= width:
+    if columns(text) <= width:
         return text
     half = (width - len(ellipsis)) // 2
-    return f"{text[:half]}{ellipsis}{text[len(text) - half :]}"
+    tail = len(text) - fitting(text[::-1], half)
+    return f"{text[: fitting(text, half)]}{ellipsis}{text[tail:]}"
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:

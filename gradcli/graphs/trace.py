@@ -34,14 +34,13 @@ class Trace:
     def __init__(
         self, recorder: Any, source: str | None = None, describer: Describer | None = None
     ) -> None:
-        """describer: of the graph that the passes ran over, if it is at hand."""
+        """recorder: None where there is no graph. describer: of the graph that the passes ran over."""
         self.recorder, self.source, self.describer = recorder, source, describer
 
     @property
     def passes(self) -> list[Pass]:
         """The passes in the order in which they ran."""
-        found: list[Pass] = self.recorder.passes
-        return found
+        return [] if self.recorder is None else list(self.recorder.passes)
 
     def __str__(self) -> str:
         return self.plain()

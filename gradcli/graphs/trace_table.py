@@ -11,7 +11,7 @@ from gradcli.engine.node import FREED
 from gradcli.graphs import rules, saved, values
 from gradcli.graphs.recorder import Note, Pass, Step
 from gradcli.graphs.records import LEAF, Describer, class_name, walk
-from gradcli.graphs.styles import ASCII, UNICODE, Line, Signs, fold, length, stripped
+from gradcli.graphs.styles import ASCII, UNICODE, Line, Signs, fold, length, padded, stripped
 from gradcli.graphs.text import shorten
 
 WIDEST_SOURCE = 28  # in the table; a block has the whole
@@ -113,7 +113,7 @@ def _aligned(row: list[Line], widths: list[int]) -> Line:
     line: Line = []
     for width, cell in zip(widths, row, strict=True):
         if width:
-            line += [*cell, (" " * (width - length(cell) + 2), "guide")]
+            line += padded(cell, width + 2)
     return stripped(line)
 
 

@@ -10,9 +10,10 @@ from gradcli.graphs import values
 from gradcli.graphs.records import Describer, Record, Totals, class_name, totals
 from gradcli.graphs.saved import Entry, Freed, SavedTensor
 from gradcli.graphs.styles import UNICODE, Line, Signs, crop, length
-from gradcli.graphs.text import plural, title_of
+from gradcli.graphs.text import plural, shorten, title_of
 from gradcli.graphs.tree_rows import Kind, Row, rows
 from gradcli.graphs.view import Fold, Selection, View, fold_text
+from gradcli.visible import columns, fitting
 
 Item = TypeVar("Item")
 
@@ -118,15 +119,11 @@ class Drawing:
 
     def lines(self) -> Iterator[Line]:
         """Yield the lines, each a list of (text, role)."""
-        if not len(self.skeleton):
-            yield [("no graph: nothing requires grad", "note")]
-        elif self.modules is not None:
-            yield from self.outline()
-        elif self.width is None:
-            yield from self.drawing()
-        else:
-            for line in self.drawing():
-                yield crop(line, self.width, self.signs.ellipsis)
+        found: Iterable[Line] = [[("no graph: nothing requires grad", "note")]]
+        if len(self.skeleton):
+            found = self.drawing() if self.modules is None else self.outline()
+        for line in found:
+            yield line if self.width is None else crop(line, self.width, self.signs.ellipsis)
 
     def drawing(self) -> Iterator[Line]:
         """Yield the lines of the tree, and what stands below it."""
@@ -150,7 +147,7 @@ class Drawing:
         if options.only is not None and options.only not in self.modules.parts:
             known = ", ".join(list(self.modules.parts)[:12])
             raise ValueError(f"no module is called {options.only!r} (modules: {known} …)")
-        found = outline(
+        return outline(
             self.modules,
             totals(self.skeleton, self.describer.probe),
             self.signs,
@@ -158,9 +155,6 @@ class Drawing:
             only=options.only,
             grads=options.grads and self.describer.grads is not None,
         )
-        if self.width is None:
-            return found
-        return [crop(line, self.width, self.signs.ellipsis) for line in found]
 
     # -- what a line says --------------------------------------------------------------------------
 
@@ -360,7 +354,7 @@ class Drawing:
             for k, cell in enumerate(row.columns):
                 widths[k] = max(widths[k], length(cell.line))
         head = max((row.width for row in wide), default=0)
-        source = min(SOURCE_WIDTH, max((len(row.source) for row in cells), default=0))
+        source = min(SOURCE_WIDTH, max((columns(row.source) for row in cells), default=0))
         if self.width is None:
             head = min(head, WIDEST_HEAD)
         else:
@@ -394,11 +388,7 @@ class Drawing:
                 text = cell.at(width, self.signs.ellipsis) if self.width is not None else cell.line
                 line += [(" " * max(2, end - length(line)), "guide"), *text]
             end += width + 2 if width else 0
-        if row.source:
-            piece = self.piece(row.source, source)
-        else:
-            piece = ""
-        if piece:
+        if piece := self.piece(row.source, source):
             line += [(" " * max(2, end - length(line)), "guide"), (piece, "source")]
         return line
 
@@ -414,14 +404,13 @@ class Drawing:
 
     def piece(self, source: str, room: int) -> str:
         """Shorten the source piece in its middle to the room that is left."""
-        if len(source) <= room or self.options.wide:
+        if columns(source) <= room or self.options.wide:
             return source
         if room < NARROWEST_SOURCE:
             return ""
         if self.describer.probe.foreign:  # the line and the module come first
-            return source[: room - len(self.signs.ellipsis)] + self.signs.ellipsis
-        half = (room - len(self.signs.ellipsis)) // 2
-        return f"{source[:half]}{self.signs.ellipsis}{source[len(source) - half :]}"
+            return source[: fitting(source, room - len(self.signs.ellipsis))] + self.signs.ellipsis
+        return shorten(source, room, self.signs.ellipsis)
 
     # -- below the tree ----------------------------------------------------------------------------
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import Any
 
+from gradcli.visible import columns
+
 Span = tuple[int, int]
 
 
@@ -168,13 +170,7 @@ def _cell(character: str) -> tuple[str, int]:
         if character == "\t":
             return " " * _TAB, _TAB
         return (character, 1) if character >= " " else ("\ufffd", 1)
-    import unicodedata
-
-    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
-        return character, 0
-    if unicodedata.category(character) == "Cc":
-        return "\ufffd", 1
-    return character, 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    return (character, columns(character)) if ord(character) > 0x9F else ("\ufffd", 1)
 
 
 def suggest(word: str, known: Any, limit: int = 2) -> list[str]:
