@@ -169,6 +169,9 @@ class MathPrinter(NumpyPrinter):
     def make_name(self, node: Expression) -> Piece:
         return ("math.pi" if node.data == "pi" and node.position == -1 else node.data), ATOM
 
+    def make_array(self, node: Expression) -> Piece:
+        raise NoExpression("Python's numbers have no shape")
+
     def call_expand(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         raise NoExpression("Python's numbers have no shape")
 
@@ -258,9 +261,17 @@ class TorchPrinter(Printer):
             return f"math.{function}({self.of(node.args[0])[0]})", ATOM
         if function == "tensor":
             return f"{self.like}.new_tensor({self.bare_number(node.args[0])})", ATOM
-        has_form = hasattr(self, f"call_{function}")
-        if function in _TENSORS_ONLY or (_of_numbers(node) and not has_form):
-            return self.call(function, self.tensors([self.of(a) for a in node.args], node), options)
+        args = [self.of(a) for a in node.args]
+        if hasattr(self, f"call_{function}"):
+            return super().make_call(node)
+        made = self.tensors(args, node)
+        if not _of_numbers(node):
+            wanted = _wants_tensors(function)
+            made = [
+                m if k in wanted else a for k, (m, a) in enumerate(zip(made, args, strict=True))
+            ]
+        if made != args:
+            return self.call(function, made, options)
         return super().make_call(node)
 
     def bare_number(self, item: Expression) -> str:
@@ -314,6 +325,18 @@ def is_scalar_constant(node: Expression) -> bool:
     )
 
 
+@cache
+def _wants_tensors(function: str) -> frozenset[int | str]:
+    """The places of a function's operands that take no bare numbers."""
+    from gradcli.operators import table
+
+    table.load()
+    entry = table.FUNCTIONS.get(function)
+    if entry is None or any(row.numbers for row in entry.rows):
+        return frozenset()
+    return entry.tensor_args
+
+
 def _of_numbers(node: Expression) -> bool:
     """Whether it is an elementwise function of bare numbers alone."""
     from gradcli.operators import table
@@ -327,11 +350,6 @@ def _of_numbers(node: Expression) -> bool:
 
 
 _MATH_NUMBERS = {"inf": "math.inf", "nan": "math.nan", "-inf": "-math.inf"}
-_TENSORS_ONLY = frozenset(
-    "maximum minimum fmax fmin atan2 hypot logaddexp logaddexp2 logical_and logical_or logical_xor "
-    "heaviside igamma igammac copysign nextafter cross dot outer fmod ldexp lerp "
-    "select_scatter".split()
-)
 
 
 @cache
@@ -355,7 +373,8 @@ def to_code(found: Derivatives, form: str) -> str:
     body = function_text(found, printer, roots)
     helpers = dict.fromkeys(printer.texts[h] for h in getattr(printer, "helpers", []))
     text = "\n\n\n".join([*helpers, body])
-    imports = [i for i in header if f"{i.split()[-1]}." in text]
+    used = re.sub('""".*?"""', "", text)  # not in the program that is quoted
+    imports = [i for i in header if re.search(rf"(?<![\w.]){i.split()[-1]}\.", used)]
     imports = [f"{i}  # for what NumPy lacks" if "scipy" in i else i for i in imports]
     return "\n".join(imports) + "\n\n\n" + text if imports else text
 
@@ -391,7 +410,9 @@ def modules(form: str, code: str) -> dict[str, Any]:
         import gradcli
 
         return {"math": math, "torch": gradcli, "F": gradcli.nn.functional}
-    found: dict[str, Any] = {"np": np, "math": math}
+    found: dict[str, Any] = {"math": math} if "import math\n" in code else {}
+    if "import numpy as np\n" in code:
+        found["np"] = np
     if "from scipy import special" in code:
         from scipy import special
 

@@ -118,14 +118,20 @@ def to_jax(found: Derivatives) -> str:
     body = function_text(found, printer, roots)
     helpers = dict.fromkeys(OWN.get(h) or HELPERS[h] for h in printer.helpers)
     text = re.sub(r"(?<![\w.])np\.", "jnp.", "\n\n\n".join([*helpers, body]))
-    math = "import math\n" if re.search(r"(?<![\w.])math\.", text) else ""
-    special = "from jax.scipy import special\n" if re.search(r"(?<![\w.])special\.", text) else ""
+    used = re.sub('""".*?"""', "", text)  # not in the program that is quoted
+    math = "import math\n" if re.search(r"(?<![\w.])math\.", used) else ""
+    special = "from jax.scipy import special\n" if re.search(r"(?<![\w.])special\.", used) else ""
     return f"{math}{HEADER}{special}\n{WIDE}\n\n\n{text}"
 
 
 def run_jax(code: str, values: Sequence[Any]) -> Any:
     """What a printed function returns for these values, on NumPy: JAX's own functions are its helpers."""
-    known = modules("numpy", code.replace("from jax.scipy", "from scipy"))
+    for own, shown in (
+        ("from jax.scipy", "from scipy"),
+        ("import jax.numpy as jnp", "import numpy as np"),
+    ):
+        code = code.replace(own, shown)
+    known = modules("numpy", code)
     for word, name in NN.items():
         code = code.replace(f"{name}(", f"{word.rpartition('.')[2]}(")
     for word, text in HELPERS.items():

@@ -15,6 +15,7 @@ from math import gcd
 from gradcli.calculus.expressions import (
     Expression,
     Shape,
+    array,
     broadcast,
     call,
     is_call,
@@ -514,6 +515,8 @@ def is_truth(expression: Expression) -> bool:
     """Whether it is a condition, whose elements are True and False."""
     if expression.op == "call" and expression.data[0] in _MOVED:
         return is_truth(expression.args[0])
+    if expression.op == "array":
+        return bool(expression.data.dtype.kind == "b")
     return expression.op == "call" and expression.data[0] in TRUTHS
 
 
@@ -526,6 +529,8 @@ def is_integral(expression: Expression) -> bool:
     """Whether it is integers in the language, as `where(x > 0, 1, 0)` is."""
     if expression.op == "number":
         return expression.data.integer is not None
+    if expression.op == "array":
+        return bool(expression.data.dtype.kind in "iu")
     if expression.op == "sum":
         numbers = (*expression.data[0], expression.data[1])
         return all(n.integer is not None for n in numbers) and all(
@@ -553,6 +558,8 @@ def floating(expression: Expression) -> Expression:
     if not is_integral(expression) or value_of(expression) is not None:
         return expression
     args, shape = expression.args, expression.shape
+    if expression.op == "array":
+        return array(expression.data.astype(float))
     if is_call(expression, "where"):
         condition, a, b = args
         made = floating(b) if value_of(b) is None else call("float", [b], ())

@@ -62,6 +62,24 @@ def test_programs_are_proved(source: str, shapes: dict[str, Any], form: str) -> 
         space["value_and_gradient"](*(a if a.ndim else a.item() for a in arrays.values()))
 
 
+@pytest.mark.parametrize(
+    ("source", "form", "imports"),
+    [
+        ("special.erf(s)*math_*2", "numpy", ["math", "numpy"]),
+        ("special.erf(s)*2", "python", ["math"]),
+        ("F.softplus(s)*torch.sin(s)", "numpy", ["numpy"]),
+        ("tensor([1.0, 2.0])*s", "python", ["numpy"]),
+    ],
+)
+def test_a_program_imports_what_it_uses(source: str, form: str, imports: list[str]) -> None:
+    """Not what the program that it quotes has, which NumPy's users may lack."""
+    program = language.parse(source)
+    arrays = dict.fromkeys(program.free_variables(), np.asarray(0.7))
+    _, made, _ = proved(program, arrays, list(arrays), given=True, form=form)
+    said = [line.split()[1] for line in made.code.splitlines() if " import " in f" {line}"]
+    assert [word.partition(".")[0] for word in said] == imports
+
+
 @pytest.mark.needs("torch")
 @sweep(("source", "shapes"), PROGRAMS, parts=1)
 def test_torch_runs_what_is_printed_for_it(source: str, shapes: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from gradcli.commands import COMMANDS
 from gradcli.operators import table
 from tests import fuzz
-from tests.fuzz import command_lines, inplace, interrupts, matrices, pairs, text_growth
+from tests.fuzz import command_lines, inplace, interrupts, matrices, pairs, text_growth, texts_sweep
 from tests.fuzz import sweep as forms
 from tests.sweep import sweep
 
@@ -87,6 +87,12 @@ def test_reading_is_linear(read, first) -> None:
 @sweep("text", lambda: forms.texts()[::40], parts=2)
 def test_every_form_of_some_samples(text) -> None:
     assert list(forms.failures(text)) == []
+
+
+@pytest.mark.long
+@sweep("name", ["reshape(randn(2,3), (-1,))", "sin"], parts=1)
+def test_texts_of_some_calls(name) -> None:
+    assert list(texts_sweep.failures(name)) == []
 
 
 def test_a_wrong_batching_rule_is_found(monkeypatch) -> None:

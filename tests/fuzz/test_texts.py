@@ -231,6 +231,21 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("F.softplus(s, 2, 3)", {"s": 2.0}),
         ("F.softplus(x*s)", {"x": [0.3, 19, 21, 25], "s": 1.5}),
     ],
+    "arrays of integers and of truth values are floats where those are wanted": [
+        ("sum(tensor([1, 6, 1])*w)*s", {"w": (3,), "s": 0.5}),
+        ("sum(arange(6).reshape(2, 3)@w)*s", {"w": (3,), "s": 0.5}),
+        ("(arange(6).reshape(2, 3)@arange(3))*s", {"s": 0.5}),
+        ("sum(tensor([True, False, True])*w)*s", {"w": (3,), "s": 0.5}),
+        ("sum(diff(tensor([1, 6, 1, 1]))*w)*s", {"w": (3,), "s": 0.5}),
+    ],
+    "torch's functions of tensors get no numbers, by their signatures": [
+        ("polar(x, 0.5).abs()*s", {"x": (3,), "s": 0.5}),
+        ("(polar(True, x).abs()*s)", {"x": (3,), "s": 0.5}),
+    ],
+    "what has a shape is not Python's alone": [
+        ("tensor([1.0, 2.0])*s", {"s": 0.5}),
+        ("cholesky_inverse(tensor([[3.0, 0.0], [0.3, 2.0]]))*s", {"s": 0.5}),
+    ],
 }
 
 
