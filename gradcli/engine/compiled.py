@@ -9,7 +9,7 @@ option `o{i}`; `y` is the result, `y{k}` one of several, `n` the node.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -80,17 +80,19 @@ def bound(
     tests: dict[int, str],
     space: dict[str, Any],
     numbers: bool = False,
+    lone: Container[int] = (),
 ) -> Callable[..., Any] | None:
     """`call` for users: all but the usual classes of arguments goes to `unusual(args, named)`.
 
     tests: by position, the expression that is true of an option (`o1`) of a usual class; space: the names
-    in these. numbers: taken for tensors. None where straight-line code does not cover the row.
+    in these. numbers: taken for tensors. lone: the positions of options of which one int is a sequence.
+    None where straight-line code does not cover the row.
     """
     if not straight(row) or not all(
         n in row.defaults for n in row.names[len(row.names) - row.keyword_only :]
     ):
         return None
-    return _straight(row, unusual, tests, numbers or row.numbers, row.keyword_only, space)
+    return _straight(row, unusual, tests, numbers or row.numbers, row.keyword_only, space, lone)
 
 
 def _straight(
@@ -100,6 +102,7 @@ def _straight(
     numbers: bool = True,
     keyword_only: int = 0,
     space: dict[str, Any] | None = None,
+    lone: Container[int] = (),
 ) -> Callable[..., Any]:
     local = _local(row)
     slots = list(local.values())[: len(local) - keyword_only]
@@ -114,6 +117,8 @@ def _straight(
             body += [f"elif not ({test}): {otherwise}"] if test else []
         elif variable[0] == "o":
             body.append(f"if not ({test or f'{variable} is not missing'}): {otherwise}")
+        if i in lone:
+            body.append(f"if {variable}.__class__ is int: {variable} = ({variable},)")
     spec = ", ".join([*(f"{v}=missing" for v in slots), "/", "*more", "**named"])
     return _made(row, spec, body, unusual, None, space or {})
 

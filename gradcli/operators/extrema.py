@@ -12,9 +12,7 @@ from gradcli.engine.memory import afresh
 from gradcli.engine.tensor import wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.dimensions import (
-    as_dims,
     axes,
-    describe,
     maximum_reduce,
     minimum_reduce,
 )
@@ -28,9 +26,9 @@ from gradcli.operators.helpers import (
     unsqueeze,
     zeros_like,
 )
-from gradcli.operators.return_types import return_type
+from gradcli.operators.return_types import named_results, results
 from gradcli.operators.sample_calls import DIMS, REDUCED, TUPLES, named
-from gradcli.operators.table import Array, choice, function, resolve, row
+from gradcli.operators.table import Array, choice, operator, resolve, row
 
 FAMILY = "reductions"
 
@@ -82,34 +80,30 @@ def extreme_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) ->
     return scale_by_count(_restore(g, dim, keepdim), mask, dim)
 
 
-def _amaxmin(ufunc: Any, name: str, node: str, doc: str, numpy: Any) -> Any:
-    rules = {"self": extreme_backward}
-    body = type(name, (), {"__doc__": doc, "__module__": __name__, **rules})
-    made = row(_extreme(ufunc, name), node, axes="dim")(body)
-
-    def call(input: Array, dim: Any, keepdim: bool) -> Any:
-        return made(input, as_dims(dim), keepdim)
-
-    describe(call, name, doc, __name__)
-    signature = f"{name}(Tensor input, int[1] dim=[], bool keepdim=False, *, Tensor? out=None)"
-    samples = named(name, REDUCED, DIMS, TUPLES)
-    return function(signature, rows=[made], numpy=numpy, samples=samples)(call)
+def _of_extremes(ufunc: Any, name: str, numpy: tuple[Any, ...]) -> Any:
+    """What makes `amax` or `amin` of its rule."""
+    return operator(
+        _extreme(ufunc, name),
+        f"{name.capitalize()}Backward0",
+        axes="dim",
+        numpy=numpy,
+        samples=named(name, REDUCED, DIMS, TUPLES),
+        signature=f"{name}(Tensor input, int[1] dim=[], bool keepdim=False, *, Tensor? out=None)",
+    )
 
 
-amax = _amaxmin(
-    np.maximum,
-    "amax",
-    "AmaxBackward0",
-    "The largest element of all or along dimensions; equal ones share the gradient.",
-    (np.max, np.amax),
-)
-amin = _amaxmin(
-    np.minimum,
-    "amin",
-    "AminBackward0",
-    "The smallest element of all or along dimensions; equal ones share the gradient.",
-    (np.min, np.amin),
-)
+@_of_extremes(np.maximum, "amax", (np.max, np.amax))
+class amax:
+    """The largest element of all or along dimensions; equal ones share the gradient."""
+
+    self = extreme_backward
+
+
+@_of_extremes(np.minimum, "amin", (np.min, np.amin))
+class amin:
+    """The smallest element of all or along dimensions; equal ones share the gradient."""
+
+    self = extreme_backward
 
 
 def _equal_or_nan(self: Any, result: Any) -> Any:
@@ -190,26 +184,20 @@ def _maxmin(ufunc: Any, name: str, binary: str, doc: str) -> Any:
         differentiable=1,
         spelled=f"{name}:",
     )(type(f"{name}_dim", (), facts | dim_rule))
-    result = return_type(name, "values indices")
 
     def pair(input: Array, other: Array) -> Any:
         return resolve(binary)(input, other)
 
-    def selected(input: Array, dim: int, keepdim: bool) -> Any:
-        return result(along(input, dim, keepdim))
-
-    def all_of(input: Array) -> Any:
-        return whole(input)
-
+    selected = named_results(name, along)
     more = (f"{name}(randn(2,3), randn(3))", f"{name}(tensor([1., 2., 2., 1.]))")
     return choice(
-        f"{name}(Tensor input, *, Tensor? out=None) -> all_of",
+        f"{name}(Tensor input, *, Tensor? out=None) -> {whole.name}",
         f"{name}(Tensor input, Tensor other, *, Tensor? out=None) -> pair",
         f"{name}(Tensor input, int dim, bool keepdim=False, *, Tensor[]? out=None) -> selected",
-        targets=(all_of, pair, selected),
+        targets=(whole, pair, selected),
         doc=doc,
         module=__name__,
-        rows=[whole, along],
+        rows=[along],
         samples=(*named(name, REDUCED, DIMS), *more),
     )
 
@@ -240,17 +228,13 @@ def _arg(name: str, doc: str) -> Any:
         found = getattr(self, name)(axis, keepdims=keepdim)
         return found[()]
 
-    body = type(name, (), {"__doc__": doc, "__module__": __name__})
-    made = row(kernel, axes="dim")(body)
-
-    def call(input: Array, dim: int | None, keepdim: bool) -> Any:
-        return made(input, dim, keepdim)
-
-    describe(call, name, doc, __name__)
-    signature = f"{name}(Tensor input, int? dim=None, bool keepdim=False, *, Tensor? out=None)"
-    numpy = np.argmax if name == "argmax" else np.argmin
-    samples = named(name, REDUCED[:1], DIMS[:1])
-    return function(signature, rows=[made], numpy=numpy, samples=samples)(call)
+    return operator(
+        kernel,
+        axes="dim",
+        numpy=getattr(np, name),
+        samples=named(name, REDUCED[:1], DIMS[:1]),
+        signature=f"{name}(Tensor input, int? dim=None, bool keepdim=False, *, Tensor? out=None)",
+    )(type(name, (), {"__doc__": doc, "__module__": __name__}))
 
 
 argmax = _arg("argmax", "The index of the first largest element.")
@@ -292,14 +276,10 @@ class aminmax_row:
     self = _aminmax_backward
 
 
-_aminmax_type = return_type("aminmax", "min max")
-
-
-@function(
+aminmax = results(
     "aminmax(Tensor input, *, int? dim=None, bool keepdim=False, Tensor[]? out=None)",
-    rows=[aminmax_row],
+    aminmax_row,
+    doc="The smallest and the largest element.",
+    module=__name__,
     samples=named("aminmax", "{0}(randn(2,3))", "{0}(randn(2,3), dim=1)"),
 )
-def aminmax(input: Array, dim: int | None, keepdim: bool) -> Any:
-    """The smallest and the largest element."""
-    return _aminmax_type(aminmax_row(input, dim=dim, keepdim=keepdim))

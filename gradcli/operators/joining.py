@@ -16,7 +16,6 @@ from gradcli.engine.operator import itself
 from gradcli.engine.tensor import Tensor, sized_dim, wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.arguments import nonnegative
-from gradcli.operators.dimensions import as_dims
 from gradcli.operators.helpers import constant, contiguous, new_zeros
 from gradcli.operators.shapes import (
     diagonal,
@@ -324,7 +323,7 @@ def repeat_interleave(
     from gradcli.operators.indexing import index_select
 
     if dim is None:
-        input, dim = _flat(input), 0
+        input, dim = flatten(input), 0
     n = input.shape[wrap_dim(dim, input.ndim)]
     if counts.size == 1:
         counts = np.broadcast_to(counts.reshape(-1), (n,))
@@ -337,13 +336,9 @@ def repeat_interleave(
     return index_select(input, dim, constant(where, input))
 
 
-def _flat(input: Any) -> Any:
-    return flatten(input)
-
-
 def _repeat_each(input: Any, times: int, dim: int | None) -> Any:
     if dim is None:
-        input, dim = _flat(input), 0
+        input, dim = flatten(input), 0
     if times < 0:
         raise RuntimeError("Repeats must be non-negative")
     at = wrap_dim(dim, input.ndim)
@@ -410,35 +405,36 @@ def _filled(made: Any, values: Any) -> Any:
     return made
 
 
-@row(_flip, "FlipBackward0", kind="linear", axes="dims", spelled="flip")
-class flip_dims:
+@operator(
+    _flip,
+    "FlipBackward0",
+    kind="linear",
+    axes="dims",
+    spelled="flip",
+    numpy=np.flip,
+    samples=["flip(randn(2,3), (0,1))"],
+    signature="flip(Tensor input, int[] dims)",
+)
+class flip:
+    """The order along dims reversed."""
+
     self = itself
 
 
-flip = choice(
-    "flip(Tensor input, int[] dims) -> flip_dims",
-    targets=[flip_dims],
-    numpy=np.flip,
-    samples=["flip(randn(2,3), (0,1))"],
-    doc="The order along dims reversed.",
-    module=__name__,
-)
-
-
-@function("fliplr(Tensor input)", numpy=np.fliplr, rows=[flip_dims], samples=["fliplr(randn(2,3))"])
+@function("fliplr(Tensor input)", numpy=np.fliplr, rows=[flip], samples=["fliplr(randn(2,3))"])
 def fliplr(input: Array) -> Any:
     """Columns in reverse order."""
     if input.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
-    return flip_dims(input, (1,))
+    return flip(input, (1,))
 
 
-@function("flipud(Tensor input)", numpy=np.flipud, rows=[flip_dims], samples=["flipud(randn(2,3))"])
+@function("flipud(Tensor input)", numpy=np.flipud, rows=[flip], samples=["flipud(randn(2,3))"])
 def flipud(input: Array) -> Any:
     """Rows in reverse order."""
     if input.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
-    return flip_dims(input, (0,))
+    return flip(input, (0,))
 
 
 def _roll(self: Array, shifts: Any, dims: Any = ()) -> Array:
@@ -457,20 +453,20 @@ def _roll(self: Array, shifts: Any, dims: Any = ()) -> Array:
     return in_order(np.roll(self, shifts, tuple(wrap_dim(d, self.ndim) for d in dims)))
 
 
-@row(_roll, "RollBackward0", kind="linear", batch=batches.rolled, spelled="roll: shifts dims")
-class roll_by:
-    self = lambda g, shifts, dims: roll_by(g, tuple(-n for n in reversed(shifts)), dims[::-1])
-
-
-@function(
-    "roll(Tensor input, int[1] shifts, int[1] dims=[])",
+@operator(
+    _roll,
+    "RollBackward0",
+    kind="linear",
+    batch=batches.rolled,
+    spelled="roll: shifts dims",
     numpy=np.roll,
-    rows=[roll_by],
     samples=["roll(randn(2,3), 1)", "roll(randn(2,3), (1,2), (0,1))"],
+    signature="roll(Tensor input, int[1] shifts, int[1] dims=[])",
 )
-def roll(input: Array, shifts: Any, dims: Any) -> Any:
+class roll:
     """Elements moved along dims, round the end."""
-    return roll_by(input, as_dims(shifts), as_dims(dims))
+
+    self = lambda g, shifts, dims: roll(g, tuple(-n for n in reversed(shifts)), dims[::-1])
 
 
 def _rot90(self: Array, k: int = 1, dims: Any = (0, 1)) -> Array:
@@ -491,20 +487,20 @@ def _rot90(self: Array, k: int = 1, dims: Any = (0, 1)) -> Array:
     return _flip(self, (a,)).swapaxes(a, b) if k == 3 else copied(self)
 
 
-@row(_rot90, "Rot90Backward0", kind="linear", axes="dims", spelled="rot90: k dims")
-class rot90_by:
-    self = lambda g, k, dims: rot90_by(g, -k, dims)
-
-
-@function(
-    "rot90(Tensor input, int k=1, int[] dims=[0, 1])",
+@operator(
+    _rot90,
+    "Rot90Backward0",
+    kind="linear",
+    axes="dims",
+    spelled="rot90: k dims",
     numpy=np.rot90,
-    rows=[rot90_by],
     samples=["rot90(randn(2,3))", "rot90(randn(2,3,3), 2, (1,2))"],
+    signature="rot90(Tensor input, int k=1, int[] dims=[0, 1])",
 )
-def rot90(input: Array, k: int, dims: Any) -> Any:
+class rot90:
     """Turned by k quarters in the plane of two dims."""
-    return rot90_by(input, k, dims)
+
+    self = lambda g, k, dims: rot90(g, -k, dims)
 
 
 # -- triangles and diagonals ----------------------------------------------------------------------

@@ -14,7 +14,7 @@ from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import decompositions as rows
 from gradcli.operators import lapack
 from gradcli.operators.products import matmul, mm
-from gradcli.operators.return_types import return_type
+from gradcli.operators.return_types import results, return_type
 from gradcli.operators.table import CONSTANTS, Array, function, resolve
 
 CONSTANTS["linalg.LinAlgError"] = lapack.LinAlgError
@@ -23,23 +23,15 @@ _REGULAR = "randn(3,3) + 3*eye(3)"
 _POSITIVE = "eye(3)*3 + randn(3,3)*0 + ones(3,3)"
 _SYMMETRIC = "randn(3,3) + diag(tensor([1., 5., 9.]))"
 
-_INV_EX = return_type("linalg_inv_ex", "inverse info")
 _SOLVE_EX = return_type("linalg_solve_ex", "result info")
 _SLOGDET = return_type("linalg_slogdet", "sign logabsdet")
 _SLOGDET_OLD = return_type("slogdet", "sign logabsdet")
-_CHOLESKY_EX = return_type("linalg_cholesky_ex", "L info")
-_QR = return_type("linalg_qr", "Q R")
 _QR_OLD = return_type("qr", "Q R")
-_EIGH = return_type("linalg_eigh", "eigenvalues eigenvectors")
-_EIG = return_type("linalg_eig", "eigenvalues eigenvectors")
 _SVD = return_type("linalg_svd", "U S Vh")
 _SVD_OLD = return_type("svd", "U S V")
-_LSTSQ = return_type("linalg_lstsq", "solution residuals rank singular_values")
-_TRIANGULAR = return_type("triangular_solve", "solution cloned_coefficient")
 _LU = return_type("linalg_lu", "P L U")
 _LU_UNPACK = return_type("lu_unpack", "P L U")
 _LU_FACTOR = return_type("linalg_lu_factor", "LU pivots")
-_LU_FACTOR_EX = return_type("linalg_lu_factor_ex", "LU pivots info")
 
 
 def _values(x: Any) -> Any:
@@ -126,14 +118,13 @@ def inverse(input: Array) -> Any:
     return _inverse(input, "linalg.inv")
 
 
-@function(
+linalg_inv_ex = results(
     "linalg.inv_ex(Tensor A, *, bool check_errors=False, Tensor[]? out=None)",
-    rows=[rows.inv_ex],
+    rows.inv_ex,
+    doc="(inverse, info): as linalg.inv, reporting failures instead of raising.",
+    module=__name__,
     samples=[f"linalg.inv_ex({_REGULAR})"],
 )
-def linalg_inv_ex(A: Array, check_errors: bool) -> Any:
-    """(inverse, info): as linalg.inv, reporting failures instead of raising."""
-    return _INV_EX(rows.inv_ex(A, check_errors=check_errors))
 
 
 @function(
@@ -166,17 +157,14 @@ def linalg_solve_ex(A: Array, B: Array, left: bool, check_errors: bool) -> Any:
     return _SOLVE_EX((result, info))
 
 
-@function(
+triangular_solve = results(
     "triangular_solve(Tensor input, Tensor A, bool upper=True, bool transpose=False, "
     "bool unitriangular=False, *, Tensor[]? out=None)",
-    rows=[rows.triangular_solve_row],
+    rows.triangular_solve_row,
+    doc="(solution, cloned_coefficient): X with A X = input for a triangular A.",
+    module=__name__,
     samples=["triangular_solve(randn(3,2), randn(3,3) + 3*eye(3))"],
 )
-def triangular_solve(
-    input: Array, A: Array, upper: bool, transpose: bool, unitriangular: bool
-) -> Any:
-    """(solution, cloned_coefficient): X with A X = input for a triangular A."""
-    return _TRIANGULAR(rows.triangular_solve_row(input, A, upper, transpose, unitriangular))
 
 
 @function(
@@ -236,30 +224,28 @@ def linalg_cholesky(A: Array, upper: bool) -> Any:
     return factor
 
 
-@function(
+linalg_cholesky_ex = results(
     "linalg.cholesky_ex(Tensor input, *, bool upper=False, bool check_errors=False, "
     "Tensor[]? out=None)",
-    rows=[rows.cholesky_ex_row],
+    rows.cholesky_ex_row,
+    doc="(L, info): as linalg.cholesky, reporting failures instead of raising.",
+    module=__name__,
     samples=[f"linalg.cholesky_ex({_POSITIVE})"],
 )
-def linalg_cholesky_ex(A: Array, upper: bool, check_errors: bool) -> Any:
-    """(L, info): as linalg.cholesky, reporting failures instead of raising."""
-    return _CHOLESKY_EX(rows.cholesky_ex_row(A, upper=upper, check_errors=check_errors))
 
 
 # -- QR, eigenvalues, singular values -------------------------------------------------------------
-@function(
+linalg_qr = results(
     "linalg.qr(Tensor A, str mode='reduced', *, Tensor[]? out=None)",
-    rows=[rows.qr_row],
+    rows.qr_row,
+    doc="(Q, R) with A = Q @ R.",
+    module=__name__,
     samples=[
         "linalg.qr(randn(3,2))",
         "linalg.qr(randn(2,3))",
         "linalg.qr(randn(2,3), mode='complete')",
     ],
 )
-def linalg_qr(A: Array, mode: str) -> Any:
-    """(Q, R) with A = Q @ R."""
-    return _QR(rows.qr_row(A, mode))
 
 
 @function(
@@ -272,14 +258,13 @@ def qr(input: Array, some: bool) -> Any:
     return _QR_OLD(rows.qr_row(input, "reduced" if some else "complete"))
 
 
-@function(
+linalg_eigh = results(
     "linalg.eigh(Tensor input, str UPLO='L', *, Tensor[]? out=None)",
-    rows=[rows.eigh_row],
+    rows.eigh_row,
+    doc="(eigenvalues, eigenvectors) of symmetric matrices, in ascending order; one triangle is read.",
+    module=__name__,
     samples=[f"linalg.eigh({_SYMMETRIC})"],
 )
-def linalg_eigh(A: Array, UPLO: str) -> Any:
-    """(eigenvalues, eigenvectors) of symmetric matrices, in ascending order; one triangle is read."""
-    return _EIGH(rows.eigh_row(A, UPLO))
 
 
 @function(
@@ -292,14 +277,13 @@ def linalg_eigvalsh(A: Array, UPLO: str) -> Any:
     return rows.eigh_row(A, UPLO)[0]
 
 
-@function(
+linalg_eig = results(
     "linalg.eig(Tensor input, *, Tensor[]? out=None)",
-    rows=[rows.eig_row],
+    rows.eig_row,
+    doc="(eigenvalues, eigenvectors), complex.",
+    module=__name__,
     samples=[f"linalg.eig({_REGULAR})"],
 )
-def linalg_eig(A: Array) -> Any:
-    """(eigenvalues, eigenvectors), complex."""
-    return _EIG(rows.eig_row(A))
 
 
 @function(
@@ -419,15 +403,14 @@ def linalg_matrix_rank(
     return wrap(np.asarray((s > cutoff).sum(-1), np.int64))
 
 
-@function(
+linalg_lstsq = results(
     "linalg.lstsq(Tensor input, Tensor b, float? rcond=None, *, str? driver=None, "
     "Tensor[]? out=None)",
-    rows=[rows.lstsq_row],
+    rows.lstsq_row,
+    doc="(solution, residuals, rank, singular_values) of the least-squares problem A X = B.",
+    module=__name__,
     samples=["linalg.lstsq(randn(4,2), randn(4,3))", "linalg.lstsq(randn(4,2), randn(4))"],
 )
-def linalg_lstsq(A: Array, B: Array, rcond: float | None, driver: str | None) -> Any:
-    """(solution, residuals, rank, singular_values) of the least-squares problem A X = B."""
-    return _LSTSQ(rows.lstsq_row(A, B, rcond, driver=driver))
 
 
 # -- powers and exponentials ----------------------------------------------------------------------
@@ -673,15 +656,14 @@ def linalg_lu_factor(A: Array, pivot: bool) -> Any:
     return _LU_FACTOR((lu, pivots))
 
 
-@function(
+linalg_lu_factor_ex = results(
     "linalg.lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False, "
     "Tensor[]? out=None)",
-    rows=[rows.lu_factor_ex_row],
+    rows.lu_factor_ex_row,
+    doc="(LU, pivots, info): as linalg.lu_factor, reporting failures instead of raising.",
+    module=__name__,
     samples=[f"linalg.lu_factor_ex({_REGULAR})"],
 )
-def linalg_lu_factor_ex(A: Array, pivot: bool, check_errors: bool) -> Any:
-    """(LU, pivots, info): as linalg.lu_factor, reporting failures instead of raising."""
-    return _LU_FACTOR_EX(rows.lu_factor_ex_row(A, pivot=pivot, check_errors=check_errors))
 
 
 @function(

@@ -12,7 +12,6 @@ from gradcli.engine.tensor import Tensor
 from gradcli.operators.arguments import number
 from gradcli.operators.dimensions import (
     add_reduce,
-    as_dims,
     axes,
     maximum_reduce,
     minimum_reduce,
@@ -157,7 +156,7 @@ _NORMS = ("{0}(randn(2,3))", "{0}(randn(2,3), 1)", "{0}(randn(2,3), 3, 1)", "{0}
 )
 def vector_norm(x: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The p-norm of all elements, or along dimensions."""
-    return vector_norm_row(x, _order(ord), as_dims(dim), keepdim, dtype=dtype)
+    return vector_norm_row(x, _order(ord), dim, keepdim, dtype=dtype)
 
 
 @function(
@@ -176,9 +175,9 @@ def norm(input: Array, p: Any, dim: Any, keepdim: bool, *rest: Any) -> Any:
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
     given = {k: v for k, v in (("out", out), ("dtype", dtype)) if v is not None}
     if isinstance(p, str) and p == "nuc":
-        over = (-2, -1) if dim is None else as_dims(dim)
+        over = (-2, -1) if dim is None else dim
         return resolve("linalg.matrix_norm")(input, p, over, keepdim, **given)
     order = 2 if isinstance(p, str) else 2.0 if p is None else p
     if given or not isinstance(order, (int, float)):
         return vector_norm(input, order, dim, keepdim, **given)
-    return vector_norm_row(input, signed(order), as_dims(dim), keepdim)
+    return vector_norm_row(input, signed(order), dim, keepdim)

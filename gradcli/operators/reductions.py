@@ -46,23 +46,14 @@ sum_all = entered(rows.sum_all, __name__, public=False)
 sum_dim = entered(rows.sum_dim, __name__, public=False)
 
 
-def _sum_whole(input: Array, dtype: Any) -> Any:
-    return sum_all.call(input, dtype)
-
-
-def _sum_along(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    return sum_dim.call(input, as_dims(dim), keepdim, dtype)
-
-
 sum_ = choice(
-    "sum(Tensor input, *, ScalarType? dtype=None) -> _sum_whole",
+    "sum(Tensor input, *, ScalarType? dtype=None) -> sum_all",
     "sum(Tensor input, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, "
-    "Tensor? out=None) -> _sum_along",
-    targets=(_sum_whole, _sum_along),
+    "Tensor? out=None) -> sum_dim",
+    targets=(sum_all, sum_dim),
     doc="The sum of all elements, or along dimensions.",
     module=__name__,
     numpy=np.sum,
-    rows=[sum_all, sum_dim],
     samples=named("sum", REDUCED, DIMS, TUPLES, ("{0}(randn(0))", "{0}(randn(0,3), 0)")),
 )
 
@@ -128,26 +119,14 @@ class mean_dim:
     self = mean_backward
 
 
-def _mean_whole(input: Array, dtype: Any) -> Any:
-    return mean_all(input) if dtype is None else mean_all(input, dtype=dtype)
-
-
-def _mean_along(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    dim = as_dims(dim)
-    if dtype is None:
-        return mean_dim(input, dim, keepdim)
-    return mean_dim(input, dim, keepdim, dtype=dtype)
-
-
 mean = choice(
-    "mean(Tensor input, *, ScalarType? dtype=None, Tensor? out=None) -> _mean_whole",
+    "mean(Tensor input, *, ScalarType? dtype=None, Tensor? out=None) -> mean_all",
     "mean(Tensor input, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, "
-    "Tensor? out=None) -> _mean_along",
-    targets=(_mean_whole, _mean_along),
+    "Tensor? out=None) -> mean_dim",
+    targets=(mean_all, mean_dim),
     doc="The mean of all elements, or along dimensions.",
     module=__name__,
     numpy=np.mean,
-    rows=[mean_all, mean_dim],
     samples=named("mean", REDUCED, DIMS, TUPLES),
 )
 
@@ -222,23 +201,14 @@ class prod_dim:
     self = _prod_dim_backward
 
 
-def _prod_whole(input: Array, dtype: Any) -> Any:
-    return prod_all(input, dtype=dtype)
-
-
-def _prod_along(input: Array, dim: int, keepdim: bool, dtype: Any) -> Any:
-    return prod_dim(input, dim, keepdim, dtype=dtype)
-
-
 prod = choice(
-    "prod(Tensor input, *, ScalarType? dtype=None) -> _prod_whole",
+    "prod(Tensor input, *, ScalarType? dtype=None) -> prod_all",
     "prod(Tensor input, int dim, bool keepdim=False, *, ScalarType? dtype=None, "
-    "Tensor? out=None) -> _prod_along",
-    targets=(_prod_whole, _prod_along),
+    "Tensor? out=None) -> prod_dim",
+    targets=(prod_all, prod_dim),
     doc="The product of all elements, or along a dimension.",
     module=__name__,
     numpy=np.prod,
-    rows=[prod_all, prod_dim],
     samples=named("prod", REDUCED, DIMS, ("{0}(tensor([2., 0., 3.]))",)),
 )
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+from gradcli.operators.signatures import said
+from gradcli.operators.table import Rules, choice
 
 
 class ReturnType(tuple[Any, ...]):
@@ -50,3 +54,20 @@ def return_type(name: str, fields: str) -> type[ReturnType]:
     made = type(name, (ReturnType,), body | {n: _item(i) for i, n in enumerate(names)})
     NAMES[name] = made
     return made
+
+
+def named_results(name: str, row: Rules) -> Callable[..., Any]:
+    """A target that gives a row's results as `torch.return_types.NAME`."""
+    result = return_type(name, " ".join(row.outputs))
+
+    def selected(*values: Any) -> Any:
+        return result(row.call(*values))
+
+    return selected
+
+
+def results(signature: str, row: Rules, **about: Any) -> Callable[..., Any]:
+    """Enter a function that gives a row's results, and names them; about: as for `table.choice`."""
+    name = said(signature.partition("(")[0])
+    target = named_results(name, row)
+    return choice(f"{signature} -> selected", targets=[target], rows=[row], **about)

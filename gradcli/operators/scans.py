@@ -8,11 +8,9 @@ import numpy as np
 
 from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.memory import afresh, in_order
-from gradcli.engine.operator import Rules
 from gradcli.engine.tensor import wrap_dim
 from gradcli.operators.dimensions import (
     add_reduce,
-    describe,
     integers,
     multiply_reduce,
     numpy_dtype,
@@ -32,9 +30,9 @@ from gradcli.operators.helpers import (
     where,
     zeros_like,
 )
-from gradcli.operators.return_types import return_type
+from gradcli.operators.return_types import results
 from gradcli.operators.sample_calls import ALONG, named
-from gradcli.operators.table import Array, function, operator, resolve, row
+from gradcli.operators.table import Array, operator, resolve, row
 
 FAMILY = "reductions"
 
@@ -71,8 +69,25 @@ def _cumsum_backward(g: Any, dim: int, self_dtype: Any) -> Any:
     return _reversed_cumsum(g, dim)
 
 
-@row(_running(np.add), "CumsumBackward0", kind="linear", axes="dim", spelled="cumsum: dim -")
-class cumsum_row:
+def _scan(ufunc: Any, name: str, *samples: str, **facts: Any) -> Any:
+    """What makes the running reduction by an ufunc of its rule."""
+    return operator(
+        _running(ufunc),
+        f"{name.capitalize()}Backward0",
+        axes="dim",
+        inplace=True,
+        numpy=getattr(np, name),
+        spelled=f"{name}: dim -",
+        samples=named(name, *ALONG, *samples),
+        signature=f"{name}(Tensor input, int dim, *, ScalarType? dtype=None, Tensor? out=None)",
+        **facts,
+    )
+
+
+@_scan(np.add, "cumsum", kind="linear")
+class cumsum:
+    """The running sum along a dimension."""
+
     self = _cumsum_backward
 
 
@@ -119,30 +134,11 @@ def _cumprod_backward_slices(g: Any, self: Any, dim: int) -> Any:
     return resolve("stack")(slices, dim)
 
 
-@row(_running(np.multiply), "CumprodBackward0", axes="dim", spelled="cumprod: dim -")
-class cumprod_row:
+@_scan(np.multiply, "cumprod", "{0}(tensor([2., 0., 3., 0.]), 0)")
+class cumprod:
+    """The running product along a dimension."""
+
     self = _cumprod_backward
-
-
-def _scan(name: str, row: Rules, doc: str, numpy: Any, samples: tuple[str, ...]) -> Any:
-    def call(input: Array, dim: int, dtype: Any) -> Any:
-        return row(input, dim, dtype=dtype)
-
-    describe(call, name, doc, __name__)
-    signature = f"{name}(Tensor input, int dim, *, ScalarType? dtype=None, Tensor? out=None)"
-    return function(signature, inplace=True, rows=[row], numpy=numpy, samples=named(name, samples))(
-        call
-    )
-
-
-cumsum = _scan("cumsum", cumsum_row, "The running sum along a dimension.", np.cumsum, ALONG)
-cumprod = _scan(
-    "cumprod",
-    cumprod_row,
-    "The running product along a dimension.",
-    np.cumprod,
-    (*ALONG, "{0}(tensor([2., 0., 3., 0.]), 0)"),
-)
 
 
 # -- running extrema ------------------------------------------------------------------------------
@@ -186,14 +182,8 @@ def _running_extremum(name: str, ufunc: Any, doc: str) -> Any:
         outputs="values indices",
         differentiable=1,
     )(type(name, (), {"__module__": __name__, "self": _running_backward}))
-    result = return_type(name, "values indices")
-
-    def call(input: Array, dim: int) -> Any:
-        return result(made(input, dim))
-
-    describe(call, name, doc, __name__)
     signature = f"{name}(Tensor input, int dim, *, Tensor[]? out=None)"
-    return function(signature, rows=[made], samples=named(name, *ALONG))(call)
+    return results(signature, made, doc=doc, module=__name__, samples=named(name, *ALONG))
 
 
 cummax = _running_extremum("cummax", np.maximum, "The largest element so far, and its index.")

@@ -32,7 +32,8 @@ check of their types out of the body: it is called with all values, in the order
 - `many=` makes one sequence of all positional arguments, where PyTorch's function takes `*tensors`.
 
 Types: Tensor, Tensor[], Scalar (a number), float, int, bool, str, int[] (a sequence), int[2] (that, or
-one int), float[], Scalar[], ScalarType, Generator, Layout, Device, MemoryFormat; Any is not looked at.
+one int), int[1] (that, too; the body is passed a sequence), float[], Scalar[], ScalarType, Generator,
+Layout, Device, MemoryFormat; Any is not looked at.
 `?` takes None, as does the default None.
 
 A refusal says what PyTorch's says: python_arg_parser.cpp for one signature, invalid_arguments.cpp for
@@ -192,6 +193,7 @@ class Parameter:
         self.empty = self.default == ()  # for which PyTorch takes None, too
         self.kind = self.kind.rstrip("?")
         self.single = self.kind.endswith("]") and self.kind[-2].isdigit()  # `int[2]` takes an int
+        self.lone = self.kind == "int[1]"  # and makes a sequence of it
         if self.single:
             self.kind = self.kind[: self.kind.index("[")] + "[]"
         self.said = _SAID.get(self.kind, self.kind)
@@ -231,7 +233,11 @@ class Parameter:
                     )
             numbers = (_number(v) for v in value)
             return tuple(map(int, numbers)) if self.kind == "int[]" else tuple(numbers)
-        return _number(value)
+        return (_number(value),) if self.lone else _number(value)
+
+    def passed(self, value: str) -> str:
+        """The expression over a value of a usual class, called so, that the body is passed."""
+        return f"(({value},) if {value}.__class__ is int else {value})" if self.lone else value
 
     def __str__(self) -> str:
         shown = f'"{self.default}"' if isinstance(self.default, str) else self.shown
@@ -574,6 +580,7 @@ class Binder:
         tests = [t for p, name in own.items() if (t := p.quick(name))]
         values = ", ".join(own.values())
         body = [f"if not ({' and '.join(tests)}): {values}, = checked({values})"] if tests else []
+        passed = ", ".join(p.passed(name) for p, name in own.items())
         parts, star = [], False
         for p in signature.parameters:
             if p.keyword_only and not star:
@@ -583,7 +590,7 @@ class Binder:
         space = self._space() | {"checked": self._checked, "first": self.python}
         if callable(self.python):
             body.insert(0, f"first({values})")
-        made = compiled(self.name, ", ".join(parts), [*body, f"return t0({values})"], space)
+        made = compiled(self.name, ", ".join(parts), [*body, f"return t0({passed})"], space)
         made.__qualname__ = f"Tensor.{self.name}" if first else self.name
         return made
 
@@ -622,7 +629,8 @@ class Binder:
         """Straight-line code for positions; keywords by way of Python's own binding."""
         row = self._row()
         if row is not None:
-            made = bound(row, self.unusual, self._options(row), _CLASSES, self.numbers)
+            lone = {i for i, p in enumerate(self.signatures[0].passed) if p.lone}
+            made = bound(row, self.unusual, self._options(row), _CLASSES, self.numbers, lone)
             if made is not None:
                 return made
         slots = [f"a{i}" for i in range(max(len(s.positional) for s in self.signatures))]
@@ -655,8 +663,10 @@ class Binder:
         values = []
         for p in s.passed:
             a, default = place.get(p.name), f"{_name(p)}{k}"
-            given = a if not p.optional else f"{default} if {a} is missing else {a}"
-            values.append(default if a is None else str(given))
+            given = default if a is None else p.passed(a)
+            values.append(
+                f"{default} if {a} is missing else {given}" if a and p.optional else given
+            )
         if spread:
             tests.append("not more")
         call = "t{}(({},))" if self._long(k) else "t{}({})"
@@ -751,7 +761,7 @@ class Binder:
                 star = True
             parts.append(f"{p.name}={_name(p)}{k}" if p.optional else p.name)
         tests = [t for p in signature.passed if (t := p.quick(p.name, self.numbers))]
-        values = "".join(f"{p.name}, " for p in signature.passed)
+        values = "".join(f"{p.passed(p.name)}, " for p in signature.passed)
         tested = f" if {' and '.join(tests)} else None" if tests else ""
         return compiled("bind", ", ".join(parts), [f"return ({values}){tested}"], self._space())
 

@@ -23,7 +23,7 @@ from gradcli.operators.elementwise import lerp
 from gradcli.operators.extrema import selected_backward, shared_evenly
 from gradcli.operators.helpers import data, flip, implemented, narrow
 from gradcli.operators.inplace import squeeze_dim_row, transpose_row, unsqueeze_row
-from gradcli.operators.return_types import return_type
+from gradcli.operators.return_types import named_results, results, return_type
 from gradcli.operators.sample_calls import ALONG, DIMS, named
 from gradcli.operators.table import Array, Row, choice, function, row
 
@@ -304,21 +304,13 @@ def _medians(name: str, whole: Rules, skip: bool, doc: str) -> Any:
         _median_along(name, skip), f"{name}_dim", f"{name.capitalize()}Backward1", whole.spelled
     )
     whole.batch = batches.whole(lambda: along)
-    result = return_type(name, "values indices")
-
-    def all_of(input: Array) -> Any:
-        return whole(input)
-
-    def selected(input: Array, dim: int, keepdim: bool) -> Any:
-        return result(along(input, dim, keepdim))
-
     return choice(
-        f"{name}(Tensor input) -> all_of",
+        f"{name}(Tensor input) -> {whole.name}",
         f"{name}(Tensor input, int dim, bool keepdim=False, *, Tensor[]? out=None) -> selected",
-        targets=(all_of, selected),
+        targets=(whole, named_results(name, along)),
         doc=doc,
         module=__name__,
-        rows=[whole, along],
+        rows=[along],
         samples=named(name, "{0}(randn(2,3))", "{0}(randn(()))", *DIMS),
     )
 
@@ -355,17 +347,13 @@ def _kthvalue(self: Array, k: int, dim: int = -1, keepdim: bool = False) -> tupl
 
 
 kthvalue_row = _selecting_row(_kthvalue, "kthvalue", "KthvalueBackward0")
-_kthvalue_type = return_type("kthvalue", "values indices")
-
-
-@function(
+kthvalue = results(
     "kthvalue(Tensor input, int k, int dim=-1, bool keepdim=False, *, Tensor[]? out=None)",
-    rows=[kthvalue_row],
+    kthvalue_row,
+    doc="The k-th smallest element along a dimension, and its index.",
+    module=__name__,
     samples=named("kthvalue", "{0}(randn(2,3), 2)", "{0}(randn(2,3), 1, 0)", "{0}(randn(()), 1)"),
 )
-def kthvalue(input: Array, k: int, dim: int, keepdim: bool) -> Any:
-    """The k-th smallest element along a dimension, and its index."""
-    return _kthvalue_type(kthvalue_row(input, k, dim, keepdim))
 
 
 def _mode(self: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Array]:
@@ -395,17 +383,13 @@ def _mode(self: Array, dim: int = -1, keepdim: bool = False) -> tuple[Array, Arr
 
 
 mode_row = _selecting_row(_mode, "mode", "ModeBackward0")
-_mode_type = return_type("mode", "values indices")
-
-
-@function(
+mode = results(
     "mode(Tensor input, int dim=-1, bool keepdim=False, *, Tensor[]? out=None)",
-    rows=[mode_row],
+    mode_row,
+    doc="The most frequent element along a dimension (the smallest such), and an index of it.",
+    module=__name__,
     samples=named("mode", "{0}(randn(2,3))", "{0}(tensor([3., 1., 3., 1.]))", "{0}(randn(2,3), 0)"),
 )
-def mode(input: Array, dim: int, keepdim: bool) -> Any:
-    """The most frequent element along a dimension (the smallest such), and an index of it."""
-    return _mode_type(mode_row(input, dim, keepdim))
 
 
 def _leading(self: Any, axis: int, k: int, largest: bool) -> tuple[Any, Any]:
@@ -470,22 +454,18 @@ class topk_row:
     )
 
 
-_topk_type = return_type("topk", "values indices")
-
-
-@function(
+topk = results(
     "topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True, *, "
     "Tensor[]? out=None)",
-    rows=[topk_row],
+    topk_row,
+    doc="The k largest (or smallest) elements along a dimension, and their indices.",
+    module=__name__,
     samples=named(
         "topk",
         *("{0}(randn(2,3), 2)", "{0}(randn(2,3), 1, 0)", "{0}(randn(5), 2, largest=False)"),
         "{0}(randn(()), 1)",
     ),
 )
-def topk(input: Array, k: int, dim: int, largest: bool, sorted: bool) -> Any:
-    """The k largest (or smallest) elements along a dimension, and their indices."""
-    return _topk_type(topk_row(input, k, dim, largest, sorted))
 
 
 # -- quantiles ------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from gradcli.operators.helpers import (
     where,
     zeros_like,
 )
-from gradcli.operators.return_types import return_type
+from gradcli.operators.return_types import results
 from gradcli.operators.table import Array, function, operator, row
 
 _POSITIVE = ("{0}(rand(2,3) + 0.5)", "{0}(rand(()) + 0.5)", "{0}(rand(0))")
@@ -642,15 +642,13 @@ class frexp_row:
     self = lambda g, exponent: g / np.exp2(exponent)
 
 
-_Frexp = return_type("frexp", "mantissa exponent")
-
-
-@function(
-    "frexp(Tensor input, *, Tensor[]? out=None)", rows=[frexp_row], samples=["frexp(rand(3) + 0.5)"]
+frexp = results(
+    "frexp(Tensor input, *, Tensor[]? out=None)",
+    frexp_row,
+    doc="(mantissa, exponent): input = mantissa * 2**exponent.",
+    module=__name__,
+    samples=["frexp(rand(3) + 0.5)"],
 )
-def frexp(input: Array) -> Any:
-    """(mantissa, exponent): input = mantissa * 2**exponent."""
-    return _Frexp(frexp_row(input))
 
 
 @operator(

@@ -16,7 +16,6 @@ from gradcli.operators.dimensions import (
     add_reduce,
     as_dims,
     axes,
-    given_dims,
     not_differentiable,
     numpy_dtype,
 )
@@ -48,29 +47,27 @@ def _nansum_backward(g: Any, self: Any, dim: Any, keepdim: bool) -> Any:
     return sum_backward(g, tuple(self.shape), dim, keepdim) * ~np.isnan(self)
 
 
-@row(_nansum, "NansumBackward0", axes="dim*", spelled="nansum: dim keepdim -")
-class nansum_row:
+_NAN = ("{0}(tensor([1., nan, 3.]))", "{0}(randn(2,3), 1)", "{0}(randn(2,3), (0, 1), True)")
+_ALONG = "int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor? out=None)"
+
+
+@operator(
+    _nansum,
+    "NansumBackward0",
+    axes="dim*",
+    spelled="nansum: dim keepdim -",
+    samples=named("nansum", *_NAN),
+    signature=f"nansum(Tensor input, {_ALONG}",
+)
+class nansum:
+    """The sum of the numbers, without NaN."""
+
     self = _nansum_backward
 
 
-_NAN = ("{0}(tensor([1., nan, 3.]))", "{0}(randn(2,3), 1)", "{0}(randn(2,3), (0, 1), True)")
-
-
 @function(
-    "nansum(Tensor input, int[1]? dim=None, bool keepdim=False, *, "
-    "ScalarType? dtype=None, Tensor? out=None)",
-    rows=[nansum_row],
-    samples=named("nansum", *_NAN),
-)
-def nansum(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    """The sum of the numbers, without NaN."""
-    return nansum_row(input, given_dims("nansum", dim), bool(keepdim), dtype=dtype)
-
-
-@function(
-    "nanmean(Tensor input, int[1]? dim=None, bool keepdim=False, *, "
-    "ScalarType? dtype=None, Tensor? out=None)",
-    rows=[nansum_row, div_true],
+    f"nanmean(Tensor input, {_ALONG}",
+    rows=[nansum, div_true],
     samples=named("nanmean", *_NAN),
 )
 def nanmean(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
@@ -81,10 +78,9 @@ def nanmean(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Any:
             "nanmean(): expected input to have floating point or complex dtype but got "
             f"{scalar_name(given)}"
         )
-    dims = given_dims("nanmean", dim)
-    total = nansum_row(input, dims, bool(keepdim), dtype=dtype)
+    total = nansum(input, dim, keepdim, dtype=dtype)
     some = add_reduce(
-        ~np.isnan(given), axis=axes(dims, given.ndim), dtype=np.int64, keepdims=bool(keepdim)
+        ~np.isnan(given), axis=axes(dim, given.ndim), dtype=np.int64, keepdims=keepdim
     )
     with np.errstate(all="ignore"):
         return div_true(total, wrap(some))

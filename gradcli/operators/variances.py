@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.operator import Rules
-from gradcli.operators.dimensions import add_reduce, as_dims, axes, count, describe, signed
+from gradcli.operators.dimensions import add_reduce, axes, count, describe, signed
 from gradcli.operators.helpers import constant, data, numbers, over, unsqueeze_dims
 from gradcli.operators.reductions import divided, mean_all, mean_backward, mean_dim
 from gradcli.operators.sample_calls import DIMS, TUPLES, named
@@ -149,7 +149,7 @@ def _variance(name: str, row: Rules, doc: str, numpy: Any = None) -> Any:
         correction: Any = None,
     ) -> Any:
         correction = correction if unbiased is None else int(unbiased)
-        return row(input, as_dims(dim), correction=signed(correction), keepdim=keepdim)
+        return row(input, dim, correction=signed(correction), keepdim=keepdim)
 
     describe(call, name, doc, __name__)
     out = ", Tensor? out=None" if "_" not in name else ""

@@ -97,7 +97,7 @@ def test_texts_of_some_calls(name) -> None:
 
 def test_a_wrong_batching_rule_is_found(monkeypatch) -> None:
     table.load()
-    flip = next(row for row in table.ROWS if row.name == "flip_dims")
+    flip = next(row for row in table.ROWS if row.name == "flip")
     monkeypatch.setattr(flip, "batch", "elementwise")
     found = next(forms.failures("flip(randn(2,3), (0,))"))
     assert "vmap of it over x0 by 0, entry 0" in found

@@ -50,14 +50,14 @@ ELU = make("elu(Tensor input, Scalar alpha=1.0, Any inplace=False)", python=True
 
 TAKEN: list[tuple[str, Any, Any]] = [
     ("sum(X)", lambda: SUM[0](X), ("all", X, None)),
-    ("sum(X, 1)", lambda: SUM[0](X, 1), ("dim", X, 1, False, None)),
+    ("sum(X, 1)", lambda: SUM[0](X, 1), ("dim", X, (1,), False, None)),
     ("sum(X, None)", lambda: SUM[0](X, None), ("dim", X, None, False, None)),
     ("sum(X, (0, 1), True)", lambda: SUM[0](X, (0, 1), True), ("dim", X, (0, 1), True, None)),
     ("sum(X, [0, 1])", lambda: SUM[0](X, [0, 1]), ("dim", X, (0, 1), False, None)),
-    ("sum(X, dim=0)", lambda: SUM[0](X, dim=0), ("dim", X, 0, False, None)),
-    ("sum(X, axis=0)", lambda: SUM[0](X, axis=0), ("dim", X, 0, False, None)),
+    ("sum(X, dim=0)", lambda: SUM[0](X, dim=0), ("dim", X, (0,), False, None)),
+    ("sum(X, axis=0)", lambda: SUM[0](X, axis=0), ("dim", X, (0,), False, None)),
     ("sum(input=X)", lambda: SUM[0](input=X), ("all", X, None)),
-    ("X.sum(0, keepdims=True)", lambda: SUM[1](X, 0, keepdims=True), ("dim", X, 0, True, None)),
+    ("X.sum(0, keepdims=True)", lambda: SUM[1](X, 0, keepdims=True), ("dim", X, (0,), True, None)),
     ("tril(X)", lambda: TRIL[0](X), (X, 0)),
     ("tril(X, tensor(1))", lambda: TRIL[0](X, tensor(1)), (X, 1)),
     ("avg_pool2d(X, 2)", lambda: POOL[0](X, 2), (X, 2, (), 0, False, True, None)),
