@@ -737,6 +737,7 @@ def _parameters(
     kernel: Callable[..., Any], rules: dict[str, Any], params: str | None
 ) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, Any], int]:
     """(names, kinds, defaults, number of keyword-only ones) of the kernel's parameters."""
+    kernel = getattr(kernel, "__wrapped__", kernel)
     if not isinstance(kernel, FunctionType) or params is not None:
         named = (t for target in rules for t in target.split("__"))
         names = tuple(params.split() if params else dict.fromkeys(named))

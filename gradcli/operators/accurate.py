@@ -91,8 +91,8 @@ def trigamma_at(self: Array, trigamma: Any) -> Array:
 
 
 def over_squares(part: Array, other: Array) -> Array:
-    """part/(part**2 + other**2), whose squares overflow and underflow; 0 where both are 0."""
+    """part/(part**2 + other**2), whose squares overflow and underflow; a 0 where both are 0."""
     size = np.hypot(part, other)
     with np.errstate(all="ignore"):
         found = part / size / size
-    return where(size == 0, 0, found)
+    return where(size == 0, part, found)

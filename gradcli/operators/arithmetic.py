@@ -265,16 +265,15 @@ def _check_integer_power(base: Any, exponent: Any) -> None:
 
 
 def _pow(base: Any, exponent: Any) -> Any:
-    """Powers of arrays; integers to negative integer powers truncate, as in C."""
+    """Powers of arrays; integers to negative integer powers truncate, as in C, and wrap to others."""
     try:
         return base**exponent
     except ValueError as error:
         if "negative integer" not in str(error):
             raise
-        with np.errstate(all="ignore"):
-            exact = np.asarray(base, np.float64) ** exponent
-        return np.trunc(np.where(np.isfinite(exact), exact, 0)).astype(
-            np.result_type(base, exponent)
+        unit = abs(base) == 1  # whose powers are its own, by the parity of the exponent
+        return where(
+            exponent >= 0, base ** np.maximum(exponent, 0), where(unit, base ** (exponent & 1), 0)
         )
 
 
@@ -313,6 +312,8 @@ def _pow_base(self: Any, exponent: Array) -> Array:
 def _pow_backward(g: Any, self: Any, exponent: Any) -> Any:
     if exponent == 0:
         return zeros_like(g)
+    if exponent == 0.5:  # the row's own inverse root: NumPy's has no sign at -0
+        return g * conj(exponent * pow_number(self, -0.5))
     return g * conj(exponent * self ** (exponent - 1))
 
 

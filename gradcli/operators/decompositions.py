@@ -847,6 +847,7 @@ def pseudo_inverse(a: Any, atol: Any = None, rtol: Any = None, hermitian: bool =
     if a.size == 0:
         return np.zeros((*a.shape[:-2], n, m), a.dtype)
     if hermitian:
+        check_square("linalg.eigh", a)
         values, vectors = lapack.eigh(a)
         size = np.abs(values)
         keep = size > _cutoff(size, m, n, atol, rtol)

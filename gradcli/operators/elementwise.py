@@ -19,8 +19,11 @@ from gradcli.operators import accurate
 from gradcli.operators.arithmetic import check_divisor, div, pow_base
 from gradcli.operators.casting import cast
 from gradcli.operators.helpers import (
+    above,
+    below,
     conj,
     dtype_of,
+    in_single,
     is_complex,
     is_python_number,
     masked_fill,
@@ -287,6 +290,7 @@ _underivable(asinh, "arcsinh")
 _underivable(atanh, "arctanh")
 
 
+@in_single
 def _sinc(self: Array) -> Array:
     # np.sinc in ufuncs, which run on whole columns where they are recorded.
     product = pi * self
@@ -351,7 +355,7 @@ class sigmoid_backward:
 
 
 def _relu(self: Array) -> Array:
-    return np.maximum(self, 0)
+    return above(self, 0)
 
 
 @unary(
@@ -577,8 +581,8 @@ class frac:
 # -- limits ---------------------------------------------------------------------------------------
 def _limited(self: Array, low: Any, high: Any) -> Array:
     if low is not None:
-        self = np.maximum(self, low)
-    return self if high is None else np.minimum(self, high)
+        self = above(self, low)
+    return self if high is None else below(self, high)
 
 
 def _clamp_numbers(self: Array, min: Any = None, max: Any = None) -> Array:
@@ -667,7 +671,7 @@ def _meeting(input: Any, *numbers: Any) -> Any:
     return cast(input, dtypes.result_type([(own, 2), *given])) if own.kind in "biu" else input
 
 
-def _clamp_one(ufunc: Any, name: str, doc: str) -> Any:
+def _clamp_one(limit: Any, name: str, doc: str) -> Any:
     low = name == "clamp_min"
     side = "min" if low else "max"
 
@@ -681,13 +685,13 @@ def _clamp_one(ufunc: Any, name: str, doc: str) -> Any:
     tensors: Any
     facts: dict[str, Any] = {"__module__": __name__}
     if low:
-        number = lambda self, min: ufunc(self, dtypes.checked(min, self.dtype))
-        tensors = lambda self, min: ufunc(self, min)
+        number = lambda self, min: limit(self, dtypes.checked(min, self.dtype))
+        tensors = lambda self, min: limit(self, min)
         facts["self"] = lambda g, self, min: keep(g, self, min)
         limit_rule: Any = lambda g, self, min: give(g, self, min)
     else:
-        number = lambda self, max: ufunc(self, dtypes.checked(max, self.dtype))
-        tensors = lambda self, max: ufunc(self, max)
+        number = lambda self, max: limit(self, dtypes.checked(max, self.dtype))
+        tensors = lambda self, max: limit(self, max)
         facts["self"] = lambda g, self, max: keep(g, self, max)
         limit_rule = lambda g, self, max: give(g, self, max)
     number.__annotations__ = {"self": "Array"}
@@ -725,8 +729,8 @@ def _clamp_one(ufunc: Any, name: str, doc: str) -> Any:
     )
 
 
-clamp_min = _clamp_one(np.maximum, "clamp_min", "The elements, none below the limit.")
-clamp_max = _clamp_one(np.minimum, "clamp_max", "The elements, none above the limit.")
+clamp_min = _clamp_one(above, "clamp_min", "The elements, none below the limit.")
+clamp_max = _clamp_one(below, "clamp_max", "The elements, none above the limit.")
 
 
 # -- the larger and the smaller -------------------------------------------------------------------

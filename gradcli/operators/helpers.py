@@ -7,6 +7,7 @@ a rule that does so itself does another thing on arrays, and says why.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from operator import matmul as matmul
 from typing import Any
 
@@ -303,6 +304,31 @@ def tril(value: Any, k: int = 0) -> Any:
 def triu(value: Any, k: int = 0) -> Any:
     """The upper triangles."""
     return np.triu(value, k) if is_array(value) else value.triu(k)
+
+
+def in_single(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel that takes float16 in single precision and rounds its result once, as PyTorch's do."""
+
+    @wraps(kernel)
+    def call(self: Any, *options: Any, **named: Any) -> Any:
+        if self.dtype != np.float16:
+            return kernel(self, *options, **named)
+        return kernel(self.astype(np.float32), *options, **named).astype(np.float16)
+
+    return call
+
+
+def above(value: Any, low: Any) -> Any:
+    """The elements, those below `low` as that; where they are equal the element, as zeros have signs.
+
+    Of equal ones NumPy has the second, of float16 the first.
+    """
+    return np.maximum(value, low) if value.dtype == np.float16 else np.maximum(low, value)
+
+
+def below(value: Any, high: Any) -> Any:
+    """The elements, those above `high` as that; where they are equal the element."""
+    return np.minimum(value, high) if value.dtype == np.float16 else np.minimum(high, value)
 
 
 def at_least(value: Any, low: float) -> Any:

@@ -397,6 +397,10 @@ def linalg_matrix_rank(
     if atol is None and rtol is None and a.dtype.char not in "fdFD":
         raise RuntimeError("This function doesn't handle types other than float and double")
     rows.check_floating("linalg.eigh" if hermitian else "linalg.svd", a)
+    if not a.size:
+        return wrap(np.zeros(a.shape[:-2], np.int64))
+    if hermitian:
+        rows.check_square("linalg.eigh", a)
     limits = [x.array if isinstance(x, Tensor) else x for x in (atol, rtol)]
     s = np.abs(lapack.eigh(a)[0]) if hermitian else lapack.svdvals(a)
     cutoff = rows._cutoff(s, a.shape[-2], a.shape[-1], *limits)

@@ -31,11 +31,20 @@ _POSITIVE = ("{0}(rand(2,3) + 0.5)", "{0}(rand(()) + 0.5)", "{0}(rand(0))")
 _UNIT = ("{0}(rand(2,3) * 0.8 + 0.1)", "{0}(rand(()) * 0.8 + 0.1)", "{0}(rand(0))")
 _SIGNED_UNIT = ("{0}(rand(2,3) - 0.5)", "{0}(rand(()) - 0.5)", "{0}(rand(0))")
 
+
+def _log_gamma(x: float) -> float:
+    """math.lgamma, which raises at its poles and where it overflows: infinity there."""
+    try:
+        return math.lgamma(x)
+    except (ValueError, OverflowError):
+        return math.inf
+
+
 # Functions that Python's own mathematics has, element by element, where SciPy is not installed.
 _PLAIN: dict[str, Callable[[float], float]] = {
     "erf": math.erf,
     "erfc": math.erfc,
-    "gammaln": math.lgamma,
+    "gammaln": _log_gamma,
 }
 
 
@@ -55,7 +64,8 @@ def scipy_function(name: str, public: str | None = None) -> Callable[..., Any]:
                     f"{public or name}() needs SciPy: pip install 'gradcli[special]'"
                 ) from None
             kind = args[0].dtype
-            return np.vectorize(plain, otypes=[kind])(args[0])[()] if args[0].size else args[0]
+            with np.errstate(all="ignore"):
+                return np.vectorize(plain, otypes=[kind])(args[0])[()] if args[0].size else args[0]
         kinds = [a.dtype for a in args if not is_python_number(a)]
         found = getattr(scipy.special, name)(*args)
         wanted = np.result_type(*kinds)
@@ -165,8 +175,12 @@ class ndtri:
 
 # -- the gamma function ---------------------------------------------------------------------------
 def _lgamma(self: Array) -> Array:
-    # SciPy's value at minus infinity is minus infinity.
-    return where(np.isneginf(self), -self, scipy_function("gammaln", "lgamma")(self))
+    # SciPy's value at minus infinity is minus infinity, and at the smallest numbers infinity.
+    found = scipy_function("gammaln", "lgamma")(self)
+    size = np.abs(self)
+    with np.errstate(divide="ignore"):
+        near = where(size < np.finfo(self.dtype).tiny, -np.log(size), found)
+    return where(np.isneginf(self), size, near)
 
 
 @unary(
@@ -260,16 +274,26 @@ def _mvlgamma_backward(g: Any, self: Any, p: int) -> Any:
     _mvlgamma,
     "MvlgammaBackward0",
     types="float",
+    public=False,
+    batch="elementwise",
+    spelled="mvlgamma: p",
+)
+class mvlgamma_row:
+    self = _mvlgamma_backward
+
+
+@function(
+    "mvlgamma(Tensor input, int p, *, Tensor out=None)",
     inplace=True,
     aliases="special.multigammaln",
-    samples=("mvlgamma(rand(3) + 2, 2)",),
-    batch="elementwise",
-    signature="mvlgamma(Tensor input, int p, *, Tensor out=None)",
+    rows=[mvlgamma_row],
+    samples=["mvlgamma(rand(3) + 2, 2)"],
 )
-class mvlgamma:
+def mvlgamma(input: Any, p: int) -> Any:
     """The logarithm of the multivariate gamma function of dimension p."""
-
-    self = _mvlgamma_backward
+    if dtype_of(input).kind == "b":
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
+    return mvlgamma_row(input, p)
 
 
 def _pair(name: str, public: str) -> Callable[..., Any]:
@@ -561,14 +585,14 @@ class entr:
 
 def _logit(self: Array, eps: Any = None) -> Array:
     if eps is not None:
-        self = np.clip(self, eps, 1 - eps)
+        self = where(self < eps, eps, where(self > 1 - eps, 1 - eps, self))
     return np.log(self / (1 - self))
 
 
 def _logit_backward(g: Any, self: Any, eps: Any) -> Any:
     # -0 is 0 here: the slope is positive infinity on both sides.
     slope = g / ((self + 0.0) * (1.0 - self))
-    if eps is None:
+    if eps is None or eps < 0:
         return where((self >= 0) & (self <= 1), slope, np.nan)
     return where((self < eps) | (self > 1.0 - eps), 0.0, slope)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from math import inf
 
 import numpy as np
 import pytest
@@ -55,3 +57,16 @@ def test_torch_still_answers_so() -> None:
     for entry in ENTRIES:
         found = by_torch(entry["source"], entry["x"])
         assert found == pytest.approx(entry["torch"], rel=1e-12, abs=0, nan_ok=True), entry
+
+
+def test_without_scipy_pythons_own_functions_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = gradcli.tensor([0.5, 0.0, -1.0, inf, 1e308], dtype=gradcli.float64)
+    wanted = [gradcli.erf(x), gradcli.erfc(x), gradcli.lgamma(x)]
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    monkeypatch.setitem(sys.modules, "scipy.special", None)
+    for found, said in zip(
+        (gradcli.erf(x), gradcli.erfc(x), gradcli.lgamma(x)), wanted, strict=True
+    ):
+        assert found.tolist() == pytest.approx(said.tolist(), rel=1e-14)
+    with pytest.raises(RuntimeError, match=r"^special.ndtri\(\) needs SciPy: pip install"):
+        gradcli.special.ndtri(x)

@@ -143,3 +143,9 @@ def test_evaluation_needs_statistics(mean: Any) -> None:
     """torch's own process ends here."""
     with pytest.raises(RuntimeError, match="must be defined in evaluation mode"):
         gradcli.native_batch_norm(gradcli.ones(2, 2), None, None, mean, None, False, 0.1, 1e-5)
+
+
+def test_antialiasing_beyond_the_input_is_nothing() -> None:
+    x = gradcli.arange(16.0).reshape(1, 1, 4, 4)
+    found = gradcli._upsample_bilinear2d_aa(x, (2, 2), False, 0.001, 0.001)
+    assert found[0, 0].tolist() == [[pytest.approx(7.5124507), 0.0], [0.0, 0.0]]  # as torch's

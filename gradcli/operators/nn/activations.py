@@ -18,7 +18,17 @@ from gradcli.engine.views import inplace as overwritten
 from gradcli.operators.elementwise import relu as relu_row
 from gradcli.operators.elementwise import sigmoid, threshold_backward
 from gradcli.operators.elementwise import silu as silu_row
-from gradcli.operators.helpers import cat, implemented, narrow, unrecorded, where, zeros_like
+from gradcli.operators.helpers import (
+    above,
+    below,
+    cat,
+    implemented,
+    in_single,
+    narrow,
+    unrecorded,
+    where,
+    zeros_like,
+)
 from gradcli.operators.table import Array, function, operator
 
 FAMILY = "nn"
@@ -120,7 +130,7 @@ def _hardtanh(self: Array, min_val: Any = -1.0, max_val: Any = 1.0) -> Array:
     kind = self.dtype.type
     if self.dtype.kind == "u" and (int(min_val) < 0 or int(max_val) < 0):
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
-    return np.minimum(np.maximum(self, kind(min_val)), kind(max_val))
+    return below(above(self, kind(min_val)), kind(max_val))
 
 
 def _hardtanh_backward(grad_output: Array, self: Array, min_val: Any, max_val: Any) -> Array:
@@ -333,7 +343,7 @@ class softshrink:
 # -- exponential rectifiers -----------------------------------------------------------------------
 def _elu(self: Array, alpha: Any = 1.0, scale: Any = 1, input_scale: Any = 1) -> Array:
     low = np.expm1(np.minimum(self, 0) * input_scale) * (alpha * scale)
-    return where(self > 0, self * scale, low)
+    return where(self < 0, low, self * scale)
 
 
 def _elu_backward(
@@ -454,6 +464,7 @@ def _erfc(x: Any) -> Any:
     return erfc(x).astype(x.dtype, copy=False)
 
 
+@in_single
 def _gelu(self: Array, approximate: str = "none") -> Array:
     if approximate == "tanh":
         inner = sqrt(2 / pi) * (self + 0.044715 * self * self * self)
@@ -611,6 +622,7 @@ class hardsigmoid_row:
 rectifier("hardsigmoid(Tensor input)", hardsigmoid_row, "A straight line from 0 at -3 to 1 at 3.")
 
 
+@in_single
 def _hardswish(self: Array) -> Array:
     return self * np.minimum(np.maximum(self + 3, 0), 6) / 6
 

@@ -85,7 +85,7 @@ def _smooth(mode: str, size: int, wanted: int, step: float) -> Taps:
     parts = []
     for i in range(wanted):
         center = step * (i + 0.5)
-        start = max(int(center - support + 0.5), 0)
+        start = min(max(int(center - support + 0.5), 0), size)
         stop = min(int(center + support + 0.5), size)
         x = np.abs((np.arange(start, stop) - center + 0.5) * shrink)
         if mode == "linear-aa":
@@ -95,10 +95,11 @@ def _smooth(mode: str, size: int, wanted: int, step: float) -> Taps:
             near = ((a + 2) * x - (a + 3)) * x * x + 1
             far = (((x - 5) * x + 8) * x - 4) * a
             weights = np.where(x < 1, near, np.where(x < 2, far, 0))
-        parts.append((start, weights / weights.sum()))
-    most = max(len(w) for _, w in parts)
+        total = weights.sum()
+        parts.append((start, weights / total if total else weights))  # none: beyond the input
+    most = max(1, *(len(w) for _, w in parts))
     places = np.array(
-        [np.minimum(start + np.arange(most), start + len(w) - 1) for start, w in parts]
+        [np.minimum(start + np.arange(most), max(start + len(w), 1) - 1) for start, w in parts]
     )
     return places, np.array([np.pad(w, (0, most - len(w))) for _, w in parts])
 
