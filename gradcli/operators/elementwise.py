@@ -32,7 +32,7 @@ from gradcli.operators.helpers import (
 )
 from gradcli.operators.table import Array, choice, function, operator, row
 
-_ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(1))", "{0}(randn(0))")
+ANY = ("{0}(randn(2,3))", "{0}(randn(()))", "{0}(randn(1))", "{0}(randn(0))")
 _POSITIVE = ("{0}(rand(2,3) + 0.5)", "{0}(rand(()) + 0.5)", "{0}(rand(1) + 0.5)", "{0}(rand(0))")
 _UNIT = ("{0}(rand(2,3) - 0.5)", "{0}(rand(()) - 0.5)", "{0}(rand(1) - 0.5)", "{0}(rand(0))")
 _PAIRS = (
@@ -41,7 +41,7 @@ _PAIRS = (
 )
 
 
-def unary(kernel: Any, node: str, samples: tuple[str, ...] = _ANY, **facts: Any) -> Any:
+def unary(kernel: Any, node: str, samples: tuple[str, ...] = ANY, **facts: Any) -> Any:
     """A row of one argument that PyTorch calls elementwise."""
 
     def decorate(body: type) -> Any:

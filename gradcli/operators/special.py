@@ -13,7 +13,7 @@ from gradcli.engine.tensor import Tensor
 from gradcli.operators import accurate
 from gradcli.operators.arithmetic import add_scalar, mul_scalar
 from gradcli.operators.dimensions import not_differentiable
-from gradcli.operators.elementwise import log_rows, sgn, unary
+from gradcli.operators.elementwise import ANY, log_rows, sgn, unary
 from gradcli.operators.helpers import (
     constant,
     dtype_of,
@@ -83,6 +83,25 @@ def _kernel(name: str, public: str | None = None) -> Callable[..., Any]:
     return kernel
 
 
+def _special(
+    name: str, samples: tuple[str, ...] = ANY, *, refused: str = "ec", scipy: str = ""
+) -> Callable[[type], Any]:
+    """What makes `special.NAME` of its rule: SciPy's function, which it may call by another name.
+
+    refused: NumPy's kinds that PyTorch's kernel does not take.
+    """
+    kernel, node = _kernel(scipy or name, f"special.{name}"), name.title().replace("_", "")
+    refuses = {refused: f"{name}_cpu"}
+    return unary(
+        kernel,
+        f"Special{node}Backward0",
+        samples,
+        name=f"special.{name}",
+        method=False,
+        refuses=refuses,
+    )
+
+
 # -- the error function ---------------------------------------------------------------------------
 @unary(_kernel("erf"), "ErfBackward0", aliases="special.erf", refuses={"c": "erf_vml_cpu"})
 class erf:
@@ -115,13 +134,7 @@ class erfinv:
     self = lambda g, self: np.exp(erfinv(self) ** 2) * (0.5 * sqrt(pi)) * g
 
 
-@unary(
-    _kernel("erfcx", "special.erfcx"),
-    "SpecialErfcxBackward0",
-    name="special.erfcx",
-    method=False,
-    refuses={"e": "erfcx_cpu", "c": "erfcx_cpu"},
-)
+@_special("erfcx")
 class erfcx:
     """exp(input**2) * erfc(input)."""
 
@@ -142,13 +155,7 @@ def ndtr(input: Array) -> Any:
     return mul_scalar(add_scalar(erf(mul_scalar(input, sqrt(0.5))), 1), 0.5)
 
 
-@unary(
-    _kernel("log_ndtr", "special.log_ndtr"),
-    "SpecialLogNdtrBackward0",
-    name="special.log_ndtr",
-    method=False,
-    refuses={"ec": "log_ndtr_cpu"},
-)
+@_special("log_ndtr")
 class log_ndtr:
     """The logarithm of `special.ndtr`."""
 
@@ -159,14 +166,7 @@ class log_ndtr:
     )
 
 
-@unary(
-    _kernel("ndtri", "special.ndtri"),
-    "SpecialNdtriBackward0",
-    _UNIT,
-    name="special.ndtri",
-    method=False,
-    refuses={"ec": "ndtri_cpu"},
-)
+@_special("ndtri", _UNIT)
 class ndtri:
     """The inverse of `special.ndtr`."""
 
@@ -387,13 +387,7 @@ class i0:
     self = lambda g, self: g * i1(self)
 
 
-@unary(
-    _kernel("i0e", "special.i0e"),
-    "SpecialI0EBackward0",
-    name="special.i0e",
-    method=False,
-    refuses={"c": "i0e_cpu"},
-)
+@_special("i0e", refused="c")
 class i0e:
     """exp(-|input|) * i0(input)."""
 
@@ -420,26 +414,14 @@ def _i1e_backward(g: Any, self: Any, result: Any) -> Any:
     return g * where(mask, slope, 0.5)
 
 
-@unary(
-    _kernel("i1", "special.i1"),
-    "SpecialI1Backward0",
-    name="special.i1",
-    method=False,
-    refuses={"c": "i1_cpu"},
-)
+@_special("i1", refused="c")
 class i1:
     """The modified Bessel function of the first kind of order 1."""
 
     self = _i1_backward
 
 
-@unary(
-    _kernel("i1e", "special.i1e"),
-    "SpecialI1EBackward0",
-    name="special.i1e",
-    method=False,
-    refuses={"c": "i1e_cpu"},
-)
+@_special("i1e", refused="c")
 class i1e:
     """exp(-|input|) * i1(input)."""
 
@@ -456,112 +438,56 @@ def _of_order_1(order_0: Any, self: Any, result: Any) -> Any:
     return where(at_zero, 0.5, order_0 - result / where(at_zero, 1.0, self))
 
 
-@unary(
-    _kernel("j0", "special.bessel_j0"),
-    "SpecialBesselJ0Backward0",
-    _SHIFTED,
-    name="special.bessel_j0",
-    method=False,
-    refuses={"ec": "bessel_j0_cpu"},
-)
+@_special("bessel_j0", _SHIFTED, scipy="j0")
 class bessel_j0:
     """The Bessel function of the first kind, order 0; PyTorch has no derivative of it."""
 
     self = lambda g, self: g * -bessel_j1(self)
 
 
-@unary(
-    _kernel("j1", "special.bessel_j1"),
-    "SpecialBesselJ1Backward0",
-    _SHIFTED,
-    name="special.bessel_j1",
-    method=False,
-    refuses={"ec": "bessel_j1_cpu"},
-)
+@_special("bessel_j1", _SHIFTED, scipy="j1")
 class bessel_j1:
     """The Bessel function of the first kind, order 1; PyTorch has no derivative of it."""
 
     self = lambda g, self, result: g * _of_order_1(bessel_j0(self), self, result)
 
 
-@unary(
-    _kernel("y0", "special.bessel_y0"),
-    "SpecialBesselY0Backward0",
-    _SHIFTED,
-    name="special.bessel_y0",
-    method=False,
-    refuses={"ec": "bessel_y0_cpu"},
-)
+@_special("bessel_y0", _SHIFTED, scipy="y0")
 class bessel_y0:
     """The Bessel function of the second kind, order 0; PyTorch has no derivative of it."""
 
     self = lambda g, self: g * -bessel_y1(self)
 
 
-@unary(
-    _kernel("y1", "special.bessel_y1"),
-    "SpecialBesselY1Backward0",
-    _SHIFTED,
-    name="special.bessel_y1",
-    method=False,
-    refuses={"ec": "bessel_y1_cpu"},
-)
+@_special("bessel_y1", _SHIFTED, scipy="y1")
 class bessel_y1:
     """The Bessel function of the second kind, order 1; PyTorch has no derivative of it."""
 
     self = lambda g, self, result: g * (bessel_y0(self) - result / self)
 
 
-@unary(
-    _kernel("i0", "special.modified_bessel_i0"),
-    "SpecialModifiedBesselI0Backward0",
-    _SHIFTED,
-    name="special.modified_bessel_i0",
-    method=False,
-    refuses={"ec": "modified_bessel_i0_cpu"},
-)
+@_special("modified_bessel_i0", _SHIFTED, scipy="i0")
 class modified_bessel_i0:
     """The modified Bessel function of the first kind, order 0; PyTorch has no derivative of it."""
 
     self = lambda g, self: g * modified_bessel_i1(self)
 
 
-@unary(
-    _kernel("i1", "special.modified_bessel_i1"),
-    "SpecialModifiedBesselI1Backward0",
-    _SHIFTED,
-    name="special.modified_bessel_i1",
-    method=False,
-    refuses={"ec": "modified_bessel_i1_cpu"},
-)
+@_special("modified_bessel_i1", _SHIFTED, scipy="i1")
 class modified_bessel_i1:
     """The modified Bessel function of the first kind, order 1; PyTorch has no derivative of it."""
 
     self = lambda g, self, result: g * _of_order_1(modified_bessel_i0(self), self, result)
 
 
-@unary(
-    _kernel("k0", "special.modified_bessel_k0"),
-    "SpecialModifiedBesselK0Backward0",
-    _SHIFTED,
-    name="special.modified_bessel_k0",
-    method=False,
-    refuses={"ec": "modified_bessel_k0_cpu"},
-)
+@_special("modified_bessel_k0", _SHIFTED, scipy="k0")
 class modified_bessel_k0:
     """The modified Bessel function of the second kind, order 0; PyTorch has no derivative of it."""
 
     self = lambda g, self: g * -modified_bessel_k1(self)
 
 
-@unary(
-    _kernel("k1", "special.modified_bessel_k1"),
-    "SpecialModifiedBesselK1Backward0",
-    _SHIFTED,
-    name="special.modified_bessel_k1",
-    method=False,
-    refuses={"ec": "modified_bessel_k1_cpu"},
-)
+@_special("modified_bessel_k1", _SHIFTED, scipy="k1")
 class modified_bessel_k1:
     """The modified Bessel function of the second kind, order 1; PyTorch has no derivative of it."""
 
@@ -569,14 +495,7 @@ class modified_bessel_k1:
 
 
 # -- entropy and logits ---------------------------------------------------------------------------
-@unary(
-    _kernel("entr", "special.entr"),
-    "SpecialEntrBackward0",
-    _POSITIVE,
-    name="special.entr",
-    method=False,
-    refuses={"c": "entr_cpu"},
-)
+@_special("entr", _POSITIVE, refused="c")
 class entr:
     """-input * log(input)."""
 
