@@ -80,11 +80,15 @@ diagonal_copy = _copy_of(
 view_as_real_copy = _copy_of(shapes.view_as_real, "view_as_real_copy(randn(2, dtype=complex128))")
 view_size_copy = _copy_of(shapes.view_size)
 expand_size_copy = _copy_of(shapes.expand_size)
-permute_dims_copy = _copy_of(shapes.permute_dims)
+permute_copy = _copy_of(shapes.permute, "permute_copy(randn(2,3), (1,0))", options=", int[] dims")
 squeeze_all_copy = _copy_of(shapes.squeeze_all)
 squeeze_dim_copy = _copy_of(shapes.squeeze_dim)
 squeeze_dims_copy = _copy_of(shapes.squeeze_dims)
-as_strided_size_copy = _copy_of(shapes.as_strided_size)
+as_strided_copy = _copy_of(
+    shapes.as_strided,
+    "as_strided_copy(randn(2,3), (2,2), (1,2))",
+    options=", int[] size, int[] stride, int? storage_offset=None",
+)
 split_size_copy = _copy_of(shapes.split_size)
 split_by_sizes_copy = _copy_of(shapes.split_by_sizes)
 
@@ -103,23 +107,12 @@ view_copy = _choice(
     rows=[shapes.view_dtype, view_size_copy],
     samples=["view_copy(randn(2,3), (3,2))"],
 )
-permute_copy = _choice(
-    "permute_copy(Tensor input, int[] dims) -> permute_dims_copy",
-    rows=[permute_dims_copy],
-    samples=["permute_copy(randn(2,3), (1,0))"],
-)
 squeeze_copy = _choice(
     "squeeze_copy(Tensor input) -> squeeze_all_copy",
     "squeeze_copy(Tensor input, int dim) -> squeeze_dim_copy",
     "squeeze_copy(Tensor input, int[] dim) -> squeeze_dims_copy",
     rows=[squeeze_all_copy, squeeze_dim_copy, squeeze_dims_copy],
     samples=["squeeze_copy(randn(1,3))", "squeeze_copy(randn(1,3), 0)"],
-)
-as_strided_copy = _choice(
-    "as_strided_copy(Tensor input, int[] size, int[] stride, int? storage_offset=None)"
-    " -> as_strided_size_copy",
-    rows=[as_strided_size_copy],
-    samples=["as_strided_copy(randn(2,3), (2,2), (1,2))"],
 )
 split_copy = _choice(
     "split_copy(Tensor input, int split_size, int dim=0) -> split_size_copy",

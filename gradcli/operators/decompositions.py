@@ -1194,12 +1194,21 @@ def _lu_solve_factor_backward(
     return tril(r, -1) + triu(g_u)
 
 
-@row(_lu_solve, "LinalgLuSolveBackward0", batch=batches.last(2, 1, 2))
-class lu_solve_row:
+@operator(
+    _lu_solve,
+    "LinalgLuSolveBackward0",
+    batch=batches.last(2, 1, 2),
+    samples=["linalg.lu_solve(*linalg.lu_factor(randn(3,3) + 3*eye(3)), randn(3,2))"],
+    signature=(
+        "linalg.lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, "
+        "bool adjoint=False, Tensor? out=None)"
+    ),
+)
+class lu_solve:
+    """X with A X = B from the packed factors of A."""
+
     LU = _lu_solve_factor_backward
-    B = lambda g, LU, pivots, left, adjoint: lu_solve_row(
-        LU, pivots, g, left=left, adjoint=not adjoint
-    )
+    B = lambda g, LU, pivots, left, adjoint: lu_solve(LU, pivots, g, left=left, adjoint=not adjoint)
 
 
 # -- the exponential ------------------------------------------------------------------------------
@@ -1215,11 +1224,22 @@ def _matrix_exp_backward(g: Any, self: Any) -> Any:
     n = a.shape[-1]
     top = cat([a, g], -1)
     bottom = cat([new_zeros(a, tuple(a.shape)), a], -1)
-    return matrix_exp_row(cat([top, bottom], -2))[..., :n, n:]
+    return matrix_exp(cat([top, bottom], -2))[..., :n, n:]
 
 
-@row(_matrix_exp, "LinalgMatrixExpBackward0", batch="leading", spelled="matrix_exp:")
-class matrix_exp_row:
+@operator(
+    _matrix_exp,
+    "LinalgMatrixExpBackward0",
+    batch="leading",
+    spelled="matrix_exp:",
+    method=True,
+    aliases="matrix_exp",
+    samples=["linalg.matrix_exp(randn(3,3))", "matrix_exp(randn(2,2,2))"],
+    signature="linalg.matrix_exp(Tensor input)",
+)
+class matrix_exp:
+    """The exponentials of square matrices."""
+
     self = _matrix_exp_backward
 
 

@@ -27,7 +27,7 @@ from gradcli.operators.helpers import (
     zeros_like,
 )
 from gradcli.operators.shapes import (
-    as_strided_size,
+    as_strided,
     broadcast_shape,
     diagonal,
     expand_size,
@@ -1337,27 +1337,23 @@ def _as_strided_scatter(
 def _as_strided_scatter_back(
     g: Any, src_args: Any, size: Any, stride: Any, storage_offset: Any
 ) -> Any:
-    return as_strided_scatter_of(
-        contiguous(g), new_zeros(g, src_args), size, stride, storage_offset
-    )
+    return as_strided_scatter(contiguous(g), new_zeros(g, src_args), size, stride, storage_offset)
 
 
-@row(_as_strided_scatter, "AsStridedScatterBackward0", kind="linear")
-class as_strided_scatter_of:
+@operator(
+    _as_strided_scatter,
+    "AsStridedScatterBackward0",
+    kind="linear",
+    samples=["as_strided_scatter(randn(2,3), randn(2,2), (2,2), (1,2))"],
+    signature=(
+        "as_strided_scatter(Tensor input, Tensor src, int[] size, int[] stride, "
+        "int? storage_offset=None, *, Tensor? out=None)"
+    ),
+)
+class as_strided_scatter:
+    """`input` with the elements of a strided view replaced by `src`."""
+
     self = _as_strided_scatter_back
-    src = lambda g, size, stride, storage_offset: as_strided_size(
+    src = lambda g, size, stride, storage_offset: as_strided(
         contiguous(g), size, stride, storage_offset
     )
-
-
-@function(
-    "as_strided_scatter(Tensor input, Tensor src, int[] size, int[] stride, int? storage_offset=None, *, "
-    "Tensor? out=None)",
-    rows=[as_strided_scatter_of],
-    samples=["as_strided_scatter(randn(2,3), randn(2,2), (2,2), (1,2))"],
-)
-def as_strided_scatter(
-    input: Array, src: Array, size: Any, stride: Any, storage_offset: int | None
-) -> Any:
-    """`input` with the elements of a strided view replaced by `src`."""
-    return as_strided_scatter_of(input, src, size, stride, storage_offset)

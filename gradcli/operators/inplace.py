@@ -355,7 +355,7 @@ unsqueeze_row = _of_itself(shapes.unsqueeze, "UnsqueezeBackward1")
 squeeze_all_row = _of_itself(shapes.squeeze_all, "SqueezeBackward3")
 squeeze_dim_row = _of_itself(shapes.squeeze_dim, "SqueezeBackward4")
 squeeze_dims_row = _of_itself(shapes.squeeze_dims, "SqueezeBackward5")
-as_strided_row = _of_itself(shapes.as_strided_size, "AsStridedBackward1")
+as_strided_row = _of_itself(shapes.as_strided, "AsStridedBackward1")
 
 
 def reshaped(row: Rules, tensor: Tensor, *options: Any) -> Tensor:

@@ -29,7 +29,7 @@ from gradcli.operators.shapes import (
     view_size,
 )
 from gradcli.operators.strides import copied, in_order, unique_dims
-from gradcli.operators.table import Array, Arrays, choice, function, operator, row
+from gradcli.operators.table import Array, Arrays, function, operator, row
 
 FAMILY = "shapes"
 
@@ -264,29 +264,30 @@ def _repeat_back(g: Any, repeats: tuple[int, ...], self_sym_sizes: tuple[int, ..
     return reshape(g, tuple(shape)).sum(tuple(summed))
 
 
-@row(_repeat, "RepeatBackward0", kind="linear", batch=batches.repeated, spelled="tile: dims")
-class repeat_by:
-    self = _repeat_back
-
-
-repeat = choice(
-    "repeat(Tensor input, int[] repeats)|method -> repeat_by",
-    targets=[repeat_by],
+@operator(
+    _repeat,
+    "RepeatBackward0",
+    kind="linear",
+    batch=batches.repeated,
+    spelled="tile: dims",
     samples=["repeat(randn(2,3), (2,1))", "repeat(randn(3), (2,2))"],
-    doc="The tensor repeated along its dims, new ones in front.",
-    module=__name__,
+    signature="repeat(Tensor input, int[] repeats)|method",
 )
+class repeat:
+    """The tensor repeated along its dims, new ones in front."""
+
+    self = _repeat_back
 
 
 @function(
     "tile(Tensor input, int[] dims)",
     numpy=np.tile,
-    rows=[repeat_by],
+    rows=[repeat],
     samples=["tile(randn(2,3), (2,))", "tile(randn(3), (2,2))"],
 )
 def tile(input: Array, dims: Any) -> Any:
     """The tensor repeated along its dims, counted from the last."""
-    return repeat_by(input, (1,) * (input.ndim - len(dims)) + dims)
+    return repeat(input, (1,) * (input.ndim - len(dims)) + dims)
 
 
 def _counts(repeats: Any) -> Any:

@@ -419,18 +419,6 @@ linalg_lstsq = results(
 
 # -- powers and exponentials ----------------------------------------------------------------------
 @function(
-    "linalg.matrix_exp(Tensor input)",
-    method=True,
-    aliases="matrix_exp",
-    rows=[rows.matrix_exp_row],
-    samples=["linalg.matrix_exp(randn(3,3))", "matrix_exp(randn(2,2,2))"],
-)
-def linalg_matrix_exp(input: Array) -> Any:
-    """The exponentials of square matrices."""
-    return rows.matrix_exp_row(input)
-
-
-@function(
     "linalg.matrix_power(Tensor input, int n, *, Tensor out=None)",
     method=True,
     aliases="matrix_power",
@@ -698,24 +686,13 @@ def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool, unpack_pivots
 
 
 @function(
-    "linalg.lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, "
-    "bool adjoint=False, Tensor? out=None)",
-    rows=[rows.lu_solve_row],
-    samples=[f"linalg.lu_solve(*linalg.lu_factor({_REGULAR}), randn(3,2))"],
-)
-def linalg_lu_solve(LU: Array, pivots: Array, B: Array, left: bool, adjoint: bool) -> Any:
-    """X with A X = B from the packed factors of A."""
-    return rows.lu_solve_row(LU, pivots, B, left=left, adjoint=adjoint)
-
-
-@function(
     "lu_solve(Tensor input, Tensor LU_data, Tensor LU_pivots, *, Tensor? out=None)",
-    rows=[rows.lu_solve_row],
+    rows=[rows.lu_solve],
     samples=[f"lu_solve(randn(3,2), *linalg.lu_factor({_REGULAR}))"],
 )
 def lu_solve(input: Array, LU_data: Array, LU_pivots: Array) -> Any:
     """X with A X = input, see linalg.lu_solve."""
-    return rows.lu_solve_row(LU_data, LU_pivots, input)
+    return rows.lu_solve(LU_data, LU_pivots, input)
 
 
 # -- Vandermonde matrices -------------------------------------------------------------------------

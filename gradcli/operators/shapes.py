@@ -366,29 +366,24 @@ def _permute_back(g: Any, dims: tuple[int, ...]) -> Any:
     back = [0] * ndim
     for i, d in enumerate(dims):
         back[d % ndim] = i
-    return permute_dims(g, tuple(back))
+    return permute(g, tuple(back))
 
 
-@row(
+@operator(
     _permute,
     "PermuteBackward0",
     kind="linear",
     view=True,
     batch=batches.permuted,
     spelled="transpose",
-)
-class permute_dims:
-    self = _permute_back
-
-
-permute = choice(
-    "permute(Tensor input, int[] dims) -> permute_dims",
-    targets=[permute_dims],
     numpy=np.transpose,
     samples=["permute(randn(2,3,4), (2,0,1))", "permute(randn(2,3,4), (-1,0,1))"],
-    doc="The dims in another order.",
-    module=__name__,
+    signature="permute(Tensor input, int[] dims)",
 )
+class permute:
+    """The dims in another order."""
+
+    self = _permute_back
 
 
 @function(
@@ -396,7 +391,7 @@ permute = choice(
     "movedim(Tensor input, int[] source, int[] destination)",
     aliases="moveaxis",
     numpy=np.moveaxis,
-    rows=[permute_dims],
+    rows=[permute],
     samples=["movedim(randn(2,3,4), 0, -1)", "movedim(randn(2,3,4), (0,1), (1,0))"],
 )
 def movedim(input: Array, source: Any, destination: Any) -> Any:
@@ -418,14 +413,14 @@ def movedim(input: Array, source: Any, destination: Any) -> Any:
     for s, d in zip(start, end, strict=True):
         order[d] = s
     rest = iter(d for d in range(ndim) if d not in start)
-    return permute_dims(input, tuple(next(rest) if d < 0 else d for d in order))
+    return permute(input, tuple(next(rest) if d < 0 else d for d in order))
 
 
 def numpy_t(input: Any) -> Any:
     """`x.T`: all dims reversed."""
     if input.ndim != 2:
         warnings.warn(_T_ON_0D if not input.ndim else _T_ON_ND, UserWarning, stacklevel=2)
-    return permute_dims(input, tuple(reversed(range(input.ndim))))
+    return permute(input, tuple(reversed(range(input.ndim))))
 
 
 _T_ON_0D = "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases."
@@ -1186,14 +1181,14 @@ def _as_strided_back(
     elif unrecorded(g):
         as_strided_array(memory, size, stride, start)[...] = g
     else:
-        as_strided_size(memory, size, stride, start).copy_(g)
+        as_strided(memory, size, stride, start).copy_(g)
     if _overlapping(shape, strides):
         shared = np.bincount(
             (positions(shape, strides) + offset).reshape(-1), minlength=memory.shape[0]
         )
         shared = np.maximum(shared, 1).astype(dtype_of(g))
         memory = memory / constant(shared, g)
-    return as_strided_size(memory, shape, strides, offset)
+    return as_strided(memory, shape, strides, offset)
 
 
 def memory_add(memory: Any, where: Any, values: Any) -> Any:
@@ -1223,26 +1218,20 @@ def positions(shape: Any, strides: Any) -> Any:
     return total
 
 
-@row(
+@operator(
     _as_strided,
     "AsStridedBackward0",
     kind="linear",
     view=True,
     batch=batches.strided,
     spelled="as_strided:",
-)
-class as_strided_size:
-    self = _as_strided_back
-
-
-@function(
-    "as_strided(Tensor input, int[] size, int[] stride, int? storage_offset=None)",
-    rows=[as_strided_size],
     samples=["as_strided(randn(2,3), (2,2), (1,2))", "as_strided(randn(4), (2,2), (1,1), 1)"],
+    signature="as_strided(Tensor input, int[] size, int[] stride, int? storage_offset=None)",
 )
-def as_strided(input: Array, size: Any, stride: Any, storage_offset: int | None) -> Any:
+class as_strided:
     """The memory of `input` read with the given size and strides, counted in elements."""
-    return as_strided_size(input, size, stride, storage_offset)
+
+    self = _as_strided_back
 
 
 # -- complex numbers as pairs ---------------------------------------------------------------------

@@ -85,7 +85,7 @@ def _kernel(name: str, public: str | None = None) -> Callable[..., Any]:
 
 def _special(
     name: str, samples: tuple[str, ...] = ANY, *, refused: str = "ec", scipy: str = ""
-) -> Callable[[type], Any]:
+) -> Any:
     """What makes `special.NAME` of its rule: SciPy's function, which it may call by another name.
 
     refused: NumPy's kinds that PyTorch's kernel does not take.
@@ -209,9 +209,9 @@ class digamma:
     """The derivative of lgamma."""
 
     self = lambda g, self: (
-        g * accurate.trigamma_at(self, lambda x: polygamma_row(1, x))
+        g * accurate.trigamma_at(self, lambda x: polygamma(1, x))
         if accurate.is_real(self)
-        else g * polygamma_row(1, self)
+        else g * polygamma(1, self)
     )
 
 
@@ -239,20 +239,20 @@ def _trigamma(self: Array) -> Array:
     return where(small, reflected, value)
 
 
-@row(_polygamma, "PolygammaBackward0", types="float", batch="elementwise", spelled="polygamma")
-class polygamma_row:
-    self = lambda g, n, self: g * polygamma_row(n + 1, self)
-
-
-@function(
-    "polygamma(int n, Tensor input, *, Tensor out=None)",
+@operator(
+    _polygamma,
+    "PolygammaBackward0",
+    types="float",
+    batch="elementwise",
+    spelled="polygamma",
     aliases="special.polygamma",
-    rows=[polygamma_row],
     samples=["polygamma(1, rand(3) + 0.5)", "polygamma(2, rand(3) + 0.5)"],
+    signature="polygamma(int n, Tensor input, *, Tensor out=None)",
 )
-def polygamma(n: int, input: Any) -> Any:
+class polygamma:
     """The n-th derivative of digamma; as a method `x.polygamma(n)`."""
-    return polygamma_row(n, input)
+
+    self = lambda g, n, self: g * polygamma(n + 1, self)
 
 
 def _mvlgamma(self: Array, p: int) -> Array:
