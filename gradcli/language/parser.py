@@ -347,6 +347,75 @@ def parses(source: str) -> bool:
     return True
 
 
+class _Lexicon:
+    """The tokens of a text by how they are spelt, and the words and constants that they mean."""
+
+    def __init__(self, table: Tables) -> None:
+        self.words: list[str] = [""]
+        self.constants: list[Any] = [None]
+        self.known: dict[str, Token] = dict(table.fixed)
+        self._index: dict[str, int] = {}
+        self._number = table.number
+        # Of these no two may be alike.
+        self._unlike = {table.number[t] for t in ("STRING", "FORMAT_TEXT", "FORMAT_CONVERSION")}
+        for text, constant in tk.WORDS.items():
+            self.known[text] = tree.CONSTANT, self._constant(constant), len(text)
+
+    def classify(self, text: str) -> Token:
+        """A token seen for the first time; TokenError where it is none."""
+        bare = text.lstrip(" \t\f\\\r\n")
+        if not bare:
+            raise tk.TokenError("")  # a backslash that ends no line
+        known, constants, size = self.known, self.constants, len(text.lstrip())
+        again = known.get(bare)
+        if again is not None:
+            kind, index = again[:2]
+        elif "0" <= bare[0] <= "9" or (bare[0] == "." and "0" <= bare[1:2] <= "9"):
+            constants.append(tk.number(bare))
+            kind, index = tree.CONSTANT, len(constants) - 1
+            if len(text) > 4 and len(known) > _KNOWN:
+                return kind, index, size
+        else:
+            kind, index = self._read(bare)
+            if kind in self._unlike:
+                return kind, index, size
+        known[text] = kind, index, size
+        return kind, index, size
+
+    def _read(self, bare: str) -> tuple[int, int]:
+        """(number of the terminal, index of its value) of a token that is no number."""
+        first = bare[0]
+        if first.isidentifier() or first in "'\"":
+            if "'" in bare or '"' in bare:
+                return self._string(bare)
+            if bare[-1] != "=":
+                return tree.NAME, self._word(tk.name(bare))
+            index = self._word(tk.name(bare.rstrip("=: \t\f")))
+            return self._number["NAME_WALRUS" if bare[-2] == ":" else "NAME_EQ"], index
+        if first == "." and len(bare) > 1:
+            return self._number["ATTRIBUTE"], self._word(_attribute_name(bare))
+        if first == "\0" and len(bare) > 1:
+            name = "FORMAT_TEXT" if bare[:2] == TEXT else "FORMAT_CONVERSION"
+            return self._number[name], self._constant(bare[2:])
+        raise tk.TokenError("")
+
+    def _string(self, bare: str) -> tuple[int, int]:
+        if not tk.is_closed(bare):
+            raise tk.TokenError("")
+        return self._number["STRING"], self._constant(tk.string(bare))
+
+    def _constant(self, value: Any) -> int:
+        self.constants.append(value)
+        return len(self.constants) - 1
+
+    def _word(self, text: str) -> int:
+        index = self._index.get(text)
+        if index is None:
+            index = self._index[text] = len(self.words)
+            self.words.append(text)
+        return index
+
+
 def _drive(
     source: str,
     pieces: Iterator[tuple[list[str], int, bool]],
@@ -354,61 +423,13 @@ def _drive(
     table: Tables,
     explain: bool,
 ) -> Program:
-    target_kind = tree.KIND["target"]
-
-    words: list[str] = [""]
-    constants: list[Any] = [None]
-    word_index: dict[str, int] = {}
-    known: dict[str, Token] = dict(table.fixed)
-    token_number = table.number
-    for text, constant in tk.WORDS.items():
-        known[text] = tree.CONSTANT, len(constants), len(text)
-        constants.append(constant)
-
-    def word(text: str) -> int:
-        index = word_index.get(text)
-        if index is None:
-            index = word_index[text] = len(words)
-            words.append(text)
-        return index
-
-    def classify(text: str) -> Token:
-        """A token seen for the first time."""
-        bare = text.lstrip(" \t\f\\\r\n")
-        if not bare:
-            raise tk.TokenError("")  # a backslash that ends no line
-        size = len(text.lstrip())
-        again = known.get(bare)
-        if again is not None:
-            kind, index = again[:2]
-        else:
-            first = bare[0]
-            if first.isidentifier() or first in "'\"":
-                if "'" in bare or '"' in bare:
-                    if not tk.is_closed(bare):
-                        raise tk.TokenError("")
-                    constants.append(tk.string(bare))
-                    return token_number["STRING"], len(constants) - 1, size
-                if bare[-1] == "=":
-                    index = word(tk.name(bare.rstrip("=: \t\f")))
-                    kind = token_number["NAME_WALRUS" if bare[-2] == ":" else "NAME_EQ"]
-                else:
-                    kind, index = tree.NAME, word(tk.name(bare))
-            elif "0" <= first <= "9" or (first == "." and "0" <= bare[1:2] <= "9"):
-                constants.append(tk.number(bare))
-                kind, index = tree.CONSTANT, len(constants) - 1
-                if len(text) > 4 and len(known) > _KNOWN:
-                    return kind, index, size
-            elif first == "." and len(bare) > 1:
-                kind, index = token_number["ATTRIBUTE"], word(_attribute_name(bare))
-            elif first == "\0" and len(bare) > 1:
-                constants.append(bare[2:])
-                name = "FORMAT_TEXT" if bare[:2] == TEXT else "FORMAT_CONVERSION"
-                return token_number[name], len(constants) - 1, size
-            else:
-                raise tk.TokenError("")
-        known[text] = kind, index, size
-        return kind, index, size
+    """Read the tokens, and write the tree's rows as the rules end that they come from."""
+    lexicon = _Lexicon(table)
+    words, classify, lookup = lexicon.words, lexicon.classify, lexicon.known.get
+    # As local names, which are read as fast as the numbers that they mean.
+    emit, by_token, count, one, more = tree.EMIT, tree.TOKEN, tree.COUNT, tree.ONE, tree.MORE
+    join, target, target_tuple = tree.JOIN, tree.TARGET, tree.TARGET_TUPLE
+    target_name = tree.KIND["target"]
 
     rows: list[int] = []
     done = array("i")
@@ -417,7 +438,6 @@ def _drive(
     counts: list[int] = []
     aside: list[Stack] = []
     push_start, pop_start, push_aside = starts.append, starts.pop, aside.append
-    lookup = known.get
     if len(table.stacks) > _MOST:
         table.forget()
     steps = table.root(table.start).steps
@@ -463,26 +483,26 @@ def _drive(
                             del starts[1 - values :]
                         elif not values:
                             push_start(last)
-                        if do == 1:
+                        if do == emit:
                             rows += (kind, number, starts[-1], last)
-                        elif do == 2:
+                        elif do == by_token:
                             start = starts[-1]
-                            if kind == target_kind:
+                            if kind == target_name:
                                 rows += (kind, index, start, start + len(words[index]))
                             else:
                                 rows += (kind, index, start, last)
-                        elif do == 3:
+                        elif do == count:
                             rows += (kind, counts.pop() + number, starts[-1], last)
-                        elif do == 4:
+                        elif do == one:
                             counts.append(number)
-                        elif do == 5:
+                        elif do == more:
                             counts[-1] += 1
-                        elif do == 6:
-                            more = counts.pop()
-                            counts[-1] += more
-                        elif do == 7:
+                        elif do == join:
+                            length = counts.pop()
+                            counts[-1] += length
+                        elif do == target:
                             targets.append((len(done) + len(rows)) // 4 - 1)
-                        elif do == 8:
+                        elif do == target_tuple:
                             rows += (kind, counts.pop() + number, starts[-1], last)
                             targets.append((len(done) + len(rows)) // 4 - 1)
                     if how != JOINED:
@@ -490,7 +510,7 @@ def _drive(
                     whole = aside.pop().join(other)
                     steps, how, reductions, other = whole.steps.get(token) or whole.step(token)
                     if how == PLAIN:
-                        reductions = [(tree.EMIT, kind, 0, 2) for kind in reductions]
+                        reductions = [(emit, kind, 0, 2) for kind in reductions]
                 if how == REFUSED:
                     break
                 if how & BEGINS:
@@ -510,7 +530,7 @@ def _drive(
         if steps[OWNER].state == table.end and not token:
             done.frombytes(array("I", rows).tobytes())
             done[-1] = min(done[-1], len(source))  # the newline after the text is not of the text
-            return Program(source, done, words, constants, targets)
+            return Program(source, done, words, lexicon.constants, targets)
     except tk.TokenError as error:
         problem: tk.TokenError | None = error
     except CannotAssign as error:
@@ -521,12 +541,17 @@ def _drive(
         problem = None
     if not explain:
         raise LanguageError("the text cannot be parsed")
+    raise _refusal(source, table, steps[OWNER].state, text, end, problem)
+
+
+def _refusal(source: str, table: Tables, *stopped: Any) -> LanguageError:
+    """What is wrong with a text; stopped: state, token, where it ends, and what is wrong with it alone."""
     from gradcli.language.complaints import syntax_error
 
-    refusal = syntax_error(source, table, steps[OWNER].state, text, end, problem)
+    refusal = syntax_error(source, table, *stopped)
     if not refusal.incomplete:
         refusal.hint = _translation(source) or refusal.hint
-    raise refusal
+    return refusal
 
 
 def _translation(source: str) -> str | None:
