@@ -251,22 +251,24 @@ def function(
     python: Python = False,
     adapt: Adapt | None = None,
     many: Gather | None = None,
+    doc: str = "",
     **about: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a Python function over rows.
 
     signatures: PyTorch's; the body is called with a value for each parameter, in their order (see
     `gradcli.operators.signatures`, also for python and many). rows: the rows it may record. adapt: makes
-    of the body and the names of the parameters what is called in its place, when first it is. about:
-    short: whether the language may leave out `nn.functional.`; not where PyTorch has another function of
-    the short name; the others (aliases, method, inplace, samples, numpy) are as for `operator`.
+    of the body and the names of the parameters what is called in its place, when first it is. doc: of a
+    body without one. about: short: whether the language may leave out `nn.functional.`; not where PyTorch
+    has another function of the short name; the others (aliases, method, inplace, samples, numpy) are as
+    for `operator`.
     """
 
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
         parser = Parser(signatures, body, python, adapt=adapt, many=many)
         public = name or parser.public or body.__name__.rstrip("_")
-        doc = (body.__doc__ or "").strip()
-        return _parsed(public, parser, body, body.__module__, tuple(rows), doc=doc, **about)
+        text = doc or (body.__doc__ or "").strip()
+        return _parsed(public, parser, body, body.__module__, tuple(rows), doc=text, **about)
 
     return decorate
 

@@ -41,6 +41,45 @@ def test_kinks(torch: Any, expression: str, x: Any, expected: Any) -> None:
     same(gradient(torch, f"torch.nn.functional.{expression}", x), expected, 1e-6)
 
 
+# As many sizes as there are dimensions, or one for all; the words are torch's.
+SIZES = [
+    ("max_pool1d(x, (2, 2))", "max_pool1d() kernel_size must be an int, list of ints or tuple of ints of"
+     " size 1 but got size 2"),
+    ("max_pool1d(x, 2, (2, 2))", "max_pool1d() stride must be None, an int, list of ints, or tuple of ints"
+     " of size 1 but got size 2"),
+    ("max_pool1d(x, 2, padding=())", "max_pool1d() padding must be an int, list of ints, or tuple of ints"
+     " of size 1 but got size 0"),
+    ("max_pool2d(x, (2, 2, 2))",
+     "max_pool2d: kernel_size must either be a single int, or a tuple of two ints"),
+    ("max_pool3d(x, 2, dilation=(1, 1))",
+     "max_pool3d: dilation must be either a single int, or a tuple of three ints"),
+    ("avg_pool1d(x, (2, 2))", "avg_pool1d() argument 'kernel_size' should contain one int (got 2)"),
+    ("lp_pool1d(x, 2, 2, (1, 1))", "avg_pool1d() argument 'stride' should contain one int (got 2)"),
+    ("avg_pool2d(x, 2, stride=(1, 1, 1))",
+     "avg_pool2d: stride must either be omitted, a single int, or a tuple of two ints"),
+    ("avg_pool3d(x, 2, stride=(1, 1))",
+     "avg_pool3d: stride must be omitted, a single int, or a tuple of three ints"),
+    ("adaptive_avg_pool1d(x, (2, 2))",
+     "adaptive_avg_pool1d() argument 'output_size' should contain one int (got 2)"),
+    ("adaptive_max_pool2d(x, (2,))",
+     "adaptive_max_pool2d(): internal error: output_size.size() must be 2"),
+    ("adaptive_avg_pool3d(x, (2, 2))", "adaptive_avg_pool3d: output_size must be 3"),
+    ("adaptive_avg_pool2d(x, (2, 2, 2))", "Input dimension should be at least 4"),
+    ("conv1d(x, x, stride=(1, 1))", "expected stride to be a single integer value or a list of 1 values to"
+     " match the convolution dimensions, but got stride=[1, 1]"),
+    ("conv_transpose2d(x, x.unsqueeze(1), output_padding=())", "expected output_padding to be a single integer"
+     " value or a list of 2 values to match the convolution dimensions, but got output_padding=[]"),
+]  # fmt: skip
+
+
+@sweep(("call", "words"), SIZES, parts=1)
+def test_sizes_of_other_dimensions(torch: Any, call: str, words: str) -> None:
+    x = torch.ones(2, 2, 2)
+    with pytest.raises((RuntimeError, ValueError)) as refusal:
+        ask(torch, f"torch.nn.functional.{call}", x=x)
+    assert str(refusal.value).startswith(words)
+
+
 # Random numbers are torch's to the bit: the same mask from the same seed.
 DROPPED = [
     ("dropout(x, 0.5)", [0.0, 0.0, 2.0, 0.0, 0.0, 0.0]),

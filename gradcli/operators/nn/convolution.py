@@ -12,6 +12,7 @@ import numpy as np
 from gradcli.engine.dtypes import c_type, scalar_name
 from gradcli.operators import batches
 from gradcli.operators.helpers import dtype_of, expect_alike, implemented
+from gradcli.operators.nn.pairs import of_dimensions
 from gradcli.operators.signatures import Parser
 from gradcli.operators.table import Array, function, operator
 
@@ -352,6 +353,17 @@ def _complex(call: Any, input: Any, weight: Any, bias: Any) -> Any:
     return (first - second) + mul_scalar(third - first - second, 1j)
 
 
+def _sized(what: str, value: Any, n: int) -> Sizes:
+    """The numbers along n dimensions; RuntimeError, in PyTorch's words, for another number of them."""
+    sizes = several(value, n)
+    if len(sizes) != n:
+        raise RuntimeError(
+            f"expected {what} to be a single integer value or a list of {n} values to match the "
+            f"convolution dimensions, but got {what}={list(sizes)}"
+        )
+    return sizes
+
+
 def _check_steps(steps: Any, around: Any) -> None:
     if any(s <= 0 for s in steps):
         raise RuntimeError("non-positive stride is not supported")
@@ -379,8 +391,8 @@ def _conv(
     groups: int,
 ) -> Any:
     batched = _check(n, f"conv{n}d", input, weight, bias, groups, False)
-    steps, spread = several(stride, n), several(dilation, n)
-    around = (0,) * n if isinstance(padding, str) else several(padding, n)
+    steps, spread = _sized("stride", stride, n), _sized("dilation", dilation, n)
+    around = (0,) * n if isinstance(padding, str) else _sized("padding", padding, n)
     _check_steps(steps, around)
     x = input if batched else input.unsqueeze(0)
     if padding == "same":
@@ -410,8 +422,8 @@ def _conv_transpose(
     dilation: Any,
 ) -> Any:
     batched = _check(n, f"conv_transpose{n}d", input, weight, bias, groups, True)
-    steps, spread = several(stride, n), several(dilation, n)
-    around, extra = several(padding, n), several(output_padding, n)
+    steps, spread = _sized("stride", stride, n), _sized("dilation", dilation, n)
+    around, extra = _sized("padding", padding, n), _sized("output_padding", output_padding, n)
     _check_steps(steps, around)
     if any(d <= 0 for d in spread):
         sizes = spread if n > 1 else (1, *spread)
@@ -440,52 +452,36 @@ def _output_padding_words(extra: Any, steps: Any, spread: Any) -> str:
     )
 
 
-def _make(n: int) -> None:
-    """Enter the convolution and the transposed one of n dimensions."""
-    size = ",".join(["5"] * n)
-    kernel = ",".join(["2"] * n)
-
-    def conv(**named: Any) -> Any:
-        return _conv(n, **named)
-
-    def conv_transpose(*values: Any) -> Any:
-        return _conv_transpose(n, *values)
-
-    operands = "Tensor input, Tensor weight, Tensor? bias=None"
-    forward = [
-        f"conv{n}d({operands}, int[{n}] stride=1, {padding}, int[{n}] dilation=1, int groups=1)"
-        for padding in (f"int[{n}] padding=0", "str padding='valid'")
-    ]
-    back = (
-        f"conv_transpose{n}d({operands}, int[{n}] stride=1, int[{n}] padding=0, "
-        f"int[{n}] output_padding=0, int groups=1, int[{n}] dilation=1)"
-    )
-    dims = f"{n} dimension{'s' if n > 1 else ''}"
-    for call, name, doc, signatures in (
-        (conv, f"conv{n}d", f"Cross-correlation of images of {dims} with a kernel.", forward),
-        (
-            conv_transpose,
-            f"conv_transpose{n}d",
-            f"The transpose of conv{n}d as a linear map.",
-            [back],
-        ),
-    ):
-        call.__doc__ = doc
-        call.__name__ = call.__qualname__ = name
-        channels = "3,4" if "transpose" in name else "4,3"
-        sample = f"nn.functional.{name}(randn(2,3,{size}), randn({channels},{kernel}), randn(4)"
-        function(
-            *signatures,
-            name=f"nn.functional.{name}",
-            aliases=name,
-            method=False,
-            rows=[convolution],
-            samples=[f"{sample})", f"{sample}, stride=2, padding=1)"],
-        )(call)
-
-
-for _n in (1, 2, 3):
-    _make(_n)
+_OPERANDS = "Tensor input, Tensor weight, Tensor? bias=None, int[{n}] stride=1"
+_KERNEL = {"size": ("5", "5,5", "5,5,5"), "kernel": ("2", "2,2", "2,2,2")}
+of_dimensions(
+    *(
+        f"conv{{n}}d({_OPERANDS}, {padding}, int[{{n}}] dilation=1, int groups=1)"
+        for padding in ("int[{n}] padding=0", "str padding='valid'")
+    ),
+    body=_conv,
+    doc="Cross-correlation of images of {n} dimension{s} with a kernel.",
+    aliases="conv{n}d",
+    rows={2: convolution},
+    words=_KERNEL,
+    samples=[
+        "(randn(2,3,{size}), randn(4,3,{kernel}), randn(4))",
+        "(randn(2,3,{size}), randn(4,3,{kernel}), randn(4), stride=2, padding=1)",
+    ],
+)
+of_dimensions(
+    f"conv_transpose{{n}}d({_OPERANDS}, int[{{n}}] padding=0, int[{{n}}] output_padding=0, "
+    "int groups=1, int[{n}] dilation=1)",
+    body=_conv_transpose,
+    doc="The transpose of conv{n}d as a linear map.",
+    aliases="conv_transpose{n}d",
+    rows={2: convolution},
+    words=_KERNEL,
+    samples=[
+        "(randn(2,3,{size}), randn(3,4,{kernel}), randn(4))",
+        "(randn(2,3,{size}), randn(3,4,{kernel}), randn(4), stride=2, padding=1)",
+    ],
+)
 
 
 # -- columns --------------------------------------------------------------------------------------

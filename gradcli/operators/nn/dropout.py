@@ -9,6 +9,7 @@ import numpy as np
 
 from gradcli.engine import random
 from gradcli.engine.tensor import wrap
+from gradcli.operators.nn.pairs import of_dimensions
 from gradcli.operators.strides import axes_of, from_memory
 from gradcli.operators.table import Array, function
 
@@ -84,30 +85,22 @@ def plain_dropout(input: Array, p: float, train: bool) -> Any:
     return dropped(input, p, train)
 
 
-def _over_channels(n: int) -> None:
-    def call(input: Array, p: float, training: bool, inplace: bool) -> Any:
-        unbatched = (n == 1 and input.ndim == 2) or (n == 3 and input.ndim == 4)
-        if not unbatched:
-            return dropped(input, p, training, feature=True, inplace=inplace)
-        out = dropped(input.unsqueeze(0), p, training, feature=True, inplace=inplace)
-        return out.squeeze(0)
-
-    call.__doc__ = f"Whole channels of {n} dimension{'s' if n > 1 else ''} set to zero."
-    call.__name__ = call.__qualname__ = f"dropout{n}d"
-    size = ",".join(["4"] * n)
-    name = f"nn.functional.dropout{n}d"
-    function(
-        f"dropout{n}d(Tensor input, float p=0.5, bool training=True, Any inplace=False) "
-        "-> feature_dropout(input, p, training=train)",
-        python=_check,
-        name=name,
-        method=False,
-        samples=[f"{name}(randn(2,3,{size}), 0.5)"],
-    )(call)
+def _over_channels(n: int, input: Array, p: float, training: bool, inplace: bool) -> Any:
+    unbatched = (n == 1 and input.ndim == 2) or (n == 3 and input.ndim == 4)
+    if not unbatched:
+        return dropped(input, p, training, feature=True, inplace=inplace)
+    return dropped(input.unsqueeze(0), p, training, feature=True, inplace=inplace).squeeze(0)
 
 
-for _n in (1, 2, 3):
-    _over_channels(_n)
+of_dimensions(
+    "dropout{n}d(Tensor input, float p=0.5, bool training=True, Any inplace=False) "
+    "-> feature_dropout(input, p, training=train)",
+    body=_over_channels,
+    doc="Whole channels of {n} dimension{s} set to zero.",
+    python=_check,
+    rows={},
+    samples=["(randn(2,3,{size}), 0.5)"],
+)
 
 
 @function(

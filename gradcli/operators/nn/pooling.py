@@ -11,10 +11,10 @@ import numpy as np
 from gradcli.engine.modes import is_grad_enabled
 from gradcli.operators.helpers import gather, implemented
 from gradcli.operators.nn.convolution import Sizes, several, windows
-from gradcli.operators.nn.pairs import NOTHING, pair
+from gradcli.operators.nn.pairs import NOTHING, of_dimensions, pair
 from gradcli.operators.signatures import checked
 from gradcli.operators.strides import of_images
-from gradcli.operators.table import Array, Row, function, operator
+from gradcli.operators.table import Array, Row, operator
 
 FAMILY = "nn"
 
@@ -177,122 +177,139 @@ def _gathered(g: Any, index: Any, n: int) -> Any:
     return gather(g.reshape(inner), -1, index.reshape(lines)).reshape(shape)
 
 
-# A pooling that picks elements says where they lay.
-_PICKED: dict[str, Any] = {"outputs": "result0 result1", "differentiable": 1}
-
-
-def _max_rows(n: int) -> Row:
-    def kernel_backward(
-        grad_output: Array,
-        self: Array,
-        kernel_size: Any,
-        stride: Any,
-        padding: Any,
-        dilation: Any,
-        ceil_mode: bool,
-        indices: Array,
-    ) -> Array:
-        return _scattered(grad_output, self.shape, indices, n)
-
+def _picking(name: str, node: str, kernel: Any, kernel_backward: Any, n: int, saves: str) -> Row:
+    """The rows of a pooling of n dimensions that picks elements, and says where they lay."""
     backward = NOTHING | {"grad_output": lambda g, indices: _gathered(g, indices, n)}
+    picked: dict[str, Any] = {"outputs": "result0 result1", "differentiable": 1}
+    return pair(name, node, kernel, kernel_backward, backward, saves=saves, **picked)
 
-    def rule(backward_row: Row) -> Any:
-        return lambda g, self, kernel_size, stride, padding, dilation, ceil_mode, result1: (
-            backward_row(g, self, kernel_size, stride, padding, dilation, ceil_mode, result1)
+
+def _max_pool_backward(
+    grad_output: Array,
+    self: Array,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    indices: Array,
+) -> Array:
+    return _scattered(grad_output, self.shape, indices, len(kernel_size))
+
+
+_MAX = {
+    n: _picking(
+        f"max_pool{n}d_with_indices",
+        f"MaxPool{n}DWithIndices",
+        _max_pool,
+        _max_pool_backward,
+        n,
+        "self kernel_size stride padding dilation ceil_mode result1",
+    )
+    for n in (2, 3)
+}
+
+
+def _sized(function: str, what: str, value: Any, n: int) -> Sizes:
+    """The sizes along n dimensions that one number, or one for each, says; RuntimeError for others."""
+    sizes = several(value, n)
+    if len(sizes) == n:
+        return sizes
+    count = len(sizes)
+    if n == 1 and function != "max_pool1d":
+        words = f"{function}() argument '{what}' should contain one int (got {count})"
+    elif n == 1:
+        none = "None, " if what == "stride" else ""
+        comma = "," if what in ("stride", "padding") else ""
+        words = (
+            f"{function}() {what} must be {none}an int, list of ints{comma} or tuple of ints of size 1 "
+            f"but got size {count}"
         )
-
-    name, node = f"max_pool{n}d_with_indices", f"MaxPool{n}DWithIndices"
-    return pair(name, node, _max_pool, kernel_backward, backward, rule, **_PICKED)
-
-
-_MAX = {n: _max_rows(n) for n in (2, 3)}
+    else:
+        either = {"dilation": " be either"}.get(what, " either be")
+        must = "must" + (" be" if function == "avg_pool3d" else either)
+        omitted = " omitted," if what == "stride" else ""
+        number = {2: "two", 3: "three"}[n]
+        words = f"{function}: {what} {must}{omitted} a single int, or a tuple of {number} ints"
+    raise RuntimeError(words)
 
 
 def _pool_arguments(
-    n: int, kernel_size: Any, stride: Any, padding: Any
+    function: str, n: int, kernel_size: Any, stride: Any, padding: Any
 ) -> tuple[Sizes, Sizes, Sizes]:
-    kernel = several(kernel_size, n)
-    steps = () if stride is None or stride == [] or stride == () else several(stride, n)
-    return kernel, steps, several(padding, n)
+    """The sizes of windows, the steps between them (none where they are not given), the borders."""
+    kernel = _sized(function, "kernel_size", kernel_size, n)
+    steps = () if stride in (None, [], ()) else _sized(function, "stride", stride, n)
+    return kernel, steps, _sized(function, "padding", padding, n)
 
 
 def _max(
-    n: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
-) -> tuple[Any, Any]:
-    kernel, steps, around = _pool_arguments(n, kernel_size, stride, padding)
-    _check_pool(f"max_pool{n}d", n, input, kernel, steps or kernel, around)
-    spread = several(dilation, n)
+    n: int,
+    input: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Any:
+    name = f"max_pool{n}d"
+    kernel, steps, around = _pool_arguments(name, n, kernel_size, stride, padding)
+    spread = _sized(name, "dilation", dilation, n)
+    if n == 1:
+        out, index = _max_of_one(input, kernel, steps or kernel, around, spread, bool(ceil_mode))
+        return (out, index) if return_indices else out
+    _check_pool(name, n, input, kernel, steps or kernel, around)
     if any(d <= 0 for d in spread):
         words = (f"dilation{name}: {d}" for name, d in zip("THW"[-n:], spread, strict=True))
         raise RuntimeError(f"dilation should be greater than zero, but got {' '.join(words)}")
     out, index = _MAX[n](input, kernel, steps, around, spread, bool(ceil_mode))
-    return out, index
+    return (out, index) if return_indices else out
 
 
-def _enter_max(n: int) -> None:
-    def call(
-        input: Array,
-        kernel_size: Any,
-        stride: Any,
-        padding: Any,
-        dilation: Any,
-        ceil_mode: bool,
-        return_indices: bool,
-    ) -> Any:
-        if n > 1:
-            out, index = _max(n, input, kernel_size, stride, padding, dilation, ceil_mode)
-            return (out, index) if return_indices else out
-        k, p, d = (several(v, 1)[0] for v in (kernel_size, padding, dilation))
-        s = k if stride is None else several(stride, 1)[0]
-        for what, size in (("kernel_size", k), ("stride", s), ("dilation", d)):
-            if size <= 0:
-                raise RuntimeError(f"max_pool1d() {what} must be greater than zero, but got {size}")
-        _check_pool("max_pool1d", 1, input, (k,), (s,), (p,))
-        recorded = input.requires_grad and is_grad_enabled()  # by max_pool2d
-        implemented("max_pool1d_impl", input.array, "efdFD" if recorded else "efd")
-        out, index = _MAX[2](input.unsqueeze(-2), (1, k), (1, s), (0, p), (1, d), bool(ceil_mode))
-        out = out.squeeze(-2)
-        return (out, index.squeeze(-2)) if return_indices else out
+def _max_of_one(
+    input: Any, kernel: Sizes, steps: Sizes, around: Sizes, spread: Sizes, ceil_mode: bool
+) -> tuple[Any, Any]:
+    """(maxima, their places) of sequences, as images one element high."""
+    for what, (size,) in (("kernel_size", kernel), ("stride", steps), ("dilation", spread)):
+        if size <= 0:
+            raise RuntimeError(f"max_pool1d() {what} must be greater than zero, but got {size}")
+    _check_pool("max_pool1d", 1, input, kernel, steps, around)
+    recorded = input.requires_grad and is_grad_enabled()  # by max_pool2d
+    implemented("max_pool1d_impl", input.array, "efdFD" if recorded else "efd")
+    high = (1, *kernel), (1, *steps), (0, *around), (1, *spread)
+    out, index = _MAX[2](input.unsqueeze(-2), *high, ceil_mode)
+    return out.squeeze(-2), index.squeeze(-2)
 
-    def call_both(*args: Any) -> Any:
-        return call(*(*args[:-1], True))
 
-    size = ",".join(["4"] * n)
-    name = f"nn.functional.max_pool{n}d"
-    call.__doc__ = f"The largest element of each window of {n} dimension{'s' if n > 1 else ''}."
-    call_both.__doc__ = f"(maxima, their places) of each window: see {name}."
-    call.__name__ = call.__qualname__ = f"max_pool{n}d"
-    call_both.__name__ = call_both.__qualname__ = f"max_pool{n}d_with_indices"
-    row = [_MAX[max(n, 2)]]
-    parameters = (
-        f"(Tensor input, int[{n}] kernel_size, int[{n}]? stride=None, int[{n}] padding=0, "
-        f"int[{n}] dilation=1, bool ceil_mode=False, Any return_indices=False)"
+def _max_and_places(n: int, *values: Any) -> Any:
+    return _max(n, *values[:-1], return_indices=True)
+
+
+_MAXIMA = (
+    "(Tensor input, int[{n}] kernel_size, int[{n}]? stride=None, int[{n}] padding=0, "
+    "int[{n}] dilation=1, bool ceil_mode=False, Any return_indices=False)"
+)
+of_dimensions(
+    f"_max_pool{{n}}d{_MAXIMA} -> max_pool{{n}}d",
+    body=_max,
+    doc="The largest element of each window of {n} dimension{s}.",
+    python=True,
+    aliases="max_pool{n}d",
+    rows=_MAX,
+    samples=["(randn(2,3,{size}), 2)", "(randn(3,{size}), 2, stride=1, padding=1)"],
+)
+for _dims in ((1,), (2, 3)):
+    of_dimensions(
+        f"max_pool{{n}}d_with_indices{_MAXIMA}",
+        body=_max_and_places,
+        dims=_dims,
+        doc="(maxima, their places) of each window: see nn.functional.max_pool{n}d.",
+        python=True,
+        short=_dims != (1,),
+        rows=_MAX,
+        samples=["(randn(2,3,{size}), 2)"],
     )
-    function(
-        f"_max_pool{n}d{parameters} -> max_pool{n}d",
-        python=True,
-        name=name,
-        aliases=f"max_pool{n}d",
-        method=False,
-        rows=row,
-        samples=[
-            f"{name}(randn(2,3,{size}), 2)",
-            f"{name}(randn(3,{size}), 2, stride=1, padding=1)",
-        ],
-    )(call)
-    function(
-        f"max_pool{n}d_with_indices{parameters}",
-        python=True,
-        name=f"{name}_with_indices",
-        short=n > 1,
-        method=False,
-        rows=row,
-        samples=[f"{name}_with_indices(randn(2,3,{size}), 2)"],
-    )(call_both)
-
-
-for _n in (1, 2, 3):
-    _enter_max(_n)
 
 
 # -- averages -------------------------------------------------------------------------------------
@@ -400,95 +417,58 @@ def _avg(
     count_include_pad: bool,
     divisor_override: Any = None,
 ) -> Any:
-    kernel, steps, around = _pool_arguments(n, kernel_size, stride, padding)
-    _check_pool(f"avg_pool{n}d", n, input, kernel, steps or kernel, around)
+    name = f"avg_pool{n}d"
+    kernel, steps, around = _pool_arguments(name, n, kernel_size, stride, padding)
+    _check_pool(name, n, input, kernel, steps or kernel, around)
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
-    return _AVG[n](
-        input, kernel, steps, around, bool(ceil_mode), bool(count_include_pad), divisor_override
-    )
+    options = bool(ceil_mode), bool(count_include_pad), divisor_override
+    if n > 1:
+        return _AVG[n](input, kernel, steps, around, *options)
+    high = (1, *kernel), (1, *(steps or kernel)), (0, *around)
+    return _AVG[2](input.unsqueeze(-2), *high, *options).squeeze(-2)
 
 
-@function(
-    "nn.functional.avg_pool1d(Tensor input, int[1] kernel_size, int[1] stride=None, int[1] padding=0, "
-    "bool ceil_mode=False, bool count_include_pad=True)",
-    aliases="avg_pool1d",
-    rows=[_AVG[2]],
-    samples=["nn.functional.avg_pool1d(randn(2,3,6), 2)"],
+_AVERAGES = (
+    "(Tensor input, int[{n}] kernel_size, int[{n}] stride=None, int[{n}] padding=0, "
+    "bool ceil_mode=False, bool count_include_pad=True"
 )
-def avg_pool1d(
-    input: Array,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: bool,
-    count_include_pad: bool,
+of_dimensions(
+    f"avg_pool{{n}}d{_AVERAGES})",
+    body=_avg,
+    dims=(1,),
+    doc="The average of each window of one dimension.",
+    aliases="avg_pool1d",
+    rows=_AVG,
+    samples=["(randn(2,3,6), 2)"],
+)
+of_dimensions(
+    f"avg_pool{{n}}d{_AVERAGES}, int? divisor_override=None)",
+    body=_avg,
+    dims=(2, 3),
+    doc="The average of each window of {n} dimensions.",
+    rows=_AVG,
+    samples=["(randn(2,3,{size}), 2)"],
+)
+
+
+def _power_mean(
+    n: int, input: Any, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool
 ) -> Any:
-    """The average of each window of one dimension."""
-    k, p = several(kernel_size, 1)[0], several(padding, 1)[0]
-    s = k if stride is None or stride == () else several(stride, 1)[0]
-    _check_pool("avg_pool1d", 1, input, (k,), (s,), (p,))
-    out = _AVG[2](
-        input.unsqueeze(-2), (1, k), (1, s), (0, p), bool(ceil_mode), bool(count_include_pad), None
-    )
-    return out.squeeze(-2)
-
-
-def _enter_avg(n: int) -> None:
-    def call(input: Array, *options: Any) -> Any:
-        return _avg(n, input, *options)
-
-    size = ",".join(["4"] * n)
-    name = f"nn.functional.avg_pool{n}d"
-    call.__doc__ = f"The average of each window of {n} dimensions."
-    call.__name__ = call.__qualname__ = f"avg_pool{n}d"
-    function(
-        f"avg_pool{n}d(Tensor input, int[{n}] kernel_size, int[{n}] stride=None, int[{n}] padding=0, "
-        "bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None)",
-        name=name,
-        method=False,
-        rows=[_AVG[n]],
-        samples=[f"{name}(randn(2,3,{size}), 2)"],
-    )(call)
-
-
-for _n in (2, 3):
-    _enter_avg(_n)
-
-
-def _power_mean(input: Any, pooled: Any, norm_type: float, count: int) -> Any:
-    out = pooled(input.pow(norm_type))
+    out = _avg(n, input.pow(norm_type), kernel_size, stride, 0, ceil_mode, True)
+    count = prod(several(kernel_size, n))
     return (out.sign() * out.abs().relu() * count) ** (1.0 / norm_type)
 
 
-def _enter_power(n: int) -> None:
-    def call(input: Array, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Any:
-        kernel = several(kernel_size, n)
-
-        def pooled(x: Any) -> Any:
-            if n == 1:
-                return avg_pool1d(x, kernel_size, stride, 0, bool(ceil_mode))
-            return _avg(n, x, kernel_size, stride, 0, ceil_mode, True)
-
-        return _power_mean(input, pooled, norm_type, prod(kernel))
-
-    size = ",".join(["4"] * n)
-    name = f"nn.functional.lp_pool{n}d"
-    call.__doc__ = f"The p-norm of each window of {n} dimension{'s' if n > 1 else ''}."
-    call.__name__ = call.__qualname__ = f"lp_pool{n}d"
-    function(
-        f"lp_pool{n}d(Tensor input, Any norm_type, int[{n}] kernel_size, int[{n}]? stride=None, "
-        f"bool ceil_mode=False) -> avg_pool{n}d(input, kernel_size, stride)",
-        python=True,
-        name=name,
-        method=False,
-        rows=[_AVG[max(n, 2)]],
-        samples=[f"{name}(rand(2,3,{size}), 2, 2)"],
-    )(call)
-
-
-for _n in (1, 2, 3):
-    _enter_power(_n)
+of_dimensions(
+    "lp_pool{n}d(Tensor input, Any norm_type, int[{n}] kernel_size, int[{n}]? stride=None, "
+    "bool ceil_mode=False) -> avg_pool{n}d(input, kernel_size, stride)",
+    body=_power_mean,
+    doc="The p-norm of each window of {n} dimension{s}.",
+    python=True,
+    rows=_AVG,
+    samples=["(rand(2,3,{size}), 2, 2)"],
+)
 
 
 # -- a given number of windows --------------------------------------------------------------------
@@ -535,11 +515,18 @@ _ADAPTIVE_AVG = {n: _adaptive_avg_rows(n) for n in (2, 3)}
 
 
 def _wanted_sizes(name: str, output_size: Any, input: Any, n: int) -> Sizes:
-    if isinstance(output_size, int):
-        return (output_size,) * n
-    own = input.shape[-n:][: len(output_size)]
-    sizes = [own[i] if v is None else v for i, v in enumerate(output_size)]
-    return cast(Sizes, checked(name, "int[] output_size", 2, sizes))
+    if n == 1 or isinstance(output_size, int):
+        return _sized(name, "output_size", output_size, n)
+    count = len(output_size)
+    if input.ndim <= count:
+        raise ValueError(f"Input dimension should be at least {count + 1}")
+    own = input.shape[input.ndim - count :]
+    sizes = [size if v is None else v for size, v in zip(own, output_size, strict=True)]
+    wanted = cast(Sizes, checked(name, "int[] output_size", 2, sizes))
+    if count != n:
+        internal = "(): internal error: output_size.size()" if "max" in name else ": output_size"
+        raise RuntimeError(f"{name}{internal} must be {n}")
+    return wanted
 
 
 def _check_adaptive(name: str, n: int, x: Any) -> None:
@@ -550,8 +537,17 @@ def _check_adaptive(name: str, n: int, x: Any) -> None:
         )
 
 
-def _adaptive_mean(n: int, input: Any, sizes: Sizes) -> Any:
-    _check_adaptive(f"adaptive_avg_pool{n}d", n, input)
+def _adaptive_mean(n: int, input: Any, output_size: Any) -> Any:
+    name = f"adaptive_avg_pool{n}d"
+    sizes = _wanted_sizes(name, output_size, input, n)
+    _check_adaptive(name, n, input)
+    if n == 1:
+        return _mean_of(input.unsqueeze(-2), (1, *sizes)).squeeze(-2)
+    return _mean_of(input, sizes)
+
+
+def _mean_of(input: Any, sizes: Sizes) -> Any:
+    n = len(sizes)
     if sizes == (1,) * n:
         return input.mean(tuple(range(-1, -n - 1, -1)), True)
     return _ADAPTIVE_AVG[n](input, sizes)
@@ -588,70 +584,57 @@ def _adaptive_max_rows(n: int) -> Row:
     def kernel_backward(grad_output: Array, self: Array, indices: Array) -> Array:
         return _scattered(grad_output, self.shape, indices, n)
 
-    backward = NOTHING | {"grad_output": lambda g, indices: _gathered(g, indices, n)}
-
     name, node = f"adaptive_max_pool{n}d", f"AdaptiveMaxPool{n}D"
-
-    def rule(backward_row: Row) -> Any:
-        return lambda g, self, result1: backward_row(g, self, result1)
-
-    return pair(name, node, _adaptive_max, kernel_backward, backward, rule, **_PICKED)
+    return _picking(name, node, _adaptive_max, kernel_backward, n, "self result1")
 
 
 _ADAPTIVE_MAX = {n: _adaptive_max_rows(n) for n in (2, 3)}
 
 
-def _enter_adaptive(n: int) -> None:
-    def average(input: Array, output_size: Any) -> Any:
-        if n > 1:
-            return _adaptive_mean(
-                n, input, _wanted_sizes(f"adaptive_avg_pool{n}d", output_size, input, n)
-            )
-        _check_adaptive("adaptive_avg_pool1d", 1, input)
-        (size,) = several(output_size, 1)
-        return _adaptive_mean(2, input.unsqueeze(-2), (1, size)).squeeze(-2)
-
-    def largest(input: Array, output_size: Any, return_indices: bool) -> Any:
-        _check_adaptive(f"adaptive_max_pool{n}d", n, input)
-        empty = next((d for d in range(1, input.ndim) if not input.shape[d]), None)
-        if empty is not None:
-            raise RuntimeError(
-                f"adaptive_max_pool{n}d(): Expected input to have non-zero size for non-batch "
-                f"dimensions, but input has sizes {list(input.shape)} with dimension {empty} being empty"
-            )
-        if n > 1:
-            sizes = _wanted_sizes(f"adaptive_max_pool{n}d", output_size, input, n)
-            out, index = _ADAPTIVE_MAX[n](input, sizes)
-        else:
-            (size,) = several(output_size, 1)
-            out, index = _ADAPTIVE_MAX[2](input.unsqueeze(-2), (1, size))
-            out, index = out.squeeze(-2), index.squeeze(-2)
-        return (out, index) if return_indices else out
-
-    size = ",".join(["5"] * n)
-    wanted = "2" if n == 1 else f"({','.join(['3', *['2'] * (n - 1)])})"
-    sizes = "int[1] output_size" if n == 1 else "Any output_size"
-    for call, kind, word, row, options in (
-        (average, "avg", "average", _ADAPTIVE_AVG, sizes),
-        (largest, "max", "largest element", _ADAPTIVE_MAX, f"{sizes}, Any return_indices=False"),
-    ):
-        name = f"adaptive_{kind}_pool{n}d"
-        call.__doc__ = f"The {word} of each of a given number of windows."
-        call.__name__ = call.__qualname__ = name
-        full = f"nn.functional.{name}"
-        function(
-            f"{'_' * (kind == 'max')}{name}(Tensor input, {options}) -> {name}",
-            python=n > 1 or kind == "max",
-            name=full,
-            aliases=name if n == 1 else "",
-            method=False,
-            rows=[row[max(n, 2)]],
-            samples=[f"{full}(randn(2,3,{size}), {wanted})"],
-        )(call)
+def _adaptive_largest(n: int, input: Any, output_size: Any, return_indices: bool) -> Any:
+    name = f"adaptive_max_pool{n}d"
+    _check_adaptive(name, n, input)
+    empty = next((d for d in range(1, input.ndim) if not input.shape[d]), None)
+    if empty is not None:
+        raise RuntimeError(
+            f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has "
+            f"sizes {list(input.shape)} with dimension {empty} being empty"
+        )
+    sizes = _wanted_sizes(name, output_size, input, n)
+    if n > 1:
+        out, index = _ADAPTIVE_MAX[n](input, sizes)
+    else:
+        out, index = _ADAPTIVE_MAX[2](input.unsqueeze(-2), (1, *sizes))
+        out, index = out.squeeze(-2), index.squeeze(-2)
+    return (out, index) if return_indices else out
 
 
-for _n in (1, 2, 3):
-    _enter_adaptive(_n)
+_WANTED = {"size": ("5", "5,5", "5,5,5"), "wanted": ("2", "(3,2)", "(3,2,2)")}
+for _dims, _size in (((1,), "int[1] output_size"), ((2, 3), "Any output_size")):
+    _about: dict[str, Any] = {
+        "dims": _dims,
+        "words": _WANTED,
+        "samples": ["(randn(2,3,{size}), {wanted})"],
+    }
+    of_dimensions(
+        f"adaptive_avg_pool{{n}}d(Tensor input, {_size}) -> adaptive_avg_pool{{n}}d",
+        body=_adaptive_mean,
+        doc="The average of each of a given number of windows.",
+        python=_dims != (1,),
+        aliases="adaptive_avg_pool1d" if _dims == (1,) else "",
+        rows=_ADAPTIVE_AVG,
+        **_about,
+    )
+    of_dimensions(
+        f"_adaptive_max_pool{{n}}d(Tensor input, {_size}, Any return_indices=False) "
+        "-> adaptive_max_pool{n}d",
+        body=_adaptive_largest,
+        doc="The largest element of each of a given number of windows.",
+        python=True,
+        aliases="adaptive_max_pool1d" if _dims == (1,) else "",
+        rows=_ADAPTIVE_MAX,
+        **_about,
+    )
 
 
 # -- putting maxima back --------------------------------------------------------------------------
@@ -682,41 +665,35 @@ def _unpool_rows(n: int) -> Row:
 _UNPOOL = {n: _unpool_rows(n) for n in (2, 3)}
 
 
-def _enter_unpool(n: int) -> None:
-    def call(
-        input: Array, indices: Array, kernel_size: Any, stride: Any, padding: Any, output_size: Any
-    ) -> Any:
-        kernel = several(kernel_size, n)
-        steps = kernel if stride is None else several(stride, n)
-        around = several(padding, n)
-        size = tuple(
-            (m - 1) * s - 2 * p + k
-            for m, s, p, k in zip(input.shape[-n:], steps, around, kernel, strict=True)
-        )
-        if output_size is not None:
-            size = tuple(output_size)[-n:]
-        if n > 1:
-            return _UNPOOL[n](input, indices, size)
-        out = _UNPOOL[2](input.unsqueeze(-1), indices.unsqueeze(-1), (*size, 1))
-        return out.squeeze(-1)
-
-    side = ",".join(["4"] * n)
-    name = f"nn.functional.max_unpool{n}d"
-    call.__doc__ = "Maxima put back where max_pool found them, zeros elsewhere."
-    call.__name__ = call.__qualname__ = f"max_unpool{n}d"
-    pooled = f"nn.functional.max_pool{n}d_with_indices(randn(2,3,{side}), 2)"
-    function(
-        f"max_unpool{n}d(Tensor input, Tensor indices, Any kernel_size, Any stride=None, "
-        "Any padding=0, Any output_size=None)",
-        python=True,
-        name=name,
-        method=False,
-        rows=[_UNPOOL[max(n, 2)]],
-        samples=[f"{name}(*{pooled}, 2)"],
-    )(call)
+def _unpooled(
+    n: int,
+    input: Any,
+    indices: Any,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    output_size: Any,
+) -> Any:
+    kernel = several(kernel_size, n)
+    steps = kernel if stride is None else several(stride, n)
+    around = several(padding, n)
+    size = tuple(
+        (m - 1) * s - 2 * p + k
+        for m, s, p, k in zip(input.shape[-n:], steps, around, kernel, strict=True)
+    )
+    if output_size is not None:
+        size = tuple(output_size)[-n:]
+    if n > 1:
+        return _UNPOOL[n](input, indices, size)
+    return _UNPOOL[2](input.unsqueeze(-1), indices.unsqueeze(-1), (*size, 1)).squeeze(-1)
 
 
-for _n in (1, 2, 3):
-    _enter_unpool(_n)
-
-__all__ = ["avg_pool1d"]
+of_dimensions(
+    "max_unpool{n}d(Tensor input, Tensor indices, Any kernel_size, Any stride=None, Any padding=0, "
+    "Any output_size=None)",
+    body=_unpooled,
+    doc="Maxima put back where max_pool found them, zeros elsewhere.",
+    python=True,
+    rows=_UNPOOL,
+    samples=["(*nn.functional.max_pool{n}d_with_indices(randn(2,3,{size}), 2), 2)"],
+)
