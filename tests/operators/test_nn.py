@@ -67,8 +67,8 @@ SIZES = [
     ("adaptive_avg_pool2d(x, (2, 2, 2))", "Input dimension should be at least 4"),
     ("conv1d(x, x, stride=(1, 1))", "expected stride to be a single integer value or a list of 1 values to"
      " match the convolution dimensions, but got stride=[1, 1]"),
-    ("conv_transpose2d(x, x.unsqueeze(1), output_padding=())", "expected output_padding to be a single integer"
-     " value or a list of 2 values to match the convolution dimensions, but got output_padding=[]"),
+    ("conv_transpose2d(x, x.unsqueeze(1), output_padding=())", "expected output_padding to be a single"
+     " integer value or a list of 2 values to match the convolution dimensions, but got output_padding=[]"),
 ]  # fmt: skip
 
 

@@ -283,7 +283,7 @@ def _max_of_one(
 
 
 def _max_and_places(n: int, *values: Any) -> Any:
-    return _max(n, *values[:-1], return_indices=True)
+    return _max(n, *(*values[:-1], True))
 
 
 _MAXIMA = (
