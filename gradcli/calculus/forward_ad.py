@@ -9,6 +9,7 @@ which differentiates the rule once more.
 from __future__ import annotations
 
 import itertools
+import threading
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -27,9 +28,19 @@ from gradcli.engine.tensor import Scalar, Tensor, edge, wrap
 from gradcli.engine.views import laid_as, set_tangent
 from gradcli.engine.watched_pass import discover
 
-_levels: list[int] = []  # a fresh number for each level, so that no tangent outlives its own
 _fresh = itertools.count().__next__
-_off: list[None] = []  # filled where tangents do not travel, although a level is open
+
+
+class _Thread(threading.local):
+    """What is open in a thread: another's levels, and its tangents, are not its own."""
+
+    def __init__(self) -> None:
+        self.level: int | None = None  # a fresh number, so that no tangent outlives its level
+        self.enabled = True  # whether tangents travel, once a level is open
+        self.entered: list[dual_level] = []  # by `enter_dual_level`, innermost last
+
+
+_here = _Thread()
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -48,14 +59,14 @@ class dual_level(modes.Mode):
         return {"intercept": _push, "taped": self.taped}
 
     def __enter__(self) -> int:
-        if _levels:
+        if _here.level is not None:
             raise RuntimeError("Nested forward mode AD is not supported at the moment")
         super().__enter__()
-        _levels.append(_fresh())
+        _here.level = _fresh()
         return 0
 
     def __exit__(self, *error: object) -> None:
-        _levels.pop()
+        _here.level = None
         super().__exit__(*error)
 
 
@@ -96,38 +107,36 @@ class taped_level(dual_level):
 
 def carry(tensor: Tensor, tangent: Tensor) -> None:
     """Give a leaf a tangent of its shape and dtype; only inside a level."""
-    tensor.tangent = (_levels[-1], tangent)
+    tensor.tangent = (_here.level, tangent)
 
 
 def enter_dual_level() -> int:
     """Enter a level without a `with`; leave it with `exit_dual_level`."""
     mode = dual_level()
     level = mode.__enter__()
-    _open.append(mode)
+    _here.entered.append(mode)
     return level
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
     """Leave the level that `enter_dual_level` entered."""
-    if not _open:
+    if not _here.entered:
         raise RuntimeError("Dual level must be a positive number.")
-    _open.pop().__exit__()
+    _here.entered.pop().__exit__()
 
 
 # Elements of a Jacobian, for elements whose product is lost: of all its rows, and of those at once.
 MOST, AT_ONCE = 1 << 27, 1 << 20
 
-_open: list[dual_level] = []
-
 
 def current_level() -> int:
     """The number of the open level; -1 outside of any."""
-    return len(_levels) - 1
+    return -1 if _here.level is None else 0
 
 
 def is_forward_enabled() -> bool:
     """True where tangents travel (once a level is open)."""
-    return not _off
+    return _here.enabled
 
 
 class set_forward_enabled(modes.Mode):
@@ -136,27 +145,27 @@ class set_forward_enabled(modes.Mode):
     def __init__(self, mode: bool) -> None:
         super().__init__()
         self.mode = mode
-        self._former: list[list[None]] = []
+        self._former: list[bool] = []
 
     def clone(self) -> modes.Mode:
         return type(self)(self.mode)
 
     def values(self) -> dict[str, Any]:
-        return {"intercept": _push if self.mode and _levels else None}
+        return {"intercept": _push if self.mode and _here.level is not None else None}
 
     def __enter__(self) -> None:
-        self._former.append(_off[:])
-        _off[:] = [] if self.mode else [None]
+        self._former.append(_here.enabled)
+        _here.enabled = self.mode
         super().__enter__()
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
-        _off[:] = self._former.pop()
+        _here.enabled = self._former.pop()
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """The tensor with a tangent of the same shape and dtype; only inside `dual_level`."""
-    if not _levels:
+    if _here.level is None:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to "
             "enter_dual_level() first."
@@ -184,13 +193,13 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             out: Tensor = tensor.view_as(tensor)
         finally:
             modes.restore(before)
-    out.tangent = (_levels[-1], tangent)
+    out.tangent = (_here.level, tangent)
     return out
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """The tensor and its tangent; None where it has none, or outside of a level."""
-    if not _levels:
+    if _here.level is None:
         return UnpackedDualTensor(tensor, None)
     primal = wrap(tensor.memory())
     primal.node, primal.versions = tensor.node, tensor.shared_versions()
@@ -199,11 +208,13 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 def _tangent(value: Any) -> Tensor | None:
     found = value.tangent if isinstance(value, Tensor) else None
-    return found[1] if found is not None and _levels and found[0] == _levels[-1] else None
+    return found[1] if found is not None and found[0] == _here.level else None
 
 
 def _push(row: Any, values: Any, outputs: Any) -> None:
-    if _off or modes.current().inference or not any(_tangent(v) is not None for v in _flat(values)):
+    if not _here.enabled or modes.current().inference:
+        return
+    if not any(_tangent(v) is not None for v in _flat(values)):
         return
     before = modes.change(intercept=None)
     try:
@@ -217,11 +228,11 @@ def _push(row: Any, values: Any, outputs: Any) -> None:
         if tangent is None or not isinstance(out, Tensor):
             continue
         if any(out is v for v in values):  # a custom operation has written it
-            set_tangent(out, (_levels[-1], tangent))
+            set_tangent(out, (_here.level, tangent))
         elif isinstance(row, BackwardCFunction) or row.view:
-            out.tangent = (_levels[-1], tangent)
+            out.tangent = (_here.level, tangent)
         else:
-            out.tangent = (_levels[-1], _own(tangent, values))
+            out.tangent = (_here.level, _own(tangent, values))
     _remember(outputs)
 
 
@@ -391,7 +402,7 @@ def _lay(values: list[Any]) -> None:
         steps = [(step, other) for step, other, n in every if n > 1]
         # What is the same along a dimension has no other layout, and is not written.
         if all(step for step, _ in steps) and any(step != other for step, other in steps):
-            v.tangent = (_levels[-1], laid_as(v, own))
+            v.tangent = (_here.level, laid_as(v, own))
 
 
 def _zeros(value: Any) -> Tensor:

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+import gradcli
 import gradcli as torch
+from gradcli.autograd import forward_ad
 from gradcli.engine import forks
 
 THREADS, PASSES = 8, 25
@@ -226,3 +228,31 @@ def test_a_forked_child_finds_every_lock_free() -> None:
     done.set()
     holder.join()
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse", None])
+def test_jacobians_in_every_thread(mode: str | None):
+    def work(i: int) -> list[Any]:
+        return [
+            gradcli.jacobian("x*y.sum()", x=[1.0, 2.0], y=[i, 1.0], wrt="x", mode=mode).tolist()
+            for _ in range(PASSES)
+        ]
+
+    for i, found in enumerate(in_threads(work)):
+        assert found == [[[i + 1.0, 0.0], [0.0, i + 1.0]]] * PASSES
+
+
+def test_levels_of_tangents_belong_to_a_thread():
+    x = leaf(3.0)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, torch.ones(1))
+
+        def work(i: int) -> tuple[Any, ...]:
+            with forward_ad._set_fwd_grad_enabled(i % 2 == 0), forward_ad.dual_level():
+                own = forward_ad.make_dual(torch.tensor(float(i)), torch.ones(()))
+                made = forward_ad.unpack_dual(own * own).tangent
+                return forward_ad.unpack_dual(dual).tangent, None if made is None else made.item()
+
+        found = in_threads(work)
+        assert found == [(None, 2.0 * i if i % 2 == 0 else None) for i in range(THREADS)]
+        assert forward_ad.unpack_dual(dual * dual).tangent.item() == 6.0
