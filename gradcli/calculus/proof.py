@@ -51,13 +51,15 @@ class Unproved(Exception):
 class Claim:
     """What is to be proved: `made` says the derivatives of the program that `found` is about.
 
-    names: what else the program may read.
+    names: what else the program may read. beside: where it says something at the user's point and
+    the tape, which is not finite there, another: no fault of either, but to be told.
     """
 
-    __slots__ = ("found", "made", "names", "parsed", "wrt")
+    __slots__ = ("beside", "found", "made", "names", "parsed", "wrt")
 
     def __init__(self, found: Derivatives, made: Printed, names: Arrays) -> None:
         self.found, self.made, self.names = found, made, names
+        self.beside: Difference | None = None
         self.wrt = list(found.by)
         shown = made if made.form in ("text", "json") else printed(found)
         self.parsed = {n: parse("\n".join([*shown.lines, t])) for n, t in shown.by.items()}
@@ -76,17 +78,22 @@ class Claim:
         arrays = self.allowed(arrays)
         with np.errstate(all="ignore"):
             expected = self.of_program(arrays, given)
-            if expected is None or not any(map(_says_something, expected.values())):
+            says = expected is not None and any(map(_says_something, expected.values()))
+            if expected is None or not (says or given):
                 return False
             try:
                 pairs = self.pairs(arrays, expected, given)
             except (ArithmeticError, ValueError) as error:
+                if not says:
+                    return False
                 if "math." not in self.made.code:
                     raise
                 if given:
                     name, value = next(iter(expected.items()))
                     raise Difference(name, np.asarray(np.nan), value) from error
                 return False
+            if given:
+                self.beside = self._beside(*pairs[-1])
             try:
                 return _agree(pairs)
             except Difference:
@@ -95,6 +102,15 @@ class Claim:
                 there = [(a, self.of_program(a, given)) for a in shaken]
                 moved = [self.pairs(a, e, given) for a, e in there if e is not None]
                 return _agree(pairs, _noise(pairs, moved))
+
+    def _beside(self, found: dict[str, Any], expected: dict[str, Any]) -> Difference | None:
+        """Where they differ in what is not finite in the second."""
+        for n in (n for n in expected if n != VALUE):
+            a, b = np.asarray(found[n]), np.asarray(expected[n])
+            apart = ~np.isfinite(b) & (a != b) & ~(np.isnan(a) & np.isnan(b))
+            if a.shape == b.shape and apart.any():
+                return Difference(n, a, b)
+        return None
 
     def allowed(self, arrays: Arrays) -> Arrays:
         """The point nearest to another at which the claim is made."""
@@ -214,8 +230,9 @@ def proved(
     for guards in (False, True):
         found = find(program, arrays, wrt, follow=given, names=names, guards=guards)
         made = printed(found, form, cse)
+        proof = claim(found, made, names or {})
         try:
-            singular = prove(claim(found, made, names or {}), arrays, given=given)
+            singular = prove(proof, arrays, given=given)
         except (
             Exception
         ) as error:  # whatever stops the text from being run is a reason not to print it
@@ -227,7 +244,7 @@ def proved(
             again = partial(find, program, wrt=wrt, follow=given, names=names, guards=guards)
             claimed = partial(claim, names=names or {})
             better = _of_any_size(found, made, again, claimed, arrays, given, cse)
-            return (*(better or (found, made)), None)
+            return (*(better or (found, made)), proof.beside)
         kept = kept or (found, made, singular)
     if kept is None:
         assert said is not None

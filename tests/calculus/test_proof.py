@@ -125,6 +125,40 @@ def test_higher_orders_are_those_of_grad(argv: list[str], shown: str, note: str)
     assert note in result.stderr if note else result.stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("argv", "shown", "note"),
+    [
+        (["x/x", "--x", "0"], "0", "grad gives: 0 instead of nan"),
+        (["exp(log(x))", "--x", "0"], "1", "grad gives: 1 instead of nan"),
+        (
+            ["x**0.5*x**0.5", "--x", "0,1"],
+            "ones_like(x)",
+            "grad gives: [1., 1.] instead of [nan,  1.]",
+        ),
+        (["norm(x)/norm(x)", "--x", "0,0"], "zeros_like(x)", "[0., 0.] instead of [nan, nan]"),
+        (["exp(x)/exp(x)", "--x", "1000"], "0", "grad gives: 0 instead of nan"),
+        (["xlogy(x, x)", "--x", "0"], "log(x) + 1", "grad gives: -inf instead of nan"),
+        (["x**3/x", "--x", "0", "--order", "2"], "2", "grad gives: 2 instead of nan"),
+        (["x/x", "--x", "0", "--jacobian"], "0", "jacobian gives: 0"),
+        (["x/x", "--x", "2"], "0", ""),
+        (["sqrt(x)", "--x", "0"], "1/(2*sqrt(x))", ""),
+        (["sin(x)/x", "--x", "0"], "(cos(x) - sin(x)/x)/x", ""),
+        (["log(x)", "--x", "-1"], "1/x", ""),
+    ],
+)
+def test_points_where_the_tape_is_not_finite_are_said(
+    argv: list[str], shown: str, note: str
+) -> None:
+    """An expression that is simpler than the program may have a value where the tape has none."""
+    result = run(*argv)
+    assert (result.exit_code, result.stdout) == (0, shown + "\n")
+    assert note in result.stderr if note else result.stderr == ""
+
+
+def test_pythons_arithmetic_may_raise_at_the_given_point() -> None:
+    assert run("1/x", "--x", "0", "--format", "python").exit_code == 0
+
+
 def test_a_point_beyond_the_expressions_numbers_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "2*x + 0*exp(x/100)"
     monkeypatch.setattr(proof, "printed", lambda *_: Printed("text", {"x": text}))
