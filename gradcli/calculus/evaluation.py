@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.calculus.expressions import Expression, exponents_and, is_call, order
+from gradcli.calculus.expressions import Expression, is_call, order
 from gradcli.calculus.numbers import ONE, ZERO, Number
 from gradcli.calculus.simplify import HALF
 from gradcli.calculus.text import INFIX
@@ -40,7 +40,7 @@ def constants(roots: Iterable[Expression]) -> list[Expression]:
     found: dict[Expression, None] = {}
     nodes = order(roots)
     for node in nodes:
-        parts = list(exponents_and(node))
+        parts = node.parts
         if node.shape or is_call(node, "[]", "()", ":", "float"):
             continue
         if node.op == "name" and node.position != -1:
@@ -49,7 +49,7 @@ def constants(roots: Iterable[Expression]) -> list[Expression]:
             fixed.add(node)
     for node in nodes:
         if node not in fixed:
-            found.update(dict.fromkeys(p for p in exponents_and(node) if p in fixed))
+            found.update(dict.fromkeys(p for p in node.parts if p in fixed))
     return list(found)
 
 

@@ -8,7 +8,7 @@ stands for, where that is the same along a dimension: `1` stands for ones of any
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -30,8 +30,11 @@ class Expression:
     the function's name and its options.
     """
 
-    __slots__ = ("__weakref__", "args", "data", "op", "plain", "position", "shape", "weight")
+    __slots__ = (
+        *("__weakref__", "args", "data", "op", "parts", "plain", "position", "shape", "weight"),
+    )
 
+    parts: tuple[Expression, ...]
     plain: bool
     weight: int
 
@@ -43,16 +46,11 @@ class Expression:
         self.position = position
         # Whether it is a polynomial or quotient of names: no function is called in it.
         self.plain = (op != "call" or data[0] in PLAIN) and all(a.plain for a in args)
-        self.weight = 1 + sum(a.weight for a in exponents_and(self))
-
-
-def exponents_and(expression: Expression) -> Iterator[Expression]:
-    """Everything that an expression is made of: arguments, and exponents that are expressions."""
-    yield from expression.args
-    if expression.op == "product":
-        for e in expression.data[1]:
-            if isinstance(e, Expression):
-                yield e
+        # Everything that it is made of: arguments, and exponents that are expressions.
+        self.parts = args
+        if op == "product":
+            self.parts += tuple(e for e in data[1] if isinstance(e, Expression))
+        self.weight = 1 + sum(a.weight for a in self.parts)
 
 
 _known: WeakValueDictionary[Any, Expression] = WeakValueDictionary()
@@ -139,16 +137,21 @@ def broadcast(shapes: Iterable[Shape]) -> Shape:
 def order(roots: Iterable[Expression]) -> list[Expression]:
     """Every expression that the roots are made of, parts before what uses them."""
     found: list[Expression] = []
-    seen: set[int] = set()
-    stack: list[tuple[Expression, bool]] = [(r, False) for r in reversed(list(roots))]
+    seen: set[Expression] = set()
+    stack: list[Expression | None] = [*reversed(list(roots))]
+    waiting: list[Expression] = []  # for their parts; a None on the stack says that these are found
     while stack:
-        node, ready = stack.pop()
-        if ready:
-            found.append(node)
-        elif id(node) not in seen:
-            seen.add(id(node))
-            stack.append((node, True))
-            stack.extend((a, False) for a in reversed(list(exponents_and(node))))
+        node = stack.pop()
+        if node is None:
+            found.append(waiting.pop())
+        elif node not in seen:
+            seen.add(node)
+            if node.parts:
+                waiting.append(node)
+                stack.append(None)
+                stack.extend(node.parts[::-1])
+            else:
+                found.append(node)
     return found
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from gradcli.calculus import chains
 from gradcli.calculus import simplify as alg
@@ -355,11 +356,19 @@ def _over_one_number(node: Expression) -> Expression:
     return min((alg.scale(content, rest), node), key=length)
 
 
+_lengths: WeakKeyDictionary[Expression, int] = WeakKeyDictionary()
+
+
 def length(expression: Expression) -> int:
     """How long the expression is when printed."""
     from gradcli.calculus.text import to_text
 
-    return len(to_text(expression)) if expression.weight < 2000 else expression.weight * 4
+    if expression.weight >= 2000:
+        return expression.weight * 4
+    found = _lengths.get(expression)
+    if found is None:
+        found = _lengths[expression] = len(to_text(expression))
+    return found
 
 
 def _tidied(expression: Expression) -> Expression:

@@ -26,7 +26,6 @@ from gradcli.calculus.arrays import (
 from gradcli.calculus.expressions import (
     Expression,
     call,
-    exponents_and,
     is_call,
     is_number,
     number,
@@ -395,7 +394,7 @@ class LinearMaps:
         if node not in self.depend:
             for part in order([node]):
                 if part not in self.depend:
-                    self.depend[part] = any(self.depend[p] for p in exponents_and(part))
+                    self.depend[part] = any(self.depend[p] for p in part.parts)
         return self.depend[node]
 
     def matrix(self, root: Expression) -> Expression:

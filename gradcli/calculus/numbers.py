@@ -108,6 +108,8 @@ class Number:
         if not isinstance(other, Number):
             return NotImplemented
         a, b = self.value, other.value
+        if type(a) is Fraction and type(b) is Fraction:  # what == has to find out about any others
+            return a.as_integer_ratio() == b.as_integer_ratio()
         return bool(a == b or (a != a and b != b))
 
     def __hash__(self) -> int:

@@ -12,8 +12,10 @@ from gradcli.calculus.expressions import Expression, call, order
 def rewrite(root: Expression, rule: Callable[[Expression], Expression]) -> Expression:
     """The expression with a rule applied to every part, from the leaves up."""
     made: dict[Expression, Expression] = {}
+    changed = False
     for node in order([root]):
-        made[node] = rule(_rebuilt(node, made))
+        made[node] = new = rule(_rebuilt(node, made) if changed else node)
+        changed = changed or new is not node
     return made[root]
 
 

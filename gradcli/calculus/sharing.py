@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from gradcli.calculus.expressions import Expression, exponents_and, order
+from gradcli.calculus.expressions import Expression, order
 
 
 def shared_parts(
@@ -14,7 +14,7 @@ def shared_parts(
     uses: dict[Expression, int] = {}
     nodes = order(roots)
     for node in nodes:
-        for part in exponents_and(node):
+        for part in node.parts:
             uses[part] = uses.get(part, 0) + 1
     for root in roots:
         uses[root] = uses.get(root, 0) + 1
@@ -45,7 +45,7 @@ def size_of(root: Expression) -> int:
     """About how many characters the expression has when every part is spelled out."""
     sizes: dict[Expression, int] = {}
     for node in order([root]):
-        sizes[node] = 3 + sum(sizes[p] for p in exponents_and(node))
+        sizes[node] = 3 + sum(sizes[p] for p in node.parts)
     return sizes[root]
 
 
