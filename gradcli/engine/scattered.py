@@ -130,7 +130,7 @@ def run(row: Row, operands: list[Any], level: Level) -> Any:
         return None
     for i in inside:  # what is linear in several is the sum of what it is of each
         x = scattered(operands[i], level)
-        if x is None or x.dtype.kind != "f":
+        if x is None or x.dtype.kind != "f" or not x.size:  # nothing has no place
             return None
         if x is not operands[i] and level.size * x.size <= SMALL:
             return None
