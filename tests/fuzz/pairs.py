@@ -411,10 +411,12 @@ def sampled(rng: random.Random, text: str) -> Case:
 
 
 def optioned(rng: random.Random) -> Case:
-    """A sample with one of its options, that is not the default."""
+    """A sample with one or two of its options, that are not the default."""
     while True:
         source, own, *_ = _sample(rng.choice(sample_texts())) or ("", {})
         changed = _with_option(rng, source)
+        if changed and rng.random() < 0.4:
+            changed = _with_option(rng, changed) or changed
         found = _outputs(changed, own) if changed else None
         if found is not None and all(np.prod(s) < 1000 for _, s in found[0]):
             return arithmetic(rng, changed, own, *found)
@@ -469,30 +471,105 @@ def arithmetic(
     rng: random.Random, source: str, own: dict[str, Any], reals: Any, many: bool
 ) -> Case:
     """A program whose operands and whose result are put into arithmetic; see `_sample`."""
-    values = dict(own)
     numbers = np.random.default_rng(rng.getrandbits(32))
-    chosen, shape = rng.choice(reals)
+    chosen, _ = rng.choice(reals)
     text = f"({source})[{chosen}]" if many else f"({source})"
-    if samples.outputs(source, {n: gradcli.tensor(v) for n, v in own.items()})[chosen].is_complex():
-        text = f"{text}{rng.choice(['.abs()', '.real', '.imag'])}"
+    values = dict(own)
     if rng.random() < 0.4:
         resized(rng, numbers, values)
-        tensors = {n: gradcli.tensor(v) for n, v in values.items()}
-        try:
-            outputs = samples.outputs(source, tensors)
-            shape = tuple(outputs[chosen].shape)
-        except Exception:
-            values = dict(own)
+    if rng.random() < 0.4 and not SINGULAR.search(source):
+        special(rng, values)
+    try:
+        outputs = _tensors(source, values)
+        shape = tuple(outputs[chosen].shape)
+    except Exception:  # not of these shapes, or at this point
+        values = dict(own)
+        outputs = _tensors(source, values)
+        shape = tuple(outputs[chosen].shape)
+    if outputs[chosen].is_complex():
+        text = f"{text}{rng.choice(['.abs()', '.real', '.imag'])}"
+    elif rng.random() < 0.2:
+        text, values, shape = fed(rng, text, values, shape)
+    others = [
+        k for k, _ in reals if k != chosen and k < len(outputs) and outputs[k].is_floating_point()
+    ]
+    if others and rng.random() < 0.4:
+        text = f"({text}*({source})[{rng.choice(others)}].sum())"
     values["w"] = np.round(numbers.uniform(-1, 1, shape), 2)
     values["s"] = np.round(numbers.uniform(0.8, 1.2), 2)
     for name, value in list(values.items()):
-        if value.dtype.kind == "f" and name.startswith("x") and rng.random() < 0.4:
+        if value.dtype.kind == "f" and name[0] in "xy" and rng.random() < 0.4:
             changed = rng.choice([f"({name}*s)", f"({name}*1)", f"({name} + 0*s)", f"(1*{name})"])
             text = replaced(text, name, changed)
     text = rng.choice(
         [f"sum({text}*w)", f"({text}*w*s)", f"tanh({text})*w", f"mean(w*{text}**2)", text]
     )
     return Case(text, values)
+
+
+def _tensors(source: str, values: dict[str, Any]) -> list[Any]:
+    return samples.outputs(source, {n: gradcli.tensor(v) for n, v in values.items()})
+
+
+def fed(
+    rng: random.Random, text: str, values: dict[str, Any], shape: Shape
+) -> tuple[str, dict[str, Any], Shape]:
+    """The result as an operand of another sample, where there is one of its shape; else as it was."""
+    taking = _operands().get(shape, [])
+    if not taking:
+        return text, values, shape
+    name, sample = rng.choice(taking)
+    source, own, reals, many = _sample(sample) or ("", {}, [], False)
+    for n in own:
+        source = replaced(source, n, f"y{n[1:]}")
+    source = replaced(source, f"y{name[1:]}", text)
+    values = {**values, **{f"y{n[1:]}": v for n, v in own.items() if n != name}}
+    try:
+        outputs = _tensors(source, values)
+    except Exception:
+        return text, values, shape
+    chosen, _ = rng.choice(reals)
+    if chosen >= len(outputs) or outputs[chosen].dtype != gradcli.float64:
+        return text, values, shape
+    made = tuple(outputs[chosen].shape)
+    return (f"({source})[{chosen}]" if many else f"({source})"), values, made
+
+
+@cache
+def _operands() -> dict[Shape, list[tuple[str, str]]]:
+    """(operand, sample) by the shapes that the samples' operands have."""
+    found: dict[Shape, list[tuple[str, str]]] = {}
+    for text in sample_texts():
+        _, own, *_ = _sample(text) or ("", {})
+        for name, value in own.items():
+            if value.dtype.kind == "f":
+                found.setdefault(value.shape, []).append((name, text))
+    return found
+
+
+# Where a matrix is singular, PyTorch's gradient is 0: it multiplies the inverse by the determinant.
+SINGULAR = re.compile(r"\bdet\(")
+# What the values of an operand may become: at zeros, at kinks, alike, of the other sign, near the
+# edges of domains.
+POINTS: list[Callable[[Any], Any]] = [
+    np.zeros_like,
+    np.ones_like,
+    np.negative,
+    np.round,
+    lambda v: np.full_like(v, v.flat[0]),
+    lambda v: np.where(np.arange(v.size).reshape(v.shape) % 2, v, 0),
+    lambda v: np.sign(v) * 0.9999,
+    lambda v: v * 1e-5,
+    lambda v: v * 30,
+]
+
+
+def special(rng: random.Random, values: dict[str, Any]) -> None:
+    """Put a variable, or all that are real, at points where something happens."""
+    reals = [n for n, v in values.items() if v.dtype.kind == "f" and v.size]
+    change = rng.choice(POINTS)
+    for name in reals if rng.random() < 0.3 else reals and [rng.choice(reals)]:
+        values[name] = change(values[name])
 
 
 def resized(rng: random.Random, numbers: Any, values: dict[str, Any]) -> None:
