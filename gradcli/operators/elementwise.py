@@ -59,6 +59,20 @@ def unary(kernel: Any, node: str, samples: tuple[str, ...] = ANY, **facts: Any) 
     return decorate
 
 
+def binary(kernel: Any, node: str, types: str = "common", **facts: Any) -> Any:
+    """A row of two arguments, element by element."""
+
+    def decorate(body: type) -> Any:
+        samples = tuple(s.format(body.__name__) for s in _PAIRS)
+        return operator(kernel, node, types=types, samples=samples, **facts)(body)
+
+    return decorate
+
+
+def _no_complex(name: str) -> dict[str, Any]:
+    return {"c": (RuntimeError, f"{name} not implemented for complex tensors.")}
+
+
 # -- exponentials and logarithms ------------------------------------------------------------------
 @unary(np.exp, "ExpBackward0", analytic=True, real={"self": "g * result"})
 class exp:
@@ -738,17 +752,8 @@ def _shared(g: Any, loses: Any, ties: Any) -> Any:
     return masked_fill(where(ties, g / 2, g), loses, 0)
 
 
-def _pairs(name: str) -> tuple[str, ...]:
-    return tuple(s.format(name) for s in _PAIRS)
-
-
-@operator(
-    np.maximum,
-    "MaximumBackward0",
-    types="common",
-    refuses={"c": (RuntimeError, "maximum not implemented for complex tensors.")},
-    samples=_pairs("maximum"),
-    spelled="maximum(self, other)",
+@binary(
+    np.maximum, "MaximumBackward0", refuses=_no_complex("maximum"), spelled="maximum(self, other)"
 )
 class maximum:
     """The larger of two; equal ones share the gradient."""
@@ -757,13 +762,7 @@ class maximum:
     other = lambda g, self, other: _shared(g, self > other, self == other)
 
 
-@operator(
-    np.minimum,
-    "MinimumBackward0",
-    types="common",
-    refuses={"c": (RuntimeError, "minimum not implemented for complex tensors.")},
-    samples=_pairs("minimum"),
-)
+@binary(np.minimum, "MinimumBackward0", refuses=_no_complex("minimum"))
 class minimum:
     """The smaller of two; equal ones share the gradient."""
 
@@ -771,13 +770,7 @@ class minimum:
     other = lambda g, self, other: _shared(g, self < other, self == other)
 
 
-@operator(
-    np.fmax,
-    "FmaxBackward0",
-    types="common",
-    refuses={"c": (RuntimeError, "fmax not implemented for complex tensors.")},
-    samples=_pairs("fmax"),
-)
+@binary(np.fmax, "FmaxBackward0", refuses=_no_complex("fmax"))
 class fmax:
     """The larger of two; a number wins over NaN."""
 
@@ -785,13 +778,7 @@ class fmax:
     other = lambda g, self, other: masked_fill(g, (self >= other) | np.isnan(other), 0)
 
 
-@operator(
-    np.fmin,
-    "FminBackward0",
-    types="common",
-    refuses={"c": (RuntimeError, "fmin not implemented for complex tensors.")},
-    samples=_pairs("fmin"),
-)
+@binary(np.fmin, "FminBackward0", refuses=_no_complex("fmin"))
 class fmin:
     """The smaller of two; a number wins over NaN."""
 
@@ -811,14 +798,13 @@ def _atan2_backward(g: Any, self: Any, other: Any, mask: Any) -> tuple[Any, Any]
     return (g * other * inverse if mask[0] else None, g * -self * inverse if mask[1] else None)
 
 
-@operator(
+@binary(
     np.arctan2,
     "Atan2Backward0",
     types="float",
     aliases="arctan2",
     refuses={"c": "atan2_cpu"},
     inplace=True,
-    samples=_pairs("atan2"),
 )
 class atan2:
     """The angle of the point (other, input)."""
@@ -826,14 +812,7 @@ class atan2:
     self__other = _atan2_backward
 
 
-@operator(
-    np.hypot,
-    "HypotBackward0",
-    types="common",
-    inplace=True,
-    refuses={"biuc": "hypot_cpu"},
-    samples=_pairs("hypot"),
-)
+@binary(np.hypot, "HypotBackward0", inplace=True, refuses={"biuc": "hypot_cpu"})
 class hypot:
     """sqrt(input**2 + other**2), without overflow."""
 
@@ -849,14 +828,7 @@ def _logaddexp(self: Array, other: Array) -> Array:
     return larger + np.log1p(np.exp(smaller - larger))
 
 
-@operator(
-    _logaddexp,
-    "LogaddexpBackward0",
-    types="common",
-    refuses={"biu": "logaddexp_cpu"},
-    samples=_pairs("logaddexp"),
-    batch="elementwise",
-)
+@binary(_logaddexp, "LogaddexpBackward0", refuses={"biu": "logaddexp_cpu"}, batch="elementwise")
 class logaddexp:
     """log(exp(input) + exp(other))."""
 
@@ -864,13 +836,7 @@ class logaddexp:
     other = lambda g, self, other: g / conj(1 + np.exp(self - other))
 
 
-@operator(
-    np.logaddexp2,
-    "Logaddexp2Backward0",
-    types="common",
-    refuses={"biuc": "logaddexp2_cpu"},
-    samples=_pairs("logaddexp2"),
-)
+@binary(np.logaddexp2, "Logaddexp2Backward0", refuses={"biuc": "logaddexp2_cpu"})
 class logaddexp2:
     """log2(2**input + 2**other)."""
 

@@ -185,7 +185,8 @@ def _many(x: Any, s: Any, dim: Any, last: int = 0) -> tuple[tuple[int, ...], tup
 
 
 # -- one dimension --------------------------------------------------------------------------------
-def _to_complex(x: Any, n: Any, dim: int, norm: str | None, forward: bool) -> Any:
+def _to_complex(name: str, x: Any, n: Any, dim: int, norm: str | None) -> Any:
+    forward = name == "fft"
     at, size = _one("fft", x, n, dim)
     how = _normalization(norm, forward)
     x = _promoted(x, False)
@@ -196,28 +197,8 @@ def _to_complex(x: Any, n: Any, dim: int, norm: str | None, forward: bool) -> An
     return out if forward else out.conj()
 
 
-@function(
-    "fft.fft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
-    numpy=np.fft.fft,
-    rows=[fft_c2c, fft_r2c],
-    samples=["fft.fft(randn(4))", "fft.fft(randn(3,4), n=3, dim=0)"],
-)
-def fft(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
-    """The discrete Fourier transform."""
-    return _to_complex(input, n, dim, norm, True)
-
-
-@function(
-    "fft.ifft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
-    rows=[fft_c2c, fft_r2c],
-    samples=["fft.ifft(randn(4))"],
-)
-def ifft(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
-    """The inverse of fft."""
-    return _to_complex(input, n, dim, norm, False)
-
-
-def _from_real(name: str, x: Any, n: Any, dim: int, norm: str | None, forward: bool) -> Any:
+def _from_real(name: str, x: Any, n: Any, dim: int, norm: str | None) -> Any:
+    forward = name == "rfft"
     if _is_complex(x):
         raise RuntimeError(f"{name} expects a real input tensor, but got {scalar_name(x)}")
     x = _promoted(x, False)
@@ -227,7 +208,8 @@ def _from_real(name: str, x: Any, n: Any, dim: int, norm: str | None, forward: b
     return out if forward else out.conj()
 
 
-def _to_real(x: Any, n: Any, dim: int, norm: str | None, forward: bool) -> Any:
+def _to_real(name: str, x: Any, n: Any, dim: int, norm: str | None) -> Any:
+    forward = name == "hfft"
     x = _promoted(x, True)
     if not x.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
@@ -242,48 +224,51 @@ def _to_real(x: Any, n: Any, dim: int, norm: str | None, forward: bool) -> Any:
     return fft_c2r(x, (at,), _normalization(norm, forward), size)
 
 
-@function(
-    "fft.rfft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
-    rows=[fft_r2c],
-    samples=["fft.rfft(randn(5))", "fft.rfft(randn(3,6), n=4, dim=0, norm='forward')"],
+def _one_dimension(
+    name: str, doc: str, call: Any, rows: list[Any], *samples: str, **about: Any
+) -> Any:
+    def body(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
+        return call(name, input, n, dim, norm)
+
+    body.__doc__, body.__module__ = doc, __name__
+    signature = (
+        f"fft.{name}(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)"
+    )
+    return function(signature, rows=rows, samples=[f"fft.{name}({s})" for s in samples], **about)(
+        body
+    )
+
+
+fft = _one_dimension(
+    "fft",
+    "The discrete Fourier transform.",
+    _to_complex,
+    [fft_c2c, fft_r2c],
+    *("randn(4)", "randn(3,4), n=3, dim=0"),
+    numpy=np.fft.fft,
 )
-def rfft(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
-    """The half of fft that says all about a real signal."""
-    return _from_real("rfft", input, n, dim, norm, True)
-
-
-@function(
-    "fft.irfft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
-    rows=[fft_c2r],
-    samples=["fft.irfft(fft.rfft(randn(6)))"],
+ifft = _one_dimension("ifft", "The inverse of fft.", _to_complex, [fft_c2c, fft_r2c], "randn(4)")
+rfft = _one_dimension(
+    "rfft",
+    "The half of fft that says all about a real signal.",
+    _from_real,
+    [fft_r2c],
+    *("randn(5)", "randn(3,6), n=4, dim=0, norm='forward'"),
 )
-def irfft(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
-    """The inverse of rfft."""
-    return _to_real(input, n, dim, norm, False)
-
-
-@function(
-    "fft.hfft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
-    rows=[fft_c2r],
-    samples=["fft.hfft(fft.rfft(randn(6)))"],
+irfft = _one_dimension("irfft", "The inverse of rfft.", _to_real, [fft_c2r], "fft.rfft(randn(6))")
+hfft = _one_dimension(
+    "hfft",
+    "The transform of a signal of which a conjugate-symmetric half is given.",
+    _to_real,
+    [fft_c2r],
+    "fft.rfft(randn(6))",
 )
-def hfft(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
-    """The transform of a signal of which a conjugate-symmetric half is given."""
-    return _to_real(input, n, dim, norm, True)
-
-
-@function(
-    "fft.ihfft(Tensor input, int? n=None, int dim=-1, str? norm=None, *, Tensor? out=None)",
-    rows=[fft_r2c],
-    samples=["fft.ihfft(randn(5))"],
-)
-def ihfft(input: Array, n: int | None, dim: int, norm: str | None) -> Any:
-    """The inverse of hfft."""
-    return _from_real("ihfft", input, n, dim, norm, False)
+ihfft = _one_dimension("ihfft", "The inverse of hfft.", _from_real, [fft_r2c], "randn(5)")
 
 
 # -- several dimensions ---------------------------------------------------------------------------
-def _complex_n(x: Any, s: Any, dim: Any, norm: str | None, forward: bool) -> Any:
+def _complex_n(name: str, x: Any, s: Any, dim: Any, norm: str | None) -> Any:
+    forward = name.startswith("fft")
     dims, sizes = _many(x, s, dim)
     x = _resized(_promoted(x, True), dims, sizes)
     return fft_c2c(x, dims, _normalization(norm, forward), forward)
@@ -360,20 +345,8 @@ def _over(name: str, dim: str, doc: str, call: Any, sample: str, rows: list[Any]
     function(signature, name=f"fft.{name}", method=False, rows=rows, samples=samples)(body)
 
 
-_enter(
-    "fft",
-    "The discrete Fourier transform",
-    lambda name, x, s, dim, norm: _complex_n(x, s, dim, norm, True),
-    "randn(3,4)",
-    [fft_c2c],
-)
-_enter(
-    "ifft",
-    "The inverse transform",
-    lambda name, x, s, dim, norm: _complex_n(x, s, dim, norm, False),
-    "randn(3,4)",
-    [fft_c2c],
-)
+_enter("fft", "The discrete Fourier transform", _complex_n, "randn(3,4)", [fft_c2c])
+_enter("ifft", "The inverse transform", _complex_n, "randn(3,4)", [fft_c2c])
 _enter("rfft", "The transform of a real signal, one half", _real_n, "randn(3,4)", [fft_r2c])
 _enter("irfft", "The inverse of rfft", _inverse_real_n, "fft.rfftn(randn(3,4))", [fft_c2r])
 _enter(

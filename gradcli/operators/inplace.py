@@ -376,44 +376,31 @@ def reshaped(row: Rules, tensor: Tensor, *options: Any) -> Tensor:
     return tensor
 
 
-@function("t_(Tensor input)|method", name="t_", rows=[t_row], samples=["randn(2,3).t_()"])
-def t_(input: Array) -> Any:
-    """In-place form of `t`."""
-    return reshaped(t_row, input)
+def _reshaping(signature: str, row: Rules, sample: str, aliases: str = "") -> None:
+    """The in-place form of a view."""
+    name = signature.partition("(")[0]
+
+    def reshape(input: Array, *options: Any) -> Any:
+        return reshaped(row, input, *options)
+
+    reshape.__doc__, reshape.__module__ = f"In-place form of `{name[:-1]}`.", __name__
+    samples = [f"randn(2,3).{name}({sample})"]
+    function(signature, name=name, aliases=aliases, rows=[row], samples=samples)(reshape)
 
 
-@function(
+_reshaping("t_(Tensor input)|method", t_row, "")
+_reshaping(
     "transpose_(Tensor input, int dim0, int dim1)|method",
-    name="transpose_",
+    transpose_row,
+    "0, 1",
     aliases="swapaxes_ swapdims_",
-    rows=[transpose_row],
-    samples=["randn(2,3).transpose_(0, 1)"],
 )
-def transpose_(input: Array, dim0: int, dim1: int) -> Any:
-    """In-place form of `transpose`."""
-    return reshaped(transpose_row, input, dim0, dim1)
-
-
-@function(
+_reshaping(
     "as_strided_(Tensor input, int[] size, int[] stride, int? storage_offset=None)",
-    name="as_strided_",
-    rows=[as_strided_row],
-    samples=["randn(2,3).as_strided_((2,2), (1,2))"],
+    as_strided_row,
+    "(2,2), (1,2)",
 )
-def as_strided_(input: Array, size: Any, stride: Any, storage_offset: Any) -> Any:
-    """In-place form of `as_strided`."""
-    return reshaped(as_strided_row, input, size, stride, storage_offset)
-
-
-@function(
-    "unsqueeze_(Tensor input, int dim)|method",
-    name="unsqueeze_",
-    rows=[unsqueeze_row],
-    samples=["randn(2,3).unsqueeze_(0)"],
-)
-def unsqueeze_(input: Array, dim: int) -> Any:
-    """In-place form of `unsqueeze`."""
-    return reshaped(unsqueeze_row, input, dim)
+_reshaping("unsqueeze_(Tensor input, int dim)|method", unsqueeze_row, "0")
 
 
 @function(
