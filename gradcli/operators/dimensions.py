@@ -6,7 +6,6 @@ Helpers whose name says what PyTorch calls them work on arrays and tensors alike
 from __future__ import annotations
 
 from math import prod
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -78,20 +77,6 @@ minimum_reduce: Any = _over_few(np.minimum)
 sum_over_few: Any = _over_few(np.add)
 
 
-def given_dims(name: str, dim: Any) -> tuple[int, ...] | None:
-    """`dim` as PyTorch saves it: a tuple, or None. Raises TypeError where it is neither int nor ints."""
-    if dim is None:
-        return None
-    try:
-        if isinstance(dim, (tuple, list)):
-            return tuple([index(d) for d in dim])
-        return (index(dim),)
-    except TypeError:
-        raise TypeError(
-            f"{name}(): argument 'dim' must be tuple of ints, not {type(dim).__name__}"
-        ) from None
-
-
 def as_dims(dim: Any) -> Any:
     """A parameter `int[1] dim` as PyTorch saves it: a tuple, or None."""
     return (dim,) if isinstance(dim, int) else dim
@@ -122,18 +107,6 @@ def describe(function: Any, name: str, doc: str, module: str) -> None:
     """Name a function that was made inside another."""
     function.__name__ = function.__qualname__ = name
     function.__doc__, function.__module__ = doc, module
-
-
-def combination(
-    name: str, args: tuple[Any, ...], signatures: tuple[str, ...], **named: Any
-) -> TypeError:
-    """PyTorch's error for arguments that fit none of a function's signatures."""
-    given = [type(a).__name__ for a in args] + [f"{k}={type(v).__name__}" for k, v in named.items()]
-    listed = "".join([f" * ({s})\n" for s in signatures])
-    return TypeError(
-        f"{name}() received an invalid combination of arguments - got ({', '.join(given)}), but "
-        f"expected one of:\n{listed}"
-    )
 
 
 def not_differentiable(name: str) -> Any:

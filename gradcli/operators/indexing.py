@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -710,40 +711,57 @@ _ZEROS = (
 )
 
 
+def _reduce_back(
+    g: Any,
+    self: Any,
+    src: Any,
+    result: Any,
+    reduce: str,
+    include_self: bool,
+    *,
+    take: Callable[[Any], Any],
+    add: Callable[[Any, Any], Any],
+    again: Callable[[Any, Any], Any],
+    words: str,
+) -> tuple[Any, Any]:
+    """The gradients of a tensor, and of what is reduced into places of it.
+
+    take: reads the places. add: adds to them. again: the reduction itself. words: of a second derivative
+    that there is none of.
+    """
+    if reduce == "prod":
+        plain = masked_fill(self, self == 0, 1)
+        grad_self = (g * again(plain, src)) / plain
+        zero = src == 0
+        zeros = add(zeros_like(self), cast(zero, dtype_of(self)))
+        lone = zero & (take(zeros) == 1)
+        others = again(self, masked_fill(src, lone, 1))
+        grad_src = where(lone, take(g * others), take(g * result) / masked_fill(src, zero, 1))
+        return grad_self, refuse_second(words, zeros > 1, grad_src)
+    if reduce == "mean":
+        count: Any = zeros_like(g) + 1 if include_self else zeros_like(g)
+        count = add(count, zeros_like(src) + 1)
+        count = masked_fill(count, count == 0, 1)
+        return g / count, take(g) / take(count)
+    dtype = dtype_of(self)
+    own, theirs = cast(self == result, dtype), cast(src == take(result), dtype)
+    shared = g / add(own, theirs)
+    return own * shared, theirs * take(shared)
+
+
 def _scatter_reduce_back(
     g: Any, self: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool, result: Any
 ) -> tuple[Any, Any]:
     if reduce == "sum":
         grad_self, grad_src = g, gather(g, dim, index, False)
-    elif reduce == "prod":
-        plain = masked_fill(self, self == 0, 1)
-        product = scatter_reduce(plain, dim, index, src, reduce, include_self)
-        grad_self = (g * product) / plain
-        zero = src == 0
-        zeros = scatter_add(zeros_like(self), dim, index, cast(zero, dtype_of(self)))
-        alone: Any = gather(zeros, dim, index, False)
-        lone = zero & (alone == 1)
-        filled = masked_fill(src, lone, 1)
-        others = scatter_reduce(self, dim, index, filled, reduce, include_self)
-        grad_src = where(
-            lone,
-            gather(g * others, dim, index, False),
-            gather(g * result, dim, index, False) / masked_fill(src, zero, 1),
-        )
-        grad_src = refuse_second(_ZEROS.format("scatter_reduce", "src"), zeros > 1, grad_src)
-    elif reduce == "mean":
-        count: Any = zeros_like(g) + 1 if include_self else zeros_like(g)
-        count = scatter_add(count, dim, index, zeros_like(src) + 1)
-        count = masked_fill(count, count == 0, 1)
-        grad_self = g / count
-        grad_src = gather(g, dim, index, False) / gather(count, dim, index, False)
     else:
-        value = gather(result, dim, index, False)
-        own, theirs, dtype = self == result, src == value, dtype_of(self)
-        ties = scatter_add(cast(own, dtype), dim, index, cast(theirs, dtype))
-        shared = g / ties
-        grad_self = own * shared
-        grad_src = theirs * gather(shared, dim, index, False)
+        grad_self, grad_src = _reduce_back(
+            *(g, self, src, result, reduce, include_self),
+            take=lambda value: gather(value, dim, index, False),
+            add=lambda value, more: scatter_add(value, dim, index, more),
+            again=lambda value, src: scatter_reduce(value, dim, index, src, reduce, include_self),
+            words=_ZEROS.format("scatter_reduce", "src"),
+        )
     if not include_self:
         grad_self = scatter_value(grad_self, dim, index, 0)
     return grad_self, grad_src
@@ -771,17 +789,6 @@ class scatter_reduce:
 
 
 # -- along a dim, an index a slice ----------------------------------------------------------------
-def _line(name: str, index: Any) -> Any:
-    """The index as a vector; RuntimeError or IndexError where it is none."""
-    if index.ndim > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {index.ndim}")
-    if index.dtype not in (np.int64, np.int32):
-        raise RuntimeError(
-            f"{name}(): Expected dtype int32 or int64 for index but got: {scalar_name(index)}"
-        )
-    return index.reshape(-1)
-
-
 def _vector(name: str, index: Any, kinds: str = "int32/int64") -> Any:
     """The index as a vector; IndexError or RuntimeError where it is none."""
     if index.ndim > 1:
@@ -1067,37 +1074,15 @@ def _index_reduce_back(
     include_self: bool,
     result: Any,
 ) -> tuple[Any, Any]:
-    if reduce == "prod":
-        plain = masked_fill(self, self == 0, 1)
-        product = index_reduce(plain, dim, index, source, reduce, include_self=include_self)
-        grad_self = (g * product) / plain
-        zero = source == 0
-        zeros = index_add(zeros_like(self), dim, index, cast(zero, dtype_of(self)))
-        alone: Any = index_select(zeros, dim, index)
-        lone = zero & (alone == 1)
-        filled = masked_fill(source, lone, 1)
-        others = index_reduce(self, dim, index, filled, reduce, include_self=include_self)
-        grad_source = where(
-            lone,
-            index_select(g * others, dim, index),
-            index_select(g * result, dim, index) / masked_fill(source, zero, 1),
-        )
-        message = _ZEROS.format("index_reduce", "source")
-        grad_source = refuse_second(message, zeros > 1, grad_source)
-    elif reduce == "mean":
-        count: Any = zeros_like(g) + 1 if include_self else zeros_like(g)
-        count = index_add(count, dim, index, zeros_like(source) + 1)
-        count = masked_fill(count, count == 0, 1)
-        grad_self = g / count
-        grad_source = index_select(g, dim, index) / index_select(count, dim, index)
-    else:
-        value = index_select(result, dim, index)
-        dtype = dtype_of(self)
-        own, theirs = cast(self == result, dtype), cast(source == value, dtype)
-        ties = index_add(own, dim, index, theirs)
-        shared = g / ties
-        grad_self = own * shared
-        grad_source = theirs * index_select(shared, dim, index)
+    grad_self, grad_source = _reduce_back(
+        *(g, self, source, result, reduce, include_self),
+        take=lambda value: index_select(value, dim, index),
+        add=lambda value, more: index_add(value, dim, index, more),
+        again=lambda value, source: index_reduce(
+            value, dim, index, source, reduce, include_self=include_self
+        ),
+        words=_ZEROS.format("index_reduce", "source"),
+    )
     if not include_self:
         grad_self = index_fill_number(grad_self, dim, index, 0)
     return grad_self, grad_source
