@@ -29,7 +29,9 @@ from gradcli.operators.helpers import (
     where,
     zeros_like,
 )
-from gradcli.operators.table import Array, function, operator
+from gradcli.operators.nn.pairs import PIECEWISE, pair
+from gradcli.operators.signatures import Python
+from gradcli.operators.table import Array, Row, function, operator
 
 FAMILY = "nn"
 
@@ -51,6 +53,22 @@ def activation(
     return operator(kernel, node, kind="elementwise", types="own", public=False, **facts)
 
 
+def sloped(
+    name: str,
+    node: str,
+    kernel: Any,
+    kernel_backward: Any,
+    backward: dict[str, Any] = PIECEWISE,
+    *,
+    refuses: str | dict[str, Any],
+    **facts: Any,
+) -> Row:
+    """The row of an activation, behind that of its derivative; refuses: as for `activation`, or in full."""
+    refused = {NUMBERS: refuses} if isinstance(refuses, str) else refuses
+    facts = {"kind": "elementwise", "types": "own", "batch": "elementwise"} | facts
+    return pair(name, node, kernel, kernel_backward, backward, refuses=refused, **facts)
+
+
 def rectifier(
     signature: str,
     row: Rules,
@@ -59,12 +77,14 @@ def rectifier(
     written: Rules = None,
     constants: tuple[float, ...] = (),
     alone: bool = False,
+    python: Python = True,
     samples: tuple[str, ...] = _ANY,
 ) -> None:
     """Enter `nn.functional.NAME`: a row behind a signature to which `inplace` is added.
 
     written: the row recorded where it overwrites its input. constants: the row's options that are not
-    among the arguments. alone: there is a `torch.NAME`, of that signature. samples: their arguments.
+    among the arguments. alone: there is a `torch.NAME`, of that signature. python: looks at the values
+    first. samples: their arguments.
     """
 
     def call(input: Array, *options: Any) -> Any:
@@ -83,7 +103,7 @@ def rectifier(
         method=False,
         rows=[row] if written is None else [row, written],
         samples=[name + s for s in samples],
-        python=True,
+        python=python,
     )(call)
     if alone:
 
@@ -137,45 +157,25 @@ def _hardtanh_backward(grad_output: Array, self: Array, min_val: Any, max_val: A
     return where((self <= min_val) | (self >= max_val), 0, grad_output)
 
 
-@backward_row(
-    _hardtanh_backward,
-    "HardtanhBackwardBackward0",
-    spelled="where((self > min_val) & (self < max_val), grad_output, 0)",
-)
-class hardtanh_backward:
-    grad_output = itself
-    self = zeros_like
-
-
-@operator(
+hardtanh_row = sloped(
+    "hardtanh_row",
+    "Hardtanh",
     _hardtanh,
-    "HardtanhBackward0",
-    kind="elementwise",
-    types="own",
-    public=False,
+    _hardtanh_backward,
+    slope="where((self > min_val) & (self < max_val), grad_output, 0)",
+    spelled="nn.functional.hardtanh:",
     refuses={
         "b": (RuntimeError, "Bool inputs not supported for hardtanh"),
         "c": "clamp is not supported for complex types",
     },
-    spelled="nn.functional.hardtanh:",
 )
-class hardtanh_row:
-    self = hardtanh_backward
-
-
-@function(
-    "nn.functional.hardtanh(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0, Any inplace=False)",
-    rows=[hardtanh_row],
-    samples=["nn.functional.hardtanh(randn(2,3))", "nn.functional.hardtanh(randn(3), -0.5, 0.7)"],
+rectifier(
+    "hardtanh(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0)",
+    hardtanh_row,
+    "The elements, held between two numbers.",
     python=_check_limits,
+    samples=("(randn(2,3))", "(randn(3), -0.5, 0.7)"),
 )
-def hardtanh(input: Array, min_val: float, max_val: float, inplace: bool) -> Any:
-    """The elements, held between two numbers."""
-    if inplace:
-        return overwritten(hardtanh_row, input, min_val, max_val)
-    return hardtanh_row(input, min_val, max_val)
-
-
 overwriting("hardtanh_(Tensor input, Scalar min_val=-1, Scalar max_val=1)", hardtanh_row)
 
 rectifier(
@@ -195,24 +195,16 @@ def _leaky_relu_backward(grad_output: Array, self: Array, negative_slope: Any) -
     return where(self > 0, grad_output, grad_output * negative_slope)
 
 
-@backward_row(
-    _leaky_relu_backward,
-    "LeakyReluBackwardBackward0",
-    spelled="grad_output * where(self > 0, 1, negative_slope)",
-)
-class leaky_relu_backward:
-    grad_output = itself
-    self = zeros_like
-
-
-@activation(
+leaky_relu_row = sloped(
+    "leaky_relu_row",
+    "LeakyRelu",
     _leaky_relu,
-    "LeakyReluBackward0",
-    "leaky_relu_cpu",
+    _leaky_relu_backward,
+    slope="grad_output * where(self > 0, 1, negative_slope)",
     spelled="nn.functional.leaky_relu: negative_slope",
+    refuses="leaky_relu_cpu",
 )
-class leaky_relu_row:
-    self = leaky_relu_backward
+leaky_relu_backward = leaky_relu_row.rules["self"]
 
 
 @activation(_leaky_relu, "LeakyReluBackward1", "leaky_relu_cpu")
@@ -278,31 +270,22 @@ def _shrink_backward(grad_output: Array, self: Array, lambd: Any) -> Array:
     return where((self >= -lambd) & (self <= lambd), 0, grad_output)
 
 
-@backward_row(
-    _shrink_backward,
-    "HardshrinkBackwardBackward0",
-    spelled="where((self >= -lambd) & (self <= lambd), 0, grad_output)",
-)
-class hardshrink_backward:
-    grad_output = itself
-    self = zeros_like
+_NOT_SMALL = "where((self >= -lambd) & (self <= lambd), 0, grad_output)"
 
-
-@operator(
+hardshrink = sloped(
+    "hardshrink",
+    "Hardshrink",
     _hardshrink,
-    "HardshrinkBackward0",
-    kind="elementwise",
-    types="own",
-    refuses={NUMBERS: "hardshrink_cpu"},
+    _shrink_backward,
+    slope=_NOT_SMALL,
+    refuses="hardshrink_cpu",
+    public=True,
+    doc="The elements, those between -lambd and lambd replaced by 0.",
     signature="nn.functional.hardshrink(Tensor input, Scalar lambd=0.5, *, Tensor? out=None)",
     method=True,
     aliases="hardshrink",
     samples=("nn.functional.hardshrink(randn(2,3))", "hardshrink(randn(3), 0.3)"),
 )
-class hardshrink:
-    """The elements, those between -lambd and lambd replaced by 0."""
-
-    self = hardshrink_backward
 
 
 def _softshrink(self: Array, lambd: Any = 0.5) -> Array:
@@ -315,29 +298,18 @@ def _softshrink(self: Array, lambd: Any = 0.5) -> Array:
     return where(self > lambd, self - lambd, where(self < -lambd, self + lambd, self * 0))
 
 
-@backward_row(
-    _shrink_backward,
-    "SoftshrinkBackwardBackward0",
-    spelled="where((self >= -lambd) & (self <= lambd), 0, grad_output)",
-)
-class softshrink_backward:
-    grad_output = itself
-    self = zeros_like
-
-
-@operator(
+softshrink = sloped(
+    "softshrink",
+    "Softshrink",
     _softshrink,
-    "SoftshrinkBackward0",
-    kind="elementwise",
-    types="own",
-    refuses={NUMBERS: "softshrink_check"},
+    _shrink_backward,
+    slope=_NOT_SMALL,
+    refuses="softshrink_check",
+    public=True,
+    doc="The elements, moved towards 0 by lambd.",
     signature="nn.functional.softshrink(Tensor input, Scalar lambd=0.5, *, Tensor? out=None)",
     samples=("nn.functional.softshrink(randn(2,3))", "nn.functional.softshrink(randn(3), 0.2)"),
 )
-class softshrink:
-    """The elements, moved towards 0 by lambd."""
-
-    self = softshrink_backward
 
 
 # -- exponential rectifiers -----------------------------------------------------------------------
@@ -499,18 +471,16 @@ def _gelu_double_backward(g: Any, grad_output: Any, self: Any, approximate: str)
     return g * grad_output * pdf * (2 - self * self)
 
 
-@backward_row(_gelu_backward, "GeluBackwardBackward0", spelled="slope of gelu")
-class gelu_backward:
-    grad_output = itself
-    self = _gelu_double_backward
-
-
-@operator(
+gelu = sloped(
+    "gelu",
+    "Gelu",
     _gelu,
-    "GeluBackward0",
-    kind="elementwise",
-    types="own",
-    refuses={NUMBERS: "GeluKernelImpl"},
+    _gelu_backward,
+    {"grad_output": itself, "self": _gelu_double_backward},
+    slope="slope of gelu",
+    refuses="GeluKernelImpl",
+    public=True,
+    doc="input times the normal distribution function of input.",
     signature="nn.functional.gelu(Tensor input, *, str approximate='none', Tensor? out=None)",
     samples=(
         "nn.functional.gelu(randn(2,3))",
@@ -518,10 +488,6 @@ class gelu_backward:
         "nn.functional.gelu(randn(3), approximate='tanh')",
     ),
 )
-class gelu:
-    """input times the normal distribution function of input."""
-
-    self = gelu_backward
 
 
 def _mish(self: Array) -> Array:
@@ -554,29 +520,23 @@ def _log_sigmoid_backward(grad_output: Array, self: Array, buffer: Array) -> Arr
     return grad_output * (where(below, 1, 0) - where(below, part, -part))
 
 
-@backward_row(
-    _log_sigmoid_backward, "LogSigmoidBackwardBackward0", spelled="grad_output * sigmoid(-self)"
-)
-class log_sigmoid_backward:
-    grad_output = itself
-    self = lambda g, grad_output, self, buffer: (
-        -(g * grad_output) * ((1 - sigmoid(self)) * sigmoid(self))
-    )
+def _log_sigmoid_bend(g: Any, grad_output: Any, self: Any, buffer: Any) -> Any:
+    return -(g * grad_output) * ((1 - sigmoid(self)) * sigmoid(self))
 
 
-@operator(
+log_sigmoid_row = sloped(
+    "log_sigmoid_row",
+    "LogSigmoid",
     _log_sigmoid,
-    "LogSigmoidBackward0",
-    types="own",
-    refuses={NUMBERS: "log_sigmoid_cpu"},
+    _log_sigmoid_backward,
+    {"grad_output": itself, "self": _log_sigmoid_bend},
+    slope="grad_output * sigmoid(-self)",
+    spelled="logsigmoid",
+    refuses="log_sigmoid_cpu",
+    kind=None,
     outputs="output buffer",
     differentiable=1,
-    public=False,
-    batch="elementwise",
-    spelled="logsigmoid",
 )
-class log_sigmoid_row:
-    self = log_sigmoid_backward
 
 
 @function(
@@ -602,23 +562,16 @@ def _hardsigmoid_backward(grad_output: Array, self: Array) -> Array:
 _SIXTH = float(np.float32(1) / np.float32(6))  # PyTorch's constant is of single precision
 
 
-@backward_row(
+hardsigmoid_row = sloped(
+    "hardsigmoid_row",
+    "Hardsigmoid",
+    _hardsigmoid,
     _hardsigmoid_backward,
-    "NotImplemented",
-    spelled="where((self > -3) & (self < 3), grad_output / 6, 0)",
+    slope="where((self > -3) & (self < 3), grad_output / 6, 0)",
+    slope_node="NotImplemented",
+    spelled="nn.functional.hardsigmoid:",
+    refuses="hardsigmoid_cpu",
 )
-class hardsigmoid_backward:
-    grad_output = itself
-    self = zeros_like
-
-
-@activation(
-    _hardsigmoid, "HardsigmoidBackward0", "hardsigmoid_cpu", spelled="nn.functional.hardsigmoid:"
-)
-class hardsigmoid_row:
-    self = hardsigmoid_backward
-
-
 rectifier("hardsigmoid(Tensor input)", hardsigmoid_row, "A straight line from 0 at -3 to 1 at 3.")
 
 
@@ -632,23 +585,20 @@ def _hardswish_backward(grad_output: Array, self: Array) -> Array:
     return where(self <= -3, 0, where(self < 3, inner, grad_output))
 
 
-@backward_row(
+def _hardswish_bend(g: Any, grad_output: Any, self: Any) -> Any:
+    return where((self > -3.0) & (self < 3.0), g * grad_output / 3.0, 0.0)
+
+
+hardswish_row = sloped(
+    "hardswish_row",
+    "Hardswish",
+    _hardswish,
     _hardswish_backward,
-    "HardswishBackwardBackward0",
-    spelled="grad_output * where(self <= -3, 0, where(self < 3, self / 3 + 1 / 2, 1))",
+    {"grad_output": itself, "self": _hardswish_bend},
+    slope="grad_output * where(self <= -3, 0, where(self < 3, self / 3 + 1 / 2, 1))",
+    spelled="nn.functional.hardswish:",
+    refuses="hardswish_cpu",
 )
-class hardswish_backward:
-    grad_output = itself
-    self = lambda g, grad_output, self: where(
-        (self > -3.0) & (self < 3.0), g * grad_output / 3.0, 0.0
-    )
-
-
-@activation(_hardswish, "HardswishBackward0", "hardswish_cpu", spelled="nn.functional.hardswish:")
-class hardswish_row:
-    self = hardswish_backward
-
-
 rectifier("hardswish(Tensor input)", hardswish_row, "input * hardsigmoid(input).")
 
 
@@ -770,7 +720,7 @@ class prelu_backward:
     batch="elementwise",
 )
 class prelu_kernel:
-    self__weight = lambda g, self, weight, mask: prelu_backward(g, self, weight)
+    self__weight = prelu_backward
 
 
 @function(

@@ -45,10 +45,11 @@ def pair(
         batch=batch,
         guarded=False,
         spelled=slope,
-    )(_rules(f"{name.removesuffix('_row')}_backward", **backward))
+    )(_rules(f"{name.removesuffix('_row')}_backward", kernel, backward))
     rule = passing(back, saves) if saves else back
     facts = {"public": False, "batch": batch} | facts
-    row = operator(kernel, f"{node}Backward0", **facts)(_rules(name, self=rule, __doc__=doc))
+    rules = {"self": rule, "__doc__": doc}
+    row = operator(kernel, f"{node}Backward0", **facts)(_rules(name, kernel, rules))
     back.rules = {"grad_output": row} | back.rules
     return row
 
@@ -63,12 +64,12 @@ def passing(rule: Rules, names: str) -> Rules:
 def last(name: str, kernel: Any, arguments: str, **facts: Any) -> Row:
     """The row of a derivative that has none itself with respect to these arguments."""
     rules = dict.fromkeys(arguments.split(), lambda g: g)
-    made: Row = operator(kernel, "NotImplemented", public=False, **facts)(_rules(name, **rules))
-    return made
+    return operator(kernel, "NotImplemented", public=False, **facts)(_rules(name, kernel, rules))
 
 
-def _rules(name: str, **rules: Any) -> type:
-    return type(name, (), rules | {"__module__": __name__})
+def _rules(name: str, kernel: Any, rules: dict[str, Any]) -> type:
+    """The class of rules of a row, which is at home where its kernel is."""
+    return type(name, (), rules | {"__module__": kernel.__module__})
 
 
 SIZES = ("4", "4,4", "4,4,4")
