@@ -29,7 +29,7 @@ from gradcli.operators.helpers import (
     where,
     zeros_like,
 )
-from gradcli.operators.nn.pairs import PIECEWISE, pair
+from gradcli.operators.nn.pairs import PIECEWISE, pair, passing
 from gradcli.operators.signatures import Python
 from gradcli.operators.table import Array, Row, function, operator
 
@@ -776,30 +776,18 @@ def _rrelu_backward(g: Any, self: Any, noise: Any, lower: Any, upper: Any, train
     return leaky_relu_backward(g, self, (lower + upper) / 2)
 
 
-@operator(
-    _rrelu,
-    "RreluWithNoiseBackward0",
-    types="own",
-    public=False,
-    refuses={NUMBERS: "leaky_relu_cpu"},
-    batch="elementwise",
-)
-class rrelu_row:
-    self = _rrelu_backward
+def _rrelu_row(name: str, node: str, rule: Any) -> Row:
+    facts: dict[str, Any] = {"refuses": {NUMBERS: "leaky_relu_cpu"}, "batch": "elementwise"}
+    body = type(name, (), {"self": rule, "__module__": __name__})
+    return operator(_rrelu, node, types="own", public=False, **facts)(body)
 
 
-@operator(
-    _rrelu,
+rrelu_row = _rrelu_row("rrelu_row", "RreluWithNoiseBackward0", _rrelu_backward)
+rrelu_written = _rrelu_row(
+    "rrelu_written",
     "RreluWithNoiseBackward1",
-    types="own",
-    public=False,
-    refuses={NUMBERS: "leaky_relu_cpu"},
-    batch="elementwise",
+    passing(_rrelu_backward, "result noise lower upper training"),
 )
-class rrelu_written:
-    self = lambda g, result, noise, lower, upper, training: _rrelu_backward(
-        g, result, noise, lower, upper, training
-    )
 
 
 _RRELU = "Tensor input, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False"

@@ -192,10 +192,7 @@ def _cdist_slope(grad: Array, x1: Array, x2: Array, p: float, cdist: Array) -> A
 
 @operator(_cdist_slope, "CdistBackwardBackward0", public=False, batch=batches.last(2, 2, 2, 2))
 class cdist_backward:
-    grad = lambda g: not_differentiable("_cdist_backward")
-    x1 = lambda g: not_differentiable("_cdist_backward")
-    x2 = lambda g: not_differentiable("_cdist_backward")
-    cdist = lambda g: not_differentiable("_cdist_backward")
+    grad = x1 = x2 = cdist = lambda g: not_differentiable("_cdist_backward")
 
 
 @operator(_cdist, "CdistBackward0", public=False, batch=batches.last(2, 2))
@@ -291,9 +288,7 @@ def _pdist_slope(grad: Array, self: Array, p: float, pdist: Array) -> Array:
 
 @operator(_pdist_slope, "PdistBackwardBackward0", public=False)
 class pdist_backward:
-    grad = lambda g: not_differentiable("_pdist_backward")
-    self = lambda g: not_differentiable("_pdist_backward")
-    pdist = lambda g: not_differentiable("_pdist_backward")
+    grad = self = pdist = lambda g: not_differentiable("_pdist_backward")
 
 
 @operator(_pdist, "PdistBackward0", public=False)

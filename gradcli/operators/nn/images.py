@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.operators.helpers import constant, dtype_of, expect_alike, implemented, transposed
+from gradcli.operators.nn.pairs import last, passing
 from gradcli.operators.nn.resampling import cubic_weights
 from gradcli.operators.products import bmm
 from gradcli.operators.table import Array, Row, function, operator
@@ -238,40 +239,25 @@ def _grid_sampler_double(
     return to_g.reshape(grad_output.shape), to_input.reshape(input.shape), shaped
 
 
-@operator(
-    _grid_sampler_double, "NotImplemented", outputs="to_output to_input to_grid", public=False
+grid_sampler_double = last(
+    "grid_sampler_double",
+    _grid_sampler_double,
+    "g_input g_grid grad_output input grid",
+    outputs="to_output to_input to_grid",
 )
-class grid_sampler_double:
-    g_input = lambda g: g
-    g_grid = lambda g: g
-    grad_output = lambda g: g
-    input = lambda g: g
-    grid = lambda g: g
+
+
+def _grid_sampler_twice(grads: Any, grad_output: Any, input: Any, grid: Any, *how: Any) -> Any:
+    return grid_sampler_double(*grads, grad_output, input, grid, *how)
 
 
 def _sampler_rows(n: int) -> Row:
+    how = "interpolation_mode padding_mode align_corners"
+
     class backward:
-        grad_output__input__grid = (
-            lambda grads, grad_output, input, grid, interpolation_mode, padding_mode, align_corners: (
-                grid_sampler_double(
-                    *grads,
-                    grad_output,
-                    input,
-                    grid,
-                    interpolation_mode,
-                    padding_mode,
-                    align_corners,
-                )
-            )
-        )
+        grad_output__input__grid = passing(_grid_sampler_twice, f"grad_output input grid {how}")
 
-    class forward:
-        input__grid = lambda g, input, grid, interpolation_mode, padding_mode, align_corners, mask: (
-            backward_row(g, input, grid, interpolation_mode, padding_mode, align_corners)
-        )
-
-    forward.__name__ = f"grid_sampler_{n}d"
-    backward.__name__ = f"{forward.__name__}_backward"
+    backward.__name__ = f"grid_sampler_{n}d_backward"
     backward_row: Row = operator(
         _grid_sampler_backward,
         f"GridSampler{n}DBackwardBackward0",
@@ -279,6 +265,11 @@ def _sampler_rows(n: int) -> Row:
         public=False,
         batch="folded",
     )(backward)
+
+    class forward:
+        input__grid = backward_row
+
+    forward.__name__ = f"grid_sampler_{n}d"
     row: Row = operator(
         _grid_sampler,
         f"GridSampler{n}DBackward0",

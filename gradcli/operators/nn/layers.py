@@ -16,6 +16,7 @@ from gradcli.operators.arithmetic import mul_scalar
 from gradcli.operators.helpers import implemented, masked_fill, reshape, total, unsqueeze
 from gradcli.operators.indexing import index_select
 from gradcli.operators.nn.dropout import dropped
+from gradcli.operators.nn.pairs import last
 from gradcli.operators.products import addmm, matmul
 from gradcli.operators.signatures import checked
 from gradcli.operators.table import Array, function, operator
@@ -79,17 +80,12 @@ def _trilinear_backward(
 ) -> list[Any]:
     n = (i1.ndim if i1 is not None else 0) + len(expand1)
     up = _letters(n, sumdim)
-    terms = [_letters(n, e) for e in (expand1, expand2, expand3)]
-    values = [i1, i2, i3]
-    grads: list[Any] = []
-    for k in range(3):
-        if not mask[k]:
-            grads.append(None)
-            continue
-        others = [j for j in range(3) if j != k]
-        equation = f"{up},{terms[others[0]]},{terms[others[1]]}->{terms[k]}"
-        call = np.einsum
-        grads.append(call(equation, g, values[others[0]], values[others[1]]))
+    operands = [(_letters(n, e), x) for e, x in ((expand1, i1), (expand2, i2), (expand3, i3))]
+    grads: list[Any] = [None] * 3
+    for k, (own, _) in enumerate(operands):
+        if mask[k]:
+            (a, x), (b, y) = (operands[j] for j in range(3) if j != k)
+            grads[k] = np.einsum(f"{up},{a},{b}->{own}", g, x, y)
     return grads
 
 
@@ -367,21 +363,13 @@ def _flash_backward(
     return inner @ key, inner.swapaxes(-1, -2) @ query, weights.swapaxes(-1, -2) @ grad_out
 
 
-@operator(
+_flash_gradients = last(
+    "_scaled_dot_product_flash_attention_for_cpu_backward",
     _flash_backward,
-    "NotImplemented",
+    "grad_out query key value",
     outputs="grad_query grad_key grad_value",
-    public=False,
     batch=batches.attended,
 )
-class _scaled_dot_product_flash_attention_for_cpu_backward:
-    grad_out = lambda g: g
-    query = lambda g: g
-    key = lambda g: g
-    value = lambda g: g
-
-
-_flash_gradients = _scaled_dot_product_flash_attention_for_cpu_backward
 
 
 @operator(

@@ -39,6 +39,7 @@ from gradcli.operators.helpers import (
     zeros_like,
 )
 from gradcli.operators.nn.activations import NUMBERS, log_sigmoid_row, logsigmoid
+from gradcli.operators.nn.pairs import last
 from gradcli.operators.reductions import mean_all
 from gradcli.operators.signatures import Python
 from gradcli.operators.table import Array, function, operator, resolve
@@ -889,16 +890,13 @@ def _multi_margin_backward(
     return (slope * scale).reshape(self.shape).astype(self.dtype)
 
 
-@operator(
+multi_margin_loss_backward = last(
+    "multi_margin_loss_backward",
     _multi_margin_backward,
-    "NotImplemented",
-    public=False,
+    "grad_output self",
     types="own",
     batch=batches.items_backward,
 )
-class multi_margin_loss_backward:
-    grad_output = lambda g: g
-    self = lambda g: g
 
 
 @operator(
@@ -978,12 +976,13 @@ def _multilabel_backward(
     return (slope * scale).reshape(self.shape)
 
 
-@operator(
-    _multilabel_backward, "NotImplemented", public=False, types="own", batch=batches.items_backward
+multilabel_margin_loss_backward = last(
+    "multilabel_margin_loss_backward",
+    _multilabel_backward,
+    "grad_output self",
+    types="own",
+    batch=batches.items_backward,
 )
-class multilabel_margin_loss_backward:
-    grad_output = lambda g: g
-    self = lambda g: g
 
 
 @operator(

@@ -14,7 +14,7 @@ from gradcli.operators.arithmetic import add_scalar
 from gradcli.operators.helpers import expect_alike, implemented, refuse_grad, unrecorded
 from gradcli.operators.helpers import mean as mean_along
 from gradcli.operators.strides import of_images
-from gradcli.operators.table import Array, Row, choice, function, operator, resolve
+from gradcli.operators.table import Array, function, operator, resolve
 
 FAMILY = "nn"
 
@@ -446,55 +446,16 @@ def _batch_norm_backward(
     return g_input, g_weight, g_bias
 
 
-def _batch_norm_alone(
-    input: Array,
-    weight: Array | None,
-    bias: Array | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> tuple[Array, Array, Array]:
-    return _batch_norm(input, weight, bias, None, None, training, momentum, eps)
-
-
-def _batch_norm_alone_backward(
-    g: Any,
-    input: Any,
-    weight: Any,
-    training: bool,
-    eps: float,
-    result1: Any,
-    result2: Any,
-    mask: Any,
-) -> tuple[Any, Any, Any]:
-    return _batch_norm_backward(g, input, weight, None, None, training, eps, result1, result2, mask)
-
-
-def _batch_norm_row(
-    name: str, node: str, kernel: Any = _batch_norm, rule: Any = _batch_norm_backward
-) -> Row:
-    rules = {"input__weight__bias": rule, "__module__": __name__}
-    made: Row = operator(
-        kernel,
-        node,
-        outputs="result0 result1 result2",
-        differentiable=1,
-        public=False,
-        batch=batches.batch_normed,
-    )(type(name, (), rules))
-    return made
-
-
-native_batch_norm_row = _batch_norm_row("native_batch_norm_row", "NativeBatchNormBackward0")
-native_batch_norm_legit_row = _batch_norm_row(
-    "native_batch_norm_legit_row", "NativeBatchNormLegitBackward0"
+@operator(
+    _batch_norm,
+    "NativeBatchNormBackward0",
+    outputs="result0 result1 result2",
+    differentiable=1,
+    public=False,
+    batch=batches.batch_normed,
 )
-native_batch_norm_no_stats_row = _batch_norm_row(
-    "native_batch_norm_no_stats_row",
-    "NativeBatchNormLegitBackward1",
-    _batch_norm_alone,
-    _batch_norm_alone_backward,
-)
+class native_batch_norm_row:
+    input__weight__bias = _batch_norm_backward
 
 
 def _several_values(size: Any) -> None:
@@ -524,11 +485,11 @@ def _check_batch(input: Any, *others: Any) -> None:
         raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
 
 
-def _normed(name: str, row: Row, *values: Any) -> Any:
+def _normed(*values: Any) -> Any:
     """What the row makes of a batch whose channels have the statistics and parameters given."""
     _check_channels(*values[:5])
-    refuse_grad(name, running_mean=values[3], running_var=values[4])
-    return row(*values)
+    refuse_grad("native_batch_norm", running_mean=values[3], running_var=values[4])
+    return native_batch_norm_row(*values)
 
 
 @function(
@@ -556,8 +517,7 @@ def batch_norm(
     for running in (mean, variance):
         if training and running is not None:
             running.memory()
-    how = (mean, variance, training, *options)
-    return _normed("native_batch_norm", native_batch_norm_row, input, weight, bias, *how)[0]
+    return _normed(input, weight, bias, mean, variance, training, *options)[0]
 
 
 @function(
@@ -569,35 +529,7 @@ def batch_norm(
 )
 def native_batch_norm(*values: Any) -> Any:
     """(output, mean, 1 / std) of batch_norm."""
-    return _normed("native_batch_norm", native_batch_norm_row, *values)
-
-
-def _legit(*values: Any) -> Any:
-    return _normed("_native_batch_norm_legit", native_batch_norm_legit_row, *values)
-
-
-def _without_statistics(input: Array, weight: Any, bias: Any, *options: Any) -> Any:
-    _check_channels(input, weight, bias, None, None)
-    return native_batch_norm_no_stats_row(input, weight, bias, *options)
-
-
-_OPTIONS = "bool training, float momentum, float eps, *, Tensor[] out=None)"
-
-choice(
-    "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, "
-    f"Tensor running_var, {_OPTIONS} -> _legit",
-    f"_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, {_OPTIONS} "
-    "-> _without_statistics",
-    targets=(_legit, _without_statistics),
-    rows=[native_batch_norm_legit_row, native_batch_norm_no_stats_row],
-    doc="native_batch_norm with running statistics that are written in place, or without any.",
-    module=__name__,
-    method=False,
-    samples=[
-        "_native_batch_norm_legit(randn(4,3), randn(3), randn(3), zeros(3), ones(3), True, 0.1, 1e-5)",
-        "_native_batch_norm_legit(randn(4,3), randn(3), randn(3), True, 0.1, 1e-5)",
-    ],
-)
+    return _normed(*values)
 
 
 @function(

@@ -11,6 +11,7 @@ from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.dimensions import not_differentiable
 from gradcli.operators.nn.layers import check_indices, renorm_rows
 from gradcli.operators.nn.losses import MEAN, SUM, reduction_number
+from gradcli.operators.nn.pairs import last, passing
 from gradcli.operators.signatures import Parser
 from gradcli.operators.table import Array, function, operator, resolve
 
@@ -108,28 +109,14 @@ def _ctc_backward(
     return out
 
 
-@operator(_ctc_backward, "NotImplemented", public=False)
-class _ctc_loss_backward:
-    grad = lambda g: g
-    log_probs = lambda g: g
+_ctc_loss_backward = last("_ctc_loss_backward", _ctc_backward, "grad log_probs")
 
 
 @operator(_ctc, "CtcLossBackward0", outputs="result0 result1", differentiable=1, public=False)
 class ctc_loss_row:
-    log_probs = (
-        lambda g, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity: (
-            _ctc_loss_backward(
-                g,
-                log_probs,
-                targets,
-                input_lengths,
-                target_lengths,
-                result0,
-                result1,
-                blank,
-                zero_infinity,
-            )
-        )
+    log_probs = passing(
+        _ctc_loss_backward,
+        "log_probs targets input_lengths target_lengths result0 result1 blank zero_infinity",
     )
 
 
@@ -277,8 +264,7 @@ def _bag_backward(
 
 @operator(_bag_backward, "EmbeddingBagBackwardBackward0", public=False)
 class _embedding_bag_backward:
-    grad = lambda g: not_differentiable("_embedding_bag_backward")
-    weights = lambda g: not_differentiable("_embedding_bag_backward")
+    grad = weights = lambda g: not_differentiable("_embedding_bag_backward")
 
 
 def _bag_weights_backward(
@@ -288,10 +274,9 @@ def _bag_weights_backward(
     return np.where(indices == padding_idx, 0, out)
 
 
-@operator(_bag_weights_backward, "NotImplemented", public=False)
-class _embedding_bag_per_sample_weights_backward:
-    grad = lambda g: g
-    weight = lambda g: g
+_embedding_bag_per_sample_weights_backward = last(
+    "_embedding_bag_per_sample_weights_backward", _bag_weights_backward, "grad weight"
+)
 
 
 @operator(
