@@ -236,6 +236,25 @@ def diff(*args: Any, **kwargs: Any) -> Any:
     return resolve("diff")(*args, **kwargs)
 
 
+def _declared(call: _Call, shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:
+    """The shapes that variables without values are given."""
+    for n in shapes:
+        if n not in call.open:
+            raise _no_variable(n, call.open, call.source)
+    return {n: tuple(shape) for n, shape in shapes.items()}
+
+
+def _not_proved(source: str, error: Exception) -> LanguageError:
+    return LanguageError(
+        f"the derivative that was found is not what grad gives ({error})",
+        kind="runtime",
+        source=source,
+        hint="this is a fault in gradcli: please report this expression; gradcli.grad has the "
+        "derivative's value, and verify=False returns what was found",
+        usage=False,
+    )
+
+
 def _derivative(
     source: str,
     values: Values = None,
@@ -268,43 +287,25 @@ def _derivative(
         raise ValueError("jacobian does not go with order")
     call = _Call(source, values, variables, wrt)
     call.leaves()
+    program, names, declared = call.program, call.names, _declared(call, shapes or {})
     given = {n: t.detach().array for n, t in call.tensors.items()}
-    declared = {n: tuple(shape) for n, shape in (shapes or {}).items()}
-    for n in declared:
-        if n not in call.open:
-            raise _no_variable(n, call.open, source)
-    program, names = call.program, call.names
     arrays, _ = made_up(program, given, declared, call.open, names)
     ways = way(arrays, call.wanted, order, jacobian)
     find = ways.get("find", partial(differentiate, order=order))
     if assume:
         texts = [assume] if isinstance(assume, str) else assume
         find = read(texts, arrays, given).around(find)
+    known = not call.open
     try:
         if verify:
-            _, made, _ = proved(
-                program,
-                arrays,
-                call.wanted,
-                given=not call.open,
-                form=form,
-                names=names,
-                **{**ways, "find": find},
-            )
+            how = {**ways, "find": find, "form": form, "names": names}
+            _, made, _ = proved(program, arrays, call.wanted, given=known, **how)
         else:
-            found = find(program, arrays, call.wanted, follow=not call.open, names=names)
-            made = printed(found, form)
+            made = printed(find(program, arrays, call.wanted, follow=known, names=names), form)
     except NoExpression as error:
         raise call.refused(error) from error
     except Unproved as error:
-        raise LanguageError(
-            f"the derivative that was found is not what grad gives ({error})",
-            kind="runtime",
-            source=source,
-            hint="this is a fault in gradcli: please report this expression; gradcli.grad has the "
-            "derivative's value, and verify=False returns what was found",
-            usage=False,
-        ) from error
+        raise _not_proved(source, error) from error
     if made.code:
         return made.code
     return call.result({n: "\n".join([*made.lines, text]) for n, text in made.by.items()})

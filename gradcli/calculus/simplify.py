@@ -148,38 +148,17 @@ def product(
         if isinstance(exponent, Number) and exponent == ZERO:
             continue
         base = counted(base)
+        folded = _number_of(base, exponent)
+        if folded is not None:
+            coefficient = coefficient * folded
+            continue
         exact = isinstance(exponent, Number) and exponent.integer is not None
-        n = value_of(base)
-        if n is not None and isinstance(exponent, Number):
-            value = n.power(exponent)
-            if value is not None:
-                coefficient = coefficient * value
-                continue
-            if not n.exact and exponent == ONE:
-                coefficient = coefficient * n
-                continue
         if base.op == "product":
-            inner, exponents = base.data
-            if isinstance(exponent, Number) and (exact or _takes(exponents, exponent)):
-                folded = inner.power(exponent)
-                if folded is not None:
-                    coefficient = coefficient * folded
-                elif inner != ONE:
-                    waiting.append((number(inner), exponent))
-                for b, e in zip(base.args, exponents, strict=True):
-                    waiting.append((b, _times(e, exponent)))
+            opened = _opened(base, exponent)
+            if opened is not None:
+                coefficient = coefficient * opened[0]
+                waiting += opened[1]
                 continue
-            if isinstance(exponent, Number) and inner.exact and not inner.negative:
-                # what is surely positive leaves the root
-                sure = [(b, e) for b, e in zip(base.args, exponents, strict=True) if _is_pi(b)]
-                if inner != ONE or sure:
-                    waiting.append((number(inner), exponent))
-                    waiting += [(b, _times(e, exponent)) for b, e in sure]
-                    rest = [
-                        (b, e) for b, e in zip(base.args, exponents, strict=True) if not _is_pi(b)
-                    ]
-                    waiting.append((_product(ONE, rest), exponent))
-                    continue
         elif base.op == "sum" and exact and exponent != ONE:
             content, base = content_of(base)
             folded = content.power(exponent)  # type: ignore[arg-type]
@@ -191,25 +170,61 @@ def product(
             continue
         if is_call(base, "abs") and real.get() and exact and exponent.integer % 2 == 0:  # type: ignore
             base = base.args[0]
-        had = found.get(base)
-        found[base] = exponent if had is None else _plus(had, exponent)
+        _gather(found, base, exponent)
     if coefficient == ZERO:
         return zero
     if exponential:
         total = combine(exponential)
         if not is_number(total, 0):
-            function = call("exp", [total], total.shape)
-            found[function] = _plus(found[function], ONE) if function in found else ONE
+            _gather(found, call("exp", [total], total.shape), ONE)
     pairs = [(b, e) for b, e in found.items() if not (isinstance(e, Number) and e == ZERO)]
-    changed = False
-    for base, exponent in pairs:
-        if base.op == "number" and isinstance(exponent, Number) and base.data.power(exponent):
-            changed = True  # sqrt(2)*sqrt(2)
+    again = any(  # sqrt(2)*sqrt(2)
+        b.op == "number" and isinstance(e, Number) and b.data.power(e) for b, e in pairs
+    )
     coefficient, pairs = _radicals(coefficient, pairs)
     pairs, signed = _signs(pairs)
-    if changed or signed:
-        return product(pairs, coefficient)
-    return _product(coefficient, pairs)
+    return product(pairs, coefficient) if again or signed else _product(coefficient, pairs)
+
+
+def _gather(found: dict[Expression, Exponent], base: Expression, exponent: Exponent) -> None:
+    had = found.get(base)
+    found[base] = exponent if had is None else _plus(had, exponent)
+
+
+def _number_of(base: Expression, exponent: Exponent) -> Number | None:
+    """What a power is where it is a number: 4**(1/2), and not 2**(1/2), whose digits never end."""
+    n = value_of(base)
+    if n is None or not isinstance(exponent, Number):
+        return None
+    value = n.power(exponent)
+    if value is None and not n.exact and exponent == ONE:
+        return n
+    return value
+
+
+def _opened(
+    base: Expression, exponent: Exponent
+) -> tuple[Number, list[tuple[Expression, Exponent]]] | None:
+    """(number, powers) of a product's power: of its factors, or of what is surely positive and the rest.
+
+    None where the power stays whole.
+    """
+    if not isinstance(exponent, Number):
+        return None
+    inner, exponents = base.data
+    factors = list(zip(base.args, exponents, strict=True))
+    own = [(number(inner), exponent)]
+    if exponent.integer is not None or _takes(exponents, exponent):
+        powers = [(b, _times(e, exponent)) for b, e in factors]
+        folded = inner.power(exponent)
+        if folded is None and inner != ONE:
+            powers = own + powers
+        return folded or ONE, powers
+    sure = [(b, _times(e, exponent)) for b, e in factors if _is_pi(b)]
+    if not inner.exact or inner.negative or (inner == ONE and not sure):
+        return None
+    rest = _product(ONE, [(b, e) for b, e in factors if not _is_pi(b)])
+    return ONE, [*own, *sure, (rest, exponent)]
 
 
 def _radicals(

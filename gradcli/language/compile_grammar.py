@@ -63,38 +63,47 @@ def load_lark(**options: Any) -> Any:
 
 def build() -> dict[str, Any]:
     """Everything in tables.py, by name."""
-    from lark.grammar import Rule
     from lark.lexer import PatternStr
-    from lark.parsers.lalr_analysis import Shift
 
     parser = load_lark(debug=True, strict=False)
     automaton = parser.parser.parser._parse_table
-    fixed = {
-        terminal.name: terminal.pattern.value
-        for terminal in parser.terminals
-        if isinstance(terminal.pattern, PatternStr)
-    }
-    patterns = {
-        terminal.name: terminal.pattern.value
-        for terminal in parser.terminals
-        if terminal.name not in fixed
-    }
+    values = {terminal.name: terminal.pattern for terminal in parser.terminals}
+    fixed = {name: p.value for name, p in values.items() if isinstance(p, PatternStr)}
+    patterns = {name: p.value for name, p in values.items() if name not in fixed}
     words = sorted(fixed.values())
     terminals = [*FIRST_TERMINALS, *words]
     number = {name: i for i, name in enumerate(FIRST_TERMINALS)}
     number.update((name, terminals.index(word)) for name, word in fixed.items())
 
-    rules: dict[Rule, int] = {}
-    ordered: list[Any] = [None]
-    for rule in sorted(parser.rules, key=lambda r: (r.origin.name, r.order)):
-        rules[rule] = len(ordered)
-        ordered.append(rule)
-    nonterminals = sorted({rule.origin.name for rule in ordered[1:]})
+    rules = sorted(parser.rules, key=lambda r: (r.origin.name, r.order))
+    nonterminals = sorted({rule.origin.name for rule in rules})
+    position, prefix = _positions(automaton, number)
+    action, goto = _actions(automaton, position, number, rules)
+    rows, index = _goto_rows(action, goto, rules, nonterminals)
+    return {
+        "TERMINALS": terminals,
+        "PLAIN": token_pattern(patterns, words, plain=True),
+        "FULL": token_pattern(patterns, words, plain=False),
+        "START": position[automaton.start_states["program"]],
+        "END": position[automaton.end_states["program"]],
+        "PREFIX": prefix,
+        "ATOM": nonterminals.index("atom"),
+        "RULES": [_what_is_done(rule, nonterminals) for rule in rules],
+        "ACTION": [" ".join(_grouped(row, 0)) for row in action],
+        "GOTO_ROWS": rows,
+        "GOTO": index,
+    }
 
-    # Number the states breadth first; those entered by a token that begins its rule come last.
-    start = automaton.start_states["program"]
-    order = [start]
-    seen = {start}
+
+def _positions(automaton: Any, number: dict[str, int]) -> tuple[dict[Any, int], int]:
+    """(the numbers of the states, breadth first, the first number of those that begin a rule).
+
+    States that are entered by a token that begins its rule come last.
+    """
+    from lark.parsers.lalr_analysis import Shift
+
+    order = [automaton.start_states["program"]]
+    seen = set(order)
     for state in order:
         row = automaton.states[state]
         for name in sorted(row, key=lambda n: (n not in number, number.get(n, 0), n)):
@@ -105,77 +114,80 @@ def build() -> dict[str, Any]:
     begins = {state for state in order if _begins_rule(state)}
     order = [s for s in order if s not in begins] + [s for s in order if s in begins]
     position = {state: i + 1 for i, state in enumerate(order)}
-    prefix = len(order) - len(begins) + 1
+    return position, len(order) - len(begins) + 1
 
-    width = len(terminals)
-    action = [[0] * width for _ in range(len(order) + 1)]
-    goto: list[dict[str, int]] = [{} for _ in range(len(order) + 1)]
+
+def _actions(
+    automaton: Any, position: dict[Any, int], number: dict[str, int], rules: list[Any]
+) -> tuple[list[list[int]], list[dict[str, int]]]:
+    """By state: (what each terminal does, the state after each nonterminal).
+
+    A terminal is shifted to the state given, or reduces the rule whose number, from 1, is negative.
+    """
+    from lark.parsers.lalr_analysis import Shift
+
+    rule_number = {rule: i for i, rule in enumerate(rules, 1)}
+    width = max(number.values()) + 1
+    action = [[0] * width for _ in range(len(position) + 1)]
+    goto: list[dict[str, int]] = [{} for _ in range(len(position) + 1)]
     for state, row in automaton.states.items():
         here = position[state]
         for name, (kind, argument) in row.items():
             if kind is not Shift:
-                action[here][number[name]] = -rules[argument]
+                action[here][number[name]] = -rule_number[argument]
             elif name in number:
                 action[here][number[name]] = position[argument]
             else:
                 goto[here][name] = position[argument]
+    return action, goto
+
+
+def _goto_rows(
+    action: list[list[int]], goto: list[dict[str, int]], rules: list[Any], nonterminals: list[str]
+) -> tuple[list[str], list[str]]:
+    """(the different rows of states by the token that follows a nonterminal, which of them a state has)."""
 
     def collapse(state: int, name: str, token: int) -> int:
         """The state after `name` at `state` when `token` follows: unit reductions are done on the way."""
         there = goto[state][name]
         while (reduction := action[there][token]) < 0:
-            rule = ordered[-reduction]
+            rule = rules[-reduction - 1]
             if len(rule.expansion) != 1 or rule.alias or rule.origin.name not in goto[state]:
                 break
             there = goto[state][rule.origin.name]
         return there
 
-    # A token that is an error after the collapse may lead anywhere it stays an error: where most do.
-    goto_rows: dict[str, int] = {}
-    goto_index = [""]
-    for state in range(1, len(order) + 1):
+    rows: dict[str, int] = {}
+    index = [""]
+    for state in range(1, len(goto)):
         entry = []
         for name in sorted(goto[state]):
-            row = [collapse(state, name, token) for token in range(width)]
+            row = [collapse(state, name, token) for token in range(len(action[0]))]
+            # A token that is an error after the collapse may lead anywhere it stays an error: where most do.
             common = max(sorted(set(row)), key=row.count)
             usual = [
                 common if not action[there][token] and not action[common][token] else there
                 for token, there in enumerate(row)
             ]
             text = " ".join([str(common), *_grouped(usual, common)])
-            number_of_row = goto_rows.setdefault(text, len(goto_rows))
-            entry.append(f"{nonterminals.index(name)} {number_of_row}")
-        goto_index.append(" ".join(entry))
-    action_rows = [" ".join(_grouped(row, 0)) for row in action]
+            entry.append(f"{nonterminals.index(name)} {rows.setdefault(text, len(rows))}")
+        index.append(" ".join(entry))
+    return list(rows), index
 
-    table = []
-    for rule in ordered[1:]:
-        alias = rule.alias
-        if alias is None:
-            if len(rule.expansion) != 1:
-                raise ValueError(f"{rule} wants an alias")
-            alias = "keep"
-        what, kind, extra = tree.aliases()[alias]
-        values = sum(
-            not symbol.is_term or (i == 0 and symbol.name not in ("INDENT", "DEDENT"))
-            for i, symbol in enumerate(rule.expansion)
-        )
-        table.append(
-            (what, kind, extra, len(rule.expansion), values, nonterminals.index(rule.origin.name))
-        )
-    return {
-        "TERMINALS": terminals,
-        "PLAIN": token_pattern(patterns, words, plain=True),
-        "FULL": token_pattern(patterns, words, plain=False),
-        "START": position[start],
-        "END": position[automaton.end_states["program"]],
-        "PREFIX": prefix,
-        "ATOM": nonterminals.index("atom"),
-        "RULES": table,
-        "ACTION": action_rows,
-        "GOTO_ROWS": list(goto_rows),
-        "GOTO": goto_index,
-    }
+
+def _what_is_done(rule: Any, nonterminals: list[str]) -> tuple[int, int, int, int, int, int]:
+    """(what a rule does, kind of the row, a number, its length, its values, its nonterminal)."""
+    alias = rule.alias
+    if alias is None:
+        if len(rule.expansion) != 1:
+            raise ValueError(f"{rule} wants an alias")
+        alias = "keep"
+    values = sum(
+        not symbol.is_term or (i == 0 and symbol.name not in ("INDENT", "DEDENT"))
+        for i, symbol in enumerate(rule.expansion)
+    )
+    nonterminal = nonterminals.index(rule.origin.name)
+    return (*tree.aliases()[alias], len(rule.expansion), values, nonterminal)
 
 
 def _begins_rule(state: Iterable[Any]) -> bool:

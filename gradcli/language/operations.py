@@ -524,6 +524,38 @@ def split_arguments(items: list[Any]) -> tuple[list[Any], dict[str, Any]]:
     return args, keywords
 
 
+def _formatted(value: Any, specification: str) -> str:
+    """The text of a field of an f-string."""
+    conversion = None
+    if type(value) is Field:
+        value, conversion = value.value, value.conversion
+    return names.formatted(value, conversion, specification)
+
+
+def _joined(pieces: list[str]) -> str:
+    budget.items(sum(map(len, pieces)), "a string")
+    return "".join(pieces)
+
+
+def _modules(items: list[tuple[Any, str | None]]) -> Iterator[tuple[str, Any]]:
+    """(name, what it means) of `import PATH as NAME`, and of `import PATH`: the first of a path's names."""
+    for path, name in items:
+        found = names.imported(path)
+        root = path.partition(".")[0]
+        yield (name, found) if name else (root, names.imported(root))
+
+
+def _import_from(module: Any, items: list[tuple[Any, str | None]], scope: dict[str, Any]) -> None:
+    """Bind `NAME as OTHER` of a module in a scope."""
+    for path, name in items:
+        try:
+            scope[name or path] = names.attribute(module, str(path))
+        except AttributeError as error:
+            refused = f"cannot import name {str(path)!r} from {module!r}"
+            ours = isinstance(module, names.Constants)
+            raise ImportError(str(error) if ours else refused) from None
+
+
 # Rows whose result may carry a new node.
 MARKED = frozenset((_ATTRIBUTE, _SUBSCRIPT, _NEG, _INVERT, KIND["pos"]))
 
@@ -574,14 +606,9 @@ def simple(
         stack[-1] = Field(stack[-1], program.constants[operand])
     elif kind in (_FORMAT, _FORMAT_SPEC):
         specification = stack.pop() if kind == _FORMAT_SPEC else ""
-        value, conversion = stack[-1], None
-        if type(value) is Field:
-            value, conversion = value.value, value.conversion
-        stack[-1] = names.formatted(value, conversion, specification)
+        stack[-1] = _formatted(stack[-1], specification)
     elif kind == _JOINED:
-        pieces = pop_many(stack, operand)
-        budget.items(sum(map(len, pieces)), "a string")
-        stack.append("".join(pieces))
+        stack.append(_joined(pop_many(stack, operand)))
     elif kind == _MODULE:
         stack.append(names.ModulePath(words[operand]))
     elif kind == _IMPORT_MODULE_AS:
@@ -590,20 +617,10 @@ def simple(
     elif kind == _IMPORT_MODULE:
         stack[-1] = (stack[-1], None)
     elif kind == _IMPORT:
-        for path, name in pop_many(stack, operand):
-            found = names.imported(path)
-            root = path.partition(".")[0]
-            scope[name or root] = found if name else names.imported(root)
+        scope.update(_modules(pop_many(stack, operand)))
     elif kind == _IMPORT_FROM:
         items = pop_many(stack, operand)
-        module = names.imported(stack.pop())
-        for path, name in items:
-            try:
-                scope[name or path] = names.attribute(module, str(path))
-            except AttributeError as error:
-                refused = f"cannot import name {str(path)!r} from {module!r}"
-                ours = isinstance(module, names.Constants)
-                raise ImportError(str(error) if ours else refused) from None
+        _import_from(names.imported(stack.pop()), items, scope)
     elif kind not in (_PASS, _BLOCK):
         raise AssertionError(f"a row of kind {tree.KINDS[kind]} is not simple")
     return None
