@@ -160,12 +160,12 @@ def summary(entry: Function) -> dict[str, Any]:
 
 def details(entry: Function) -> dict[str, Any]:
     """One function as JSON, whole."""
-    from gradcli.graphs.rules import rule_text
+    from gradcli.graphs.rules import rules_of
 
-    rows = []
-    for row in entry.rows:
-        rules = {t.replace("__", ", "): rule_text(rule) for t, rule in row.rules.items()}
-        rows.append({"node": row.node, "saves": list(row.saves), "derivatives": rules})
+    rows = [
+        {"node": row.node, "saves": list(row.saves), "derivatives": rules_of(row)}
+        for row in entry.rows
+    ]
     return {
         **summary(entry),
         "doc": " ".join((entry.doc or "").split()),

@@ -140,9 +140,5 @@ def _behind_where(step: Step, output: int, steps: Iterable[Step]) -> bool:
         return False
     at = nonfinite.place_of(step.outgoing[output])
     came = [np.asarray(grad) for grad in step.incoming if grad is not None]
-    zero = any(grad[at] == 0 for grad in came if grad.ndim == len(at) and _inside(at, grad.shape))
+    zero = any(grad[at] == 0 for grad in came if nonfinite.inside(at, grad.shape))
     return zero and any(class_name(other.node).startswith("Where") for other in steps)
-
-
-def _inside(at: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    return all(k < n for k, n in zip(at, shape, strict=True))

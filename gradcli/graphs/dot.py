@@ -34,25 +34,17 @@ def _lines(picture: Picture) -> Iterator[str]:
         " fontsize=9, arrowsize=0.7]"
     )
     for k, card in enumerate(picture.cards):
-        yield f"  {_name(card, k)} [{', '.join(_attributes(card, colours))}]"
-    for made in picture.wires:
-        ends = [_name(picture.cards[k], k) for k in (made.source, made.target)]
-        if options.forward:
-            ends.reverse()
+        yield f"  {picture.ref(k)} [{', '.join(_attributes(card, colours))}]"
+    for start, end, made in picture.arrows():
         number = f'label="{quoted(made.text)}"' if made.text else ""
         if picture.cards[made.target].kind == "none":
             number += (", " if number else "") + "style=dashed"
-        yield f"  {' -> '.join(ends)}{f' [{number}]' if number else ''}"
+        yield f"  {start} -> {end}{f' [{number}]' if number else ''}"
     yield "}"
 
 
-def _name(card: Card, k: int) -> str:
-    return f"n{card.node}" if card.node is not None else f"f{k}"
-
-
 def _attributes(card: Card, colours: dict[str, str]) -> Iterator[str]:
-    title = f"{card.title} {card.name}" if card.name else card.title
-    label = "\\n".join(quoted(line) for line in (title, *(text for _, text in card.lines)) if line)
+    label = "\\n".join(map(quoted, card.texts))
     yield f'label="{label}"'
     if card.kind == "leaf":
         yield f'fillcolor="{colours["leaf"]}", color="{colours["leaf-rim"]}"'

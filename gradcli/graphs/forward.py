@@ -1,35 +1,10 @@
-"""The values of the forward pass, as far as a graph still knows them."""
+"""Watching a forward pass: the results of all operations are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
-
-from gradcli.graphs import saved
-from gradcli.graphs.records import Walk
-
-
-def known_values(skeleton: Walk, watched: Mapping[Any, Any] | None = None) -> dict[int, Any]:
-    """Return the value of each node's result by id: watched, a leaf's own, or a saved one.
-
-    Nodes do not keep their results; what nobody watched and nobody saved is simply not known.
-    """
-    ids = skeleton.ids
-    found: dict[int, Any] = {}
-    for i, node in enumerate(skeleton.nodes):
-        variable = getattr(node, "variable", None)
-        if variable is not None:
-            found[i] = variable
-            continue
-        for tensor in saved.tensors(node):
-            maker = getattr(tensor, "grad_fn", None)
-            if maker is not None and maker in ids and getattr(tensor, "output_nr", 0) == 0:
-                found.setdefault(ids[maker], tensor)
-    for node, tensor in (watched or {}).items():
-        if node in ids:
-            found[ids[node]] = tensor
-    return found
 
 
 def watching(*models: Any) -> AbstractContextManager[Any]:

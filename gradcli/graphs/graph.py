@@ -57,13 +57,7 @@ class Graph:
     @property
     def forward(self) -> dict[int, Any]:
         """The values of the nodes' results by id, as far as they are known."""
-        from gradcli.graphs.forward import known_values
-
-        if self.probe.foreign:
-            foreign: Any = self.probe
-            found: dict[int, Any] = foreign.known_values(self.skeleton, self._watched)
-            return found
-        return known_values(self.skeleton, self._watched)
+        return self.probe.known_values(self.skeleton, self._watched)
 
     @property
     def modules(self) -> Modules | None:
@@ -79,19 +73,19 @@ class Graph:
 
         Hooks run. Raises RuntimeError, in PyTorch's words, where backpropagation is refused.
         """
-        from gradcli.graphs.gradients import capture
-
         several = seed is None or isinstance(seed, tuple | list)
         seeds = seed if several else (seed,)
         if len(self.skeleton):
             live = tuple(t for t in self.tensors if self.probe.root_of(t) is not None)
             chosen = None if seeds is None else tuple(seeds)
-            foreign: Any = self.probe
-            run = foreign.capture if foreign.foreign else capture
-            self.recorder = run(live, chosen, self.skeleton)
+            self.recorder = self.probe.capture(live, chosen, self.skeleton)
             self.describer.grads = self.recorder.reached
         self._records = None
         return self
+
+    def _passed(self) -> Graph:
+        """The graph with its gradients known."""
+        return self if self.recorder is not None else self.backpropagate()
 
     def tree(self, **options: Any) -> Tree:
         """Return the tree: `str()` of it is plain text, rich's `console.print` colours it.
@@ -102,10 +96,16 @@ class Graph:
         from gradcli.graphs.tree import Tree
         from gradcli.graphs.tree_lines import Options
 
-        options.setdefault("default_dtype", self.probe.default_dtype())
-        options.setdefault("grads", self.describer.grads is not None)
-        chosen = Options(**options)
+        chosen = Options(**self._usual(options))
         return Tree(self.describer, self.forward if chosen.values else {}, chosen, self.modules)
+
+    def _usual(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options, with what is known of the graph where they say nothing."""
+        known = {
+            "default_dtype": self.probe.default_dtype(),
+            "grads": self.describer.grads is not None,
+        }
+        return known | options
 
     def picture(self, **options: Any) -> Picture:
         """Return what every picture shows, before any format.
@@ -116,10 +116,7 @@ class Graph:
         """
         from gradcli.graphs.pictures import Options, Picture
 
-        options.setdefault("default_dtype", self.probe.default_dtype())
-        options.setdefault("grads", self.describer.grads is not None)
-        options.setdefault("title", self.source)
-        chosen = Options(**options)
+        chosen = Options(**{"title": self.source, **self._usual(options)})
         return Picture(self.describer, self.forward if chosen.values else {}, chosen, self.modules)
 
     def to_json(
@@ -187,25 +184,19 @@ class Graph:
         """
         from gradcli.graphs.frames import frames
 
-        if self.recorder is None and len(self.skeleton):
-            self.backpropagate()
-        return frames(self.picture(**options), self)
+        return frames(self._passed().picture(**options), self)
 
     def trace(self) -> Any:
         """Return the backward pass as a table, a row a step; backpropagates if that is to be done."""
         from gradcli.graphs.trace import Trace
 
-        if self.recorder is None and len(self.skeleton):
-            self.backpropagate()
-        return Trace(self.recorder, self.source, self.describer)
+        return Trace(self._passed().recorder, self.source, self.describer)
 
     def norms(self) -> Any:
         """Return the table of gradients' norms; backpropagates if that is to be done."""
         from gradcli.graphs.norms import Norms
 
-        if self.recorder is None and len(self.skeleton):
-            self.backpropagate()
-        return Norms(self)
+        return Norms(self._passed())
 
     def to_html(self, *, title: str | None = None, **options: Any) -> str:
         """Return one self-contained page that shows the graph and plays the backward pass."""

@@ -243,7 +243,7 @@ def _steps(graph: Graph, numbers: Mapping[int, int]) -> list[dict[str, Any]]:
     ids = {node: numbers[i] for node, i in graph.skeleton.ids.items() if i in numbers}
     recorder = graph.recorder
     if recorder is None:
-        order = _order(graph)
+        order = graph.describer.probe.order(graph.skeleton)
         return [{"node": ids[node], "in": None, "out": None} for node in order if node in ids]
     return [
         {
@@ -254,16 +254,6 @@ def _steps(graph: Graph, numbers: Mapping[int, int]) -> list[dict[str, Any]]:
         for step in recorder.steps
         if step.node in ids
     ]
-
-
-def _order(graph: Graph) -> list[Any]:
-    probe: Any = graph.describer.probe
-    if probe.foreign:
-        found: list[Any] = probe.order(graph.skeleton)
-        return found
-    from gradcli.engine.order import exact_order
-
-    return list(exact_order([graph.skeleton.nodes[i] for i in graph.skeleton.roots]))
 
 
 def _flow(grad: Any) -> str | None:

@@ -48,12 +48,16 @@ def saved_inputs(node: Any, at: tuple[int, ...]) -> dict[str, str]:
     return found
 
 
+def inside(at: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Tell whether a shape has an element at a place."""
+    return len(at) == len(shape) and all(k < n for k, n in zip(at, shape, strict=True))
+
+
 def element(value: Any, at: tuple[int, ...]) -> str:
     """Write a tensor, and its element at a place if it has one there."""
     array = values.as_array(value)
     text = values.text(array, PRECISION)
-    inside = len(at) == array.ndim and all(k < n for k, n in zip(at, array.shape, strict=True))
-    if not at or not inside or array.size == 1:
+    if not at or not inside(at, array.shape) or array.size == 1:
         return text
     place = ", ".join(map(str, at))
     return f"{text} (element [{place}] is {values.number(array[at], PRECISION)})"

@@ -5,7 +5,7 @@ SVG, TikZ, DOT and Mermaid draw the same `Picture`; so what an option shows, it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,6 +70,12 @@ class Card:
     hidden: tuple[int, ...] = ()  # the nodes that it stands for otherwise
 
     @property
+    def texts(self) -> list[str]:
+        """Its lines without their roles, the title with the name first."""
+        title = f"{self.title} {self.name}" if self.name else self.title
+        return [text for text in (title, *(line for _, line in self.lines)) if text]
+
+    @property
     def members(self) -> tuple[int, ...]:
         """The nodes that the card stands for."""
         return self.hidden if self.node is None else (self.node,)
@@ -117,6 +123,18 @@ class Picture:
             self.cards.append(card)
         for item in items:
             self._connect(item)
+
+    def ref(self, k: int) -> str:
+        """What DOT and Mermaid call the card of that number: by its node, if it stands for one."""
+        node = self.cards[k].node
+        return f"f{k}" if node is None else f"n{node}"
+
+    def arrows(self) -> Iterator[tuple[str, str, Wire]]:
+        """The wires with the cards that they lead from and to, the way that the picture is read."""
+        for wire in self.wires:
+            ends = self.ref(wire.source), self.ref(wire.target)
+            start, end = ends[::-1] if self.options.forward else ends
+            yield start, end, wire
 
     # -- wires -----------------------------------------------------------------------------------
     def _connect(self, item: int | Fold) -> None:

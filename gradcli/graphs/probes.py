@@ -90,5 +90,49 @@ class Probe:
         """The name of the dtype that goes without saying."""
         return default_dtype()
 
+    def known_values(
+        self, skeleton: Any, watched: Mapping[Any, Any] | None = None
+    ) -> dict[int, Any]:
+        """The value of each node's result by id: watched, a leaf's own, or a saved one.
+
+        Nodes do not keep their results; what nobody watched and nobody saved is simply not known.
+        """
+        ids = skeleton.ids
+        found: dict[int, Any] = {}
+        for i, node in enumerate(skeleton.nodes):
+            variable = getattr(node, "variable", None)
+            if variable is not None:
+                found[i] = variable
+                continue
+            for tensor in saved.tensors(node):
+                maker = getattr(tensor, "grad_fn", None)
+                if maker is not None and maker in ids and getattr(tensor, "output_nr", 0) == 0:
+                    found.setdefault(ids[maker], tensor)
+        for node, tensor in (watched or {}).items():
+            if node in ids:
+                found[ids[node]] = tensor
+        return found
+
+    def order(self, skeleton: Any) -> list[Any]:
+        """The nodes in the order in which the engine runs them."""
+        from gradcli.engine.order import exact_order
+
+        return list(exact_order([skeleton.nodes[i] for i in skeleton.roots]))
+
+    def capture(self, tensors: Any, seeds: Any, skeleton: Any) -> Any:
+        """Backpropagate with the graph retained; return the events, as the trace reads them.
+
+        Hooks run as in any backward pass. What would be added to a leaf's `.grad` is not added.
+        """
+        from gradcli.engine import backward
+        from gradcli.engine.observe import observing
+        from gradcli.graphs.recorder import Recorder
+
+        leaves = [node.variable for node in skeleton.nodes if hasattr(node, "variable")]
+        recorder = Recorder(check=True)
+        with observing(recorder):
+            backward.grad(tensors, leaves, seeds, retain_graph=True, allow_unused=True)
+        return recorder
+
 
 OWN = Probe()

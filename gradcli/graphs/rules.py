@@ -13,11 +13,8 @@ from typing import Any
 from gradcli.engine.operator import Row
 
 
-def rules_of(node: Any) -> dict[str, str]:
-    """Return {argument: rule} of a node, "grad" being what comes in; empty where unknown."""
-    row = getattr(node, "_row", None)
-    if row is None:
-        return {}
+def rules_of(row: Row) -> dict[str, str]:
+    """Return {argument: rule} of a row, "grad" being what comes in."""
     return {target.replace("__", ", "): rule_text(rule) for target, rule in row.rules.items()}
 
 

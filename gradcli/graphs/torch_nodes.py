@@ -30,13 +30,13 @@ class TorchProbe(Probe):
         self._named: dict[int, str] = {}
         self._parameters: set[int] = set()
         for name, tensor in calls.parameters():
-            address = _address(tensor)
+            address = address_of(tensor)
             if address:
                 self._named.setdefault(address, name)
                 self._parameters.add(tensor.untyped_storage().data_ptr())
         for name, tensor in names.items():
-            if tensor.grad_fn is None and _address(tensor):
-                self._named.setdefault(_address(tensor), name)
+            if tensor.grad_fn is None and address_of(tensor):
+                self._named.setdefault(address_of(tensor), name)
         self._names = dict(names)
 
     # -- what a node is --------------------------------------------------------------------------
@@ -68,7 +68,7 @@ class TorchProbe(Probe):
 
     def name_of(self, tensor: Any, names: Mapping[int, str]) -> str | None:
         """The parameter's path, or the variable's name."""
-        return names.get(id(tensor)) or self._named.get(_address(tensor))
+        return names.get(id(tensor)) or self._named.get(address_of(tensor))
 
     # -- what it saved ---------------------------------------------------------------------------
     def fields(self, node: Any) -> Iterator[tuple[str, Any]]:
@@ -152,7 +152,7 @@ class TorchProbe(Probe):
         """The dtype that goes without saying."""
         return str(values.dtype_name(self.torch.get_default_dtype()))
 
-    def known_values(self, skeleton: Walk, watched: Any) -> dict[int, Any]:
+    def known_values(self, skeleton: Walk, watched: Any = None) -> dict[int, Any]:
         """Leaves, and results as they were counted up when they were made."""
         found: dict[int, Any] = {}
         for i, node in enumerate(skeleton.nodes):
@@ -220,7 +220,8 @@ class Unread(str):
         return f"({str.__str__(self)})"
 
 
-def _address(tensor: Any) -> int:
+def address_of(tensor: Any) -> int:
+    """Where a tensor's data lies; 0 where that is not known."""
     try:
         return int(tensor.data_ptr())
     except (RuntimeError, AttributeError):  # sparse, fake and nested tensors have none

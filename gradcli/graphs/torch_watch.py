@@ -20,6 +20,7 @@ from gradcli.graphs import nonfinite, values
 from gradcli.graphs.calls import Calls
 from gradcli.graphs.records import class_name
 from gradcli.graphs.torch_anomaly import Found, in_backward, in_forward
+from gradcli.graphs.torch_nodes import address_of
 from gradcli.graphs.torch_notes import KEY, Note
 from gradcli.graphs.torch_pass import TorchRecorder
 
@@ -162,7 +163,7 @@ class Watch:
         given = [(f"operand {k + 1}", t) for k, t in enumerate(self._tensors(operands))]
         named = [(self._called(t) or label, t) for label, t in given]
         found = in_forward(class_name(node), result, named, note.place, note.call)
-        bare = (self._bare.get(_address(t)) for _, t in given if t.grad_fn is None)
+        bare = (self._bare.get(address_of(t)) for _, t in given if t.grad_fn is None)
         found = next((one for one in bare if one is not None), found)
         if nan:
             self.first = found
@@ -174,7 +175,7 @@ class Watch:
         if not bool(tensor.isnan().any()):
             return
         given = list(self._tensors(operands))
-        known = next((f for t in given if (f := self._bare.get(_address(t))) is not None), None)
+        known = next((f for t in given if (f := self._bare.get(address_of(t))) is not None), None)
         if known is None and given and not any(bool(t.isnan().any()) for t in given):
             file, line = self._where(frame)
             note = Note(0, file, line, self.calls.current, self.calls)
@@ -183,7 +184,7 @@ class Watch:
             known = in_forward(self.doing.capitalize(), result, named, note.place, note.call)
             known.message = f"{self.doing}, on what needs no gradient, computed nan values."
         if known is not None:
-            self._bare[_address(tensor)] = known
+            self._bare[address_of(tensor)] = known
 
     def _tensors(self, operands: Iterable[Any]) -> Iterator[Any]:
         for one in operands:
@@ -270,13 +271,6 @@ class Watch:
         for name, value in {} if frame is None else frame.f_locals.items():
             if any(value is root for root in roots):
                 self.roots[name] = value
-
-
-def _address(tensor: Any) -> int:
-    try:
-        return int(tensor.data_ptr())
-    except RuntimeError:
-        return 0
 
 
 def _mode(watch: Watch) -> Any:

@@ -6,7 +6,6 @@ from typing import Any
 
 import fakes
 
-from gradcli.graphs.forward import known_values
 from gradcli.graphs.pictures import Options, Picture
 from gradcli.graphs.records import Describer, Record, records, walk
 from gradcli.graphs.tree import Tree
@@ -24,7 +23,7 @@ def picture(name: str, **options: Any) -> Picture:
 
 def picture_of(known: Describer, title: str | None = None, **options: Any) -> Picture:
     chosen = Options(default_dtype="float64", title=title, **options)
-    return Picture(known, known_values(known.skeleton), chosen)
+    return Picture(known, known.probe.known_values(known.skeleton), chosen)
 
 
 def described(name: str) -> list[Record]:
@@ -38,4 +37,4 @@ def tree(name: str, **options: Any) -> Tree:
 
 def tree_of(known: Describer, **options: Any) -> Tree:
     options.setdefault("default_dtype", "float64")
-    return Tree(known, known_values(known.skeleton), TreeOptions(**options))
+    return Tree(known, known.probe.known_values(known.skeleton), TreeOptions(**options))

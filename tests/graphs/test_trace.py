@@ -14,7 +14,7 @@ import tensors
 from gradcli.engine.tensor import wrap
 from gradcli.graphs import find_anomaly, inspect, tracing, watching
 from gradcli.graphs.recorder import Recorder
-from gradcli.graphs.rules import rules_of
+from gradcli.graphs.rules import rules_by_edge, rules_of
 from gradcli.graphs.styles import fold
 from gradcli.graphs.trace_table import HEADINGS
 from gradcli.operators import table
@@ -191,7 +191,7 @@ def test_nothing_is_recorded_afterwards() -> None:
     ],
 )
 def test_rules(make: Callable[[Any], Any], rules: dict[str, str]) -> None:
-    assert rules_of(make(tensors.leaf(2.0, "x")).grad_fn) == rules
+    assert rules_of(make(tensors.leaf(2.0, "x")).grad_fn._row) == rules
 
 
 def test_every_rule_of_the_table_has_a_text() -> None:
@@ -204,7 +204,8 @@ def test_every_rule_of_the_table_has_a_text() -> None:
 
 
 def test_a_leaf_has_no_rule() -> None:
-    assert rules_of(tensors.leaf(1.0, "x")) == {}
+    grad_fn = (tensors.leaf(1.0, "x") * 1).grad_fn
+    assert rules_by_edge(grad_fn.next_functions[0][0]) == []
 
 
 # -- anomalies ------------------------------------------------------------------------------------
