@@ -17,7 +17,7 @@ from gradcli.calculus.helpers import HELPERS, SCALAR, SPECIAL
 from gradcli.calculus.numbers import Number
 from gradcli.calculus.reading import NoExpression
 from gradcli.calculus.sharing import shared_parts
-from gradcli.calculus.simplify import HALF
+from gradcli.calculus.simplify import HALF, is_truth
 from gradcli.calculus.stable import stable
 from gradcli.calculus.text import ATOM, Piece, Printer, enclosed, literal
 
@@ -37,7 +37,7 @@ _SAME = frozenset(
     "maximum minimum fmax fmin hypot logaddexp logaddexp2 where dot outer ones_like zeros_like "
     "full_like cumsum cumprod tril triu trace isnan isinf isfinite floor_divide reciprocal square "
     "heaviside copysign sinc deg2rad rad2deg flip conj real imag angle logical_and "
-    "logical_or logical_xor nan_to_num stack signbit permute transpose diag".split()
+    "logical_or logical_xor nan_to_num stack signbit permute transpose diag nextafter".split()
 )
 _MATH = frozenset(
     "sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p sqrt asin acos atan atan2 "
@@ -297,6 +297,19 @@ class TorchPrinter(Printer):
             (f"{self.like}.new_tensor({a[0]})", ATOM) if is_scalar_constant(own) else a
             for a, own in zip(args, node.args, strict=False)
         ]
+
+    def call_where(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        """Of two numbers it would be integers, or float32: whatever the variables are."""
+        if all(map(is_scalar_constant, node.args[1:])):
+            args = [args[0], (f"{self.like}.new_tensor({args[1][0]})", ATOM), args[2]]
+        return self.call("where", args, options)
+
+    def call_sum(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        """Truth values are counted in the variables' dtype, or what is divided by it is float32."""
+        text, precedence = self.call("sum", args, options)
+        if is_truth(node.args[0]):
+            text = f"{text.removesuffix(')')}, dtype={self.like}.dtype)"
+        return text, precedence
 
     def call_eye(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return f"torch.eye({node.shape[0]}, dtype={self.like}.dtype)", ATOM

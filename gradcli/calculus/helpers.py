@@ -54,8 +54,12 @@ HELPERS = {
     "one_hot": "def one_hot(x, n):\n    return np.eye(n)[x]",
     "nn.functional.nll_loss": (
         "def nll_loss(x, y, weight=None, ignore_index=-100, reduction='mean'):\n"
-        "    w = np.ones(np.shape(y)) if weight is None else np.asarray(weight)[y]\n"
-        "    found = -w * np.take_along_axis(x, y[:, None], 1)[:, 0]\n"
+        "    axis = min(np.ndim(x) - 1, 1)\n"
+        "    kept = np.not_equal(y, ignore_index)\n"
+        "    y = np.where(kept, y, 0)\n"
+        "    w = kept * (1.0 if weight is None else np.asarray(weight)[y])\n"
+        "    of_y = np.take_along_axis(x, np.expand_dims(y, axis), axis)\n"
+        "    found = -w * np.squeeze(of_y, axis)\n"
         "    total = np.sum(found)\n"
         "    return {'none': found, 'mean': total / np.sum(w), 'sum': total}[reduction]"
     ),
@@ -313,6 +317,27 @@ HELPERS = {
         "def softshrink(x, lambd=0.5):\n    return np.sign(x) * np.maximum(np.abs(x) - lambd, 0)"
     ),
     "hardshrink": ("def hardshrink(x, lambd=0.5):\n    return np.where(np.abs(x) > lambd, x, 0)"),
+    "nn.functional.glu": (
+        "def glu(x, dim=-1):\n"
+        "    a, b = np.split(x, 2, dim)\n"
+        "    e = np.exp(-np.abs(b))  # so that nothing overflows\n"
+        "    return a * np.where(b >= 0, 1, e) / (1 + e)"
+    ),
+    "ldexp": "def ldexp(x, y):\n    return x * 2.0**y",
+    "index_select": "def index_select(x, dim, index):\n    return np.take(x, index, dim)",
+    "take": "def take(x, index):\n    return np.take(x, index)",
+    "kthvalue": (
+        "def kthvalue(x, k, dim=-1, keepdim=False):\n"
+        "    places = np.take(np.argsort(x, dim, stable=True), np.array([k - 1]), dim)\n"
+        "    found = np.take_along_axis(x, places, dim), places\n"
+        "    return found if keepdim else tuple(np.squeeze(f, dim) for f in found)"
+    ),
+    "renorm": (
+        "def renorm(x, p, dim, maxnorm):\n"
+        "    dims = tuple(d for d in range(x.ndim) if d != dim % x.ndim)\n"
+        "    norm = np.sum(np.abs(x) ** p, axis=dims, keepdims=True) ** (1 / p)\n"
+        "    return x * np.where(norm > maxnorm, maxnorm / (norm + 1e-7), 1)"
+    ),
     "tile": ("def tile(x, dims):\n    return np.tile(x, dims)"),
     "linalg.pinv": (
         "def pinv(x, rtol=None, hermitian=False):\n    return np.linalg.pinv(x, rtol, hermitian)"
@@ -351,5 +376,7 @@ SPECIAL = {
     **{f"special.{w}": w for w in "i0e i1 i1e erfcx log_ndtr ndtri ndtr xlog1py zeta entr".split()},
     **{"igamma": "gammainc", "igammac": "gammaincc", "special.gammaln": "gammaln"},
     **{"mvlgamma": "multigammaln"},
+    **{f"special.bessel_{w}": w for w in "j0 j1 y0 y1".split()},
+    **{f"special.modified_bessel_{w}": w for w in "i0 i1 k0 k1".split()},
 }
 __all__ = ["HELPERS", "SCALAR", "SPECIAL"]

@@ -27,7 +27,10 @@ NN = {
     **{w: f"special.{w}" for w in ("erf", "erfc")},
     **{"lgamma": "special.gammaln"},
 }
-MISSING = frozenset(("special.erfcx",))  # of scipy.special, in jax.scipy.special
+_BESSEL = "bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1"
+MISSING = frozenset(
+    f"special.{w}" for w in ("erfcx", *_BESSEL.split())
+)  # of scipy.special, in jax.scipy.special
 _SET = (
     "    return jnp.moveaxis(jnp.moveaxis(jnp.asarray(x, float), dim, 0).at[{0}].{1}({2}), 0, dim)"
 )

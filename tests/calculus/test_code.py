@@ -96,6 +96,76 @@ def test_torch_runs_what_is_printed_for_it(source: str, shapes: dict[str, Any]) 
     np.testing.assert_allclose(value.numpy(), again.detach().numpy())
 
 
+# Formulas that have no variable in them, or conditions and numbers alone.
+OF_ITS_DTYPE: list[tuple[str, dict[str, tuple[int, ...]]]] = [
+    ("relu(x)", {"x": (3,)}),
+    ("F.leaky_relu(x)", {"x": (3,)}),
+    ("clamp(x, 0.2, 0.7)", {"x": (3,)}),
+    ("maximum(x, y)", {"x": (3,), "y": (3,)}),
+    ("amax(tensor([[1.0], [1.0], [1.0]])*x[0], 0)", {"x": (3,)}),
+    ("amax(x)", {"x": (3,)}),
+    ("median(x)", {"x": (3,)}),
+    ("nanmean(x)", {"x": (3,)}),
+    ("quantile(x, 0.3)", {"x": (3,)}),
+    ("nanquantile(A, 0.7, 0, True)", {"A": (2, 3)}),
+]
+
+
+@pytest.mark.needs("torch")
+@sweep(("source", "shapes"), OF_ITS_DTYPE, parts=1)
+def test_gradients_for_torch_have_the_dtype_of_the_variables(
+    source: str, shapes: dict[str, Any]
+) -> None:
+    """In torch, where numbers alone make integers or float32; in ours the default may be float64."""
+    torch = importlib.import_module("torch")
+    arrays = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}
+    space: dict[str, Any] = {}
+    exec(to_code(differentiate(language.parse(source), arrays, follow=True), "torch"), space)
+    for dtype in (torch.float64, torch.float32):
+        leaves = [torch.tensor(a, dtype=dtype, requires_grad=True) for a in arrays.values()]
+        value, grads = space["value_and_gradient"](*leaves)
+        value.sum().backward()
+        for g, leaf in zip(grads if len(leaves) > 1 else (grads,), leaves, strict=True):
+            assert g.dtype is dtype
+            np.testing.assert_allclose(g.detach().numpy(), leaf.grad.numpy(), rtol=1e-6)
+
+
+OF_NUMPY: list[tuple[str, dict[str, tuple[int, ...]]]] = [
+    *((f"special.bessel_{w}(x)*x", {"x": (3,)}) for w in ("j0", "j1", "y0", "y1")),
+    *((f"special.modified_bessel_{w}(x)*x", {"x": (3,)}) for w in ("i0", "i1", "k0", "k1")),
+    ("ldexp(x, y)", {"x": (3,), "y": (3,)}),
+    ("F.glu(cat([x, x*x]), 0)", {"x": (3,)}),
+    ("nextafter(x, x + 1)", {"x": (3,)}),
+    ("x.kthvalue(2).values*x", {"x": (3,)}),
+    ("renorm(A, 3, 0, 0.5)", {"A": (2, 3)}),
+    ("x.index_select(0, tensor([0, 0, 1]))**2", {"x": (3,)}),
+    ("F.cross_entropy(x, tensor(0))", {"x": (3,)}),
+    ("F.cross_entropy(A, tensor([0, 1]), ignore_index=1)", {"A": (2, 3)}),
+    ("F.cross_entropy(A, tensor([0, 1]), tensor([1.0, 2.0, 3.0]))", {"A": (2, 3)}),
+    ("F.nll_loss(A, tensor([0, 1]), reduction='none')", {"A": (2, 3)}),
+]
+
+
+@sweep(("source", "shapes"), OF_NUMPY, parts=1)
+def test_what_numpy_lacks_is_scipys_or_written_out(source: str, shapes: dict[str, Any]) -> None:
+    arrays = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}
+    for form in ("numpy", "python"):
+        _, made, singular = proved(language.parse(source), arrays, shapes, given=True, form=form)
+        assert singular is None
+        if "bessel" in source:
+            assert "from scipy import special  # for what NumPy lacks" in made.code
+        space: dict[str, Any] = {}
+        exec(made.code, space)
+        space["value_and_gradient"](*arrays.values())
+
+
+@pytest.mark.parametrize("name", ["bessel_j0", "bessel_y1", "modified_bessel_k0", "erfcx"])
+def test_what_jax_lacks_is_said(name: str) -> None:
+    program = language.parse(f"special.{name}(x)")
+    with pytest.raises(NoExpression, match=rf"JAX has no function for special\.{name}"):
+        to_jax(differentiate(program, {"x": np.asarray(0.7)}))
+
+
 @pytest.mark.needs("jax")
 def test_jax_runs_what_is_printed_for_it() -> None:
     jax = importlib.import_module("jax")
