@@ -787,14 +787,6 @@ def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _equal(a: Any, b: Any) -> Any:
-    return eq(a, b) if is_operand(b) else NotImplemented
-
-
-def _not_equal(a: Any, b: Any) -> Any:
-    return ne(a, b) if is_operand(b) else NotImplemented
-
-
 def _matmul(a: Any, b: Any) -> Any:
     arrays = (Tensor, np.ndarray)
     both = a.__class__ is Tensor is b.__class__
@@ -843,8 +835,8 @@ def _install() -> None:
         setattr(Tensor, f"__r{name}__", _guarded(_reflected(own)))
     for own in (lt, le, gt, ge):
         setattr(Tensor, f"__{own.name}__", _guarded(own))
-    setattr(Tensor, "__eq__", _equal)
-    setattr(Tensor, "__ne__", _not_equal)
+    setattr(Tensor, "__eq__", _guarded(eq))
+    setattr(Tensor, "__ne__", _guarded(ne))
     setattr(Tensor, "__pos__", lambda t: t)
     setattr(Tensor, "__abs__", lambda t: t.abs())
     setattr(Tensor, "__matmul__", _matmul)

@@ -96,6 +96,16 @@ def check_square(name: str, a: Any, arg: str = "A") -> None:
         )
 
 
+def _check_sides(name: str, a: Any, b: Any, left: bool) -> None:
+    """Refuses sides of an equation whose sizes do not meet."""
+    if a.shape[-1] != b.shape[-2 if left else -1]:
+        equation = "AX = B" if left else "XA = B"
+        raise RuntimeError(
+            f"{name}: Incompatible shapes of A and B for the equation {equation} "
+            f"({a.shape[-2]}x{a.shape[-1]} and {b.shape[-2]}x{b.shape[-1]})"
+        )
+
+
 def check_inputs(name: str, a: Any) -> None:
     """Refuses what is not a batch of square matrices of floating or complex numbers."""
     check_square(name, a)
@@ -170,12 +180,7 @@ def _solve_ex(
     rhs = B[..., None] if vector else B
     if rhs.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor B must have at least 2 dimensions.")
-    if A.shape[-1] != rhs.shape[-2 if left else -1]:
-        raise RuntimeError(
-            f"{name}: Incompatible shapes of A and B for the equation "
-            f"{'AX = B' if left else 'XA = B'} ({A.shape[-2]}x{A.shape[-1]} and "
-            f"{rhs.shape[-2]}x{rhs.shape[-1]})"
-        )
+    _check_sides(name, A, rhs, left)
     lu, pivots = lapack.lu_factor(A)
     info = lapack.first_zero(lu)
     if info.any():
@@ -226,12 +231,7 @@ def _solve_triangular(
     name = "linalg.solve_triangular"
     check_square(name, self)
     check_matrix(name, B, "B")
-    if self.shape[-1] != B.shape[-2 if left else -1]:
-        raise RuntimeError(
-            f"{name}: Incompatible shapes of A and B for the equation "
-            f"{'AX = B' if left else 'XA = B'} ({self.shape[-2]}x{self.shape[-1]} and "
-            f"{B.shape[-2]}x{B.shape[-1]})"
-        )
+    _check_sides(name, self, B, left)
     implemented("triangular_solve_cpu", self, "fdFD")
     if self.dtype != B.dtype:  # PyTorch copies B into a result of A's dtype
         B = np.real(B) if self.dtype.kind == "f" else B

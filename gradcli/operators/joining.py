@@ -139,58 +139,6 @@ def _listed(name: str, tensors: Any) -> list[Any]:
     return list(tensors)
 
 
-@function(
-    "hstack(Tensor[] tensors, *, Tensor? out=None)",
-    method=False,
-    numpy=np.hstack,
-    rows=[cat],
-    samples=["hstack([randn(3), randn(2)])"],
-)
-def hstack(tensors: Arrays) -> Any:
-    """The tensors side by side: along the second dim (vectors: the first)."""
-    given = [_atleast_1d(t) for t in _listed("hstack", tensors)]
-    return cat(given, 0 if given[0].ndim == 1 else 1)
-
-
-@function(
-    "vstack(Tensor[] tensors, *, Tensor? out=None)",
-    aliases="row_stack",
-    method=False,
-    numpy=np.vstack,
-    rows=[cat],
-    samples=["vstack([randn(3), randn(2,3)])"],
-)
-def vstack(tensors: Arrays) -> Any:
-    """The tensors one above the other, vectors as rows."""
-    return cat([_atleast_2d(t) for t in _listed("vstack", tensors)], 0)
-
-
-@function(
-    "dstack(Tensor[] tensors, *, Tensor? out=None)",
-    method=False,
-    rows=[cat],
-    samples=["dstack([randn(3), randn(3)])"],
-)
-def dstack(tensors: Arrays) -> Any:
-    """The tensors behind each other: along the third dim."""
-    return cat([_atleast_3d(t) for t in _listed("dstack", tensors)], 2)
-
-
-@function(
-    "column_stack(Tensor[] tensors, *, Tensor? out=None)",
-    method=False,
-    rows=[cat],
-    samples=["column_stack([randn(3), randn(3,2)])"],
-)
-def column_stack(tensors: Arrays) -> Any:
-    """The tensors side by side, vectors as columns."""
-    given = [
-        t if t.ndim > 1 else reshape(t, (-1 if t.ndim else 1, 1)) if t.ndim else reshape(t, (1, 1))
-        for t in _listed("column_stack", tensors)
-    ]
-    return cat(given, 1)
-
-
 # -- at least so many dims ------------------------------------------------------------------------
 def _atleast_1d(t: Any) -> Any:
     return t if t.ndim else reshape(t, (1,))
@@ -200,6 +148,10 @@ def _atleast_2d(t: Any) -> Any:
     if t.ndim > 1:
         return t
     return unsqueeze(t, 0) if t.ndim else reshape(t, (1, 1))
+
+
+def _as_columns(t: Any) -> Any:
+    return t if t.ndim > 1 else reshape(t, (-1 if t.ndim else 1, 1))
 
 
 def _atleast_3d(t: Any) -> Any:
@@ -231,6 +183,53 @@ def _at_least(dims: int, change: Any, row: Any, sample: str, doc: str) -> None:
 _at_least(1, _atleast_1d, view_size, "randn(())", "Numbers as vectors of one element.")
 _at_least(2, _atleast_2d, unsqueeze, "randn(3)", "Numbers and vectors as matrices of one row.")
 _at_least(3, _atleast_3d, unsqueeze, "randn(2,3)", "What has fewer dims, with three of them.")
+
+
+def _stacking(name: str, change: Any, dim: int, sample: str, doc: str, **about: Any) -> Any:
+    """`NAME`: the tensors, each changed to have so many dims, one after the other."""
+
+    def stacked(tensors: Arrays) -> Any:
+        given = [change(t) for t in _listed(name, tensors)]
+        return cat(given, min(dim, given[0].ndim - 1))
+
+    stacked.__doc__, stacked.__module__ = doc, __name__
+    signature, samples = f"{name}(Tensor[] tensors, *, Tensor? out=None)", [f"{name}({sample})"]
+    return function(signature, name=name, method=False, rows=[cat], samples=samples, **about)(
+        stacked
+    )
+
+
+_stacking(
+    "hstack",
+    _atleast_1d,
+    1,
+    "[randn(3), randn(2)]",
+    "The tensors side by side: along the second dim (vectors: the first).",
+    numpy=np.hstack,
+)
+_stacking(
+    "vstack",
+    _atleast_2d,
+    0,
+    "[randn(3), randn(2,3)]",
+    "The tensors one above the other, vectors as rows.",
+    numpy=np.vstack,
+    aliases="row_stack",
+)
+_stacking(
+    "dstack",
+    _atleast_3d,
+    2,
+    "[randn(3), randn(3)]",
+    "The tensors behind each other: along the third dim.",
+)
+_stacking(
+    "column_stack",
+    _as_columns,
+    1,
+    "[randn(3), randn(3,2)]",
+    "The tensors side by side, vectors as columns.",
+)
 
 
 # -- repeated -------------------------------------------------------------------------------------

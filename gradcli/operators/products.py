@@ -512,8 +512,28 @@ def _addbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: 
     return _mix(self, (batch1 @ batch2).sum(0, dtype=batch1.dtype), beta, alpha)
 
 
-def _over_batches(g: Any, sizes: tuple[int, ...]) -> Any:
-    return expand(unsqueeze(g, 0), sizes)
+def _addbmm_batch1(
+    g: Any,
+    batch2: Any,
+    batch1_sym_argsize_0: int,
+    batch1_sym_argsize_1: int,
+    batch2_sym_argsize_2: int,
+    alpha: Any,
+) -> Any:
+    sizes = batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2
+    return _scaled(bmm(expand(unsqueeze(g, 0), sizes), conj(_batch_t(batch2))), alpha)
+
+
+def _addbmm_batch2(
+    g: Any,
+    batch1: Any,
+    batch1_sym_argsize_0: int,
+    batch1_sym_argsize_1: int,
+    batch2_sym_argsize_2: int,
+    alpha: Any,
+) -> Any:
+    sizes = batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2
+    return _scaled(bmm(conj(_batch_t(batch1)), expand(unsqueeze(g, 0), sizes)), alpha)
 
 
 @operator(
@@ -532,32 +552,8 @@ class addbmm:
     """`beta * input + alpha * sum(batch1[i] @ batch2[i])`."""
 
     self = _scaled
-    batch1 = (
-        lambda g, batch2, batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2, alpha: (
-            _scaled(
-                bmm(
-                    _over_batches(
-                        g, (batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2)
-                    ),
-                    conj(_batch_t(batch2)),
-                ),
-                alpha,
-            )
-        )
-    )
-    batch2 = (
-        lambda g, batch1, batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2, alpha: (
-            _scaled(
-                bmm(
-                    conj(_batch_t(batch1)),
-                    _over_batches(
-                        g, (batch1_sym_argsize_0, batch1_sym_argsize_1, batch2_sym_argsize_2)
-                    ),
-                ),
-                alpha,
-            )
-        )
-    )
+    batch1 = _addbmm_batch1
+    batch2 = _addbmm_batch2
 
 
 def _baddbmm(self: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:

@@ -1305,12 +1305,8 @@ class conj_of:
     self = conj
 
 
-def _conj_physical(self: Array) -> Array:
-    return self.conj()
-
-
 @row(
-    _conj_physical,
+    _conj,
     "ConjPhysicalBackward0",
     kind="linear",
     analytic=False,

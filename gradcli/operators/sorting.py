@@ -138,29 +138,27 @@ def _sorted(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, A
     return values, order
 
 
-@row(
-    _sort, "SortBackward0", outputs="values indices", differentiable=1, axes="dim", spelled="sort:"
-)
-class sort_row:
-    self = lambda g, self_sym_sizes, dim, indices: selected_backward(
-        g, self_sym_sizes, dim, indices, True
-    )
+def _placed_back(g: Any, self_sym_sizes: Any, dim: int, indices: Any) -> Any:
+    """As `selected_backward`, where the dimension stays."""
+    return selected_backward(g, self_sym_sizes, dim, indices, True)
 
 
-@row(
+def _selecting_row(
+    kernel: Any, name: str, node: str, spelled: str = "", rule: Any = selected_backward
+) -> Row:
+    """A row (values, indices) = f(self, ..., dim, ...)."""
+    facts = {"outputs": "values indices", "differentiable": 1, "axes": "dim", "spelled": spelled}
+    return row(kernel, node, **facts)(type(name, (), {"__module__": __name__, "self": rule}))
+
+
+sort_row = _selecting_row(_sort, "sort_row", "SortBackward0", "sort:", _placed_back)
+sort_stable_row = _selecting_row(
     _sort_stable,
+    "sort_stable_row",
     "SortBackward1",
-    outputs="values indices",
-    differentiable=1,
-    axes="dim",
-    spelled="sort: dim descending stable",
+    "sort: dim descending stable",
+    _placed_back,
 )
-class sort_stable_row:
-    self = lambda g, self_sym_sizes, dim, indices: selected_backward(
-        g, self_sym_sizes, dim, indices, True
-    )
-
-
 _sort_type = return_type("sort", "values indices")
 
 
@@ -290,13 +288,6 @@ class median_all:
 @row(_nanmedian, "NanmedianBackward0")
 class nanmedian_all:
     self = shared_evenly
-
-
-def _selecting_row(kernel: Any, name: str, node: str, spelled: str = "") -> Row:
-    """A row (values, indices) = f(self, ..., dim, keepdim)."""
-    rules = {"self": selected_backward}
-    facts = {"outputs": "values indices", "differentiable": 1, "axes": "dim", "spelled": spelled}
-    return row(kernel, node, **facts)(type(name, (), {"__module__": __name__, **rules}))
 
 
 def _medians(name: str, whole: Rules, skip: bool, doc: str) -> Any:
@@ -445,15 +436,7 @@ def _topk(
     return np.take_along_axis(self, order, axis), order
 
 
-@row(
-    _topk, "TopkBackward0", outputs="values indices", differentiable=1, axes="dim", spelled="topk:"
-)
-class topk_row:
-    self = lambda g, self_sym_sizes, dim, indices: selected_backward(
-        g, self_sym_sizes, dim, indices, True
-    )
-
-
+topk_row = _selecting_row(_topk, "topk_row", "TopkBackward0", "topk:", _placed_back)
 topk = results(
     "topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True, *, "
     "Tensor[]? out=None)",
