@@ -46,6 +46,13 @@ _MATH = frozenset(
 _RENAMED_DIM = {"dim": "axis", "keepdim": "keepdims"}
 
 
+def parameters_of(function: str) -> list[str]:
+    """The names of what a function takes whose text is printed too."""
+    word = function.rpartition(".")[2]
+    found = re.search(rf"^def {word}\((.*?)\):", HELPERS[function], re.M | re.S)
+    return re.findall(r"[a-z_]\w*", found[1]) if found else []
+
+
 def _spelled(argument: str, module: str) -> str:
     """An argument of a call in which a bare inf or nan is the module's."""
     return re.sub(r"^(\w+=)?(-?)(inf|nan)$", rf"\g<1>\g<2>{module}.\g<3>", argument)
@@ -95,6 +102,9 @@ class NumpyPrinter(Printer):
         elif function == "linalg.pinv" and "atol" in dict(given):
             raise NoExpression("NumPy's pinv takes no atol")
         elif function in HELPERS:
+            lacking = [k for k, _ in given if k.isidentifier() and k not in parameters_of(function)]
+            if lacking:
+                raise NoExpression(f"{function}, as it is written here, takes no {lacking[0]}")
             shown = self.helped(function)
         elif function in NUMPY:
             shown = f"np.{NUMPY[function]}"
@@ -316,6 +326,11 @@ class TorchPrinter(Printer):
 
     def call_to(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return f"{enclosed(args[0], ATOM)}.to(torch.{literal(options[0][1])})", ATOM
+
+    def call_unfold(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        """Windows along a dimension are a method: F.unfold is of images."""
+        given = ", ".join(literal(v) for _, v in options)
+        return f"{enclosed(args[0], ATOM)}.unfold({given})", ATOM
 
     def call_clamp(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         text, precedence = super().call_clamp(self.tensors(args, node), options, node)

@@ -14,13 +14,17 @@ import numpy as np
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.expressions import Expression, array, call, is_call, name, number
 from gradcli.calculus.numbers import Number
+from gradcli.engine import dtypes
 
 
 def constant(value: Any) -> Expression:
     """A constant array: a number where all its elements are equal."""
     array_ = np.asarray(value)
     if array_.size == 0:
-        return call("zeros", [], array_.shape, [("", array_.shape)])
+        empty = call("zeros", [], array_.shape, [("", array_.shape)])
+        # Numbers that are none may be of any type; what chooses is of truth values.
+        masks = array_.dtype.kind == "b"
+        return call("to", [empty], array_.shape, [("", dtypes.boolean)]) if masks else empty
     first = array_.flat[0]
     if array_.ndim == 0 or array_.size == 1 or bool((array_ == first).all()):
         return known_number(first)

@@ -304,7 +304,9 @@ HELPERS = {
         "    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) / alpha))"
     ),
     "nn.functional.gelu": (
-        "def gelu(x):\n"
+        "def gelu(x, approximate='none'):\n"
+        "    if approximate == 'tanh':\n"
+        "        return x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2\n"
         "    return x * np.vectorize(math.erfc, otypes=[float])(-x / math.sqrt(2)) / 2"
     ),
     "nn.functional.mish": ("def mish(x):\n    return x * np.tanh(np.logaddexp(x, 0))"),

@@ -84,7 +84,10 @@ OWN = {
     "matrix_exp": (
         "def matrix_exp(x):\n    from jax.scipy.linalg import expm\n\n    return expm(x)"
     ),
-    "nn.functional.gelu": "def gelu(x):\n    return jax.nn.gelu(x, approximate=False)",
+    "nn.functional.gelu": (
+        "def gelu(x, approximate='none'):\n"
+        "    return jax.nn.gelu(x, approximate=approximate == 'tanh')"
+    ),
     "diag_embed": (
         "def diag_embed(x, offset=0, dim1=-2, dim2=-1):\n"
         "    x = jnp.asarray(x)\n"

@@ -33,7 +33,7 @@ from gradcli.language import names as known
 from gradcli.language.compile_grammar import load_lark
 from gradcli.operators import table
 from tests import fuzz
-from tests.fuzz import files, inplace, pairs
+from tests.fuzz import composing, files, inplace, pairs
 
 MEMORY, SECONDS, PATIENCE = 4_000_000 * 1024, 5, 30
 NAMES = ("x", "y", "w", "F", "torch", "nn", "x", "y", "π", "e", "t", "linalg", "a_long_name")
@@ -426,9 +426,9 @@ def rowwise(random: random.Random, depth: int) -> str:
     """An expression of the numbers x and y."""
     if depth == 0:
         return random.choice(("x", "y", "x", "y", "1.5"))
-    form = random.choice(pairs.UNARY + pairs.BINARY)
-    parts = (rowwise(random, depth - 1) for _ in range(form.count("{}")))
-    if form in pairs.UNARY:
+    form = random.choice(composing.UNARY + composing.BINARY)
+    parts = (rowwise(random, depth - 1) for _ in range(composing.operands(form)))
+    if form in composing.UNARY:
         return f"({form.replace('{}', next(parts))})"
     return f"({form.format(*parts)})"
 

@@ -41,8 +41,8 @@ from gradcli.plan.compiled import Plan
 from gradcli.plan.executor import Executor
 from tests.calculus import samples
 from tests.fuzz import TooLong, cases, limited, ran_out
+from tests.fuzz.composing import STATEMENTS, Maker, Shape, any_shape
 
-Shape = tuple[int, ...]
 # A maker of programs, and what it makes one of: a sample's text, or the number of an entry.
 Turn = tuple[Callable[..., "Case"], Any]
 
@@ -85,195 +85,10 @@ class Case:
         return f"{self.source!r} {shown}"
 
 
-# -- random programs ------------------------------------------------------------------------------
-UNARY = [
-    *("sin({})", "cos({})", "exp({})", "tanh({})", "sqrt({}**2 + 0.3)", "-{}", "log({}**2 + 0.5)"),
-    *("{}**2", "{}**3", "1/({}**2 + 0.7)", "sigmoid({})", "atan({})", "abs({})", "relu({})"),
-    *("erf({})", "F.softplus({})", "F.silu({})", "F.gelu({})", "F.elu({})", "expm1({})", "3*{}"),
-    *("{}/2", "square({})", "{}*0.5 - 1", "clamp({}, -0.9, 0.8)", "F.leaky_relu({})", "{} % 0.77"),
-    *("2**{}", "log1p({}**2)", "rsqrt({}**2 + 1)", "sinc({})", "sinh({})", "{}/3 + 2", "1 - {}"),
-]
-BINARY = [
-    *("{} + {}", "{} - {}", "{}*{}", "{}*{}", "{}/({}**2 + 0.8)", "maximum({}, {})"),
-    *("minimum({}, {})", "where({} > {}, {}, {})", "hypot({}, {})", "atan2({}, {}**2 + 0.4)"),
-    *("({}**2 + 0.6)**{}", "logaddexp({}, {})", "{} % ({}**2 + 0.9)", "addcmul({}, {}, {})"),
-    *("lerp({}, {}, {})", "{}*({} > 0.1)", "xlogy({}, {}**2 + 0.5)"),
-]
-
-
-class Maker:
-    """Makes random expressions of given shapes."""
-
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
-        self.shapes: dict[str, Shape] = {}
-
-    def variable(self, shape: Shape) -> str:
-        alike = [n for n, s in self.shapes.items() if s == shape]
-        if alike and (self.rng.random() < 0.65 or len(self.shapes) > 3):
-            return self.rng.choice(alike)
-        name = f"{'sxXBTUV'[len(shape)]}{len(self.shapes)}"
-        self.shapes[name] = shape
-        return name
-
-    def narrowed(self, shape: Shape) -> Shape:
-        """A shape that broadcasts to this one."""
-        if self.rng.random() < 0.6:
-            return shape
-        cut = shape[self.rng.randrange(len(shape) + 1) :]
-        return tuple(1 if self.rng.random() < 0.3 else n for n in cut)
-
-    def make(self, shape: Shape, depth: int) -> str:
-        """An expression of this shape, closed."""
-        rng = self.rng
-        if depth <= 0:
-            return self.variable(shape) if rng.random() < 0.85 or shape else rng.choice(_NUMBERS)
-        roll = rng.random()
-        if roll < 0.22:
-            return self.unary(shape, depth)
-        if roll < 0.5:
-            return self.binary(shape, depth)
-        found = list(self.shaped(shape))
-        template, parts = rng.choice(found)
-        return template.format(*(self.make(p, depth - 1) for p in parts))
-
-    def unary(self, shape: Shape, depth: int) -> str:
-        return f"({self.rng.choice(UNARY).replace('{}', self.make(shape, depth - 1))})"
-
-    def binary(self, shape: Shape, depth: int) -> str:
-        template = self.rng.choice(BINARY)
-        count = template.count("{}")
-        whole = self.rng.randrange(count)
-        parts = [
-            self.make(shape if i == whole else self.narrowed(shape), depth - 1)
-            for i in range(count)
-        ]
-        return f"({template.format(*parts)})"
-
-    def size(self) -> int:
-        return self.rng.choice([1, 2, 2, 3, 3, 3, 4])
-
-    def shaped(self, shape: Shape) -> Iterator[tuple[str, list[Shape]]]:
-        """(template, shapes of its operands) that give this shape."""
-        k, n = self.size(), self.size()
-        yield f"{{}}.reshape({', '.join(map(str, shape)) or '()'})", [_reshaped(shape, self.rng)]
-        yield "{}.clone()", [shape]
-        if not shape:
-            yield from (
-                (f"sum({{}}{'' if k > 1 else ', 0'})", [(n,)]),
-                ("mean({})", [(k, n)]),
-                ("dot({}, {})", [(n,), (n,)]),
-                ("norm({})", [(n,)]),
-                ("prod({})", [(n,)]),
-                (f"linalg.det({{}} + 3*eye({n}))", [(n, n)]),
-                ("trace({})", [(n, n)]),
-                ("logsumexp({}, 0)", [(n,)]),
-                (f"{{}}[{self.rng.randrange(n)}]", [(n,)]),
-                (f"{{}}[{-self.rng.randrange(k) - 1}, {self.rng.randrange(n)}]", [(k, n)]),
-                ("amax({})", [(k, n)]),
-                ("({}@{})", [(n,), (n,)]),
-                ("({}@{}@{})", [(n,), (n, k), (k,)]),
-                ("F.mse_loss({}, {})", [(k, n), (k, n)]),
-                ("var({})", [(n + 1,)]),
-                (f"logdet({{0}}@{{0}}.T + eye({k}))", [(k, n)]),
-                ("F.binary_cross_entropy_with_logits({}, sigmoid({}))", [(n,), (n,)]),
-                ("sum({0}.T@{0})", [(k, n)]),
-                ("std({}, correction=0)", [(n + 1,)]),
-            )
-        if len(shape) == 1:
-            (m,) = shape
-            yield from (
-                ("({}@{})", [(m, n), (n,)]),
-                ("({}@{})", [(n,), (n, m)]),
-                ("mv({}, {})", [(m, n), (n,)]),
-                ("sum({}, 0)", [(n, m)]),
-                ("sum({}, 1)", [(m, n)]),
-                ("mean({}, -1)", [(m, n)]),
-                ("softmax({}, 0)", [(m,)]),
-                ("log_softmax({}, 0)", [(m,)]),
-                ("cumsum({}, 0)", [(m,)]),
-                (f"{{}}[{self.rng.randrange(k)}]", [(k, m)]),
-                (f"{{}}[:, {self.rng.randrange(k)}]", [(m, k)]),
-                (f"{{}}[1:{m + 1}]", [(m + 2,)]),
-                ("flip({}, (0,))", [(m,)]),
-                ("diag({})", [(m, m)]),
-                ("logsumexp({}, 1)", [(m, n)]),
-                (f"linalg.solve({{}} + 3*eye({m}), {{}})", [(m, m), (m,)]),
-                ("roll({}, 1, 0)", [(m,)]),
-                ("({}.T@{})", [(n, m), (n,)]),
-                ("amax({}, 0)", [(n, m)]),
-                ("einsum('ij,j->i', {}, {})", [(m, n), (n,)]),
-                ("norm({}, dim=1)", [(m, n)]),
-                ("squeeze({}, 0)", [(1, m)]),
-            )
-            if m > 1:
-                yield "cat([{}, {}])", [(m - 1,), (1,)]
-                yield "cat([{}[:1], {}])", [(n,), (m - 1,)]
-            if m == 2:
-                yield "stack([{}, {}])", [(), ()]
-            if m:
-                yield "cumprod({}, 0)", [(m,)]
-                yield "sort({})[0]", [(m,)]
-        if len(shape) == 2:
-            m, p = shape
-            yield from (
-                ("({}@{})", [(m, n), (n, p)]),
-                ("({}@{}.T)", [(m, n), (p, n)]),
-                ("({}.T@{})", [(n, m), (n, p)]),
-                ("{}.T", [(p, m)]),
-                ("outer({}, {})", [(m,), (p,)]),
-                ("({}[:, None]*{})", [(m,), (p,)]),
-                ("softmax({}, 1)", [(m, p)]),
-                ("log_softmax({}, -1)", [(m, p)]),
-                ("cumsum({}, 1)", [(m, p)]),
-                ("sum({}, 0)", [(n, m, p)]),
-                ("tril({})", [(m, p)]),
-                ("({} - mean({}, 0))", [(m, p), (n, p)]),
-                ("({}/sum({}**2 + 0.1, 1, keepdim=True))", [(m, p), (m, n)]),
-                (f"{{}}.expand({m}, {p})", [(p,)]),
-                ("({}@{}@{})", [(m, n), (n, k), (k, p)]),
-                ("addmm({}, {}, {})", [(p,), (m, n), (n, p)]),
-                ("F.linear({}, {}, {})", [(m, n), (p, n), (p,)]),
-                (f"F.layer_norm({{}}, ({p},))", [(m, p)]),
-                ("transpose({}, 0, 1)", [(p, m)]),
-                ("kron({}, {})", [(m, 1), (1, p)]),
-                (f"stack([{', '.join(['{}'] * m)}])", [(p,)] * m) if m else ("{}", [shape]),
-            )
-            if m == p and m:
-                yield f"linalg.inv({{}} + 3*eye({m}))", [(m, m)]
-                yield "diag({})", [(m,)]
-                yield "matrix_exp({}*0.3)", [(m, m)]
-                yield "({0} + {0}.T)", [(m, m)]
-        if len(shape) == 3:
-            a, b, c = shape
-            yield "({}@{})", [(a, b, n), (a, n, c)]
-            yield "({}@{})", [(a, b, n), (n, c)]
-            yield "bmm({}, {})", [(a, b, n), (a, n, c)]
-            yield "{}.permute(1, 2, 0)", [(c, a, b)]
-            yield "({}[None]*{})", [(b, c), (a, 1, 1)]
-            yield "softmax({}, 1)", [(a, b, c)]
-            yield "einsum('ai,aj->aij', {}, {})", [(a, b), (a, c)]
-
-    def values(self, numbers: np.random.Generator) -> dict[str, Any]:
-        return {n: np.round(numbers.uniform(-1.4, 1.4, s), 2) for n, s in self.shapes.items()}
-
-
-_NUMBERS = ["(2)", "(0.5)", "(3)", "(1/3)", "pi", "(1)", "sqrt(3)", "(-1)", "(0.1)", "(1e-3)"]
-
-
-def _reshaped(shape: Shape, rng: random.Random) -> Shape:
-    """Another shape with as many elements."""
-    count = int(np.prod(shape))
-    choices: list[Shape] = [(count,), (1, *shape), (*shape, 1)]
-    if count and count % 2 == 0:
-        choices.append((2, count // 2))
-    return rng.choice([c for c in choices if len(c) < 4])
-
-
 def composed(rng: random.Random) -> Case:
     """A program of arithmetic and functions over random shapes."""
     maker = Maker(rng)
-    shape = _shape(rng, maker.size)
+    shape = any_shape(rng, maker.size)
     text = maker.make(shape, rng.randint(1, 4))
     if rng.random() < 0.3:
         text = f"sum({text})" if rng.random() < 0.5 else f"({text}).mean()"
@@ -282,27 +97,6 @@ def composed(rng: random.Random) -> Case:
         word = maker.variable(maker.narrowed(shape))
         text = rng.choice(STATEMENTS).format(text, word)
     return Case(text, maker.values(np.random.default_rng(rng.getrandbits(32))))
-
-
-# A value and a variable, put together by statements.
-STATEMENTS = [
-    "h = {}; h*{} + h**2",
-    "h = {}; h.detach()*{}*h",
-    "h = ({})*1; h.mul_({}); h*2",
-    "h = ({}).clone(); k = h*1; k += {}; h*k",
-    "h = {}; h = h*2 if sum({}) > 0.3 else h**2; h + 1",
-    "set_grad_enabled(False); c = {}; set_grad_enabled(True); c*{}*2",
-    "f = lambda v: v*{}; f({}) + 1",
-    "h = ({}).reshape(-1).clone(); h[:1] = h[:1]*sum({}); h",
-    "h = ({}).reshape(-1)*1; h[1:].mul_(sum({})); h**2",
-]
-
-
-def _shape(rng: random.Random, size: Callable[[], int]) -> Shape:
-    sizes = [size() for _ in range(rng.choice([0, 0, 0, 1, 1, 2, 2, 3]))]
-    if sizes and rng.random() < 0.07:
-        sizes[rng.randrange(len(sizes))] = 0
-    return tuple(sizes)
 
 
 RANDOM = (
@@ -622,7 +416,7 @@ def broadcast(rng: random.Random, number: int) -> Case:
     """A function that works element by element, its operands broadcast on both sides."""
     name, count = pointwise()[number]
     maker = Maker(rng)
-    shape = _shape(rng, maker.size)
+    shape = any_shape(rng, maker.size)
     words = [maker.variable(maker.narrowed(shape)) for _ in range(count)]
     numbers = np.random.default_rng(rng.getrandbits(32))
     values = maker.values(numbers) | {"x0": np.round(numbers.uniform(0.8, 1.2), 2)}
@@ -641,7 +435,7 @@ def replaced(text: str, name: str, by: str) -> str:
         def visit_Name(self, node: ast.Name) -> ast.expr:
             return ast.parse(by, mode="eval").body if node.id == name else node
 
-    return "; ".join(map(ast.unparse, Put().visit(tree).body))
+    return "\n".join(map(ast.unparse, Put().visit(tree).body))
 
 
 # -- the ways to differentiate ----------------------------------------------------------------------
@@ -711,7 +505,8 @@ NO_DERIVATIVE = re.compile(
 
 def _own_ways(case: Case) -> bool:
     """Whether forward mode, which goes on without grad mode, is another derivative in PyTorch too."""
-    return "set_grad_enabled" in case.source or bool(NO_DERIVATIVE.search(case.source))
+    without = any(word in case.source for word in ("set_grad_enabled", "no_grad"))
+    return without or bool(NO_DERIVATIVE.search(case.source))
 
 
 def _hessian(case: Case, expected: dict[str, Any]) -> None:
@@ -758,8 +553,16 @@ def _forward_over_reverse(case: Case, vectors: dict[str, Any]) -> dict[str, Any]
 
 def summed(case: Case) -> Case:
     """The sum of the program's value, as a program."""
-    head, semicolon, last = case.source.rpartition(";")
-    return Case(f"{head}{semicolon} sum({last.strip()})".strip(), dict(case.values))
+    head, last = parted(case.source)
+    return Case(f"{head}sum({last})", dict(case.values))
+
+
+def parted(source: str) -> tuple[str, str]:
+    """What stands before the last expression of a program, and it."""
+    last = ast.parse(source).body[-1]
+    lines = source.splitlines(keepends=True)
+    at = sum(map(len, lines[: last.lineno - 1])) + last.col_offset
+    return source[:at], source[at:].strip()
 
 
 def _compiled(case: Case, expected: dict[str, Any]) -> None:
@@ -1234,7 +1037,7 @@ def _reductions(source: str) -> Iterator[str]:
     for i in range(len(tree.body) - 1):
         fewer = copy.deepcopy(tree)
         del fewer.body[i]
-        yield "; ".join(map(ast.unparse, fewer.body))
+        yield "\n".join(map(ast.unparse, fewer.body))
     nodes = [n for n in ast.walk(tree) if isinstance(n, ast.expr)]
     for at, node in enumerate(nodes):
         if isinstance(node, (ast.Name, ast.Constant)):
@@ -1250,7 +1053,7 @@ def _reductions(source: str) -> Iterator[str]:
                 def visit(self, n: ast.AST, target: Any = target, part: Any = part) -> Any:
                     return copy.deepcopy(part) if n is target else super().visit(n)
 
-            yield "; ".join(map(ast.unparse, Put().visit(fresh).body))
+            yield "\n".join(map(ast.unparse, Put().visit(fresh).body))
 
 
 # Rows that no sample reaches alone: programs, and the shapes of x0, x1, x2.
@@ -1357,9 +1160,9 @@ def other(rng: random.Random, number: int) -> Case:
     values["s"] = np.round(numbers.uniform(0.8, 1.2), 2)
     if rng.random() < 0.4:
         text = replaced(text, "x0", "(x0*s)")
-    head, semicolon, last = text.rpartition(";")
-    last = rng.choice([last.strip(), f"sum(({last.strip()})**2)", f"tanh({last.strip()})*s"])
-    return Case(f"{head}{semicolon} {last}".strip(), values)
+    head, last = parted(text)
+    last = rng.choice([last, f"sum(({last})**2)", f"tanh({last})*s"])
+    return Case(f"{head}{last}", values)
 
 
 def made(seed: int, number: int, rng: random.Random) -> Case:
