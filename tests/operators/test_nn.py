@@ -72,10 +72,34 @@ SIZES = [
 ]  # fmt: skip
 
 
-@sweep(("call", "words"), SIZES, parts=1)
-def test_sizes_of_other_dimensions(torch: Any, call: str, words: str) -> None:
+# Operands that do not fit one another.
+OPERANDS = [
+    ("instance_norm(x, weight=x[0, 0, :1])", "weight should contain 4 elements not 2"),
+    ("batch_norm(x[0, 0], None, None, x[0, 0], None, True)", "weight should contain 0 elements not 2"),
+    ("nll_loss(x[0, 0], x[0].long())", "0D or 1D target tensor expected, multi-target not supported"),
+    ("nll_loss(x[0, 0], x[0, 0].long())", "For 1D input, 1D target must have size 1"),
+    ("triplet_margin_with_distance_loss(x, x[0], x)",
+     "The anchor, positive, and negative tensors are expected to have the same number of dimensions"),
+    ("multilabel_margin_loss(x, x.long())",
+     "Expected non-empty vector or matrix with optional 0-dim batch size, but got: [2, 2, 2]"),
+    ("multilabel_margin_loss(x[0], x.long())",
+     "inconsistent target size: [2, 2, 2] for input of size: [2, 2]"),
+    ("embedding_bag(5 * x[0].long(), x[0])",
+     "Index 0 of input takes value 5 which is not in the valid range [0, 2)"),
+    ("embedding_bag(x[0].long(), x)", "weight has to be a 2D Tensor, but got Tensor of dimension 3"),
+    ("max_pool1d(x, 3)", "max_pool1d() Invalid computed output size: 0"),
+    ("interpolate(x, size=2, mode='bilinear')", "Got 3D input, but bilinear mode needs 4D input"),
+    ("interpolate(x[0], size=2)",
+     "Input Error: Only 3D, 4D and 5D input Tensors supported (got 2D) for the modes: nearest"),
+    ("grid_sample(x[:1, None], x[:, None])",
+     "grid_sampler(): expected grid and input to have same batch size"),
+]  # fmt: skip
+
+
+@sweep(("call", "words"), [*SIZES, *OPERANDS], parts=1)
+def test_refusals(torch: Any, call: str, words: str) -> None:
     x = torch.ones(2, 2, 2)
-    with pytest.raises((RuntimeError, ValueError)) as refusal:
+    with pytest.raises((RuntimeError, ValueError, NotImplementedError)) as refusal:
         ask(torch, f"torch.nn.functional.{call}", x=x)
     assert str(refusal.value).startswith(words)
 

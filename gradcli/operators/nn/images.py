@@ -139,9 +139,38 @@ def _masked(flat: Any, index: Any, inside: Any) -> Any:
 
 
 # -- rows -----------------------------------------------------------------------------------------
+def _check_grid(input: Any, grid: Any) -> None:
+    """Refuses, in PyTorch's words, a grid that is not of the places of such an image."""
+    wanted = input.ndim - 2
+    if input.shape[0] != grid.shape[0]:
+        raise RuntimeError(
+            "grid_sampler(): expected grid and input to have same batch size, but got input with "
+            f"sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+        )
+    if grid.shape[-1] != wanted:
+        raise RuntimeError(
+            f"grid_sampler(): expected grid to have size {wanted} in last dimension, but got grid with "
+            f"sizes {list(grid.shape)}"
+        )
+    if grid.ndim != input.ndim:
+        raise RuntimeError(
+            f"grid_sampler(): expected {input.ndim}D input and grid with same number of dimensions, but "
+            f"got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+        )
+    empty = next((d for d in range(2, input.ndim) if not input.shape[d]), None)
+    if empty is not None:
+        raise RuntimeError(
+            "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
+            f"{list(input.shape)} with dimension {empty} being empty"
+        )
+
+
 def _grid_sampler(
     input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Array:
+    _check_grid(input, grid)
+    if interpolation_mode == _MODES["bicubic"] and input.ndim != 4:
+        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     kernel = "grid_sampler3d_cpu" if input.ndim == 5 else "grid_sampler_2d_cpu_kernel_impl"
     implemented(kernel, input, "efd")
     expect_alike(input, grid)
@@ -319,24 +348,6 @@ def grid_sample(
             "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got "
             f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
         )
-    if input.shape[0] != grid.shape[0]:
-        raise RuntimeError(
-            "grid_sampler(): expected grid and input to have same batch size, but got input with "
-            f"sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
-        )
-    if grid.shape[-1] != n:
-        raise RuntimeError(
-            f"grid_sampler(): expected grid to have size {n} in last dimension, but got grid with "
-            f"sizes {list(grid.shape)}"
-        )
-    empty = next((d for d in range(2, n + 2) if not input.shape[d]), None)
-    if empty is not None:
-        raise RuntimeError(
-            "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
-            f"{list(input.shape)} with dimension {empty} being empty"
-        )
-    if mode == "bicubic" and n != 2:
-        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     return _SAMPLERS[n](input, grid, _MODES[mode], _PADDING[padding_mode], bool(align_corners))
 
 

@@ -353,18 +353,18 @@ def _checked_targets(self: Any, target: Any, ignore_index: int) -> tuple[Any, An
 
 
 def _check_nll(self: Any, target: Any, weight: Any) -> None:
+    if self.ndim <= 2 and target.ndim > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if target.dtype not in (np.int64, np.uint8):
         raise RuntimeError(
             f"expected target dtype to be Long or Byte, but got {scalar_name(target)}"
         )
     if self.ndim == 1 and target.ndim > 0 and target.size != 1:
-        raise RuntimeError(
+        raise ValueError(
             "For 1D input, 1D target must have size 1, but got target size: " + str(target.size)
         )
     if self.ndim > 2:
         expect_long(target)
-    if self.ndim == 2 and target.ndim != 1:
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if weight is not None and weight.shape != (self.shape[0 if self.ndim == 1 else 1],):
         raise RuntimeError(
             f"weight tensor should be defined either for all {self.shape[-1]} classes or no classes "
@@ -467,12 +467,12 @@ def _nll_nd(input: Any, target: Any, weight: Any, reduction: int, ignore_index: 
     ndim = input.ndim
     if ndim < 1:
         raise ValueError(f"Expected 1 or more dimensions (got {ndim})")
-    refuse_grad("nll_loss_forward", weight=weight)
     items = target.shape[0] if target.ndim else 0
     if ndim != 1 and input.shape[0] != items:
         raise ValueError(
             f"Expected input batch_size ({input.shape[0]}) to match target batch_size ({items})."
         )
+    refuse_grad("nll_loss_forward", weight=weight)
     if ndim in (1, 2):
         return nll_loss_row(input, target, weight, reduction, ignore_index)[0]
     if ndim == 4:
@@ -822,6 +822,9 @@ def soft_margin_loss(input: Array, target: Array, number: int) -> Any:
 
 
 # -- margins --------------------------------------------------------------------------------------
+_NO_ROWS = "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+
+
 def _margin_parts(self: Any, target: Any, margin: float) -> tuple[Any, Any, Any]:
     """(rows of inputs, targets, margin - x[target] + x with 0 at the target)."""
     x = self.reshape(1, -1) if self.ndim <= 1 else self
@@ -845,10 +848,7 @@ def _multi_margin(
     if p not in (1, 2):
         raise RuntimeError("only p == 1 and p == 2 supported")
     if self.ndim > 2 or not prod(self.shape[-1:]):
-        raise RuntimeError(
-            "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
-            f"{list(self.shape)}"
-        )
+        raise RuntimeError(_NO_ROWS + str(list(self.shape)))
     count = self.shape[0] if self.ndim == 2 else 1
     if target.ndim > 1 or target.size != count:
         raise RuntimeError(
@@ -947,6 +947,12 @@ def _multilabel_margins(x: Any, y: Any, is_target: Any) -> Any:
 
 
 def _multilabel_margin(self: Array, target: Array, reduction: int = 1) -> tuple[Array, Array]:
+    if self.ndim > 2 or not prod(self.shape[-1:]):
+        raise RuntimeError(_NO_ROWS + str(list(self.shape)))
+    if target.shape != self.shape:
+        raise RuntimeError(
+            f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}"
+        )
     implemented("multilabel_margin_loss_forward_out_frame", self, "fd")
     expect_long(target)
     x, y, is_target = _multilabel_parts(self, target)
@@ -1107,6 +1113,15 @@ def _check_margin(at: int) -> Callable[..., None]:
     return check
 
 
+def _check_triplet(anchor: Any, positive: Any, negative: Any) -> None:
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of "
+            f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
+            f"{negative.ndim}D inputs"
+        )
+
+
 @loss(
     "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, "
     "float p=2, float eps=1e-06, bool swap=False, Any size_average=None, Any reduce=None, "
@@ -1126,12 +1141,7 @@ def triplet_margin_loss(
     number: int,
 ) -> Any:
     """How much nearer the positive should be to the anchor than the negative, by a margin."""
-    if not anchor.ndim == positive.ndim == negative.ndim:
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of "
-            f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative "
-            f"{negative.ndim}D inputs"
-        )
+    _check_triplet(anchor, positive, negative)
     distance = resolve("nn.functional.pairwise_distance")
     near = distance(anchor, positive, p, eps)
     far = distance(anchor, negative, p, eps)
@@ -1156,6 +1166,7 @@ def triplet_margin_with_distance_loss(
     number: int,
 ) -> Any:
     """`triplet_margin_loss` with a distance of one's own."""
+    _check_triplet(anchor, positive, negative)
     distance = distance_function or resolve("nn.functional.pairwise_distance")
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:

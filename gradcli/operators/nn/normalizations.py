@@ -372,7 +372,7 @@ _NO_STATISTICS = "running_mean and running_var must be defined in evaluation mod
 
 
 def _channels(x: Any, ndim: int) -> Any:
-    return x.reshape(1, x.shape[0], *[1] * (ndim - 2))
+    return x.reshape(1, -1, *[1] * (ndim - 2))
 
 
 def _batch_norm(
@@ -467,12 +467,11 @@ def _several_values(size: Any) -> None:
 
 
 def _check_channels(input: Any, weight: Any, bias: Any, mean: Any, variance: Any) -> None:
+    channels = input.shape[1] if input.ndim > 1 else 0
     named = {"running_mean": mean, "running_var": variance, "weight": weight, "bias": bias}
     for name, value in named.items():
-        if value is not None and value.array.size != input.shape[1]:
-            raise RuntimeError(
-                f"{name} should contain {input.shape[1]} elements not {value.array.size}"
-            )
+        if value is not None and value.array.size != channels:
+            raise RuntimeError(f"{name} should contain {channels} elements not {value.array.size}")
 
 
 def _check_batch(input: Any, *others: Any) -> None:
@@ -567,6 +566,7 @@ def instance_norm(
         x if x is None else wrap(np.tile(x.array, b)) for x in (running_mean, running_var)
     )
     flat = input.contiguous().view(1, b * c, *input.shape[2:])
+    _check_channels(flat, scale, shift, means, variances)
     out = native_batch_norm_row(
         flat, scale, shift, means, variances, use_input_stats, momentum, eps
     )[0]

@@ -257,7 +257,8 @@ def _max(
     kernel, steps, around = _pool_arguments(name, n, kernel_size, stride, padding)
     spread = _sized(name, "dilation", dilation, n)
     if n == 1:
-        out, index = _max_of_one(input, kernel, steps or kernel, around, spread, bool(ceil_mode))
+        sizes = kernel, steps or kernel, around, spread
+        out, index = _max_of_one(input, *sizes, bool(ceil_mode), bool(return_indices))
         return (out, index) if return_indices else out
     _check_pool(name, n, input, kernel, steps or kernel, around)
     if any(d <= 0 for d in spread):
@@ -268,15 +269,26 @@ def _max(
 
 
 def _max_of_one(
-    input: Any, kernel: Sizes, steps: Sizes, around: Sizes, spread: Sizes, ceil_mode: bool
+    input: Any,
+    kernel: Sizes,
+    steps: Sizes,
+    around: Sizes,
+    spread: Sizes,
+    ceil_mode: bool,
+    places: bool,
 ) -> tuple[Any, Any]:
-    """(maxima, their places) of sequences, as images one element high."""
+    """(maxima, their places) of sequences, as images one element high; places: both are wanted."""
     for what, (size,) in (("kernel_size", kernel), ("stride", steps), ("dilation", spread)):
         if size <= 0:
             raise RuntimeError(f"max_pool1d() {what} must be greater than zero, but got {size}")
     _check_pool("max_pool1d", 1, input, kernel, steps, around)
-    recorded = input.requires_grad and is_grad_enabled()  # by max_pool2d
-    implemented("max_pool1d_impl", input.array, "efdFD" if recorded else "efd")
+    if not places:
+        sizes = (kernel[0], steps[0], around[0], spread[0])
+        size = _output_size(input.shape[-1], *sizes, ceil_mode)
+        if size < 1:
+            raise RuntimeError(f"max_pool1d() Invalid computed output size: {size}")
+        recorded = input.requires_grad and is_grad_enabled()  # by max_pool2d
+        implemented("max_pool1d_impl", input.array, "efdFD" if recorded else "efd")
     high = (1, *kernel), (1, *steps), (0, *around), (1, *spread)
     out, index = _MAX[2](input.unsqueeze(-2), *high, ceil_mode)
     return out.squeeze(-2), index.squeeze(-2)

@@ -245,7 +245,7 @@ _SMOOTH = {
     "bilinear": _rows("linear-aa", "UpsampleBilinear2DAa", 2, True),
     "bicubic": _rows("cubic-aa", "UpsampleBicubic2DAa", 2, True),
 }
-_MODES = ("nearest", "nearest-exact", "area", "linear", "bilinear", "bicubic", "trilinear")
+_NEEDED = {"linear": "3D", "bilinear": "4D", "trilinear": "5D"}
 
 
 # -- interpolate ----------------------------------------------------------------------------------
@@ -321,14 +321,12 @@ def interpolate(
             return _SMOOTH[mode](input, sizes, align_corners, *scales)
         if (mode, n) in _LINEAR:
             return _LINEAR[mode, n](input, sizes, align_corners, *scales)
-    if mode not in _MODES:
-        raise NotImplementedError(
-            "Input Error: Only 3D, 4D and 5D input Tensors supported (got "
-            f"{input.ndim}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | area "
-            f"| nearest-exact (got {mode})"
-        )
+    needed = _NEEDED.get(mode)
+    if n in (1, 2, 3) and needed is not None:
+        raise NotImplementedError(f"Got {input.ndim}D input, but {mode} mode needs {needed} input")
     raise NotImplementedError(
-        f"Got {input.ndim}D input, but {mode} mode needs another number of dimensions"
+        f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D) for the modes: "
+        f"nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.operators.dimensions import not_differentiable
+from gradcli.operators.helpers import implemented
 from gradcli.operators.nn.layers import check_indices, renorm_rows
 from gradcli.operators.nn.losses import MEAN, SUM, reduction_number
 from gradcli.operators.nn.pairs import last, passing
@@ -63,6 +64,7 @@ def _ctc(
     blank: int = 0,
     zero_infinity: bool = False,
 ) -> tuple[Array, Array]:
+    implemented("ctc_loss_cpu", log_probs, "fd")
     batch = log_probs.shape[1]
     all_states = _labels(targets, target_lengths, blank)
     widest = 2 * max(target_lengths, default=0) + 1
@@ -210,6 +212,12 @@ def _embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> tuple[Array, Array, Array, Array]:
+    wrong = np.flatnonzero((indices < 0) | (indices >= len(weight)))
+    if wrong.size:
+        raise RuntimeError(
+            f"Index {wrong[0]} of input takes value {indices[wrong[0]]} which is not in the valid range "
+            f"[0, {len(weight)})"
+        )
     bags = offsets.shape[0] - bool(include_last_offset)
     starts = np.asarray(offsets)[:bags]
     bag_of = np.searchsorted(starts, np.arange(indices.size), side="right") - 1
@@ -342,6 +350,8 @@ def embedding_bag(
             f"BFloat16, Float, Double; but got {shown} instead (while checking arguments for "
             "embedding_bag)"
         )
+    if weight.ndim != 2:
+        raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}")
     if mode not in _BAG_MODES:
         raise ValueError("mode has to be one of sum, mean or max")
     if per_sample_weights is not None and mode != "sum":
