@@ -490,8 +490,8 @@ def rsub(input: Array, other: Any, alpha: Any) -> Any:
     if _is_number(other):
         if modes.current().rules:  # C++ subtracts from a tensor made of the number
             return sub(_like(other, input), input, alpha=alpha)
-        return rsub_scalar(input, other, alpha=alpha)
-    return rsub_tensor(input, other, alpha=alpha)
+        return rsub_scalar.call(input, other, alpha)
+    return rsub_tensor.call(input, other, alpha)
 
 
 @function(

@@ -156,7 +156,7 @@ _NORMS = ("{0}(randn(2,3))", "{0}(randn(2,3), 1)", "{0}(randn(2,3), 3, 1)", "{0}
 )
 def vector_norm(x: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """The p-norm of all elements, or along dimensions."""
-    return vector_norm_row(x, _order(ord), dim, keepdim, dtype=dtype)
+    return vector_norm_row.call(x, _order(ord), dim, keepdim, dtype)
 
 
 @function(
@@ -180,4 +180,4 @@ def norm(input: Array, p: Any, dim: Any, keepdim: bool, *rest: Any) -> Any:
     order = 2 if isinstance(p, str) else 2.0 if p is None else p
     if given or not isinstance(order, (int, float)):
         return vector_norm(input, order, dim, keepdim, **given)
-    return vector_norm_row(input, signed(order), dim, keepdim)
+    return vector_norm_row.call(input, signed(order), dim, keepdim)

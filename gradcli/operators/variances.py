@@ -149,7 +149,7 @@ def _variance(name: str, row: Rules, doc: str, numpy: Any = None) -> Any:
         correction: Any = None,
     ) -> Any:
         correction = correction if unbiased is None else int(unbiased)
-        return row(input, dim, correction=signed(correction), keepdim=keepdim)
+        return row.call(input, dim, signed(correction), keepdim)
 
     describe(call, name, doc, __name__)
     out = ", Tensor? out=None" if "_" not in name else ""
