@@ -354,8 +354,9 @@ def _variable_lines(
         yield f"ok: {name}{suffix} (max error {checked.error:.1e}, {checked.method})"
         return
     i = checked.index
+    verdict = "no slope to check" if checked.at_edge else f"wrong {what}"
     yield (
-        f"wrong {what}: {name}{_at(i)}: analytical {_number(checked.analytical[i], request)}, "
+        f"{verdict}: {name}{_at(i)}: analytical {_number(checked.analytical[i], request)}, "
         f"numerical {_number(checked.numerical[i], request)} (relative error {checked.error:.1e})"
     )
     if checked.at_edge:

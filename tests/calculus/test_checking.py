@@ -174,6 +174,28 @@ def test_wrong_there_too(source: str, x: Any) -> None:
     assert not check_point(function(source), {"x": x}, ["x"])["x"].ok
 
 
+@pytest.mark.parametrize(
+    ("source", "x", "right"),
+    [
+        ("x**1.5", 0.0, True),
+        ("x**2.5 + x", 0.0, True),
+        ("erf(x)**1.5", 0.0, True),
+        ("(1 - x)**1.5", 1.0, True),
+        ("2*x**1.5 + x - x.detach()", 0.0, False),
+        ("x*x.detach()**0.5 + 1e-3*x.detach()", 0.0, False),
+        ("(1 - x)**1.5 + 1e-4*x.detach()", 1.0, False),
+        ("sqrt(x)", 0.0, False),
+        ("x*sqrt(x)", 0.0, False),
+    ],
+)
+def test_the_edge_of_a_domain_is_looked_at_from_inside(source: str, x: float, right: bool) -> None:
+    """A root's slope is no imaginary part of a step; a gradient of nan or inf agrees with nothing."""
+    found = check_point(
+        function(source), {"x": np.array(x)}, ["x"], analytic="detach" not in source
+    )
+    assert found["x"].ok is right and not found["x"].kinks
+
+
 def test_a_kink_within_a_step_of_others() -> None:
     found = check_point(function("relu(x) + 1e6*x**2"), {"x": np.array(0.0)}, ["x"])["x"]
     assert found.ok and len(found.kinks) == 1

@@ -143,7 +143,10 @@ def test_integers_have_no_gradient_to_check() -> None:
 def test_the_edge_of_a_domain_is_no_agreement() -> None:
     result = run("check", "sqrt(x)", "--x", "0")
     assert result.exit_code == 1
+    assert result.stdout.startswith("no slope to check: x: analytical inf")
     assert "at the edge of its domain" in result.stdout and "blame" not in result.stdout
+    result = run("check", "x**1.5", "--x", "0")
+    assert (result.exit_code, result.stdout) == (0, "ok: x (max error 0.0e+00, differences)\n")
 
 
 @pytest.mark.parametrize(
