@@ -685,51 +685,66 @@ def _meeting(input: Any, *numbers: Any) -> Any:
     return cast(input, dtypes.result_type([(own, 2), *given])) if own.kind in "biu" else input
 
 
-def _clamp_one(limit: Any, name: str, doc: str) -> Any:
-    low = name == "clamp_min"
-    side = "min" if low else "max"
+def _clamp_min_number(self: Array, min: Any) -> Array:
+    return above(self, dtypes.checked(min, self.dtype))
 
-    def keep(g: Any, self: Any, limit: Any) -> Any:
-        return where(self >= limit if low else self <= limit, g, 0)
 
-    def give(g: Any, self: Any, limit: Any) -> Any:
-        return where(self < limit if low else self > limit, g, 0)
+def _clamp_min_tensor(self: Array, min: Array) -> Array:
+    return above(self, min)
 
-    number: Any
-    tensors: Any
-    facts: dict[str, Any] = {"__module__": __name__}
-    if low:
-        number = lambda self, min: limit(self, dtypes.checked(min, self.dtype))
-        tensors = lambda self, min: limit(self, min)
-        facts["self"] = lambda g, self, min: keep(g, self, min)
-        limit_rule: Any = lambda g, self, min: give(g, self, min)
-    else:
-        number = lambda self, max: limit(self, dtypes.checked(max, self.dtype))
-        tensors = lambda self, max: limit(self, max)
-        facts["self"] = lambda g, self, max: keep(g, self, max)
-        limit_rule = lambda g, self, max: give(g, self, max)
-    number.__annotations__ = {"self": "Array"}
-    tensors.__annotations__ = {"self": "Array", side: "Array"}
-    node = "ClampMinBackward" if low else "ClampMaxBackward"
-    own: dict[str, Any] = {
-        "types": "common",
-        "batch": "elementwise",
-        "spelled": name,
-    }
-    rules = {**facts, side: limit_rule}
-    kernel = "maximum_cpu" if low else "minimum_cpu"
-    no_numbers = {**_NO_COMPLEX_CLAMP, "b": f"{name}_scalar_cpu"}
-    made = row(number, f"{node}0", refuses=no_numbers, **own)
-    first = made(type(f"{name}_number", (), facts))
-    made = row(tensors, f"{node}1", refuses={"c": kernel}, **own)
-    second = made(type(f"{name}_tensor", (), rules))
+
+def _clamp_max_number(self: Array, max: Any) -> Array:
+    return below(self, dtypes.checked(max, self.dtype))
+
+
+def _clamp_max_tensor(self: Array, max: Array) -> Array:
+    return below(self, max)
+
+
+def _limiting(kernel: Any, node: str, spelled: str, **refuses: str) -> Any:
+    """A row of one limit."""
+    facts: dict[str, Any] = {"types": "common", "batch": "elementwise", "spelled": spelled}
+    return row(kernel, node, refuses=refuses, **facts)
+
+
+_NO_COMPLEX = _NO_COMPLEX_CLAMP["c"]
+
+
+@_limiting(
+    _clamp_min_number, "ClampMinBackward0", "clamp_min", c=_NO_COMPLEX, b="clamp_min_scalar_cpu"
+)
+class clamp_min_number:
+    self = lambda g, self, min: where(self >= min, g, 0)
+
+
+@_limiting(_clamp_min_tensor, "ClampMinBackward1", "clamp_min", c="maximum_cpu")
+class clamp_min_tensor:
+    self = lambda g, self, min: where(self >= min, g, 0)
+    min = lambda g, self, min: where(self < min, g, 0)
+
+
+@_limiting(
+    _clamp_max_number, "ClampMaxBackward0", "clamp_max", c=_NO_COMPLEX, b="clamp_max_scalar_cpu"
+)
+class clamp_max_number:
+    self = lambda g, self, max: where(self <= max, g, 0)
+
+
+@_limiting(_clamp_max_tensor, "ClampMaxBackward1", "clamp_max", c="minimum_cpu")
+class clamp_max_tensor:
+    self = lambda g, self, max: where(self <= max, g, 0)
+    max = lambda g, self, max: where(self > max, g, 0)
+
+
+def _one_limit(name: str, side: str, number: Rules, tensor: Rules, doc: str) -> Any:
+    """`NAME(input, SIDE)`, of a number or a tensor."""
 
     def limited(input: Array, limit: Any) -> Any:
         if hasattr(limit, "requires_grad"):
-            return second(input, limit)
+            return tensor(input, limit)
         if isinstance(limit, complex):
-            raise NotImplementedError(_NO_COMPLEX_CLAMP["c"])
-        return first(_meeting(input, limit), limit)
+            raise NotImplementedError(_NO_COMPLEX)
+        return number(_meeting(input, limit), limit)
 
     return choice(
         f"{name}(Tensor input, Tensor {side}, *, Tensor? out=None) -> limited",
@@ -737,14 +752,18 @@ def _clamp_one(limit: Any, name: str, doc: str) -> Any:
         targets=[limited],
         doc=doc,
         module=__name__,
-        rows=[first, second],
+        rows=[number, tensor],
         inplace=True,
         samples=[f"{name}(randn(3), 0.5)", f"{name}(randn(3), randn(3))"],
     )
 
 
-clamp_min = _clamp_one(above, "clamp_min", "The elements, none below the limit.")
-clamp_max = _clamp_one(below, "clamp_max", "The elements, none above the limit.")
+clamp_min = _one_limit(
+    "clamp_min", "min", clamp_min_number, clamp_min_tensor, "The elements, none below the limit."
+)
+clamp_max = _one_limit(
+    "clamp_max", "max", clamp_max_number, clamp_max_tensor, "The elements, none above the limit."
+)
 
 
 # -- the larger and the smaller -------------------------------------------------------------------
