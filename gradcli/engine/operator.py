@@ -111,11 +111,12 @@ class Row:
         dynamic: str = "",
         guarded: bool = True,
         spelled: str = "",
+        writes: str = "",
         doc: str = "",
     ) -> None:
         self.name, self.node, self.kind, self.view, self.doc = name, node, kind, view, doc
         self.discrete, self.lossy, self.wide, self.guarded = discrete, lossy, wide, guarded
-        self.spelled, self.copies, self.spends = spelled, copies, spends
+        self.spelled, self.copies, self.spends, self.writes = spelled, copies, spends, writes
         self.title = name  # what messages call it: the name of the function that records the row
         self.numbers = numbers
         self.numpy = kernel if isinstance(kernel, np.ufunc) else None
@@ -795,7 +796,9 @@ def operator(
     of the function of its name with options of its names: a formula of its parameters; `WORD: OPTIONS`,
     another function, and what that calls them (`-` for one that it lacks, nothing where they are called
     the same); `WORD[0]: OPTIONS`, the first of its results; or the name of a form of
-    `gradcli.calculus.forms`.
+    `gradcli.calculus.forms`. writes: how it may be written in place, in words: "shared", where several
+    elements share memory, too; "apart", only where no operand lies in what is written; "read", the last
+    operand was read before, and may lie anywhere. Nothing: operands lie there whole or not at all.
     """
 
     def make(body: type) -> Row:

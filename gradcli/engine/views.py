@@ -117,18 +117,20 @@ def check_writable(tensor: Tensor, recorded: bool, overlapping: bool = False) ->
         )
 
 
-def _refuse_overlap(tensor: Tensor, operands: tuple[Any, ...]) -> None:
-    """Raise where an operand lies partly where the tensor is written."""
+def refuse_overlap(tensor: Tensor, operands: Iterable[Any], apart: bool = False) -> None:
+    """Raise where an operand lies partly where the tensor is written; apart: or wholly, too."""
     written = laid_out(tensor.array)
     if not isinstance(written, ARRAYS) or not _dense(written):
         return
     for a in operands:
+        if isinstance(a, (tuple, list)):
+            refuse_overlap(tensor, a, apart)
+            continue
         other = laid_out(a.array) if isinstance(a, Tensor) else None
         if (
             isinstance(other, ARRAYS)
-            and other is not written
             and np.may_share_memory(written, other)
-            and not _same_elements(other, written)
+            and (apart or (other is not written and not _same_elements(other, written)))
             and _dense(other)
         ):
             raise RuntimeError(
@@ -179,6 +181,9 @@ def store(tensor: Tensor, values: Any) -> None:
         array = tensor.memory()
     if isinstance(array, np.generic):
         tensor.array = array.dtype.type(values)
+    elif isinstance(array, np.ndarray) and 0 in array.strides and array.size:
+        same = (array == values) | ((array != array) & (values != values))
+        np.copyto(array, values, where=~same)  # where elements share memory, what changed stays
     else:
         array[...] = values
     bump(tensor)
@@ -203,12 +208,7 @@ def inplace(row: Callable[..., Any], tensor: Tensor, *args: Any, **kwargs: Any) 
     The rules see the operand as it was before. Raises RuntimeError, in PyTorch's words, for leaves
     that require grad, forbidden views, and results that do not fit.
     """
-    return _inplace(row, tensor, args, kwargs, overlapping=False)
-
-
-def overwrite(row: Callable[..., Any], tensor: Tensor, *args: Any) -> Tensor:
-    """As `inplace`, for an operation that writes one value: elements may share memory."""
-    return _inplace(row, tensor, args, {}, overlapping=True)
+    return _inplace(row, tensor, args, kwargs)
 
 
 def set_tangent(tensor: Tensor, tangent: Any) -> None:
@@ -284,14 +284,15 @@ def _inplace(
     tensor: Tensor,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    *,
-    overlapping: bool,
 ) -> Tensor:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"an in-place operation needs a Tensor, not {type(tensor).__name__}")
-    recorded = will_record(tensor, (*args, *kwargs.values()))
-    check_writable(tensor, recorded, overlapping)
-    _refuse_overlap(tensor, (*args, *kwargs.values()))
+    operands = (*args, *kwargs.values())
+    recorded = will_record(tensor, operands)
+    writes = getattr(row, "writes", "")
+    check_writable(tensor, recorded, "shared" in writes)
+    if not writes:
+        refuse_overlap(tensor, operands)
     before = wrap(copied(tensor.array) if recorded else tensor.array)
     before.wrapped = tensor.wrapped
     before.node = edge(tensor) if recorded else None
@@ -299,6 +300,8 @@ def _inplace(
     if recorded and tensor.tangent is not None:
         before.tangent = _kept(tensor.tangent)  # the tensor's own is about to be written
     out = row(before, *args, **kwargs)
+    if writes:
+        refuse_overlap(tensor, operands[:-1] if "read" in writes else operands, "apart" in writes)
     if (state := modes.current()).intercept and (recorded or not state.taped):
         set_tangent(tensor, out.tangent)
     node = out.node
@@ -550,6 +553,14 @@ def as_strided_array(array: Any, size: Any, stride: Any, offset: int | None) -> 
 
 
 __all__ = [
-    *("check_writable", "inplace", "overwrite", "rebase", "regenerate", "store", "will_record"),
+    *(
+        "check_writable",
+        "inplace",
+        "rebase",
+        "refuse_overlap",
+        "regenerate",
+        "store",
+        "will_record",
+    ),
     "write",
 ]

@@ -208,6 +208,7 @@ def _index_put_back(g: Any, values_args: Any, indices: Any, accumulate: bool) ->
     batch=batches.index_written,
     spelled="index_put",
     signature=("index_put(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False)"),
+    writes="apart",
 )
 class index_put:
     """`input` with `values` at the given positions; accumulate adds them."""
@@ -333,7 +334,13 @@ def _masked_fill(self: Array, mask: Array, value: Any) -> Array:
     return found if found.ndim else found[()]
 
 
-@row(_masked_fill, "MaskedFillBackward0", batch="elementwise", spelled="masked_fill")
+@row(
+    _masked_fill,
+    "MaskedFillBackward0",
+    batch="elementwise",
+    spelled="masked_fill",
+    writes="shared read",
+)
 class masked_fill_number:
     self = lambda g, mask: masked_fill(g, mask, 0)
 
@@ -352,6 +359,7 @@ def _masked_fill_tensor(self: Array, mask: Array, value: Array) -> Array:
     "MaskedFillBackward1",
     batch=batches.of(batches.filled, lambda: where_of),
     spelled="masked_fill",
+    writes="shared read",
 )
 class masked_fill_tensor:
     self = lambda g, mask: masked_fill(g, mask, 0)
@@ -565,7 +573,14 @@ def _scatter(self: Array, dim: int, index: Array, src: Array) -> Array:
     return made
 
 
-@row(_scatter, "ScatterBackward0", axes="dim", batch=batches.as_lines("self"), spelled="scatter:")
+@row(
+    _scatter,
+    "ScatterBackward0",
+    axes="dim",
+    batch=batches.as_lines("self"),
+    spelled="scatter:",
+    writes="apart",
+)
 class scatter_src:
     self = lambda g, dim, index: scatter_value(g, dim, index, 0)
     src = lambda g, dim, index: gather(g, dim, index, False)
@@ -578,7 +593,14 @@ def _scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
     return made
 
 
-@row(_scatter_value, "ScatterBackward1", kind=None, axes="dim", batch=batches.as_lines("self"))
+@row(
+    _scatter_value,
+    "ScatterBackward1",
+    kind=None,
+    axes="dim",
+    batch=batches.as_lines("self"),
+    writes="apart",
+)
 class scatter_value:
     self = lambda g, dim, index: scatter_value(g, dim, index, 0)
 
@@ -593,7 +615,9 @@ def _scatter_reducing(self: Array, dim: int, index: Array, src: Array, reduce: s
     return made
 
 
-@row(_scatter_reducing, "NotImplemented", axes="dim", batch=batches.as_lines("self"))
+@row(
+    _scatter_reducing, "NotImplemented", axes="dim", batch=batches.as_lines("self"), writes="apart"
+)
 class scatter_:
     self = lambda g: g
     src = lambda g: g
@@ -640,6 +664,7 @@ def _scatter_add(self: Array, dim: int, index: Array, src: Array) -> Array:
     axes="dim",
     batch=batches.as_lines("self"),
     signature=("scatter_add(Tensor input, int dim, Tensor index, Tensor src, *, Tensor out=None)"),
+    writes="apart",
 )
 class scatter_add:
     """`src` added to the places that `index` names along a dim."""
@@ -781,6 +806,7 @@ def _scatter_reduce_back(
         "scatter_reduce(Tensor input, int dim, Tensor index, Tensor src, str "
         "reduce, *, bool include_self=True, Tensor out=None)"
     ),
+    writes="apart",
 )
 class scatter_reduce:
     """`src` reduced into the places that `index` names along a dim."""
@@ -908,6 +934,7 @@ def _added_back(g: Any, source: Any, source_dim: int, dim: int, index: Any, alph
         "index_add(Tensor input, int dim, Tensor index, Tensor source, *, Scalar "
         "alpha=1, Tensor out=None)"
     ),
+    writes="apart",
 )
 class index_add:
     """`alpha * source` added to the positions of a dim that a vector of indices names."""
@@ -966,6 +993,7 @@ def _index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
     signature=(
         "index_copy(Tensor input, int dim, Tensor index, Tensor source, *, Tensor out=None)"
     ),
+    writes="apart",
 )
 class index_copy:
     """`source` written to the positions of a dim that a vector of indices names."""
@@ -1002,6 +1030,7 @@ def _index_fill(self: Array, dim: int, index: Array, value: Any) -> Array:
     axes="dim",
     batch=batches.apart("index"),
     spelled="index_fill",
+    writes="shared apart read",
 )
 class index_fill_number:
     self = lambda g, dim, index: index_fill_number(g, dim, index, 0)
@@ -1026,6 +1055,7 @@ def _unique(index: Any) -> Any:
     axes="dim",
     batch=batches.filled_at,
     spelled="index_fill",
+    writes="shared apart read",
 )
 class index_fill_tensor:
     self = lambda g, dim, index: index_fill_number(g, dim, index, 0)
@@ -1102,6 +1132,7 @@ def _index_reduce_back(
         "index_reduce(Tensor input, int dim, Tensor index, Tensor source, str "
         "reduce, *, bool include_self=True, Tensor out=None)"
     ),
+    writes="apart",
 )
 class index_reduce:
     """`source` reduced into the positions of a dim that a vector of indices names."""
@@ -1180,6 +1211,7 @@ def _put(self: Array, index: Array, source: Array, accumulate: bool = False) -> 
         "put(randn(3), tensor([0, 0]), randn(2), True)",
     ),
     signature="put(Tensor input, Tensor index, Tensor source, bool accumulate=False)",
+    writes="apart",
 )
 class put:
     """`source` at positions of the flattened tensor; accumulate adds."""

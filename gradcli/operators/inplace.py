@@ -15,7 +15,7 @@ from gradcli.engine.batch import Level, is_batched, zeros_of
 from gradcli.engine.operator import Rules
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, edge, wrap
-from gradcli.engine.views import check_writable, inplace, overwrite, will_record
+from gradcli.engine.views import check_writable, inplace, refuse_overlap, will_record
 from gradcli.operators import arithmetic, batches, indexing, shapes
 from gradcli.operators.helpers import zeros_like
 from gradcli.operators.table import FUNCTIONS, Array, Row, function, row
@@ -85,7 +85,7 @@ def _fill_tensor(self: Array, value: Array) -> Array:
     return np.full(self.shape, _cast(np.asarray(value), self.dtype))[()]
 
 
-@row(_fill, "FillBackward0", batch="elementwise", spelled="value")
+@row(_fill, "FillBackward0", batch="elementwise", spelled="value", writes="shared")
 class fill_number:
     self = zeros_like
 
@@ -96,12 +96,19 @@ class fill_tensor:
     value = lambda g: g.sum()
 
 
-@row(_fill, "FillBackward2", batch="elementwise", spelled="value")
+@row(_fill, "FillBackward2", batch="elementwise", spelled="value", writes="shared")
 class fill_number_in_place:
     self = zeros_like
 
 
-@row(_fill_tensor, "FillBackward3", batch=batches.apart("value"), discrete=True, spelled="value")
+@row(
+    _fill_tensor,
+    "FillBackward3",
+    batch=batches.apart("value"),
+    discrete=True,
+    spelled="value",
+    writes="read",
+)
 class fill_tensor_in_place:
     self = zeros_like
     value = lambda g: g.sum()
@@ -132,14 +139,14 @@ def fill(input: Array, value: Any) -> Any:
 def fill_(input: Array, value: Any) -> Any:
     """Write one value over all elements."""
     row = fill_tensor_in_place if isinstance(value, Tensor) else fill_number_in_place
-    return overwrite(row, input, value)
+    return inplace(row, input, value)
 
 
 def _zero(self: Array) -> Array:
     return np.zeros(self.shape, self.dtype)[()]
 
 
-@row(_zero, "ZeroBackward0", batch="elementwise")
+@row(_zero, "ZeroBackward0", batch="elementwise", writes="shared")
 class zero_row:
     self = zeros_like
 
@@ -147,7 +154,7 @@ class zero_row:
 @function("zero_(Tensor input)", name="zero_", rows=[zero_row], samples=["randn(3).zero_()"])
 def zero_(input: Array) -> Any:
     """Write 0 over all elements."""
-    return overwrite(zero_row, input)
+    return inplace(zero_row, input)
 
 
 @function(
@@ -184,7 +191,13 @@ def put_in_place(input: Array, indices: Any, values: Array, accumulate: bool = F
         or is_batched([input, list(indices), values])
     ):
         return inplace(indexing.index_put, input, list(indices), values, accumulate)
-    check_writable(input, recorded=False)
+    check_writable(input, recorded=False, overlapping=True)
+    given = [i for i in indices if i is not None]
+    masked = len(given) == 1 and given[0].array.dtype.kind == "b" and not accumulate
+    if masked and values.array.size == 1:  # which PyTorch calls masked_fill_ for
+        refuse_overlap(input, given)
+    else:
+        refuse_overlap(input, (*given, values), apart=True)
     arrays = [None if i is None else i.array for i in indices]
     indexing.put_into(input.memory(), arrays, values.array, accumulate)
     input.shared_versions().bump()
@@ -267,7 +280,7 @@ def set_(
         stride = stride or tuple(prod(size[i + 1 :]) for i in range(len(size)))
         source = source.detach().as_strided(size, stride, storage_offset)
     recorded = will_record(input, (source,))
-    check_writable(input, recorded)
+    check_writable(input, recorded, overlapping=True)
     if recorded:
         before = wrap(input.array)
         before.node = edge(input)

@@ -392,7 +392,7 @@ class constant_pad_nd:
 def _flip(self: Array, dims: Any) -> Array:
     at = unique_dims(dims, self.ndim)
     out = copied(self)
-    return self if is_scalar(self) else _filled(out, np.flip(self, at))
+    return out if is_scalar(self) else _filled(out, np.flip(self, at))
 
 
 def is_scalar(value: Any) -> bool:

@@ -570,7 +570,7 @@ class Binder:
             for f, s in zip(self.found, kept, strict=True)
         ]
         if suffix:
-            self.targets = [_inplace(t) for t in self.targets]
+            self.targets = [_inplace(t, f) for t, f in zip(self.targets, self.found, strict=True)]
 
     # -- a Python function ------------------------------------------------------------------------
     def as_python(self, first: int) -> Any:
@@ -875,9 +875,11 @@ def _of_other_devices(name: str) -> Target:
     return refuse
 
 
-def _inplace(target: Target) -> Target:
+def _inplace(target: Target, found: Target) -> Target:
     from gradcli.engine.views import inplace
 
+    if target is not found and (writes := getattr(found, "writes", "")):
+        target.writes = writes  # type: ignore[attr-defined]
     return lambda input, *values: inplace(target, input, *values)
 
 

@@ -264,11 +264,15 @@ def function(
     for `operator`.
     """
 
+    recorded = tuple(rows)
+
     def decorate(body: Callable[..., Any]) -> Callable[..., Any]:
+        if writes := next((r.writes for r in recorded if r.writes), ""):
+            body.writes = writes  # type: ignore[attr-defined]
         parser = Parser(signatures, body, python, adapt=adapt, many=many)
         public = name or parser.public or body.__name__.rstrip("_")
         text = doc or (body.__doc__ or "").strip()
-        return _parsed(public, parser, body, body.__module__, tuple(rows), doc=text, **about)
+        return _parsed(public, parser, body, body.__module__, recorded, doc=text, **about)
 
     return decorate
 

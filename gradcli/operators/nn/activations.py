@@ -43,13 +43,13 @@ NUMBERS = "biuc"  # the kinds of dtypes that kernels of floats refuse
 
 
 def activation(
-    kernel: Any, node: str, refuses: str = "", kinds: str = NUMBERS, spelled: str = ""
+    kernel: Any, node: str, refuses: str = "", kinds: str = NUMBERS, **facts: Any
 ) -> Any:
     """A row of one tensor and options, behind a function of `nn.functional`.
 
     refuses: the name of PyTorch's kernel, which is not implemented for these kinds of dtypes.
     """
-    facts: dict[str, Any] = {"refuses": {kinds: refuses} if refuses else None, "spelled": spelled}
+    facts["refuses"] = {kinds: refuses} if refuses else None
     return operator(kernel, node, kind="elementwise", types="own", public=False, **facts)
 
 
@@ -237,7 +237,7 @@ class threshold_row:
     self = threshold_backward
 
 
-@activation(_threshold, "ThresholdBackward1", "threshold_cpu", "bc")
+@activation(_threshold, "ThresholdBackward1", "threshold_cpu", "bc", writes="shared")
 class threshold_written:
     self = threshold_backward
 

@@ -518,9 +518,11 @@ def _blocks(size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) ->
 
 def _im2col(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Array:
     implemented("im2col_out_cpu", self, "efdFD?")
-    if self.ndim == 3:
-        return _columns_of(self[None], kernel_size, dilation, padding, stride)[0]
-    return _columns_of(self, kernel_size, dilation, padding, stride)
+    images = self[None] if self.ndim == 3 else self
+    columns = _columns_of(images, kernel_size, dilation, padding, stride)
+    if prod(kernel_size) == 1:
+        columns = columns.copy()  # which were a view of the images
+    return columns[0] if self.ndim == 3 else columns
 
 
 def _col2im(

@@ -173,7 +173,7 @@ def _pixel_shuffle(self: Array, upscale_factor: int) -> Array:
     k = len(lead)
     parts = self.reshape(*lead, c // (r * r), r, r, h, w)
     order = (*range(k), k, k + 3, k + 1, k + 4, k + 2)
-    return parts.transpose(order).reshape(*lead, c // (r * r), h * r, w * r)
+    return parts.transpose(order).copy().reshape(*lead, c // (r * r), h * r, w * r)
 
 
 def _pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
@@ -195,7 +195,7 @@ def _pixel_unshuffle(self: Array, downscale_factor: int) -> Array:
     k = len(lead)
     parts = self.reshape(*lead, c, h // r, r, w // r, r)
     order = (*range(k), k, k + 2, k + 4, k + 1, k + 3)
-    return parts.transpose(order).reshape(*lead, c * r * r, h // r, w // r)
+    return parts.transpose(order).copy().reshape(*lead, c * r * r, h // r, w // r)
 
 
 @operator(
@@ -240,7 +240,7 @@ def _channel_shuffle(self: Array, groups: int) -> Array:
             f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups."
         )
     parts = self.reshape(self.shape[0], groups, c // groups, *self.shape[2:])
-    return np.ascontiguousarray(parts.swapaxes(1, 2)).reshape(self.shape)
+    return parts.swapaxes(1, 2).copy().reshape(self.shape)
 
 
 @operator(
