@@ -88,6 +88,17 @@ OPERANDS = [
      "Index 0 of input takes value 5 which is not in the valid range [0, 2)"),
     ("embedding_bag(x[0].long(), x)", "weight has to be a 2D Tensor, but got Tensor of dimension 3"),
     ("max_pool1d(x, 3)", "max_pool1d() Invalid computed output size: 0"),
+    ("conv1d(x, x, groups=0)", "non-positive groups is not supported"),
+    ("conv_transpose1d(x, x, groups=0)", "non-positive groups is not supported"),
+    ("conv1d(x, x[0])", "weight should have at least three dimensions"),
+    ("conv1d(x, x[None])", "Expected 4-dimensional input for 4-dimensional weight [1, 2, 2, 2], but got"
+     " 3-dimensional input of size [2, 2, 2] instead"),
+    ("conv2d(x, x)", "expected stride to be a single integer value or a list of 1 values to match the"
+     " convolution dimensions, but got stride=[1, 1]"),
+    ("conv1d(x, x[:0])", "Given groups=1, expected weight to be at least 1 at dimension 0, but got weight"
+     " of size [0, 2, 2] instead"),
+    ("conv_transpose1d(x, torch.ones(3, 2, 2), groups=2)", "Given groups=2, expected weight to be divisible"
+     " by 2 at dimension 0, but got weight of size [[3, 2, 2]] instead"),
     ("interpolate(x, size=2, mode='bilinear')", "Got 3D input, but bilinear mode needs 4D input"),
     ("interpolate(x[0], size=2)",
      "Input Error: Only 3D, 4D and 5D input Tensors supported (got 2D) for the modes: nearest"),

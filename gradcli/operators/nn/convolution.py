@@ -263,22 +263,38 @@ def _check(
             f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of "
             f"size: {list(input.shape)}"
         )
+    size = list(weight.shape)
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    if weight.ndim < 3:
+        raise RuntimeError("weight should have at least three dimensions")
+    if weight.ndim != n + 2:
+        _sized("stride", (1,) * n, weight.ndim - 2)
+        raise RuntimeError(
+            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight {size}, but "
+            f"got {n + 2}-dimensional input of size {list(_batched_shape(input, n))} instead"
+        )
+    if weight.shape[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got "
+            f"weight of size {size} instead"
+        )
+    if weight.shape[0] % groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
+            f"got weight of size [{size}] instead"
+        )
     channels = input.shape[-n - 1]
     word = "transposed=1" if transposed else f"groups={groups}"
     wanted = weight.shape[0] if transposed else weight.shape[1] * groups
     if wanted != channels:
-        sizes = f"weight of size {list(weight.shape)}"
+        sizes = f"weight of size {size}"
         got = f"expected input{list(_batched_shape(input, n))} to have {wanted} channels"
         raise RuntimeError(f"Given {word}, {sizes}, {got}, but got {channels} channels instead")
-    if not transposed and weight.shape[0] % groups:
-        raise RuntimeError(
-            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
-            f"got weight of size {list(weight.shape)} instead"
-        )
     outputs = weight.shape[1] * groups if transposed else weight.shape[0]
     if bias is not None and (bias.ndim != 1 or bias.shape[0] != outputs):
         raise RuntimeError(
-            f"Given {'transposed=1, ' if transposed else ''}weight of size {list(weight.shape)}, "
+            f"Given {'transposed=1, ' if transposed else ''}weight of size {size}, "
             f"expected bias to be 1-dimensional with {outputs} elements, but got bias of size "
             f"{list(bias.shape)} instead"
         )
