@@ -457,6 +457,10 @@ def modules(form: str, code: str) -> dict[str, Any]:
 def defined(text: str, name: str) -> Any:
     """The function of a helper's text, which is a constant of gradcli's own."""
     space: dict[str, Any] = {"np": np, "math": math}
+    if "special." in text:
+        from scipy import special
+
+        space["special"] = special
     exec(text, space)
     return space[name]
 

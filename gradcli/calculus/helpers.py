@@ -24,6 +24,11 @@ HELPERS = {
     "erf": "erf = np.vectorize(math.erf, otypes=[float])",
     "erfc": "erfc = np.vectorize(math.erfc, otypes=[float])",
     "lgamma": "lgamma = np.vectorize(math.lgamma, otypes=[float])",
+    "mvlgamma": (
+        "def mvlgamma(x, p):  # below (p - 1)/2 too, which SciPy's refuses\n"
+        "    terms = sum(special.gammaln(x - k / 2) for k in range(p))\n"
+        "    return terms + p * (p - 1) / 4 * np.log(np.pi)"
+    ),
     "softmax": (
         "def softmax(x, dim):\n"
         "    e = np.exp(x - np.max(x, axis=dim, keepdims=True, initial=-np.inf))\n"
@@ -377,7 +382,6 @@ SPECIAL = {
     **{w: w for w in "digamma erfinv polygamma i0 logit igamma igammac".split()},
     **{f"special.{w}": w for w in "i0e i1 i1e erfcx log_ndtr ndtri ndtr xlog1py zeta entr".split()},
     **{"igamma": "gammainc", "igammac": "gammaincc", "special.gammaln": "gammaln"},
-    **{"mvlgamma": "multigammaln"},
     **{f"special.bessel_{w}": w for w in "j0 j1 y0 y1".split()},
     **{f"special.modified_bessel_{w}": w for w in "i0 i1 k0 k1".split()},
 }

@@ -41,6 +41,7 @@ PROGRAMS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
     ("scaled_dot_product_attention(q, q, v, is_causal=True)", {"q": (3, 2), "v": (3, 4)}),
     ("trace(A*outer(x, x))*det(A)", {"A": (3, 3), "x": (3,)}),
     ("hypot(x, 0.1)*atan2(x, 2)*log(5)*sqrt(3)", {"x": (3,)}),
+    ("mvlgamma(x - 0.9, 2)*x", {"x": (3,)}),
 ]
 
 

@@ -310,7 +310,7 @@ def fed(
 ) -> tuple[str, dict[str, Any], Shape]:
     """The result as an operand of another sample, where there is one of its shape; else as it was."""
     taking = _operands().get(shape, [])
-    if not taking:
+    if not taking or FLAT.search(text):
         return text, values, shape
     name, sample = rng.choice(taking)
     source, own, reals, many = _sample(sample) or ("", {}, [], False)
@@ -343,6 +343,8 @@ def _operands() -> dict[Shape, list[tuple[str, str]]]:
 
 # Where a matrix is singular, PyTorch's gradient is 0: it multiplies the inverse by the determinant.
 SINGULAR = re.compile(r"\bdet\(")
+# In forward mode the zeros of a step, at its integers, meet infinite slopes: nan, as in PyTorch.
+FLAT = re.compile(r"\b(floor|ceil|round|trunc|fix|sign|sgn|heaviside|floor_divide)\(")
 # What the values of an operand may become: at zeros, at kinks, alike, of the other sign, near the
 # edges of domains.
 POINTS: list[Callable[[Any], Any]] = [
@@ -881,14 +883,19 @@ HIGHER = ("hessian", "func twice", "--order 2", "--order 2, a matrix", "--order 
 
 
 def _moved(case: Case) -> Case:
-    """The program at a point nearby, in no special position."""
+    """The program at a point nearby, in no special position; where it was, if it is refused there."""
     numbers = np.random.default_rng(7)
     made = {}
     for name, value in case.values.items():
         own = np.asarray(value)
         step = numbers.uniform(1e-3, 3e-3, own.shape) if own.dtype.kind == "f" else 0
         made[name] = (own + step).astype(own.dtype)
-    return Case(case.source, made)
+    moved = Case(case.source, made)
+    try:
+        moved.run(moved.tensors())
+    except Exception:  # beyond an edge: no probability, no longer positive definite
+        return case
+    return moved
 
 
 # -- what is reached --------------------------------------------------------------------------------
