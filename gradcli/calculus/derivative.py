@@ -300,6 +300,8 @@ def first_order(
                 for n, g in zip(wanted, grads, strict=True)
             }
             (whole,) = reader.read([value])
+    if more and not known and not alg.is_bare(whole):  # held constant, all of it
+        whole = call("detach", [whole], whole.shape)
     return Derivatives(program, arrays, whole, by, tuple(value.shape), recording.followed)
 
 

@@ -115,6 +115,9 @@ TABLE: list[tuple[str, str, dict[str, tuple[int, ...]], str, list[str]]] = [
     ("hessian", "sum((A@diag(x)@B)**2)", {**A33, **X3, "B": (3, 2)}, "x", ["2*A.T@A*(B@B.T)"]),
     ("hessian", "sum(xlogy(x, x))", X3, "x", ["diag(1/x)"]),
     # Jacobians
+    # all of it held constant
+    ("jacobian", "detach(x)", X3, "x", ["zeros(3, 3)"]),
+    ("jacobian", "y = x*2; y.detach()**2 + 0*c", {**X3, "c": ()}, "x", ["zeros(3, 3)"]),
     ("jacobian", "A@x", AX, "x", ["A"]),
     ("jacobian", "tanh(A@x)", AX, "x", ["diag(1 - tanh(A@x)**2)@A"]),
     ("jacobian", "x@A", {"x": (4,), **A43}, "x", ["A.T"]),
