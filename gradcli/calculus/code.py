@@ -19,7 +19,7 @@ from gradcli.calculus.reading import NoExpression
 from gradcli.calculus.sharing import shared_parts
 from gradcli.calculus.simplify import HALF, is_truth
 from gradcli.calculus.stable import stable
-from gradcli.calculus.text import ATOM, Piece, Printer, enclosed, literal
+from gradcli.calculus.text import ATOM, SUM, Piece, Printer, enclosed, literal
 
 # What NumPy calls the language's functions, where the name is another.
 NUMPY = {
@@ -115,6 +115,10 @@ class NumpyPrinter(Printer):
         elif function == "logit" and given:
             ((_, eps),) = given
             return f"special.logit(np.clip({parts[0]}, {eps}, {1 - eps}))", ATOM
+        elif function == "mvlgamma":  # scipy's refuses what is not above (p - 1)/2
+            p = int(given[0][1])
+            terms = [f"special.gammaln({parts[0]} - {k}/2)" for k in range(p)]
+            return f"{' + '.join(terms)} + {p * (p - 1)}/4*np.log(np.pi)", SUM
         elif function in SPECIAL:
             shown = f"special.{SPECIAL[function]}"
             given = [(k if k == "@" else "", v) for k, v in given]
@@ -178,9 +182,6 @@ class MathPrinter(NumpyPrinter):
 
     def make_name(self, node: Expression) -> Piece:
         return ("math.pi" if node.data == "pi" and node.position == -1 else node.data), ATOM
-
-    def make_array(self, node: Expression) -> Piece:
-        raise NoExpression("Python's numbers have no shape")
 
     def call_expand(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         raise NoExpression("Python's numbers have no shape")
@@ -325,7 +326,12 @@ class TorchPrinter(Printer):
         return f"torch.eye({node.shape[0]}, dtype={self.like}.dtype)", ATOM
 
     def call_to(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        return f"{enclosed(args[0], ATOM)}.to(torch.{literal(options[0][1])})", ATOM
+        (own,) = self.tensors(args, node)
+        return f"{enclosed(own, ATOM)}.to(torch.{literal(options[0][1])})", ATOM
+
+    def call_index_put(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        own, _, values = self.tensors(args, node)
+        return super().call_index_put([own, args[1], values], options, node)
 
     def call_unfold(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         """Windows along a dimension are a method: F.unfold is of images."""
@@ -480,11 +486,10 @@ def _printer(found: Derivatives, form: str, roots: list[Expression]) -> tuple[An
     if form == "python" and all(np.ndim(v) == 0 for v in found.variables.values()):
         printer = MathPrinter()
         try:
-            for root in roots:
-                printer.text(root)
+            texts = [printer.text(root) for root in roots]
         except NoExpression:
-            pass
-        else:
+            texts = ["np."]
+        if not any(re.search(r"(?<![\w.])np\.", text) for text in texts):  # arrays are NumPy's
             return MathPrinter(), ["import math"]
     return NumpyPrinter(), ["import math", "import numpy as np", "from scipy import special"]
 

@@ -206,7 +206,7 @@ _FORMS: dict[str, Callable[[Expression, list[Any], Any], Any]] = {
     "reshape": lambda node, args, options: args[0].reshape(node.shape),
     "float": lambda node, args, options: float(args[0]),
     "tensor": _tensor,
-    "to": lambda node, args, options: args[0].to(options[0][1]),
+    "to": lambda node, args, options: _tensor(node, args, options).to(options[0][1]),
     "index_put": lambda node, args, options: args[0].index_put(*args[1:], *(v for _, v in options)),
 }
 __all__ = ["constants", "evaluate"]

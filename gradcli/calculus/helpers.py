@@ -36,6 +36,7 @@ HELPERS = {
     ),
     "logsumexp": (
         "def logsumexp(x, dim, keepdim=False):\n"
+        "    x = 1.0 * x\n"
         "    top = np.max(x, axis=dim, keepdims=True, initial=-np.inf)\n"
         "    found = top + np.log(np.sum(np.exp(x - top), axis=dim, keepdims=True))\n"
         "    return found if keepdim else np.squeeze(found, dim)"

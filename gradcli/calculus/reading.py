@@ -169,6 +169,8 @@ class Reader:
 
     def whole(self, value: Any, given: Any) -> Expression:
         """An operand in its full shape; integers and truth values as they are."""
+        if isinstance(given, int):  # a number of Python's where a tensor of floats is wanted
+            return call("tensor", [call("float", [number(int(given))], ())], ())
         own = value if isinstance(value, Expression) else self.operand(given)
         made = in_full(own, given)
         if not shape_of(given) and alg.is_bare(made):  # a tensor, as functions want one

@@ -6,6 +6,7 @@ are merged and signs move out. Functions have their few rules in tables at the e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from fractions import Fraction
@@ -411,6 +412,8 @@ def _exp(u: Expression) -> Expression | None:
         return u.args[0]
     if is_call(u, "log_softmax"):
         return call("softmax", u.args, u.shape, u.data[1])
+    if u.op == "sum" and u.data[1].value == -math.inf:  # 1/gamma(0)
+        return zero
     return _softmax(u)
 
 
@@ -519,7 +522,7 @@ TRUTHS = frozenset(
     "logical_not logical_xor isnan isinf isfinite signbit isposinf isneginf isclose isin".split()
 )
 _MOVED = frozenset(
-    "detach expand expand_as reshape T permute select slice index flip roll diagonal tril triu".split()
+    "detach expand expand_as reshape T permute select slice index flip roll diag diagonal tril triu".split()
 )
 _INTEGRAL = _MOVED | frozenset(
     "tensor [] stack cat sum cumsum trace prod diag_embed amax amin trunc floor ceil".split()

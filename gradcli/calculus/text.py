@@ -15,7 +15,7 @@ import numpy as np
 
 from gradcli.calculus.expressions import Expression, is_call, make, order
 from gradcli.calculus.numbers import MINUS_ONE, ONE, ZERO, Number
-from gradcli.calculus.simplify import HALF, negate
+from gradcli.calculus.simplify import HALF, is_bare, negate
 
 Piece = tuple[str, int]
 
@@ -302,7 +302,8 @@ class Printer:
         return f"{enclosed(args[0], ATOM)}.contiguous()", ATOM
 
     def call_to(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        return f"{enclosed(args[0], ATOM)}.to({literal(options[0][1])})", ATOM
+        own = f"tensor({args[0][0]})" if is_bare(node.args[0]) else enclosed(args[0], ATOM)
+        return f"{own}.to({literal(options[0][1])})", ATOM
 
     def call_index_put(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         more = "".join(f", {literal(v)}" for _, v in options)

@@ -1021,6 +1021,9 @@ def _is_refusal(error: Exception) -> bool:
             "is not differentiable with respect to",
             "_backward' is not implemented",  # twice, as in PyTorch
             "_double is not implemented",
+            "Double backward is unsupported",
+            "so it is ill-defined",
+            "with a bool tensor is not supported",
             "the derivative for '_",  # has none, in PyTorch's words
             "Trying to use forward AD with",  # nor tangents, as in PyTorch
             "derivative for aten::",

@@ -237,14 +237,35 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("(arange(6).reshape(2, 3)@arange(3))*s", {"s": 0.5}),
         ("sum(tensor([True, False, True])*w)*s", {"w": (3,), "s": 0.5}),
         ("sum(diff(tensor([1, 6, 1, 1]))*w)*s", {"w": (3,), "s": 0.5}),
+        ("sum(clamp_min(x.flip(0), 0.5)**2)*s", {"x": [0.3, 1.9, 0.2], "s": 0.5}),
+        ("logsumexp(x > 0.4, 0)*s", {"x": (3,), "s": 0.5}),
     ],
     "torch's functions of tensors get no numbers, by their signatures": [
         ("polar(x, 0.5).abs()*s", {"x": (3,), "s": 0.5}),
         ("(polar(True, x).abs()*s)", {"x": (3,), "s": 0.5}),
+        ("zeros(3).index_put_((tensor([0, 2]),), sqrt(2))*s", {"s": 0.5}),
     ],
     "what has a shape is not Python's alone": [
         ("tensor([1.0, 2.0])*s", {"s": 0.5}),
         ("cholesky_inverse(tensor([[3.0, 0.0], [0.3, 2.0]]))*s", {"s": 0.5}),
+    ],
+    "integers beside tensors of floats are floats": [
+        ("index_put(x, (tensor([0, 2]),), -1)**2", {"x": (3,)}),
+        ("index_put(x, (tensor([0, 2]),), True)**2", {"x": (3,)}),
+        ("addbmm(0, X, Y, beta=0.5)**2*s", {"X": (2, 3, 4), "Y": (2, 4, 5), "s": 0.5}),
+    ],
+    "numbers that are cast are tensors": [
+        ("fft.fftn(pi).abs()*s", {"s": 0.5}),
+        ("quantile(s.reshape(1), 0.3)*s", {"s": 0.5}),
+        ("nanquantile(sqrt(2), tensor([0.3, 0.6]))*s", {"s": 0.5}),
+    ],
+    "what is one over infinity is 0": [
+        ("igamma(0, x)*s", {"x": [0.4, 1.2], "s": 0.5}),
+        ("special.gammaincc(0, x)*s", {"x": [0.4, 1.2], "s": 0.5}),
+    ],
+    "NumPy's functions go where the language's go": [
+        ("mvlgamma(-x, 2)*s", {"x": [2.2, 1.3], "s": 0.5}),
+        ("F.gelu(x.detach(), approximate='tanh')*s", {"x": (3,), "s": 0.5}),
     ],
 }
 
@@ -295,7 +316,10 @@ def test_what_was_found_is_so_in_all_ways(source: str, given: dict[str, Any]) ->
 
 
 # Second derivatives that forward mode over reverse gave otherwise, or not at all.
-CURVED = [("grid_sampler_2d(sin(X), Y, 0, 0, False)", {"X": (1, 1, 4, 4), "Y": (1, 3, 1, 2)})]
+CURVED = [
+    ("grid_sampler_2d(sin(X), Y, 0, 0, False)", {"X": (1, 1, 4, 4), "Y": (1, 3, 1, 2)}),
+    ("sum((x[5:5]*y)**2)*s", {"x": (200,), "y": (0,), "s": 0.5}),
+]
 
 
 @pytest.mark.parametrize(("source", "given"), CURVED)
