@@ -642,31 +642,40 @@ class logical_not:
     """True where zero."""
 
 
-def _bits(ufunc: Any) -> Callable[..., Any]:
+def _bitwise(
+    ufunc: Any, name: str, doc: str, sample: str, refuses: dict[str, str], numpy: Any = None
+) -> Row:
     def kernel(self: Array, other: Array) -> Array:
         return ufunc(self, other)
 
-    return kernel
-
-
-def _bitwise(ufunc: Any, sign: str) -> Row:
-    body = type(f"bitwise_{sign}", (), {"__doc__": f"Bitwise {sign}.", "__module__": __name__})
     return operator(
-        _bits(ufunc),
+        kernel,
         batch="elementwise",
         types="common",
-        refuses={"fc": f"bitwise_{sign}_cpu"},
+        refuses=refuses,
         numbers=True,
         inplace=True,
-        numpy=ufunc,
-        samples=(f"bitwise_{sign}(tensor([True, False]), tensor([True, True]))",),
-        signature=_either(f"bitwise_{sign}", out=False),
-    )(body)
+        numpy=numpy,
+        samples=(f"{name}({sample})",),
+        signature=_either(name, out=False),
+    )(type(name, (), {"__doc__": doc, "__module__": __name__}))
 
 
-bitwise_and = _bitwise(np.bitwise_and, "and")
-bitwise_or = _bitwise(np.bitwise_or, "or")
-bitwise_xor = _bitwise(np.bitwise_xor, "xor")
+def _logic_of_bits(ufunc: Any, sign: str) -> Row:
+    name, sample = f"bitwise_{sign}", "tensor([True, False]), tensor([True, True])"
+    return _bitwise(ufunc, name, f"Bitwise {sign}.", sample, {"fc": f"{name}_cpu"}, ufunc)
+
+
+def _shift(ufunc: Any, to: str) -> Row:
+    name, refuses = f"bitwise_{to}_shift", {"bfc": f"{to[0]}shift_cpu"}
+    return _bitwise(ufunc, name, f"Bits moved to the {to}.", "tensor([4, 8]), 1", refuses)
+
+
+bitwise_and = _logic_of_bits(np.bitwise_and, "and")
+bitwise_or = _logic_of_bits(np.bitwise_or, "or")
+bitwise_xor = _logic_of_bits(np.bitwise_xor, "xor")
+bitwise_left_shift = _shift(np.left_shift, "left")
+bitwise_right_shift = _shift(np.right_shift, "right")
 
 
 def _invert(self: Array) -> Array:
@@ -686,23 +695,6 @@ def _invert(self: Array) -> Array:
 )
 class bitwise_not:
     """Bitwise not."""
-
-
-def _shift(ufunc: Any, name: str) -> Row:
-    def kernel(self: Array, other: Array) -> Array:
-        return ufunc(self, other)
-
-    words = {"bfc": f"{name[0]}shift_cpu"}
-    doc = f"Bits moved to the {'left' if name == 'left' else 'right'}."
-    body = type(f"bitwise_{name}_shift", (), {"__doc__": doc, "__module__": __name__})
-    sample = f"bitwise_{name}_shift(tensor([4, 8]), 1)"
-    facts: Any = {"types": "common", "refuses": words, "numbers": True}
-    facts["signature"] = _either(f"bitwise_{name}_shift", out=False)
-    return operator(kernel, batch="elementwise", inplace=True, samples=(sample,), **facts)(body)
-
-
-bitwise_left_shift = _shift(np.left_shift, "left")
-bitwise_right_shift = _shift(np.right_shift, "right")
 
 
 # -- dtypes of results ----------------------------------------------------------------------------

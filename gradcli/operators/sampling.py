@@ -266,16 +266,11 @@ class bernoulli_tensor:
     p = zeros_like
 
 
-UNIFORM = _overwriting("uniform", "UniformBackward0")
 NORMAL = _overwriting("normal", "NormalBackward0")
 RANDOM = _overwriting("random_full", "RandomBackward0")
 RANDOM_TO = _overwriting("random_to", "RandomBackward1")
 RANDOM_FROM = _overwriting("random_from", "RandomBackward2")
 BERNOULLI: tuple[Any, ...] = (_overwriting("bernoulli", "BernoulliBackward2"), bernoulli_tensor)
-EXPONENTIAL = _overwriting("exponential", "ExponentialBackward0")
-CAUCHY = _overwriting("cauchy", "CauchyBackward0")
-GEOMETRIC = _overwriting("geometric", "GeometricBackward0")
-LOG_NORMAL = _overwriting("log_normal", "LogNormalBackward0")
 
 
 def _fill(row: Any, input: Any, draw: Callable[..., Array], *args: Any) -> Tensor:
@@ -283,51 +278,39 @@ def _fill(row: Any, input: Any, draw: Callable[..., Array], *args: Any) -> Tenso
     return inplace(row, input, values=_drawn_like(array, array.dtype, draw, *args))
 
 
-def _filling(name: str, options: str, row: Any, draw: Callable[..., Array], doc: str) -> None:
+def _filling(name: str, options: str, draw: Callable[..., Array], doc: str) -> None:
     """`NAME_`, which fills a tensor with numbers of a distribution of these options."""
+    made = _overwriting(name, f"{name.title().replace('_', '')}Backward0")
 
     def fill(input: Array, *parameters: Any) -> Tensor:
-        return _fill(row, input, draw, *parameters)
+        return _fill(made, input, draw, *parameters)
 
-    fill.__doc__, fill.__module__ = doc, __name__
-    signature = f"{name}(Tensor input, {options}, *, {_SOURCE})|method"
-    function(signature, name=name, rows=(row,))(fill)
+    fill.__doc__, fill.__module__ = f"Fill with {doc}.", __name__
+    signature = f"{name}_(Tensor input, {options}, *, {_SOURCE})|method"
+    function(signature, name=f"{name}_", rows=(made,))(fill)
 
 
+_filling("uniform", "float from=0, float to=1", random.uniform, "numbers uniform in [from, to)")
 _filling(
-    "uniform_",
-    "float from=0, float to=1",
-    UNIFORM,
-    random.uniform,
-    "Fill with numbers uniform in [from, to).",
-)
-_filling(
-    "exponential_",
+    "exponential",
     "float lambd=1",
-    EXPONENTIAL,
     random.exponential,
-    "Fill with exponentially distributed numbers of the rate `lambd`.",
+    "exponentially distributed numbers of the rate `lambd`",
 )
 _filling(
-    "cauchy_",
-    "float median=0, float sigma=1",
-    CAUCHY,
-    random.cauchy,
-    "Fill with numbers of Cauchy's distribution.",
+    "cauchy", "float median=0, float sigma=1", random.cauchy, "numbers of Cauchy's distribution"
 )
 _filling(
-    "geometric_",
+    "geometric",
     "float p",
-    GEOMETRIC,
     random.geometric,
-    "Fill with the number of trials of probability `p` that the first success takes.",
+    "the number of trials of probability `p` that the first success takes",
 )
 _filling(
-    "log_normal_",
+    "log_normal",
     "float mean=1, float std=2",
-    LOG_NORMAL,
     random.log_normal,
-    "Fill with numbers whose logarithms are normal.",
+    "numbers whose logarithms are normal",
 )
 
 

@@ -539,27 +539,19 @@ _QUANTILES = (
 )
 
 
-@function(
-    "quantile(Tensor input, Tensor q, int? dim=None, bool keepdim=False, *, "
-    "str interpolation='linear', Tensor? out=None)",
-    "quantile(Tensor input, float q, int? dim=None, bool keepdim=False, *, "
-    "str interpolation='linear', Tensor? out=None)",
-    rows=[sort_row],
-    samples=named("quantile", *_QUANTILES),
-)
-def quantile(input: Array, q: Any, dim: Any, keepdim: bool, interpolation: str) -> Any:
-    """The q-th quantiles of all elements, or along a dimension; q from 0 to 1."""
-    return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
+def _quantiles(name: str, skip: bool, doc: str) -> Any:
+    """`NAME`; skip: NaN is left out."""
+
+    def body(input: Array, q: Any, dim: Any, keepdim: bool, interpolation: str) -> Any:
+        return _quantile(name, input, q, dim, keepdim, interpolation, skip)
+
+    body.__doc__, body.__module__ = doc, __name__
+    options = "int? dim=None, bool keepdim=False, *, str interpolation='linear', Tensor? out=None)"
+    kinds = [f"{name}(Tensor input, {kind} q, {options}" for kind in ("Tensor", "float")]
+    return function(*kinds, name=name, rows=[sort_row], samples=named(name, *_QUANTILES))(body)
 
 
-@function(
-    "nanquantile(Tensor input, Tensor q, int? dim=None, bool keepdim=False, *, "
-    "str interpolation='linear', Tensor? out=None)",
-    "nanquantile(Tensor input, float q, int? dim=None, bool keepdim=False, *, "
-    "str interpolation='linear', Tensor? out=None)",
-    rows=[sort_row],
-    samples=named("nanquantile", *_QUANTILES),
+quantile = _quantiles(
+    "quantile", False, "The q-th quantiles of all elements, or along a dimension; q from 0 to 1."
 )
-def nanquantile(input: Array, q: Any, dim: Any, keepdim: bool, interpolation: str) -> Any:
-    """The `quantile` of the numbers, without NaN."""
-    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
+nanquantile = _quantiles("nanquantile", True, "The `quantile` of the numbers, without NaN.")
