@@ -1029,6 +1029,11 @@ def _tensor_split(input: Array, indices_or_sections: Any, dim: int) -> Any:
                 "one-dimensional tensor, but got a tensor with "
                 f"{indices_or_sections.ndim} dims"
             )
+        if indices_or_sections.array.dtype != np.int64:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                f"{scalar_name(indices_or_sections)}"
+            )
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, (tuple, list)):
         ends = [*indices_or_sections, n]

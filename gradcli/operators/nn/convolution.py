@@ -588,6 +588,9 @@ def _pair(value: Any) -> Any:
     return tuple(value) if isinstance(value, Iterable) else (value, value)
 
 
+_HOW_NAMED = ("kernel_size", "dilation", "padding", "stride")
+
+
 def _check_how(*how: Any) -> None:
     """Whether blocks of an image can be taken so: kernel size, dilation, padding and stride."""
     named = ("kernel size", "kernel"), ("dilation",) * 2, ("padding", "pad"), ("stride",) * 2
@@ -599,7 +602,15 @@ def _check_how(*how: Any) -> None:
             )
 
 
+def _check_pairs(**sizes: Any) -> None:
+    """Whether each has two numbers: the binder makes a pair of one int, and takes sequences as they are."""
+    for name, pair in sizes.items():
+        if len(pair) != 2:
+            raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(pair)}")
+
+
 def _as_columns_of(input: Any, *how: Any) -> Any:
+    _check_pairs(**dict(zip(_HOW_NAMED, how, strict=True)))
     _check_how(*how)
     if input.ndim not in (3, 4):
         raise RuntimeError(
@@ -634,6 +645,7 @@ def fold(input: Array, *sizes: Any) -> Any:
 
 
 def _as_image_of(input: Any, size: Any, *how: Any) -> Any:
+    _check_pairs(output_size=size, **dict(zip(_HOW_NAMED, how, strict=True)))
     _check_how(*how)
     if input.ndim not in (2, 3):
         raise RuntimeError(

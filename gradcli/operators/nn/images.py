@@ -12,6 +12,7 @@ from gradcli.operators.helpers import constant, dtype_of, expect_alike, implemen
 from gradcli.operators.nn.pairs import last, passing
 from gradcli.operators.nn.resampling import cubic_weights
 from gradcli.operators.products import bmm
+from gradcli.operators.signatures import Parser
 from gradcli.operators.table import Array, Row, function, operator
 
 FAMILY = "nn"
@@ -402,7 +403,7 @@ def affine_grid(theta: Array, size: Any, align_corners: bool | None) -> Any:
     if theta.array.dtype.kind != "f":
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
     n = len(size) - 2
-    sizes = tuple(int(n) for n in size)
+    sizes = tuple(size)
     if n not in (2, 3):
         raise NotImplementedError(
             "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, "
@@ -420,7 +421,12 @@ def affine_grid(theta: Array, size: Any, align_corners: bool | None) -> Any:
             f"Expected size for first two dimensions of batch2 tensor to be: [{sizes[0]}, {n + 1}] but "
             f"got: [{theta.shape[0]}, {n + 1}]."
         )
-    return affine_grid_generator(theta, sizes, bool(align_corners))
+    return _generated(theta, size, bool(align_corners))
+
+
+_generated = Parser(
+    ("affine_grid_generator(Tensor theta, int[] size, bool align_corners)",), affine_grid_generator
+).function()
 
 
 __all__ = ["affine_grid", "grid_sample"]
