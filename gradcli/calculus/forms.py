@@ -234,7 +234,10 @@ def _index_put(reader: Reader, made: Call, args: list[Any]) -> Expression:
         raise NoExpression("the derivative of an index with `:` in it has no form as an expression")
     wholes = [reader.whole(i, given) for i, given in zip(indices, made.args[1], strict=True)]
     tuple_ = call("()", wholes, ())
-    operands = [full(own, shape), tuple_, reader.whole(values, made.args[2])]
+    given = reader.whole(values, made.args[2])
+    if made.outputs[0].value.dtype.kind == "f":
+        given = alg.floating(given)  # a whole number is taken, a tensor of integers is not
+    operands = [full(own, shape), tuple_, given]
     options = [("", True)] if accumulate else []
     return call("index_put", operands, shape, options)
 

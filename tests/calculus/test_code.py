@@ -27,6 +27,7 @@ PROGRAMS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
     ("topk(x, 2)[0]*y", {"x": (4,), "y": (2,)}),
     ("sum(special.erfcx(x) + digamma(x) + special.i1(x))", {"x": (4,)}),
     ("logdet(A)*trace(A) + sum(diag(A))", {"A": (3, 3)}),
+    ("index_put(x, (tensor([0, 1]),), 2)*x", {"x": (3,)}),
     ("(F.gelu(x, approximate='tanh') > 0.1)*x", {"x": (3,)}),
     ("x[2:].masked_fill(tensor([]).bool(), 0.5)*x[:0]", {"x": (2,)}),
     ("var(x)*std(x, correction=0)*median(x)", {"x": (5,)}),
