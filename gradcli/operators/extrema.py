@@ -19,7 +19,6 @@ from gradcli.operators.dimensions import (
 from gradcli.operators.helpers import (
     constant,
     numbers,
-    reshape,
     scale_by_count,
     scatter,
     unrecorded,
@@ -70,7 +69,7 @@ def _restore(value: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
     total = value.ndim + len(dim)
     wanted = {d % total for d in dim} if total else set()
     sizes = iter(value.shape)
-    return reshape(value, tuple([1 if d in wanted else next(sizes) for d in range(total)]))
+    return value.reshape(tuple([1 if d in wanted else next(sizes) for d in range(total)]))
 
 
 def extreme_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> Any:

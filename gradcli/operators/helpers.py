@@ -89,11 +89,6 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return found[()] if type(found) is np.ndarray and not found.ndim else found
 
 
-def logical_not(mask: Any) -> Any:
-    """The opposite of a mask."""
-    return ~mask
-
-
 def implemented(name: str, array: Any, chars: str) -> None:
     """NotImplementedError, in PyTorch's words, for an array (or dtype) that a kernel does not take.
 
@@ -135,11 +130,6 @@ def unsqueeze(value: Any, dim: int) -> Any:
         shape.insert(dim % (value.ndim + 1), 1)
         return value.reshape(shape)
     return value.unsqueeze(dim)
-
-
-def reshape(value: Any, shape: tuple[int, ...]) -> Any:
-    """`value` in another shape; recorded as a view where the shape does not change."""
-    return value.reshape(shape)
 
 
 def narrow(value: Any, dim: int, start: int, length: int) -> Any:

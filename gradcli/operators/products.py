@@ -22,7 +22,6 @@ from gradcli.operators.helpers import (
     expand,
     expect_alike,
     new_zeros,
-    reshape,
     transposed,
     unsqueeze,
 )
@@ -925,7 +924,7 @@ def _trace(self: Array) -> Array:
 def _trace_backward(g: Any, self_sym_sizes: tuple[int, ...]) -> Any:
     n, m = self_sym_sizes
     diagonal = constant(np.arange(min(n, m)) * (m + 1), g)
-    return reshape(resolve("index_fill")(new_zeros(g, (n * m,)), 0, diagonal, g), (n, m))
+    return resolve("index_fill")(new_zeros(g, (n * m,)), 0, diagonal, g).reshape((n, m))
 
 
 def _diagonal() -> Any:

@@ -32,7 +32,6 @@ from gradcli.operators.helpers import (
     expand,
     flip,
     narrow,
-    reshape,
     unrecorded,
     unsqueeze,
     zeros_in,
@@ -176,7 +175,7 @@ def _prod_backward(g: Any, self: Any, result: Any) -> Any:
         return g * conj(result / self)
     if zeros > 1 and unrecorded(self):
         return np.zeros_like(self)
-    return reshape(_prod_safe_backward(g, reshape(self, (-1,)), 0), tuple(self.shape))
+    return _prod_safe_backward(g, self.reshape((-1,)), 0).reshape(tuple(self.shape))
 
 
 def _prod_dim_backward(g: Any, self: Any, result: Any, dim: int, keepdim: bool) -> Any:

@@ -13,7 +13,7 @@ from gradcli.engine.modes import no_grad
 from gradcli.engine.tensor import wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import mul_scalar
-from gradcli.operators.helpers import implemented, masked_fill, reshape, total, unsqueeze
+from gradcli.operators.helpers import implemented, masked_fill, total, unsqueeze
 from gradcli.operators.indexing import index_select
 from gradcli.operators.nn.dropout import dropped
 from gradcli.operators.nn.pairs import last
@@ -187,7 +187,7 @@ def _embedding_backward(
 
 
 def _embedding_double(g: Any, indices: Any, padding_idx: int) -> Any:
-    out = reshape(index_select(g, 0, reshape(indices, (-1,))), (*indices.shape, g.shape[1]))
+    out = index_select(g, 0, indices.reshape((-1,))).reshape((*indices.shape, g.shape[1]))
     if padding_idx < 0:
         return out
     return masked_fill(out, unsqueeze(indices == padding_idx, -1), 0)
