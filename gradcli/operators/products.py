@@ -829,7 +829,7 @@ def _all_contracted(a: Any, b: Any) -> Any:
     """The sum of all products, as PyTorch takes it by how the operands lie in memory."""
     if a.is_contiguous() and b.is_contiguous():
         return dot(*(x if x.ndim == 1 else x.reshape(-1) for x in (a, b)))
-    return (a.squeeze() * b.squeeze()).sum()
+    return (a.squeeze() * b.squeeze()).sum(dtype=a.dtype)
 
 
 @function(
