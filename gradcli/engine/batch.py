@@ -453,10 +453,10 @@ def moveaxis(array: Any, source: int, target: int) -> Any:
 
 
 def total(array: Any, axes: tuple[int, ...]) -> Any:
-    """The sum over some axes, for batched arrays too."""
+    """The sum over some axes, for batched arrays too; that of integers has 64 bits."""
     if isinstance(array, Batched):
         return Batched(total(array.every, tuple(a + 1 for a in axes)), array.level)
-    return np.add.reduce(array, axis=axes)
+    return np.add.reduce(array, axis=axes, dtype=np.int64 if array.dtype.kind in "biu" else None)
 
 
 def aligned(values: Sequence[Any], level: Level) -> list[Any]:

@@ -541,6 +541,8 @@ def as_strided_array(array: Any, size: Any, stride: Any, offset: int | None) -> 
     root = buffer_of(array)
     own = address(array) - address(root)
     start = own // item if offset is None else offset
+    if start < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {start}")
     need = start + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) + 1
     if all(size) and need * item > root.nbytes:
         raise RuntimeError(

@@ -142,6 +142,10 @@ def _order(ord: Any) -> Any:
     """The order of a norm as an option of its node."""
     if isinstance(ord, Tensor):
         ord = number("linalg_vector_norm", ord, "ord", 2)
+    if isinstance(ord, complex):
+        raise RuntimeError(
+            "linalg.vector_norm: Expected a non-complex scalar as the order of norm."
+        )
     return signed(ord)
 
 

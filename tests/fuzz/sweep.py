@@ -9,12 +9,14 @@ point after the other. All is read from the table: a new row is swept with its s
 from __future__ import annotations
 
 import ast
+import dis
 import random
 import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import permutations, product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,9 +51,19 @@ LEFT_OUT = re.compile(
 # What rules refuse where they are recorded, and forward; what a map refuses, in PyTorch's words.
 REFUSALS = re.compile(
     "with a bool tensor is not supported|view size is not compatible|were not batched|Complex(Double|Float)'"
+    # Of a tensor without dimensions PyTorch takes every dtype, and mapped it has one.
+    "|\"kthvalue_cpu\" not implemented for 'Bool'"
 )
 # What reads memory as it lies, where a map along another dimension puts other numbers; as in PyTorch.
 BY_MEMORY = re.compile("as_strided|view_as_")
+
+
+# Python's words that are PyTorch's too.
+BORROWED = re.compile(
+    r"unsupported operand type\(s\) for \+: '\w+' and 'str'"  # a reduction that is no text
+    "|object is not callable"  # a distance that is no function
+)
+OURS = str(Path(gradcli.__file__).parent)
 
 
 # -- forms ------------------------------------------------------------------------------------------
@@ -168,11 +180,14 @@ def in_place(source: str) -> tuple[str, str] | None:
 
 
 def programs(text: str) -> Iterator[tuple[Case, Case | None]]:
-    """The forms of a sample that run: each of their outputs, and the first ones with views of it."""
+    """The forms of a sample: each of their outputs, the first ones with views of it; and what is refused."""
     if not samples.program(text)[1]:
         return
     for number, (source, values, plain) in enumerate(forms(text)):
-        for k in _outputs(source, values):
+        outputs = _outputs(source, values)
+        if outputs is None:
+            yield Case(source, values), None
+        for k in outputs or ():
             take = "{}" if k is None else f"({{}})[{k}]"
             statements, semicolon, last = source.rpartition("; ")
             one = statements + semicolon + take.format(last)
@@ -183,15 +198,75 @@ def programs(text: str) -> Iterator[tuple[Case, Case | None]]:
                     yield Case(viewed, values), None
 
 
-def _outputs(source: str, values: Values) -> list[int | None]:
-    """Which of the tensors of a program to take: None for its only one; nothing where it is refused."""
+def _outputs(source: str, values: Values) -> list[int | None] | None:
+    """Which of the tensors of a program to take: None for its only one; None where it is refused."""
     given = {n: gradcli.tensor(v) for n, v in values.items()}
-    with suppress(Exception), np.errstate(all="ignore"):
+    with suppress(Exception, TooLong), limited(), np.errstate(all="ignore"):
         found = language.run(language.parse(source), given).value
         many = found if isinstance(found, (tuple, list)) else [found]
         if all(isinstance(o, gradcli.Tensor) and o.numel() < 1000 for o in many):
             return [None] if found is not many else list(range(len(many)))
-    return []
+        return []
+    return None
+
+
+# -- refusals ---------------------------------------------------------------------------------------
+def borrowed(error: BaseException) -> str:
+    """What is said in words of Python's or NumPy's; "" where PyTorch's words or ours were raised.
+
+    Ours is what a `raise` of a line of gradcli's raised: where the innermost frame is another's, or has
+    called what raised without a frame, as NumPy does, nobody has thought of the words.
+    """
+    while inner := error.__cause__ or error.__context__:
+        if not isinstance(error, language.LanguageError) and str(inner) != str(error):
+            break  # said anew
+        error = inner
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or ran_out(error) or BORROWED.search(str(error)):
+        return ""
+    code = trace.tb_frame.f_code
+    own = code.co_filename.startswith((OURS, "<gradcli"))
+    if own and dis.opname[code.co_code[trace.tb_lasti]] == "RAISE_VARARGS":
+        return ""
+    return f"{type(error).__name__} in {Path(code.co_filename).stem}.{code.co_name}: {error}"
+
+
+def refused(case: Case) -> str:
+    """What a program says in borrowed words where it is refused: recorded, mapped, forward, as a plan."""
+
+    def forward() -> Any:
+        given = case.tensors()
+        own = tuple(given[n] for n in case.wrt)
+        return gradcli.func.jvp(
+            lambda *v: case.run({**given, **dict(zip(case.wrt, v, strict=True))}), own, own
+        )
+
+    def in_map() -> Any:
+        given = case.tensors()
+        names = list(given)
+        twice = tuple(gradcli.stack([given[n]] * 2) for n in names)
+        return gradcli.func.vmap(lambda *v: case.run(dict(zip(names, v, strict=True))))(*twice)
+
+    ways: dict[str, Callable[[], Any]] = {
+        "recorded": lambda: case.run(case.tensors(track=True)),
+        "mapped": in_map,
+        "as a plan": lambda: gradcli.compile(case.source)(**case.tensors()),
+    }
+    if case.wrt:
+        ways["forward"] = forward
+    for way, run_it in ways.items():
+        before = modes.local.state
+        try:
+            with np.errstate(all="ignore"):
+                run_it()
+        except Exception as error:
+            if said := borrowed(error):
+                return f"refused, {way}, in words of Python's: {said}"
+        finally:
+            modes.restore(before)
+    return ""
 
 
 # -- ways -------------------------------------------------------------------------------------------
@@ -242,6 +317,8 @@ def mapped(case: Case) -> None:
     """The value and the gradients mapped over each argument along each dimension, and in another map."""
     if "beta=0.5" in case.source and not case.wrt:
         return  # of integers, which PyTorch takes for numbers with a point where they are mapped
+    if "addbmm" in case.source and not case.wrt:
+        return  # of integers, whose sum PyTorch leaves in 64 bits where it is mapped
     functions: dict[str, Callable[..., Any]] = {"it": lambda **given: (case.run(given),)}
     if case.wrt and _depends(case):
         functions["its gradient"] = slopes(case)
@@ -355,14 +432,17 @@ def as_before(case: Case, plain: Case | None) -> None:
 
 
 def wrong(case: Case, plain: Case | None) -> str:
-    """What is wrong with a form; "" for nothing, or where the program itself is refused."""
+    """What is wrong with a form; "" for nothing, or where the program itself is refused in words."""
     try:
         with np.errstate(all="ignore"):
             case.run(case.tensors())
             if case.wrt:
                 tape(case)
     except Exception as error:
-        return str(error) if ran_out(error) else ""
+        if ran_out(error):
+            return str(error)
+        said = borrowed(error)
+        return f"refused in words of Python's: {said}" if said else refused(case)
     for way in (mapped, planned, derived, lambda case: as_before(case, plain)):
         before = modes.local.state
         try:

@@ -103,6 +103,19 @@ def test_a_wrong_batching_rule_is_found(monkeypatch) -> None:
     assert "vmap of it over x0 by 0, entry 0" in found
 
 
+def test_a_refusal_in_numpys_words_is_found(monkeypatch) -> None:
+    table.load()
+    flip = next(row for row in table.ROWS if row.name == "flip_dims")
+    monkeypatch.setattr(flip, "batch", lambda row, operands, level: np.add(np.ones(2), np.ones(3)))
+    said = forms.refused(pairs.Case("flip(x, (0,))", {"x": np.ones(2)}))
+    assert "mapped, in words of Python's: ValueError in test_fuzz.<lambda>: operands could" in said
+
+
+def test_a_refusal_in_words_of_ours_is_none() -> None:
+    case = pairs.Case("dot(x, y)", {"x": np.ones(2), "y": np.ones(3)})
+    assert forms.wrong(case, None) == ""
+
+
 def test_a_few_expressions_of_matrices(monkeypatch) -> None:
     monkeypatch.setattr(fuzz, "count", 10)
     assert list(matrices.run(4, 0)) == []

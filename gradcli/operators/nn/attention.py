@@ -44,6 +44,9 @@ def _packed(q: Any, k: Any, v: Any, w: Any, b: Any) -> tuple[Any, Any, Any]:
 
 def _separate(q: Any, k: Any, v: Any, weights: Any, b: Any) -> tuple[Any, Any, Any]:
     biases = (None, None, None) if b is None else b.chunk(3)
+    for parts in (weights, biases):
+        if len(parts) < 3:  # PyTorch's words, which are Python's
+            raise ValueError(f"not enough values to unpack (expected 3, got {len(parts)})")
     first, second, third = (
         linear(x, w, c) for x, w, c in zip((q, k, v), weights, biases, strict=True)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -130,6 +130,8 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) ->
                 f"bilinear(): input{k} size does not match weight size: got {value.shape[-1]} but "
                 f"expected {weight.shape[k]}"
             )
+    if bias is not None and not bias.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if bias is not None and bias.shape[0] != weight.shape[0]:
         raise RuntimeError(
             f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected "
@@ -467,7 +469,8 @@ def _composed_attention(
     query: Any, key: Any, value: Any, mask: Any, dropout_p: float, is_causal: bool, scale: Any
 ) -> Any:
     kind = query.array.dtype
-    root = sqrt(1 / sqrt(query.shape[-1]) if scale is None else scale)
+    width = query.shape[-1]
+    root = sqrt((1 / sqrt(width) if width else inf) if scale is None else scale)
     if is_causal:
         keep = np.tri(query.shape[-2], key.shape[-2]) > 0
         mask = wrap(np.where(keep, 0, -np.inf).astype(kind))

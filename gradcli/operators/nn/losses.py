@@ -104,6 +104,8 @@ def reduced(values: Any, reduction: int) -> Any:
 
 
 def _check_weights(weight: Any, input: Any) -> None:
+    if not hasattr(weight, "shape"):  # PyTorch's words
+        raise AttributeError(f"'{type(weight).__name__}' object has no attribute 'size'")
     if tuple(weight.shape) != tuple(input.shape):
         raise ValueError("Weights and input must have the same size.")
 
@@ -928,7 +930,23 @@ def multi_margin_loss(
 
 
 def _multilabel_parts(self: Any, target: Any) -> tuple[Any, Any, Any]:
-    """(rows of inputs, listed targets with -1 behind the end, which classes are targets)."""
+    """(rows of inputs, listed targets with -1 behind the end, which classes are targets).
+
+    RuntimeError for targets that are not shaped as the inputs, or that are no classes.
+    """
+    if self.ndim > 2 or (self.ndim and not self.shape[-1]):
+        raise RuntimeError(
+            "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+            f"{list(self.shape)}"
+        )
+    if target.shape != self.shape and (
+        self.ndim > 1 or target.ndim > 1 or target.size != self.size
+    ):
+        raise RuntimeError(
+            f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}"
+        )
+    if target.size and not -1 <= target.min() <= target.max() < (self.shape or (1,))[-1]:
+        raise RuntimeError("argument #2 'target' is out of range")
     x = self.reshape(1, -1) if self.ndim <= 1 else self
     y = target.reshape(x.shape).copy()
     ended = np.cumsum(y < 0, 1) > 0
@@ -954,8 +972,8 @@ def _multilabel_margin(self: Array, target: Array, reduction: int = 1) -> tuple[
             f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}"
         )
     implemented("multilabel_margin_loss_forward_out_frame", self, "fd")
-    expect_long(target)
     x, y, is_target = _multilabel_parts(self, target)
+    expect_long(target)
     z = _multilabel_margins(x, y, is_target)
     losses = np.where(z > 0, z, 0).sum((1, 2)) / x.shape[1]
     if reduction == NONE:

@@ -51,6 +51,7 @@ def _border_rows(kind: str, positions: Any, n: int) -> Row:
     def kernel(self: Array, padding: Any) -> Array:
         implemented(f"{kind.lower()}_pad{n}d", self, "efdFDbBhHiIlL")
         _check_border(kind, self, padding, n)
+        _check_result(kind, self, padding, n)
         return np.ascontiguousarray(_gathered(self, padding, positions))
 
     def kernel_backward(grad_output: Array, self: Array, padding: Any) -> Array:
@@ -60,7 +61,25 @@ def _border_rows(kind: str, positions: Any, n: int) -> Row:
     return pair(node, node, kernel, kernel_backward, NOTHING, kind="linear")
 
 
+def _check_result(kind: str, x: Any, padding: Any, n: int) -> None:
+    """RuntimeError, in PyTorch's words, where nothing is left."""
+    sizes = x.shape[x.ndim - n :]
+    made = [k + a + b for k, a, b in zip(sizes[::-1], padding[::2], padding[1::2], strict=True)]
+    if min(made) < 1:
+        given = (f"{axis}: {k}" for axis, k in zip("DHW"[-n:], sizes, strict=True))
+        left = " ".join(f"{axis}: {k}" for axis, k in zip("DHW"[-n:], made[::-1], strict=True))
+        said = ", ".join(given)
+        said += " " * (n == 2 and kind == "Replication")
+        said = said if n == 2 else said.replace(",", "", n - 2)
+        raise RuntimeError(f"input ({said}) is too small. Calculated output {left}")
+
+
 def _check_border(kind: str, x: Any, padding: Any, n: int) -> None:
+    if not all(x.shape[x.ndim - n - 1 :]):
+        raise RuntimeError(
+            f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other "
+            f"non-zero dimensions for input, but got: {list(x.shape)}"
+        )
     if kind == "Reflection":
         for i in range(n):
             size = x.shape[x.ndim - 1 - i]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,10 @@ def _ctc(
     implemented("ctc_loss_cpu", log_probs, "fd")
     batch = log_probs.shape[1]
     all_states = _labels(targets, target_lengths, blank)
+    for states in all_states:
+        if not 0 <= states.min() <= states.max() < log_probs.shape[2]:
+            # PyTorch reads memory that is not its own.
+            raise RuntimeError(f"targets must be labels, from 0 to {log_probs.shape[2] - 1}")
     widest = 2 * max(target_lengths, default=0) + 1
     alphas = np.full((batch, log_probs.shape[0], widest), -np.inf, log_probs.dtype)
     losses = np.empty(batch, log_probs.dtype)
@@ -152,6 +157,50 @@ def ctc_loss(
     return _parsed(log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity)
 
 
+def _check_ctc(
+    lp: Any, targets: Any, steps: tuple[int, ...], counts: tuple[int, ...], blank: int
+) -> None:
+    """RuntimeError, in PyTorch's words, for lengths and targets that do not fit the probabilities."""
+    checked = "(while checking arguments for ctc_loss_allocate_outputs)"
+    if not prod(lp.shape):
+        raise RuntimeError("log_probs tensor must not be empty")
+    if lp.ndim != 3:
+        raise RuntimeError(
+            f"Expected 3-dimensional tensor, but got {lp.ndim}-dimensional tensor for argument #1 "
+            f"'log_probs' {checked}"
+        )
+    if not 0 <= blank < lp.shape[2]:
+        raise RuntimeError("blank must be in label range")
+    for name, lengths in (("input", steps), ("target", counts)):
+        if len(lengths) != lp.shape[1]:
+            raise RuntimeError(f"{name}_lengths must be of size batch_size")
+    for name, lengths in (("input", steps), ("target", counts)):
+        if min(lengths) < 0:
+            least = f"at least 0, but got value {min(lengths)}"
+            raise RuntimeError(f"Expected {name}_lengths to have value {least} {checked}")
+    longest, argument = max(counts), f"for argument #2 'targets' {checked}"
+    if targets.ndim not in (1, 2):
+        raise RuntimeError(
+            f"Expected 1 to 2 dimensions, but got {targets.ndim}-dimensional tensor {argument}"
+        )
+    size = sum(counts) if targets.ndim == 1 else lp.shape[1]
+    if targets.shape[0] != size:
+        raise RuntimeError(
+            f"Expected tensor to have size {size} at dimension 0, but got size {targets.shape[0]} "
+            f"{argument}"
+        )
+    if targets.ndim == 2 and targets.shape[1] < longest:
+        raise RuntimeError(
+            f"Expected tensor to have size at least {longest} at dimension 1, but got size "
+            f"{targets.shape[1]} {argument}"
+        )
+    if max(steps) > lp.shape[0]:
+        raise RuntimeError(
+            f"Expected input_lengths to have value at most {lp.shape[0]}, but got value {max(steps)} "
+            f"{checked}"
+        )
+
+
 def _ctc_loss_of(
     log_probs: Any,
     targets: Any,
@@ -164,18 +213,7 @@ def _ctc_loss_of(
     steps, counts = _lengths(input_lengths), _lengths(target_lengths)
     batched = log_probs.ndim == 3
     lp = log_probs if batched else log_probs.unsqueeze(1)
-    if not 0 <= blank < lp.shape[2]:
-        raise RuntimeError("blank must be in label range")
-    if len(steps) != lp.shape[1]:
-        raise RuntimeError("input_lengths must be of size batch_size")
-    if len(counts) != lp.shape[1]:
-        raise RuntimeError("target_lengths must be of size batch_size")
-    for n in steps:
-        if n > lp.shape[0]:
-            raise RuntimeError(
-                f"Expected input_lengths to have value at most {lp.shape[0]}, but got value {n} "
-                "(while checking arguments for ctc_loss_cpu)"
-            )
+    _check_ctc(lp, targets, steps, counts, blank)
     out = ctc_loss_row(lp, targets, steps, counts, blank, zero_infinity)[0]
     if zero_infinity:
         out = resolve("where")(wrap(np.isinf(out.array)), 0.0, out)
@@ -212,12 +250,18 @@ def _embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> tuple[Array, Array, Array, Array]:
-    wrong = np.flatnonzero((indices < 0) | (indices >= len(weight)))
-    if wrong.size:
+    outside = np.nonzero((indices < 0) | (indices >= weight.shape[0]))[0]
+    if outside.size:
+        place, index = outside[0], indices[outside[0]]
+        if weight.dtype.char in "ef" and mode != 2 and padding_idx < 0:
+            raise RuntimeError(
+                f"Index {place} of input takes value {index} which is not in the valid range "
+                f"[0, {weight.shape[0]})"
+            )
         raise RuntimeError(
-            f"Index {wrong[0]} of input takes value {indices[wrong[0]]} which is not in the valid range "
-            f"[0, {len(weight)})"
+            f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {index}"
         )
+    _check_offsets(offsets, indices.size, include_last_offset)
     bags = offsets.shape[0] - bool(include_last_offset)
     starts = np.asarray(offsets)[:bags]
     bag_of = np.searchsorted(starts, np.arange(indices.size), side="right") - 1
@@ -350,6 +394,12 @@ def embedding_bag(
             f"BFloat16, Float, Double; but got {shown} instead (while checking arguments for "
             "embedding_bag)"
         )
+    if per_sample_weights is not None and per_sample_weights.shape != input.shape:
+        shapes = (f"({x.shape})" for x in (per_sample_weights, input))
+        raise ValueError(
+            "embedding_bag: If per_sample_weights {} is not None, then it must have the same shape as "
+            "the input {}".format(*shapes)
+        )
     if weight.ndim != 2:
         raise ValueError(f"weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}")
     if mode not in _BAG_MODES:
@@ -377,8 +427,17 @@ def embedding_bag(
         )
     elif offsets is None:
         raise ValueError("offsets has to be a 1D Tensor but got None")
+    elif offsets.ndim != 1:
+        raise ValueError("offsets has to be a 1D Tensor")
+    else:
+        check_indices(offsets.array, "embedding_bag")
     if padding_idx is None:
         padding_idx = -1
+    elif not -weight.shape[0] <= padding_idx < weight.shape[0]:
+        raise RuntimeError(
+            f"padding_idx must be within the number of embeddings, -{weight.shape[0]} through "
+            f"{weight.shape[0] - 1}, but got {padding_idx}"
+        )
     elif padding_idx < 0:
         padding_idx += weight.shape[0]
     if max_norm is not None:
@@ -394,6 +453,28 @@ def embedding_bag(
         include_last_offset,
         padding_idx,
     )[0]
+
+
+def _check_offsets(starts: Any, count: int, include_last_offset: bool) -> None:
+    """RuntimeError, in PyTorch's words, for what does not say where bags of `count` indices begin."""
+    if include_last_offset and not starts.size:
+        raise RuntimeError("include_last_offset: number of offset should be at least 1")
+    if starts.size and starts[0]:
+        raise RuntimeError(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
+            f"position 0. However, got {starts[0]}"
+        )
+    if starts.size and starts[-1] > count:
+        raise RuntimeError(
+            f"offsets[-1] can not be greater than input's length {count} but got offsets[-1] of "
+            f"{starts[-1]}"
+        )
+    if starts.size and not 0 <= starts.min() <= starts.max() <= count:
+        raise IndexError("index out of range in self")
+    if (np.diff(starts) < 0).any():
+        raise RuntimeError("offsets must not decrease")  # where PyTorch adds what it did not write
+    if count and starts.size == bool(include_last_offset):
+        raise RuntimeError("there is no bag for the indices")  # where PyTorch crashes
 
 
 __all__ = ["ctc_loss", "embedding_bag"]
