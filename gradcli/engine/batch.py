@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from gradcli.engine import modes
-from gradcli.engine.memory import ARRAYS, buffer_of, laid_out
+from gradcli.engine.memory import ARRAYS, address, buffer_of, laid_out
 from gradcli.engine.threads import applied
 
 if TYPE_CHECKING:
@@ -644,12 +644,31 @@ def strided(array: Any, shape: Any, dtype: Any, strides: Any, start: int) -> Any
         batches.append(inner)
         inner = inner.every
     lead = inner.ndim - array.ndim
+    if batches and all(shape):
+        _check_inside(inner, lead, shape, dtype, strides, start)
     sizes = (*inner.shape[:lead], *shape)
     steps = (*inner.strides[:lead], *strides)
     made: Any = np.ndarray(sizes, dtype, buffer_of(inner), start, steps)
     for b in reversed(batches):
         made = Batched(made, b.level)
     return made
+
+
+def _check_inside(inner: Any, lead: int, shape: Any, dtype: Any, strides: Any, start: int) -> None:
+    """RuntimeError, in PyTorch's words, where a view of one entry would show another's memory."""
+    item = dtype.itemsize
+    begin = address(inner) - address(buffer_of(inner))
+    entry = list(zip(inner.shape[lead:], inner.strides[lead:], strict=True))
+    end = begin + sum((n - 1) * s for n, s in entry) + inner.dtype.itemsize
+    last = start + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + item
+    if not begin <= start <= last <= end and all(s >= 0 for _, s in entry):
+        steps, first, needs = [s // item for s in strides], start // item, last // item
+        raise RuntimeError(
+            f"result = tensor.as_strided({list(shape)}, {steps}, {first}) can access memory outside of "
+            f"`tensor`. `result` can access some memory in range [{first}, {needs}], but `tensor` can "
+            f"only access some memory in range [{begin // item}, {end // item}]. This is not supported inside of "
+            "vmap, please try to rewrite the `as_strided` call as a sequence of PyTorch view operations"
+        )
 
 
 __all__ = ["Batched", "Diagonal", "Level", "batch_of", "is_batched", "levels", "opened"]

@@ -490,6 +490,10 @@ def _matrix_norm(A: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
             f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {kind}"
         )
     vector_norm = resolve("linalg.vector_norm")
+    if isinstance(ord, complex):
+        raise RuntimeError(
+            "linalg.matrix_norm: Expected a non-complex scalar as the order of norm."
+        )
     if ord == "fro":
         return vector_norm(A, 2, dim=pair, keepdim=keepdim)
     if ord in ("nuc", 2, -2) and rows_check.dtype == np.float16:

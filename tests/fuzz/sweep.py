@@ -24,6 +24,7 @@ import numpy as np
 import gradcli
 from gradcli import language
 from gradcli.engine import modes
+from gradcli.language.parser import parses
 from gradcli.operators import table
 from gradcli.plan.compiled import Plan
 from gradcli.plan.executor import Executor
@@ -185,7 +186,7 @@ def programs(text: str) -> Iterator[tuple[Case, Case | None]]:
         return
     for number, (source, values, plain) in enumerate(forms(text)):
         outputs = _outputs(source, values)
-        if outputs is None:
+        if outputs is None and parses(source):
             yield Case(source, values), None
         for k in outputs or ():
             take = "{}" if k is None else f"({{}})[{k}]"

@@ -105,7 +105,7 @@ def test_a_wrong_batching_rule_is_found(monkeypatch) -> None:
 
 def test_a_refusal_in_numpys_words_is_found(monkeypatch) -> None:
     table.load()
-    flip = next(row for row in table.ROWS if row.name == "flip_dims")
+    flip = next(row for row in table.ROWS if row.name == "flip")
     monkeypatch.setattr(flip, "batch", lambda row, operands, level: np.add(np.ones(2), np.ones(3)))
     said = forms.refused(pairs.Case("flip(x, (0,))", {"x": np.ones(2)}))
     assert "mapped, in words of Python's: ValueError in test_fuzz.<lambda>: operands could" in said

@@ -251,10 +251,20 @@ class convolution:
 
 
 # -- functions ------------------------------------------------------------------------------------
-def _check(
-    n: int, name: str, input: Any, weight: Any, bias: Any, groups: int, transposed: bool
-) -> bool:
-    """Refuses operands that do not fit, in PyTorch's words; True where there is a batch dimension."""
+def _checked(
+    n: int,
+    name: str,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    groups: int,
+    transposed: bool,
+    steps: dict[str, Any],
+) -> tuple[bool, list[Sizes]]:
+    """(whether there is a batch dimension, the steps by name with one number for each dimension).
+
+    RuntimeError in PyTorch's words for operands and steps that do not fit.
+    """
     if bias is not None and dtype_of(bias) != dtype_of(input):
         a, b = (c_type(x) for x in (input, bias))
         raise RuntimeError(f"Input type ({a}) and bias type ({b}) should be the same")
@@ -263,43 +273,80 @@ def _check(
             f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {name}, but got input of "
             f"size: {list(input.shape)}"
         )
-    size = list(weight.shape)
-    if groups <= 0:
-        raise RuntimeError("non-positive groups is not supported")
     if weight.ndim < 3:
         raise RuntimeError("weight should have at least three dimensions")
-    if weight.ndim != n + 2:
-        _sized("stride", (1,) * n, weight.ndim - 2)
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    expanded = [_expanded(word, v, n, weight.ndim - 2) for word, v in steps.items()]
+    _check_steps(dict(zip(steps, expanded, strict=True)))
+    _check_shapes(n, input, weight, bias, groups, transposed)
+    _check_dtypes(n, input, weight, transposed)
+    _check_kernel(n, weight, transposed)
+    return bool(input.ndim == n + 2), expanded
+
+
+def _expanded(name: str, value: Any, n: int, dims: int) -> Sizes:
+    """As `several`, for each dimension of the kernel; RuntimeError for another count."""
+    given = list(value) if isinstance(value, (tuple, list)) else [value] * n
+    if len(given) not in (1, dims):
         raise RuntimeError(
-            f"Expected {weight.ndim}-dimensional input for {weight.ndim}-dimensional weight {size}, but "
-            f"got {n + 2}-dimensional input of size {list(_batched_shape(input, n))} instead"
+            f"expected {name} to be a single integer value or a list of {dims} values to match the "
+            f"convolution dimensions, but got {name}={given}"
         )
-    if weight.shape[0] < groups:
+    return several(given, dims)
+
+
+def _check_shapes(
+    n: int, input: Any, weight: Any, bias: Any, groups: int, transposed: bool
+) -> None:
+    shape, kernels = list(_batched_shape(input, n)), list(weight.shape)
+    if len(kernels) != n + 2:
         raise RuntimeError(
-            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got "
-            f"weight of size {size} instead"
+            f"Expected {len(kernels)}-dimensional input for {len(kernels)}-dimensional weight "
+            f"{kernels}, but got {n + 2}-dimensional input of size {shape} instead"
         )
-    if weight.shape[0] % groups:
+    given = f"Given groups={groups}, expected weight to be"
+    if kernels[0] < groups:
         raise RuntimeError(
-            f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
-            f"got weight of size [{size}] instead"
+            f"{given} at least {groups} at dimension 0, but got weight of size {kernels} instead"
         )
-    channels = input.shape[-n - 1]
+    if kernels[0] % groups:
+        raise RuntimeError(
+            f"{given} divisible by {groups} at dimension 0, but got weight of size [{kernels}] instead"
+        )
     word = "transposed=1" if transposed else f"groups={groups}"
-    wanted = weight.shape[0] if transposed else weight.shape[1] * groups
-    if wanted != channels:
-        sizes = f"weight of size {size}"
-        got = f"expected input{list(_batched_shape(input, n))} to have {wanted} channels"
-        raise RuntimeError(f"Given {word}, {sizes}, {got}, but got {channels} channels instead")
-    outputs = weight.shape[1] * groups if transposed else weight.shape[0]
+    wanted = kernels[0] if transposed else kernels[1] * groups
+    if wanted != shape[1]:
+        raise RuntimeError(
+            f"Given {word}, weight of size {kernels}, expected input{shape} to have {wanted} "
+            f"channels, but got {shape[1]} channels instead"
+        )
+    outputs = kernels[1] * groups if transposed else kernels[0]
     if bias is not None and (bias.ndim != 1 or bias.shape[0] != outputs):
         raise RuntimeError(
-            f"Given {'transposed=1, ' if transposed else ''}weight of size {size}, "
-            f"expected bias to be 1-dimensional with {outputs} elements, but got bias of size "
+            f"Given {'transposed=1, ' if transposed else ''}weight of size {kernels}, expected bias "
+            f"to be 1-dimensional with {outputs} elements, but got bias of size "
             f"{list(bias.shape)} instead"
         )
-    _check_dtypes(n, input, weight, transposed)
-    return bool(input.ndim == n + 2)
+
+
+def _check_kernel(n: int, weight: Any, transposed: bool) -> None:
+    """RuntimeError for a kernel of no elements; that of one dimension is one of two to PyTorch."""
+    if all(weight.shape[2:]) and (all(weight.shape) or not transposed):
+        return
+    if n < 3 and transposed and not weight.shape[1]:
+        shape = [*weight.shape[:2], *(1, *weight.shape[2:])[-2:]]
+        raise RuntimeError(f"non-empty 2D or 4D weight tensor expected, but got: {shape}")
+    if n == 3 and transposed:
+        raise RuntimeError(
+            "non-empty 5D (n_output_plane x n_input_plane x kernel_depth x kernel_height x "
+            f"kernel_width) tensor expected for weight, but got: {list(weight.shape)}"
+        )
+    height, width = (1, *weight.shape[2:])[-2:]
+    sizes = f" kernel_height: {height} kernel_width: {width}"
+    if n == 3:
+        sizes = f": {' x '.join(map(str, weight.shape[2:]))} (TxHxW)"
+    raise RuntimeError(f"kernel size should be greater than zero, but got{sizes}")
 
 
 def _check_dtypes(n: int, input: Any, weight: Any, transposed: bool) -> None:
@@ -329,10 +376,22 @@ def _batched_shape(input: Any, n: int) -> Sizes:
     return shape if input.ndim == n + 2 else (1, *shape)
 
 
-def _same_padding(input: Any, weight: Any, n: int, stride: Any, dilation: Any) -> tuple[Any, Any]:
-    """(input, symmetric padding) so that the output is as large as the input."""
-    if any(s != 1 for s in stride):
+def _check_same(n: int, weight: Any, groups: int, stride: Any, dilation: Any) -> None:
+    """What PyTorch asks of steps before it knows how much is padded."""
+    if weight.ndim < 3:
+        raise RuntimeError("weight should have at least three dimensions")
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    dims = weight.ndim - 2
+    for name, value in (("stride", stride), ("dilation", dilation)):
+        if isinstance(value, (tuple, list)) and len(value) not in (1, dims):
+            raise RuntimeError(f"{name} cannot broadcast to {dims} dimensions")
+    if any(s != 1 for s in several(stride, n)):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
+
+
+def _same_padding(input: Any, weight: Any, dilation: Any) -> tuple[Any, Any]:
+    """(input, symmetric padding) so that the output is as large as the input."""
     total = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
     left = tuple(t // 2 for t in total)
     if all(t % 2 == 0 for t in total):
@@ -369,22 +428,22 @@ def _complex(call: Any, input: Any, weight: Any, bias: Any) -> Any:
     return (first - second) + mul_scalar(third - first - second, 1j)
 
 
-def _sized(what: str, value: Any, n: int) -> Sizes:
-    """The numbers along n dimensions; RuntimeError, in PyTorch's words, for another number of them."""
-    sizes = several(value, n)
-    if len(sizes) != n:
+def _check_steps(steps: dict[str, Sizes]) -> None:
+    for name, sizes in steps.items():
+        if name == "stride" and min(sizes) <= 0:
+            raise RuntimeError("non-positive stride is not supported")
+        if "padding" in name and min(sizes) < 0:
+            raise RuntimeError(f"negative {name} is not supported")
+
+
+def _check_filled(input: Any, n: int) -> None:
+    """RuntimeError for an image without elements; that of one dimension is one of two to PyTorch."""
+    batch, channels, *sizes = _batched_shape(input, n)
+    if batch and channels and not all(sizes):
+        shape = [batch, channels, *[1] * (n == 1), *sizes]
         raise RuntimeError(
-            f"expected {what} to be a single integer value or a list of {n} values to match the "
-            f"convolution dimensions, but got {what}={list(sizes)}"
+            f"Only zero batch or zero channel inputs are supported, but got input shape: {shape}"
         )
-    return sizes
-
-
-def _check_steps(steps: Any, around: Any) -> None:
-    if any(s <= 0 for s in steps):
-        raise RuntimeError("non-positive stride is not supported")
-    if any(p < 0 for p in around):
-        raise RuntimeError("negative padding is not supported")
 
 
 def _convolved(batched: bool, x: Any, weight: Any, bias: Any, *how: Any) -> Any:
@@ -406,20 +465,27 @@ def _conv(
     dilation: Any,
     groups: int,
 ) -> Any:
-    batched = _check(n, f"conv{n}d", input, weight, bias, groups, False)
-    steps, spread = _sized("stride", stride, n), _sized("dilation", dilation, n)
-    around = (0,) * n if isinstance(padding, str) else _sized("padding", padding, n)
-    _check_steps(steps, around)
-    x = input if batched else input.unsqueeze(0)
     if padding == "same":
-        x, around = _same_padding(x, weight, n, steps, spread)
+        _check_same(n, weight, groups, stride, dilation)
     elif isinstance(padding, str) and padding != "valid":
         raise RuntimeError(f"Invalid padding string: '{padding}'")
+    given = {
+        "stride": stride,
+        "padding": 0 if isinstance(padding, str) else padding,
+        "dilation": dilation,
+    }
+    batched, (steps, around, spread) = _checked(
+        n, f"conv{n}d", input, weight, bias, groups, False, given
+    )
+    x = input if batched else input.unsqueeze(0)
+    if padding == "same":
+        x, around = _same_padding(x, weight, spread)
     if any(d <= 0 for d in spread):
         # the sizes are said by what PyTorch computes with, that of one dimension as that of two
         said = f", but got {[1] * (n == 1) + list(spread)}" if min(spread) == 0 else ""
         raise RuntimeError("dilation should be greater than zero" + said)
     _check_sizes(x, weight, around, spread, n)
+    _check_filled(input, n)
     return _convolved(batched, x, weight, bias, steps, around, spread, False, (0,) * n, groups)
 
 
@@ -437,22 +503,29 @@ def _conv_transpose(
     groups: int,
     dilation: Any,
 ) -> Any:
-    batched = _check(n, f"conv_transpose{n}d", input, weight, bias, groups, True)
-    steps, spread = _sized("stride", stride, n), _sized("dilation", dilation, n)
-    around, extra = _sized("padding", padding, n), _sized("output_padding", output_padding, n)
-    _check_steps(steps, around)
+    given = {
+        "stride": stride,
+        "padding": padding,
+        "dilation": dilation,
+        "output_padding": output_padding,
+    }
+    batched, (steps, around, spread, extra) = _checked(
+        n, f"conv_transpose{n}d", input, weight, bias, groups, True, given
+    )
     if any(d <= 0 for d in spread):
         sizes = spread if n > 1 else (1, *spread)
         words = (
             f"dilation_{name}: {d}" for name, d in zip(_NAMES[-len(sizes) :], sizes, strict=True)
         )
-        raise RuntimeError(f"dilation should be greater than zero, but got {', '.join(words)}")
+        said = "" if min(spread) < 0 else f", but got {', '.join(words)}"
+        raise RuntimeError("dilation should be greater than zero" + said)
     for e, s, d in zip(extra, steps, spread, strict=True):
         if e >= s and e >= d:
             raise RuntimeError(
                 "output padding must be smaller than either stride or dilation, but got "
                 + _output_padding_words(extra, steps, spread)
             )
+    _check_filled(input, n)
     x = input if batched else input.unsqueeze(0)
     return _convolved(batched, x, weight, bias, steps, around, spread, True, extra, groups)
 

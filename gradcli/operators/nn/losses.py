@@ -947,6 +947,7 @@ def _multilabel_parts(self: Any, target: Any) -> tuple[Any, Any, Any]:
         )
     if target.size and not -1 <= target.min() <= target.max() < (self.shape or (1,))[-1]:
         raise RuntimeError("argument #2 'target' is out of range")
+    expect_long(target)
     x = self.reshape(1, -1) if self.ndim <= 1 else self
     y = target.reshape(x.shape).copy()
     ended = np.cumsum(y < 0, 1) > 0
@@ -973,7 +974,6 @@ def _multilabel_margin(self: Array, target: Array, reduction: int = 1) -> tuple[
         )
     implemented("multilabel_margin_loss_forward_out_frame", self, "fd")
     x, y, is_target = _multilabel_parts(self, target)
-    expect_long(target)
     z = _multilabel_margins(x, y, is_target)
     losses = np.where(z > 0, z, 0).sum((1, 2)) / x.shape[1]
     if reduction == NONE:

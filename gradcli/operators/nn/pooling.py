@@ -29,7 +29,13 @@ def _output_size(n: int, k: int, s: int, p: int, d: int, ceil_mode: bool) -> int
 
 
 def _sizes(
-    x: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
+    x: Array,
+    kernel: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    ceil_mode: bool,
+    average: bool = False,
 ) -> Sizes:
     n = len(kernel)
     shape = x.shape[-n:]
@@ -38,12 +44,23 @@ def _sizes(
         for n, k, s, p, d in zip(shape, kernel, stride, padding, dilation, strict=True)
     )
     if any(n < 1 for n in out):
+        if average and n == 3:
+            _refuse_small(shape, kernel)
         channels = x.shape[-n - 1]
         inner, outer = ("x".join(map(str, (channels, *sizes))) for sizes in (shape, out))
         raise RuntimeError(
             f"Given input size: ({inner}). Calculated output size: ({outer}). Output size is too small"
         )
     return out
+
+
+def _refuse_small(image: Sizes, kernel: Sizes) -> None:
+    """What average pooling says of an image that no window fits in, if each size is the smaller."""
+    parts = [
+        " ".join(f"{letter}{axis}: {k}" for axis, k in zip("THW", sizes, strict=True))
+        for letter, sizes in (("", image), ("k", kernel))
+    ]
+    raise RuntimeError(f"input image ({parts[0]}) smaller than kernel size ({parts[1]})")
 
 
 def _check_pool(name: str, n: int, x: Any, kernel: Sizes, stride: Sizes, padding: Sizes) -> None:
@@ -61,31 +78,59 @@ def _check_pool(name: str, n: int, x: Any, kernel: Sizes, stride: Sizes, padding
             f"{name}: Expected {n + 1}D or {n + 2}D (batch mode) tensor with optional 0 dim batch "
             f"size for input, but got:{list(x.shape)}"
         )
-    if any(s <= 0 for s in stride):
+    if not all(stride):
         raise RuntimeError("stride should not be zero")
-    if "max" in name and not prod(x.shape[x.ndim - n - 1 :]):
+    if not prod(x.shape[x.ndim - n - 1 :]):
         _refuse_empty(name, n, x)
     if any(p < 0 for p in padding):
-        raise RuntimeError(f"pad must be non-negative, but got pad: {min(padding)}")
-    if any(p > k // 2 for p, k in zip(padding, kernel, strict=True)):
-        at = next(i for i in range(n) if padding[i] > kernel[i] // 2)
-        raise RuntimeError(
-            "pad should be at most half of effective kernel size, but got pad="
-            f"{padding[at]}, kernel_size={kernel[at]} and dilation=1"
-        )
+        least = min(padding)
+        told = f"{name}() padding" if name == "max_pool1d" else "pad"
+        told += " must be non-negative, but got "
+        raise RuntimeError(told + f"{'' if name == 'max_pool1d' else 'pad: '}{least}")
+    for sizes, letter, word in ((kernel, "k", "kernel size"), (stride, "d", "stride")):
+        if min(sizes) <= 0:
+            raise RuntimeError(
+                f"{word} should be greater than zero, but got {_lettered(letter, sizes)}"
+            )
+    for p, k in zip(padding, kernel, strict=True):
+        if p > k // 2 and name == "max_pool1d":
+            raise RuntimeError(
+                "max_pool1d() padding should be at most half of kernel size, but got "
+                f"padding={p} and kernel_size={k}"
+            )
+        if p > k // 2:
+            raise RuntimeError(
+                "pad should be at most half of effective kernel size, but got pad="
+                f"{p}, kernel_size={k} and dilation=1"
+            )
+
+
+def _lettered(letter: str, sizes: Sizes) -> str:
+    """`kH: 2 kW: 3`: what PyTorch calls the sizes of a window; of one dimension it makes two."""
+    return " ".join(
+        f"{letter}{axis}: {k}"
+        for axis, k in zip("THW"[-max(len(sizes), 2) :], _images(sizes), strict=True)
+    )
+
+
+def _images(sizes: Sizes) -> Sizes:
+    return (1, *sizes) if len(sizes) == 1 else sizes
 
 
 def _refuse_empty(name: str, n: int, x: Any) -> None:
     """Only a batch may be empty."""
+    shape = list(x.shape)
     if n == 3:
+        called = name if "avg" in name else "max_pool3d_with_indices_out_cpu_template"
         raise RuntimeError(
-            "max_pool3d_with_indices_out_cpu_template(): Expected input's non-batch dimensions to have "
-            f"positive length, but input has a shape of {list(x.shape)} and non-batch dimension 0 "
-            "has length zero!"
+            f"{called}(): Expected input's non-batch dimensions to have positive length, but input "
+            f"has a shape of {shape} and non-batch dimension 0 has length zero!"
         )
+    if name == "avg_pool1d":
+        n, shape = 2, [*shape[:-1], 1, shape[-1]]
     raise RuntimeError(
         f"{name + ': ' if n == 1 else ''}Expected {n + 1}D or {n + 2}D (batch mode) tensor with "
-        f"optional 0 dim batch size for input, but got:{list(x.shape)}"
+        f"optional 0 dim batch size for input, but got:{shape}"
     )
 
 
@@ -364,7 +409,7 @@ def _avg_pool(
         implemented("avg_pool3d_out_frame", self, "fdlFD")
     steps, ones = stride or kernel_size, (1,) * n
     shape = self.shape[-n:]
-    out = _sizes(self, kernel_size, steps, padding, ones, ceil_mode)
+    out = _sizes(self, kernel_size, steps, padding, ones, ceil_mode, average=True)
     x = _widened(self, out, kernel_size, steps, padding, ones, 0)
     view = _windows(x, out, kernel_size, steps, ones)
     total = view.sum(tuple(range(-n, 0)))
@@ -560,6 +605,12 @@ def _adaptive_mean(n: int, input: Any, output_size: Any) -> Any:
 
 def _mean_of(input: Any, sizes: Sizes) -> Any:
     n = len(sizes)
+    if min(sizes) < 0:
+        said = ", ".join(map(str, sizes[:2])) + "".join(f",{k}" for k in sizes[2:])
+        raise RuntimeError(
+            f"adaptive_avg_pool{n}d: elements of output_size must be greater than or equal to 0 but "
+            f"received {{{said}}}"
+        )
     if sizes == (1,) * n:
         return input.mean(tuple(range(-1, -n - 1, -1)), True)
     return _ADAPTIVE_AVG[n](input, sizes)
@@ -577,6 +628,11 @@ def _adaptive_max(self: Array, output_size: Any) -> tuple[Array, Array]:
     implemented(f"adaptive_max_pool{n}d", self, "efd")
     shape = self.shape[-n:]
     lead = self.shape[:-n]
+    if min(output_size) < 0:
+        raise RuntimeError(
+            f"Trying to create tensor with negative dimension {min(output_size)}: "
+            f"{[*lead, *output_size]}"
+        )
     values: Any = np.empty((*lead, *output_size), self.dtype)
     index: Any = np.empty(values.shape, np.int64)
     bounds = [_bounds(size, count) for size, count in zip(shape, output_size, strict=True)]
@@ -677,6 +733,19 @@ def _unpool_rows(n: int) -> Row:
 _UNPOOL = {n: _unpool_rows(n) for n in (2, 3)}
 
 
+def _first(name: str, value: Any, n: int) -> Sizes:
+    """A number for each dimension, the first of those given, as PyTorch's Python takes them."""
+    given = several(value, n) if not isinstance(value, (tuple, list)) else tuple(value)
+    if len(given) < n:
+        raise IndexError("tuple index out of range")  # PyTorch's words
+    if len(given) > n == 3:
+        raise RuntimeError(
+            f"There should be exactly three elements (depth, height, width) in {name}, but got: "
+            f"{len(given)} elements."
+        )
+    return given[:n]
+
+
 def _unpooled(
     n: int,
     input: Any,
@@ -686,15 +755,21 @@ def _unpooled(
     padding: Any,
     output_size: Any,
 ) -> Any:
-    kernel = several(kernel_size, n)
-    steps = kernel if stride is None else several(stride, n)
-    around = several(padding, n)
+    kernel = _first("kernel_size", kernel_size, n)
+    steps = kernel if stride is None else _first("stride", stride, n)
+    around = _first("padding", padding, n)
     size = tuple(
         (m - 1) * s - 2 * p + k
         for m, s, p, k in zip(input.shape[-n:], steps, around, kernel, strict=True)
     )
     if output_size is not None:
         size = tuple(output_size)[-n:]
+    for i, wanted in enumerate(size):
+        if wanted < 0:
+            raise ValueError(
+                "max_unpooling: output_size must contain non-negative spatial dimensions, but got "
+                f"output_size[{i}]={wanted}"
+            )
     if n > 1:
         return _UNPOOL[n](input, indices, size)
     return _UNPOOL[2](input.unsqueeze(-1), indices.unsqueeze(-1), (*size, 1)).squeeze(-1)
