@@ -228,6 +228,11 @@ def _group_norm(
     _check_mixed(input, weight, bias)
     implemented("GroupNormKernelImpl", input, "efd")
     _check_alike(input, weight, bias)
+    if input.size != N * C * HxW:
+        raise RuntimeError(
+            "Expected X.numel() == N * C * HxW to be true, but got false.  (Could this error message "
+            "be improved?  If so, please report an enhancement request to PyTorch.)"
+        )
     grouped = input.reshape(N, group, C * HxW // group)
     mean, rstd = _moments(grouped, (2,), eps)
     out = ((grouped - mean) * rstd).reshape(N, C, HxW)
