@@ -667,7 +667,8 @@ def _check_inside(inner: Any, lead: int, shape: Any, dtype: Any, strides: Any, s
             f"result = tensor.as_strided({list(shape)}, {steps}, {first}) can access memory outside of "
             f"`tensor`. `result` can access some memory in range [{first}, {needs}], but `tensor` can "
             f"only access some memory in range [{begin // item}, {end // item}]. This is not supported "
-            "inside of vmap, please try to rewrite the `as_strided` call as a sequence of PyTorch view operations"
+            "inside of vmap, please try to rewrite the `as_strided` call as a sequence of PyTorch view "
+            "operations"
         )
 
 
