@@ -26,18 +26,15 @@ NUMPY = {
     **{"abs": "abs", "sgn": "sign", "pow": "power", "bitwise_not": "logical_not"},
     **{"linalg.inv": "linalg.inv", "linalg.det": "linalg.det", "kron": "kron", "diff": "diff"},
     **{"norm": "linalg.norm", "eye": "eye", "fmod": "fmod"},
-    **{"asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2"},
-    **{"asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh", "det": "linalg.det"},
-    **{"round": "round", "clamp": "clip", "remainder": "remainder"},
+    **{"det": "linalg.det", "round": "round", "clamp": "clip", "remainder": "remainder"},
     **{"linalg.cholesky": "linalg.cholesky", "any": "any", "all": "all", "diag": "diag"},
 }
 _REDUCTIONS = frozenset("sum mean prod amax amin max min std var any all".split())
+# Those that NumPy has by the same name, but that a row's kernel is not: see `_ufunc`.
 _SAME = frozenset(
-    "sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p sqrt sign floor ceil trunc "
-    "maximum minimum fmax fmin hypot logaddexp logaddexp2 where dot outer ones_like zeros_like "
-    "full_like cumsum cumprod tril triu trace isnan isinf isfinite floor_divide reciprocal square "
-    "heaviside copysign sinc deg2rad rad2deg flip conj real imag angle logical_and "
-    "logical_or logical_xor nan_to_num stack signbit permute transpose diag nextafter".split()
+    "sign floor ceil trunc logaddexp where dot outer ones_like zeros_like full_like cumsum cumprod "
+    "tril triu trace floor_divide square heaviside copysign sinc deg2rad rad2deg flip conj real imag "
+    "angle nan_to_num stack permute transpose diag vdot".split()
 )
 _MATH = frozenset(
     "sin cos tan sinh cosh tanh exp exp2 expm1 log log2 log10 log1p sqrt asin acos atan atan2 "
@@ -51,6 +48,18 @@ def parameters_of(function: str) -> list[str]:
     word = function.rpartition(".")[2]
     found = re.search(rf"^def {word}\((.*?)\):", HELPERS[function], re.M | re.S)
     return re.findall(r"[a-z_]\w*", found[1]) if found else []
+
+
+@cache
+def _ufunc(function: str) -> str | None:
+    """What NumPy calls a function of the language whose kernel is one of its own; else None."""
+    from gradcli.operators import table
+
+    table.load()
+    entry = table.FUNCTIONS.get(function)
+    kernels = {row.kernel for row in entry.rows} if entry is not None else set()
+    kernel = kernels.pop() if len(kernels) == 1 else None
+    return kernel.__name__ if isinstance(kernel, np.ufunc) else None
 
 
 def _spelled(argument: str, module: str) -> str:
@@ -109,8 +118,8 @@ class NumpyPrinter(Printer):
         elif function in NUMPY:
             shown = f"np.{NUMPY[function]}"
             given = [(_RENAMED_DIM.get(k, k), v) for k, v in given]
-        elif function in _SAME:
-            shown = f"np.{function}"
+        elif function in _SAME or _ufunc(function):
+            shown = f"np.{_ufunc(function) or function}"
             given = [(_RENAMED_DIM.get(k, k), v) for k, v in given]
         elif function == "logit" and given:
             ((_, eps),) = given

@@ -69,9 +69,17 @@ def test_the_row_that_contributing_shows_works(tmp_path: Path) -> None:
     assert code is not None
     above = "import numpy as np\nimport gradcli\nfrom gradcli.operators.table import operator\n"
     (tmp_path / "row.py").write_text(above + code[1], encoding="utf-8")
-    argv = [sys.executable, "-m", "gradcli", "grad", "cbrt(x)", "--load", "row.py", "--x", "8"]
-    found = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert (found.stdout, found.stderr) == ("x.grad = 0.08333333333333333\n", "")
+    for more, shown in (
+        (["grad"], "x.grad = 0.08333333333333333\n"),
+        (["diff"], "1/(3*cbrt(x)**2)\n"),
+        (
+            ["diff", "--format", "numpy"],
+            "    v1 = np.cbrt(x)\n    value = v1\n    return value, 1/(3*v1**2)\n",
+        ),
+    ):
+        argv = [sys.executable, "-m", "gradcli", *more, "cbrt(x)", "--load", "row.py", "--x", "8"]
+        found = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert found.stdout.endswith(shown) and found.stderr == ""
 
 
 def test_nothing_else_lies_at_the_top() -> None:
