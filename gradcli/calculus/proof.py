@@ -457,7 +457,7 @@ def agree(variable: str, found: Any, expected: Any, noise: float = 0.0) -> bool:
     eps = float(np.finfo(kind).eps)
     a, b = (np.asarray(v)[fine] * np.float32(1) for v in (found, expected))  # truth values too
     size = float(np.max(np.abs(b), initial=0))
-    slack = eps**0.45 * np.maximum(np.abs(b), size * 1e-3) + 1e4 * eps
+    slack = eps**0.45 * np.maximum(np.abs(b), size * 1e-3) + 16 * eps
     if not bool(np.all(np.abs(a - b) <= slack + 100 * noise)):
         raise Difference(variable, found, expected)
     return True

@@ -172,6 +172,14 @@ def test_nothing_is_finite_nothing_is_said() -> None:
     assert run("log(-x**2)").stdout == "2/x\n"
 
 
+def test_small_functions_are_proved_too() -> None:
+    made, arrays = claim("sum(1e-13*x**2)", x=(3,))
+    assert prove(made, arrays, given=True) is None
+    made.parsed = {"x": language.parse("-2e-13*x")}
+    with pytest.raises(Difference):
+        prove(made, arrays, given=True)
+
+
 def test_values_are_those_of_large_arrays() -> None:
     made, arrays = claim("sum(x**2)", x=(200_001,))
     assert prove(made, arrays, given=True) is None
