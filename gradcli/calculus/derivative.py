@@ -24,6 +24,7 @@ from gradcli.calculus.reading import NoExpression, Reader
 from gradcli.calculus.rewriting import rewrite
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language import run
+from gradcli.language.checks import free_names
 from gradcli.language.errors import LanguageError
 from gradcli.language.program import Program
 from gradcli.recording.graph import Value, calls
@@ -220,21 +221,30 @@ def recorded_run(
     own = {n: v for n, v in names.items() if n not in arrays}
     numbers = {n: v for n, v in CONSTANTS.items() if n not in arrays}
     write = None if said else lambda text: None
+
+    def recorded(numbers: Mapping[str, Any]) -> tuple[Any, Recording]:
+        return record(
+            lambda **space: run(program, {**space, **own}, write=write).value,
+            arrays,
+            wrt,
+            follow,
+            numbers,
+            again,
+        )
+
     with _worded(program):
         try:
-            value, recording = record(
-                lambda **space: run(program, {**space, **own}, write=write).value,
-                arrays,
-                wrt,
-                follow,
-                numbers,
-                again,
-            )
-        except RuntimeError:
+            value, recording = recorded(numbers)
+        except (RuntimeError, LanguageError) as error:
+            named = not numbers.keys().isdisjoint(free_names(program))
+            if isinstance(error, LanguageError) and not named:
+                raise
             # what PyTorch refuses for its own reasons is refused in its words, and in its place
             leaves = {n: wrap(np.array(v), requires_grad=n in wrt) for n, v in arrays.items()}
             run(program, {**leaves, **own}, write=lambda text: None)
-            raise
+            if not named:
+                raise
+            value, recording = recorded({})  # with pi as a number, where no tensor fits
     if isinstance(value, (bool, int, float, complex)):
         value = wrap(np.asarray(value, np.float64)[()])
     if not isinstance(value, Tensor):

@@ -254,6 +254,10 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("index_put(x, (tensor([0, 2]),), True)**2", {"x": (3,)}),
         ("addbmm(0, X, Y, beta=0.5)**2*s", {"X": (2, 3, 4), "Y": (2, 4, 5), "s": 0.5}),
     ],
+    "pi is a number where no tensor fits": [
+        ("scatter(X, 1, tensor([[0], [2]]), pi)*s", {"X": (2, 3), "s": 0.5}),
+        ("F.gaussian_nll_loss(x, y, pi)*s", {"x": (3,), "y": (3,), "s": 0.5}),
+    ],
     "numbers that are cast are tensors": [
         ("fft.fftn(pi).abs()*s", {"s": 0.5}),
         ("quantile(s.reshape(1), 0.3)*s", {"s": 0.5}),
