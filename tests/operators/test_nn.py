@@ -99,6 +99,15 @@ OPERANDS = [
      " of size [0, 2, 2] instead"),
     ("conv_transpose1d(x, torch.ones(3, 2, 2), groups=2)", "Given groups=2, expected weight to be divisible"
      " by 2 at dimension 0, but got weight of size [[3, 2, 2]] instead"),
+    ("mse_loss(x, x, reduction=[])", "[] is not a valid value for reduction"),
+    ("unfold(x, ())", "It is expected kernel_size equals to 2, but got size 0"),
+    ("fold(x, (4, 4, 4), 2)", "It is expected output_size equals to 2, but got size 3"),
+    ("interpolate(x, scale_factor=(1, 2))", "Input and scale_factor must have the same number of spatial"
+     " dimensions, but got input with spatial dimensions of [2] and scale_factor of shape (1, 2). Please"
+     " provide input tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."),
+    ("interpolate(x, size=(1, 2))", "Input and output must have the same number of spatial dimensions, but"
+     " got input with spatial dimensions of [2] and output size of (1, 2). Please provide input tensor in"
+     " (N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format."),
     ("interpolate(x, size=2, mode='bilinear')", "Got 3D input, but bilinear mode needs 4D input"),
     ("interpolate(x[0], size=2)",
      "Input Error: Only 3D, 4D and 5D input Tensors supported (got 2D) for the modes: nearest"),

@@ -65,7 +65,7 @@ def reduction_number(
             UserWarning,
             stacklevel=4,
         )
-    if reduction not in _REDUCTIONS:
+    if not isinstance(reduction, str) or reduction not in _REDUCTIONS:
         if refusal:
             raise ValueError(reduction + refusal)
         raise ValueError(f"{reduction} is not a valid value for reduction")

@@ -249,6 +249,22 @@ _NEEDED = {"linear": "3D", "bilinear": "4D", "trilinear": "5D"}
 
 
 # -- interpolate ----------------------------------------------------------------------------------
+def _one_each(input: Any, what: str, form: str, value: Any) -> tuple[Any, ...]:
+    """A number for each dimension of the image; ValueError for another number of them."""
+    n: int = input.ndim - 2
+    if not isinstance(value, (tuple, list)):
+        return (value,) * n
+    if len(value) != n:
+        kind = what.partition(" ")[0]
+        shape = "shape " if what == "scale_factor" else ""
+        raise ValueError(
+            f"Input and {kind} must have the same number of spatial dimensions, but got input with "
+            f"spatial dimensions of {list(input.shape[2:])} and {what} of {shape}{value}. Please provide "
+            f"input tensor in (N, C, d1, d2, ...,dK) format and {what} in {form} format."
+        )
+    return tuple(value)
+
+
 def _wanted(input: Any, size: Any, scale_factor: Any, recompute: Any) -> tuple[Sizes, Any]:
     """(output size, scale factors as they are passed on)."""
     n = input.ndim - 2
@@ -257,16 +273,9 @@ def _wanted(input: Any, size: Any, scale_factor: Any, recompute: Any) -> tuple[S
     if size is None and scale_factor is None:
         raise ValueError("either size or scale_factor should be defined")
     if size is not None:
-        if isinstance(size, (tuple, list)) and len(size) != n:
-            raise ValueError(
-                "Input and output must have the same number of spatial dimensions, but got input "
-                f"with spatial dimensions of {list(input.shape[2:])} and output size of {size}. "
-                "Please provide input tensor in (N, C, d1, d2, ...,dK) format and output size in "
-                "(o1, o2, ...,oK) format."
-            )
-        sizes = tuple(size) if isinstance(size, (tuple, list)) else (size,) * n
+        sizes = _one_each(input, "output size", "(o1, o2, ...,oK)", size)
         return tuple(int(s) for s in sizes), (None,) * n
-    scales = tuple(scale_factor) if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * n
+    scales = _one_each(input, "scale_factor", "(s1, s2, ...,sK)", scale_factor)
     scales = checked("interpolate", "float[] scale_factor", 3, scales)
     sizes = tuple(floor(float(m) * s) for m, s in zip(input.shape[2:], scales, strict=True))
     if recompute:
