@@ -141,6 +141,15 @@ def afresh(found: Any, operand: Any) -> Any:
     return found if found.ndim < 2 or operand.flags.c_contiguous else fresh(found)
 
 
+def in_its_order(found: Any, operand: Any) -> Any:
+    """A result of the operand's shape with its dims in the order in memory that the operand's have."""
+    if type(found) is not np.ndarray or operand.flags.c_contiguous or 0 in operand.strides:
+        return found
+    made = np.empty_like(operand, dtype=found.dtype)
+    made[...] = found
+    return made
+
+
 def element_strides(array: Any) -> tuple[int, ...]:
     """Elements to step for the next index of each dim; those of a fresh array where it is empty."""
     if array.size:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcli.engine import dtypes
 from gradcli.engine.dtypes import c_type, scalar_name
-from gradcli.engine.memory import IN_MEMORY
+from gradcli.engine.memory import IN_MEMORY, in_its_order
 from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.views import as_strided_array
@@ -1198,7 +1198,7 @@ def _put(self: Array, index: Array, source: Array, accumulate: bool = False) -> 
         np.add.at(flat, where, source.reshape(-1))
     else:
         flat[where] = source.reshape(-1)
-    return made
+    return in_its_order(made, self)
 
 
 @operator(

@@ -13,7 +13,7 @@ import numpy as np
 
 from gradcli.engine.batch import anywhere, is_batched
 from gradcli.engine.dtypes import scalar_name
-from gradcli.engine.memory import Numberless
+from gradcli.engine.memory import Numberless, in_its_order
 from gradcli.engine.operator import Rules
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches, selection
@@ -101,13 +101,18 @@ def _ranked(self: Any, axis: int, rank: int) -> Any:
 
 
 def _sort(self: Array, dim: int = -1, descending: bool = False) -> tuple[Array, Array]:
-    return _sorted(self, dim, descending, False)
+    return _in_order(self, dim, descending, False)
 
 
 def _sort_stable(
     self: Array, dim: int = -1, descending: bool = False, *, stable: Any = None
 ) -> tuple[Array, Array]:
-    return _sorted(self, dim, descending, bool(stable))
+    return _in_order(self, dim, descending, bool(stable))
+
+
+def _in_order(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, Any]:
+    values, order = _sorted(self, dim, descending, stable)
+    return in_its_order(values, self), in_its_order(order, self)
 
 
 def _sorted(self: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, Any]:
@@ -185,7 +190,7 @@ def argsort(input: Array, dim: int, descending: bool, stable: Any = False) -> An
     if is_batched(input) or isinstance(data(input), Numberless):
         given = (input, dim, descending)
         return (sort_stable_row(*given, stable=True) if stable else sort_row(*given))[1]
-    return _indices_only(_sorted(data(input), dim, descending, stable)[1])
+    return _indices_only(_in_order(data(input), dim, descending, stable)[1])
 
 
 def _indices_only(found: Any) -> Tensor:
