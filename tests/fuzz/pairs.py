@@ -179,6 +179,8 @@ def _sample(text: str) -> tuple[str, dict[str, Any], list[tuple[int, Shape]], bo
     except Exception:
         return None
     values = {n: np.asarray(t.array) for n, t in tensors.items()}
+    # Volumes of 5 by 5 by 5 are as good when they are of 3, and Hessians of these take no minute.
+    values = {n: v[..., :3, :3, :3] if v.size > 500 else v for n, v in values.items()}
     found = _outputs(source, values)
     if found is None or not any(v.dtype.kind == "f" for v in values.values()):
         return None
