@@ -336,6 +336,8 @@ HELPERS = {
     "take": "def take(x, index):\n    return np.take(x, index)",
     "kthvalue": (
         "def kthvalue(x, k, dim=-1, keepdim=False):\n"
+        "    if not np.ndim(x):\n"
+        "        return x, 0\n"
         "    places = np.take(np.argsort(x, dim, stable=True), np.array([k - 1]), dim)\n"
         "    found = np.take_along_axis(x, places, dim), places\n"
         "    return found if keepdim else tuple(np.squeeze(f, dim) for f in found)"

@@ -43,6 +43,8 @@ PROGRAMS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
     ("trace(A*outer(x, x))*det(A)", {"A": (3, 3), "x": (3,)}),
     ("hypot(x, 0.1)*atan2(x, 2)*log(5)*sqrt(3)", {"x": (3,)}),
     ("mvlgamma(x - 0.9, 2)*x", {"x": (3,)}),
+    ("kthvalue(x, 1)[0]*x", {"x": ()}),
+    ("quantile(x, 0.3)*x", {"x": ()}),
 ]
 
 
