@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from gradcli.engine import modes
-from gradcli.engine.memory import ARRAYS, address, buffer_of, laid_out
+from gradcli.engine.memory import ARRAYS, address, buffer_of, infer_shape, laid_out
 from gradcli.engine.threads import applied
 
 if TYPE_CHECKING:
@@ -423,9 +423,9 @@ def first(array: Any) -> Any:
 
 
 def resolved(sizes: Sequence[int], count: int) -> tuple[int, ...]:
-    """Sizes with the one that is -1 worked out."""
-    known = prod(n for n in sizes if n != -1)
-    return tuple(count // max(known, 1) if n == -1 else int(n) for n in sizes)
+    """Sizes with the one that is -1 worked out; RuntimeError where `count` elements do not fill them."""
+    given = tuple(int(n) for n in sizes)
+    return infer_shape(given, count) if -1 in given else given
 
 
 def anywhere(mask: Any) -> bool:

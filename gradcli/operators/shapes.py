@@ -198,7 +198,15 @@ def unflatten(input: Array, dim: int, sizes: Any) -> Any:
     shape = tuple(input.shape)
     if not given:
         raise RuntimeError("unflatten: sizes must be non-empty")
-    if (-1 not in given and prod(given) != shape[at]) or (-1 in given and shape[at] % -prod(given)):
+    open_, rest = list(given).count(-1), prod(k for k in given if k != -1)
+    if open_ > 1:
+        raise RuntimeError("unflatten got an unexpected error:\nonly one dimension can be inferred")
+    if open_ and not rest and not shape[at]:
+        raise RuntimeError(
+            "unflatten got an unexpected error:\ncannot reshape tensor of 0 elements into shape "
+            f"{list(given)} because the unspecified dimension size -1 can be any value and is ambiguous"
+        )
+    if (rest != shape[at]) if not open_ else (not rest or shape[at] % rest):
         raise RuntimeError(
             f"unflatten: Provided sizes {list(given)} don't multiply up to the size of dim {dim} "
             f"({shape[at]}) in the input tensor"

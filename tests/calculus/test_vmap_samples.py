@@ -276,6 +276,7 @@ IN_ONE: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
         (lambda y, x, i: y.__setitem__(i, 2.0), "doesn't match the broadcast shape"),
         (lambda y, x, i: gradcli.bincount(i), "vmap: We do not support batching"),
         (lambda y, x, i: _F.one_hot(i), "please provide an explicit positive num_classes"),
+        (lambda y, x, i: x[:0].reshape(-1, 0), "cannot reshape tensor of 0 elements into shape"),
     ],
 )
 def test_what_differs_is_not_written_to_what_does_not(write: Any, says: str) -> None:
