@@ -148,6 +148,8 @@ HELPERS = {
     "index_add": (
         "def index_add(x, dim, index, source, alpha=1):\n"
         "    x = np.array(x, float)\n"
+        "    if not x.ndim:\n"
+        "        return x + alpha * np.sum(source)\n"
         "    np.add.at(np.moveaxis(x, dim, 0), index, alpha * np.moveaxis(source, dim, 0))\n"
         "    return x"
     ),
@@ -332,7 +334,10 @@ HELPERS = {
         "    return a * np.where(b >= 0, 1, e) / (1 + e)"
     ),
     "ldexp": "def ldexp(x, y):\n    return x * 2.0**y",
-    "index_select": "def index_select(x, dim, index):\n    return np.take(x, index, dim)",
+    "index_select": (
+        "def index_select(x, dim, index):\n"
+        "    return np.take(x, index, dim) if np.ndim(x) else np.asarray(x)"
+    ),
     "take": "def take(x, index):\n    return np.take(x, index)",
     "kthvalue": (
         "def kthvalue(x, k, dim=-1, keepdim=False):\n"

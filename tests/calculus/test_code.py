@@ -148,6 +148,7 @@ OF_NUMPY: list[tuple[str, dict[str, tuple[int, ...]]]] = [
     ("x.kthvalue(2).values*x", {"x": (3,)}),
     ("renorm(A, 3, 0, 0.5)", {"A": (2, 3)}),
     ("x.index_select(0, tensor([0, 0, 1]))**2", {"x": (3,)}),
+    ("x.index_select(0, tensor([0]))**2", {"x": ()}),
     ("F.cross_entropy(x, tensor(0))", {"x": (3,)}),
     ("F.cross_entropy(A, tensor([0, 1]), ignore_index=1)", {"A": (2, 3)}),
     ("F.cross_entropy(A, tensor([0, 1]), tensor([1.0, 2.0, 3.0]))", {"A": (2, 3)}),
