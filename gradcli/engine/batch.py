@@ -644,7 +644,7 @@ def strided(array: Any, shape: Any, dtype: Any, strides: Any, start: int) -> Any
         batches.append(inner)
         inner = inner.every
     lead = inner.ndim - array.ndim
-    if batches and all(shape):
+    if batches and all(shape) and inner.size:
         _check_inside(inner, lead, shape, dtype, strides, start)
     sizes = (*inner.shape[:lead], *shape)
     steps = (*inner.strides[:lead], *strides)
