@@ -164,15 +164,29 @@ def _log_sigmoid(reader: Reader, made: Call, args: list[Any]) -> list[Expression
 
 def _gelu_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:
     g, u, approximate = args
-    if approximate == "tanh":
-        raise NoExpression("the derivative of gelu(approximate='tanh') has no short expression")
+    slope = _tanh_gelu_slope(u) if approximate == "tanh" else _gelu_slope(u)
+    return alg.multiply(g, slope)
+
+
+def _gelu_slope(u: Expression) -> Expression:
     root_two = alg.root(number(2))
     cdf = alg.scale(alg.HALF, alg.add(alg.one, function("erf", alg.divide(u, root_two))))
     density = alg.divide(
         function("exp", alg.scale(-alg.HALF, alg.multiply(u, u))),
         alg.root(alg.scale(Number.of(2), known_number(math.pi))),
     )
-    return alg.multiply(g, alg.add(cdf, alg.multiply(u, density)))
+    return alg.add(cdf, alg.multiply(u, density))
+
+
+def _tanh_gelu_slope(u: Expression) -> Expression:
+    """Of u*(1 + t)/2 where t = tanh(c*(u + k*u**3))."""
+    k, square = 0.044715, alg.multiply(u, u)
+    c = alg.root(alg.divide(number(2), known_number(math.pi)))
+    inner = alg.multiply(c, alg.add(u, alg.scale(Number.of(k), alg.multiply(u, square))))
+    t = function("tanh", inner)
+    steep = alg.multiply(c, alg.add(alg.one, alg.scale(Number.of(3 * k), square)))
+    bent = alg.multiply(alg.subtract(alg.one, alg.multiply(t, t)), steep)
+    return alg.scale(alg.HALF, alg.add(alg.add(alg.one, t), alg.multiply(u, bent)))
 
 
 def _softplus_backward(reader: Reader, made: Call, args: list[Any]) -> Expression:

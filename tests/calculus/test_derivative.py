@@ -208,7 +208,7 @@ NO_FORM = re.compile(
     r"|^nn\.functional\.(\w+_pool[123]d\w*|conv\w+|grid_sample|embedding(_bag)?|fold|unfold|affine_grid"
     r"|bilinear|binary_cross_entropy|cross_entropy|linear_cross_entropy|ctc_loss|nll_loss|\w+_margin_loss"
     r"|interpolate|upsample\w*|local_response_norm|scaled_dot_product_attention)\("
-    r"|^nn\.functional\.(gelu|pad)\(.*(approximate|mode)="
+    r"|^nn\.functional\.pad\(.*mode="
 )
 # What no expression holds, and what is said of it.
 REFUSED = {

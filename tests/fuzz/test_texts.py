@@ -20,6 +20,10 @@ QUICK = ("text", "--order 2", "--format torch")
 
 # program, values: a shape, or the value itself. By what is right about the text now.
 FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "gelu by tanh has a slope that is written": [
+        ("F.gelu(x*s, approximate='tanh')", {"x": [-2.0, -0.1, 0, 0.7, 30], "s": 0.5}),
+        ("sum(F.gelu(A@x, approximate='tanh'))", {"A": (2, 3), "x": (3,)}),
+    ],
     "what linalg.cholesky refuses is factored by cholesky_ex": [
         ("sum(linalg.cholesky_ex(A)[0])", {"A": [[4, 1, 1], [5, 0.5, 1], [3, 4, 0.9]]}),
         ("linalg.cholesky_ex(A, upper=True)[0]", {"A": [[4.0, 1], [1, -3]]}),
