@@ -155,6 +155,21 @@ def test_points_where_the_tape_is_not_finite_are_said(
     assert note in result.stderr if note else result.stderr == ""
 
 
+def test_what_the_last_digits_decide_is_said() -> None:
+    """Column sums that are equal but for their last digits: text and tape take one each."""
+    H = "0.9999,0.9999,0.9999;0.9999,0.9999,-0.9999;0.9999,-0.9999,0.9999"
+    result = run("linalg.cond(x*s, 1)", "--x", H, "--s", "1.03", "--wrt", "x")
+    assert result.exit_code == 0 and result.stdout.startswith("s*")
+    assert "at this point the expression does not give what grad gives" in result.stderr
+
+
+def test_the_sign_of_nan_is_numpys_own_in_its_code() -> None:
+    told = run("sign(log(x))*x", "--x", "-1", "--format", "numpy")
+    assert told.exit_code == 0 and "np.sign(np.log(x))" in told.stdout
+    assert "nan instead of 0" in told.stderr
+    assert run("sign(log(x))*x", "--x", "2", "--format", "numpy").stderr == ""
+
+
 def test_pythons_arithmetic_may_raise_at_the_given_point() -> None:
     assert run("1/x", "--x", "0", "--format", "python").exit_code == 0
 
