@@ -40,7 +40,15 @@ def simplified(expression: Expression) -> Expression:
         expression = rewrite(expression, rule)
     other = one_sigmoid(expression, _tidied)
     made = expression if other is None else min((expression, other), key=length)
-    return rewrite(_over_one_number(collected(made, length)), chains.without_sign)
+    return rewrite(_over_one_number(collected(made, length)), _last)
+
+
+def _last(node: Expression) -> Expression:
+    """Signs out of chains of matrices; what is left there of masks, when factors went, is of floats."""
+    node = chains.without_sign(node)
+    if not is_call(node, "matmul", "dot") or not any(map(alg.is_integral, node.args)):
+        return node
+    return call(node.data[0], [alg.floating(a) for a in node.args], node.shape)
 
 
 def shaped(expression: Expression, variable: Expression) -> Expression:

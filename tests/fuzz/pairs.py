@@ -1013,8 +1013,13 @@ def _failures(case: Case, *only: str) -> dict[str, str]:
                     check(case, expected)
                 except Differ:
                     # An exponent that is 0 at that point, where torch's rules drop terms too, or
-                    # zeros that meet infinite slopes, which its forward mode makes nan.
-                    if name not in HIGHER and not _has_infinite_slopes(case):
+                    # zeros that meet infinite slopes, which its forward mode makes nan; its prelu
+                    # has another slope at 0 in forward mode.
+                    if (
+                        name not in HIGHER
+                        and "prelu(" not in case.source
+                        and not _has_infinite_slopes(case)
+                    ):
                         raise
                     moved = _moved(case)
                     if name in HIGHER or not _has_infinite_slopes(moved):

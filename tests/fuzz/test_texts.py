@@ -237,7 +237,7 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
     ],
     "arrays of integers and of truth values are floats where those are wanted": [
         ("sum(tensor([1, 6, 1])*w)*s", {"w": (3,), "s": 0.5}),
-        ("sum(arange(6).reshape(2, 3)@w)*s", {"w": (3,), "s": 0.5}),
+        ("sum((arange(6).reshape(2, 3)*1.0)@w)*s", {"w": (3,), "s": 0.5}),
         ("(arange(6).reshape(2, 3)@arange(3))*s", {"s": 0.5}),
         ("sum(tensor([True, False, True])*w)*s", {"w": (3,), "s": 0.5}),
         ("sum(diff(tensor([1, 6, 1, 1]))*w)*s", {"w": (3,), "s": 0.5}),
