@@ -42,7 +42,11 @@ BINARY = [
     *("minimum({}, {})", "where({} > {}, {}, {})", "hypot({}, {})", "atan2({}, {}**2 + 0.4)"),
     *("({}**2 + 0.6)**{}", "logaddexp({}, {})", "{} % ({}**2 + 0.9)", "addcmul({}, {}, {})"),
     *("lerp({}, {}, {})", "{}*({} > 0.1)", "xlogy({}, {}**2 + 0.5)", "fmax({}, {})"),
-    *("addcdiv({}, {}, {}**2 + 1, value=-0.5)", "{}.masked_fill({} > 0, 0.5)", "clamp({}, {}, {} + 0.3)"),
+    *(
+        "addcdiv({}, {}, {}**2 + 1, value=-0.5)",
+        "{}.masked_fill({} > 0, 0.5)",
+        "clamp({}, {}, {} + 0.3)",
+    ),
     *("where({} > 0, {}, 0)", "where({} < 0.2, 1.5, {})", "copysign({}, {})", "dist({}, {})"),
     *("add({}, {}, alpha=-2)", "F.huber_loss({}, {}, reduction='none')", "rsub({}, {})"),
     *("F.smooth_l1_loss({}, {}, reduction='none')", "fmin({}, {})"),
