@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.calculus import simplify as alg
-from gradcli.calculus.expressions import Expression, array, call, is_call, name, number
+from gradcli.calculus.expressions import Expression, array, call, is_call, name, number, value_of
 from gradcli.calculus.numbers import Number
 from gradcli.engine import dtypes
 
@@ -32,6 +32,15 @@ def constant(value: Any) -> Expression:
     if square and np.array_equal(array_, first * np.eye(len(array_))):
         return alg.multiply(known_number(first), call("eye", [], array_.shape))
     return array(array_)
+
+
+def stored(value: Any, kind: Any) -> Expression:
+    """What a tensor of this dtype holds of a number that is written into it."""
+    made = as_number(value)
+    exact = value_of(made)
+    if exact is None or kind.kind not in "biu":
+        return made
+    return number(np.asarray(exact.python()).astype(kind).item())
 
 
 def known_number(value: Any) -> Expression:

@@ -40,12 +40,15 @@ class Derivatives:
     variables: name -> value. value: the program's value as an expression. by: name -> its derivative.
     branched: whether the program asked for the truth of a value, so that all holds on its path alone.
     lower: the derivatives of the orders before, from the first on. kind: what each of `by` is called.
+    beyond: whether the value has memory outside of a view in it (`Recording.beyond`).
     assumed: what they hold for, of the variables (`calculus.assumptions`).
     """
 
     kind = "gradient"
 
-    __slots__ = ("assumed", "branched", "by", "lower", "program", "shape", "value", "variables")
+    __slots__ = (
+        *("assumed", "beyond", "branched", "by", "lower", "program", "shape", "value", "variables"),
+    )
 
     def __init__(
         self,
@@ -60,6 +63,7 @@ class Derivatives:
         self.program, self.variables, self.value = program, variables, value
         self.by, self.shape, self.branched, self.lower = by, shape, branched, lower
         self.assumed: Any = None
+        self.beyond = False
 
     @property
     def whole(self) -> Expression:
@@ -312,7 +316,9 @@ def first_order(
             (whole,) = reader.read([value])
     if more and not known and not alg.is_bare(whole):  # held constant, all of it
         whole = call("detach", [whole], whole.shape)
-    return Derivatives(program, arrays, whole, by, tuple(value.shape), recording.followed)
+    found = Derivatives(program, arrays, whole, by, tuple(value.shape), recording.followed)
+    found.beyond = recording.beyond
+    return found
 
 
 def positions(program: Program) -> dict[str, int]:

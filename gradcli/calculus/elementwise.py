@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.calculus import simplify as alg
-from gradcli.calculus.constants import as_number, known_number
+from gradcli.calculus.constants import as_number, known_number, stored
 from gradcli.calculus.expressions import (
     Expression,
     broadcast,
@@ -123,11 +123,16 @@ def _where_of(reader: Reader, made: Call, args: list[Any]) -> Expression:
 
 
 def _masked_fill(reader: Reader, made: Call, args: list[Any]) -> Expression:
-    own, mask, value = args
+    own, mask, given = args
+    value = stored(given, made.outputs[0].value.dtype)
     if is_number(own, 0) and not _is_given(reader, made) and is_call(mask, "eq"):
         # how a rule shares a gradient between equal elements
-        return alg.multiply(as_number(value), mask)
-    return where(reader, made, mask, as_number(value), own)
+        return alg.multiply(value, mask)
+    return where(reader, made, mask, value, own)
+
+
+def _filled(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    return stored(args[1], made.outputs[0].value.dtype)
 
 
 def _clamp(low: bool, high: bool) -> Handler:
@@ -265,6 +270,7 @@ ELEMENTWISE_FORMS: dict[str, Handler] = {
     "clamp_min": _clamp(True, False),
     "clamp_max": _clamp(False, True),
     "where": _where_of,
+    "fill": _filled,
     "masked_fill": _masked_fill,
     "elu": _elu,
     "slope of gelu": _gelu_backward,

@@ -235,7 +235,7 @@ def _index_put(reader: Reader, made: Call, args: list[Any]) -> Expression:
     wholes = [reader.whole(i, given) for i, given in zip(indices, made.args[1], strict=True)]
     tuple_ = call("()", wholes, ())
     given = reader.whole(values, made.args[2])
-    if made.outputs[0].value.dtype.kind == "f":
+    if made.outputs[0].value.dtype.kind in "fb":
         given = alg.floating(given)  # a whole number is taken, a tensor of integers is not
     operands = [full(own, shape), tuple_, given]
     options = [("", True)] if accumulate else []
@@ -460,6 +460,8 @@ def _index_fill(reader: Reader, made: Call, args: list[Any]) -> Any:
     if square and np.array_equal(getattr(spots, "value", ()), np.arange(0, n * n, n + 1)):
         eye = call("reshape", [call("eye", [], (n, n))], shape, [("", shape)])
         return alg.multiply(as_number(value), eye)  # the gradient of a trace
+    if isinstance(value, float) and made.outputs[0].value.dtype.kind in "iu":
+        args[3] = int(value)
     return reader.general("index_fill", made, args)
 
 

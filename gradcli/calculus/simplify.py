@@ -524,6 +524,11 @@ TRUTHS = frozenset(
 _MOVED = frozenset(
     "detach expand expand_as reshape T permute select slice index flip roll diag diagonal tril triu".split()
 )
+# What writes into a copy of its operand, whose dtype the result has.
+_WRITTEN = frozenset(
+    "index_fill index_put index_copy select_scatter slice_scatter diagonal_scatter scatter "
+    "masked_scatter nn.functional.pad constant_pad_nd".split()
+)
 _INTEGRAL = _MOVED | frozenset(
     "tensor [] stack cat sum cumsum trace prod diag_embed amax amin trunc floor ceil".split()
 )
@@ -531,7 +536,7 @@ _INTEGRAL = _MOVED | frozenset(
 
 def is_truth(expression: Expression) -> bool:
     """Whether it is a condition, whose elements are True and False."""
-    if expression.op == "call" and expression.data[0] in _MOVED:
+    if expression.op == "call" and expression.data[0] in _MOVED | _WRITTEN:
         return is_truth(expression.args[0])
     if expression.op == "array":
         return bool(expression.data.dtype.kind == "b")

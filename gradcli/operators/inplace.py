@@ -85,18 +85,18 @@ def _fill_tensor(self: Array, value: Array) -> Array:
     return np.full(self.shape, _cast(np.asarray(value), self.dtype))[()]
 
 
-@row(_fill, "FillBackward0", batch="elementwise", spelled="value", writes="shared")
+@row(_fill, "FillBackward0", batch="elementwise", spelled="fill", writes="shared")
 class fill_number:
     self = zeros_like
 
 
-@row(_fill_tensor, "FillBackward1", batch=batches.apart("value"), spelled="value")
+@row(_fill_tensor, "FillBackward1", batch=batches.apart("value"), spelled="fill")
 class fill_tensor:
     self = zeros_like
     value = lambda g: g.sum()
 
 
-@row(_fill, "FillBackward2", batch="elementwise", spelled="value", writes="shared")
+@row(_fill, "FillBackward2", batch="elementwise", spelled="fill", writes="shared")
 class fill_number_in_place:
     self = zeros_like
 
@@ -106,7 +106,7 @@ class fill_number_in_place:
     "FillBackward3",
     batch=batches.apart("value"),
     discrete=True,
-    spelled="value",
+    spelled="fill",
     writes="read",
 )
 class fill_tensor_in_place:

@@ -52,6 +52,12 @@ def steps(root: Any, part: Any) -> list[Step]:
     return [("reshape", ((-1,),)), ("index", ([wrap(at)],))]
 
 
+def within(part: Any, whole: Any) -> bool:
+    """Whether all elements of an array are elements of another, as both lie in one memory."""
+    lie = [_positions(a.shape, a.strides, address(a)) for a in (part, whole) if a.size]
+    return len(lie) < 2 or bool(np.isin(*lie).all())
+
+
 def _positions(shape: Any, strides: Any, offset: int) -> Any:
     found = np.full((), offset, np.int64)
     for n, s in zip(shape, strides, strict=True):

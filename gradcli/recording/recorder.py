@@ -40,7 +40,8 @@ class Recording:
 
     follow: whether a condition may go by the numbers. followed: whether one did. again: whether the
     gradients are to be differentiated again, so that what the tape holds constant is kept as such
-    (the row `held_constant`). variables: the tensors by name; inputs: what they held at first.
+    (the row `held_constant`). beyond: whether as_strided read memory outside of its operand, of which
+    PyTorch's slope is none. variables: the tensors by name; inputs: what they held at first.
     """
 
     tensors = True
@@ -50,6 +51,7 @@ class Recording:
         self._held: dict[int, tuple[Value, Value]] = {}  # what was held constant, and as what
         self.variables: dict[str, Tensor] = {}
         self.inputs: dict[str, Value] = {}
+        self.beyond = False
         self.refused: Exception | None = None
         self._computing = False  # a kernel runs, on arrays
         self._places: dict[int, int] = {}  # of nodes: where a sum has what they add
@@ -238,6 +240,7 @@ class Recording:
             out = Recorded(self, result, value, given[0].cell)
             if "stride" in row.names and call is not None:  # says where it lies, and no more
                 out._version = -1
+                self.beyond = self.beyond or not places.within(result, given[0].layout)
             return out
         layout = np.asarray(result)
         if any(np.may_share_memory(layout, g.layout) for g in given):

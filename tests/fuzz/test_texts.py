@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import gradcli
+from gradcli.calculus.jacobians import jacobian
+from gradcli.calculus.spelling import NoExpression
 from tests.fuzz import pairs
 
 TEXTS = [name for name in pairs.PAIRS if name.startswith("--") or name == "text"]
@@ -271,6 +273,19 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("igamma(0, x)*s", {"x": [0.4, 1.2], "s": 0.5}),
         ("special.gammaincc(0, x)*s", {"x": [0.4, 1.2], "s": 0.5}),
     ],
+    "what is written into truth values and integers is one of them": [
+        ("fill(x > 0.4, 2.0)*s", {"x": (3,), "s": 0.5}),
+        ("(x > 0.4).fill_(2.0)*s", {"x": (3,), "s": 0.5}),
+        ("masked_fill(x > 0.4, x > 0.8, 2.0)*s", {"x": [0.3, 0.7, 0.9], "s": 0.5}),
+        ("masked_fill(tensor([1, 2, 3]), x > 0.8, 2.7)*s", {"x": [0.3, 0.7, 0.9], "s": 0.5}),
+        ("(X > 0.4).fill_diagonal_(2)*s", {"X": (2, 2), "s": 0.5}),
+        ("index_fill(x > 0.4, 0, tensor([1]), 2.0)*s", {"x": (3,), "s": 0.5}),
+        ("index_fill((x*3).to(int64), 0, tensor([1]), 2.7)*s", {"x": (3,), "s": 0.5}),
+        ("index_put(x > 0.4, (tensor([1]),), tensor(True))*s", {"x": (3,), "s": 0.5}),
+        ("select_scatter(x > 0.4, tensor(2.5), 0, 1)*s", {"x": (3,), "s": 0.5}),
+        ("b = x > 0.4; b[0] = 2.5; b*s", {"x": (3,), "s": 0.5}),
+        ("F.pad(x > 0.4, (1, 1), value=2)*s", {"x": (3,), "s": 0.5}),
+    ],
     "NumPy's functions go where the language's go": [
         ("mvlgamma(-x, 2)*s", {"x": [2.2, 1.3], "s": 0.5}),
         ("F.gelu(x.detach(), approximate='tanh')*s", {"x": (3,), "s": 0.5}),
@@ -333,3 +348,15 @@ CURVED = [
 @pytest.mark.parametrize(("source", "given"), CURVED)
 def test_second_derivatives_agree(source: str, given: dict[str, Any]) -> None:
     assert pairs.failures(case(source, given), "hessian") == {}
+
+
+# Of memory outside of a view PyTorch's slope is none, so that no formula of the value has it.
+BEYOND = ["as_strided(x[1:], (2,), (1,), 0)*s", "as_strided(x[:2], (3,), (1,))*s"]
+
+
+@pytest.mark.parametrize("source", BEYOND)
+def test_matrices_of_memory_outside_of_a_view_are_refused_in_words(source: str) -> None:
+    made = case(source, {"x": (3,), "s": 0.5})
+    assert pairs.failures(made, *TEXTS) == {}
+    with pytest.raises(NoExpression, match="reads outside of its operand"):
+        jacobian(made.program, made.values)
