@@ -84,9 +84,8 @@ class Source(NamedTuple):
         return slope(expression, arrays, word, places, self.guards, False, self.follow)
 
 
-def _first(program: Program, *given: Any) -> Derivatives:
-    """The gradients, to be differentiated again; refused where the value's formula has other slopes."""
-    base = first_order(program, *given, True)
+def _own(base: Derivatives) -> Derivatives:
+    """The same; refused where the value's formula has slopes that the tape has not."""
     if base.beyond:
         raise NoExpression(
             "what as_strided reads outside of its operand has no matrix of derivatives as a formula"
@@ -109,7 +108,7 @@ def hessian(
     has it. Raises NoExpression where a block has no formula, or none is a matrix.
     """
     with reading(program, variables, wrt) as (arrays, wanted):
-        base = _first(program, arrays, wanted, follow, names or {}, guards)
+        base = _own(first_order(program, arrays, wanted, follow, names or {}, guards, True))
         source = Source(program, arrays, guards, follow)
         pairs = [(a, b) for i, a in enumerate(wanted) for b in wanted[i:]]
         blocks = {".".join(p) if len(wanted) > 1 else p[0]: p for p in pairs}
@@ -141,7 +140,7 @@ def jacobian(
     Raises NoExpression where it has more than two dimensions, or no formula.
     """
     with reading(program, variables, wrt) as (arrays, wanted):
-        base = _first(program, arrays, wanted, follow, names or {}, guards)
+        base = _own(first_order(program, arrays, wanted, follow, names or {}, guards, True))
         source = Source(program, arrays, guards, follow)
         by = {word: _rows(base.value, base.shape, source, word) for word in wanted}
         return Blocks(base, "Jacobian", by, {n: (n, n) for n in wanted})
