@@ -26,6 +26,7 @@ from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language import run
 from gradcli.language.checks import free_names
 from gradcli.language.errors import LanguageError
+from gradcli.language.interpreter import say
 from gradcli.language.program import Program
 from gradcli.recording.graph import Value, calls
 from gradcli.recording.recorder import Recording, record
@@ -224,9 +225,16 @@ def recorded_run(
     """
     own = {n: v for n, v in names.items() if n not in arrays}
     numbers = {n: v for n, v in CONSTANTS.items() if n not in arrays}
-    write = None if said else lambda text: None
+    printed: list[str] = []  # by the first run, so that a second one does not print it again
 
     def recorded(numbers: Mapping[str, Any]) -> tuple[Any, Recording]:
+        before = iter([*printed])
+
+        def write(text: str) -> None:
+            if said and next(before, None) is None:
+                say(text)
+                printed.append(text)
+
         return record(
             lambda **space: run(program, {**space, **own}, write=write).value,
             arrays,

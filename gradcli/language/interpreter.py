@@ -56,6 +56,13 @@ class Result:
         self.names = names
 
 
+def say(text: str) -> None:
+    """Write what a program prints to standard output."""
+    if sys.stdout is None:
+        raise LanguageError("standard output is closed", kind="file", usage=False)
+    sys.stdout.write(visible(text))
+
+
 class Machine:
     """What the frames of one run share."""
 
@@ -123,12 +130,7 @@ class Machine:
         text = (" " if sep is None else sep).join(map(known.shown, values)) + (
             "\n" if end is None else end
         )
-        if self.write is not None:
-            self.write(text)
-        elif sys.stdout is None:
-            raise LanguageError("standard output is closed", kind="file", usage=False)
-        else:
-            sys.stdout.write(visible(text))
+        (self.write or say)(text)
 
     def display(self, *values: Any) -> None:
         """IPython's display: what a notebook shows for each value."""

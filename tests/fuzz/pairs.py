@@ -834,8 +834,13 @@ def _code(form: str) -> Callable[[Case, dict[str, Any]], None]:
     return check
 
 
-# Where torch's derivative does not fit its own value: functions of tensors without elements.
-ODD_IN_TORCH = {"pixel_unshuffle": "keeps the shape, which its backward pass then refuses"}
+# Where torch's derivative does not fit its own value, or that not the shapes of its operands:
+# functions of tensors without elements.
+_CHANNELS = "of an input without channels has none, whatever the weight and the bias have"
+ODD_IN_TORCH = {
+    "pixel_unshuffle": "keeps the shape, which its backward pass then refuses",
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), _CHANNELS),
+}
 
 
 # The beginnings of the names of rows that put in order, or choose by order.

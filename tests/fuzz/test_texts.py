@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import gradcli
+from gradcli.calculus.derivative import recorded_run
 from gradcli.calculus.jacobians import jacobian
 from gradcli.calculus.spelling import NoExpression
 from tests.fuzz import pairs
@@ -360,3 +361,12 @@ def test_matrices_of_memory_outside_of_a_view_are_refused_in_words(source: str) 
     assert pairs.failures(made, *TEXTS) == {}
     with pytest.raises(NoExpression, match="reads outside of its operand"):
         jacobian(made.program, made.values)
+
+
+def test_a_program_that_is_run_again_with_pi_as_a_number_prints_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source = "print('a'); Y = scatter(X*1, 1, tensor([[0], [2]]), pi)*s; print('b'); Y"
+    made = case(source, {"X": (2, 3), "s": 0.5})
+    recorded_run(made.program, made.values, ["s"], False, {}, said=True)
+    assert capsys.readouterr().out == "a\nb\n"
