@@ -355,7 +355,7 @@ POINTS: list[Callable[[Any], Any]] = [
     lambda v: np.full_like(v, v.flat[0]),
     lambda v: np.where(np.arange(v.size).reshape(v.shape) % 2, v, 0),
     lambda v: np.sign(v) * 0.9999,
-    lambda v: v * 1e-5,
+    lambda v: v * 1e-4,
     lambda v: v * 30,
 ]
 
@@ -924,6 +924,25 @@ def _moved(case: Case) -> Case:
     return moved
 
 
+def _is_odd(case: Case) -> bool:
+    """Whether the gradient says little there: it has infinite parts, or the last digits decide it."""
+    return _has_infinite_slopes(case) or _is_unsteady(case)
+
+
+def _is_unsteady(case: Case) -> bool:
+    """Whether the last digits of a point move its gradient: equal eigenvalues, rounded deviations."""
+    numbers = np.random.default_rng(11)
+    made = {
+        n: v * (1 + 1e-14 * numbers.uniform(-1, 1, v.shape)) if v.dtype.kind == "f" else v
+        for n, v in case.values.items()
+    }
+    before, after = tape(case), tape(Case(case.source, made))
+    return any(
+        float(np.abs(after[n] - g).max(initial=0)) > 1e-8 * float(np.abs(g).max(initial=1))
+        for n, g in before.items()
+    )
+
+
 def _has_infinite_slopes(case: Case) -> bool:
     """Whether a gradient inside of the program is infinite or nan there, whatever comes of it."""
     seen: list[bool] = []
@@ -1020,14 +1039,10 @@ def _failures(case: Case, *only: str) -> dict[str, str]:
                     # An exponent that is 0 at that point, where torch's rules drop terms too, or
                     # zeros that meet infinite slopes, which its forward mode makes nan; its prelu
                     # has another slope at 0 in forward mode.
-                    if (
-                        name not in HIGHER
-                        and "prelu(" not in case.source
-                        and not _has_infinite_slopes(case)
-                    ):
+                    if not (name in HIGHER or "prelu(" in case.source or _is_odd(case)):
                         raise
                     moved = _moved(case)
-                    if name in HIGHER or not _has_infinite_slopes(moved):
+                    if name in HIGHER or not _is_odd(moved):
                         check(moved, tape(moved))
         except NoExpression:
             continue
