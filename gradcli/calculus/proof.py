@@ -30,7 +30,8 @@ from gradcli.language.program import Program
 Arrays = Mapping[str, Any]
 Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
 VALUE = "value"  # of a program that is printed, beside its derivatives
-_JUMP = 0.01  # of the largest value
+_JUMP = 0.01  # of the largest value, or of what is left of larger ones
+_ROUNDED = 1e-6
 MOST = 100_000  # numbers that are compared at points besides the given one, and in other sizes
 
 
@@ -506,7 +507,7 @@ def _noise(pairs: Pairs, moved: list[Pairs]) -> list[dict[str, float]]:
 def _jumps(pairs: Pairs, noise: list[dict[str, float]]) -> bool:
     """Whether the last digits of a point decide about more than the accuracy of the values."""
     return any(
-        noise[k][n] > _JUMP * float(np.max(np.abs(e), initial=0, where=np.isfinite(e)))
+        noise[k][n] > _JUMP * float(np.max(np.abs(e), initial=_ROUNDED, where=np.isfinite(e)))
         for k, (_, expected) in enumerate(pairs)
         for n, e in expected.items()
     )

@@ -16,7 +16,7 @@ from gradcli.engine.operator import itself
 from gradcli.engine.tensor import Tensor, sized_dim, wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.arguments import nonnegative
-from gradcli.operators.helpers import constant, contiguous, new_zeros
+from gradcli.operators.helpers import constant, contiguous, implemented, new_zeros
 from gradcli.operators.shapes import (
     diagonal,
     expand_size,
@@ -293,8 +293,7 @@ def _counts(repeats: Any) -> Any:
     array = repeats.array if isinstance(repeats, Tensor) else np.asarray(repeats)
     if array.ndim > 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
-    if array.dtype not in (np.int32, np.int64):
-        raise RuntimeError("repeats has to be Long or Int tensor")
+    implemented("repeat_interleave_cpu", array, "il")
     if (array < 0).any():
         raise RuntimeError("repeats can not be negative")
     return array

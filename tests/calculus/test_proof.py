@@ -163,6 +163,13 @@ def test_what_the_last_digits_decide_is_said() -> None:
     assert "at this point the expression does not give what grad gives" in result.stderr
 
 
+def test_what_is_left_of_larger_numbers_is_no_jump() -> None:
+    """The third derivative of this sum is zero, and both sides leave a few of the last digits."""
+    A = "1.31,0.19,-0.56,-0.25;0.45,1.28,0.31,0.18;1.18,1.25,1.37,-0.51;-0.64,0.34,0.37,-0.65"
+    result = run("h = linalg.det(X)\nh if h else h*1", "--X", A, "--order", "3")
+    assert result.exit_code == 0, result.output
+
+
 def test_the_sign_of_nan_is_numpys_own_in_its_code() -> None:
     told = run("sign(log(x))*x", "--x", "-1", "--format", "numpy")
     assert told.exit_code == 0 and "np.sign(np.log(x))" in told.stdout

@@ -829,7 +829,9 @@ def _code(form: str) -> Callable[[Case, dict[str, Any]], None]:
             _, grads = space["value_and_gradient"](*given)
         grads = grads if len(case.wrt) > 1 else (grads,)
         for n, g in zip(case.wrt, grads, strict=True):
-            same(g, expected[n], f"--format {form} by {n}: {made.code}")
+            # PyTorch's Bessel functions have seven digits.
+            rtol = 1e-5 if form == "torch" and "bessel_" in case.source else 1e-7
+            same(g, expected[n], f"--format {form} by {n}: {made.code}", rtol)
 
     return check
 
