@@ -255,7 +255,7 @@ HELPERS = {
         "    if ord == -np.inf:\n"
         "        return np.min(x, axis=dim, keepdims=keepdim)\n"
         "    if ord == 0:\n"
-        "        return np.sum(x != 0, axis=dim, keepdims=keepdim)\n"
+        "        return 1.0 * np.sum(x != 0, axis=dim, keepdims=keepdim)\n"
         "    return np.sum(x**ord, axis=dim, keepdims=keepdim) ** (1 / ord)"
     ),
     "linalg.cross": ("def cross(a, b, dim=-1):\n    return np.cross(a, b, axis=dim)"),

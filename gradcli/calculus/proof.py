@@ -95,10 +95,10 @@ class Claim:
                     raise Difference(name, np.asarray(np.nan), value) from error
                 return False
             nan = _nan_of_sign(pairs) if "np.sign(" in self.made.code else None
-            if nan is not None and not given:
-                return False
             if nan is not None:
-                raise nan
+                if given:
+                    raise nan
+                return False
             if given:
                 self.beside = self._beside(*pairs[-1])
             try:

@@ -29,6 +29,10 @@ PROGRAMS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
     ("logdet(A)*trace(A) + sum(diag(A))", {"A": (3, 3)}),
     ("index_put(x, (tensor([0, 1]),), 2)*x", {"x": (3,)}),
     ("(F.gelu(x, approximate='tanh') > 0.1)*x", {"x": (3,)}),
+    (
+        "F.cross_entropy(linalg.vector_norm(X, 0, dim=1), tensor(1))*x*X[0, 0]",
+        {"X": (3, 2), "x": (3,)},
+    ),
     ("x[2:].masked_fill(tensor([]).bool(), 0.5)*x[:0]", {"x": (2,)}),
     ("var(x)*std(x, correction=0)*median(x)", {"x": (5,)}),
     ("max(A, 1)[0] + cummax(A, 1)[0][:, 0]", {"A": (3, 2)}),
