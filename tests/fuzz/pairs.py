@@ -823,6 +823,8 @@ def _code(form: str) -> Callable[[Case, dict[str, Any]], None]:
         if form == "torch":
             if any(word in case.source and not _counts(case) for word in ODD_IN_TORCH):
                 return
+            if "eig" in case.source or "svd(" in case.source:
+                return  # the signs of their vectors are LAPACK's
             import torch
 
             given = [torch.tensor(v) for v in case.values.values()]
@@ -949,11 +951,11 @@ def _is_unsteady(case: Case) -> bool:
 
 
 def _has_infinite_slopes(case: Case) -> bool:
-    """Whether a gradient inside of the program is infinite or nan there, whatever comes of it."""
+    """Whether a gradient inside of the program is infinite, nan, or too large to leave any digits."""
     seen: list[bool] = []
 
     def slopes(inputs: Any, outputs: Any) -> None:
-        seen.extend(bool(gradcli.isfinite(g).all()) for g in inputs if g is not None)
+        seen.extend(bool((g.abs() < 1e9).all()) for g in inputs if g is not None)
 
     value = case.run(case.tensors(track=True))
     known, left = set(), [value.grad_fn]
