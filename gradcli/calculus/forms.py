@@ -262,6 +262,15 @@ def _first(word: str, names: str = "") -> Handler:
     return handle
 
 
+def _dist(reader: Reader, made: Call, args: list[Any]) -> Any:
+    """Its slopes ask which differences are the largest: of the same expression, to the last digit."""
+    a, b, order = args
+    if abs(order) != math.inf:
+        return reader.general("dist", made, args, "p")
+    apart = full(alg.subtract(a, b), np.broadcast_shapes(a.shape, b.shape))
+    return call("norm", [apart], (), [("", order)])
+
+
 def _cholesky(reader: Reader, made: Call, args: list[Any]) -> Any:
     """linalg.cholesky, or cholesky_ex where that would refuse a matrix."""
     if np.any(made.outputs[1].value):
@@ -517,6 +526,7 @@ FORMS: dict[str, Handler] = {
     "matmul": _matmul,
     "addmm": _addmm,
     "linalg.inv": _inverse,
+    "dist": _dist,
     "linalg.cholesky": _cholesky,
     "flip": _flip,
     "linalg.solve": _solve,

@@ -27,6 +27,11 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("F.gelu(x*s, approximate='tanh')", {"x": [-2.0, -0.1, 0, 0.7, 30], "s": 0.5}),
         ("sum(F.gelu(A@x, approximate='tanh'))", {"A": (2, 3), "x": (3,)}),
     ],
+    "the largest difference is found in what it was taken of": [
+        ("dist(x**2 + 0.5, y + x, -inf)", {"x": [-0.99, 1.27], "y": [-0.54]}),
+        ("dist(x*s, y + x, inf)", {"x": [-0.99, 1.27], "y": [-0.54], "s": 0.5}),
+        ("dist(x*s, y + x, 3)", {"x": [-0.99, 1.27], "y": [-0.54], "s": 0.5}),
+    ],
     "what linalg.cholesky refuses is factored by cholesky_ex": [
         ("sum(linalg.cholesky_ex(A)[0])", {"A": [[4, 1, 1], [5, 0.5, 1], [3, 4, 0.9]]}),
         ("linalg.cholesky_ex(A, upper=True)[0]", {"A": [[4.0, 1], [1, -3]]}),

@@ -67,6 +67,7 @@ def _dist(self: Array, other: Array, p: Any = 2) -> Array:
         ),
         "{0}(randn(3), randn(3), 3)",
     ),
+    spelled="dist",
     signature="dist(Tensor input, Tensor other, Scalar p=2)",
 )
 class dist:
