@@ -19,7 +19,7 @@ from gradcli.calculus.reading import NoExpression
 from gradcli.calculus.sharing import shared_parts
 from gradcli.calculus.simplify import HALF, is_truth
 from gradcli.calculus.stable import stable
-from gradcli.calculus.text import ATOM, SUM, Piece, Printer, enclosed, literal
+from gradcli.calculus.text import ATOM, Piece, Printer, enclosed, literal
 
 # What NumPy calls the language's functions, where the name is another.
 NUMPY = {
@@ -50,13 +50,18 @@ def parameters_of(function: str) -> list[str]:
     return re.findall(r"[a-z_]\w*", found[1]) if found else []
 
 
-@cache
-def _ufunc(function: str) -> str | None:
-    """What NumPy calls a function of the language whose kernel is one of its own; else None."""
+def _entry(function: str) -> Any:
+    """The table's function of this name; None where the language has it from elsewhere."""
     from gradcli.operators import table
 
     table.load()
-    entry = table.FUNCTIONS.get(function)
+    return table.FUNCTIONS.get(function)
+
+
+@cache
+def _ufunc(function: str) -> str | None:
+    """What NumPy calls a function of the language whose kernel is one of its own; else None."""
+    entry = _entry(function)
     kernels = {row.kernel for row in entry.rows} if entry is not None else set()
     kernel = kernels.pop() if len(kernels) == 1 else None
     return kernel.__name__ if isinstance(kernel, np.ufunc) else None
@@ -124,10 +129,6 @@ class NumpyPrinter(Printer):
         elif function == "logit" and given:
             ((_, eps),) = given
             return f"special.logit(np.clip({parts[0]}, {eps}, {1 - eps}))", ATOM
-        elif function == "mvlgamma":  # scipy's refuses what is not above (p - 1)/2
-            p = int(given[0][1])
-            terms = [f"special.gammaln({parts[0]} - {k}/2)" for k in range(p)]
-            return f"{' + '.join(terms)} + {p * (p - 1)}/4*np.log(np.pi)", SUM
         elif function in SPECIAL:
             shown = f"special.{SPECIAL[function]}"
             given = [(k if k == "@" else "", v) for k, v in given]
@@ -371,20 +372,16 @@ def is_scalar_constant(node: Expression) -> bool:
 @cache
 def _wants_tensors(function: str) -> frozenset[int | str]:
     """The places of a function's operands that take no bare numbers."""
-    from gradcli.operators import table
-
-    table.load()
-    entry = table.FUNCTIONS.get(function)
+    entry = _entry(function)
     if entry is None or any(row.numbers for row in entry.rows):
         return frozenset()
-    return entry.tensor_args
+    places: frozenset[int | str] = entry.tensor_args
+    return places
 
 
 def _of_numbers(node: Expression) -> bool:
     """Whether it is an elementwise function of bare numbers alone."""
-    from gradcli.operators import table
-
-    function = table.FUNCTIONS.get(node.data[0])
+    function = _entry(node.data[0])
     if function is None:
         return False
     rows = function.rows or (function.target,)
@@ -398,10 +395,7 @@ _MATH_NUMBERS = {"inf": "math.inf", "nan": "math.nan", "-inf": "-math.inf"}
 @cache
 def knows_functional(function: str) -> bool:
     """Whether torch has a function in nn.functional alone, although the language has it by itself."""
-    from gradcli.operators import table
-
-    table.load()
-    return f"nn.functional.{function}" in table.FUNCTIONS and function not in _BOTH
+    return _entry(f"nn.functional.{function}") is not None and function not in _BOTH
 
 
 _BOTH = frozenset("relu sigmoid tanh softmax log_softmax".split())
@@ -416,10 +410,14 @@ def to_code(found: Derivatives, form: str) -> str:
     body = function_text(found, printer, roots)
     helpers = dict.fromkeys(printer.texts[h] for h in getattr(printer, "helpers", []))
     text = "\n\n\n".join([*helpers, body])
-    used = re.sub('""".*?"""', "", text)  # not in the program that is quoted
-    imports = [i for i in header if re.search(rf"(?<![\w.]){i.split()[-1]}\.", used)]
+    imports = [i for i in header if uses(text, i.split()[-1])]
     imports = [f"{i}  # for what NumPy lacks" if "scipy" in i else i for i in imports]
     return "\n".join(imports) + "\n\n\n" + text if imports else text
+
+
+def uses(text: str, module: str) -> bool:
+    """Whether code names a module, and not the program alone that it quotes."""
+    return re.search(rf"(?<![\w.]){module}\.", re.sub('""".*?"""', "", text)) is not None
 
 
 def function_text(found: Derivatives, printer: Any, roots: list[Expression]) -> str:
@@ -498,7 +496,7 @@ def _printer(found: Derivatives, form: str, roots: list[Expression]) -> tuple[An
             texts = [printer.text(root) for root in roots]
         except NoExpression:
             texts = ["np."]
-        if not any(re.search(r"(?<![\w.])np\.", text) for text in texts):  # arrays are NumPy's
+        if not any(uses(text, "np") for text in texts):  # arrays are NumPy's
             return MathPrinter(), ["import math"]
     return NumpyPrinter(), ["import math", "import numpy as np", "from scipy import special"]
 

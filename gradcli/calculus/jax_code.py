@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gradcli.calculus.code import NumpyPrinter, defined, function_text, modules
+from gradcli.calculus.code import NumpyPrinter, defined, function_text, modules, uses
 from gradcli.calculus.derivative import Derivatives
 from gradcli.calculus.helpers import HELPERS
 from gradcli.calculus.reading import NoExpression
@@ -124,9 +124,8 @@ def to_jax(found: Derivatives) -> str:
     body = function_text(found, printer, roots)
     helpers = dict.fromkeys(OWN.get(h) or HELPERS[h] for h in printer.helpers)
     text = re.sub(r"(?<![\w.])np\.", "jnp.", "\n\n\n".join([*helpers, body]))
-    used = re.sub('""".*?"""', "", text)  # not in the program that is quoted
-    math = "import math\n" if re.search(r"(?<![\w.])math\.", used) else ""
-    special = "from jax.scipy import special\n" if re.search(r"(?<![\w.])special\.", used) else ""
+    math = "import math\n" if uses(text, "math") else ""
+    special = "from jax.scipy import special\n" if uses(text, "special") else ""
     return f"{math}{HEADER}{special}\n{WIDE}\n\n\n{text}"
 
 
