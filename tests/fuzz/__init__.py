@@ -12,8 +12,9 @@ minimal reproducer, and what differed. `cases` gives the numbered cases with a r
 
 The case of a number depends on the seed and the number alone, so that a run with the same seed
 tries the same cases in the same order, and the clock decides only how many; `--cases` does so
-without the clock. What runs a program does so `limited` in time and memory: one that takes too much of
-either is a failure, and takes neither the machine nor the run.
+without the clock, and `--start` goes on where a run has stopped. What runs a program does so `limited`
+in time and memory: one that takes too much of either is a failure, and takes neither the machine nor
+the run.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import random
 import resource
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +33,9 @@ from typing import Any
 
 # How many cases every generator tries, if the command line says so; else its seconds decide.
 count: int | None = None
+
+# The number of the first of them, if the command line says so.
+start = 0
 
 # What one program may take, on a machine that has other work too.
 SECONDS = 60.0
@@ -78,10 +82,21 @@ def ran_out(error: BaseException | None) -> bool:
 def cases(seed: int, seconds: float) -> Iterator[random.Random]:
     """A random generator for each case, as many as there is time for (or `count`)."""
     end = time.monotonic() + seconds
-    number = 0
-    while number < count if count is not None else time.monotonic() < end:
+    number = start
+    while number < start + count if count is not None else time.monotonic() < end:
         yield random.Random(f"{seed} {number}")
         number += 1
+
+
+def once_round(names: Iterable[str], seed: int, seconds: float) -> Iterator[str]:
+    """The names in the order of the seed, those that there is time for; it is said where to go on."""
+    order = list(names)
+    random.Random(seed).shuffle(order)
+    number = start
+    for name, _ in zip(order[start:], cases(seed, seconds), strict=False):
+        yield name
+        number += 1
+    print(f"{number} of {len(order)}" + (f": --start {number}" if number < len(order) else ""))
 
 
 def generators() -> dict[str, ModuleType]:

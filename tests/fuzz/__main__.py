@@ -1,4 +1,4 @@
-"""python -m tests.fuzz [--minutes M] [--cases N] [--seed S] [NAME…]: run generators in turn."""
+"""python -m tests.fuzz [--minutes M] [--cases N] [--start K] [--seed S] [NAME…]: run generators in turn."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ def main() -> int:
     )
     parser.add_argument("--minutes", type=float, default=1.0, help="for each generator (1)")
     parser.add_argument("--cases", type=int, help="for each generator, whatever the time")
+    parser.add_argument("--start", type=int, default=0, help="the number of the first case (0)")
     parser.add_argument("--seed", type=int, help="a number (another each time)")
     options = parser.parse_args()
     unknown = [name for name in options.names if name not in generators]
     if unknown:
         parser.error(f"no generator {', '.join(unknown)}; there are {', '.join(generators)}")
     seed = secrets.randbelow(10**6) if options.seed is None else options.seed
-    fuzz.count = options.cases
+    fuzz.count, fuzz.start = options.cases, options.start
     failed = False
     for name in options.names or generators:
         print(f"{name}: seed {seed}", flush=True)

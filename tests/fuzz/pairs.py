@@ -39,6 +39,7 @@ from gradcli.operators import table
 from gradcli.operators.signatures import Parameter
 from gradcli.plan.compiled import Plan
 from gradcli.plan.executor import Executor
+from tests import fuzz
 from tests.calculus import samples
 from tests.fuzz import TooLong, cases, limited, ran_out
 from tests.fuzz.composing import STATEMENTS, Maker, Shape, any_shape
@@ -1282,11 +1283,11 @@ def run(seed: int, seconds: float) -> Iterator[str]:
     before = gradcli.get_default_dtype()
     gradcli.set_default_dtype(gradcli.float64)
     found: set[str] = set()
-    number = -1
+    number = fuzz.start - 1
     warnings.simplefilter("ignore")
     turns()  # which take longer than a program may
     try:
-        for number, rng in enumerate(cases(seed, seconds)):
+        for number, rng in enumerate(cases(seed, seconds), fuzz.start):
             try:
                 with limited():
                     case = made(seed, number, rng)
@@ -1299,7 +1300,8 @@ def run(seed: int, seconds: float) -> Iterator[str]:
         gradcli.set_default_dtype(before)
     rows = {r.name for r in table.ROWS if r.rules} - set(UNREACHED)
     print(
-        f"{number + 1} programs; {len(rows & set(REACHED))} of {len(rows)} rows with rules reached"
+        f"{number + 1 - fuzz.start} programs; "
+        f"{len(rows & set(REACHED))} of {len(rows)} rows with rules reached"
     )
     print("never:", *sorted(rows - set(REACHED)))
 

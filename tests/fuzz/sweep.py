@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import dis
-import random
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -29,7 +28,7 @@ from gradcli.operators import table
 from gradcli.plan.compiled import Plan
 from gradcli.plan.executor import Executor
 from tests.calculus import samples
-from tests.fuzz import TooLong, cases, limited, pairs, ran_out
+from tests.fuzz import TooLong, limited, once_round, pairs, ran_out
 from tests.fuzz.pairs import Case, Differ, same, tape
 
 Values = dict[str, Any]
@@ -492,7 +491,5 @@ def failures(text: str) -> Iterator[str]:
 
 def run(seed: int, seconds: float) -> Iterator[str]:
     """What is wrong with the forms of the samples, which come in the order of the seed; once round them."""
-    order = texts()
-    random.Random(seed).shuffle(order)
-    for _, text in zip(cases(seed, seconds), order, strict=False):
+    for text in once_round(texts(), seed, seconds):
         yield from failures(text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from gradcli.language import LanguageError, parse, read_value
 from gradcli.language.parser import tables
@@ -82,5 +83,6 @@ def growth(read: Callable[[str], object], first: str, second: str) -> str | None
 
 def run(seed: int, seconds: float) -> Iterator[str]:
     """The pairs whose repetition takes more time per byte the longer it is."""
-    for _, (first, second) in zip(fuzz.cases(seed, seconds), pairs(seed), strict=False):
+    order = islice(pairs(seed), fuzz.start, None)
+    for _, (first, second) in zip(fuzz.cases(seed, seconds), order, strict=False):
         yield from filter(None, (growth(read, first, second) for read in (program, value)))

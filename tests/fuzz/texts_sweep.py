@@ -7,7 +7,6 @@ differentiated in every way that prints a text (`pairs.PAIRS`), and every text m
 
 from __future__ import annotations
 
-import random
 import re
 import warnings
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import gradcli
-from tests.fuzz import cases, pairs, sweep
+from tests.fuzz import once_round, pairs, sweep
 from tests.fuzz.pairs import Case
 
 TEXTS = [name for name in pairs.PAIRS if name.startswith("--") or name == "text"]
@@ -135,7 +134,6 @@ def failures(name: str, seed: int = 0) -> Iterator[str]:
 def run(seed: int, seconds: float) -> Iterator[str]:
     """What is wrong with the texts of the calls, which come in the order of the seed; once round them."""
     with doubles():
-        order = list(calls())
-    random.Random(seed).shuffle(order)
-    for _, name in zip(cases(seed, seconds), order, strict=False):
+        names = list(calls())
+    for name in once_round(names, seed, seconds):
         yield from failures(name, seed)
