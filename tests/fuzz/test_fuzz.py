@@ -28,6 +28,15 @@ def test_the_same_seed_tries_the_same_cases() -> None:
     assert drawn() == drawn()
 
 
+def test_a_round_goes_on_where_it_has_stopped(monkeypatch, capsys) -> None:
+    whole = list(fuzz.once_round("abcdef", 5, 60))
+    monkeypatch.setattr(fuzz, "count", 4)
+    first = list(fuzz.once_round("abcdef", 5, 0))
+    monkeypatch.setattr(fuzz, "start", 4)
+    assert first + list(fuzz.once_round("abcdef", 5, 0)) == whole != list("abcdef")
+    assert capsys.readouterr().out == "6 of 6\n4 of 6: --start 4\n6 of 6\n"
+
+
 @pytest.mark.long
 def test_programs_of_all_ways_reach_every_row_with_a_rule() -> None:
     """A few hundred: all of `pairs.turns`, of which there is one in three cases of five."""
