@@ -6,7 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcli.calculus import simplify as alg
-from gradcli.calculus.expressions import Expression, call, order
+from gradcli.calculus.expressions import Expression, call, is_number, order
+
+
+# What a number is the same after: they are methods, which no number has.
+_SAME_NUMBER = ("detach", "expand", "expand_as", "reshape", "contiguous")
+_OF_ZERO = ("matmul", "dot", "sum", "T")  # 0 of 0
 
 
 def rewrite(root: Expression, rule: Callable[[Expression], Expression]) -> Expression:
@@ -44,9 +49,12 @@ def _recalled(node: Expression, args: tuple[Expression, ...]) -> Expression:
     word, options = node.data
     if word == "where":
         return alg.where(*args)
+    if word in _SAME_NUMBER and alg.is_bare(args[0]):
+        return args[0]
+    if word in _OF_ZERO and any(is_number(a, 0) for a in args):
+        return alg.zero
     if word == "detach":
-        (own,) = args
-        return own if alg.is_bare(own) else call(word, args, own.shape, options)
+        return call(word, args, args[0].shape, options)
     args = tuple(
         new
         if new.shape == old.shape

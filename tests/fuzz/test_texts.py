@@ -27,6 +27,11 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("F.gelu(x*s, approximate='tanh')", {"x": [-2.0, -0.1, 0, 0.7, 30], "s": 0.5}),
         ("sum(F.gelu(A@x, approximate='tanh'))", {"A": (2, 3), "x": (3,)}),
     ],
+    "what turns out to be a number has no methods, and 0 times a matrix is 0": [
+        ("special.i1e(corrcoef(x))", {"x": [1.0, 2, 4]}),
+        ("exp(corrcoef(x))*s", {"x": [1.0, 2, 4], "s": 0.5}),
+        ("sum((s*corrcoef(x)).reshape(1, 1)@(x*s)[None, :])", {"x": [1.0, 2, 4], "s": 0.5}),
+    ],
     "the largest difference is found in what it was taken of": [
         ("dist(x**2 + 0.5, y + x, -inf)", {"x": [-0.99, 1.27], "y": [-0.54]}),
         ("dist(x*s, y + x, inf)", {"x": [-0.99, 1.27], "y": [-0.54], "s": 0.5}),
