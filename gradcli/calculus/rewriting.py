@@ -8,7 +8,6 @@ from typing import Any
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.expressions import Expression, call, is_number, order
 
-
 # What a number is the same after: they are methods, which no number has.
 _SAME_NUMBER = ("detach", "expand", "expand_as", "reshape", "contiguous")
 _OF_ZERO = ("matmul", "dot", "sum", "T")  # 0 of 0
