@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcli.engine import modes
 from gradcli.engine.tensor import Tensor
-from gradcli.engine.views import check_writable, store
+from gradcli.engine.views import check_writable, refuse_overlap, store
 
 _RESIZED = (
     "An output with one or more elements was resized since it had shape {}, which does not match the "
@@ -21,11 +21,18 @@ _RESIZED = (
 
 
 def into(
-    name: str, out: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    name: str,
+    out: Any,
+    call: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    overlap: str = "any any",
 ) -> Any:
     """Call a function and write its result, or results, into `out`; returns that.
 
-    Raises RuntimeError where a graph would have to be recorded, or where the result does not fit.
+    overlap: how the first operand and the others may lie in what is written: in "any" way, as a "whole"
+    or not at all, or "none" of them. Raises RuntimeError where one lies there that may not, where a graph
+    would have to be recorded, or where the result does not fit.
     """
     if out is None:
         return call(*args, **kwargs)
@@ -52,6 +59,11 @@ def into(
     results = found if isinstance(found, tuple) else (found,)
     if len(results) != len(targets):
         raise TypeError(f"{name}() has {len(results)} results, but out= has {len(targets)} tensors")
+    operands = [*args, *kwargs.values()]
+    for way, some in zip(overlap.split(), (operands[:1], operands[1:]), strict=True):
+        for target, result in zip(targets, results, strict=True):
+            if way != "any" and target.array.shape == result.array.shape:  # else it gets new memory
+                refuse_overlap(target, some, apart=way == "none")
     for target, result in zip(targets, results, strict=True):
         _write(target, result.array)
     return out if not isinstance(found, tuple) else type(found)(targets)

@@ -198,7 +198,8 @@ def _lifted(
     """The arguments with what should be a tensor made one: numbers, and lists of numbers.
 
     Beside a tensor a number does not raise the result's dtype, unless it is of a higher kind. A row
-    takes it as it is; a function gets a tensor of the dtype that both have together.
+    takes it as it is; a function gets a tensor of the dtype that both have together. A truth value is
+    a 0-d tensor of its own dtype, but for rows that take numbers.
     """
     from gradcli.operators import table
 
@@ -206,7 +207,7 @@ def _lifted(
     beside = None
     if not _all_numbers(args, keywords, wanted):
         if hasattr(function.target, "kind"):
-            kinds = (list,)
+            kinds = (list,) if function.target.numbers else (list, bool)
         else:
             given = (*args, *keywords.values())
             beside = next((a.dtype for a in given if hasattr(a, "dtype")), None)

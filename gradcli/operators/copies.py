@@ -48,6 +48,7 @@ def _copy_of(
         method=False,
         samples=samples,
         signature=signature,
+        writes="read",
     )(body)
     row.kernel = _copying(view)
     return row

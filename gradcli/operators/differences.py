@@ -25,6 +25,7 @@ FAMILY = "statistics"
     "Tensor? append=None, *, Tensor? out=None)",
     numpy=np.diff,
     rows=[sub],
+    overlap="any any",  # the second differences are of new memory
     samples=named("diff", "{0}(randn(4))", "{0}(randn(2,3), dim=0)", "{0}(randn(5), 2)"),
 )
 def diff(input: Array, n: int, dim: int, prepend: Any, append: Any) -> Any:

@@ -270,7 +270,7 @@ def _aminmax_backward(g: Any, self: Any, dim: Any, keepdim: bool, min: Any, max:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@row(_aminmax, "AminmaxBackward0", outputs="min max", axes="dim")
+@row(_aminmax, "AminmaxBackward0", outputs="min max", axes="dim", writes="apart")
 class aminmax_row:
     self = _aminmax_backward
 

@@ -408,6 +408,7 @@ def _masked_select_back(g: Any, self: Any, mask: Any) -> Any:
     samples=("masked_select(randn(3), tensor([True, False, True]))",),
     batch=batches.of(batches.masked, lambda: index_select),
     spelled="masked_select:",
+    writes="apart",
 )
 class masked_select:
     """The elements where the mask is true, as a vector."""
@@ -530,6 +531,7 @@ def _gather_back(g: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> 
     signature=(
         "gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False, Tensor out=None)"
     ),
+    writes="apart",
 )
 class gather:
     """The elements that `index` names along a dim."""
@@ -863,6 +865,7 @@ def _index_select_back(g: Any, self_sym_sizes: tuple[int, ...], dim: int, index:
     samples=("index_select(randn(2,3), 1, tensor([2, 0, 0]))",),
     batch=batches.of(batches.selected, lambda: index_row),
     signature="index_select(Tensor input, int dim, Tensor index, *, Tensor out=None)",
+    writes="apart",
 )
 class index_select:
     """The positions of a dim that a vector of indices names."""
@@ -1173,6 +1176,7 @@ def _take(self: Array, index: Array) -> Array:
     kind="linear",
     samples=("take(randn(2,3), tensor([0, 5, 5]))",),
     batch=batches.of(batches.taken, lambda: index_select),
+    writes="apart",
 )
 class take:
     """The elements at positions of the flattened tensor."""
@@ -1364,7 +1368,7 @@ def _as_strided_scatter_back(
     samples=["as_strided_scatter(randn(2,3), randn(2,2), (2,2), (1,2))"],
     signature=(
         "as_strided_scatter(Tensor input, Tensor src, int[] size, int[] stride, "
-        "int? storage_offset=None, *, Tensor? out=None)"
+        "int? storage_offset=None)"
     ),
 )
 class as_strided_scatter:

@@ -87,6 +87,7 @@ def _cat_back(g: Any, tensors_args: Any, dim: int, mask: tuple[bool, ...]) -> li
     samples=("cat([randn(2,3), randn(1,3)])", "cat([randn(2,3), randn(2,2)], dim=-1)"),
     axes="dim",
     signature="cat(Tensor[] tensors, int dim=0, *, Tensor out=None)",
+    writes="apart",
 )
 class cat:
     """The tensors one after the other along a dim."""
@@ -124,6 +125,7 @@ def _stack(tensors: Arrays, dim: int = 0) -> Array:
     samples=("stack([randn(2,3), randn(2,3)])", "stack([randn(3), randn(3)], dim=-1)"),
     axes="+dim",
     signature="stack(Tensor[] tensors, int dim=0, *, Tensor out=None)",
+    writes="apart",
 )
 class stack:
     """The tensors along a new dim."""
@@ -524,6 +526,7 @@ def _triu(self: Array, diagonal: int = 0) -> Array:
     samples=("tril(randn(3,3))", "tril(randn(2,3,3), -1)"),
     batch="leading",
     spelled="tril: diagonal",
+    writes="shared",
     signature="tril(Tensor input, int diagonal=0, *, Tensor out=None)",
 )
 class tril:
@@ -541,6 +544,7 @@ class tril:
     samples=("triu(randn(3,3))", "triu(randn(2,3,3), 1)"),
     batch="leading",
     spelled="triu: diagonal",
+    writes="shared",
     signature="triu(Tensor input, int diagonal=0, *, Tensor out=None)",
 )
 class triu:

@@ -722,6 +722,7 @@ def by_rank(input: Any, other: Any) -> Any:
     "outer(Tensor input, Tensor vec2, *, Tensor? out=None)",
     aliases="ger",
     numpy=np.outer,
+    overlap="whole whole",
     samples=["outer(randn(2), randn(3))", "outer(randn(0), randn(3))"],
 )
 def outer(input: Array, vec2: Array) -> Any:
@@ -835,6 +836,7 @@ def _all_contracted(a: Any, b: Any) -> Any:
 @function(
     "kron(Tensor input, Tensor other, *, Tensor? out=None)",
     numpy=np.kron,
+    overlap="whole whole",
     samples=[
         "kron(randn(2,2), randn(3,2))",
         "kron(randn(2), randn(2,3))",
@@ -883,6 +885,7 @@ def _cross(self: Array, other: Array, *, dim: int = -1) -> Array:
     ),
     axes="dim",
     signature="linalg.cross(Tensor input, Tensor other, *, int dim=-1, Tensor out=None)",
+    writes="apart",
 )
 class linalg_cross:
     """The cross product of vectors of three elements."""

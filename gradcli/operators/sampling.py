@@ -215,6 +215,7 @@ OF_CHANCES: tuple[Any, ...] = (bernoulli_row,)
     method=False,
     samples=("normal(0., 1., (3,))",),
     rows=OF_TENSORS,
+    overlap="whole whole",
 )
 def normal(
     *, mean: Any, std: Any, generator: Generator | None, size: Any = None, **options: Any
@@ -236,6 +237,7 @@ def normal(
     f"bernoulli(Tensor input, float p, *, {_SOURCE})",
     samples=("bernoulli(rand(2, 3))",),
     rows=OF_CHANCES,
+    overlap="whole whole",
 )
 def bernoulli(*, input: Array, generator: Generator | None, p: float | None = None) -> Any:
     """Ones with the probabilities in `input` (or all with probability `p`), zeros otherwise."""

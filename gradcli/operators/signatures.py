@@ -454,6 +454,7 @@ class Parser:
         """name: the public one, where a row has no text. adapt, many: see `table.function`."""
         self._given, self._targets, self.python = texts, targets, python
         self._adapt, self._many = adapt, many
+        self.overlap = "any any"  # how operands may lie where `out` does: see `engine.out.into`
         head = texts[0].partition("(")[0] if texts else name
         self.public = (
             head if "." in head else ""
@@ -485,6 +486,7 @@ class Parser:
             if self._adapt is not None:
                 targets = self._adapt(targets, [p.name for p in self.signatures[0].parameters])
             binder = Binder(self._texts, targets, first, numbers, suffix, self.python)
+            binder.overlap = self.overlap
             code = binder.as_python(first) if binder.python else binder.as_parser()
             if self._many is not None:
                 code = binder.gathering(code, self._many)
@@ -502,7 +504,8 @@ class Parser:
     @cached_property
     def general(self) -> Callable[..., Any]:
         """The function itself, for callers that have positions and keywords apart."""
-        call = Binder(self._texts, self._targets).general
+        binder = Binder(self._texts, self._targets)
+        binder.overlap, call = self.overlap, binder.general
         return lambda *args, **kwargs: call(args, kwargs)
 
     @property
@@ -550,7 +553,7 @@ class Binder:
     ) -> None:
         if all("|method" in text for text in texts):
             first = 1  # PyTorch has the method alone
-        self.first, self.suffix = first, suffix
+        self.first, self.suffix, self.overlap = first, suffix, "any any"
         read = [Signature(text, first) for text in texts]
         form = _FORMS[first]
         kept = [s for s in read if form in s.forms and (s.has_input or not first)]
@@ -789,7 +792,7 @@ class Binder:
                 return target(*passed)
             from gradcli.engine.out import into
 
-            return into(self.name, out, target, tuple(passed), {})
+            return into(self.name, out, target, tuple(passed), {}, self.overlap)
         if len(said) > 1:
             raise words().refusal(signatures, args, kwargs, first, self.numbers)
         if first and (len(args) > 1 or kwargs) and len(said[0].passed) == 1:

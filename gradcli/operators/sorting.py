@@ -153,7 +153,9 @@ def _selecting_row(
 ) -> Row:
     """A row (values, indices) = f(self, ..., dim, ...)."""
     facts = {"outputs": "values indices", "differentiable": 1, "axes": "dim", "spelled": spelled}
-    return row(kernel, node, **facts)(type(name, (), {"__module__": __name__, "self": rule}))
+    return row(kernel, node, writes="apart", **facts)(
+        type(name, (), {"__module__": __name__, "self": rule})
+    )
 
 
 sort_row = _selecting_row(_sort, "sort_row", "SortBackward0", "sort:", _placed_back)
@@ -171,6 +173,7 @@ _sort_type = return_type("sort", "values indices")
     "sort(Tensor input, *, bool? stable, int dim=-1, bool descending=False, Tensor[]? out=None)",
     "sort(Tensor input, int dim=-1, bool descending=False, *, Tensor[]? out=None)",
     rows=[sort_row, sort_stable_row],
+    overlap="whole whole",
     samples=named("sort", "{0}(randn(2,3))", *ALONG, "{0}(randn(4), descending=True)"),
 )
 def sort(input: Array, dim: int, descending: bool, stable: Any = ABSENT) -> Any:
@@ -200,6 +203,7 @@ def _indices_only(found: Any) -> Tensor:
 @function(
     "msort(Tensor input, *, Tensor? out=None)",
     rows=[sort_row],
+    overlap="whole whole",
     samples=named("msort", "{0}(randn(2,3))", "{0}(randn(4))"),
 )
 def msort(input: Array) -> Any:
@@ -553,7 +557,8 @@ def _quantiles(name: str, skip: bool, doc: str) -> Any:
     body.__doc__, body.__module__ = doc, __name__
     options = "int? dim=None, bool keepdim=False, *, str interpolation='linear', Tensor? out=None)"
     kinds = [f"{name}(Tensor input, {kind} q, {options}" for kind in ("Tensor", "float")]
-    return function(*kinds, name=name, rows=[sort_row], samples=named(name, *_QUANTILES))(body)
+    samples = named(name, *_QUANTILES)
+    return function(*kinds, name=name, rows=[sort_row], overlap="any any", samples=samples)(body)
 
 
 quantile = _quantiles(

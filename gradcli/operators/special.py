@@ -149,6 +149,7 @@ class erfcx:
     "special.ndtr(Tensor input, *, Tensor out=None)",
     rows=[erf, mul_scalar, add_scalar],
     samples=["special.ndtr(randn(3))"],
+    overlap="any any",
 )
 def ndtr(input: Array) -> Any:
     """The cumulative distribution function of the standard normal distribution."""

@@ -100,7 +100,7 @@ class Function:
     def _lenient(self) -> Callable[..., Any]:
         """As `call`; beside a tensor a row takes numbers for tensors."""
         row = self.target
-        if self.parser is None or not isinstance(row, Row) or row.numbers or len(row.tensors) < 2:
+        if self.parser is None or not isinstance(row, Row) or len(row.tensors) < 2:
             return self.call
         return self.parser.function(numbers=True)
 
@@ -225,6 +225,7 @@ def _entered(
     if public:
         texts = (signature,) if isinstance(signature, str) else signature
         parser = Parser(texts, made, name=name or made.name)
+        parser.overlap = _overlap((made,), inplace)
         entry = Function(
             name or parser.public or made.name,
             made,
@@ -244,6 +245,17 @@ def _entered(
     return made
 
 
+def _overlap(rows: tuple[Row, ...], inplace: bool) -> str:
+    """How the operands of a function over rows may lie where `out` does: see `engine.out.into`."""
+    if any("apart" in r.writes for r in rows):
+        return "whole none" if inplace else "none none"
+    if any(r.writes for r in rows):
+        return "any any"
+    if rows and all(r.batch == "elementwise" for r in rows):
+        return "whole whole"
+    return "whole any" if inplace else "any any"
+
+
 def function(
     *signatures: str,
     name: str | None = None,
@@ -260,8 +272,9 @@ def function(
     `gradcli.operators.signatures`, also for python and many). rows: the rows it may record. adapt: makes
     of the body and the names of the parameters what is called in its place, when first it is. doc: of a
     body without one. about: short: whether the language may leave out `nn.functional.`; not where PyTorch
-    has another function of the short name; the others (aliases, method, inplace, samples, numpy) are as
-    for `operator`.
+    has another function of the short name; overlap: how operands may lie where `out` does, if the rows
+    do not tell (see `engine.out.into`); the others (aliases, method, inplace, samples, numpy) are as for
+    `operator`.
     """
 
     recorded = tuple(rows)
@@ -307,12 +320,14 @@ def _parsed(
     *,
     doc: str,
     numpy: Any = None,
+    overlap: str = "",
     **about: Any,
 ) -> Callable[..., Any]:
     """The function of a new entry, whose arguments signatures bind."""
     for row in rows:  # messages call rows by the name of the function that records them
         if row.title == row.name not in FUNCTIONS:
             row.title = public
+    parser.overlap = overlap or _overlap(rows, about.get("inplace", False))
     entry = Function(public, target, module=module, rows=rows, parser=parser, doc=doc, **about)
     call = enter(entry, numpy).call
     call.__doc__, call.__module__ = doc, module

@@ -544,6 +544,7 @@ log_sigmoid_row = sloped(
     name="nn.functional.logsigmoid",
     rows=[log_sigmoid_row],
     samples=["nn.functional.logsigmoid(randn(2,3))"],
+    overlap="any any",
 )
 def logsigmoid(input: Array) -> Any:
     """log(sigmoid(input))."""
