@@ -327,6 +327,7 @@ def test_parsers_take_the_text(peer: str) -> None:
     call()
 
 
+@pytest.mark.long
 def test_a_worker() -> None:
     """gradcli and a peer that is not there, from the process to the record."""
     pythons = {"gradcli": sys.executable, "nobody": sys.executable}

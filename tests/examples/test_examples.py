@@ -17,7 +17,7 @@ EXAMPLES = [*SCRIPTS, *PROGRAMS]
 QUICKLY = [
     word for name in ("benchmark", "hypothesispytest", "xdist") for word in ("-p", f"no:{name}")
 ]
-SLOW = {"newton", "least_squares", "first_ten_minutes", "pipes"}
+SLOW = {"custom_function", "newton", "least_squares", "first_ten_minutes", "pipes"}
 
 
 @pytest.mark.parametrize(

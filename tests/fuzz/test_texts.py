@@ -324,7 +324,7 @@ def case(source: str, given: dict[str, Any]) -> pairs.Case:
     return pairs.Case(source, values)
 
 
-# One of each class runs always, its like with what takes long.
+# One of each class runs always and in one way, its like and the other ways with what takes long.
 ROWS = pytest.mark.parametrize(
     ("source", "given"),
     [
@@ -340,13 +340,13 @@ def test_what_was_found_is_what_the_tape_gives(source: str, given: dict[str, Any
     made = case(source, given)
     slopes = pairs.tape(made)
     assert all(np.isfinite(g).all() for g in slopes.values())
-    assert pairs.failures(made, *QUICK) == {}
+    assert pairs.failures(made, QUICK[len(source) % len(QUICK)]) == {}
 
 
 @pytest.mark.long
 @ROWS
 def test_what_was_found_is_so_in_all_ways(source: str, given: dict[str, Any]) -> None:
-    assert pairs.failures(case(source, given), *(set(TEXTS) - set(QUICK))) == {}
+    assert pairs.failures(case(source, given), *TEXTS) == {}
 
 
 # Second derivatives that forward mode over reverse gave otherwise, or not at all.

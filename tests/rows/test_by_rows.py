@@ -217,7 +217,9 @@ KERNELS = [
 
 @pytest.mark.parametrize(
     ("source", "rows"),
-    [(s, n) for s in WITHIN for n in (7, 20_000)] + [(s, n) for s in KERNELS for n in (7, 900)],
+    [(s, 7) for s in (*WITHIN, *KERNELS)]
+    + [pytest.param(s, 20_000, marks=[pytest.mark.long] * (s != WITHIN[0])) for s in WITHIN]
+    + [pytest.param(s, 900, marks=[pytest.mark.long] * (s != KERNELS[0])) for s in KERNELS],
 )
 def test_what_is_chosen_within_a_row(source: str, rows: int) -> None:
     rng = np.random.default_rng(0)
