@@ -112,6 +112,10 @@ add = entered(
     numpy=np.subtract,
     numbers=True,
     aliases="subtract",
+    forms=(
+        "subtract(Tensor input, Tensor other, *, Scalar alpha=1, Tensor out=None)",
+        "subtract(Tensor input, Scalar other, Scalar alpha=1)",
+    ),
     samples=_samples("sub", "sub(randn(3), randn(3), alpha=2)"),
     batch="elementwise",
     spelled="minus",
@@ -165,7 +169,17 @@ class rsub_tensor:
     other = lambda g: g
 
 
-mul = entered(rows.mul, __name__, inplace=True, aliases="multiply", samples=_samples("mul"))
+mul = entered(
+    rows.mul,
+    __name__,
+    inplace=True,
+    aliases="multiply",
+    forms=(
+        "multiply(Tensor input, Tensor other, *, Tensor out=None)",
+        "multiply(Tensor input, Scalar other)",
+    ),
+    samples=_samples("mul"),
+)
 mul_scalar = entered(rows.mul_scalar, __name__, public=False)
 
 
@@ -500,6 +514,14 @@ def rsub(input: Array, other: Any, alpha: Any) -> Any:
     "div(Tensor input, Scalar other, *, str? rounding_mode)",
     inplace=True,
     aliases="divide true_divide",
+    forms=(
+        "divide(Tensor input, Tensor other, *, Tensor out=None)",
+        "divide(Tensor input, Tensor other, *, str? rounding_mode, Tensor out=None)",
+        "divide(Tensor input, Scalar other)",
+        "divide(Tensor input, Scalar other, *, str? rounding_mode)",
+        "true_divide(Tensor input, Tensor other, *, Tensor out=None)",
+        "true_divide(Tensor input, Scalar other)",
+    ),
     numpy=np.divide,
     rows=[div_true, div_rounded],
     samples=[*_samples("div"), "div(randn(3), 2, rounding_mode='floor')"],

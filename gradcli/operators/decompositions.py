@@ -32,7 +32,7 @@ from gradcli.operators.helpers import (
     where,
 )
 from gradcli.operators.lapack import refuse_failed
-from gradcli.operators.table import Array, operator, row
+from gradcli.operators.table import Array, function, operator, row
 
 FAMILY = "linalg"
 
@@ -1344,7 +1344,6 @@ def _orthogonal_backward(g: Any, x: Any, input: Any, tau: Any) -> tuple[Any, Any
     _householder_product,
     "LinalgHouseholderProductBackward0",
     name="linalg.householder_product",
-    aliases="orgqr",
     samples=("linalg.householder_product(randn(3,2), rand(2))",),
     batch="leading",
 )
@@ -1352,6 +1351,16 @@ class householder_product:
     """The first columns of a product of Householder reflectors."""
 
     input__tau = _householder_backward
+
+
+@function(
+    "orgqr(Tensor input, Tensor input2, *, Tensor out=None)",
+    rows=[householder_product],
+    samples=["orgqr(randn(3,2), rand(2))"],
+)
+def orgqr(input: Array, input2: Array) -> Any:
+    """`linalg.householder_product` under LAPACK's name."""
+    return householder_product(input, input2)
 
 
 def _check_ormqr(input: Any, tau: Any, other: Any, left: bool) -> None:

@@ -103,6 +103,10 @@ _INTEGRALS = (
     "trapezoid(Tensor y, Tensor x, *, int dim=-1)",
     "trapezoid(Tensor y, *, Scalar dx=1, int dim=-1)",
     aliases="trapz",
+    forms=(
+        "trapz(Tensor y, *, float dx=1, int dim=-1)",
+        "trapz(Tensor y, Tensor x, *, int dim=-1)",
+    ),
     method=False,
     samples=named("trapezoid", *_INTEGRALS),
 )

@@ -574,6 +574,7 @@ class round_to:
     inplace=True,
     rows=[round_whole, round_to],
     aliases="special.round",
+    forms=("special.round(Tensor input, *, int decimals=0, Tensor? out=None)",),
     samples=["round(randn(2,3))", "round(randn(3), decimals=1)"],
 )
 def round(input: Array, decimals: int = 0) -> Any:

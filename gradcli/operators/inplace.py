@@ -406,8 +406,9 @@ _reshaping(
     "transpose_(Tensor input, int dim0, int dim1)|method",
     transpose_row,
     "0, 1",
-    aliases="swapaxes_ swapdims_",
+    aliases="swapdims_",
 )
+_reshaping("swapaxes_(Tensor input, int axis0, int axis1)|method", transpose_row, "0, 1")
 _reshaping(
     "as_strided_(Tensor input, int[] size, int[] stride, int? storage_offset=None)",
     as_strided_row,

@@ -322,7 +322,7 @@ def _transpose(self: Array, dim0: int, dim1: int) -> Array:
     "TransposeBackward0",
     kind="linear",
     view=True,
-    aliases="swapaxes swapdims",
+    aliases="swapdims",
     numpy=np.swapaxes,
     samples=("transpose(randn(2,3), 0, 1)", "transpose(randn(2,3,4), -1, 0)"),
     axes="dim0 dim1",
@@ -333,6 +333,16 @@ class transpose:
     """Two dims exchanged."""
 
     self = itself
+
+
+@function(
+    "swapaxes(Tensor input, int axis0, int axis1)",
+    rows=[transpose],
+    samples=["swapaxes(randn(2,3), 0, 1)"],
+)
+def swapaxes(input: Array, axis0: int, axis1: int) -> Any:
+    """Two dims exchanged: `transpose` under NumPy's name."""
+    return transpose(input, axis0, axis1)
 
 
 def _t(self: Array) -> Array:

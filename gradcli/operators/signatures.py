@@ -454,12 +454,20 @@ class Parser:
         """name: the public one, where a row has no text. adapt, many: see `table.function`."""
         self._given, self._targets, self.python = texts, targets, python
         self._adapt, self._many = adapt, many
+        self.title = ""  # of the function that a further name means, for what that refuses
         self.overlap = "any any"  # how operands may lie where `out` does: see `engine.out.into`
         head = texts[0].partition("(")[0] if texts else name
         self.public = (
             head if "." in head else ""
         )  # the name, where it is one of a module below `torch`
         self.name = said(head) if self.public else head
+
+    def called(self, name: str, texts: tuple[str, ...] = ()) -> Parser:
+        """The same under a further name, which is what messages then say; texts: its own signatures."""
+        texts = texts or tuple(name + text[text.index("(") :] for text in self._given)
+        other = Parser(texts, self._targets, self.python, name, self._adapt, self._many)
+        other.overlap, other.title = self.overlap, self.name
+        return other
 
     @cached_property
     def _texts(self) -> tuple[str, ...]:
@@ -486,7 +494,7 @@ class Parser:
             if self._adapt is not None:
                 targets = self._adapt(targets, [p.name for p in self.signatures[0].parameters])
             binder = Binder(self._texts, targets, first, numbers, suffix, self.python)
-            binder.overlap = self.overlap
+            binder.overlap, binder.title = self.overlap, self.title or self.name
             code = binder.as_python(first) if binder.python else binder.as_parser()
             if self._many is not None:
                 code = binder.gathering(code, self._many)
@@ -505,7 +513,8 @@ class Parser:
     def general(self) -> Callable[..., Any]:
         """The function itself, for callers that have positions and keywords apart."""
         binder = Binder(self._texts, self._targets)
-        binder.overlap, call = self.overlap, binder.general
+        binder.overlap, binder.title = self.overlap, self.title or self.name
+        call = binder.general
         return lambda *args, **kwargs: call(args, kwargs)
 
     @property
@@ -559,7 +568,7 @@ class Binder:
         kept = [s for s in read if form in s.forms and (s.has_input or not first)]
         kept.sort(key=lambda s: s.hidden)
         self.signatures = kept
-        self.name = kept[0].name + suffix
+        self.name = self.title = kept[0].name + suffix
         self.numbers = numbers or self.name in _TAKE_NUMBERS
         for s in kept:
             s.name = self.name
@@ -792,7 +801,7 @@ class Binder:
                 return target(*passed)
             from gradcli.engine.out import into
 
-            return into(self.name, out, target, tuple(passed), {}, self.overlap)
+            return into(self.title, out, target, tuple(passed), {}, self.overlap)
         if len(said) > 1:
             raise words().refusal(signatures, args, kwargs, first, self.numbers)
         if first and (len(args) > 1 or kwargs) and len(said[0].passed) == 1:

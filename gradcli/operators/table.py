@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from copy import copy
 from functools import cache, cached_property
 from importlib import import_module
 from typing import Any
@@ -45,6 +46,7 @@ class Function:
         family: str = "",
         doc: str = "",
         aliases: str = "",
+        forms: tuple[str, ...] = (),
         method: bool | None = None,
         inplace: bool = False,
         samples: Iterable[str] = (),
@@ -59,10 +61,24 @@ class Function:
         own_family, own_module = _place(module) if module else ("", "")
         self.family, self.module = family or own_family, own_module or family
         self.aliases, self.samples, self.parser = tuple(aliases.split()), tuple(samples), parser
+        self.forms = forms
         self.method, self.inplace = "." not in name if method is None else method, inplace
         self.rows = (target,) if isinstance(target, Row) else rows
         # What callers hold: for a function with signatures that which binds its arguments.
         self.target = target if parser is None or self.rows == (target,) else self.call
+
+    def called(self, name: str) -> Function:
+        """The same entry under a further name, which only its messages say."""
+        if self.parser is None:
+            return self
+        other = copy(self)
+        own = tuple(text for text in self.forms if text.startswith(f"{name}("))
+        other.parser = self.parser.called(name, own)
+        if "call" in vars(other):
+            del other.call
+            other.target = other.call
+            other.target.__doc__ = self.doc
+        return other
 
     @property
     def __name__(self) -> str:
@@ -161,8 +177,9 @@ def _place(module: str) -> tuple[str, str]:
 
 def enter(entry: Function, numpy: Any = None) -> Function:
     """Put an entry in the table; numpy: the NumPy functions that mean it in rules."""
-    for name in (entry.name, *entry.aliases):
-        FUNCTIONS[name] = entry
+    FUNCTIONS[entry.name] = entry
+    for name in entry.aliases:
+        FUNCTIONS[name] = entry.called(name)
     for np_function in numpy if isinstance(numpy, tuple) else (numpy,):
         if np_function is not None:
             NUMPY[np_function] = entry
@@ -181,7 +198,8 @@ def operator(
     does). scalar_of: the row in whose place this one is recorded when rules multiply by a plain number.
     analytic: whether it is complex-differentiable; where nothing is said, linear and bilinear rows are,
     and no others. signature: PyTorch's, one or several, where the row has options (see
-    `gradcli.operators.signatures`). aliases: further names. method, inplace: whether `x.NAME()` and
+    `gradcli.operators.signatures`). aliases: further names; forms: the signatures of those
+    that have other ones. method, inplace: whether `x.NAME()` and
     `x.NAME_()` exist.
     """
 
@@ -210,6 +228,7 @@ def _entered(
     analytic: bool | None = None,
     signature: str | tuple[str, ...] = (),
     aliases: str = "",
+    forms: tuple[str, ...] = (),
     method: bool | None = None,
     inplace: bool = False,
     **own: Any,
@@ -232,6 +251,7 @@ def _entered(
             module=module,
             doc=made.doc,
             aliases=aliases,
+            forms=forms,
             method=method,
             inplace=inplace,
             samples=made.samples,
