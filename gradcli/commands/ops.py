@@ -59,11 +59,10 @@ def command(
 
 def entries() -> dict[str, list[Function]]:
     """The functions by family, each once."""
-    from gradcli.operators.table import FUNCTIONS, load
+    from gradcli.operators import table
 
-    load()
     found: dict[str, list[Function]] = {}
-    for entry in sorted(set(FUNCTIONS.values()), key=lambda entry: entry.name):
+    for entry in sorted(table.entries(), key=lambda entry: entry.name):
         if entry.name.startswith("_"):  # a kernel of PyTorch's that others are made of
             continue
         found.setdefault(entry.family, []).append(entry)

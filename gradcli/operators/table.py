@@ -456,6 +456,15 @@ def functional(name: str) -> str | None:
     return None if knows(name) or not knows(whole) or whole in _index()[3] else whole
 
 
+def entries() -> list[Function]:
+    """Every function once, under its own name."""
+    load()
+    found: dict[str, Function] = {}
+    for entry in FUNCTIONS.values():
+        found.setdefault(entry.name, entry)
+    return list(found.values())
+
+
 def names() -> list[str]:
     """Every name that `resolve` knows."""
     return sorted({*_index()[0], *CONSTANTS})

@@ -21,8 +21,7 @@ def run(*argv):
     return CliRunner().invoke(main, list(argv), prog_name="gradcli")
 
 
-table.load()
-FUNCTIONS = sorted(set(table.FUNCTIONS.values()), key=lambda entry: entry.name)
+FUNCTIONS = sorted(table.entries(), key=lambda entry: entry.name)
 
 
 def test_every_function_is_listed_once():

@@ -153,9 +153,8 @@ def _templates(torch: Any) -> list[list[Template]]:
     """The calls of every function outside nn, by function."""
     from gradcli.operators import table
 
-    table.load()
     found = []
-    for entry in {id(e): e for e in table.FUNCTIONS.values()}.values():
+    for entry in table.entries():
         base = entry.name.rpartition(".")[2]
         if entry.family in NN or base in SKIPPED or "nn." in entry.name:
             continue

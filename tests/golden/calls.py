@@ -99,9 +99,7 @@ def callables() -> list[Called]:
     """Every function of the table: itself, as a method, in place."""
     from gradcli.operators import table
 
-    table.load()
-    entries = {id(e): e for e in table.FUNCTIONS.values()}.values()
-    return [made for entry in entries if entry.name not in _LEFT for made in _forms(entry)]
+    return [made for entry in table.entries() if entry.name not in _LEFT for made in _forms(entry)]
 
 
 def _forms(entry: Any) -> Iterator[Called]:
