@@ -182,7 +182,8 @@ class NumpyPrinter(Printer):
         return self.call("index_put", args, options)
 
     def call_bitwise_not(self, args: list[Piece], options: Any, node: Expression) -> Piece:
-        return f"np.logical_not({args[0][0]})", ATOM
+        word = "logical_not" if is_truth(node.args[0]) else "invert"
+        return f"np.{word}({args[0][0]})", ATOM
 
 
 class MathPrinter(NumpyPrinter):

@@ -104,6 +104,7 @@ def reading(
         n: np.asarray(v)[()] if np.ndim(v) == 0 else np.asarray(v) for n, v in variables.items()
     }
     token = exact.set(not any(isinstance(c, (float, complex)) for c in program.constants))
+    truths = alg.conditions.set(frozenset(n for n, v in arrays.items() if v.dtype.kind == "b"))
     try:
         yield arrays, list(arrays) if wrt is None else list(wrt)
     except NoExpression as error:
@@ -111,6 +112,7 @@ def reading(
     except OverflowError as error:
         raise NoExpression("the derivative has a constant that no number holds") from error
     finally:
+        alg.conditions.reset(truths)
         exact.reset(token)
 
 

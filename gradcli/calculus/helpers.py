@@ -94,7 +94,7 @@ HELPERS = {
         "    x = np.asarray(x)\n"
         "    if not x.ndim:\n"
         "        return x, np.zeros((), int)\n"
-        "    order = np.argsort(-x if descending else x, axis=dim, stable=True)\n"
+        "    order = np.argsort(-1 * x if descending else x, axis=dim, stable=True)\n"
         "    return np.take_along_axis(x, order, dim), order"
     ),
     "topk": (
@@ -102,7 +102,7 @@ HELPERS = {
         "    x = np.asarray(x)\n"
         "    if not x.ndim:\n"
         "        return x, np.zeros((), int)\n"
-        "    order = np.argsort(-x if largest else x, axis=dim, stable=True)\n"
+        "    order = np.argsort(-1 * x if largest else x, axis=dim, stable=True)\n"
         "    order = np.take(order, np.arange(k), axis=dim)\n"
         "    return np.take_along_axis(x, order, dim), order"
     ),

@@ -130,6 +130,7 @@ def _kernel_slope(
 def _average(reader: Reader, made: Call, args: list[Any]) -> Expression:
     own, kernel, stride, padding, ceil_mode, count_include_pad, divisor = args
     n, shape = len(kernel), tuple(made.outputs[0].shape)
+    whole = made.outputs[0].value.dtype.kind in "iu"
     scales, own = alg.scalars_out_of_floats(full(own, shape_of(made.args[0])))
     stride = tuple(stride) or tuple(kernel)
     flat = n == 2 and kernel[0] == stride[0] == shape[-2] == own.shape[-2] == 1 and not padding[0]
@@ -146,6 +147,8 @@ def _average(reader: Reader, made: Call, args: list[Any]) -> Expression:
     options += [("divisor_override", divisor)] if divisor else []
     inner = (*shape[:-2], shape[-1]) if flat else shape
     found = reshaped(call(f"nn.functional.avg_pool{n}d", [own], inner, options), shape)
+    if whole:  # averages of integers are integers
+        return alg.function("trunc", alg.product([*scales, (found, ONE)]))
     return alg.product([*scales, (found, ONE)])
 
 

@@ -104,6 +104,8 @@ class Reader:
     def convert(self, made: Call) -> Any:
         """The expression of a call; a list where there are several outputs."""
         row = made.row
+        if row.name in _OF_TRUTHS and made.outputs[0].value.dtype.kind == "b":
+            return function(_OF_TRUTHS[row.name], *map(self.operand, made.args[:2]))
         if any(id(a) in self.sums for a in made.args):
             return alg.combine(self.terms(made))
         args: list[Any] = []
@@ -191,6 +193,10 @@ class Reader:
         return read if len(made.outputs) > 1 else read[0]
 
 
+# Sums and products of truth values are truth values.
+_OF_TRUTHS = {"add": "bitwise_or", "mul": "bitwise_and"}
+
+
 def _decided(expression: Expression, value: Value) -> Expression:
     """The expression; a condition that no variable has a part in is True or False: pi > 0.1."""
     fixed = expression.op == "call" and expression.position == -1 and not expression.shape
@@ -205,6 +211,7 @@ def _inner_sums(order: Sequence[Call], outputs: Sequence[Value]) -> set[int]:
         c
         for c in order
         if c.row.spelled in ("plus", "minus")
+        and c.outputs[0].value.dtype.kind != "b"
         and isinstance(c.args[2], int)
         and not is_tensor(c.args[2])
     ]

@@ -29,6 +29,7 @@ from gradcli.calculus.expressions import (
     value_of,
 )
 from gradcli.calculus.numbers import MINUS_ONE, ONE, ZERO, Number
+from gradcli.engine.dtypes import boolean
 
 HALF = Number(Fraction(1, 2))
 Exponent = Number | Expression
@@ -39,6 +40,8 @@ real: ContextVar[bool] = ContextVar("real", default=True)
 one_dtype: ContextVar[bool] = ContextVar("one_dtype", default=False)
 # Whether the program has means, so that a sum over n elements by n is one.
 averages: ContextVar[bool] = ContextVar("averages", default=False)
+# The variables that are truth values.
+conditions: ContextVar[frozenset[str]] = ContextVar("conditions", default=frozenset())
 zero, one, minus_one = number(0), number(1), number(-1)
 
 
@@ -369,7 +372,8 @@ def _product(coefficient: Number, pairs: list[tuple[Expression, Exponent]]) -> E
 # -- functions ------------------------------------------------------------------------------------
 def function(word: str, *args: Expression) -> Expression:
     """An elementwise function of expressions, by its rules if it has any."""
-    if word not in TRUTHS:
+    bits = word in _BITS
+    if word not in TRUTHS and not bits:
         args = tuple(map(counted, args))
     rule = FUNCTIONS.get(word)
     found = rule(*args) if rule is not None else None
@@ -379,8 +383,8 @@ def function(word: str, *args: Expression) -> Expression:
     if (odd or word in EVEN) and len(args) == 1 and leads_negative(args[0]):
         made = call(word, [negate(args[0])], args[0].shape)
         return negate(made) if odd else made
-    if len(args) > 1 and all(
-        is_bare(a) or is_integral(a) for a in args
+    if (
+        len(args) > 1 and not bits and all(is_bare(a) or is_integral(a) for a in args)
     ):  # of integers many are not defined
         first = args[0]
         args = (call("float", [first], ()) if is_bare(first) else floating(first), *args[1:])
@@ -456,9 +460,9 @@ def _reciprocal_square_root(u: Expression) -> Expression:
 
 
 def _both(a: Expression, b: Expression) -> Expression | None:
-    """Both conditions, where one is known."""
+    """Both conditions, where one is known; not the bits of integers."""
     for n, other in ((value_of(a), b), (value_of(b), a)):
-        if n is not None:
+        if n in (ZERO, ONE) and (n == ZERO or is_truth(other)):
             return zero if n == ZERO else other
     return None
 
@@ -466,7 +470,7 @@ def _both(a: Expression, b: Expression) -> Expression | None:
 def _either(a: Expression, b: Expression) -> Expression | None:
     """One of the conditions, where one is known."""
     for n, other in ((value_of(a), b), (value_of(b), a)):
-        if n is not None:
+        if n in (ZERO, ONE) and is_truth(other):
             return other if n == ZERO else one
     return None
 
@@ -518,12 +522,19 @@ def where(condition: Expression, a: Expression, b: Expression) -> Expression:
 
 # -- truth values and integers ----------------------------------------------------------------------
 TRUTHS = frozenset(
-    "eq ne lt le gt ge bitwise_and bitwise_or bitwise_not bitwise_xor logical_and logical_or "
-    "logical_not logical_xor isnan isinf isfinite signbit isposinf isneginf isclose isin".split()
+    "eq ne lt le gt ge logical_and logical_or logical_not logical_xor isnan isinf isfinite signbit "
+    "isposinf isneginf isclose isin any all".split()
 )
+_BITS = frozenset("bitwise_and bitwise_or bitwise_not bitwise_xor".split())
+# The elements of the first operand, some of them, in another order.
 _MOVED = frozenset(
-    "detach expand expand_as reshape T permute select slice index flip roll diag diagonal tril triu".split()
+    "detach expand expand_as reshape T permute select slice index flip roll rot90 diag diagonal tril "
+    "triu diag_embed tile unfold as_strided narrow_copy gather take take_along_dim index_select "
+    "masked_select amax amin max min nan_to_num sign nn.functional.channel_shuffle".split()
 )
+# The elements of all operands; and what gives them, and where they were, as two results.
+_JOINED = frozenset("[] stack cat maximum minimum fmax fmin".split())
+_ORDERED = ("sort", "topk", "kthvalue", "cummax", "cummin", "max", "min", "median", "mode")
 # What writes into a copy of its operand, whose dtype the result has.
 _WRITTEN = frozenset(
     "index_fill index_put index_copy select_scatter slice_scatter diagonal_scatter scatter "
@@ -536,11 +547,24 @@ _INTEGRAL = _MOVED | frozenset(
 
 def is_truth(expression: Expression) -> bool:
     """Whether it is a condition, whose elements are True and False."""
-    if expression.op == "call" and expression.data[0] in _MOVED | _WRITTEN:
-        return is_truth(expression.args[0])
+    if expression.op == "name":
+        return expression.data in conditions.get()
     if expression.op == "array":
         return bool(expression.data.dtype.kind == "b")
-    return expression.op == "call" and expression.data[0] in TRUTHS
+    if expression.op != "call":
+        return False
+    (word, options), args = expression.data, expression.args
+    if word in _BITS:
+        return any(map(is_truth, args)) and all(is_truth(a) or a in (zero, one) for a in args)
+    if word in _JOINED:
+        return all(map(is_truth, args))
+    if word == "where":
+        return is_truth(args[1]) and is_truth(args[2])
+    if word == "to":
+        return bool(options[0][1] is boolean)
+    if word == "select" and is_call(args[0], *_ORDERED):
+        return options[1][1] == 0 and is_truth(args[0].args[0])
+    return word in TRUTHS or (word in _MOVED | _WRITTEN and is_truth(args[0]))
 
 
 def counted(expression: Expression) -> Expression:

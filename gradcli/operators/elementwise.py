@@ -972,6 +972,11 @@ def _ldexp(self: Array, other: Array) -> Array:
     return self * np.exp2(other.astype(self.dtype) if other.dtype.kind in "iub" else other)
 
 
+def _ldexp_self(g: Any, other: Any) -> Any:
+    # A Python number, which PyTorch takes none of here, is a float, as in the value: 2**-1 is 0.5.
+    return g * conj(pow_base(2.0 if getattr(other, "wrapped", False) else 2, other))
+
+
 @operator(
     _ldexp,
     "LdexpBackward0",
@@ -983,7 +988,7 @@ def _ldexp(self: Array, other: Array) -> Array:
 class ldexp:
     """input * 2**other."""
 
-    self = lambda g, other: g * conj(pow_base(2, other))
+    self = _ldexp_self
     other = lambda g, result: g * conj(result) * _LN2
 
 

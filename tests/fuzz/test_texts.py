@@ -297,6 +297,36 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("b = x > 0.4; b[0] = 2.5; b*s", {"x": (3,), "s": 0.5}),
         ("F.pad(x > 0.4, (1, 1), value=2)*s", {"x": (3,), "s": 0.5}),
     ],
+    "truth values are multiplied and negated as 1 and 0, wherever they come from": [
+        ("sum((1 - w)*m)", {"w": (2,), "m": [True, False]}),
+        ("sum(-w*m[:2])*m[2]", {"w": (2,), "m": [True, False, True]}),
+        ("sum(narrow_copy(x > 0.4, 0, 1, 2)*w)*s", {"x": (4,), "w": (2,), "s": 0.5}),
+        ("sum(-w*m.cummax(0)[0])", {"w": (2,), "m": [True, False]}),
+        ("sum(-w*stack([m, w > 0.6])[1])", {"w": (2,), "m": [True, False]}),
+        ("sum(w*amax(A > 0.4, 0))", {"w": (3,), "A": (2, 3)}),
+        ("sum(-w*(w*m).bool())", {"w": (2,), "m": [True, False]}),
+        ("sum(-w*m.any())", {"w": (2,), "m": [True, False]}),
+        ("sum(-w*where(w > 0.6, m, w > 1))", {"w": (2,), "m": [True, False]}),
+        ("sort(x > 0.4, descending=True)[0]*s", {"x": (4,), "s": 0.5}),
+    ],
+    "sums and products of truth values are truth values": [
+        ("sum(where((w > 0.6)*(w < 1), w, 1))", {"w": [0.5, 0.7, 1.2]}),
+        ("sum(w*((w > 0.6) + (w < 1)))", {"w": [0.5, 0.7, 1.2]}),
+        ("sum(-w*~((w > 0.6)*(w < 1)))", {"w": [0.5, 0.7, 1.2]}),
+        ("w*(m + m + (w > 0))", {"w": (2,), "m": [True, False]}),
+    ],
+    "the bits of integers are no truth values": [
+        ("sum(((x*4).to(int64) & 1)*w)", {"x": [0.5, 0.75, 1], "w": (3,)}),
+        ("sum(((x*4).to(int64) | 2)*w)", {"x": [0.5, 0.75, 1], "w": (3,)}),
+        ("sum(~(x*4).to(int64)*w)", {"x": [0.5, 0.75, 1], "w": (3,)}),
+        ("sum(logical_or((x*4).to(int64), 0)*w)", {"x": [0.5, 0.75, 1], "w": (3,)}),
+        ("sum(((w > 0) & 2)*w)", {"w": (3,)}),
+    ],
+    "averages of integers are integers, powers of two by numbers are not": [
+        ("F.avg_pool2d((X > 0.4)*3, 2, 2)*s", {"X": (1, 2, 2), "s": 0.5}),
+        ("F.lp_pool2d(X > 0.4, 2, 2)*s", {"X": (1, 4, 4), "s": 0.5}),
+        ("ldexp(x, -1)", {"x": (2,)}),
+    ],
     "NumPy's functions go where the language's go": [
         ("mvlgamma(-x, 2)*s", {"x": [2.2, 1.3], "s": 0.5}),
         ("F.gelu(x.detach(), approximate='tanh')*s", {"x": (3,), "s": 0.5}),
@@ -318,7 +348,7 @@ def case(source: str, given: dict[str, Any]) -> pairs.Case:
     values = {
         n: np.round(numbers.uniform(-1.4, 1.4, v), 2)
         if isinstance(v, tuple)
-        else np.asarray(v, float)
+        else np.asarray(v, None if np.asarray(v).dtype.kind == "b" else float)
         for n, v in given.items()
     }
     return pairs.Case(source, values)
