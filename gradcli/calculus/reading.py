@@ -104,8 +104,10 @@ class Reader:
     def convert(self, made: Call) -> Any:
         """The expression of a call; a list where there are several outputs."""
         row = made.row
-        if row.name in _OF_TRUTHS and made.outputs[0].value.dtype.kind == "b":
-            return function(_OF_TRUTHS[row.name], *map(self.operand, made.args[:2]))
+        if made.outputs[0].value.dtype.kind == "b":
+            of_truths = _OF_TRUTHS.get(table.public_name(row) or "")
+            if of_truths is not None:
+                return function(of_truths, *map(self.operand, made.args[:2]))
         if any(id(a) in self.sums for a in made.args):
             return alg.combine(self.terms(made))
         args: list[Any] = []
