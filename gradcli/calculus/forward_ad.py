@@ -27,6 +27,7 @@ from gradcli.engine.operator import NotImplementedNode, Row
 from gradcli.engine.tensor import Scalar, Tensor, edge, wrap
 from gradcli.engine.views import laid_as, set_tangent
 from gradcli.engine.watched_pass import discover
+from gradcli.operators.nn.losses import NONE, reduced
 
 _fresh = itertools.count().__next__
 
@@ -371,6 +372,9 @@ def _row(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:
         raise NotImplementedError(
             f"Trying to use forward AD with aten::{row.title} that does not support it."
         )
+    if any(_tangent(values[i]) is not None for i in row.tensors if i not in row.differentiated):
+        # PyTorch takes some of these for constants, whose derivatives are not 0: weights of losses.
+        raise _refusal(row.title)
     if row.view:
         _lay(values)
     if row.kind == "linear" and not _has_infinite_factor(row, values):
@@ -380,16 +384,22 @@ def _row(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:
         return [_bilinear(row, values)]
     if row.kind in ("elementwise", "linear"):
         return [_elementwise(row, values, outputs)]
+    if row.kind == "loss":
+        return [_loss(row, values, outputs)]
     try:
         return _transposed(row, values, outputs)
     except NotImplementedError:
-        raise NotImplementedError(
-            f"Trying to use forward AD with {row.name} that does not support it because it has not "
-            "been implemented yet.\nPlease file an issue to PyTorch at "
-            "https://github.com/pytorch/pytorch/issues/new?template=feature-request.yml so that we "
-            "can prioritize its implementation or submit a PR adding the implementation to "
-            "derivatives.yaml"
-        ) from None
+        raise _refusal(row.name) from None
+
+
+def _refusal(name: str) -> NotImplementedError:
+    return NotImplementedError(
+        f"Trying to use forward AD with {name} that does not support it because it has not "
+        "been implemented yet.\nPlease file an issue to PyTorch at "
+        "https://github.com/pytorch/pytorch/issues/new?template=feature-request.yml so that we "
+        "can prioritize its implementation or submit a PR adding the implementation to "
+        "derivatives.yaml"
+    )
 
 
 def _lay(values: list[Any]) -> None:
@@ -452,6 +462,20 @@ def _field(row: Row, field: str, values: list[Any], outputs: list[Tensor]) -> An
         return compiled.option(row, field)(values, tuple(o.array for o in outputs))
     value = values[i]
     return value.tensor() if type(value) is Scalar else value
+
+
+def _loss(row: Row, values: list[Any], outputs: list[Tensor]) -> Any:
+    """The slopes of the elements by their tangents, reduced as the loss is, as PyTorch has them.
+
+    The slope of the gradient by what it is multiplied by is not always the gradient: PyTorch's of
+    `binary_cross_entropy` adds 1e-12 to probabilities.
+    """
+    at = row.position["reduction"]
+    if not values[at] or outputs[0].is_complex():
+        return _elementwise(row, values, outputs)
+    apart = [*values[:at], NONE, *values[at + 1 :]]
+    found = _elementwise(row, apart, [row.ordered(apart)])
+    return None if found is None else reduced(found, values[at])
 
 
 def _elementwise(row: Row, values: list[Any], outputs: list[Tensor]) -> Any:

@@ -774,7 +774,8 @@ def operator(
     """Decorate a class of rules: makes it a Row (see the module's docstring).
 
     kernel: the function on arrays. node: the name of the node's class, None where nothing is
-    recorded. kind: "linear", "bilinear" or "elementwise", where the operation is. types: "common"
+    recorded. kind: "linear", "bilinear" or "elementwise", where the operation is; "loss", where it is
+    elementwise and then reduced as its option `reduction` says. types: "common"
     or "float", how operands are promoted; "own": not at all. params: the tensor arguments, for
     kernels that are ufuncs and have no rules. outputs: names of the outputs, or "list".
     differentiable: how many of them, counted from the first. refuses: by letters of NumPy's kinds (and

@@ -13,6 +13,7 @@ from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import decompositions as rows
 from gradcli.operators import lapack
+from gradcli.operators.helpers import refuse_grad
 from gradcli.operators.products import matmul, mm
 from gradcli.operators.return_types import results, return_type
 from gradcli.operators.table import CONSTANTS, Array, function, resolve
@@ -347,7 +348,9 @@ def svd(input: Array, some: bool, compute_uv: bool) -> Any:
 
 # -- pseudo-inverses, ranks, least squares --------------------------------------------------------
 def _as_tensor(limit: Any) -> Any:
-    return limit if limit is None or isinstance(limit, Tensor) else wrap(np.asarray(float(limit)))
+    if limit is None:
+        return None
+    return limit.detach() if isinstance(limit, Tensor) else wrap(np.asarray(float(limit)))
 
 
 @function(
@@ -365,6 +368,7 @@ def linalg_pinv(
 ) -> Any:
     """The Moore-Penrose inverses."""
     rtol = rcond if rtol is None else rtol
+    refuse_grad("linalg_pinv", atol=atol, rtol=rtol)
     return rows.pinv_row(input, atol=_as_tensor(atol), rtol=_as_tensor(rtol), hermitian=hermitian)
 
 

@@ -305,3 +305,17 @@ def test_what_has_no_slope_at_zero_has_that_of_its_factor(text: str, n: int) -> 
     slopes = gradcli.func.grad(lambda x, w: language.evaluate(text, x=x) * w, (0, 1))
     _, (_, by_w) = gradcli.func.jvp(slopes, (x, w), (x.clone(), gradcli.ones_like(w)))
     assert by_w.item() == 0  # as in PyTorch
+
+
+@pytest.mark.parametrize("options", ["", ", reduction='sum'", ", reduction='none', weight=w"])
+def test_a_probability_beside_0_and_1_has_its_slope(options: str) -> None:
+    """Forward mode is PyTorch's there: without the 1e-12 that its double backward adds."""
+    p = gradcli.tensor([1e-9, 0.3, 1 - 1e-6], dtype=gradcli.float64)
+
+    def loss(p: Any) -> Any:
+        text = f"F.binary_cross_entropy(p, t{options})"
+        return language.evaluate(text, p=p, t=p.flip(0).detach(), w=p.detach() + 1)
+
+    _, found = gradcli.func.jvp(loss, (p,), (gradcli.ones_like(p),))
+    wanted = gradcli.func.jacrev(loss)(p).sum(-1)
+    np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-14)

@@ -25,6 +25,10 @@ PROGRAMS = [
     *("remainder(2, x)", "2 % x", "scatter(x, 0, tensor([0, 1]), y, reduce='add')", "histogram(x, 2)[0]"),
     *("special.zeta(x + 2, y)", "igamma(x, y)", "igammac(x, y)", "unique(x)", "unique_consecutive(x)"),
     *("dot(x, floor_divide(y, 2))", "histc(x, 3)"),
+    # By weights of losses and their like, that PyTorch takes for constants.
+    *("F.binary_cross_entropy(x/4, y, y)", "F.binary_cross_entropy_with_logits(x, y, pos_weight=x)"),
+    *("F.nll_loss(x[None], tensor([1]), y)", "F.multi_margin_loss(x, tensor(1), weight=y)"),
+    *("F.soft_margin_loss(x, y)", "F.batch_norm(x*ones(3, 2), x.detach(), y)"),
     *("x.detach()", "x.view(float32)", "zeros_like(x)", "sign(x.detach())", "(x > 0).to(float64)"),
 ]  # fmt: skip
 
@@ -51,11 +55,11 @@ def cases() -> Iterator[Case]:
 def tape(case: Case) -> Any:
     """The gradients; None where they are refused."""
     leaves = case.tensors(track=True)
-    value = case.run(leaves)
     try:
+        value = case.run(leaves)
         if value.requires_grad:
             value.backward(gradcli.ones_like(value))
-    except (RuntimeError, NotImplementedError):
+    except (RuntimeError, NotImplementedError, gradcli.language.LanguageError):
         return None
     return [leaves[n].grad.numpy() for n in case.wrt if leaves[n].grad is not None]
 

@@ -166,7 +166,8 @@ def _samples(name: str, *more: str) -> list[str]:
 # -- losses of a difference -----------------------------------------------------------------------
 def _elementwise(kernel: Any, node: str, *, types: str = "common", **facts: Any) -> Any:
     """The row of a loss that has a value for each element, and reduces them."""
-    return operator(kernel, node, public=False, types=types, batch=batches.loss, **facts)
+    facts |= {"kind": "loss", "types": types, "batch": batches.loss}
+    return operator(kernel, node, public=False, **facts)
 
 
 def _slope(kernel: Any, node: str, **facts: Any) -> Any:
@@ -926,6 +927,7 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
+    refuse_grad("multi_margin_loss", weight=weight)
     return multi_margin_loss_row(input, target, p, margin, weight, number)
 
 
