@@ -191,6 +191,8 @@ def along(row: Row, operands: list[Any], level: Level) -> Any:
         return None
     source = operands[0][0] if row.kinds[0] == "list" else operands[0]
     ndim, flat = source.ndim, False
+    if ndim == 0 and row.axes and row.kinds[0] == "list" and not row.axes.startswith("+"):
+        return None  # refused, entry by entry
     if row.sizes:
         at = row.position[row.sizes]
         sizes = operands[at] if isinstance(operands[at], (tuple, list)) else (operands[at],)

@@ -15,7 +15,7 @@ from gradcli.engine.promotion import BOOL_OPERAND
 from gradcli.engine.rows import factor, is_one, meeting
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.engine.threads import applied
-from gradcli.operators.helpers import cast, conj, dtype_of, is_complex, where, zeros_like
+from gradcli.operators.helpers import cast, conj, dtype_of, is_array, is_complex, where, zeros_like
 from gradcli.operators.table import (
     Array,
     Row,
@@ -66,6 +66,11 @@ def _neg(self: Array) -> Array:
             "invert a mask, use the `~` or `logical_not()` operator instead."
         )
     return -self
+
+
+def minus(value: Any) -> Any:
+    """`-value`; RuntimeError, in PyTorch's words, for truth values, in arrays too."""
+    return _neg(value) if is_array(value) else -value
 
 
 # C++ scalars beside integers: the dtype is the one of PyTorch's promotion, not NumPy's.
@@ -459,7 +464,7 @@ class floor_divide:
 )
 class remainder_tensors:
     self = lambda g: g
-    other = lambda g, self, other: -g * div_rounded(self, other, "floor")
+    other = lambda g, self, other: -g * div_rounded(cast(self, dtype_of(g)), other, "floor")
 
 
 @row(_remainder_number, "RemainderBackward0", batch="elementwise", spelled="remainder(self, other)")

@@ -39,6 +39,11 @@ FAMILY = "linalg"
 
 def mH(x: Any) -> Any:
     """The matrices transposed and conjugated."""
+    if x.ndim < 2:
+        raise RuntimeError(
+            "tensor.mH is only supported on matrices or batches of matrices. "
+            f"Got {x.ndim}-D tensor."
+        )
     return conj(x.mT)
 
 
@@ -1156,6 +1161,11 @@ def _lu_solve(
         )
     check_square(name, LU, "LU")
     check_matrix(name, B, "B")
+    if LU.dtype != B.dtype:
+        raise RuntimeError(
+            f"{name}: Expected LU and B to have the same dtype, but found LU of type "
+            f"{scalar_name(LU)} and B of type {scalar_name(B)} instead"
+        )
     if pivots.shape[-1:] != LU.shape[-1:]:
         raise RuntimeError(
             f"{name}: Number of pivots per batch should be same as the dimension of the matrix"

@@ -16,13 +16,14 @@ from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.engine.views import inplace
 from gradcli.operators import accurate
-from gradcli.operators.arithmetic import check_divisor, div, pow_base
+from gradcli.operators.arithmetic import check_divisor, div, minus, pow_base
 from gradcli.operators.casting import cast
 from gradcli.operators.helpers import (
     above,
     below,
     conj,
     dtype_of,
+    implemented,
     in_single,
     is_complex,
     is_python_number,
@@ -606,6 +607,8 @@ def _clamp_numbers(self: Array, min: Any = None, max: Any = None) -> Array:
 
 
 def _clamp_tensors(self: Array, min: Array | None = None, max: Array | None = None) -> Array:
+    if self.dtype.kind == "b" and min is not None and max is not None:
+        implemented("clamp_cpu", self, "")
     return _limited(self, min, max)
 
 
@@ -815,7 +818,10 @@ def _atan2_backward(g: Any, self: Any, other: Any, mask: Any) -> tuple[Any, Any]
         )
     inverse = self * self + other * other
     inverse = masked_fill(np.reciprocal(inverse), inverse == 0, 0)
-    return (g * other * inverse if mask[0] else None, g * -self * inverse if mask[1] else None)
+    return (
+        g * other * inverse if mask[0] else None,
+        g * minus(self) * inverse if mask[1] else None,
+    )
 
 
 @binary(
@@ -1044,7 +1050,7 @@ def lerp(input: Array, end: Array, weight: Any) -> Any:
     if isinstance(weight, (int, float, complex)):
         _check_lerp(input, end=end)
         return lerp_number(input, end, weight)
-    _check_lerp(input, end=end, weight=weight)
+    _check_lerp(input, end=end, **({"weight": weight} if weight.ndim else {}))
     return lerp_tensor(input, end, weight)
 
 

@@ -1124,6 +1124,7 @@ def _index_reduce_back(
 @operator(
     _index_reduce,
     "IndexReduceBackward0",
+    refuses={"C": "index_reduce"},
     inplace=True,
     samples=tuple(
         f"index_reduce(randn(3,2), 0, tensor([0, 2, 0]), randn(3,2), '{r}')"

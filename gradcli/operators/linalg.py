@@ -177,6 +177,8 @@ def linalg_tensorinv(A: Array, ind: int) -> Any:
     """The inverse of a tensor as a map between its first `ind` dimensions and the rest."""
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
+    if ind > A.ndim:
+        raise RuntimeError(f"ArrayRef: invalid slice, N = {ind}; size = {A.ndim}")
     first, rest = tuple(A.shape[:ind]), tuple(A.shape[ind:])
     rows_count, columns = prod(first), prod(rest)
     if rows_count != columns:

@@ -15,6 +15,7 @@ from gradcli.operators.arithmetic import add_scalar, mul_scalar
 from gradcli.operators.dimensions import not_differentiable
 from gradcli.operators.elementwise import ANY, log_rows, sgn, unary
 from gradcli.operators.helpers import (
+    cast,
     constant,
     dtype_of,
     implemented,
@@ -307,6 +308,7 @@ def _pair(name: str, public: str) -> Callable[..., Any]:
 
 
 def _igamma_slope(g: Any, self: Any, other: Any) -> Any:
+    self = cast(self, dtype_of(g))
     return g * np.exp((self - 1) * np.log(other) - other - lgamma(self))
 
 

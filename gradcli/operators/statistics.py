@@ -333,6 +333,8 @@ def _histc(self: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Array:
         raise RuntimeError("torch.histc: max must be larger than min")
     flat = self.reshape(-1)
     flat = flat[(flat >= low) & (flat <= high)]
+    if low == high:  # numbers so large that no step of 1 is seen: all in one bin, as in PyTorch
+        return np.bincount([bins // 2] * flat.size, minlength=bins).astype(self.dtype)
     places = np.minimum(((flat - low) * bins / (high - low)).astype(np.int64), bins - 1)
     return np.bincount(places, minlength=bins).astype(self.dtype)
 

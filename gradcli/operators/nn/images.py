@@ -140,9 +140,11 @@ def _masked(flat: Any, index: Any, inside: Any) -> Any:
 
 
 # -- rows -----------------------------------------------------------------------------------------
-def _check_grid(input: Any, grid: Any) -> None:
+def _check_grid(input: Any, grid: Any, dims: str) -> None:
     """Refuses, in PyTorch's words, a grid that is not of the places of such an image."""
     wanted = input.ndim - 2
+    if not input.ndim or not grid.ndim:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if input.shape[0] != grid.shape[0]:
         raise RuntimeError(
             "grid_sampler(): expected grid and input to have same batch size, but got input with "
@@ -153,23 +155,23 @@ def _check_grid(input: Any, grid: Any) -> None:
             f"grid_sampler(): expected grid to have size {wanted} in last dimension, but got grid with "
             f"sizes {list(grid.shape)}"
         )
-    if grid.ndim != input.ndim:
-        raise RuntimeError(
-            f"grid_sampler(): expected {input.ndim}D input and grid with same number of dimensions, but "
-            f"got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
-        )
     empty = next((d for d in range(2, input.ndim) if not input.shape[d]), None)
     if empty is not None:
         raise RuntimeError(
             "grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes "
             f"{list(input.shape)} with dimension {empty} being empty"
         )
+    if wanted not in (2, 3) or grid.ndim != input.ndim:
+        raise RuntimeError(
+            f"grid_sampler(): expected {dims} input and grid with same number of dimensions, but got "
+            f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+        )
 
 
 def _grid_sampler(
     input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Array:
-    _check_grid(input, grid)
+    _check_grid(input, grid, f"{input.ndim}D")
     if interpolation_mode == _MODES["bicubic"] and input.ndim != 4:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     kernel = "grid_sampler3d_cpu" if input.ndim == 5 else "grid_sampler_2d_cpu_kernel_impl"
@@ -343,13 +345,10 @@ def grid_sample(
             "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or "
             f"'reflection', but got: '{padding_mode}'"
         )
-    n = input.ndim - 2
-    if n not in (2, 3) or grid.ndim != input.ndim:
-        raise RuntimeError(
-            "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got "
-            f"input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
-        )
-    return _SAMPLERS[n](input, grid, _MODES[mode], _PADDING[padding_mode], bool(align_corners))
+    _check_grid(input, grid, "4D or 5D")
+    return _SAMPLERS[input.ndim - 2](
+        input, grid, _MODES[mode], _PADDING[padding_mode], bool(align_corners)
+    )
 
 
 # -- affine grids ---------------------------------------------------------------------------------

@@ -125,11 +125,13 @@ def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None) ->
                 f"bilinear(): input batch dimensions do not match at dim {i}: got {m} and {n}"
             )
     for k, value in ((1, input1), (2, input2)):
-        if value.shape[-1] != weight.shape[k]:
+        if value.size(-1) != weight.size(k):
             raise RuntimeError(
                 f"bilinear(): input{k} size does not match weight size: got {value.shape[-1]} but "
                 f"expected {weight.shape[k]}"
             )
+    if weight.ndim != 3:
+        raise RuntimeError("number of dimensions must match")
     if bias is not None and not bias.ndim:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if bias is not None and bias.shape[0] != weight.shape[0]:
@@ -263,8 +265,7 @@ def embedding(
     sparse: bool,
 ) -> Any:
     """The rows of a table that indices name."""
-    rows = weight.shape[0]
-    padding_idx = -1 if padding_idx is None else padding_idx % rows
+    padding_idx = -1 if padding_idx is None else padding_idx % weight.size(0)
     if max_norm is not None:
         renorm_rows(weight, input, max_norm, norm_type)
     return embedding_row(weight, input, padding_idx, scale_grad_by_freq, sparse)

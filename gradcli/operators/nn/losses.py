@@ -24,6 +24,7 @@ from gradcli.operators.arithmetic import (
     add_scalar,
     div_scalar,
     le,
+    minus,
     mul_scalar,
     sub,
     sub_scalar,
@@ -510,7 +511,7 @@ def _class_probabilities(
     input: Any, target: Any, weight: Any, reduction: int, smoothing: float
 ) -> Any:
     dim = 0 if input.ndim == 1 else 1
-    classes = input.shape[dim]
+    classes = input.size(dim)
     if target.array.dtype.kind != "f":
         raise RuntimeError(
             "Expected floating point type for target with class probabilities, got "
@@ -541,8 +542,8 @@ def _class_indices(
     input: Any, target: Any, weight: Any, reduction: int, ignore_index: int, smoothing: float
 ) -> Any:
     dim = 0 if input.ndim == 1 else 1
-    classes = input.shape[dim]
     logs = resolve("log_softmax")(input, dim)
+    classes = input.shape[dim]
     loss = _nll_nd(logs, target, weight, reduction, ignore_index)
     if smoothing == 0:
         return loss
@@ -796,8 +797,8 @@ def _soft_margin(self: Array, target: Array, reduction: int = 1) -> Array:
 
 
 def _soft_margin_slope(g: Any, self: Any, target: Any, reduction: int) -> Any:
-    power = np.exp(-target * self)  # overflows where PyTorch's does
-    return _spread(-target * power * g / (1 + power), reduction, self)
+    power = np.exp(minus(target) * self)  # overflows where PyTorch's does
+    return _spread(-(target * power * g / (1 + power)), reduction, self)
 
 
 @_elementwise(_soft_margin, "SoftMarginLossBackward0", refuses={"C": "soft_margin_loss"})
@@ -1047,8 +1048,7 @@ def multilabel_soft_margin_loss(
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
-    dim = input.ndim - 1
-    loss = loss.sum(dim) / input.shape[dim]
+    loss = loss.sum(-1) / input.size(-1)
     return reduced(loss, number)
 
 

@@ -514,7 +514,7 @@ def batch_norm(
     """The input with mean 0 and variance 1 over the batch, or by running statistics."""
     if not training and (mean is None or variance is None):
         raise RuntimeError(_NO_STATISTICS)
-    if input.shape[0] == 0:
+    if input.ndim and input.shape[0] == 0:
         out = input.clone()
         out = out if weight is None else out * weight[0]
         return out if bias is None else out + bias[0]

@@ -177,7 +177,11 @@ _KERNELS = {
 
 # -- rows -----------------------------------------------------------------------------------------
 def _resized(self: Any, mode: str, wanted: Sizes, align: bool, scales: Any) -> Any:
-    sizes = self.shape[-len(wanted) :]
+    if self.ndim != len(wanted) + 2:
+        raise RuntimeError(
+            f"It is expected input_size equals to {len(wanted) + 2}, but got size {self.ndim}"
+        )
+    sizes = self.shape[2:]
     if min(wanted) <= 0 or min(sizes) <= 0:
         raise RuntimeError(
             f"Input and output sizes should be greater than 0, but got input ({_times(sizes)}) "
