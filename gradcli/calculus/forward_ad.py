@@ -389,7 +389,7 @@ def _row(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]:
     try:
         return _transposed(row, values, outputs)
     except NotImplementedError:
-        raise _refusal(row.name) from None
+        raise _refusal(row.title) from None
 
 
 def _refusal(name: str) -> NotImplementedError:

@@ -15,7 +15,15 @@ from gradcli.engine.promotion import BOOL_OPERAND
 from gradcli.engine.rows import factor, is_one, meeting
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.engine.threads import applied
-from gradcli.operators.helpers import cast, conj, dtype_of, is_array, is_complex, where, zeros_like
+from gradcli.operators.helpers import (
+    MINUS_BOOL,
+    cast,
+    conj,
+    dtype_of,
+    is_complex,
+    where,
+    zeros_like,
+)
 from gradcli.operators.table import (
     Array,
     Row,
@@ -61,16 +69,8 @@ TWO_BOOLS = (
 
 def _neg(self: Array) -> Array:
     if self.dtype.kind == "b":
-        raise RuntimeError(
-            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to "
-            "invert a mask, use the `~` or `logical_not()` operator instead."
-        )
+        raise RuntimeError(MINUS_BOOL)
     return -self
-
-
-def minus(value: Any) -> Any:
-    """`-value`; RuntimeError, in PyTorch's words, for truth values, in arrays too."""
-    return _neg(value) if is_array(value) else -value
 
 
 # C++ scalars beside integers: the dtype is the one of PyTorch's promotion, not NumPy's.

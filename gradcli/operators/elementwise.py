@@ -16,7 +16,7 @@ from gradcli.engine.promotion import mismatch
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.engine.views import inplace
 from gradcli.operators import accurate
-from gradcli.operators.arithmetic import check_divisor, div, minus, pow_base
+from gradcli.operators.arithmetic import check_divisor, div, pow_base
 from gradcli.operators.casting import cast
 from gradcli.operators.helpers import (
     above,
@@ -28,6 +28,7 @@ from gradcli.operators.helpers import (
     is_complex,
     is_python_number,
     masked_fill,
+    minus,
     where,
     zeros_like,
 )

@@ -123,6 +123,19 @@ def refuse_grad(name: str, **arguments: Any) -> None:
             )
 
 
+MINUS_BOOL = (
+    "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "
+    "mask, use the `~` or `logical_not()` operator instead."
+)
+
+
+def minus(value: Any) -> Any:
+    """`-value`; RuntimeError, in PyTorch's words, for truth values, in arrays too."""
+    if is_array(value) and value.dtype.kind == "b":
+        raise RuntimeError(MINUS_BOOL)
+    return -value
+
+
 def unsqueeze(value: Any, dim: int) -> Any:
     """`value` with a dimension of size 1 at `dim`."""
     if is_array(value):
