@@ -400,7 +400,7 @@ def _unbind(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
 
 
 def _split(reader: Reader, made: Call, args: list[Any]) -> list[Expression]:
-    own = full(args[0], shape_of(made.args[0]))
+    own = in_full(args[0], made.args[0])
     found, start, dim = [], 0, args[2]
     for o in made.outputs:
         end = start + o.shape[dim]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gradcli.calculus import simplify as alg
-from gradcli.calculus.arrays import permuted, reshaped
+from gradcli.calculus.arrays import in_full, permuted, reshaped
 from gradcli.calculus.expressions import Expression, call, is_number, number
 from gradcli.calculus.numbers import ONE, Number
 from gradcli.calculus.simplify import full
@@ -194,7 +194,7 @@ def _spread(
 
 # -- rows that are looked up ----------------------------------------------------------------------
 def _embedding(reader: Reader, made: Call, args: list[Any]) -> Expression:
-    own = full(args[0], shape_of(made.args[0]))
+    own = in_full(args[0], made.args[0])
     index = reader.whole(args[1], made.args[1])
     return call("index", [own, index], made.outputs[0].shape)
 

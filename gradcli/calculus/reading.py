@@ -200,11 +200,16 @@ _OF_TRUTHS = {"add": "bitwise_or", "mul": "bitwise_and"}
 
 
 def _decided(expression: Expression, value: Value) -> Expression:
-    """The expression; a condition that no variable has a part in is True or False: pi > 0.1."""
+    """The expression; a condition that no variable has a part in is True or False: pi > 0.1.
+
+    One that was read as ones and zeros is a condition again.
+    """
+    if value.value.dtype.kind != "b" or expression.op == "number":
+        return expression
+    if not alg.is_truth(expression):
+        return function("ne", expression, alg.zero)
     fixed = expression.op == "call" and expression.position == -1 and not expression.shape
-    if fixed and not value.shape and value.value.dtype.kind == "b" and alg.is_truth(expression):
-        return number(bool(value.value))
-    return expression
+    return number(bool(value.value)) if fixed and not value.shape else expression
 
 
 def _inner_sums(order: Sequence[Call], outputs: Sequence[Value]) -> set[int]:

@@ -530,7 +530,7 @@ _BITS = frozenset("bitwise_and bitwise_or bitwise_not bitwise_xor".split())
 _MOVED = frozenset(
     "detach expand expand_as reshape T permute select slice index flip roll rot90 diag diagonal tril "
     "triu diag_embed tile unfold as_strided narrow_copy gather take take_along_dim index_select "
-    "masked_select amax amin max min nan_to_num sign nn.functional.channel_shuffle".split()
+    "masked_select amax amin max min nan_to_num sign channel_shuffle".split()
 )
 # The elements of all operands; and what gives them, and where they were, as two results.
 _JOINED = frozenset("[] stack cat maximum minimum fmax fmin".split())

@@ -308,6 +308,9 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("sum(-w*m.any())", {"w": (2,), "m": [True, False]}),
         ("sum(-w*where(w > 0.6, m, w > 1))", {"w": (2,), "m": [True, False]}),
         ("sort(x > 0.4, descending=True)[0]*s", {"x": (4,), "s": 0.5}),
+        ("where(chunk(A > 0.4, 2, dim=1)[0], A[:, :2], s)", {"A": (2, 4), "s": 0.5}),
+        ("where(masked_fill(x > 0.4, x > 0.6, 0.0), x, s)", {"x": (4,), "s": 0.5}),
+        ("where(maximum(m, w > 0.6), w, 2*w)", {"w": (2,), "m": [True, False]}),
     ],
     "sums and products of truth values are truth values": [
         ("sum(where((w > 0.6)*(w < 1), w, 1))", {"w": [0.5, 0.7, 1.2]}),
