@@ -195,11 +195,13 @@ def _numbers_of(values: Sequence[Value]) -> Iterator[None]:
     dtypes = {np.asarray(v.value).dtype for v in (*values, *outputs)} - {np.dtype(bool)}
     real = alg.real.set(all(d.kind != "c" for d in dtypes))
     uniform = alg.one_dtype.set(len(dtypes) == 1 and all(d.kind == "f" for d in dtypes))
+    integers = alg.integers.set(set())
     averages = alg.averages.set(any(m.row.spelled == "mean" for m in made))
     try:
         yield
     finally:
         alg.averages.reset(averages)
+        alg.integers.reset(integers)
         alg.real.reset(real)
         alg.one_dtype.reset(uniform)
 

@@ -72,6 +72,8 @@ class Reader:
             results = found if isinstance(found, list) else [found]
             for output, expression in zip(made.outputs, results, strict=True):
                 self.made[id(output)] = _decided(expression, output)
+                if output.value.dtype.kind in "iu":
+                    alg.note_integers(expression)
         self.kept += outputs
         return [self.operand(o) for o in outputs]
 
@@ -118,6 +120,8 @@ class Reader:
                 args.append(known_number(value))
             else:
                 args.append(self.operand(value))
+        if "b" in row.refuses or row.types == "own":
+            args = list(map(_of_floats, args, made.args))
         if row.spelled:
             return form_of(row.spelled)(self, made, args)
         word = table.public_name(row)
@@ -197,6 +201,12 @@ class Reader:
 
 # Sums and products of truth values are truth values.
 _OF_TRUTHS = {"add": "bitwise_or", "mul": "bitwise_and"}
+
+
+def _of_floats(own: Any, given: Any) -> Any:
+    """An operand of a function that takes only floats: `(x > 0).double()` is `x > 0` until then."""
+    kind = given.value.dtype.kind if isinstance(given, Value) else ""
+    return alg.floating(own) if kind == "f" and isinstance(own, Expression) else own
 
 
 def _decided(expression: Expression, value: Value) -> Expression:

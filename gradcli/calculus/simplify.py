@@ -42,6 +42,8 @@ one_dtype: ContextVar[bool] = ContextVar("one_dtype", default=False)
 averages: ContextVar[bool] = ContextVar("averages", default=False)
 # The variables that are truth values.
 conditions: ContextVar[frozenset[str]] = ContextVar("conditions", default=frozenset())
+# The calls that are recorded integers, as argmax(x) and the places that sort(x) gives.
+integers: ContextVar[set[Expression] | None] = ContextVar("integers", default=None)
 zero, one, minus_one = number(0), number(1), number(-1)
 
 
@@ -384,7 +386,9 @@ def function(word: str, *args: Expression) -> Expression:
         made = call(word, [negate(args[0])], args[0].shape)
         return negate(made) if odd else made
     if (
-        len(args) > 1 and not bits and all(is_bare(a) or is_integral(a) for a in args)
+        len(args) > 1
+        and not bits
+        and all(is_bare(a) or (is_integral(a) and word not in TRUTHS) for a in args)
     ):  # of integers many are not defined
         first = args[0]
         args = (call("float", [first], ()) if is_bare(first) else floating(first), *args[1:])
@@ -540,9 +544,8 @@ _WRITTEN = frozenset(
     "index_fill index_put index_copy select_scatter slice_scatter diagonal_scatter scatter "
     "masked_scatter nn.functional.pad constant_pad_nd".split()
 )
-_INTEGRAL = _MOVED | frozenset(
-    "tensor [] stack cat sum cumsum trace prod diag_embed amax amin trunc floor ceil".split()
-)
+_COUNTS = frozenset("sum cumsum prod trace".split())
+_INTEGRAL = _COUNTS | frozenset("tensor [] stack cat trunc floor ceil".split())
 
 
 def is_truth(expression: Expression) -> bool:
@@ -596,7 +599,20 @@ def is_integral(expression: Expression) -> bool:
         return is_integral(expression.args[1]) and is_integral(expression.args[2])
     if expression.data[0] == "to":
         return not expression.data[1][0][1].is_floating_point
+    if expression in (integers.get() or ()):
+        return True
+    if expression.data[0] in _MOVED:
+        return is_integral(expression.args[0])
+    if expression.data[0] in _COUNTS and is_truth(expression.args[0]):
+        return True
     return expression.data[0] in _INTEGRAL and all(map(is_integral, expression.args))
+
+
+def note_integers(expression: Expression) -> None:
+    """Keep that a call is recorded integers, where it does not show."""
+    known = integers.get()
+    if known is not None and expression.op == "call" and not is_integral(expression):
+        known.add(expression)
 
 
 def floating(expression: Expression) -> Expression:
@@ -613,9 +629,12 @@ def floating(expression: Expression) -> Expression:
         return call("where", [condition, a, made], shape)
     if is_call(expression, "tensor"):
         return call("tensor", [_as_float(args[0])], shape)
-    if is_call(expression, *_INTEGRAL):
+    if is_call(expression, *_INTEGRAL, *_MOVED):
         word, options = expression.data
-        return call(word, [floating(a) for a in args], shape, options)
+        count = 1 if word in _MOVED else len(args)  # what follows are the places
+        given = (*map(floating, args[:count]), *args[count:])
+        if given != args:
+            return call(word, given, shape, options)
     return call("mul", [call("float", [one], ()), expression], shape)
 
 

@@ -32,6 +32,18 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("exp(corrcoef(x))*s", {"x": [1.0, 2, 4], "s": 0.5}),
         ("sum((s*corrcoef(x)).reshape(1, 1)@(x*s)[None, :])", {"x": [1.0, 2, 4], "s": 0.5}),
     ],
+    "what was made floats of integers or truth values is written as floats where no others are taken": [
+        ("F.logsigmoid((x > 0).double())*x", {"x": (3,)}),
+        ("F.celu((x > 0).sum()*1.0)*x", {"x": (3,)}),
+        ("F.elu((x > 0).sum(dtype=float64))*x", {"x": (3,)}),
+        ("F.leaky_relu(x.argmax()*1.0)*x", {"x": (3,)}),
+        ("igamma(2, count_nonzero(x)*1.0)*x", {"x": (3,)}),
+        ("frac(x.max(0).indices*1.0)*x", {"x": (3,)}),
+        ("F.gelu((x > 0).amax()*1.0)*x", {"x": (3,)}),
+        ("F.gelu(((x > 0)*2)[tensor([0, 0, 2])]*1.0)*x", {"x": (3,)}),
+        ("F.glu((x > 0).sum()*ones(2))*x", {"x": (3,)}),
+        ("(argmax(x) & 1)*bitwise_not(argmax(x))*x", {"x": (3,)}),
+    ],
     "the largest difference is found in what it was taken of": [
         ("dist(x**2 + 0.5, y + x, -inf)", {"x": [-0.99, 1.27], "y": [-0.54]}),
         ("dist(x*s, y + x, inf)", {"x": [-0.99, 1.27], "y": [-0.54], "s": 0.5}),
@@ -317,6 +329,7 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("sum(w*((w > 0.6) + (w < 1)))", {"w": [0.5, 0.7, 1.2]}),
         ("sum(-w*~((w > 0.6)*(w < 1)))", {"w": [0.5, 0.7, 1.2]}),
         ("w*(m + m + (w > 0))", {"w": (2,), "m": [True, False]}),
+        ("F.gelu(((x > 0) + (x < 1)).double())*x", {"x": (3,)}),
     ],
     "the bits of integers are no truth values": [
         ("sum(((x*4).to(int64) & 1)*w)", {"x": [0.5, 0.75, 1], "w": (3,)}),
