@@ -1100,6 +1100,12 @@ class addcmul:
     tensor2 = lambda g, tensor1, value: g * conj(tensor1 * value)
 
 
+def _addcdiv_tensor1(g: Any, tensor2: Any, value: Any) -> Any:
+    if dtype_of(tensor2).kind in "biu":  # a number that meets these would become one: 0.5 is 0
+        return g / tensor2 * value
+    return g * conj(value / tensor2)
+
+
 @row(
     _addcdiv,
     "AddcdivBackward0",
@@ -1109,7 +1115,7 @@ class addcmul:
 )
 class addcdiv_:
     self = lambda g: g
-    tensor1 = lambda g, tensor2, value: g * conj(value / tensor2)
+    tensor1 = _addcdiv_tensor1
     tensor2 = lambda g, tensor1, tensor2, value: -g * conj(value * tensor1 / (tensor2 * tensor2))
 
 

@@ -338,9 +338,14 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("sum(logical_or((x*4).to(int64), 0)*w)", {"x": [0.5, 0.75, 1], "w": (3,)}),
         ("sum(((w > 0) & 2)*w)", {"w": (3,)}),
     ],
-    "averages of integers are integers, powers of two by numbers are not": [
+    "averages of integers are integers": [
         ("F.avg_pool2d((X > 0.4)*3, 2, 2)*s", {"X": (1, 2, 2), "s": 0.5}),
         ("F.lp_pool2d(X > 0.4, 2, 2)*s", {"X": (1, 4, 4), "s": 0.5}),
+    ],
+    "numbers in rules stay what they are beside integers and truth values": [
+        ("addcdiv(x, y, y > -9, value=2)", {"x": (2,), "y": (2,)}),
+        ("addcdiv(x, y, True, value=2)", {"x": (2,), "y": (2,)}),
+        ("addcdiv(x, y, tensor([3, 4]), value=0.5)*s", {"x": (2,), "y": (2,), "s": 0.5}),
         ("ldexp(x, -1)", {"x": (2,)}),
     ],
     "NumPy's functions go where the language's go": [
