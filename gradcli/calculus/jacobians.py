@@ -25,7 +25,7 @@ from gradcli.calculus.derivative import (
     slope,
 )
 from gradcli.calculus.expressions import Expression, call, is_call, is_number, name, order
-from gradcli.calculus.finish import shaped, simplified
+from gradcli.calculus.finish import finish, simplified
 from gradcli.calculus.linear_maps import LinearMaps, turned, written_out
 from gradcli.calculus.proof import Arrays, Claim
 from gradcli.calculus.rewriting import rewrite
@@ -178,9 +178,11 @@ def matrix_of(
             f"a matrix of {' by '.join(map(str, shape + size))} numbers is too large to be proved: a "
             "smaller --shape has the same formula"
         )
+    if 0 in shape:
+        return call("zeros", [], size + shape, [("", size + shape)])
     if not shape:
         found, symbol = source.slope(expression, word)
-        return shaped(simplified(found), symbol)
+        return finish(found, symbol)
     if np.asarray(source.arrays[word]).dtype.kind == "c":
         raise NoExpression("the matrix of derivatives by complex numbers has no formula here")
     vector = name(SEED, shape, LAST)

@@ -64,6 +64,9 @@ class Reader:
             if id(made) in inner:
                 self.sums[id(made.outputs[0])] = self.terms(made)
                 continue
+            if self.says_nothing(made):
+                self.made.update((id(o), alg.zero) for o in made.outputs)
+                continue
             try:
                 found = self.convert(made)
             except NoExpression as error:
@@ -76,6 +79,10 @@ class Reader:
                     alg.note_integers(expression)
         self.kept += outputs
         return [self.operand(o) for o in outputs]
+
+    def says_nothing(self, made: Call) -> bool:
+        """Whether it is a step of a rule that has no elements, as the slopes of a mean of nothing: 1/0."""
+        return id(made) not in self.given and all(0 in o.shape for o in made.outputs)
 
     def terms(self, made: Call) -> list[tuple[Expression, Number]]:
         """The terms of a sum, with those of the sums in it that nothing else reads."""
