@@ -25,7 +25,7 @@ from gradcli.calculus.text import ATOM, Piece, Printer, enclosed, literal
 NUMPY = {
     **{"abs": "abs", "sgn": "sign", "pow": "power", "bitwise_not": "logical_not"},
     **{"linalg.inv": "linalg.inv", "linalg.det": "linalg.det", "kron": "kron", "diff": "diff"},
-    **{"norm": "linalg.norm", "eye": "eye", "fmod": "fmod"},
+    **{"norm": "linalg.norm", "eye": "eye", "fmod": "fmod", "einsum": "einsum"},
     **{"det": "linalg.det", "round": "round", "clamp": "clip", "remainder": "remainder"},
     **{"linalg.cholesky": "linalg.cholesky", "any": "any", "all": "all", "diag": "diag"},
 }

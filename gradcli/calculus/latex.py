@@ -129,9 +129,7 @@ class LatexPrinter(Printer):
         shown = FUNCTIONS.get(function)
         if shown is None:
             shown = rf"\operatorname{{{function.rpartition('.')[2]}}}".replace("_", r"\_")
-        parts = [a[0] for a in args]
-        parts += [f"{k}={literal(v)}" if k else literal(v) for k, v in options]
-        return rf"{shown}\left({', '.join(parts)}\right)", ATOM
+        return rf"{shown}\left({', '.join(self.arguments(args, options))}\right)", ATOM
 
     def make_call(self, node: Expression) -> Piece:
         function = node.data[0]
@@ -216,6 +214,17 @@ def _stack(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
     return rf"\begin{{pmatrix}}{body}\end{{pmatrix}}", ATOM
 
 
+def _einsum(self: LatexPrinter, args: list[Piece], node: Expression) -> Piece:
+    """What is summed over, the factors with their indices, and those of the result."""
+    given, kept = node.data[1][0][1].split("->")
+    summed = ", ".join(dict.fromkeys(k for k in given if k.isalpha() and k not in kept))
+    factors = [
+        f"{{{wrapped(a, ATOM)}}}_{{{ks}}}" for a, ks in zip(args, given.split(","), strict=True)
+    ]
+    total = rf"\sum_{{{summed}}} " if summed else ""
+    return rf"\left[{total}{' '.join(factors)}\right]_{{{kept}}}", ATOM
+
+
 def _items(own: Expression) -> Sequence[Expression] | None:
     """What a list, or a tensor that is made of one, has in it."""
     if is_call(own, "[]"):
@@ -237,6 +246,7 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
     ),
     "norm": lambda self, args, node: (rf"\left\lVert {args[0][0]} \right\rVert", ATOM),
     "abs": lambda self, args, node: (rf"\left| {args[0][0]} \right|", ATOM),
+    "einsum": _einsum,
     "stack": _stack,
     "tensor": _stack,
     "exp": lambda self, args, node: (f"e^{{{args[0][0]}}}", POWER),

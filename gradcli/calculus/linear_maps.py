@@ -23,6 +23,7 @@ from gradcli.calculus.arrays import (
     total,
     transposed,
 )
+from gradcli.calculus.contractions import Contractions, NoTerms
 from gradcli.calculus.expressions import (
     Expression,
     call,
@@ -388,6 +389,7 @@ class LinearMaps:
         self.vector, self.size = vector, vector.shape[0]
         self.made: dict[Expression, Expression] = {vector: eye(self.size)}
         self.depend: dict[Expression, bool] = {vector: True}
+        self.contracted = Contractions(vector, self.depends, self.split, _on_diagonal)
 
     def depends(self, node: Expression) -> bool:
         """Whether an expression depends on the vector."""
@@ -421,7 +423,13 @@ class LinearMaps:
         handler = _CALLS.get(node.data[0])
         if handler is None:
             raise no_matrix(node)
-        return handler(self, node)
+        try:
+            return handler(self, node)
+        except NoExpression as error:
+            try:
+                return collected(self.contracted.matrix(node))
+            except NoTerms:
+                raise error from None
 
     def split(self, node: Expression) -> tuple[Expression, Expression]:
         """(the factors that do not depend on the vector, the one that does)."""
@@ -652,7 +660,9 @@ def _is_reversal(matrix: Expression) -> bool:
 
 def _is_triangle(matrix: Expression) -> bool:
     """Whether it adds up all elements before, or all after."""
-    return is_call(matrix, "tril", "triu") and is_call(matrix.args[0], "ones")
+    if not is_call(matrix, "tril", "triu") or matrix.data[1]:
+        return False
+    return is_call(matrix.args[0], "ones") and matrix.shape == matrix.shape[::-1]
 
 
 # -- calls ----------------------------------------------------------------------------------------

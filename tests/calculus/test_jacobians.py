@@ -19,6 +19,10 @@ X3, A43, A33 = {"x": (3,)}, {"A": (4, 3)}, {"A": (3, 3)}
 AX = {**A43, **X3}
 COLUMNS = r"\begin{pmatrix}2 {x}_{1} & 2 {x}_{0} \\ 2 {x}_{0} & 0\end{pmatrix}"
 CIRCLE = r"\begin{pmatrix}-\sin\left(t\right) \\ \cos\left(t\right)\end{pmatrix}"
+CONTRACTED = (
+    r"6 \left[\sum_{k, l} {B}_{jk} {A}_{lj} {\left(A \operatorname{diag}\left(x\right) B\right)}_{lk}"
+    r" {B}_{ik} {A}_{li}\right]_{ij}"
+)
 SOFT = "diag(softmax(x, 0)) - outer(softmax(x, 0), softmax(x, 0))"
 
 # (what, program, shapes, variables, blocks)
@@ -113,6 +117,46 @@ TABLE: list[tuple[str, str, dict[str, tuple[int, ...]], str, list[str]]] = [
         ["-linalg.inv(A + diag_embed(x))*linalg.inv(A + diag_embed(x)).T"],
     ),
     ("hessian", "sum((A@diag(x)@B)**2)", {**A33, **X3, "B": (3, 2)}, "x", ["2*A.T@A*(B@B.T)"]),
+    # what no product of matrices says
+    (
+        "hessian",
+        "sum((A@diag(x)@B)**3)",
+        {**A33, **X3, "B": (3, 2)},
+        "x",
+        ["6*einsum('jk,lj,lk,ik,li->ij', B, A, A@diag_embed(x)@B, B, A)"],
+    ),
+    (
+        "hessian",
+        "sum(sigmoid((A*x)@B))",
+        {**A33, **X3, "B": (3, 2)},
+        "x",
+        [
+            "einsum('kj,jl,il,ki,kl->ij', A, B, B, A, "
+            "sigmoid((A*x)@B)*(1 - 2*sigmoid((A*x)@B))*(1 - sigmoid((A*x)@B)))"
+        ],
+    ),
+    (
+        "hessian",
+        "mean((A@diag(x)@B).var(0))",
+        {"A": (2, 3), **X3, "B": (3, 4)},
+        "x",
+        ["(2*A.T@A - sum(A, 0)*sum(A, 0)[:, None])*(B@B.T)/4"],
+    ),
+    (
+        "hessian",
+        "dot(x, A@diag(x)@A@x)",
+        {**A33, **X3},
+        "x",
+        [
+            "(A*(A@x)).T + A*(x@A)[:, None] + A@(diag(A@x) + diag_embed(x)@A) + "
+            "A.T@(diag(A.T@x) + (A@diag_embed(x)).T)"
+        ],
+    ),
+    # of nothing
+    ("hessian", "mean(x[1:1]**2)", X3, "x", ["zeros(3, 3)"]),
+    ("hessian", "mean(x[1:1]**2)*sum(x)", X3, "x", ["zeros(3, 3)"]),
+    ("jacobian", "mean(x[1:1]**2)", X3, "x", ["zeros_like(x)"]),
+    ("jacobian", "mean(x**2, 0, keepdim=True)", {"x": (0,)}, "x", ["zeros(1, 0)"]),
     ("hessian", "sum(xlogy(x, x))", X3, "x", ["diag(1/x)"]),
     # Jacobians
     # all of it held constant
@@ -217,7 +261,7 @@ def test_every_format_holds(kind: str, source: str, shapes: Any, wrt: str) -> No
         ("jacobian", "sin(X)", {"X": (2, 2)}, "has 4 dimensions"),
         ("jacobian", "A@x", AX, "by A of shape .4, 3. has 3 dimensions"),
         ("hessian", "sum(X**2)", {"X": (2, 2)}, "more dimensions than a matrix"),
-        ("hessian", "x@linalg.inv(A + diag(x))@x", {**A33, **X3}, "it goes through diagonal"),
+        ("hessian", "sum(kron(x, x)**3)", X3, "it goes through reshape"),
         ("hessian", "sum(x**2)", {"x": (1001,)}, "a matrix of 1001 by 1001 numbers is too large"),
         ("jacobian", "matrix_exp(t*A)", {**A33, "t": ()}, "matrix of this derivative by t has no"),
     ],
@@ -254,6 +298,8 @@ def test_a_wrong_formula_is_not_proved() -> None:
         ("hessian", "dot(x, x)", X3, r"2 I"),
         ("hessian", "x@B@x", {**X3, "B": (3, 3)}, r"B + B^{\top}"),
         ("jacobian", "stack([cos(t), sin(t)])", {"t": ()}, CIRCLE),
+        ("hessian", "sum((A@diag(x)@B)**3)", {**X3, **A33, "B": (3, 2)}, CONTRACTED),
+        ("hessian", "digamma(x)", {"x": ()}, r"\operatorname{polygamma}\left(2, x\right)"),
         ("jacobian", "exp(x)", X3, r"\operatorname{diag}\left(e^{x}\right)"),
     ], parts=1)  # fmt: skip
 def test_latex(kind: str, source: str, shapes: Any, expected: str) -> None:
