@@ -26,6 +26,7 @@ NUMPY = {
     **{"abs": "abs", "sgn": "sign", "pow": "power", "bitwise_not": "logical_not"},
     **{"linalg.inv": "linalg.inv", "linalg.det": "linalg.det", "kron": "kron", "diff": "diff"},
     **{"norm": "linalg.norm", "eye": "eye", "fmod": "fmod", "einsum": "einsum"},
+    **{"mul": "multiply"},
     **{"det": "linalg.det", "round": "round", "clamp": "clip", "remainder": "remainder"},
     **{"linalg.cholesky": "linalg.cholesky", "any": "any", "all": "all", "diag": "diag"},
 }

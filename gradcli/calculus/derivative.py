@@ -192,7 +192,8 @@ def _numbers_of(values: Sequence[Value]) -> Iterator[None]:
     """
     made = calls(values)
     outputs = (o for m in made for o in m.outputs)
-    dtypes = {np.asarray(v.value).dtype for v in (*values, *outputs)} - {np.dtype(bool)}
+    dtypes = {np.asarray(o.value).dtype for o in outputs} - {np.dtype(bool)}  # no conditions
+    dtypes |= {np.asarray(v.value).dtype for v in values}
     real = alg.real.set(all(d.kind != "c" for d in dtypes))
     uniform = alg.one_dtype.set(len(dtypes) == 1 and all(d.kind == "f" for d in dtypes))
     integers = alg.integers.set(set())

@@ -115,7 +115,8 @@ HELPERS = {
         "    return np.asarray(x)[(*inside[:dim], index, *inside[dim + 1 :])]"
     ),
     "scatter": (
-        "def scatter(x, dim, index, src):\n"
+        "def scatter(x, dim, index, src=None, value=None):\n"
+        "    src = value if src is None else src\n"
         "    x = np.array(x, float)\n"
         "    if not x.ndim:\n"
         "        return x + (src - x)\n"
@@ -156,6 +157,8 @@ HELPERS = {
     "index_fill": (
         "def index_fill(x, dim, index, value=1):\n"
         "    x = np.array(x, float)\n"
+        "    if not x.ndim:\n"
+        "        return np.full_like(x, value)\n"
         "    np.moveaxis(x, dim, 0)[index] = value\n"
         "    return x"
     ),
@@ -357,7 +360,189 @@ HELPERS = {
     "linalg.pinv": (
         "def pinv(x, rtol=None, hermitian=False):\n    return np.linalg.pinv(x, rtol, hermitian)"
     ),
+    "cholesky": (
+        "def cholesky(x, upper=False):\n"
+        "    return np.linalg.cholesky(np.swapaxes(x, -1, -2)).swapaxes(-1, -2) if upper else (\n"
+        "        np.linalg.cholesky(x)\n"
+        "    )"
+    ),
+    "cholesky_inverse": (
+        "def cholesky_inverse(x, upper=False):\n"
+        "    x = np.swapaxes(np.triu(x), -1, -2) if upper else np.tril(x)\n"
+        "    return np.linalg.inv(x @ np.swapaxes(x, -1, -2))"
+    ),
+    "cholesky_solve": (
+        "def cholesky_solve(b, x, upper=False):\n"
+        "    x = np.swapaxes(np.triu(x), -1, -2) if upper else np.tril(x)\n"
+        "    return np.linalg.solve(np.swapaxes(x, -1, -2), np.linalg.solve(x, b))"
+    ),
+    "dist": "def dist(x, y, p=2):\n    return np.linalg.norm(np.ravel(np.subtract(x, y)), p)",
+    "addr": ("def addr(x, a, b, beta=1, alpha=1):\n    return beta * x + alpha * np.outer(a, b)"),
+    "addbmm": (
+        "def addbmm(x, a, b, beta=1, alpha=1):\n    return beta * x + alpha * np.sum(a @ b, 0)"
+    ),
+    "narrow_copy": (
+        "def narrow_copy(x, dim, start, length):\n"
+        "    return np.take(x, np.arange(start, start + length), dim)"
+    ),
+    "put": (
+        "def put(x, index, source, accumulate=False):\n"
+        "    flat = np.array(np.ravel(x), float)\n"
+        "    if accumulate:\n"
+        "        np.add.at(flat, index, np.reshape(source, np.shape(index)))\n"
+        "    else:\n"
+        "        flat[index] = np.reshape(source, np.shape(index))\n"
+        "    return flat.reshape(np.shape(x))"
+    ),
+    "index_copy": (
+        "def index_copy(x, dim, index, source):\n"
+        "    if not np.ndim(x):\n"
+        "        return np.reshape(source, ())\n"
+        "    x = np.array(x, float)\n"
+        "    np.moveaxis(x, dim, 0)[index] = np.moveaxis(source, dim, 0)\n"
+        "    return x"
+    ),
+    "index_reduce": (
+        "def index_reduce(x, dim, index, source, reduce, include_self=True):\n"
+        "    if not np.ndim(x):\n"
+        "        x, source = np.reshape(x, 1), np.reshape(source, 1)\n"
+        "        return index_reduce(x, 0, index, source, reduce, include_self)[0]\n"
+        "    x = np.array(x, float)\n"
+        "    rows = np.moveaxis(x, dim, 0)\n"
+        "    count = np.zeros(len(rows))\n"
+        "    np.add.at(count, index, 1)\n"
+        "    if not include_self:\n"
+        "        first = {'prod': 1, 'amax': -np.inf, 'amin': np.inf, 'mean': 0}[reduce]\n"
+        "        rows[index] = first\n"
+        "    to = {'prod': np.multiply, 'amax': np.maximum, 'amin': np.minimum, 'mean': np.add}\n"
+        "    to[reduce].at(rows, index, np.moveaxis(source, dim, 0))\n"
+        "    if reduce == 'mean':\n"
+        "        count = np.maximum(count + include_self, 1)\n"
+        "        rows /= count.reshape(-1, *(1,) * (rows.ndim - 1))\n"
+        "    return x"
+    ),
+    "scatter_reduce": (
+        "def scatter_reduce(x, dim, index, src, reduce, include_self=True):\n"
+        "    if not np.ndim(x):\n"
+        "        x, index, src = (np.reshape(v, 1) for v in (x, index, src))\n"
+        "        return scatter_reduce(x, 0, index, src, reduce, include_self)[0]\n"
+        "    x = np.array(x, float)\n"
+        "    inside = list(np.indices(np.shape(index)))\n"
+        "    inside[dim] = index\n"
+        "    inside = tuple(inside)\n"
+        "    src = np.asarray(src)[tuple(slice(n) for n in np.shape(index))]\n"
+        "    count = np.zeros_like(x)\n"
+        "    np.add.at(count, inside, 1)\n"
+        "    if not include_self:\n"
+        "        x[inside] = {'prod': 1, 'amax': -np.inf, 'amin': np.inf}.get(reduce, 0)\n"
+        "    to = {'prod': np.multiply, 'amax': np.maximum, 'amin': np.minimum}.get(reduce, np.add)\n"
+        "    to.at(x, inside, src)\n"
+        "    return x / np.maximum(count + include_self, 1) if reduce == 'mean' else x"
+    ),
+    "constant_pad_nd": (
+        "def constant_pad_nd(x, pad, value=0):\n"
+        "    edges = [(0, 0)] * (np.ndim(x) - len(pad) // 2)\n"
+        "    edges += list(zip(pad[-2::-2], pad[::-2]))\n"
+        "    x = np.asarray(x)[tuple(\n"
+        "        slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(np.shape(x), edges)\n"
+        "    )]\n"
+        "    return np.pad(x, [(max(a, 0), max(b, 0)) for a, b in edges], constant_values=value)"
+    ),
+    "as_strided": (
+        "def as_strided(x, size, stride, storage_offset=0):\n"
+        "    places = sum(i * s for i, s in zip(np.indices(size), stride))\n"
+        "    return np.ravel(x)[storage_offset + places]"
+    ),
+    "as_strided_scatter": (
+        "def as_strided_scatter(x, src, size, stride, storage_offset=0):\n"
+        "    flat = np.array(np.ravel(x), float)\n"
+        "    flat[storage_offset + sum(i * s for i, s in zip(np.indices(size), stride))] = src\n"
+        "    return flat.reshape(np.shape(x))"
+    ),
+    "pixel_shuffle": (
+        "def pixel_shuffle(x, upscale_factor):\n"
+        "    *lead, c, h, w = np.shape(x)\n"
+        "    r = upscale_factor\n"
+        "    x = np.reshape(x, (-1, c // r**2, r, r, h, w)).transpose(0, 1, 4, 2, 5, 3)\n"
+        "    return x.reshape(*lead, c // r**2, h * r, w * r)"
+    ),
+    "pixel_unshuffle": (
+        "def pixel_unshuffle(x, downscale_factor):\n"
+        "    *lead, c, h, w = np.shape(x)\n"
+        "    r = downscale_factor\n"
+        "    x = np.reshape(x, (-1, c, h // r, r, w // r, r)).transpose(0, 1, 3, 5, 2, 4)\n"
+        "    return x.reshape(*lead, c * r**2, h // r, w // r)"
+    ),
+    "channel_shuffle": (
+        "def channel_shuffle(x, groups):\n"
+        "    n, c, *sizes = np.shape(x)\n"
+        "    x = np.swapaxes(np.reshape(x, (n, groups, c // groups, *sizes)), 1, 2)\n"
+        "    return x.reshape(n, c, *sizes)"
+    ),
+    "masked_select": (
+        "def masked_select(x, mask):\n"
+        "    x, mask = np.broadcast_arrays(x, mask)\n"
+        "    return x[mask]"
+    ),
+    "masked_scatter": (
+        "def masked_scatter(x, mask, source):\n"
+        "    x, mask = np.broadcast_arrays(x, mask)\n"
+        "    x = np.array(x, float)\n"
+        "    x[mask] = np.ravel(source)[: np.sum(mask)]\n"
+        "    return x"
+    ),
 }
+_WINDOWS = (  # of {d} dimensions, the last ones, `steps` apart; what is in a window comes last
+    "    windows = np.lib.stride_tricks.sliding_window_view(x, {span}, tuple(range(-{d}, 0)))\n"
+    "    windows = windows[(..., *(slice(None, None, n) for n in ({steps})))]\n"
+)
+_MIXED = (  # channels by weights, group by group
+    "    parts = [\n"
+    "        np.tensordot(a, b, (({at}, *range(-{d}, 0)), {within}))\n"
+    "        for a, b in zip(np.split(windows, groups, {at}), np.split(w, groups))\n"
+    "    ]\n"
+    "    found = np.moveaxis(np.concatenate(parts, -1), -1, {channel})\n"
+)
+_BIASED = "    return found if b is None else found + np.reshape(b, (-1, *(1,) * {d}))"
+for _d in (1, 2, 3):
+    _in = {"d": _d, "at": -1 - 2 * _d, "channel": -1 - _d}
+    HELPERS[f"conv{_d}d"] = (
+        f"def conv{_d}d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1):\n"
+        f"    stride, padding, dilation = (np.broadcast_to(n, {_d}) for n in (stride, padding, dilation))\n"
+        f"    x = np.pad(x, [(0, 0)] * (np.ndim(x) - {_d}) + [(n, n) for n in padding])\n"
+        f"    span = dilation * (np.array(np.shape(w)[-{_d}:]) - 1) + 1\n"
+        + _WINDOWS.format(**_in, span="span", steps="*stride, *dilation")
+        + _MIXED.format(**_in, within=tuple(range(1, _d + 2)))
+        + _BIASED.format(**_in)
+    )
+    HELPERS[f"conv_transpose{_d}d"] = (
+        f"def conv_transpose{_d}d(\n"
+        "    x, w, b=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1\n"
+        "):\n"
+        "    stride, padding, further, dilation = (\n"
+        f"        np.broadcast_to(n, {_d}) for n in (stride, padding, output_padding, dilation)\n"
+        "    )\n"
+        f"    sizes = (np.array(np.shape(x)[-{_d}:]) - 1) * stride + 1\n"
+        f"    wide = np.zeros((*np.shape(x)[:-{_d}], *sizes))  # with zeros in between\n"
+        "    wide[(..., *(slice(None, None, n) for n in stride))] = x\n"
+        f"    edge = dilation * (np.array(np.shape(w)[-{_d}:]) - 1)\n"
+        "    edges = [(n, n + m) for n, m in zip(edge, further)]\n"
+        f"    x = np.pad(wide, [(0, 0)] * (np.ndim(x) - {_d}) + edges)\n"
+        + _WINDOWS.format(**_in, span="edge + 1", steps=f"*(1,) * {_d}, *dilation")
+        + f"    w = np.flip(w, tuple(range(-{_d}, 0)))\n"
+        + _MIXED.format(**_in, within=(0, *range(2, _d + 2)))
+        + f"    cut = (slice(p, n - p) for n, p in zip(np.shape(found)[-{_d}:], padding))\n"
+        + "    found = found[(..., *cut)]\n"
+        + _BIASED.format(**_in)
+    )
+    HELPERS[f"nn.functional.avg_pool{_d}d"] = (
+        f"def avg_pool{_d}d(x, kernel_size, stride=None, padding=0):\n"
+        f"    size, padding = (np.broadcast_to(n, {_d}) for n in (kernel_size, padding))\n"
+        f"    stride = np.broadcast_to(size if stride in (None, ()) else stride, {_d})\n"
+        f"    x = np.pad(x, [(0, 0)] * (np.ndim(x) - {_d}) + [(n, n) for n in padding])\n"
+        + _WINDOWS.format(**_in, span="size", steps=f"*stride, *(1,) * {_d}")
+        + f"    return np.mean(windows, tuple(range(-{_d}, 0)))"
+    )
 # The same for scalars, with the module math alone.
 SCALAR = {
     "sigmoid": (

@@ -29,8 +29,8 @@ NN = {
 }
 _BESSEL = "bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1"
 MISSING = frozenset(
-    f"special.{w}" for w in ("erfcx", *_BESSEL.split())
-)  # of scipy.special, in jax.scipy.special
+    ("masked_select", *(f"special.{w}" for w in ("erfcx", *_BESSEL.split())))
+)  # what has a size that values decide; of scipy.special, in jax.scipy.special
 _SET = (
     "    return jnp.moveaxis(jnp.moveaxis(jnp.asarray(x, float), dim, 0).at[{0}].{1}({2}), 0, dim)"
 )
@@ -54,7 +54,8 @@ OWN = {
         "    return place.add(values) if accumulate else place.set(values)"
     ),
     "scatter": (
-        "def scatter(x, dim, index, src):\n"
+        "def scatter(x, dim, index, src=None, value=None):\n"
+        "    src = value if src is None else src\n"
         "    x = jnp.asarray(x, float)\n"
         "    if not x.ndim:\n"
         "        return x + (src - x)\n"
@@ -98,7 +99,7 @@ OWN = {
         "    return jnp.moveaxis(made, (-2, -1), (dim1, dim2))"
     ),
 }
-_IN_PLACE = re.compile(r"^    \S*\[.*\] = |\.at\(|vectorize", re.M)
+_IN_PLACE = re.compile(r"^    \S*\[.*\] = |\.at\(|vectorize|\.lib\.", re.M)
 HEADER = "import jax\nimport jax.numpy as jnp\n"
 WIDE = 'jax.config.update("jax_enable_x64", True)  # JAX computes in float32 otherwise'
 

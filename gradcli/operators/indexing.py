@@ -601,6 +601,7 @@ def _scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
     kind=None,
     axes="dim",
     batch=batches.as_lines("self"),
+    spelled="scatter:",
     writes="apart",
 )
 class scatter_value:

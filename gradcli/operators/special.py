@@ -347,6 +347,7 @@ class igammac:
 
 
 _NO_ZETA = {"ec": "zeta_cpu"}
+_ZETA = "special.zeta(self, other)"
 
 
 def _zeta(self: Array, other: Array) -> Array:
@@ -355,7 +356,14 @@ def _zeta(self: Array, other: Array) -> Array:
     return where(np.isposinf(other), found.dtype.type(np.nan), found)
 
 
-@row(_zeta, "SpecialZetaBackward0", types="float", refuses=_NO_ZETA, batch="elementwise")
+@row(
+    _zeta,
+    "SpecialZetaBackward0",
+    spelled=_ZETA,
+    types="float",
+    refuses=_NO_ZETA,
+    batch="elementwise",
+)
 class zeta_tensors:
     self = lambda g: not_differentiable("zeta")
     other = lambda g, self, other: g * -self * zeta(self + 1.0, other)
@@ -365,7 +373,14 @@ def _zeta_of(self: Any, other: Array) -> Array:
     return _zeta(other.dtype.type(self), other)
 
 
-@row(_zeta_of, "SpecialZetaBackward1", types="float", refuses=_NO_ZETA, batch="elementwise")
+@row(
+    _zeta_of,
+    "SpecialZetaBackward1",
+    spelled=_ZETA,
+    types="float",
+    refuses=_NO_ZETA,
+    batch="elementwise",
+)
 class zeta_number:
     other = lambda g, self, other: g * -self * zeta_number(float(self) + 1.0, other)
 

@@ -157,6 +157,50 @@ OF_NUMPY: list[tuple[str, dict[str, tuple[int, ...]]]] = [
     ("F.cross_entropy(A, tensor([0, 1]), ignore_index=1)", {"A": (2, 3)}),
     ("F.cross_entropy(A, tensor([0, 1]), tensor([1.0, 2.0, 3.0]))", {"A": (2, 3)}),
     ("F.nll_loss(A, tensor([0, 1]), reduction='none')", {"A": (2, 3)}),
+    (
+        "F.conv1d(x, w, dilation=2, groups=2, padding=2, stride=2)**2",
+        {"x": (2, 4, 7), "w": (4, 2, 2)},
+    ),
+    ("F.conv2d(x, w, b, (2, 1), (1, 0))**2", {"x": (3, 5, 6), "w": (4, 3, 2, 2), "b": (4,)}),
+    ("F.conv3d(x, w)**2", {"x": (2, 2, 3, 2, 4), "w": (1, 2, 2, 2, 2)}),
+    ("F.conv_transpose1d(x, w, None, 3, 2, 1)**2", {"x": (2, 3, 5), "w": (3, 4, 2)}),
+    (
+        "F.conv_transpose2d(x, w, stride=2, groups=3, dilation=(2, 1))**2",
+        {"x": (3, 2, 3), "w": (3, 2, 2, 1)},
+    ),
+    ("F.avg_pool1d(x, 3, 2, 1)**2", {"x": (2, 3, 7)}),
+    ("F.avg_pool2d(x, (2, 3), (1, 2))**2", {"x": (3, 5, 7)}),
+    ("F.lp_pool3d(x**2, 2, 2)", {"x": (1, 2, 2, 4)}),
+    ("constant_pad_nd(x, (1, -1, 0, 3), 2.5)**2", {"x": (2, 3)}),
+    (
+        "put(x, tensor([[0, -1]]), y)**2 + put(x, tensor([1, 1]), y, True)",
+        {"x": (2, 3), "y": (2, 1)},
+    ),
+    ("take(x, tensor([0, 5, 5]))**2", {"x": (2, 3)}),
+    ("index_copy(x, 1, tensor([0, 2]), y)**2", {"x": (2, 3), "y": (2, 2)}),
+    ("index_copy(x, 0, tensor([0]), y)**2", {"x": (), "y": ()}),
+    *(
+        (f"{f}(x, 0, tensor([0, 0, 1]), y, '{r}', include_self={own})**2", {"x": (3,), "y": (3,)})
+        for f in ("index_reduce", "scatter_reduce")
+        for r in ("prod", "mean", "amax")
+        for own in (True, False)
+    ),
+    ("scatter_reduce(x, 0, tensor(0), y, 'sum')**2", {"x": (), "y": ()}),
+    ("scatter(x, 1, tensor([[0], [2]]), y)**2", {"x": (2, 3), "y": (2, 1)}),
+    ("scatter(x, -1, tensor([[0], [2]]), 9.0)**2", {"x": (2, 3)}),
+    ("dist(x, y, 3)*dist(x, y)*dist(x, y, 1)", {"x": (2, 3), "y": (3,)}),
+    (
+        "addr(x, x, y, beta=2)**2 + addbmm(y, a, a.mT, alpha=3)",
+        {"x": (3,), "y": (3,), "a": (2, 3, 3)},
+    ),
+    ("cholesky_solve(y, x, upper=True)**2", {"x": (2, 2), "y": (2, 1)}),
+    ("cholesky_inverse(x)*cholesky(x@x.T + eye(2), upper=True)", {"x": (2, 2)}),
+    ("as_strided_scatter(x, y, (2,), (2,), 1)**2*narrow_copy(x, 0, 1, 1)", {"x": (4,), "y": (2,)}),
+    ("F.pixel_shuffle(F.pixel_unshuffle(x**2, 2), 2)*F.channel_shuffle(x, 2)", {"x": (1, 2, 4, 2)}),
+    ("masked_select(x, tensor([True, False]))**2", {"x": (3, 2)}),
+    ("quantile(x, 0.5, dim=1)**2", {"x": (2, 3)}),
+    ("special.zeta(3.5, x + 1)*special.zeta(tensor([2.0, 3.0]), x)", {"x": (2,)}),
+    ("sum((A@diag(x)@A)**3)", {"x": (2,), "A": (2, 2)}),
 ]
 
 

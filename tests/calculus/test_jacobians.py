@@ -275,6 +275,12 @@ def test_refused(kind: str, source: str, shapes: Any, message: str) -> None:
         getattr(jacobians, kind)(language.parse(source), arrays_of(shapes), wrt)
 
 
+def test_truth_values_are_weights_as_numbers_are() -> None:
+    arrays = {"c": np.array([True, False, True]), "w": np.array([-0.9, 0.7, -0.5])}
+    found = jacobians.jacobian(language.parse("sum(c*w)"), arrays, ["w"])
+    assert printed(found).by == {"w": "c"}
+
+
 def test_blocks_that_are_no_matrices_are_named() -> None:
     found = jacobians.hessian(
         language.parse("x@B@y"), arrays_of({"x": (2,), "B": (2, 3), "y": (3,)}), ["x", "B", "y"]
