@@ -120,6 +120,7 @@ HELPERS = {
         "    x = np.array(x, float)\n"
         "    if not x.ndim:\n"
         "        return x + (src - x)\n"
+        "    index = np.atleast_1d(index)\n"
         "    inside = list(np.indices(np.shape(index)))\n"
         "    src = np.broadcast_to(src, np.broadcast_shapes(np.shape(src), np.shape(index)))\n"
         "    part = src[tuple(slice(n) for n in np.shape(index))]\n"
@@ -132,9 +133,10 @@ HELPERS = {
         "    x = np.array(x, float)\n"
         "    if not x.ndim:\n"
         "        return x + src\n"
+        "    index, src = np.atleast_1d(index), np.atleast_1d(src)\n"
         "    inside = list(np.indices(np.shape(index)))\n"
         "    inside[dim] = index\n"
-        "    np.add.at(x, tuple(inside), np.asarray(src)[tuple(slice(n) for n in np.shape(index))])\n"
+        "    np.add.at(x, tuple(inside), src[tuple(slice(n) for n in np.shape(index))])\n"
         "    return x"
     ),
     "index_put": (
@@ -151,6 +153,7 @@ HELPERS = {
         "    x = np.array(x, float)\n"
         "    if not x.ndim:\n"
         "        return x + alpha * np.sum(source)\n"
+        "    index, source = np.atleast_1d(index), np.atleast_1d(source)\n"
         "    np.add.at(np.moveaxis(x, dim, 0), index, alpha * np.moveaxis(source, dim, 0))\n"
         "    return x"
     ),
@@ -398,16 +401,15 @@ HELPERS = {
         "def index_copy(x, dim, index, source):\n"
         "    if not np.ndim(x):\n"
         "        return np.reshape(source, ())\n"
-        "    x = np.array(x, float)\n"
+        "    x, index, source = np.array(x, float), np.atleast_1d(index), np.atleast_1d(source)\n"
         "    np.moveaxis(x, dim, 0)[index] = np.moveaxis(source, dim, 0)\n"
         "    return x"
     ),
     "index_reduce": (
         "def index_reduce(x, dim, index, source, reduce, include_self=True):\n"
         "    if not np.ndim(x):\n"
-        "        x, source = np.reshape(x, 1), np.reshape(source, 1)\n"
-        "        return index_reduce(x, 0, index, source, reduce, include_self)[0]\n"
-        "    x = np.array(x, float)\n"
+        "        return index_reduce(np.atleast_1d(x), 0, index, source, reduce, include_self)[0]\n"
+        "    x, index, source = np.array(x, float), np.atleast_1d(index), np.atleast_1d(source)\n"
         "    rows = np.moveaxis(x, dim, 0)\n"
         "    count = np.zeros(len(rows))\n"
         "    np.add.at(count, index, 1)\n"
@@ -424,13 +426,12 @@ HELPERS = {
     "scatter_reduce": (
         "def scatter_reduce(x, dim, index, src, reduce, include_self=True):\n"
         "    if not np.ndim(x):\n"
-        "        x, index, src = (np.reshape(v, 1) for v in (x, index, src))\n"
-        "        return scatter_reduce(x, 0, index, src, reduce, include_self)[0]\n"
-        "    x = np.array(x, float)\n"
+        "        return scatter_reduce(np.atleast_1d(x), 0, index, src, reduce, include_self)[0]\n"
+        "    x, index, src = np.array(x, float), np.atleast_1d(index), np.atleast_1d(src)\n"
         "    inside = list(np.indices(np.shape(index)))\n"
         "    inside[dim] = index\n"
         "    inside = tuple(inside)\n"
-        "    src = np.asarray(src)[tuple(slice(n) for n in np.shape(index))]\n"
+        "    src = src[tuple(slice(n) for n in np.shape(index))]\n"
         "    count = np.zeros_like(x)\n"
         "    np.add.at(count, inside, 1)\n"
         "    if not include_self:\n"
@@ -478,6 +479,12 @@ HELPERS = {
         "    n, c, *sizes = np.shape(x)\n"
         "    x = np.swapaxes(np.reshape(x, (n, groups, c // groups, *sizes)), 1, 2)\n"
         "    return x.reshape(n, c, *sizes)"
+    ),
+    "unfold": (
+        "def unfold(x, dimension, size, step):\n"
+        "    windows = np.lib.stride_tricks.sliding_window_view(x, size, dimension)\n"
+        "    dimension %= np.ndim(x)\n"
+        "    return np.take(windows, np.arange(0, windows.shape[dimension], step), dimension)"
     ),
     "masked_select": (
         "def masked_select(x, mask):\n"

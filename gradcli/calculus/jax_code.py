@@ -43,6 +43,7 @@ OWN = {
     ),
     "index_add": (
         "def index_add(x, dim, index, source, alpha=1):\n"
+        "    index, source = jnp.atleast_1d(index), jnp.atleast_1d(source)\n"
         + _SET.format("index", "add", "alpha * jnp.moveaxis(source, dim, 0)")
     ),
     "index_fill": (
@@ -59,6 +60,7 @@ OWN = {
         "    x = jnp.asarray(x, float)\n"
         "    if not x.ndim:\n"
         "        return x + (src - x)\n"
+        "    index = jnp.atleast_1d(index)\n"
         "    inside = list(jnp.indices(jnp.shape(index)))\n"
         "    src = jnp.broadcast_to(src, jnp.broadcast_shapes(jnp.shape(src), jnp.shape(index)))\n"
         "    part = src[tuple(slice(n) for n in jnp.shape(index))]\n"
@@ -70,9 +72,10 @@ OWN = {
         "    x = jnp.asarray(x, float)\n"
         "    if not x.ndim:\n"
         "        return x + src\n"
+        "    index, src = jnp.atleast_1d(index), jnp.atleast_1d(src)\n"
         "    inside = list(jnp.indices(jnp.shape(index)))\n"
         "    inside[dim] = index\n"
-        "    part = jnp.asarray(src)[tuple(slice(n) for n in jnp.shape(index))]\n"
+        "    part = src[tuple(slice(n) for n in jnp.shape(index))]\n"
         "    return x.at[tuple(inside)].add(part)"
     ),
     "diagonal_scatter": (

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcli.calculus import simplify as alg
 from gradcli.calculus.arrays import in_full, permuted, reshaped
-from gradcli.calculus.expressions import Expression, call, is_number, number
+from gradcli.calculus.expressions import Expression, array, call, is_number, number
 from gradcli.calculus.numbers import ONE, Number
 from gradcli.calculus.simplify import full
 from gradcli.calculus.spelling import no_expression, shape_of
@@ -217,6 +217,32 @@ def _embedding_slope(reader: Reader, made: Call, args: list[Any]) -> Expression:
     return alg.product([*scales, (found, ONE)])
 
 
+# -- windows --------------------------------------------------------------------------------------
+MOST_PLACES = 100  # numbers that are written out
+
+
+def _windows_slope(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    """index_add(zeros(n), 0, k, g): what the elements receive from the windows that they are in."""
+    g, _, dim, size, step = args
+    shape, given = tuple(made.outputs[0].shape), shape_of(made.args[0])
+    if not shape:
+        raise no_expression(made)
+    dim %= len(shape)
+    places = np.add.outer(np.arange(given[dim]) * step, np.arange(size)).reshape(-1)
+    if places.size > MOST_PLACES:
+        raise no_expression(made)
+    if not places.size:
+        return alg.zero
+    scales, g = alg.scalars_out_of_floats(full(g, given))
+    last = len(given) - 1
+    rows = permuted(g, given, [*range(dim + 1), last, *range(dim + 1, last)])
+    rows = reshaped(rows, (*shape[:dim], places.size, *shape[dim + 1 :]))
+    zeros = call("zeros", [], shape, [("", shape)])
+    placed = [("@", 0), ("", dim), ("@", 1), ("@", 2)]
+    found = call("index_add", [zeros, array(places), rows], shape, placed)
+    return alg.product([*scales, (found, ONE)])
+
+
 # -- losses ---------------------------------------------------------------------------------------
 def _binary(reader: Reader, made: Call, args: list[Any]) -> Expression:
     given = [(a, g) for a, g in zip(args[:3], made.args[:3], strict=True) if g is not None]
@@ -248,5 +274,6 @@ LAYER_FORMS: dict[str, Handler] = {
     "slope of binary_cross_entropy": _binary_slope,
     "slope of average pooling": _average_slope,
     "slope of embedding": _embedding_slope,
+    "slope of windows": _windows_slope,
 }
 __all__ = ["LAYER_FORMS"]

@@ -742,7 +742,7 @@ def _picked(maps: LinearMaps, node: Expression) -> Expression:
         return maps.product(own, _unit(index, own.shape[dim]), flip=dim % 2 == 0)
     if len(own.shape) != 1 or any(maps.depends(a) for a in node.args[1:]):
         raise no_matrix(node)
-    if word == "gather":
+    if word in ("gather", "index_select"):
         word, options = "index", []
     n = own.shape[0]
     rows = call(word, [eye(n), *node.args[1:]], (*node.shape, n), options)
@@ -785,12 +785,16 @@ def _scattered(maps: LinearMaps, node: Expression) -> Expression:
         return alg.zero if is_call(row, "zeros") else call(word, [zeros, row], shape, options)
     if word == "slice_scatter":
         rows = _rows(n, own.shape[0], _places(node)[1])
-    elif word == "index_put" and [v for _, v in options] != [True]:
+    elif word in _ADDING and [k for k, _ in options] != _ADDING[word]:
         raise no_matrix(node)
     else:
         (index,) = places[0].args if is_call(places[0], "()") else places
         rows = call("index", [eye(n), index], (*own.shape, n))
     return times(turned(rows), maps.widened(own, own.shape))
+
+
+# The options with which a write adds up what goes to one place.
+_ADDING = {"index_put": [""], "index_add": ["@", "", "@", "@"]}
 
 
 def _is_zero(own: Expression) -> bool:
@@ -964,9 +968,10 @@ _CALLS: dict[str, Handler] = {
     "mean": _mean,
     "cumsum": _cumsum,
     "roll": _rolled,
-    **dict.fromkeys(("select", "slice", "flip", "index", "gather"), _picked),
+    **dict.fromkeys(("select", "slice", "flip", "index", "gather", "index_select"), _picked),
     **dict.fromkeys(
-        ("select_scatter", "slice_scatter", "index_put", "scatter", "scatter_add"), _scattered
+        "select_scatter slice_scatter index_put index_add scatter scatter_add".split(),
+        _scattered,
     ),
     "linalg.solve": _solved,
     **dict.fromkeys(("expand", "expand_as"), _expanded),

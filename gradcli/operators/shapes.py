@@ -842,7 +842,14 @@ def _unfold_backward(grad_in: Array, input_sizes: Any, dim: int, size: int, step
     return made
 
 
-@row(_unfold_backward, "UnfoldBackwardBackward0", kind="linear", sizes="input_sizes", axes="dim")
+@row(
+    _unfold_backward,
+    "UnfoldBackwardBackward0",
+    kind="linear",
+    sizes="input_sizes",
+    axes="dim",
+    spelled="slope of windows",
+)
 class unfold_backward:
     grad_in = lambda g, dim, size, step: unfold(g, dim, size, step)
 

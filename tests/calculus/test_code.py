@@ -186,6 +186,11 @@ OF_NUMPY: list[tuple[str, dict[str, tuple[int, ...]]]] = [
         for own in (True, False)
     ),
     ("scatter_reduce(x, 0, tensor(0), y, 'sum')**2", {"x": (), "y": ()}),
+    (
+        "scatter_reduce(x, 0, tensor(1), y, 'amin')*scatter(x, 0, tensor(1), 2)",
+        {"x": (3,), "y": (1,)},
+    ),
+    ("scatter_add(x, 0, tensor(1), y)*scatter(x, 0, tensor(1), y)", {"x": (3,), "y": (1,)}),
     ("scatter(x, 1, tensor([[0], [2]]), y)**2", {"x": (2, 3), "y": (2, 1)}),
     ("scatter(x, -1, tensor([[0], [2]]), 9.0)**2", {"x": (2, 3)}),
     ("dist(x, y, 3)*dist(x, y)*dist(x, y, 1)", {"x": (2, 3), "y": (3,)}),
@@ -199,6 +204,8 @@ OF_NUMPY: list[tuple[str, dict[str, tuple[int, ...]]]] = [
     ("F.pixel_shuffle(F.pixel_unshuffle(x**2, 2), 2)*F.channel_shuffle(x, 2)", {"x": (1, 2, 4, 2)}),
     ("masked_select(x, tensor([True, False]))**2", {"x": (3, 2)}),
     ("quantile(x, 0.5, dim=1)**2", {"x": (2, 3)}),
+    ("unfold(x, 0, 3, 2)**2", {"x": (6,)}),
+    ("sum(unfold(x, -2, 2, 1)**2)*unfold(x, 1, 0, 1).sum()", {"x": (2, 4, 3)}),
     ("special.zeta(3.5, x + 1)*special.zeta(tensor([2.0, 3.0]), x)", {"x": (2,)}),
     ("sum((A@diag(x)@A)**3)", {"x": (2,), "A": (2, 2)}),
 ]

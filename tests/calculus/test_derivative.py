@@ -204,7 +204,7 @@ NOT_WRITTEN = re.compile(
 NO_FORM = re.compile(
     r"^(_upsample_bilinear2d_aa|as_strided_scatter|block_diag|frexp|pdist"
     r"|grid_sampler_[23]d|linalg\.(lstsq|lu|lu_factor|lu_factor_ex)|lu|masked_scatter|nanmedian"
-    r"|triangular_solve|unfold|unfold_copy)\(|^aminmax\(randn\(2,3\)\)$"
+    r"|triangular_solve)\(|^aminmax\(randn\(2,3\)\)$"
     r"|^nn\.functional\.(\w+_pool[123]d\w*|conv\w+|grid_sample|embedding(_bag)?|fold|unfold|affine_grid"
     r"|bilinear|binary_cross_entropy|cross_entropy|linear_cross_entropy|ctc_loss|nll_loss|\w+_margin_loss"
     r"|interpolate|upsample\w*|local_response_norm|scaled_dot_product_attention)\("

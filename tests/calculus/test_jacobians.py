@@ -152,6 +152,20 @@ TABLE: list[tuple[str, str, dict[str, tuple[int, ...]], str, list[str]]] = [
             "A.T@(diag(A.T@x) + (A@diag_embed(x)).T)"
         ],
     ),
+    (
+        "hessian",
+        "sum(x.unfold(0, 2, 1)**2)",
+        X3,
+        "x",
+        ["2*eye(3)[tensor([0, 1, 1, 2])].T@eye(3)[tensor([0, 1, 1, 2])]"],
+    ),
+    (
+        "jacobian",
+        "index_add(x**2, 0, tensor([0, 0]), y)",
+        {**X3, "y": (2,)},
+        "y",
+        ["eye(3)[tensor([0, 0])].T"],
+    ),
     # of nothing
     ("hessian", "mean(x[1:1]**2)", X3, "x", ["zeros(3, 3)"]),
     ("hessian", "mean(x[1:1]**2)*sum(x)", X3, "x", ["zeros(3, 3)"]),
