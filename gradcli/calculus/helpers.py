@@ -342,7 +342,7 @@ HELPERS = {
     "ldexp": "def ldexp(x, y):\n    return x * 2.0**y",
     "index_select": (
         "def index_select(x, dim, index):\n"
-        "    return np.take(x, index, dim) if np.ndim(x) else np.asarray(x)"
+        "    return np.take(x, np.atleast_1d(index), dim) if np.ndim(x) else np.asarray(x)"
     ),
     "take": "def take(x, index):\n    return np.take(x, index)",
     "kthvalue": (

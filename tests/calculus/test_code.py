@@ -188,9 +188,14 @@ OF_NUMPY: list[tuple[str, dict[str, tuple[int, ...]]]] = [
     ("scatter_reduce(x, 0, tensor(0), y, 'sum')**2", {"x": (), "y": ()}),
     (
         "scatter_reduce(x, 0, tensor(1), y, 'amin')*scatter(x, 0, tensor(1), 2)",
+        {"x": (3,), "y": ()},
+    ),
+    ("scatter_add(x, 0, tensor(1), y)*scatter(x, 0, tensor(1), y)", {"x": (3,), "y": ()}),
+    ("index_copy(x, 0, tensor(1), y)*index_select(x, 0, tensor(1))", {"x": (3,), "y": ()}),
+    (
+        "index_add(x, 0, tensor(1), y)*index_reduce(x, 0, tensor(1), y, 'mean')",
         {"x": (3,), "y": (1,)},
     ),
-    ("scatter_add(x, 0, tensor(1), y)*scatter(x, 0, tensor(1), y)", {"x": (3,), "y": (1,)}),
     ("scatter(x, 1, tensor([[0], [2]]), y)**2", {"x": (2, 3), "y": (2, 1)}),
     ("scatter(x, -1, tensor([[0], [2]]), 9.0)**2", {"x": (2, 3)}),
     ("dist(x, y, 3)*dist(x, y)*dist(x, y, 1)", {"x": (2, 3), "y": (3,)}),
