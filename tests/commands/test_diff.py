@@ -227,7 +227,7 @@ def test_refusals(argv: list[str], code: int, words: str) -> None:
 @pytest.mark.parametrize(
     ("source", "word"),
     [
-        ("x.unfold(0, 2, 1)", "x.unfold"),
+        ("x.nanmedian()", "x.nanmedian"),
         ("nn.functional.grid_sample(x, y).sum()", "nn.functional.grid_sample"),
     ],
 )
