@@ -38,6 +38,8 @@ def stored(value: Any, kind: Any) -> Expression:
     """What a tensor of this dtype holds of a number that is written into it."""
     made = as_number(value)
     exact = value_of(made)
+    if exact is None and kind.kind in "iu" and not alg.is_integral(made):
+        return call("to", [made], made.shape, [("", dtypes.of(kind))])
     if exact is None or kind.kind not in "biu":
         return made
     return number(np.asarray(exact.python()).astype(kind).item())

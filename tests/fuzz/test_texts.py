@@ -307,6 +307,8 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("index_put(x > 0.4, (tensor([1]),), tensor(True))*s", {"x": (3,), "s": 0.5}),
         ("select_scatter(x > 0.4, tensor(2.5), 0, 1)*s", {"x": (3,), "s": 0.5}),
         ("b = x > 0.4; b[0] = 2.5; b*s", {"x": (3,), "s": 0.5}),
+        ("sum(tensor(3).fill_(s.detach())*x)", {"x": (3,), "s": 1.7}),
+        ("tensor([3, 4, 5]).masked_fill(x > 0.4, s.detach())*x", {"x": [0.3, 0.7, 0.9], "s": 1.7}),
         ("F.pad(x > 0.4, (1, 1), value=2)*s", {"x": (3,), "s": 0.5}),
     ],
     "truth values are multiplied and negated as 1 and 0, wherever they come from": [
