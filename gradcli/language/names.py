@@ -375,7 +375,7 @@ def attribute(value: Any, name: str) -> Any:
     if kind is Namespace:
         found = qualified(f"{value.prefix}.{name}" if value.prefix else name)
         if found is None:
-            raise AttributeError(f"module {repr(value)[8:-1]} has no attribute {name!r}")
+            raise AttributeError(f"gradcli's module {repr(value)[8:-1]} has no attribute {name!r}")
         return found
     if _allowed(value, kind, name):
         if kind is str:
@@ -388,7 +388,7 @@ def attribute(value: Any, name: str) -> Any:
     if kind is Constants:
         return _constant(value, name)
     shown = "Tensor" if kind.__name__ == "Parameter" else kind.__name__
-    raise AttributeError(f"{shown!r} object has no attribute {name!r}")
+    raise AttributeError(f"gradcli's {shown!r} object has no attribute {name!r}")
 
 
 def _allowed(value: Any, kind: type, name: str) -> bool:
