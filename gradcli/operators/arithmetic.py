@@ -706,15 +706,12 @@ bitwise_right_shift = _shift(np.right_shift, "right")
 
 
 def _invert(self: Array) -> Array:
-    if self.dtype.kind in "fc":
-        raise TypeError(
-            "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
-        )
     return ~self
 
 
 @operator(
     _invert,
+    refuses={"fc": "bitwise_not_cpu"},
     inplace=True,
     numpy=np.invert,
     samples=("bitwise_not(tensor([True, False]))",),
@@ -722,6 +719,15 @@ def _invert(self: Array) -> Array:
 )
 class bitwise_not:
     """Bitwise not."""
+
+
+def _inverted(x: Tensor) -> Tensor:
+    """`~x`, of which PyTorch speaks otherwise than of the function."""
+    if x.array.dtype.kind in "fc":
+        raise TypeError(
+            "~ (operator.invert) is only implemented on integer and Boolean-type tensors"
+        )
+    return bitwise_not.call(x)  # type: ignore[no-any-return]
 
 
 # -- dtypes of results ----------------------------------------------------------------------------
@@ -839,7 +845,7 @@ def _install() -> None:
     for name, own in rows.items():
         _on_first_use(f"__{name}__", own, binary_method)
     _on_first_use("__neg__", neg, lambda own: own.call)
-    _on_first_use("__invert__", bitwise_not, lambda own: own.call)
+    setattr(Tensor, "__invert__", _inverted)
     setattr(Tensor, "__rsub__", _guarded(rsub))
     setattr(Tensor, "__rtruediv__", _rdiv)
     for name, target in {"pow": pow, "mod": remainder, "floordiv": floor_divide}.items():

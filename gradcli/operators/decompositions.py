@@ -1155,17 +1155,18 @@ def _lu_solve(
 ) -> Array:
     name = "linalg.lu_solve"
     check_floating(name, LU)
+    if LU.dtype != B.dtype:
+        raise RuntimeError(
+            f"{name}: Expected LU and B to have the same dtype, but found LU of type "
+            f"{scalar_name(LU)} and B of type {scalar_name(B)} instead"
+        )
     if pivots.dtype != np.int32:
         raise RuntimeError(
             f"{name}: Expected pivots to be a Tensor of torch.int32 but got {dtypes.of(pivots.dtype)}"
         )
     check_square(name, LU, "LU")
     check_matrix(name, B, "B")
-    if LU.dtype != B.dtype:
-        raise RuntimeError(
-            f"{name}: Expected LU and B to have the same dtype, but found LU of type "
-            f"{scalar_name(LU)} and B of type {scalar_name(B)} instead"
-        )
+    _check_sides(name, LU, B, left)
     if pivots.shape[-1:] != LU.shape[-1:]:
         raise RuntimeError(
             f"{name}: Number of pivots per batch should be same as the dimension of the matrix"

@@ -115,9 +115,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _is_bool(value: Any) -> bool:
-    if isinstance(value, (bool, np.bool_)):
-        return True
-    return _plain(value) and value.array.dtype.kind == "b"
+    return isinstance(value, (bool, np.bool_))
 
 
 def _is_list(first: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -146,13 +144,14 @@ _TAKES: dict[str, Callable[[Any], bool]] = {
     "Any": lambda v: True,
 }
 _REAL = frozenset([int, float, bool])
+_HUGE = 2**63  # past what PyTorch takes for an integer
 _ARRAYS = frozenset([np.ndarray, np.float64, np.float32])  # what rules call functions with
 _QUICK = {  # the usual classes, as an expression over a value
     "Tensor": "({0}.__class__ is Tensor or {0}.__class__ in arrays)",
     "Tensor[]": "({0}.__class__ in sequences and tensors({0}))",
     "Scalar": "{0}.__class__ in numbers",
     "float": "{0}.__class__ in real",
-    "int": "{0}.__class__ is int",
+    "int": f"({{0}}.__class__ is int and {-_HUGE} <= {{0}} < {_HUGE})",
     "bool": "{0}.__class__ is bool",
     "str": "{0}.__class__ is str",
     "ScalarType": "{0}.__class__ is dtype_class",
@@ -233,7 +232,10 @@ class Parameter:
                     )
             numbers = (_number(v) for v in value)
             return tuple(map(int, numbers)) if self.kind == "int[]" else tuple(numbers)
-        return (_number(value),) if self.lone else _number(value)
+        value = _number(value)
+        if self.kind[:3] == "int" and value.__class__ is int and not -_HUGE <= value < _HUGE:
+            raise ValueError("Overflow when unpacking long long")
+        return (value,) if self.lone else value
 
     def passed(self, value: str) -> str:
         """The expression over a value of a usual class, called so, that the body is passed."""
