@@ -135,7 +135,8 @@ class Reader:
         if word is None:
             return self.expand(made)
         if row.batch == "elementwise":
-            if all(k == "tensor" for k in row.kinds):
+            bits = "f" in row.refuses and made.outputs[0].value.dtype.kind != "b"
+            if all(k == "tensor" for k in row.kinds) and not bits:
                 return function(word, *args)
             tensors = [a for a, k in zip(args, row.kinds, strict=True) if k == "tensor"]
             options = chosen(row, args)

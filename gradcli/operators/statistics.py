@@ -357,7 +357,7 @@ def bincount(input: Array, weights: Array | None, minlength: int) -> Any:
     places = data(input)
     if places.dtype.kind not in "iu":
         raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{scalar_name(places)}'")
-    if places.ndim != 1 or (places.size and batch.numbers(places).min(initial=0) < 0):
+    if places.ndim != 1 or (batch.numbers(places) < 0).any():
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != input.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")

@@ -196,6 +196,7 @@ def test_notes_go_to_standard_error() -> None:
         (["x**2", "--at"], 2, "no value for x"),
         (["x if x > 0 else -x"], 1, "which way the program goes"),
         (["x.item()*x"], 1, "the program goes on with a number"),
+        (["x*bincount((x > 0).long()).sum()", "--x", "1,2"], 1, "or write detach()"),
         # what grad refuses is refused in the same words
         (["nll_loss(z,t)", "--z", "1,2;3,4", "--t", "0,1"], 1, "expected target dtype to be Long"),
         (["x[i]", "--x", "1,2", "--i", "0"], 1, "tensors used as indices must be long"),

@@ -339,6 +339,7 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("sum(~(x*4).to(int64)*w)", {"x": [0.5, 0.75, 1], "w": (3,)}),
         ("sum(logical_or((x*4).to(int64), 0)*w)", {"x": [0.5, 0.75, 1], "w": (3,)}),
         ("sum(((w > 0) & 2)*w)", {"w": (3,)}),
+        ("x*bitwise_left_shift((x > 0).long(), x.argmax())", {"x": (3,)}),
     ],
     "averages of integers are integers": [
         ("F.avg_pool2d((X > 0.4)*3, 2, 2)*s", {"X": (1, 2, 2), "s": 0.5}),
