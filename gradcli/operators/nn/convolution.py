@@ -486,6 +486,8 @@ def _conv(
         raise RuntimeError("dilation should be greater than zero" + said)
     _check_sizes(x, weight, around, spread, n)
     _check_filled(input, n)
+    if not x.shape[1]:  # PyTorch makes no channels of none
+        weight, bias = weight[:0], None if bias is None else bias[:0]
     return _convolved(batched, x, weight, bias, steps, around, spread, False, (0,) * n, groups)
 
 
