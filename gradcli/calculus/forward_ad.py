@@ -552,7 +552,11 @@ def _transposed(row: Row, values: list[Any], outputs: list[Tensor]) -> list[Any]
     results: list[Any] = [None] * len(outputs)
     for k, f in zip(diff, found, strict=True):
         results[k] = f
-        if f is None or recorded or not (lost := np.isnan(batch.numbers(f.array))).any():
+        if (
+            f is None or recorded or phased
+        ):  # a rule that asks for its gradient's phase is not mapped
+            continue
+        if not (lost := np.isnan(batch.numbers(f.array))).any():
             continue
 
         def pull(seed: Tensor, at: int = k) -> Any:

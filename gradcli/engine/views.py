@@ -536,7 +536,18 @@ def _part(whole: Tensor, layout: Layout) -> Tensor:
 
 
 def as_strided_array(array: Any, size: Any, stride: Any, offset: int | None) -> Any:
-    """A view of an array's memory, in elements, as `torch.as_strided`."""
+    """A view of an array's memory, in elements, as `torch.as_strided`; what it refuses."""
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if any(s < 0 for s in stride):
+        raise RuntimeError(
+            "as_strided: Negative strides are not supported at the moment, got strides: "
+            f"{list(stride)}"
+        )
+    if any(n < 0 for n in size):
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}"
+        )
     item = array.dtype.itemsize
     root = buffer_of(array)
     own = address(array) - address(root)

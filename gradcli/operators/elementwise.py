@@ -319,8 +319,9 @@ def _sinc_backward(g: Any, self: Any) -> Any:
     if accurate.is_real(self):
         return where(self == 0.0, 0.0, g * accurate.sinc_slope(self))
     product = pi * self
-    slope = g * conj((product * np.cos(product) - np.sin(product)) / (product * self))
-    return where(self == 0.0, 0.0, slope)
+    square = product * self
+    slope = g * conj((product * np.cos(product) - np.sin(product)) / square)
+    return where(square == 0.0, 0.0, slope)
 
 
 @unary(_sinc, "SincBackward0", aliases="special.sinc")

@@ -319,3 +319,23 @@ def test_a_probability_beside_0_and_1_has_its_slope(options: str) -> None:
     _, found = gradcli.func.jvp(loss, (p,), (gradcli.ones_like(p),))
     wanted = gradcli.func.jacrev(loss)(p).sum(-1)
     np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-14)
+
+
+@pytest.mark.parametrize("text", ["linalg.eigvals(x*0)", "linalg.eigvals(x**0)", "sinc(x*1e-200)"])
+def test_forward_mode_where_terms_are_lost(text: str) -> None:
+    """What divides 0 by 0 is masked, or is left to what does not need it."""
+    x = gradcli.eye(2, dtype=gradcli.float64) + 1
+    _, found = gradcli.func.jvp(lambda x: language.evaluate(text, x=x), (x,), (x,))
+    assert not found.isnan().any()
+
+
+def test_forward_mode_of_what_reverse_mode_refuses() -> None:
+    """PyTorch records no `bilinear` of complex numbers; its tangents are those of a product."""
+    x, y = (gradcli.tensor(n) for n in ([[1 + 2j, 3j]], [[2 - 1j, 1 + 1j]]))
+    weight = gradcli.tensor([[[1j, 2.0], [1 - 1j, 0.5j]]])
+    _, found = gradcli.func.jvp(
+        lambda w: gradcli.nn.functional.bilinear(x, y, w), (weight,), (weight,)
+    )
+    np.testing.assert_allclose(
+        found.numpy(), gradcli.nn.functional.bilinear(x, y, weight).numpy(), rtol=1e-6
+    )

@@ -13,7 +13,7 @@ from gradcli.engine.modes import no_grad
 from gradcli.engine.tensor import wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import mul_scalar
-from gradcli.operators.helpers import implemented, masked_fill, total, unsqueeze
+from gradcli.operators.helpers import conj, implemented, masked_fill, total, unsqueeze
 from gradcli.operators.indexing import index_select
 from gradcli.operators.nn.dropout import dropped
 from gradcli.operators.nn.pairs import last
@@ -85,7 +85,7 @@ def _trilinear_backward(
     for k, (own, _) in enumerate(operands):
         if mask[k]:
             (a, x), (b, y) = (operands[j] for j in range(3) if j != k)
-            grads[k] = np.einsum(f"{up},{a},{b}->{own}", g, x, y)
+            grads[k] = np.einsum(f"{up},{a},{b}->{own}", g, conj(x), conj(y))
     return grads
 
 
