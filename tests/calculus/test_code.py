@@ -157,6 +157,9 @@ OF_NUMPY: list[tuple[str, dict[str, tuple[int, ...]]]] = [
     ("F.cross_entropy(A, tensor([0, 1]), ignore_index=1)", {"A": (2, 3)}),
     ("F.cross_entropy(A, tensor([0, 1]), tensor([1.0, 2.0, 3.0]))", {"A": (2, 3)}),
     ("F.nll_loss(A, tensor([0, 1]), reduction='none')", {"A": (2, 3)}),
+]
+# Functions of many options, whose texts are longer: in NumPy's code.
+OF_MANY_OPTIONS: list[tuple[str, dict[str, tuple[int, ...]]]] = [
     (
         "F.conv1d(x, w, dilation=2, groups=2, padding=2, stride=2)**2",
         {"x": (2, 4, 7), "w": (4, 2, 2)},
@@ -218,15 +221,26 @@ OF_NUMPY: list[tuple[str, dict[str, tuple[int, ...]]]] = [
 
 @sweep(("source", "shapes"), OF_NUMPY, parts=1)
 def test_what_numpy_lacks_is_scipys_or_written_out(source: str, shapes: dict[str, Any]) -> None:
-    arrays = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}
     for form in ("numpy", "python"):
-        _, made, singular = proved(language.parse(source), arrays, shapes, given=True, form=form)
-        assert singular is None
+        code = ran(source, shapes, form)
         if "bessel" in source:
-            assert "from scipy import special  # for what NumPy lacks" in made.code
-        space: dict[str, Any] = {}
-        exec(made.code, space)
-        space["value_and_gradient"](*arrays.values())
+            assert "from scipy import special  # for what NumPy lacks" in code
+
+
+@sweep(("source", "shapes"), OF_MANY_OPTIONS, parts=6, often=1)
+def test_what_takes_many_options_is_written_out(source: str, shapes: dict[str, Any]) -> None:
+    ran(source, shapes, "numpy")
+
+
+def ran(source: str, shapes: dict[str, Any], form: str) -> str:
+    """The code of a program and its gradients, proved and then run by itself."""
+    arrays = {n: sample(s, k) for k, (n, s) in enumerate(shapes.items())}
+    _, made, singular = proved(language.parse(source), arrays, shapes, given=True, form=form)
+    assert singular is None
+    space: dict[str, Any] = {}
+    exec(made.code, space)
+    space["value_and_gradient"](*arrays.values())
+    return str(made.code)
 
 
 @pytest.mark.parametrize("name", ["bessel_j0", "bessel_y1", "modified_bessel_k0", "erfcx"])
