@@ -11,7 +11,7 @@ import numpy as np
 from gradcli.engine import dtypes, modes, rows
 from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.operator import Rules
-from gradcli.engine.promotion import BOOL_OPERAND
+from gradcli.engine.promotion import BOOL_OPERAND, mismatch
 from gradcli.engine.rows import factor, is_one, meeting
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.engine.threads import applied
@@ -407,7 +407,8 @@ class pow_base:
 def check_divisor(self: Any, other: Any) -> None:
     """Raise RuntimeError, in PyTorch's words, where integers are divided by zero."""
     if other.dtype.kind in "biu" and self.size and not other.all():
-        raise RuntimeError("ZeroDivisionError")
+        refusal = mismatch([tuple(x.shape) for x in (self, other)])
+        raise refusal or RuntimeError("ZeroDivisionError")
 
 
 def _floor_divide(self: Array, other: Array) -> Array:
