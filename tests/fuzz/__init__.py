@@ -89,9 +89,11 @@ def cases(seed: int, seconds: float) -> Iterator[random.Random]:
 
 
 def once_round(names: Iterable[str], seed: int, seconds: float) -> Iterator[str]:
-    """The names in the order of the seed, those that there is time for; it is said where to go on."""
-    order = list(names)
-    random.Random(seed).shuffle(order)
+    """The names in the order of the seed, those that there is time for; it is said where to go on.
+
+    Where names are added, the others keep their order.
+    """
+    order = sorted(names, key=lambda name: random.Random(f"{seed} {name}").random())
     number = start
     for name, _ in zip(order[start:], cases(seed, seconds), strict=False):
         yield name

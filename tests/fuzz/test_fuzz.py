@@ -11,7 +11,16 @@ import pytest
 from gradcli.commands import COMMANDS
 from gradcli.operators import table
 from tests import fuzz
-from tests.fuzz import command_lines, inplace, interrupts, matrices, pairs, text_growth, texts_sweep
+from tests.fuzz import (
+    command_lines,
+    inplace,
+    interrupts,
+    matrices,
+    pairs,
+    text_growth,
+    texts,
+    texts_sweep,
+)
 from tests.fuzz import sweep as forms
 from tests.sweep import sweep
 
@@ -103,6 +112,12 @@ def test_every_form_of_some_samples(text) -> None:
 @sweep("name", ["reshape(randn(2,3), (-1,))", "sin"], parts=1)
 def test_texts_of_some_calls(name) -> None:
     assert list(texts_sweep.failures(name)) == []
+
+
+@pytest.mark.long
+def test_a_few_texts(monkeypatch) -> None:
+    monkeypatch.setattr(fuzz, "count", 80)
+    assert list(texts.run(3, 0)) == []
 
 
 def test_a_wrong_batching_rule_is_found(monkeypatch) -> None:

@@ -73,37 +73,51 @@ def programs(source: str, values: dict[str, Any]) -> Iterator[Case]:
         number += 1
         if NOT_EQUAL.search(source) and re.search(r"expand|fill_|\[|\.T", changed):
             continue
-        try:
-            value = Case(changed, given).run(Case(changed, given).tensors())
-            shape, many = tuple(value.shape), value.numel()
-            part = ".abs()" if value.is_complex() else ""
-        except Exception:  # no program
-            continue
-        text = RESULTS[number % len(RESULTS)].format(f"({changed}){part}")
-        if many < 300:
-            w = np.round(np.random.default_rng(number).uniform(-1, 1, shape), 2)
-            yield Case(text, given | {"w": w})
+        made = with_result(changed, given, RESULTS[number % len(RESULTS)], number)
+        if made is not None:
+            yield made
+
+
+def with_result(source: str, values: dict[str, Any], result: str, number: int) -> Case | None:
+    """The program with its value in a result; None where there is no program, or a large one."""
+    try:
+        value = Case(source, values).run(Case(source, values).tensors())
+        shape, many = tuple(value.shape), value.numel()
+        part = ".abs()" if value.is_complex() else ""
+    except Exception:  # no program
+        return None
+    w = np.round(np.random.default_rng(number).uniform(-1, 1, shape), 2)
+    text = result.format(f"({source}){part}")
+    return Case(text, values | {"w": w}) if many < 300 else None
 
 
 def special(source: str, values: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """(program, values of its variables)."""
     values = values | {"s": np.asarray(0.7)}
     for name, value in values.items():
-        if value.dtype.kind != "f" or name == "s":
-            continue
-        words = {
-            **{"x": name, "shape": value.shape, "k": value.size, "n": (*value.shape, 1)[0]},
-            **{
-                "numbers": np.round(value, 2).tolist(),
-                "integers": np.round(3 * value).astype(int).tolist(),
-            },
-        }
-        others = [n for n in values if n.startswith("x") and n < name]
-        for put in [*CONSTANTS, *VARIABLES, *others]:
-            if "tensor({" not in put or value.size < 30:
-                yield pairs.replaced(source, name, put.format(**words)), values
+        if value.dtype.kind == "f" and name != "s":
+            for put in instead(name, values):
+                yield pairs.replaced(source, name, put), values
     for sizes in sweep.sized({n: v for n, v in values.items() if n != "s"}):
         yield source, values | sizes
+
+
+def instead(name: str, values: dict[str, Any]) -> list[str]:
+    """What may stand for an operand."""
+    value = values[name]
+    words = {
+        **{"x": name, "shape": value.shape, "k": value.size, "n": (*value.shape, 1)[0]},
+        **{
+            "numbers": np.round(value, 2).tolist(),
+            "integers": np.round(3 * value).astype(int).tolist(),
+        },
+    }
+    others = [n for n in values if n.startswith("x") and n < name]
+    return [
+        put.format(**words)
+        for put in [*CONSTANTS, *VARIABLES, *others]
+        if "tensor({" not in put or value.size < 30
+    ]
 
 
 @contextmanager
