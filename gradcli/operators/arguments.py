@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ _PYTHON = {
     bool: dtypes.boolean,
     complex: dtypes.complex128,
 }
+_TOO_MANY = 2**60  # numbers, of eight bytes each
 # The options of every function that makes a tensor.
 OPTIONS = (
     "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, "
@@ -96,7 +98,7 @@ def finish(
 
 
 def nonnegative(name: str, size: tuple[int, ...]) -> tuple[int, ...]:
-    """A size as it is; RuntimeError, in PyTorch's words, where a number in it is negative."""
+    """A size as it is; RuntimeError, in PyTorch's words, where it is negative or beyond all bounds."""
     if size and min(size) < 0:
         if name == "zeros":
             raise RuntimeError("zeros: Dimension size must be non-negative.")
@@ -104,6 +106,8 @@ def nonnegative(name: str, size: tuple[int, ...]) -> tuple[int, ...]:
             f"Trying to create tensor with negative dimension {next(n for n in size if n < 0)}: "
             f"{list(size)}"
         )
+    if prod(size) >= _TOO_MANY:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)}")
     return size
 
 

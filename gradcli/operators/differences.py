@@ -71,8 +71,6 @@ def _pair_of(value: Any, dim: int) -> tuple[Any, Any]:
 def _beside_steps(name: str, y: Any, x: Any, dim: int) -> tuple[Any, int]:
     """The differences of the abscissas, shaped to multiply y's; and the dimension."""
     at = wrap_dim(dim, y.ndim)
-    if x.ndim == 0:
-        raise RuntimeError(f"{name}: y must be at least one-dimensional; x must not be a scalar")
     if x.ndim == 1:
         if x.shape[0] != y.shape[at]:
             raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
@@ -85,12 +83,14 @@ def _beside_steps(name: str, y: Any, x: Any, dim: int) -> tuple[Any, int]:
     return high - low, at
 
 
-def _integrated(name: str, y: Any, x: Any, dim: int) -> None:
+def _integrated(name: str, y: Any, x: Any, dx: Any, dim: int) -> None:
     if not y.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     if "b" in (data(y).dtype.kind, None if x is None else data(x).dtype.kind):
         which = "`y`" if x is None else "`x` or `y`"
         raise RuntimeError(f"{name}: received a bool input for {which}, but bool is not supported")
+    if isinstance(dx, (bool, complex)):
+        raise RuntimeError(f"{name}: Currently, we only support dx as a real number.")
 
 
 _INTEGRALS = (
@@ -112,7 +112,7 @@ _INTEGRALS = (
 )
 def trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int = -1) -> Any:
     """The integral by the trapezoidal rule, of samples at `x` or every `dx`."""
-    _integrated("trapezoid", y, x, dim)
+    _integrated("trapezoid", y, x, dx, dim)
     if not y.shape[wrap_dim(dim, y.ndim)]:
         return wrap(np.zeros(_without(y.shape, dim), data(y).dtype))
     if x is None:
@@ -137,7 +137,7 @@ def _without(shape: Any, dim: int) -> tuple[int, ...]:
 )
 def cumulative_trapezoid(y: Array, x: Array | None = None, dx: Any = 1, dim: int = -1) -> Any:
     """The running integral by the trapezoidal rule."""
-    _integrated("cumulative_trapezoid", y, x, dim)
+    _integrated("cumulative_trapezoid", y, x, dx, dim)
     if x is None:
         low, high = _pair_of(y, dim)
         return cumsum(mul_scalar(low + high, float(dx) / 2.0), dim)

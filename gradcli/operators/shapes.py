@@ -804,6 +804,8 @@ def linalg_diagonal(A: Array, offset: int, dim1: int, dim2: int) -> Any:
 def _unfold(self: Array, dimension: int, size: int, step: int) -> Array:
     at = wrap_dim(dimension, self.ndim)
     n, stride = (self.shape[at], self.strides[at]) if self.ndim else (1, self.dtype.itemsize)
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
     if size > n:
         raise RuntimeError(f"maximum size for tensor at dimension {at} is {n} but size is {size}")
     if step <= 0:

@@ -88,6 +88,8 @@ def _renorm(self: Array, p: Any, dim: int, maxnorm: Any) -> Array:
         raise RuntimeError("renorm: p must be real-valued")
     if not p > 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
+    if isinstance(maxnorm, complex):
+        raise RuntimeError("renorm: maxnorm must be real-valued")
     if not maxnorm >= 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     if self.ndim < 2:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine import random
+from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.tensor import wrap
 from gradcli.operators.nn.pairs import of_dimensions
 from gradcli.operators.strides import axes_of, from_memory
@@ -34,6 +35,16 @@ def _kept(input: Any, kind: Any, p: float, feature: bool) -> Any:
     return random.bernoulli((*shape[:2], *[1] * (len(shape) - 2)), kind, 1 - p)
 
 
+def _check_dtype(input: Any, alpha: bool) -> None:
+    """Refuses, in PyTorch's words, numbers that cannot be scaled."""
+    name, kind = scalar_name(input), input.array.dtype.kind
+    if kind == "c":
+        raise NotImplementedError(f"\"bernoulli_scalar_cpu_\" not implemented for '{name}'")
+    if kind in "biu":
+        wanted = "Long" if alpha and kind == "b" else name
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {wanted}")
+
+
 def dropped(
     input: Any,
     p: float,
@@ -49,6 +60,7 @@ def dropped(
     times = input.mul_ if inplace else input.mul
     if p == 1:
         return times(wrap(np.zeros((), kind)[()]))
+    _check_dtype(input, alpha)
     kept = _kept(input, kind, p, feature)
     if not alpha:
         return times(wrap(kept / kind.type(1 - p)))

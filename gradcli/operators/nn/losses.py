@@ -134,6 +134,14 @@ def _check_output(input: Any, other: Any) -> None:
         )
 
 
+def _check_shape(input: Any, shape: tuple[int, ...]) -> None:
+    """RuntimeError where a result of this shape does not fit in one like the input."""
+    if tuple(input.shape) != shape:
+        raise RuntimeError(
+            f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(shape)}"
+        )
+
+
 def _number(value: float, like: Any) -> Tensor:
     """A number as a 0-d constant: the other operand of a recorded difference."""
     return wrap(like.array.dtype.type(value))
@@ -689,6 +697,7 @@ def binary_cross_entropy(input: Array, target: Array, weight: Array | None, numb
         )
     if weight is not None:
         shape = np.broadcast_shapes(tuple(target.shape), tuple(weight.shape))
+        _check_shape(input, shape)
         weight = weight.expand(shape).to(input.dtype)
     return binary_cross_entropy_row(input, target, weight, number)
 
@@ -821,6 +830,7 @@ def soft_margin_loss(input: Array, target: Array, number: int) -> Any:
             input, wrap(np.zeros((), found if found.kind in "fc" else dtypes.default.real))
         )
     _check_output(input, target)
+    _check_shape(input, np.broadcast_shapes(tuple(input.shape), tuple(target.shape)))
     out = soft_margin_loss_row(input, target, number)
     return out if out.dtype == input.dtype else out.to(input.dtype)
 

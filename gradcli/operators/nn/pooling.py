@@ -458,6 +458,7 @@ _AVG = {
         NOTHING,
         slope="slope of average pooling",
         kind="linear",
+        refuses={"c": "avg_pool2d" if n == 2 else "avg_pool3d_out_frame"},
         spelled="average pooling",
     )
     for n in (2, 3)
@@ -564,7 +565,9 @@ def _adaptive_avg_rows(n: int) -> Row:
     again = lambda g, grad_output: row(g, tuple(grad_output.shape[-n:]))
     name, node = f"_adaptive_avg_pool{n}d", f"AdaptiveAvgPool{n}D"
     backward = NOTHING | {"grad_output": again}
-    row = pair(name, node, _adaptive_avg, kernel_backward, backward, kind="linear")
+    refuses = {"c": f"adaptive_avg_pool{n}d{'_cpu' if n == 3 else ''}"}
+    facts: dict[str, Any] = {"kind": "linear", "refuses": refuses}
+    row = pair(name, node, _adaptive_avg, kernel_backward, backward, **facts)
     return row
 
 
@@ -603,6 +606,16 @@ def _adaptive_mean(n: int, input: Any, output_size: Any) -> Any:
     return _mean_of(input, sizes)
 
 
+def _check_filled(name: str, input: Any, first: int) -> None:
+    """RuntimeError where one of the dimensions from the first on is empty."""
+    empty = next((d for d in range(first, input.ndim) if not input.shape[d]), None)
+    if empty is not None:
+        raise RuntimeError(
+            f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has "
+            f"sizes {list(input.shape)} with dimension {empty} being empty"
+        )
+
+
 def _mean_of(input: Any, sizes: Sizes) -> Any:
     n = len(sizes)
     if min(sizes) < 0:
@@ -613,6 +626,8 @@ def _mean_of(input: Any, sizes: Sizes) -> Any:
         )
     if sizes == (1,) * n:
         return input.mean(tuple(range(-1, -n - 1, -1)), True)
+    first = input.ndim - 2 if n == 2 else 1
+    _check_filled(f"adaptive_avg_pool{n}d", input, first)
     return _ADAPTIVE_AVG[n](input, sizes)
 
 
@@ -662,12 +677,7 @@ _ADAPTIVE_MAX = {n: _adaptive_max_rows(n) for n in (2, 3)}
 def _adaptive_largest(n: int, input: Any, output_size: Any, return_indices: bool) -> Any:
     name = f"adaptive_max_pool{n}d"
     _check_adaptive(name, n, input)
-    empty = next((d for d in range(1, input.ndim) if not input.shape[d]), None)
-    if empty is not None:
-        raise RuntimeError(
-            f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has "
-            f"sizes {list(input.shape)} with dimension {empty} being empty"
-        )
+    _check_filled(name, input, 1)
     sizes = _wanted_sizes(name, output_size, input, n)
     if n > 1:
         out, index = _ADAPTIVE_MAX[n](input, sizes)
