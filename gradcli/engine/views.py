@@ -255,7 +255,8 @@ def laid_as(tensor: Tensor, tangent: Tensor) -> Tensor:
 
 def _first_tangent(tensor: Tensor, level: int, tangent: Tensor) -> None:
     base = tensor if tensor.base is None else tensor.base
-    views = [] if base.views is None else base.views.alive()
+    alive = [] if base.views is None else base.views.alive()
+    views = [v for v in alive if v.base is base]  # of what was detached, its own
     if not views:
         tensor.tangent = (level, tangent.clone())
         return
