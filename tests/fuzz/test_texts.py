@@ -271,7 +271,7 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
     ],
     "torch's functions of tensors get no numbers, by their signatures": [
         ("polar(x, 0.5).abs()*s", {"x": (3,), "s": 0.5}),
-        ("(polar(True, x).abs()*s)", {"x": (3,), "s": 0.5}),
+        ("(polar(2, x).abs()*s)", {"x": (3,), "s": 0.5}),
         ("zeros(3).index_put_((tensor([0, 2]),), sqrt(2))*s", {"s": 0.5}),
     ],
     "what has a shape is not Python's alone": [
@@ -280,7 +280,7 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
     ],
     "integers beside tensors of floats are floats": [
         ("index_put(x, (tensor([0, 2]),), -1)**2", {"x": (3,)}),
-        ("index_put(x, (tensor([0, 2]),), True)**2", {"x": (3,)}),
+        ("index_put(x, (tensor([0, 2]),), 2)**2", {"x": (3,)}),
         ("addbmm(0, X, Y, beta=0.5)**2*s", {"X": (2, 3, 4), "Y": (2, 4, 5), "s": 0.5}),
     ],
     "pi is a number where no tensor fits": [
