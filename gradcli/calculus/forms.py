@@ -37,15 +37,40 @@ if TYPE_CHECKING:
 
 def _sum(reader: Reader, made: Call, args: list[Any]) -> Expression:
     shape = shape_of(made.args[0])
-    picked = getattr(made.args[0], "call", None)
-    if (
-        picked is not None and picked.row.spelled == "masked_select:"
-    ):  # with zeros for what is left out
-        own, mask = (reader.operand(a) for a in picked.args)
-        shape = np.broadcast_shapes(*map(shape_of, picked.args))
-        return total(alg.where(mask, own, alg.zero), shape, None, False)
     dim, keepdim = (args[1], args[2]) if "dim" in made.row.names else (None, False)
+    masked = _masked(reader, made.args[0], axes_of(dim, len(shape)))
+    if masked is not None:
+        return reshaped(total(*masked, False), made.outputs[0].shape)
     return total(args[0], shape, dim, keepdim)
+
+
+def _masked(
+    reader: Reader, summed: Any, axes: tuple[int, ...]
+) -> tuple[Expression, tuple[int, ...], tuple[int, ...]] | None:
+    """(expression, its shape, dimensions) of a sum of what a mask selects: zeros for what it leaves out.
+
+    How many elements those are depends on the numbers, so nothing may be made of their count. None for
+    other sums.
+    """
+    picked = getattr(summed, "call", None)
+    if picked is None or 0 not in axes:
+        return None
+    if picked.row.spelled == "masked_select:":
+        shape = np.broadcast_shapes(*map(shape_of, picked.args))
+        own, mask = (reader.operand(a) for a in picked.args)
+        return alg.where(mask, own, alg.zero), shape, tuple(range(len(shape)))
+    if picked.row.spelled != "index" or len(picked.args[1]) != 1:
+        return None
+    own, (mask,) = picked.args
+    shape, marked = shape_of(own), shape_of(mask)
+    if mask is None or mask.value.dtype.kind != "b":
+        return None
+    rest = tuple(i - 1 + len(marked) for i in axes if i)
+    condition = reshaped(
+        reader.whole(reader.operand(mask), mask), marked + (1,) * (len(shape) - len(marked))
+    )
+    chosen = alg.where(condition, reader.operand(own), alg.zero)
+    return chosen, shape, (*range(len(marked)), *rest)
 
 
 def _mean(reader: Reader, made: Call, args: list[Any]) -> Expression:
