@@ -44,6 +44,12 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("F.glu((x > 0).sum()*ones(2))*x", {"x": (3,)}),
         ("(argmax(x) & 1)*bitwise_not(argmax(x))*x", {"x": (3,)}),
     ],
+    "what a mask selects is counted nowhere": [
+        ("b = x + s; b[b > 0.1] = s; sum(b*b)", {"x": [-0.99, 0.2, -0.74], "s": 0.02}),
+        ("b = x + s; b[b > 0.1] = s; sum(b*b)", {"x": [-0.99, -0.2, -0.74], "s": 0.02}),
+        ("b = X*s; b[b[:, 0] > 0.1] = X[0]; sum(b*b)", {"X": [[-0.5, 0.2], [0.5, 1]], "s": 0.8}),
+        ("b = X*s; b[b > 0.1] = sum(X); sum(b*b)", {"X": [[-0.5, 0.2], [-0.5, -1]], "s": 0.8}),
+    ],
     "the largest difference is found in what it was taken of": [
         ("dist(x**2 + 0.5, y + x, -inf)", {"x": [-0.99, 1.27], "y": [-0.54]}),
         ("dist(x*s, y + x, inf)", {"x": [-0.99, 1.27], "y": [-0.54], "s": 0.5}),
