@@ -126,7 +126,8 @@ def apart(*names: str) -> Rule:
         if not ndim:
             return None
         for i in others:
-            ready[i] = full(operands[i], level)
+            one = full(operands[i], level)  # a number stands for the one element of a dimension
+            ready[i] = one if operands[i].ndim else one.reshape((level.size, 1))
         for word in row.axes.split():
             ready[row.position[word]] = operands[row.position[word]] % ndim + 1
         return row.in_batch(ready)
