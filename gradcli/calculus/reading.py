@@ -67,11 +67,14 @@ class Reader:
             if self.says_nothing(made):
                 self.made.update((id(o), alg.zero) for o in made.outputs)
                 continue
+            whole = alg.whole.set(made.outputs[0].value.dtype.kind in "iu")
             try:
                 found = self.convert(made)
             except NoExpression as error:
                 error.span = error.span or made.span
                 raise
+            finally:
+                alg.whole.reset(whole)
             results = found if isinstance(found, list) else [found]
             for output, expression in zip(made.outputs, results, strict=True):
                 self.made[id(output)] = _decided(expression, output)
@@ -135,8 +138,7 @@ class Reader:
         if word is None:
             return self.expand(made)
         if row.batch == "elementwise":
-            bits = "f" in row.refuses and made.outputs[0].value.dtype.kind != "b"
-            if all(k == "tensor" for k in row.kinds) and not bits:
+            if all(k == "tensor" for k in row.kinds):
                 return function(word, *args)
             tensors = [a for a, k in zip(args, row.kinds, strict=True) if k == "tensor"]
             options = chosen(row, args)

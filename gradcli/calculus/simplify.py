@@ -40,7 +40,10 @@ real: ContextVar[bool] = ContextVar("real", default=True)
 one_dtype: ContextVar[bool] = ContextVar("one_dtype", default=False)
 # Whether the program has means, so that a sum over n elements by n is one.
 averages: ContextVar[bool] = ContextVar("averages", default=False)
-# The variables that are truth values.
+# Whether what is read is integers, and its operands may be.
+whole: ContextVar[bool] = ContextVar("whole", default=False)
+# The variables that are integers, and those that are truth values.
+counts: ContextVar[frozenset[str]] = ContextVar("counts", default=frozenset())
 conditions: ContextVar[frozenset[str]] = ContextVar("conditions", default=frozenset())
 # The calls that are recorded integers, as argmax(x) and the places that sort(x) gives.
 integers: ContextVar[set[Expression] | None] = ContextVar("integers", default=None)
@@ -388,7 +391,9 @@ def function(word: str, *args: Expression) -> Expression:
     if (
         len(args) > 1
         and not bits
-        and all(is_bare(a) or (is_integral(a) and word not in TRUTHS) for a in args)
+        and all(
+            is_bare(a) or (is_integral(a) and word not in TRUTHS and not whole.get()) for a in args
+        )
     ):  # of integers many are not defined
         first = args[0]
         args = (call("float", [first], ()) if is_bare(first) else floating(first), *args[1:])
@@ -579,6 +584,8 @@ def is_integral(expression: Expression) -> bool:
     """Whether it is integers in the language, as `where(x > 0, 1, 0)` is."""
     if expression.op == "number":
         return expression.data.integer is not None
+    if expression.op == "name":
+        return expression.data in counts.get()
     if expression.op == "array":
         return bool(expression.data.dtype.kind in "iu")
     if expression.op == "sum":

@@ -42,6 +42,9 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("F.gelu((x > 0).amax()*1.0)*x", {"x": (3,)}),
         ("F.gelu(((x > 0)*2)[tensor([0, 0, 2])]*1.0)*x", {"x": (3,)}),
         ("F.glu((x > 0).sum()*ones(2))*x", {"x": (3,)}),
+        ("F.gelu(n*1.0)*F.leaky_relu(2.0*n + 1)*x", {"n": np.array([2, 0, 3]), "x": (3,)}),
+        ("x*var(n*1.0)*softmax(n.double(), 0)", {"n": np.array([2, 0, 3]), "x": (3,)}),
+        ("(n*1.0)@x*(n//2).sum()", {"n": np.array([2, 0, 3]), "x": (3,)}),
         ("(argmax(x) & 1)*bitwise_not(argmax(x))*x", {"x": (3,)}),
     ],
     "what a mask selects is counted nowhere": [
@@ -378,7 +381,9 @@ def case(source: str, given: dict[str, Any]) -> pairs.Case:
     values = {
         n: np.round(numbers.uniform(-1.4, 1.4, v), 2)
         if isinstance(v, tuple)
-        else np.asarray(v, None if np.asarray(v).dtype.kind == "b" else float)
+        else np.asarray(
+            v, None if isinstance(v, np.ndarray) or np.asarray(v).dtype.kind == "b" else float
+        )
         for n, v in given.items()
     }
     return pairs.Case(source, values)
