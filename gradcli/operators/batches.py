@@ -482,11 +482,14 @@ def index_written(row: Row, operands: list[Any], level: Level) -> Any:
 def selected(row: Row, operands: list[Any], level: Level, advanced: Row) -> Any:
     """Positions along a dimension, the same for all entries or not."""
     x, dim, index = operands
-    if not x.ndim or index.ndim != 1:
+    if not x.ndim or index.ndim > 1:
         return None
     at = dim % x.ndim
     if not _in(index, level):
-        return row.in_batch([full(x, level), at + 1, index])
+        found = row.in_batch([full(x, level), at + 1, index])
+        return found.reshape((level.size,)) if not index.ndim and x.ndim == 1 else found
+    if not index.ndim:
+        return None
     keys: list[Any] = [None] * at + [index]
     return _in_order(indexed(advanced, [x, keys], level), level)
 

@@ -248,7 +248,6 @@ IN_ONE: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
         for name, one in (
             ("index_add", lambda x, y, k: x.index_add(1, _order(k), y, alpha=2)),
             ("index_copy", lambda x, y, k: x.index_copy(-1, _order(k), y)),
-            ("index_add of one", lambda x, y, k: x[0].index_add(0, gradcli.tensor(2), y[0, 0])),
             (
                 "index_copy of a number",
                 lambda x, y, k: x[0].index_copy(0, gradcli.tensor([2]), y[0, 0]),
