@@ -464,14 +464,14 @@ HELPERS = {
         "def pixel_shuffle(x, upscale_factor):\n"
         "    *lead, c, h, w = np.shape(x)\n"
         "    r = upscale_factor\n"
-        "    x = np.reshape(x, (-1, c // r**2, r, r, h, w)).transpose(0, 1, 4, 2, 5, 3)\n"
+        "    x = np.reshape(x, (int(np.prod(lead)), c // r**2, r, r, h, w)).transpose(0, 1, 4, 2, 5, 3)\n"
         "    return x.reshape(*lead, c // r**2, h * r, w * r)"
     ),
     "pixel_unshuffle": (
         "def pixel_unshuffle(x, downscale_factor):\n"
         "    *lead, c, h, w = np.shape(x)\n"
         "    r = downscale_factor\n"
-        "    x = np.reshape(x, (-1, c, h // r, r, w // r, r)).transpose(0, 1, 3, 5, 2, 4)\n"
+        "    x = np.reshape(x, (int(np.prod(lead)), c, h // r, r, w // r, r)).transpose(0, 1, 3, 5, 2, 4)\n"
         "    return x.reshape(*lead, c * r**2, h // r, w // r)"
     ),
     "channel_shuffle": (

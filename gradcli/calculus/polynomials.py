@@ -125,7 +125,7 @@ class _Form:
                 other = _Form()
                 names = [alg.add(a, number(step)) if a is atom else a for a in self.atoms]
                 other.atoms = {a: i for i, a in enumerate(names)}
-                return other.written(moved)
+                return other.written(moved) if len(other.atoms) == len(names) else None
         return None
 
 

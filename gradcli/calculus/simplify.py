@@ -661,7 +661,8 @@ def full(expression: Expression, shape: Shape, discrete: bool = False) -> Expres
         return expression
     if is_number(expression, 0):
         return call("zeros", [], shape, [("", shape)])
-    if is_bare(expression):
+    constant = not discrete and expression.position == -1 and not expression.shape
+    if is_bare(expression) or constant:
         return multiply(expression, call("ones", [], shape, [("", shape)]))
     return call("expand", [expression], shape, [("", shape)])
 
@@ -670,7 +671,7 @@ def is_bare(expression: Expression) -> bool:
     """Whether its text is a number of Python's and no tensor: roots and functions are tensors."""
     for node in order([expression]):
         if node.op == "product":
-            if not all(isinstance(e, Number) and e.integer is not None for e in node.data[1]):
+            if any(not isinstance(e, Number) or abs(e.value) == HALF.value for e in node.data[1]):
                 return False
         elif node.op not in ("number", "sum") and not _is_pi(node) and not is_size(node):
             return False

@@ -53,6 +53,17 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("b = X*s; b[b[:, 0] > 0.1] = X[0]; sum(b*b)", {"X": [[-0.5, 0.2], [0.5, 1]], "s": 0.8}),
         ("b = X*s; b[b > 0.1] = sum(X); sum(b*b)", {"X": [[-0.5, 0.2], [-0.5, -1]], "s": 0.8}),
     ],
+    "constants are spread as numbers are": [
+        (
+            "sum(F.scaled_dot_product_attention(X0 - X0 + 1, X0, X1))",
+            {"X0": [[0.76, 0], [-0.84, -0.58], [0.11, -1.22]], "X1": (3, 1)},
+        ),
+        ("s*2**(1/4)*sum(outer(x - x + 2**0.25, x))", {"s": 0.5, "x": (2,)}),
+    ],
+    "a sum that is there already is no new part of a polynomial": [
+        ("F.softsign((1 - s)**3)", {"s": 0.98}),
+        ("F.softsign(sin(s))", {"s": 0.98}),
+    ],
     "the largest difference is found in what it was taken of": [
         ("dist(x**2 + 0.5, y + x, -inf)", {"x": [-0.99, 1.27], "y": [-0.54]}),
         ("dist(x*s, y + x, inf)", {"x": [-0.99, 1.27], "y": [-0.54], "s": 0.5}),
