@@ -182,6 +182,9 @@ class NumpyPrinter(Printer):
     def call_index_put(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return self.call("index_put", args, options)
 
+    def call_contiguous(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        return args[0]  # what reads memory here reads elements in their order
+
     def call_bitwise_not(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         word = "logical_not" if is_truth(node.args[0]) else "invert"
         return f"np.{word}({args[0][0]})", ATOM

@@ -505,10 +505,24 @@ _LAID = frozenset("expand expand_as T permute select slice diagonal".split())
 
 def _view_as_complex(reader: Reader, made: Call, args: list[Any]) -> Expression:
     """A view of pairs that lie side by side in memory: of no transpose, and of nothing expanded."""
-    own = full(args[0], shape_of(made.args[0]))
-    if any(is_call(node, *_LAID) for node in order([own])):
-        own = call("contiguous", [own], own.shape)
+    own = _row_by_row(full(args[0], shape_of(made.args[0])))
     return call("view_as_complex", [own], made.outputs[0].shape)
+
+
+def _row_by_row(own: Expression) -> Expression:
+    """What lies in memory in its order."""
+    laid = any(is_call(node, *_LAID) for node in order([own]))
+    return call("contiguous", [own], own.shape) if laid else own
+
+
+def _as_strided_scatter(reader: Reader, made: Call, args: list[Any]) -> Any:
+    """Of what lies row by row: of anything else PyTorch's slopes by its ways are not the same."""
+    own = made.args[0]
+    if isinstance(own, Value) and not own.value.flags.c_contiguous:
+        raise NoExpression(
+            "as_strided_scatter of what does not lie row by row has no formula: contiguous() lays it so"
+        )
+    return reader.general("as_strided_scatter", made, [_row_by_row(args[0]), *args[1:]])
 
 
 def _held(reader: Reader, made: Call, args: list[Any]) -> Any:
@@ -557,6 +571,7 @@ FORMS: dict[str, Handler] = {
     "linalg.solve": _solve,
     "linalg.pinv": _pinv,
     "view_as_complex": _view_as_complex,
+    "as_strided_scatter": _as_strided_scatter,
 }
 
 

@@ -251,7 +251,7 @@ _SHAPES: Mapping[str, Callable[[LatexPrinter, list[Piece], Expression], Piece]] 
     "tensor": _stack,
     "exp": lambda self, args, node: (f"e^{{{args[0][0]}}}", POWER),
     "linalg.inv": lambda self, args, node: (f"{wrapped(args[0], ATOM)}^{{-1}}", POWER),
-    "expand": lambda self, args, node: args[0],
+    **dict.fromkeys(("expand", "contiguous"), lambda self, args, node: args[0]),
     "expand_as": lambda self, args, node: args[0],
     "reshape": lambda self, args, node: args[0],
     "full_like": lambda self, args, node: args[1],

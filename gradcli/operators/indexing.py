@@ -1367,6 +1367,7 @@ def _as_strided_scatter_back(
     _as_strided_scatter,
     "AsStridedScatterBackward0",
     kind="linear",
+    spelled="as_strided_scatter",
     samples=["as_strided_scatter(randn(2,3), randn(2,2), (2,2), (1,2))"],
     signature=(
         "as_strided_scatter(Tensor input, Tensor src, int[] size, int[] stride, "

@@ -64,6 +64,12 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("F.softsign((1 - s)**3)", {"s": 0.98}),
         ("F.softsign(sin(s))", {"s": 0.98}),
     ],
+    "what is written by strides lies row by row": [
+        (
+            "sum(as_strided_scatter(X.T.contiguous(), Y, (2, 2), (1, 2))**2)",
+            {"X": (2, 3), "Y": (2, 2)},
+        ),
+    ],
     "the largest difference is found in what it was taken of": [
         ("dist(x**2 + 0.5, y + x, -inf)", {"x": [-0.99, 1.27], "y": [-0.54]}),
         ("dist(x*s, y + x, inf)", {"x": [-0.99, 1.27], "y": [-0.54], "s": 0.5}),
