@@ -482,9 +482,10 @@ HELPERS = {
     ),
     "unfold": (
         "def unfold(x, dimension, size, step):\n"
-        "    windows = np.lib.stride_tricks.sliding_window_view(x, size, dimension)\n"
         "    dimension %= np.ndim(x)\n"
-        "    return np.take(windows, np.arange(0, windows.shape[dimension], step), dimension)"
+        "    starts = np.arange(0, np.shape(x)[dimension] - size + 1, step)\n"
+        "    windows = np.take(x, starts[:, None] + np.arange(size), axis=dimension)\n"
+        "    return np.moveaxis(windows, dimension + 1, -1)"
     ),
     "masked_select": (
         "def masked_select(x, mask):\n"

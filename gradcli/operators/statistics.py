@@ -560,7 +560,8 @@ _AMONG = "*, bool assume_unique=False, bool invert=False"
 def isin(*, assume_unique: bool, invert: bool, **operands: Any) -> Any:
     """True where an element is among the others."""
     elements, among = (data(o) for o in operands.values())
-    for value in map(np.asarray, (elements, among)):
+    for own in (elements, among):
+        value = np.asarray(own) if isinstance(own, (bool, int, float, complex)) else own
         if value.dtype.kind in "bc":
             raise RuntimeError(
                 f"Unsupported input type encountered for isin(): {scalar_name(value)}"

@@ -40,7 +40,7 @@ def _spread(name: str, self: Any, dim: Any, correction: Any, keepdim: bool) -> t
                 UserWarning,
                 stacklevel=2,
             )
-    variance = divided(total, degrees if degrees > 0 else 0)
+    variance = divided(total, degrees if n and degrees > 0 else 0)
     kind = np.zeros((), self.dtype).real.dtype
     if not keepdim:
         middle = middle.reshape(total.shape)[()] if middle.size else middle.reshape(total.shape)
