@@ -16,6 +16,7 @@ from gradcli.engine.batch import Batched, Level, common, full, is_batched, is_di
 from gradcli.engine.operator import Row, Rules
 from gradcli.engine.row_blocks import rows_dot, suits
 from gradcli.engine.rows import sum_dim
+from gradcli.engine.tensor import wrap_dim
 from gradcli.engine.views import as_strided_array
 
 Rule = Callable[[Row, list[Any], Level], Any]
@@ -94,6 +95,15 @@ def last(*counts: int) -> Rule:
         return row.in_batch(ready)
 
     return rule
+
+
+def concatenated(row: Row, operands: list[Any], level: Level) -> Any:
+    """As `along`; vectors of nothing go with everything, and a batch of them is none."""
+    tensors, dim = operands
+    kept = [t for t in tensors if tuple(t.shape) != (0,)]
+    if not kept or len(kept) == len(tensors):
+        return _as("along", row, operands, level)
+    return row.in_batch([[full(t, level) for t in kept], wrap_dim(dim, kept[0].ndim) + 1])
 
 
 def as_lines(like: str) -> Rule:

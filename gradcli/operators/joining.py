@@ -86,6 +86,7 @@ def _cat_back(g: Any, tensors_args: Any, dim: int, mask: tuple[bool, ...]) -> li
     numpy=np.concatenate,
     samples=("cat([randn(2,3), randn(1,3)])", "cat([randn(2,3), randn(2,2)], dim=-1)"),
     axes="dim",
+    batch=batches.concatenated,
     signature="cat(Tensor[] tensors, int dim=0, *, Tensor out=None)",
     writes="apart",
 )

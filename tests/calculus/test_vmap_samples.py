@@ -268,6 +268,10 @@ IN_ONE: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
             ("of what is the same", lambda x, y, k: gradcli.ones(5).take(_order(k)) * x * y),
         )
     },
+    "a vector of nothing beside a matrix": (
+        lambda x, y: gradcli.cat([x[:0], y, gradcli.ones(2)[:0]], -1) * x.sum(),
+        ((3,), (2, 3)),
+    ),
     "blocks": (lambda a, b, c: gradcli.block_diag(a, b, c, gradcli.ones(2)), ((2, 3), (2,), ())),
 }
 
