@@ -70,6 +70,12 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
             {"X": (2, 3), "Y": (2, 2)},
         ),
     ],
+    "where a matrix is singular nothing is proved": [
+        (
+            "slogdet(vstack([tril(X0), X1.detach() // 0.3]) + 3 * eye(3))[1]",
+            {"X0": [[0.22, -0.42, 0.86]], "X1": [[-0.19, -0.43, 0.48], [-1.21, 0.05, -0.59]]},
+        ),
+    ],
     "the largest difference is found in what it was taken of": [
         ("dist(x**2 + 0.5, y + x, -inf)", {"x": [-0.99, 1.27], "y": [-0.54]}),
         ("dist(x*s, y + x, inf)", {"x": [-0.99, 1.27], "y": [-0.54], "s": 0.5}),
