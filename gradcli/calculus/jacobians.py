@@ -142,7 +142,11 @@ def jacobian(
     with reading(program, variables, wrt) as (arrays, wanted):
         base = _own(first_order(program, arrays, wanted, follow, names or {}, guards, True))
         source = Source(program, arrays, guards, follow)
-        by = {word: _rows(base.value, base.shape, source, word) for word in wanted}
+        by = {
+            # Of a scalar it is the gradient, which has the branches of the tape's rules.
+            n: _rows(base.value, base.shape, source, n) if base.shape else rewrite(g, released)
+            for n, g in base.by.items()
+        }
         return Blocks(base, "Jacobian", by, {n: (n, n) for n in wanted})
 
 

@@ -76,6 +76,9 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
             {"X0": [[0.22, -0.42, 0.86]], "X1": [[-0.19, -0.43, 0.48], [-1.21, 0.05, -0.59]]},
         ),
     ],
+    "the Jacobian of a scalar is its gradient": [
+        ("mean(cdist(X, X))", {"X": [[1.27], [-0.76], [0.82], [-0.05]]}),
+    ],
     "the largest difference is found in what it was taken of": [
         ("dist(x**2 + 0.5, y + x, -inf)", {"x": [-0.99, 1.27], "y": [-0.54]}),
         ("dist(x*s, y + x, inf)", {"x": [-0.99, 1.27], "y": [-0.54], "s": 0.5}),
