@@ -104,8 +104,7 @@ def reading(
         n: np.asarray(v)[()] if np.ndim(v) == 0 else np.asarray(v) for n, v in variables.items()
     }
     token = exact.set(not any(isinstance(c, (float, complex)) for c in program.constants))
-    whole = alg.counts.set(frozenset(n for n, v in arrays.items() if v.dtype.kind in "iu"))
-    truths = alg.conditions.set(frozenset(n for n, v in arrays.items() if v.dtype.kind == "b"))
+    kinds = alg.kinds.set({n: v.dtype.kind for n, v in arrays.items()})
     try:
         yield arrays, list(arrays) if wrt is None else list(wrt)
     except NoExpression as error:
@@ -113,8 +112,7 @@ def reading(
     except OverflowError as error:
         raise NoExpression("the derivative has a constant that no number holds") from error
     finally:
-        alg.conditions.reset(truths)
-        alg.counts.reset(whole)
+        alg.kinds.reset(kinds)
         exact.reset(token)
 
 

@@ -27,7 +27,6 @@ from gradcli.engine.operator import NotImplementedNode, Row
 from gradcli.engine.tensor import Scalar, Tensor, edge, wrap
 from gradcli.engine.views import laid_as, set_tangent
 from gradcli.engine.watched_pass import discover
-from gradcli.operators.nn.losses import NONE, reduced
 
 _fresh = itertools.count().__next__
 
@@ -470,6 +469,8 @@ def _loss(row: Row, values: list[Any], outputs: list[Tensor]) -> Any:
     The slope of the gradient by what it is multiplied by is not always the gradient: PyTorch's of
     `binary_cross_entropy` adds 1e-12 to probabilities.
     """
+    from gradcli.operators.nn.losses import NONE, reduced  # loaded: the row is theirs
+
     at = row.position["reduction"]
     if not values[at] or outputs[0].is_complex():
         return _elementwise(row, values, outputs)

@@ -7,7 +7,7 @@ are merged and signs move out. Functions have their few rules in tables at the e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from fractions import Fraction
 from functools import reduce
@@ -42,9 +42,8 @@ one_dtype: ContextVar[bool] = ContextVar("one_dtype", default=False)
 averages: ContextVar[bool] = ContextVar("averages", default=False)
 # Whether what is read is integers, and its operands may be.
 whole: ContextVar[bool] = ContextVar("whole", default=False)
-# The variables that are integers, and those that are truth values.
-counts: ContextVar[frozenset[str]] = ContextVar("counts", default=frozenset())
-conditions: ContextVar[frozenset[str]] = ContextVar("conditions", default=frozenset())
+# What the variables are, as `dtype.kind` says it: "b" truth values, "i" and "u" integers.
+kinds: ContextVar[Mapping[str, str]] = ContextVar("kinds")
 # The calls that are recorded integers, as argmax(x) and the places that sort(x) gives.
 integers: ContextVar[set[Expression] | None] = ContextVar("integers", default=None)
 zero, one, minus_one = number(0), number(1), number(-1)
@@ -556,7 +555,7 @@ _INTEGRAL = _COUNTS | frozenset("tensor [] stack cat trunc floor ceil".split())
 def is_truth(expression: Expression) -> bool:
     """Whether it is a condition, whose elements are True and False."""
     if expression.op == "name":
-        return expression.data in conditions.get()
+        return _kind(expression) == "b"
     if expression.op == "array":
         return bool(expression.data.dtype.kind == "b")
     if expression.op != "call":
@@ -585,7 +584,7 @@ def is_integral(expression: Expression) -> bool:
     if expression.op == "number":
         return expression.data.integer is not None
     if expression.op == "name":
-        return expression.data in counts.get()
+        return _kind(expression) in ("i", "u")
     if expression.op == "array":
         return bool(expression.data.dtype.kind in "iu")
     if expression.op == "sum":
@@ -613,6 +612,11 @@ def is_integral(expression: Expression) -> bool:
     if expression.data[0] in _COUNTS and is_truth(expression.args[0]):
         return True
     return expression.data[0] in _INTEGRAL and all(map(is_integral, expression.args))
+
+
+def _kind(variable: Expression) -> str:
+    """The kind of a variable's dtype; "" of other names."""
+    return kinds.get({}).get(variable.data, "")
 
 
 def note_integers(expression: Expression) -> None:

@@ -543,7 +543,7 @@ def as_strided_array(array: Any, size: Any, stride: Any, offset: int | None) -> 
     if any(s < 0 for s in stride):
         raise RuntimeError(
             "as_strided: Negative strides are not supported at the moment, got strides: "
-            f"{list(stride)}"
+            f"{list(map(int, stride))}"
         )
     if any(n < 0 for n in size):
         raise RuntimeError(

@@ -1179,13 +1179,6 @@ class alias:
 
 
 def _as_strided(self: Array, size: Any, stride: Any, storage_offset: int | None = None) -> Array:
-    if len(size) != len(stride):
-        raise RuntimeError("mismatch in length of strides and shape")
-    if any(step < 0 for step in stride):
-        raise RuntimeError(
-            "as_strided: Negative strides are not supported at the moment, got strides: "
-            f"{list(map(int, stride))}"
-        )
     return as_strided_array(self, size, stride, storage_offset)
 
 

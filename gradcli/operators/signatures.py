@@ -495,8 +495,7 @@ class Parser:
             targets = self._targets
             if self._adapt is not None:
                 targets = self._adapt(targets, [p.name for p in self.signatures[0].parameters])
-            binder = Binder(self._texts, targets, first, numbers, suffix, self.python)
-            binder.overlap, binder.title = self.overlap, self.title or self.name
+            binder = self._binder(targets, first, numbers, suffix, self.python)
             code = binder.as_python(first) if binder.python else binder.as_parser()
             if self._many is not None:
                 code = binder.gathering(code, self._many)
@@ -514,10 +513,14 @@ class Parser:
     @cached_property
     def general(self) -> Callable[..., Any]:
         """The function itself, for callers that have positions and keywords apart."""
-        binder = Binder(self._texts, self._targets)
-        binder.overlap, binder.title = self.overlap, self.title or self.name
-        call = binder.general
+        call = self._binder(self._targets).general
         return lambda *args, **kwargs: call(args, kwargs)
+
+    def _binder(self, targets: Any, *how: Any) -> Binder:
+        """What binds the texts to targets, which `out` is refused by; how: the further ones of `Binder`."""
+        binder = Binder(self._texts, targets, *how)
+        binder.overlap, binder.title = self.overlap, self.title or self.name
+        return binder
 
     @property
     def shown(self) -> str:
