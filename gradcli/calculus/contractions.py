@@ -355,6 +355,8 @@ def _fold(
             axis = labels.index(k)
             return set(places), total(own, own.shape, axis, False), left
         other, more = factors[places[1]]
+        if max(len(labels), len(more)) > 2:
+            continue  # no product of matrices
         right = tuple(n for n in more if n != k)
         a = own if labels[-1] == k else transposed(own)
         b = other if more[0] == k else transposed(other)
@@ -368,6 +370,8 @@ def _beside(
     """Two factors as one, element by element, of which the second has so many labels fewer."""
     for at, (own, labels) in enumerate(factors):
         for further, (other, more) in enumerate(factors):
+            if len(labels) > 2 and more != labels:
+                continue  # one operand of the equation more says it
             if at != further and len(more) == len(labels) - fewer and set(more) <= set(labels):
                 return {at, further}, alg.multiply(own, _aligned(other, more, labels)), labels
     return None

@@ -152,6 +152,12 @@ def _clamp(low: bool, high: bool) -> Handler:
             else:
                 options.append((key, limit if not isinstance(limit, Expression) else limit.data))
         shape = broadcast(o.shape for o in operands)
+        known = [value_of(as_number(v)) for v in (own, *(limit for _, limit in pairs))]
+        if None not in known:  # as Python's, but for an upper limit below the lower one
+            n, *bounds = (v.python() for v in known if v is not None)
+            for (key, _), bound in zip(pairs, bounds, strict=True):
+                n = max(n, bound) if key == "min" else min(n, bound)
+            return number(n)
         if len(operands) == 1:
             return call("clamp", operands, shape, options)
         if len(pairs) == 1:

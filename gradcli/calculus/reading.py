@@ -57,7 +57,7 @@ class Reader:
     def read(self, outputs: Sequence[Value]) -> list[Expression]:
         """The expressions of these values."""
         order = calls(outputs)
-        inner = _inner_sums(order, outputs)
+        inner = _inner_sums([c for c in order if not self.says_nothing(c)], outputs)
         for made in order:
             if all(id(o) in self.made or id(o) in self.sums for o in made.outputs):
                 continue
@@ -226,10 +226,11 @@ def _decided(expression: Expression, value: Value) -> Expression:
     """
     if value.value.dtype.kind != "b" or expression.op == "number":
         return expression
-    if not alg.is_truth(expression):
-        return function("ne", expression, alg.zero)
     fixed = expression.op == "call" and expression.position == -1 and not expression.shape
-    return number(bool(value.value)) if fixed and not value.shape else expression
+    known = set(value.value.flat) if fixed else set()
+    if len(known) == 1:
+        return number(bool(known.pop()))
+    return expression if alg.is_truth(expression) else function("ne", expression, alg.zero)
 
 
 def _inner_sums(order: Sequence[Call], outputs: Sequence[Value]) -> set[int]:

@@ -470,7 +470,7 @@ def _reciprocal_square_root(u: Expression) -> Expression:
 def _both(a: Expression, b: Expression) -> Expression | None:
     """Both conditions, where one is known; not the bits of integers."""
     for n, other in ((value_of(a), b), (value_of(b), a)):
-        if n in (ZERO, ONE) and (n == ZERO or is_truth(other)):
+        if n in (ZERO, ONE) and (n == ZERO or _chooses(other)):
             return zero if n == ZERO else other
     return None
 
@@ -478,9 +478,14 @@ def _both(a: Expression, b: Expression) -> Expression | None:
 def _either(a: Expression, b: Expression) -> Expression | None:
     """One of the conditions, where one is known."""
     for n, other in ((value_of(a), b), (value_of(b), a)):
-        if n in (ZERO, ONE) and is_truth(other):
+        if n in (ZERO, ONE) and _chooses(other):
             return other if n == ZERO else one
     return None
+
+
+def _chooses(expression: Expression) -> bool:
+    """Whether it is a condition, or one that is known."""
+    return is_truth(expression) or value_of(expression) in (ZERO, ONE)
 
 
 def _xlogy(a: Expression, b: Expression) -> Expression | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from fractions import Fraction
 from itertools import combinations
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ Shapes = Mapping[str, Shape]
 
 LARGEST = 64  # sizes above it are tried as one of about this size
 MOST_TRIES = 64  # runs of a program to see which sizes belong together
+MOST = 10_000  # numbers in other sizes, or twice as many as there are: in five dimensions they grow fast
 SIZED = frozenset(
     "zeros ones eye expand reshape".split()
 )  # calls that are printed with their shape
@@ -66,6 +68,7 @@ def other_sizes(
     current = {n: list(s) for n, s in old.items()}
     taken = {size for s in old.values() for size in s}
     changed, tried = False, 0
+    most = max(MOST, 2 * sum(map(prod, old.values())))
     while left:
         first, *others = left
         size = _unused(old[first[0]][first[1]], taken, turn)
@@ -76,6 +79,8 @@ def other_sizes(
             trial = {n: list(s) for n, s in current.items()}
             for n, i in group:
                 trial[n][i] = size
+            if sum(map(prod, trial.values())) > most:
+                return None
             if runs(resized(arrays, trial)):
                 current, changed = trial, True
                 taken.add(size)

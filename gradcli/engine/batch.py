@@ -648,7 +648,10 @@ def strided(array: Any, shape: Any, dtype: Any, strides: Any, start: int) -> Any
         _check_inside(inner, lead, shape, dtype, strides, start)
     sizes = (*inner.shape[:lead], *shape)
     steps = (*inner.strides[:lead], *strides)
-    made: Any = np.ndarray(sizes, dtype, buffer_of(inner), start, steps)
+    if all(inner.shape[:lead]):
+        made: Any = np.ndarray(sizes, dtype, buffer_of(inner), start, steps)
+    else:  # no entries, which have no memory to show
+        made = np.ndarray(sizes, dtype)
     for b in reversed(batches):
         made = Batched(made, b.level)
     return made
