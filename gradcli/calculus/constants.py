@@ -54,7 +54,7 @@ def known_number(value: Any) -> Expression:
     if found is not None:
         made = found()
         return alg.negate(made) if plain < 0 else made
-    if len(repr(plain)) > 16 and math.isfinite(plain):
+    if len(repr(plain)) > 13 and math.isfinite(plain):
         simple = Fraction(plain).limit_denominator(1000)
         if simple and abs(float(simple) - plain) <= math.ulp(plain):  # 2/3 - 1
             return number(simple)
@@ -80,7 +80,9 @@ def _surd(value: float) -> Expression | None:
     if not square or not 1e-3 <= value <= 1e3:
         return None
     over, under = square.numerator, square.denominator
-    if value in (math.sqrt(square), math.sqrt(over) / under, math.sqrt(over * under) / under):
+    roots = math.sqrt(over), math.sqrt(under)
+    written = (math.sqrt(square), roots[0] / under, roots[0] / roots[1])
+    if value in (*written, math.sqrt(over * under) / under):
         return alg.root(number(square))
     return None
 

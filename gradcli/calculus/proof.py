@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -322,7 +323,10 @@ def _of_any_size(
     if found.lower or found.branched or own.size(arrays) > MOST:
         return None
     other = other_sizes(arrays, own.runs)
-    if other is None or own.size(other) > MOST or own.is_right(other):
+    if other is None or own.size(other) > MOST:
+        return None
+    signs = list(islice(points(other, 0), 2))  # branches that generic values do not take
+    if own.is_right(other) and all(map(own.is_right, signs)):
         return None
     further = other_sizes(other, own.runs)
     if further is None or own.size(further) > MOST:
@@ -337,6 +341,7 @@ def _of_any_size(
             prove(proof, arrays, given=given) is None
             and proof.holds(other)
             and proof.holds(further)
+            and [proof.holds(p) for p in signs]  # or it raises
         ):
             shown.general = None if made.general is None else True
             return better, shown

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from math import prod
 from typing import Any
 
@@ -20,12 +20,15 @@ from gradcli.calculus import simplify as alg
 from gradcli.calculus.derivative import Derivatives
 from gradcli.calculus.expressions import Expression, call, is_size, make, name, number, order
 from gradcli.calculus.finish import length, simplified
+from gradcli.calculus.generic import Generic
 from gradcli.calculus.numbers import ONE, ZERO, Number
 from gradcli.calculus.shapes import sample
 
+Arrays = Mapping[str, Any]
 Shape = tuple[int, ...]
 Shapes = Mapping[str, Shape]
 
+VALUE = ""  # of the program, beside the labels of its derivatives
 LARGEST = 64  # sizes above it are tried as one of about this size
 MOST_TRIES = 64  # runs of a program to see which sizes belong together
 MOST = 10_000  # numbers in other sizes, or twice as many as there are: in five dimensions they grow fast
@@ -56,13 +59,20 @@ class NoSize(Exception):
 
 
 # -- other sizes ------------------------------------------------------------------------------------
-def other_sizes(
-    arrays: Mapping[str, Any], runs: Callable[[Mapping[str, Any]], bool], turn: int = 0
-) -> dict[str, Any] | None:
+def other_sizes(arrays: Arrays, runs: Callable[[Arrays], bool]) -> dict[str, Any] | None:
     """The variables in other sizes in which the program runs, each size another where that can be.
 
-    Sizes that depend on each other are equal here, so they change together. turn: for further sets.
+    Sizes that depend on each other are equal here, so they change together. The new ones are primes (up
+    to three dimensions, where these stay few numbers), so that no product of some is a multiple of others
+    by chance; where that does not run, multiples of the old. Values are generic, or of the range of the
+    old if the program refuses the former.
     """
+    return _other_sizes(arrays, runs, False) or _other_sizes(arrays, runs, True)
+
+
+def _other_sizes(
+    arrays: Arrays, runs: Callable[[Arrays], bool], within: bool
+) -> dict[str, Any] | None:
     old = {n: np.shape(v) for n, v in arrays.items()}
     left = [(n, i) for n, s in old.items() for i, size in enumerate(s) if size > 1]
     current = {n: list(s) for n, s in old.items()}
@@ -71,8 +81,10 @@ def other_sizes(
     most = max(MOST, 2 * sum(map(prod, old.values())))
     while left:
         first, *others = left
-        size = _unused(old[first[0]][first[1]], taken, turn)
-        for group in _groups(first, others, old):
+        own = old[first[0]][first[1]]
+        few = len(old[first[0]]) < 4
+        sizes = (_next(own, taken, few), _multiple(own, taken))
+        for size, group in product(sizes, _groups(first, others, old)):
             tried += 1
             if tried > MOST_TRIES:
                 return None
@@ -80,22 +92,27 @@ def other_sizes(
             for n, i in group:
                 trial[n][i] = size
             if sum(map(prod, trial.values())) > most:
-                return None
-            if runs(resized(arrays, trial)):
+                continue
+            if runs(resized(arrays, trial, within)):
                 current, changed = trial, True
                 taken.add(size)
                 others = [a for a in others if a not in group]
                 break
         left = others
-    return resized(arrays, current) if changed else None
+    return resized(arrays, current, within) if changed else None
 
 
-def _unused(size: int, taken: set[int], turn: int) -> int:
-    found = min(size, LARGEST)
-    for _ in range(turn + 1):
+def _next(size: int, taken: set[int], prime: bool) -> int:
+    found = min(size, LARGEST) + 1
+    while found in taken or (prime and any(found % k == 0 for k in range(2, found))):
         found += 1
-        while found in taken:
-            found += 1
+    return found
+
+
+def _multiple(size: int, taken: set[int]) -> int:
+    found = 2 * size
+    while found in taken:
+        found += size
     return found
 
 
@@ -112,15 +129,22 @@ def _groups(first: Any, others: list[Any], old: Shapes) -> Iterator[list[Any]]:
         yield [first]
 
 
-def resized(arrays: Mapping[str, Any], shapes: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of these shapes and of the variables' dtypes; integers are those that there are."""
+def resized(arrays: Arrays, shapes: Mapping[str, Any], within: bool = False) -> dict[str, Any]:
+    """Values of these shapes and of the variables' dtypes; integers are those that there are.
+
+    within: values between the least and the largest of each variable.
+    """
     made: dict[str, Any] = {}
     for k, (n, v) in enumerate(arrays.items()):
         own, shape = np.asarray(v), tuple(shapes[n])
         if own.shape == shape:
             made[n] = v
         elif own.dtype.kind in "fc":
-            made[n] = sample(shape, k).astype(own.dtype)
+            values = sample(shape, k)
+            if within and own.size and own.dtype.kind == "f":
+                low, high = own.min(), own.max()
+                values = low + (high - low) * Generic(k + 1).uniform(0, 1, shape)
+            made[n] = values.astype(own.dtype)
         else:
             made[n] = np.resize(own, shape)
     return made
@@ -142,14 +166,18 @@ class Terms:
             (int(np.prod(one[n])), int(np.prod(two[n])), f"{n}.numel()") for n in whole
         ]
         self.less = [(a - 1, b - 1, f"{text} - 1") for a, b, text in self.single if a > 2]
-        pairs = combinations([*self.single, *self.less], 2)
-        self.pairs = [(a * c, b * d, f"{s}*{t}") for (a, b, s), (c, d, t) in pairs]
+        self.pairs = _products(self.single, 2)
+        more = [p for p in _products([*self.single, *self.less], 2) if p not in self.pairs]
+        cubes = [(p * p * (p - 1), q * q * (q - 1), f"{s}*{s}*{s} - 1") for p, q, s in self.single]
+        self.several = [*more, *_products(self.single, 3), *cubes]
+        two_of = combinations(self.single, 2)
+        self.sums = [(a + c, b + d, f"{s} + {t}") for (a, b, s), (c, d, t) in two_of]
 
     def size(self, a: int, b: int) -> int:
         """A size of a shape or an option."""
         if a == b:
             return a
-        for terms in (self.single, self.products, self.less):
+        for terms in (self.single, self.products, self.less, self.pairs, self.sums):
             for p, q, text in terms:
                 if (p, q) == (a, b):
                     return Size(a, text)
@@ -162,12 +190,15 @@ class Terms:
         if not (a.exact and b.exact) or ZERO in (a, b):
             raise NoSize
         best: tuple[int, Fraction, Expression] | None = None
-        for rank, terms in enumerate((self.single, self.products, self.less, self.pairs)):
+        kinds = (self.single, self.products, self.less, self.pairs, self.sums, self.several)
+        up, down = a.value, b.value
+        for rank, terms in enumerate(kinds):
             for p, q, text in terms:
                 for power in (1, -1, 2, -2):
-                    c = a.value / Fraction(p) ** power
-                    if c != b.value / Fraction(q) ** power:
+                    s, t = (p, q) if power > 0 else (q, p)
+                    if up * t ** abs(power) != down * s ** abs(power):
                         continue
+                    c = up / Fraction(p) ** power
                     simple = abs(c.numerator) + c.denominator + 2 * rank
                     found = (simple, c, _powered(text, power))
                     best = found if best is None or found[0] < best[0] else best
@@ -179,11 +210,18 @@ class Terms:
         raise NoSize
 
 
+def _products(terms: Sequence[Term], count: int) -> list[Term]:
+    chosen = [tuple(zip(*some, strict=True)) for some in combinations(terms, count)]
+    return [(prod(a), prod(b), "*".join(texts)) for a, b, texts in chosen]
+
+
 def _named(text: str) -> Expression:
     return name(text, (), -1)
 
 
 def _sized_by(text: str) -> Expression:
+    if " + " in text:
+        return alg.add(*map(_named, text.split(" + ")))
     whole = _named(text.removesuffix(" - 1"))
     return alg.subtract(whole, alg.one) if text.endswith(" - 1") else whole
 
@@ -306,15 +344,19 @@ def sized(
     is for what looks otherwise in the sizes given, as 2/n does for n = 2.
     """
     one, two = found, find(others[0])
-    by, left = _sized(one, two, list(found.by))
+    old = {VALUE: found.value, **found.by}
+    by, left = _sized(one, two, list(old))
     if left:
         one, two = two, find(others[1])
-        more, _ = _sized(one, two, left)
+        more, _ = _sized(one, two, list(old))  # all of them: what they share is the same in one set
         # Elements that are written out one by one for the sizes given are shorter so.
-        by |= {n: e for n, e in more.items() if _calls(e) <= _calls(found.by[n])}
+        by |= {n: e for n, e in more.items() if _calls(e) <= _calls(old[n])}
     if not by:
         return None
     made = copy(found)
+    made.value = by.get(VALUE, found.value)
+    if found.value.shape == found.shape:
+        made.shape = made.value.shape
     made.by = {label: by.get(label, expression) for label, expression in found.by.items()}
     return made
 
@@ -341,19 +383,18 @@ def _sized(
     first, second = ({n: np.shape(v) for n, v in d.variables.items()} for d in (one, two))
     made, left = {}, []
     for label in labels:
-        own, other = one.by[label], two.by[label]
-        terms = Terms(first, second, label.split("."))
+        own, other = (d.value if label == VALUE else d.by[label] for d in (one, two))
+        terms = Terms(first, second, label.split(".") if label != VALUE else ())
         try:
             found = _shortest(unified(own, other, terms))
         except NoSize:
             try:  # over one number in one set of sizes, over another or none in the other
                 found = unified(_spread(own), _spread(other), terms)
-                found = min((found, simplified(found)), key=length)
             except NoSize:
                 left.append(label)
                 continue
         if found is not own and found is not _spread(own):
-            made[label] = found
+            made[label] = min((found, simplified(found)), key=length)
     return made, left
 
 

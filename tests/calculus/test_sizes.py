@@ -18,6 +18,10 @@ from tests.sweep import sweep
 X, XY = {"x": (4,)}, {"x": (4,), "y": (4,)}
 CROSS = "(softmax(z, 1) - one_hot(y, z.shape[1]))/z.shape[0]"
 LEAST = {"A": (4, 3), "x": (3,), "b": (4,)}
+HINGE, BOTH = "mean(relu(1 - y*(A@x)))", "x.shape[0] + y.shape[0]"
+ROWS = "A.reshape(A.shape[0]*A.shape[1], B.shape[0])"
+CHAIN = {"A": (3, 2), "B": (2, 4), "C": (4, 5)}
+SILU = "(sigmoid(A@B@C)*(A@B@C*(1 - sigmoid(A@B@C)) + 1))"
 
 # (program, shapes, variable, derivative)
 TABLE: list[tuple[str, dict[str, tuple[int, ...]], str, str]] = [
@@ -35,6 +39,13 @@ TABLE: list[tuple[str, dict[str, tuple[int, ...]], str, str]] = [
     ("sum(a*x)*x.numel()", {"a": (), **X}, "a", "x.shape[0]*sum(x)"),
     ("F.cross_entropy(z, y)", {"z": (4, 3), "y": (4,)}, "z", CROSS),
     ("F.cross_entropy(z, y)", {"z": (3, 3), "y": (3,)}, "z", CROSS),
+    # where generic values take one branch only
+    (HINGE, LEAST | {"y": (4,)}, "x", "-A.T@where(y*(A@x) < 1, y/A.shape[0], 0)"),
+    # products and sums of several sizes, and of one that is there more than once
+    ("sum((A@B)**2)", {"A": (2, 3, 2), "B": (2, 4)}, "B", f"2*{ROWS}.T@{ROWS}@B"),
+    ("mean(cat([x, y])**2)", {"x": (3,), "y": (2,)}, "x", f"(2*cat([x, y])/({BOTH}))[:x.shape[0]]"),
+    ("mean(silu(A@B@C))", CHAIN, "C", "(A@B).T@" + SILU + "/(A.shape[0]*C.shape[1])"),
+    ("sum(x)/x.shape[0]**0.5", {"x": (5,)}, "x", "ones_like(x)/sqrt(x.shape[0])"),
     # numbers of the program stay, whatever the sizes are
     ("sum(x)/4", X, "x", "full_like(x, 1/4)"),
     ("4*dot(x, x)", X, "x", "8*x"),
@@ -88,6 +99,23 @@ def test_every_format(source: str, shapes: Any, wrt: str, form: str) -> None:
     assert ".shape[" in code or ".numel()" in code or ".size" in code
 
 
+def test_the_value_that_is_printed_beside_names_sizes_and_shares_what_they_are_in() -> None:
+    source = "sum(softmax(Q@K.T/K.shape[1]**0.5, 1)**2)"
+    code = derivative(source, {"Q": (3, 2), "K": (4, 2)}, "Q", "torch")[1].code
+    assert code.count("torch.softmax(Q@K.T/math.sqrt(Q.shape[1]), 1)") == 1
+    assert "sqrt(2)" not in code
+
+
+def test_other_values_are_of_the_range_of_those_given_where_generic_ones_are_refused() -> None:
+    _, made, _ = proved(
+        language.parse("F.binary_cross_entropy(sigmoid(x), y)"),
+        {"x": np.array([-1.0, 0.5, 2.0]), "y": np.array([0.0, 0.75, 1.0])},
+        ["x"],
+        given=True,
+    )
+    assert made.by["x"] == "(sigmoid(x) - y)/x.shape[0]"
+
+
 def test_latex_and_numpy_name_sizes() -> None:
     found, _, _ = derivative("mean(X, 1).sum()*X.numel()", {"X": (3, 2)}, "X")
     assert to_latex(found.by["X"]) == "n_{X}"
@@ -118,5 +146,5 @@ def test_sizes_that_need_not_be_equal_are_told_apart() -> None:
 
     other = sizes.other_sizes(arrays, runs)
     assert other is not None
-    assert {n: v.shape for n, v in other.items()} == {"A": (4, 5), "x": (5,), "b": (4,)}
+    assert {n: v.shape for n, v in other.items()} == {"A": (5, 7), "x": (7,), "b": (5,)}
     assert sizes.other_sizes(arrays, lambda values: False) is None
