@@ -179,6 +179,11 @@ class NumpyPrinter(Printer):
         kind = literal(options[0][1])
         return f"np.asarray({args[0][0]}).astype({kind!r})", ATOM
 
+    def call_index(self, args: list[Piece], options: Any, node: Expression) -> Piece:
+        if not node.args[0].shape:  # a number, which Python has no index for
+            args = [(f"np.asarray({args[0][0]})", ATOM), *args[1:]]
+        return super().call_index(args, options, node)
+
     def call_index_put(self, args: list[Piece], options: Any, node: Expression) -> Piece:
         return self.call("index_put", args, options)
 

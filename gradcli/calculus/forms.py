@@ -245,7 +245,7 @@ def _index(reader: Reader, made: Call, args: list[Any]) -> Expression:
         call(":", [], ()) if i is None else reader.whole(i, given)
         for i, given in zip(indices, made.args[1], strict=True)
     ]
-    return call("index", [in_full(own, made.args[0]), *parts], made.outputs[0].shape)
+    return call("index", [reader.whole(own, made.args[0]), *parts], made.outputs[0].shape)
 
 
 def _index_put(reader: Reader, made: Call, args: list[Any]) -> Expression:
@@ -255,6 +255,12 @@ def _index_put(reader: Reader, made: Call, args: list[Any]) -> Expression:
     chosen_ = len(indices) == 1 and indices[0] is not None and mask.value.dtype.kind == "b"
     if chosen_ and not accumulate and not shape_of(made.args[2]) and shape_of(mask) == shape:
         return alg.where(indices[0], values, own)
+    if chosen_ and not shape:  # of a number, for which PyTorch has no index_put
+        before = as_number(own)
+        if 0 in shape_of(made.args[2]):
+            return before
+        one = reshaped(as_number(values), ())
+        return alg.where(indices[0], alg.add(before, one) if accumulate else one, before)
     if any(i is None for i in indices):
         raise NoExpression("the derivative of an index with `:` in it has no form as an expression")
     wholes = [reader.whole(i, given) for i, given in zip(indices, made.args[1], strict=True)]

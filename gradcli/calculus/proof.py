@@ -6,7 +6,6 @@ first are proved one by one: each is what the tape makes of the one before.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
@@ -20,7 +19,7 @@ from gradcli.calculus.expressions import Expression, name, order
 from gradcli.calculus.generic import Generic
 from gradcli.calculus.higher import gradients
 from gradcli.calculus.printed import Printed, printed
-from gradcli.calculus.shapes import larger, sample
+from gradcli.calculus.shapes import larger, quiet, sample
 from gradcli.calculus.sizes import other_sizes, sized
 from gradcli.engine.backward import grad
 from gradcli.engine.tensor import Tensor, wrap
@@ -174,8 +173,7 @@ class Claim:
             return False
         try:
             names = {**self.names, **_leaves(arrays, ())}
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with quiet():
                 run(self.found.program, names, write=lambda text: None)
         except (LanguageError, RuntimeError):
             return False
@@ -278,6 +276,7 @@ def _where_finite(values: dict[str, Any], expected: dict[str, Any]) -> dict[str,
 
 
 # -- the verdict ------------------------------------------------------------------------------------
+@quiet()
 def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Difference | None:
     """Prove a claim; given: whether the point is the user's own, and no made-up one.
 
@@ -285,15 +284,15 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
     the point is singular. Raises Difference, or what the text raises, if the claim does not hold.
     """
     singular: Difference | None = None
-    fixed = claim.found.branched or claim.size(arrays) > MOST
-    if given or fixed:
+    branched, large = claim.found.branched, claim.size(arrays) > MOST
+    if given or branched or large:
         try:
             claim.holds(arrays, given)
         except Difference as error:
-            if fixed:
+            if large or not given:
                 raise
             singular = error
-    if fixed:
+    if large or (branched and singular is None):  # farther off the program may take another path
         return None
     if given:
         try:
@@ -301,11 +300,13 @@ def prove(claim: Claim, arrays: Arrays, *, given: bool, seed: int = 0) -> Differ
                 return singular
         except Difference as error:  # the numbers are beyond the expression's: as x**2 for 1e200
             singular = singular or error
-    if not _around(claim, points(arrays, seed)) and singular is not None:
+    held = not branched and _around(claim, points(arrays, seed))
+    if singular is not None and not held:
         raise singular
     return singular
 
 
+@quiet()
 def _of_any_size(
     found: Derivatives,
     made: Printed,
@@ -350,6 +351,7 @@ def _of_any_size(
     return None
 
 
+@quiet()
 def _in_other_sizes(claim: Claim, arrays: Arrays, guessed: Mapping[str, Any]) -> bool | None:
     """Whether a claim holds in other sizes too; None where the program runs in no others."""
     shapes = larger({n: np.shape(v) for n, v in arrays.items()}, guessed)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
@@ -20,6 +21,14 @@ Shape = tuple[int, ...]
 
 SIZE = 3  # of every dimension while ranks are tried
 MOST_TRIES = 400
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Inside, programs run at points that nobody gave, of which nobody wants to be warned."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def sample(shape: Shape, number: int = 0) -> Any:
@@ -63,8 +72,7 @@ def guess_shapes(
 
     def value(given: Mapping[str, Any]) -> Any:
         try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with quiet():
                 found, recording = recorded_run(program, given, (), True, names)
         except LanguageError:
             return None
@@ -151,8 +159,7 @@ def made_up(
 
 def _runs(program: Program, arrays: Mapping[str, Any], names: Mapping[str, Any]) -> bool:
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet():
             recorded_run(program, arrays, (), True, names)
     except LanguageError:
         return False
@@ -234,4 +241,4 @@ def _group(first: Any, others: list[Any], current: Any, size: int, runs: Any) ->
     return None
 
 
-__all__ = ["guess_shapes", "made_up", "sample"]
+__all__ = ["guess_shapes", "made_up", "quiet", "sample"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
@@ -154,7 +154,7 @@ def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
     # inf and nan are results like others, as in PyTorch; what is worth a warning is one line of ours.
     ctx.with_resource(np.errstate(all="ignore"))
     ctx.with_resource(warnings.catch_warnings())
-    warnings.showwarning = _show_warning
+    warnings.showwarning = _once()
     # A leak is none in a process that ends.
     warnings.filterwarnings("ignore", r"Using backward\(\) with create_graph=True")
     before = dtypes.get_default_dtype()
@@ -169,10 +169,19 @@ def prepare(ctx: AnyContext, dtype: str, manual_seed: int | None) -> None:
             raise usage(f"--manual-seed: {error}") from error
 
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    from gradcli.commands import output
+def _once() -> Callable[..., None]:
+    """What shows a warning, and not again: a command may run a program several times."""
+    said: set[str] = set()
 
-    output.note(" ".join(str(message).split()), "warning")
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        from gradcli.commands import output
+
+        text = " ".join(str(message).split())
+        if text not in said:
+            said.add(text)
+            output.note(text, "warning")
+
+    return show
 
 
 def read_value(text: str, option: str, dtype: Any = None, files: Reader | None = None) -> Any:

@@ -106,6 +106,12 @@ def concatenated(row: Row, operands: list[Any], level: Level) -> Any:
     return row.in_batch([[full(t, level) for t in kept], wrap_dim(dim, kept[0].ndim) + 1])
 
 
+def leading(row: Row, operands: list[Any], level: Level) -> Any:
+    """As `along`; what has no dimensions is its own first element, and its own first none."""
+    x, count, *options = operands
+    return _as("along", row, [x, count if x.ndim or count else 1, *options], level)
+
+
 def as_lines(like: str) -> Rule:
     """As `along`, numbers among the operands lines of one element, as PyTorch takes them beside lines.
 

@@ -446,6 +446,7 @@ def _topk(
 
 
 topk_row = _selecting_row(_topk, "topk_row", "TopkBackward0", "topk:", _placed_back)
+topk_row.batch = batches.leading
 topk = results(
     "topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True, *, "
     "Tensor[]? out=None)",

@@ -73,6 +73,8 @@ def arranged(array: Any, order: Sequence[int]) -> Any:
 def copied(array: Any, dtype: Any = None) -> Any:
     """A copy, perhaps of another dtype, that keeps the order of the dims in memory."""
     dtype = array.dtype if dtype is None else dtype
+    if not array.ndim:
+        return np.array(array, dtype)  # NumPy's scalars cannot be written into
     if array.ndim < 2 or array.flags.c_contiguous:
         return array.astype(dtype, order="C")
     if 0 in array.strides:

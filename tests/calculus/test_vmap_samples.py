@@ -272,6 +272,7 @@ IN_ONE: dict[str, tuple[Any, tuple[tuple[int, ...], ...]]] = {
         lambda x, y: gradcli.cat([x[:0], y, gradcli.ones(2)[:0]], -1) * x.sum(),
         ((3,), (2, 3)),
     ),
+    "the first none of a number": (lambda x: x * gradcli.topk(x, 0, 0)[0], ((),)),
     "blocks": (lambda a, b, c: gradcli.block_diag(a, b, c, gradcli.ones(2)), ((2, 3), (2,), ())),
 }
 

@@ -183,6 +183,12 @@ def test_feeds_back() -> None:
     )
 
 
+def test_a_warning_is_said_once() -> None:
+    """However often the program runs while its derivative is found and proved."""
+    argv = ["diff", "F.huber_loss(x, y)", "--x", "0,1", "--y", "0.5"]
+    assert CliRunner().invoke(main, argv).stderr.count("Using a target size") == 1
+
+
 def test_notes_go_to_standard_error() -> None:
     result = run("diff", "2*dot(x,x)")
     assert result.stdout == "4*x\n"

@@ -32,6 +32,16 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("clamp(x - x + 2, max=1)*y + ~(x - x < 1)*y + ~(x - x > 1)*y", {"x": (2,), "y": (2,)}),
         ("clamp(x - x + 2, 3, 1)*y + (x - x > 0).logical_xor(x - x < 1)*y", {"x": (2,), "y": (2,)}),
     ],
+    "what has no dimensions is chosen from and written into as a tensor": [
+        ("(A*1)[A > 0]*s", {"A": 0.7, "s": 0.5}),
+        ("dist(x, y*1)[dist(x, y) > 0]", {"x": (3,), "y": (3,)}),
+    ],
+    "a kink is none of the faults of a path": [
+        (
+            "h = F.huber_loss(x, y, reduction='none')\nh if h.sum() > 0 else 2*h",
+            {"x": [0.0, 1, -2], "y": [0.0, 0, 0]},
+        ),
+    ],
     "a sum that a rule of no elements reads is no part of another sum": [
         ("logaddexp(x + 2, 1)", {"x": (0,)}),
     ],
