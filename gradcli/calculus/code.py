@@ -87,8 +87,12 @@ class NumpyPrinter(Printer):
         super().__init__(names)
         self.helpers: list[str] = []
 
+    def text(self, expression: Expression) -> str:
+        """The code of an expression."""
+        return super().text(expression).replace(".numel()", ".size")  # in names, shapes and options
+
     def make_name(self, node: Expression) -> Piece:
-        word = node.data.replace(".numel()", ".size")
+        word = node.data
         return ("np.pi" if word == "pi" and node.position == -1 else word), ATOM
 
     def number(self, value: Number) -> Piece:

@@ -32,6 +32,7 @@ Pairs = list[tuple[dict[str, Any], dict[str, Any]]]
 VALUE = "value"  # of a program that is printed, beside its derivatives
 _JUMP = 0.01  # of the largest value, or of what is left of larger ones
 _ROUNDED = 1e-6
+FEW = 1_000  # numbers that may become as many again in still larger sizes
 MOST = 100_000  # numbers that are compared at points besides the given one, and in other sizes
 
 
@@ -329,25 +330,27 @@ def _of_any_size(
     signs = list(islice(points(other, 0), 2))  # branches that generic values do not take
     if own.is_right(other) and all(map(own.is_right, signs)):
         return None
-    further = other_sizes(other, own.runs)
+    further = other_sizes(other, own.runs, prime=own.size(other) < FEW)
     if further is None or own.size(further) > MOST:
         return None
-    try:
-        better = sized(found, find, (other, further))
-        if better is None:
-            return None
-        shown = printed(better, made.form, cse)
-        proof = claim(better, shown)
-        if (
-            prove(proof, arrays, given=given) is None
-            and proof.holds(other)
-            and proof.holds(further)
-            and [proof.holds(p) for p in signs]  # or it raises
-        ):
-            shown.general = None if made.general is None else True
-            return better, shown
-    except Exception:  # then the numbers are printed, which are proved
-        return None
+    # What is alike in one set of sizes, as that of a matrix and of an index into it, is not in another.
+    for sets in ((other, further), (further, other)):
+        try:
+            better = sized(found, find, sets)
+            if better is None:
+                return None
+            shown = printed(better, made.form, cse)
+            proof = claim(better, shown)
+            if (
+                prove(proof, arrays, given=given) is None
+                and proof.holds(other)
+                and proof.holds(further)
+                and [proof.holds(p) for p in signs]  # or it raises
+            ):
+                shown.general = None if made.general is None else True
+                return better, shown
+        except Exception:  # then the numbers are printed, which are proved
+            continue
     return None
 
 

@@ -59,43 +59,58 @@ class NoSize(Exception):
 
 
 # -- other sizes ------------------------------------------------------------------------------------
-def other_sizes(arrays: Arrays, runs: Callable[[Arrays], bool]) -> dict[str, Any] | None:
+def other_sizes(
+    arrays: Arrays, runs: Callable[[Arrays], bool], prime: bool = True
+) -> dict[str, Any] | None:
     """The variables in other sizes in which the program runs, each size another where that can be.
 
-    Sizes that depend on each other are equal here, so they change together. The new ones are primes (up
+    Sizes that depend on each other are equal here, so they change together. prime: the new ones are (up
     to three dimensions, where these stay few numbers), so that no product of some is a multiple of others
-    by chance; where that does not run, multiples of the old. Values are generic, or of the range of the
-    old if the program refuses the former.
+    by chance. Values are generic, or of the range of the old if the program refuses the former.
     """
-    return _other_sizes(arrays, runs, False) or _other_sizes(arrays, runs, True)
+    for within in (False, True):
+        if (found := _other_sizes(arrays, runs, prime, within)) is not None:
+            return found
+    return None
 
 
 def _other_sizes(
-    arrays: Arrays, runs: Callable[[Arrays], bool], within: bool
+    arrays: Arrays, runs: Callable[[Arrays], bool], prime: bool, within: bool
 ) -> dict[str, Any] | None:
     old = {n: np.shape(v) for n, v in arrays.items()}
     left = [(n, i) for n, s in old.items() for i, size in enumerate(s) if size > 1]
     current = {n: list(s) for n, s in old.items()}
     taken = {size for s in old.values() for size in s}
     changed, tried = False, 0
+    moved: list[tuple[str, int]] = []
     most = max(MOST, 2 * sum(map(prod, old.values())))
     while left:
         first, *others = left
         own = old[first[0]][first[1]]
-        few = len(old[first[0]]) < 4
-        sizes = (_next(own, taken, few), _multiple(own, taken))
-        for size, group in product(sizes, _groups(first, others, old)):
+        fresh = _next(own, taken, prime and len(old[first[0]]) < 4)
+        # No more than that of another, as an index has; or twice as many, where it is split in two.
+        further = {current[n][i] for n, i in moved if old[n][i] == own} | {_multiple(own, taken)}
+        groups = list(_groups(first, others, old))
+        more = [(n, i) for n, s in old.items() for i, k in enumerate(s) if k > own and k % own == 0]
+        trials = [
+            *product([fresh], groups, [[]]),
+            *product([fresh], groups, [more] if more else []),
+        ]
+        for size, group, flat in [*trials, *product(further, groups, [[]])]:
             tried += 1
             if tried > MOST_TRIES:
                 return None
             trial = {n: list(s) for n, s in current.items()}
             for n, i in group:
                 trial[n][i] = size
+            for n, i in flat:  # what is as long as this axis and another together
+                trial[n][i] = trial[n][i] // own * size
             if sum(map(prod, trial.values())) > most:
                 continue
             if runs(resized(arrays, trial, within)):
                 current, changed = trial, True
                 taken.add(size)
+                moved += group
                 others = [a for a in others if a not in group]
                 break
         left = others
@@ -123,6 +138,9 @@ def _groups(first: Any, others: list[Any], old: Shapes) -> Iterator[list[Any]]:
     for more in range(min(len(alike), most)):
         for chosen in combinations(alike, more):
             yield [first, *chosen]
+    alone = [a for a in alike if a[1] == first[1]]  # as the batches of several variables
+    if most < 3 and len(alone) > 1:
+        yield [first, *alone]
     if alike:
         yield [first, *alike]
     else:
@@ -181,6 +199,9 @@ class Terms:
             for p, q, text in terms:
                 if (p, q) == (a, b):
                     return Size(a, text)
+        for p, q, text in (*self.single, *self.products):
+            if a * q == b * p and a % p == b % q == 0:
+                return Size(a, f"{a // p}*{text}")
         raise NoSize
 
     def number(self, a: Number, b: Number) -> Expression:
@@ -351,7 +372,7 @@ def sized(
         more, _ = _sized(one, two, list(old))  # all of them: what they share is the same in one set
         # Elements that are written out one by one for the sizes given are shorter so.
         by |= {n: e for n, e in more.items() if _calls(e) <= _calls(old[n])}
-    if not by:
+    if all(e is old[n] for n, e in by.items()):
         return None
     made = copy(found)
     made.value = by.get(VALUE, found.value)
@@ -379,7 +400,7 @@ def _calls(expression: Expression) -> int:
 def _sized(
     one: Derivatives, two: Derivatives, labels: list[str]
 ) -> tuple[dict[str, Expression], list[str]]:
-    """(the derivatives in which sizes were found, those that are not the same in the two)."""
+    """(the derivatives with the sizes that were found in them, those that are not the same in the two)."""
     first, second = ({n: np.shape(v) for n, v in d.variables.items()} for d in (one, two))
     made, left = {}, []
     for label in labels:
@@ -393,8 +414,8 @@ def _sized(
             except NoSize:
                 left.append(label)
                 continue
-        if found is not own and found is not _spread(own):
-            made[label] = min((found, simplified(found)), key=length)
+        same = found is own or found is _spread(own)
+        made[label] = own if same else min((found, simplified(found)), key=length)
     return made, left
 
 

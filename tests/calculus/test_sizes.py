@@ -22,6 +22,12 @@ HINGE, BOTH = "mean(relu(1 - y*(A@x)))", "x.shape[0] + y.shape[0]"
 ROWS = "A.reshape(A.shape[0]*A.shape[1], B.shape[0])"
 CHAIN = {"A": (3, 2), "B": (2, 4), "C": (4, 5)}
 SILU = "(sigmoid(A@B@C)*(A@B@C*(1 - sigmoid(A@B@C)) + 1))"
+FLIPS = "sum(flip(cumsum(flip(ones(2*x.shape[0]), (0,)), 0), (0,)).reshape(x.shape[0], 2), 1)"
+HEADS = {"q": (2, 2, 2), "k": (2, 2, 2), "v": (2, 2, 2)}
+HEAD = (
+    "permute(softmax(q@permute(k, (0, 2, 1))/sqrt(q.shape[2]), 2), (0, 2, 1))"
+    "@ones(v.shape[0], q.shape[1], v.shape[2])"
+)
 
 # (program, shapes, variable, derivative)
 TABLE: list[tuple[str, dict[str, tuple[int, ...]], str, str]] = [
@@ -46,6 +52,13 @@ TABLE: list[tuple[str, dict[str, tuple[int, ...]], str, str]] = [
     ("mean(cat([x, y])**2)", {"x": (3,), "y": (2,)}, "x", f"(2*cat([x, y])/({BOTH}))[:x.shape[0]]"),
     ("mean(silu(A@B@C))", CHAIN, "C", "(A@B).T@" + SILU + "/(A.shape[0]*C.shape[1])"),
     ("sum(x)/x.shape[0]**0.5", {"x": (5,)}, "x", "ones_like(x)/sqrt(x.shape[0])"),
+    ("X.T.reshape(-1)@c", {"X": (3, 2), "c": (6,)}, "X", "c.reshape(X.shape[1], X.shape[0]).T"),
+    ("x.repeat_interleave(2)@c", {"x": (3,), "c": (6,)}, "x", "sum(c.reshape(x.shape[0], 2), 1)"),
+    ("x.repeat_interleave(2).cumsum(0).sum()", {"x": (3,)}, "x", FLIPS),
+    # where nothing is left of the size in those given, as 2/2
+    ("mean((A@x + s)**2)", {"A": (2, 2), "x": (2,), "s": ()}, "s", "2*mean(A@x + s)"),
+    # what lies at the same place belongs together, if much is as long
+    ("sum(softmax(q@k.mT/q.shape[2]**0.5, 2)@v)", HEADS, "v", HEAD),
     # numbers of the program stay, whatever the sizes are
     ("sum(x)/4", X, "x", "full_like(x, 1/4)"),
     ("4*dot(x, x)", X, "x", "8*x"),
@@ -116,6 +129,14 @@ def test_other_values_are_of_the_range_of_those_given_where_generic_ones_are_ref
     assert made.by["x"] == "(sigmoid(x) - y)/x.shape[0]"
 
 
+def test_an_index_may_be_shorter_than_what_it_picks_from() -> None:
+    arrays = {"X": sample((3, 2)), "i": np.array([0, 1, 0])}
+    _, made, _ = proved(language.parse("gather(X, 1, i[:, None]).sum()"), arrays, ["X"], given=True)
+    assert made.by["X"] == (
+        "scatter_add(zeros(X.shape[0], X.shape[1]), 1, i[:, None], ones(X.shape[0], 1))"
+    )
+
+
 def test_latex_and_numpy_name_sizes() -> None:
     found, _, _ = derivative("mean(X, 1).sum()*X.numel()", {"X": (3, 2)}, "X")
     assert to_latex(found.by["X"]) == "n_{X}"
@@ -124,6 +145,8 @@ def test_latex_and_numpy_name_sizes() -> None:
     found, _, _ = derivative("mean(X)", {"X": (3, 2)}, "X")
     assert to_latex(found.by["X"]) == r"\frac{1}{N_{X}}"
     assert NumpyPrinter().text(found.by["X"]) == "np.full_like(X, 1/X.size)"
+    code = derivative("cumsum(X.flatten(), 0)**2", {"X": (3, 2)}, "X", "numpy")[1].code
+    assert "np.cumsum(X.reshape(X.size), 0)" in code
 
 
 def test_a_formula_that_is_wrong_elsewhere_keeps_its_numbers(
