@@ -97,7 +97,7 @@ def compare_formula(
                 span=(0, len(text)),
                 usage=False,
             )
-        given = np.broadcast_to(given, true.shape)
+        given = np.broadcast_to(given.reshape(()), true.shape)
     result = Comparison(given, true, rtol, atol)
     if not result.ok:
         result.derivative = _derivative(program, arrays, name, names or {})

@@ -90,7 +90,7 @@ def verdicts(
     )
     found = [Verdict(arrays, by, False, None)]
     if not found[0].ok:
-        found[0].part = None if found[0].at_edge else blame(function, arrays, wanted)
+        found[0].part = None if found[0].at_edge else blame(function, arrays, wanted, analytic)
     elif second_order:
         slopes = gradient_function(function, list(wanted), number)
         second = check_point(slopes, arrays, wanted, number=number + 1, rtol=rtol, atol=atol)

@@ -34,6 +34,7 @@ TRIES = 20  # random points until one has finite values
 # Where values are made up: how far from 0 the points lie. One point hides what holds there alone.
 SPREAD = (1.0, 1.0, 1.0, 4.0, 4.0, 0.1)
 SHAPES = ((5,), (2, 5))  # that scalars take at other points
+OTHER_SIZE = (7,)
 
 
 @click.command(
@@ -55,7 +56,9 @@ Examples:
     "--against", metavar="EXPR2", help="A gradient by --wrt, to be compared with the true one."
 )
 @click.option("--rtol", type=float, help="Relative tolerance (1e-6; 1e-9 with --against).")
-@click.option("--atol", type=float, help="Absolute tolerance (1e-8 of the largest element).")
+@click.option(
+    "--atol", type=float, help="Absolute tolerance (at most 1e-8 of the largest element)."
+)
 @by_rows_option
 @click.pass_context
 def command(
@@ -113,7 +116,8 @@ def _asked(
     """The points to check at, and the variables to differentiate by."""
     from gradcli.engine import dtypes
 
-    suits = None if against is None else _suits(request, against)
+    shape_at = None if against is None else _formula_shape(request, against)
+    suits = None if shape_at is None else _suits(request, shape_at)
     where = point(ctx, request, shapes, suits)
     dtypes.set_default_dtype(dtypes.float64)
     where.arrays = {n: _double(a) for n, a in where.arrays.items()}
@@ -128,8 +132,10 @@ def _asked(
     spread = SPREAD if random and not samples else (1.0,) * (samples or 1)
     if ctx.get_parameter_source("limits") is not ParameterSource.DEFAULT:
         spread = (1.0,) * len(spread)
-    vectors = () if shapes else [n for n in (wanted if against else random) if n not in where.given]
-    return list(_points(request, where, random, vectors, spread, limits, suits)), wanted
+    readings = [[] if shapes else [n for n in random if n not in where.given]]
+    if shape_at is not None and readings[0]:
+        readings = _readings(request, where, wanted[0], readings[0], shape_at)
+    return list(_points(request, where, random, readings, spread, limits, suits)), wanted
 
 
 @contextmanager
@@ -176,8 +182,10 @@ def _double(array: Any) -> Any:
     return array
 
 
-def _suits(request: Request, text: str) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether a formula can be the gradient at a point: it has a value there, and the variable's shape."""
+def _formula_shape(
+    request: Request, text: str
+) -> Callable[[Mapping[str, Any]], tuple[int, ...] | None]:
+    """The shape of a formula's value at a point; None where it has no value."""
     from gradcli.calculus.compare import formula_at
     from gradcli.engine.refusals import REFUSALS
     from gradcli.engine.tensor import wrap
@@ -186,31 +194,84 @@ def _suits(request: Request, text: str) -> Callable[[Mapping[str, Any]], bool]:
     formula = parse(text)
     free = frozenset(formula.free_variables())
 
-    def suits(arrays: Mapping[str, Any]) -> bool:
-        names = [n for n in request.wrt or arrays if n in arrays and n not in request.no_grad]
+    def shape_at(arrays: Mapping[str, Any]) -> tuple[int, ...] | None:
         values = {n: wrap(a) for n, a in arrays.items() if n in free}
         try:
-            found = formula_at(formula, {**request.loaded, **values})
+            return tuple(formula_at(formula, {**request.loaded, **values}).shape)
         except (*REFUSALS, LanguageError):
-            return False
-        return found.size == 1 or any(found.shape == arrays[n].shape for n in names)
+            return None
+
+    return shape_at
+
+
+def _suits(
+    request: Request, shape_at: Callable[[Mapping[str, Any]], tuple[int, ...] | None]
+) -> Callable[[Mapping[str, Any]], bool]:
+    """Whether a formula can be the gradient at a point: it has a value there, and the variable's shape."""
+
+    def suits(arrays: Mapping[str, Any]) -> bool:
+        names = [n for n in request.wrt or arrays if n in arrays and n not in request.no_grad]
+        found = shape_at(arrays)
+        return found is not None and (
+            set(found) <= {1} or any(found == arrays[n].shape for n in names)
+        )
 
     return suits
+
+
+def _readings(
+    request: Request,
+    where: Point,
+    name: str,
+    scalars: list[str],
+    shape_at: Callable[[Mapping[str, Any]], tuple[int, ...] | None],
+) -> list[list[str]]:
+    """Which scalars are arrays at other points, where a formula is to be the gradient by a variable.
+
+    It may be meant for a number among arrays (`-2*sum(x - m)` for `sum((x - m)**2)` by m), for an
+    array among numbers, or for arrays of one size (`2*(x - y)/x.numel()` for a loss).
+    """
+    from gradcli.calculus.shapes import sample
+    from gradcli.calculus.verdicts import function_of
+
+    function = function_of(request.program, request.loaded)
+    others = [n for n in scalars if n != name]
+    if name in where.given:
+        return [[]]
+
+    def shapes(sizes: Mapping[str, tuple[int, ...]]) -> tuple[Any, Any]:
+        """The shapes of the program's value and of the formula's."""
+        arrays = where.arrays | {n: sample(of, k) for k, (n, of) in enumerate(sizes.items())}
+        value = _value_shape(function, arrays)
+        return value, None if value is None else shape_at(arrays)
+
+    size = SHAPES[0]
+    value, given = shapes(dict.fromkeys(others, size))
+    if value == () and given is not None and set(given) <= {1}:
+        elsewhere, _ = shapes({**dict.fromkeys(others, size), name: OTHER_SIZE})
+        if elsewhere is None:  # its size is that of the others, or it is a number
+            return [others]
+    readings = [[name]]
+    if others and shapes(dict.fromkeys(scalars, size)) == ((), size):
+        readings.append(scalars)
+        if shapes({name: size})[1] == ():
+            return [scalars]
+    return readings
 
 
 def _points(
     request: Request,
     where: Point,
     random: list[str],
-    vectors: Collection[str],
+    readings: Sequence[Collection[str]],
     spread: Sequence[float],
     limits: tuple[float, float],
     suits: Callable[[Mapping[str, Any]], bool] | None,
 ) -> Iterator[dict[str, Any]]:
     """The points: the given one, or random ones where the value is finite, some of them of other sizes.
 
-    vectors: the scalars that may be arrays then. spread: for each point, how far apart. suits: what else
-    must hold at points of other sizes.
+    readings: the scalars that may be arrays then, in turn. spread: for each point, how far apart.
+    suits: what else must hold at points of other sizes.
     """
     import numpy as np
 
@@ -220,12 +281,16 @@ def _points(
     rng = np.random.default_rng((request.manual_seed or 0) % 2**64)
     function = function_of(request.program, request.loaded)
     shapes = {n: a.shape for n, a in where.arrays.items()}
-    others = [larger(shapes, where.guessed)] * 2
-    if not where.guessed:
-        others = [
-            {n: of if n in vectors and not s else s for n, s in shapes.items()} for of in SHAPES
-        ]
+    guessed = [larger(shapes, where.guessed)] * 2
     for number, factor in enumerate(spread):
+        vectors = readings[number // 3 % len(readings)]
+        others = (
+            guessed
+            if where.guessed
+            else [
+                {n: of if n in vectors and not s else s for n, s in shapes.items()} for of in SHAPES
+            ]
+        )
         if not random:
             yield dict(where.arrays)
             continue
@@ -280,16 +345,28 @@ def _is_finite(function: Any, arrays: dict[str, Any]) -> bool:
     """Whether the program runs there, and its value is finite."""
     import numpy as np
 
+    values = _outputs(function, arrays)
+    return values is not None and all(np.isfinite(v.array).all() for v in values)
+
+
+def _value_shape(function: Any, arrays: dict[str, Any]) -> tuple[int, ...] | None:
+    """The shape of the program's value there; None where it does not run, or has several."""
+    values = _outputs(function, arrays)
+    return tuple(values[0].shape) if values and len(values) == 1 else None
+
+
+def _outputs(function: Any, arrays: dict[str, Any]) -> list[Any] | None:
+    """The program's values there; None where it does not run."""
+    import numpy as np
+
     from gradcli.calculus.checking import outputs_of
     from gradcli.engine.tensor import wrap
-    from gradcli.language.errors import LanguageError
 
     with np.errstate(all="ignore"):
         try:
-            values = outputs_of(function(**{n: wrap(a) for n, a in arrays.items()}))
+            return outputs_of(function(**{n: wrap(a) for n, a in arrays.items()}))
         except (LanguageError, RuntimeError):
-            return False
-    return all(np.isfinite(v.array).all() for v in values)
+            return None
 
 
 # -- what it says ---------------------------------------------------------------------------------

@@ -191,6 +191,10 @@ WRONG_FORMULAS = [
     # right for one number, or for three
     *(("mean((x - y)**2)", "2*(x - y)"), ("std(x)", "(x - mean(x))/std(x)/x.numel()")),
     *(("mean(x**2)", "2*x/3"), ("dot(x, x)", "2*x*x.shape[0]/3"), ("sum(x/sum(x))", "1/sum(x)")),
+    # right for numbers, or among numbers, and not for arrays of one size
+    *(("F.binary_cross_entropy_with_logits(x, y)", "sigmoid(x) - y"), ("mean(w*x)", "x", "w")),
+    *(("sum(A + x)", "ones_like(x)"), ("sum((x - m)**2)", "2*m - 2*sum(x)", "m")),
+    *(("mean(x**2)*sum(y)", "2*x*sum(y)"), ("sum(x.reshape(-1))", "2*ones_like(x.reshape(-1))")),
 ]
 
 
@@ -214,6 +218,12 @@ RIGHT_FORMULAS = [
     *(("sum(A@A)", "A.sum(0)[:, None] + A.sum(1)[None, :]", "A"), ("exp(300*x)", "300*exp(300*x)")),
     *(("cumsum(x, 0)@w", "flip(cumsum(flip(w, (0,)), 0), (0,))"), ("asin(x)", "1/sqrt(1 - x**2)")),
     ("F.cross_entropy(x, tensor(1))", "softmax(x, 0) - (arange(x.numel()) == 1)*1"),
+    # by a number among arrays
+    *(("sum((x - m)**2)", "-2*sum(x - m)", "m"), ("mean((x - c)**2)", "2*(c - mean(x))", "c")),
+    *(("sum((y - w*x - b)**2)", "-2*sum(x*(y - w*x - b))", "w"), ("mean(w*x)", "mean(x)", "w")),
+    *(("lgamma(a) + sum(x*a)", "digamma(a) + sum(x)", "a"), ("sum(x**p)", "sum(x**p*log(x))", "p")),
+    *(("mean(w*x)", "x/x.numel()", "w"), ("sum(A + x)", "A.numel()/x.numel()*ones_like(x)")),
+    ("F.binary_cross_entropy_with_logits(x, y)", "(sigmoid(x) - y)/x.numel()"),
 ]  # fmt: skip
 
 
@@ -304,7 +314,31 @@ NASTY = [
     *(("x/norm(x)", "1e-9,1e-9"),),
     *(("(1e8 + x)**2 - 1e16", "1"), ("(1e6 + abs(x)) - 1e6", "3"), ("1e10 + sin(x)", "1")),
     *(("3 + 0*x", "1e300"),),
+    *(("x*abs(x)", "1e-300"), ("x", "5e-324")),
+    # what cancels on the way
+    *(("1 + erf(x)", "-7"), ("1 - tanh(x)**2", "18.5"), ("1 - sigmoid(x)", "40")),
+    *(("1 - cos(abs(x))", "1e-9"), ("log(1 + exp(-abs(x)))", "38")),
 ]  # fmt: skip
+
+
+# At a point: forward, backward, the point.
+WRONG_AT = [
+    *(("1e-150*x**2", "-2e-150*g*x", "3"), ("x**2", "2.001*g*x", "1e-150")),
+    *(("x.exp()", "g*x.exp()*1.0001", "-300"), ("x.exp()", "g*x.exp()*1.0001", "100")),
+    *(("x**2", "2.001*g*x", "1e150"), ("x.log()", "1.001*g/x", "1e-300")),
+    ("(x*x).sum()", "2*g*torch.where(x < 1, 2*x, x)", "1e-2,1e5"),
+]
+
+
+@sweep(("forward", "backward", "at"), WRONG_AT, parts=1)
+def test_wrong_functions_are_caught_at_any_scale(
+    forward: str, backward: str, at: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(f"{OWN}own = function(lambda x: {forward}, lambda g, x: {backward})\n")
+    result = run("check", "own(x)", "--load", str(path), "--x", at)
+    assert result.exit_code == 1, result.output
+    assert result.stdout.startswith("wrong gradient: x") and "to blame: Made" in result.stdout
 
 
 @sweep(("expr", "at"), NASTY, parts=2, often=1)
