@@ -253,14 +253,14 @@ def _index_put(reader: Reader, made: Call, args: list[Any]) -> Expression:
     shape = shape_of(made.args[0])
     mask = made.args[1][0]
     chosen_ = len(indices) == 1 and indices[0] is not None and mask.value.dtype.kind == "b"
-    if chosen_ and not accumulate and not shape_of(made.args[2]) and shape_of(mask) == shape:
-        return alg.where(indices[0], values, own)
-    if chosen_ and not shape:  # of a number, for which PyTorch has no index_put
-        before = as_number(own)
-        if 0 in shape_of(made.args[2]):
-            return before
-        one = reshaped(as_number(values), ())
-        return alg.where(indices[0], alg.add(before, one) if accumulate else one, before)
+    if chosen_ and shape_of(mask) == shape:
+        before, value = as_number(own), as_number(values)
+        if not shape:  # PyTorch has no index_put of a number
+            if 0 in shape_of(made.args[2]):
+                return before
+            value = reshaped(value, ())
+        if not value.shape:
+            return alg.where(indices[0], alg.add(before, value) if accumulate else value, before)
     if any(i is None for i in indices):
         raise NoExpression("the derivative of an index with `:` in it has no form as an expression")
     wholes = [reader.whole(i, given) for i, given in zip(indices, made.args[1], strict=True)]

@@ -34,6 +34,8 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
     ],
     "what has no dimensions is chosen from and written into as a tensor": [
         ("(A*1)[A > 0]*s", {"A": 0.7, "s": 0.5}),
+        ("(A*y)[y > 1]*s", {"A": 0.7, "y": 0.5, "s": 0.5}),
+        ("sum((x*s)[x > 0.1])*s", {"x": [0.5, -2, 1], "s": 0.5}),
         ("dist(x, y*1)[dist(x, y) > 0]", {"x": (3,), "y": (3,)}),
     ],
     "a kink is none of the faults of a path": [
