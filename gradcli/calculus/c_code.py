@@ -176,10 +176,10 @@ def to_c(found: Derivatives) -> str:
     word = found.kind.lower()
     lines += [f"    {word}[{i}] = {text};" for i, text in enumerate(gradients)]
     parameters = ", ".join(f"double {names[n]}" for n in found.variables)
-    source = found.program.source.splitlines()[0][:80].replace("*/", "* /").replace("\\", "\\\\")
+    source = found.heading.replace("*/", "* /").replace("\\", "\\\\")
     text = "\n".join(
         [
-            f"/* {source} and its {found.kind} by {', '.join(found.by)}. */",
+            f"/* {source} and its {found.what} by {', '.join(found.by)}. */",
             f"double value_and_{word}({parameters}, double {word}[{len(gradients)}])",
             "{",
             *lines,

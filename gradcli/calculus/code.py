@@ -451,7 +451,7 @@ def function_text(found: Derivatives, printer: Any, roots: list[Expression]) -> 
     grads = texts[1] if len(texts) == 2 else f"({', '.join(texts[1:])})"
     signature = ", ".join(names[n] for n in variables)
     by = ", ".join(found.by)
-    title = f"{found.program.source.splitlines()[0][:80]!r} and its {found.kind} by {by}."
+    title = f"{found.heading!r} and its {found.what} by {by}."
     head = [
         f"def value_and_{found.kind.lower()}({signature}):",
         '    """' + title.replace("\\", "\\\\") + '"""',

@@ -71,6 +71,18 @@ class Derivatives:
         """The value in its full shape: two ones where `value` is the number 1."""
         return self.value if self.value.shape == self.shape else alg.full(self.value, self.shape)
 
+    @property
+    def heading(self) -> str:
+        """The program in one line, of which blocks leave their first."""
+        first, *more = self.program.source.splitlines()
+        whole = first + " ..." if any(m[:1].isspace() for m in more) else "; ".join([first, *more])
+        return whole[:80]
+
+    @property
+    def what(self) -> str:
+        """What each of `by` is, in words."""
+        return f"derivative of order {len(self.lower) + 1}" if self.lower else self.kind
+
 
 def differentiate(
     program: Program,

@@ -15,12 +15,12 @@ import numpy as np
 
 from gradcli.calculus.derivative import CONSTANTS, Derivatives, differentiate
 from gradcli.calculus.evaluation import evaluate
-from gradcli.calculus.expressions import Expression, name, order
+from gradcli.calculus.expressions import Expression, is_size, name, order
 from gradcli.calculus.generic import Generic
 from gradcli.calculus.higher import gradients
 from gradcli.calculus.printed import Printed, printed
 from gradcli.calculus.shapes import larger, quiet, sample
-from gradcli.calculus.sizes import other_sizes, sized
+from gradcli.calculus.sizes import other_sizes, size_of, sized
 from gradcli.engine.backward import grad
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language import parse, run
@@ -110,7 +110,8 @@ class Claim:
                 return _agree(pairs)
             except Difference:
                 # What a change in the last digits moves is the noise of the arithmetic.
-                shaken = [self.allowed(_shaken(arrays, seed)) for seed in (1, 2)]
+                labels = {n: arrays[n] for n in _labels(arrays, self.wrt)}
+                shaken = [self.allowed({**_shaken(arrays, seed), **labels}) for seed in (1, 2)]
                 there = [(a, self.of_program(a, given)) for a in shaken]
                 moved = [self.pairs(a, e, given) for a, e in there if e is not None]
                 noise = _noise(pairs, moved)
@@ -322,17 +323,19 @@ def _of_any_size(
     None where there are no such numbers, or where the program runs in no other sizes.
     """
     own = claim(found, made)
-    if found.lower or found.branched or own.size(arrays) > MOST:
+    if found.branched or own.size(arrays) > MOST:
         return None
     other = other_sizes(arrays, own.runs)
     if other is None or own.size(other) > MOST:
         return None
+    other = _labelled(other, arrays, own.wrt)
     signs = list(islice(points(other, 0), 2))  # branches that generic values do not take
     if own.is_right(other) and all(map(own.is_right, signs)):
         return None
     further = other_sizes(other, own.runs, prime=own.size(other) < FEW)
     if further is None or own.size(further) > MOST:
         return None
+    further = _labelled(further, arrays, own.wrt)
     # What is alike in one set of sizes, as that of a matrix and of an index into it, is not in another.
     for sets in ((other, further), (further, other)):
         try:
@@ -355,6 +358,17 @@ def _of_any_size(
 
 
 @quiet()
+def _labels(arrays: Arrays, wrt: Iterable[str]) -> set[str]:
+    """The variables whose values are labels, as 1 and -1 of two classes: a number beside is none."""
+    return {n for n, v in arrays.items() if n not in wrt and np.isin(v, (-1, 0, 1)).all()}
+
+
+def _labelled(other: Arrays, arrays: Arrays, wrt: Iterable[str]) -> dict[str, Any]:
+    """The variables in other sizes, with the labels of the given ones."""
+    labels = _labels(arrays, wrt)
+    return {n: np.resize(arrays[n], np.shape(v)) if n in labels else v for n, v in other.items()}
+
+
 def _in_other_sizes(claim: Claim, arrays: Arrays, guessed: Mapping[str, Any]) -> bool | None:
     """Whether a claim holds in other sizes too; None where the program runs in no others."""
     shapes = larger({n: np.shape(v) for n, v in arrays.items()}, guessed)
@@ -454,7 +468,11 @@ def _values(by: Mapping[str, Expression], arrays: Arrays) -> dict[str, Any]:
 def _evaluated(roots: list[Expression], tensors: Mapping[str, Tensor]) -> list[Any]:
     known: dict[Expression, Any] = {}
     for root in roots:
-        known |= {node: tensors[node.data] for node in variables_of(root) if node.data in tensors}
+        for node in variables_of(root):
+            if node.data in tensors:
+                known[node] = tensors[node.data]
+            elif is_size(node):
+                known[node] = size_of(node.data, tensors)
     known |= {name(n, (), -1): v for n, v in CONSTANTS.items()}
     return evaluate(roots, known)
 

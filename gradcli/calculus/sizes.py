@@ -54,6 +54,13 @@ class Size(int):
     __str__ = __repr__
 
 
+def size_of(text: str, variables: Mapping[str, Any]) -> int:
+    """What `x.shape[0]` or `x.numel()` is of these variables."""
+    word, _, rest = text.partition(".")
+    shape = variables[word].shape
+    return prod(shape) if rest == "numel()" else shape[int(rest[len("shape[") : -1])]
+
+
 class NoSize(Exception):
     """Two expressions that differ in more than numbers that came from sizes."""
 
@@ -187,6 +194,10 @@ class Terms:
         self.pairs = _products(self.single, 2)
         more = [p for p in _products([*self.single, *self.less], 2) if p not in self.pairs]
         cubes = [(p * p * (p - 1), q * q * (q - 1), f"{s}*{s}*{s} - 1") for p, q, s in self.single]
+        cubes += [
+            (p * (p - 1) ** 2, q * (q - 1) ** 2, f"{s}*{s} - 1*{s} - 1") for p, q, s in self.single
+        ]
+        cubes += [(p - 1, q - 1, f"{s} - 1") for p, q, s in self.products]
         self.several = [*more, *_products(self.single, 3), *cubes]
         two_of = combinations(self.single, 2)
         self.sums = [(a + c, b + d, f"{s} + {t}") for (a, b, s), (c, d, t) in two_of]
@@ -365,7 +376,7 @@ def sized(
     is for what looks otherwise in the sizes given, as 2/n does for n = 2.
     """
     one, two = found, find(others[0])
-    old = {VALUE: found.value, **found.by}
+    old = _expressions(found)
     by, left = _sized(one, two, list(old))
     if left:
         one, two = two, find(others[1])
@@ -379,7 +390,18 @@ def sized(
     if found.value.shape == found.shape:
         made.shape = made.value.shape
     made.by = {label: by.get(label, expression) for label, expression in found.by.items()}
+    made.lower = [
+        {n: by.get(f"{k} {n}", expression) for n, expression in stage.items()}
+        for k, stage in enumerate(found.lower)
+    ]
     return made
+
+
+def _expressions(found: Derivatives) -> dict[str, Expression]:
+    """All that was found: the value, the derivatives of the orders before ("0 x"), those by label."""
+    stages = enumerate(found.lower)
+    lower = {f"{k} {n}": expression for k, stage in stages for n, expression in stage.items()}
+    return {VALUE: found.value, **lower, **found.by}
 
 
 def _spread(expression: Expression) -> Expression:
@@ -403,9 +425,11 @@ def _sized(
     """(the derivatives with the sizes that were found in them, those that are not the same in the two)."""
     first, second = ({n: np.shape(v) for n, v in d.variables.items()} for d in (one, two))
     made, left = {}, []
+    firsts, seconds = _expressions(one), _expressions(two)
     for label in labels:
-        own, other = (d.value if label == VALUE else d.by[label] for d in (one, two))
-        terms = Terms(first, second, label.split(".") if label != VALUE else ())
+        own, other = firsts[label], seconds[label]
+        wrt = label.rpartition(" ")[2].split(".") if label != VALUE else ()
+        terms = Terms(first, second, wrt)
         try:
             found = _shortest(unified(own, other, terms))
         except NoSize:
@@ -419,4 +443,4 @@ def _sized(
     return made, left
 
 
-__all__ = ["Size", "other_sizes", "sized"]
+__all__ = ["Size", "other_sizes", "size_of", "sized"]

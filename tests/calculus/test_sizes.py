@@ -23,6 +23,7 @@ ROWS = "A.reshape(A.shape[0]*A.shape[1], B.shape[0])"
 CHAIN = {"A": (3, 2), "B": (2, 4), "C": (4, 5)}
 SILU = "(sigmoid(A@B@C)*(A@B@C*(1 - sigmoid(A@B@C)) + 1))"
 FLIPS = "sum(flip(cumsum(flip(ones(2*x.shape[0]), (0,)), 0), (0,)).reshape(x.shape[0], 2), 1)"
+C = {"c": (4,), "x": (4,)}
 HEADS = {"q": (2, 2, 2), "k": (2, 2, 2), "v": (2, 2, 2)}
 HEAD = (
     "permute(softmax(q@permute(k, (0, 2, 1))/sqrt(q.shape[2]), 2), (0, 2, 1))"
@@ -59,6 +60,8 @@ TABLE: list[tuple[str, dict[str, tuple[int, ...]], str, str]] = [
     ("mean((A@x + s)**2)", {"A": (2, 2), "x": (2,), "s": ()}, "s", "2*mean(A@x + s)"),
     # what lies at the same place belongs together, if much is as long
     ("sum(softmax(q@k.mT/q.shape[2]**0.5, 2)@v)", HEADS, "v", HEAD),
+    ("var(X)", {"X": (3, 2)}, "X", "2*(X - mean(X))/(X.numel() - 1)"),
+    ("sum(c*x)/(x.shape[0]*(x.shape[0] - 1)**2)", C, "x", "c/(x.shape[0]*(x.shape[0] - 1)**2)"),
     # numbers of the program stay, whatever the sizes are
     ("sum(x)/4", X, "x", "full_like(x, 1/4)"),
     ("4*dot(x, x)", X, "x", "8*x"),
@@ -110,6 +113,29 @@ def test_hessian() -> None:
 def test_every_format(source: str, shapes: Any, wrt: str, form: str) -> None:
     code = derivative(source, shapes, wrt, form)[1].code
     assert ".shape[" in code or ".numel()" in code or ".size" in code
+
+
+def test_labels_are_labels_in_other_sizes_too() -> None:
+    arrays = {"x": sample((3,)), "y": np.array([1.0, -1.0, 1.0])}
+    _, made, _ = proved(
+        language.parse("mean(where(y == -1, sin(x), 0))"), arrays, ["x"], given=True
+    )
+    assert made.by["x"] == "where(y == -1, cos(x)/x.shape[0], 0)"
+
+
+@pytest.mark.parametrize(
+    ("source", "wrt", "order", "expected"),
+    [
+        ("mean(x**4)", "x", 3, "24*x/x.shape[0]"),
+        ("mean(exp(x*s))", "s", 2, "sum(x**2*exp(x*s))/x.shape[0]"),
+    ],
+)
+def test_higher_orders_name_sizes(source: str, wrt: str, order: int, expected: str) -> None:
+    arrays = {"x": sample((4,)), **({"s": np.array(0.7)} if wrt == "s" else {})}
+    _, made, _ = proved(language.parse(source), arrays, [wrt], given=True, order=order, form="text")
+    assert made.by[wrt] == expected
+    code = proved(language.parse(source), arrays, [wrt], given=True, order=order, form="numpy")[1]
+    assert f"{source!r} and its derivative of order {order} by {wrt}." in code.code
 
 
 def test_the_value_that_is_printed_beside_names_sizes_and_shares_what_they_are_in() -> None:

@@ -66,7 +66,7 @@ def lines(*argv: str) -> list[str]:
         (["(x % y)*x*y", "--wrt=y", "--order=2"], ["-2*x*(x//y)"]),
         (
             ["lerp(x@w, c, d)**2", "--wrt=w", "--order=2", *SHAPES],
-            ["2*x.T@(x@ones(3, 2)*(1 - d)**2)"],
+            ["2*x.T@(x@ones(w.shape[0], w.shape[1])*(1 - d)**2)"],
         ),
         (
             ["nn.functional.cross_entropy(x, tensor([0,1]))", "--x=1,2;3,5"],
