@@ -34,7 +34,7 @@ STEP = 1e-3  # of the first difference, relative to the element; halved for the 
 ODD = 633 / 1024  # times a power of two: it moves exactly, and few periods are a part of it
 SLOWLY = 0.95  # a gap that is smaller by this with every four halvings vanishes in the end
 SHRINK = 16.0  # the first step is made smaller by this until the extrapolation converges
-SHRINKS = 7
+SHRINKS = 8
 CLOSE = 3  # steps that small numbers get besides, relative to them
 CONVERGED = 1e-8  # relative to the slope
 NEARER = 256.0
@@ -268,10 +268,12 @@ def check_point(
         for n, g in zip(wrt, grads, strict=True)
     }
     found = {n: compared(n, g, scale) for n, g in mine.items()}
-    if wrong := [n for n, c in found.items() if not c.ok and np.isfinite(c.analytical).all()]:
+    if doubtful := [
+        n for n, c in found.items() if (c.kinks or not c.ok) and np.isfinite(c.analytical).all()
+    ]:
         felt = _felt(function, {**leaves, **rest}, seeds)
         if felt > 2 * scale:  # what cancels is not as exact as it is small
-            found |= {n: compared(n, mine[n], felt) for n in wrong}
+            found |= {n: compared(n, mine[n], felt) for n in doubtful}
     return found
 
 
@@ -481,7 +483,7 @@ def _looked_again(
     if sides is not None and sides.jump:
         return found
     first = (_step(size) or _step(0.1)) * SHRINK
-    for h in (first / SHRINK**k for k in range(SHRINKS, -1, -1)):
+    for h in (first / SHRINK**k for k in range(SHRINKS - 1, -1, -1)):
         doubt = max(noise, ROUNDING * scale / 8) / h
         if doubt > 0.2 * max(abs(own), abs(slope)):
             continue
@@ -490,6 +492,9 @@ def _looked_again(
         if abs(right - left) > 2 * width + 15 * doubt and min(left, right) <= own <= max(
             left, right
         ):
+            gap = abs(value(h / 2) + value(-h / 2) - 2 * centre) / (h / 2)
+            if gap < 0.7 * abs(right - left):  # the slopes come together: it bends within a step
+                return near, abs(right - left) / 20, None
             return near, doubt, Sides(left, right, jump=False)
         if abs(near - own) > width:
             break
@@ -675,7 +680,7 @@ def _checked_part(row: Any, values: Any, node: Node, analytic: bool) -> Part | N
     if not wrong:
         return None
     worst = max(wrong, key=lambda c: c.error)
-    name = custom.__name__ if custom is not None else row.name
+    name = custom.__name__ if custom is not None else row.title.removesuffix("_row")
     return Part(
         name, node.span, worst.error, worst.analytical[worst.index], worst.numerical[worst.index]
     )
