@@ -92,6 +92,12 @@ OWN = {
         "def gelu(x, approximate='none'):\n"
         "    return jax.nn.gelu(x, approximate=approximate == 'tanh')"
     ),
+    "nn.functional.binary_cross_entropy": (
+        "def binary_cross_entropy(x, y, weight=1, reduction='mean'):\n"
+        "    found = -y * jnp.maximum(jnp.log(x), -100)\n"
+        "    found = weight * (found - (1 - y) * jnp.maximum(jnp.log1p(-x), -100))\n"
+        "    return {'none': found, 'mean': jnp.mean(found), 'sum': jnp.sum(found)}[reduction]"
+    ),
     "diag_embed": (
         "def diag_embed(x, offset=0, dim1=-2, dim2=-1):\n"
         "    x = jnp.asarray(x)\n"

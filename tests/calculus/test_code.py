@@ -250,6 +250,12 @@ def test_what_jax_lacks_is_said(name: str) -> None:
         to_jax(differentiate(program, {"x": np.asarray(0.7)}))
 
 
+def test_helpers_for_jax_use_nothing_that_numpy_has_alone() -> None:
+    arrays = {"x": np.array([0.2, 0.7]), "y": np.array([1.0, 0.0])}
+    text = to_jax(differentiate(language.parse("F.binary_cross_entropy(x, y)"), arrays))
+    assert "errstate" not in text and "jnp.log1p" in text
+
+
 @pytest.mark.needs("jax")
 def test_jax_runs_what_is_printed_for_it() -> None:
     jax = importlib.import_module("jax")
