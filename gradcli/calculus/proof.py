@@ -357,7 +357,6 @@ def _of_any_size(
     return None
 
 
-@quiet()
 def _labels(arrays: Arrays, wrt: Iterable[str]) -> set[str]:
     """The variables whose values are labels, as 1 and -1 of two classes: a number beside is none."""
     return {n for n, v in arrays.items() if n not in wrt and np.isin(v, (-1, 0, 1)).all()}
@@ -369,6 +368,7 @@ def _labelled(other: Arrays, arrays: Arrays, wrt: Iterable[str]) -> dict[str, An
     return {n: np.resize(arrays[n], np.shape(v)) if n in labels else v for n, v in other.items()}
 
 
+@quiet()
 def _in_other_sizes(claim: Claim, arrays: Arrays, guessed: Mapping[str, Any]) -> bool | None:
     """Whether a claim holds in other sizes too; None where the program runs in no others."""
     shapes = larger({n: np.shape(v) for n, v in arrays.items()}, guessed)
