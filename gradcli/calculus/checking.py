@@ -249,9 +249,18 @@ def check_point(
         """The scalar whose gradient is checked, with another value of one variable."""
         lifted = array.dtype.kind == "c" != arrays[name].dtype.kind  # a complex step
         rest = _lifted(arrays) if lifted else arrays
-        with modes.no_grad():
-            given = {**{n: wrap(np.array(rest[n])) for n in arrays}, name: wrap(array)}
-            values = outputs_of(function(**given))
+        given = {**{n: wrap(np.array(rest[n])) for n in arrays}, name: wrap(array)}
+        try:
+            with modes.no_grad():
+                values = outputs_of(function(**given))
+        except (*REFUSALS, LanguageError):
+            if lifted:
+                raise
+            # A program may ask for gradients on its way: it gets them, as at the point.
+            given = {**{n: wrap(np.array(rest[n])) for n in arrays}, name: wrap(np.array(array))}
+            with modes.enable_grad():
+                own = {n: t.requires_grad_() if n in wrt else t for n, t in given.items()}
+                values = outputs_of(function(**own))
         return _total(values, seeds)
 
     def compared(name: str, mine: Any, scale: float) -> Checked:

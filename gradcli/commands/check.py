@@ -35,6 +35,9 @@ TRIES = 20  # random points until one has finite values
 SPREAD = (1.0, 1.0, 1.0, 4.0, 4.0, 0.1)
 SHAPES = ((5,), (2, 5))  # that scalars take at other points
 OTHER_SIZE = (7,)
+KEEP_OUT = {"detach", "detach_", "data", "item", "tolist", "numpy", "round"} | {
+    *("no_grad", "inference_mode", "set_grad_enabled")
+}
 
 
 @click.command(
@@ -456,9 +459,11 @@ def _blame_lines(request: Request, part: Any) -> Iterator[str]:
 
 def _detached_lines(request: Request) -> Iterator[str]:
     words = {w for _, w, _, _ in request.program.walk() if isinstance(w, str)}
-    found = sorted(words & {"detach", "detach_", "data", "no_grad", "item", "tolist", "round"})
+    found = sorted(words & KEEP_OUT)
     if found:
         yield f"  every operation is right by itself; {', '.join(found)} keeps gradients out"
+    elif words & {"grad", "backward"} and "create_graph" not in request.source:
+        yield "  every operation is right by itself; without create_graph=True slopes are constants"
     else:
         yield "  every operation is right by itself"
 

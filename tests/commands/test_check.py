@@ -66,6 +66,22 @@ def test_detached() -> None:
     assert "detach keeps gradients out" in result.stdout
 
 
+SLOPES = "g, = autograd.grad((x**3).sum(), x{}); (g**2).sum() + x.sum()"
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "words"),
+    [
+        (SLOPES.format(", create_graph=True"), 0, "ok: x"),
+        (SLOPES.format(""), 1, "without create_graph=True slopes are constants"),
+        ("y = x**2; z = y*3; y.retain_grad(); z.sum()", 0, "ok: x"),
+    ],
+)
+def test_a_program_that_asks_for_gradients_on_its_way(source: str, code: int, words: str) -> None:
+    result = run("check", source, "--x", "1,2")
+    assert (result.exit_code, words in result.stdout) == (code, True), result.output
+
+
 def test_a_kink() -> None:
     result = run("check", "sum(abs(x))", "--x", "0,2")
     assert result.exit_code == 0, result.output
