@@ -223,14 +223,15 @@ class Terms:
             raise NoSize
         best: tuple[int, Fraction, Expression] | None = None
         kinds = (self.single, self.products, self.less, self.pairs, self.sums, self.several)
-        up, down = a.value, b.value
+        one = a.value.numerator * b.value.denominator
+        two = b.value.numerator * a.value.denominator
         for rank, terms in enumerate(kinds):
             for p, q, text in terms:
-                for power in (1, -1, 2, -2):
-                    s, t = (p, q) if power > 0 else (q, p)
-                    if up * t ** abs(power) != down * s ** abs(power):
+                ratios = ((1, p, q), (-1, q, p), (2, p * p, q * q), (-2, q * q, p * p))
+                for power, above, below in ratios:
+                    if one * below != two * above:
                         continue
-                    c = up / Fraction(p) ** power
+                    c = a.value / Fraction(p) ** power
                     simple = abs(c.numerator) + c.denominator + 2 * rank
                     found = (simple, c, _powered(text, power))
                     best = found if best is None or found[0] < best[0] else best
