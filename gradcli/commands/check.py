@@ -136,8 +136,8 @@ def _asked(
     if ctx.get_parameter_source("limits") is not ParameterSource.DEFAULT:
         spread = (1.0,) * len(spread)
     readings = [[] if shapes else [n for n in random if n not in where.given]]
-    if shape_at is not None and readings[0]:
-        readings = _readings(request, where, wanted[0], readings[0], shape_at)
+    if against is not None and shape_at is not None and readings[0]:
+        readings = _readings(request, where, wanted[0], readings[0], against, shape_at)
     return list(_points(request, where, random, readings, spread, limits, suits)), wanted
 
 
@@ -227,6 +227,7 @@ def _readings(
     where: Point,
     name: str,
     scalars: list[str],
+    text: str,
     shape_at: Callable[[Mapping[str, Any]], tuple[int, ...] | None],
 ) -> list[list[str]]:
     """Which scalars are arrays at other points, where a formula is to be the gradient by a variable.
@@ -234,32 +235,41 @@ def _readings(
     It may be meant for a number among arrays (`-2*sum(x - m)` for `sum((x - m)**2)` by m), for an
     array among numbers, or for arrays of one size (`2*(x - y)/x.numel()` for a loss).
     """
+    from gradcli.calculus.compare import compare_formula
     from gradcli.calculus.shapes import sample
     from gradcli.calculus.verdicts import function_of
 
-    function = function_of(request.program, request.loaded)
-    others = [n for n in scalars if n != name]
     if name in where.given:
         return [[]]
+    function = function_of(request.program, request.loaded)
+    others = [n for n in scalars if n != name]
 
-    def shapes(sizes: Mapping[str, tuple[int, ...]]) -> tuple[Any, Any]:
-        """The shapes of the program's value and of the formula's."""
-        arrays = where.arrays | {n: sample(of, k) for k, (n, of) in enumerate(sizes.items())}
+    def at(sizes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+        return where.arrays | {n: sample(of, k) for k, (n, of) in enumerate(sizes.items())}
+
+    def shapes(names: list[str], size: tuple[int, ...] = SHAPES[0]) -> tuple[Any, Any]:
+        """The shapes of the program's value, and of the formula's."""
+        arrays = at(dict.fromkeys(names, size))
         value = _value_shape(function, arrays)
         return value, None if value is None else shape_at(arrays)
 
-    size = SHAPES[0]
-    value, given = shapes(dict.fromkeys(others, size))
+    same = others and shapes(scalars) == ((), SHAPES[0])
+    if same:
+        arrays = at(dict.fromkeys(scalars, SHAPES[0]))
+        try:
+            if compare_formula(request.program, text, arrays, name, request.loaded).ok:
+                return [scalars]
+        except (*ENGINE_ERRORS, LanguageError, ArithmeticError):
+            pass
+    value, given = shapes(others)
     if value == () and given is not None and set(given) <= {1}:
-        elsewhere, _ = shapes({**dict.fromkeys(others, size), name: OTHER_SIZE})
-        if elsewhere is None:  # its size is that of the others, or it is a number
-            return [others]
-    readings = [[name]]
-    if others and shapes(dict.fromkeys(scalars, size)) == ((), size):
-        readings.append(scalars)
-        if shapes({name: size})[1] == ():
-            return [scalars]
-    return readings
+        sizes = {**dict.fromkeys(others, SHAPES[0]), name: OTHER_SIZE}
+        if _value_shape(function, at(sizes)) is None:
+            # Its size is that of the others, or it is a number.
+            return [others] if shapes(others, SHAPES[1])[0] == () else [[]]
+    if same:
+        return [scalars] if shapes([name])[1] == () else [[name], scalars]
+    return [[name]]
 
 
 def _points(

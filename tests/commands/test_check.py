@@ -209,7 +209,8 @@ WRONG_FORMULAS = [
     *(("mean(x**2)", "2*x/3"), ("dot(x, x)", "2*x*x.shape[0]/3"), ("sum(x/sum(x))", "1/sum(x)")),
     # right for numbers, or among numbers, and not for arrays of one size
     *(("F.binary_cross_entropy_with_logits(x, y)", "sigmoid(x) - y"), ("mean(w*x)", "x", "w")),
-    *(("sum(A + x)", "ones_like(x)"), ("sum((x - m)**2)", "2*m - 2*sum(x)", "m")),
+    *(("sum(A + x)", "1 + x.numel()"), ("sum((x - m)**2)", "2*m - 2*sum(x)", "m")),
+    *(("sum((x - m)**2)", "-2*mean(x - m)", "m"),),
     *(("mean(x**2)*sum(y)", "2*x*sum(y)"), ("sum(x.reshape(-1))", "2*ones_like(x.reshape(-1))")),
 ]
 
@@ -240,6 +241,7 @@ RIGHT_FORMULAS = [
     *(("lgamma(a) + sum(x*a)", "digamma(a) + sum(x)", "a"), ("sum(x**p)", "sum(x**p*log(x))", "p")),
     *(("mean(w*x)", "x/x.numel()", "w"), ("sum(A + x)", "A.numel()/x.numel()*ones_like(x)")),
     ("F.binary_cross_entropy_with_logits(x, y)", "(sigmoid(x) - y)/x.numel()"),
+    *(("sum(x**2 + y**2)", "2*y", "y"), ("logsumexp(x + c, 0)", "1", "c"), ("sum(A*x)", "A")),
 ]  # fmt: skip
 
 
