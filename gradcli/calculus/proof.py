@@ -7,6 +7,7 @@ first are proved one by one: each is what the tape makes of the one before.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -21,6 +22,7 @@ from gradcli.calculus.higher import gradients
 from gradcli.calculus.printed import Printed, printed
 from gradcli.calculus.shapes import larger, quiet, sample
 from gradcli.calculus.sizes import other_sizes, size_of, sized
+from gradcli.engine import dtypes
 from gradcli.engine.backward import grad
 from gradcli.engine.tensor import Tensor, wrap
 from gradcli.language import parse, run
@@ -209,7 +211,8 @@ class Claim:
         if self.made.code:
             return self._run_code(arrays)
         tensors = {n: wrap(np.asarray(v)) for n, v in arrays.items()}
-        return {n: _array(run(p, tensors).value) for n, p in self.parsed.items()}
+        with _as_exact_as(arrays):
+            return {n: _array(run(p, tensors).value) for n, p in self.parsed.items()}
 
     def _run_code(self, arrays: Arrays) -> dict[str, Any]:
         from gradcli.calculus import programs
@@ -433,6 +436,18 @@ def _near(arrays: Arrays, seed: int) -> Iterator[dict[str, Any]]:
                 own = _laid(moved + numbers.uniform(0.001, 0.01, own.shape), own)
             made[n] = own
         yield made
+
+
+@contextmanager
+def _as_exact_as(arrays: Arrays) -> Iterator[None]:
+    """Inside, the numbers that a text makes, as sqrt(2) and ones(3), are doubles beside doubles."""
+    before = dtypes.get_default_dtype()
+    if any(np.asarray(v).dtype.char in "dD" for v in arrays.values()):
+        dtypes.set_default_dtype(dtypes.float64)
+    try:
+        yield
+    finally:
+        dtypes.set_default_dtype(before)
 
 
 # -- the tape ---------------------------------------------------------------------------------------

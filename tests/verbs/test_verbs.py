@@ -62,6 +62,15 @@ def test_no_tensor_of_the_caller_s_changes() -> None:
     assert values.tolist() == [1, 2]
 
 
+def test_texts_are_proved_in_the_dtype_of_the_values() -> None:
+    """Their own numbers, as sqrt(2) and ones(3, 2), are no floats beside doubles."""
+    rng = np.random.default_rng(0)
+    values = {n: gradcli.tensor(rng.standard_normal((3, 2))) for n in "QKV"}
+    source = "sum((softmax(Q@K.T/K.shape[1]**0.5, -1)@V)**2)"
+    assert "sqrt(Q.shape[1])" in gradcli.diff(source, values, wrt="Q")
+    assert gradcli.get_default_dtype() is gradcli.float32
+
+
 def test_diff_of_a_tensor_is_torch_s() -> None:
     assert gradcli.diff(gradcli.tensor([1, 4, 9])).tolist() == [3, 5]
     assert gradcli.diff(input=gradcli.tensor([1, 4, 9]), n=2).tolist() == [2]
