@@ -530,6 +530,8 @@ def where(condition: Expression, a: Expression, b: Expression) -> Expression:
     n = value_of(condition)
     if n is not None:
         return a if n != ZERO else b
+    if is_call(condition, "lt") and condition.args == (b, a) and value_of(a) is not None:
+        return call("clamp", [b], b.shape, [("min", a.data)])
     return call("where", [condition, a, b], broadcast([condition.shape, a.shape, b.shape]))
 
 

@@ -217,6 +217,7 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
     ],
     "a norm that is raised has the slope that it had": [
         ("cosine_similarity(x, y, 0, eps=1.7)", {"x": [0.4, 0.9, 0.2], "y": [0.3, 0.2, 0.3]}),
+        ("where(x < 0.5, 0.5, x)*y", {"x": [0.4, 0.5, 0.6], "y": [0.3, 0.2, 0.3]}),
     ],
     "a band is of a square matrix": [
         ("var(cat([(A.T@x)[:1], y]))*s", {"A": (1, 2), "x": (1,), "y": (3,), "s": 0.5}),
@@ -487,6 +488,11 @@ CURVED = [
 @pytest.mark.parametrize(("source", "given"), CURVED)
 def test_second_derivatives_agree(source: str, given: dict[str, Any]) -> None:
     assert pairs.failures(case(source, given), "hessian", "func twice") == {}
+
+
+def test_a_plan_of_a_norm_that_is_infinite_has_the_value_of_the_tape() -> None:
+    made = case("cosine_similarity(x, y, 0)", {"x": [1, 1e308], "y": [0.5, 2]})
+    assert pairs.failures(made, "plan") == {}
 
 
 # Of memory outside of a view PyTorch's slope is none, so that no formula of the value has it.

@@ -319,13 +319,14 @@ def pdist(input: Array, p: float) -> Any:
 
 def _at_least(norm: Any, eps: float) -> Any:
     """`norm`, its value raised to `eps` where it is smaller, its gradient passed on as it is."""
-    if isinstance(norm, Tensor):
-        if current().recorder is not None:  # an expression has no writes
-            return norm + (norm.clamp_min(eps) - norm).detach()
+    if isinstance(norm, Tensor) and current().recorder is None:
         with no_grad():
             norm.clamp_min_(eps)
         return norm
-    return norm + (norm.clamp_min(eps) - norm).detach() if (data(norm) < eps).any() else norm
+    small = norm < eps  # an expression has no writes, and inf - inf is none
+    if isinstance(norm, Tensor) or data(small).any():
+        return where(small, norm + (eps - norm).detach(), norm)
+    return norm
 
 
 @function(
