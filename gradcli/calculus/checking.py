@@ -426,12 +426,14 @@ def _slope(
             break  # a nearer look would see nothing
         if not np.isfinite(slope):
             continue
-        if guess + noise < error:
-            best, error = slope, guess + noise
         # Of a smooth function the slopes to both sides come together with the step; at a kink not.
         gap = abs(narrow[1] - narrow[0])
         wider = abs(wide[1] - wide[0])
-        if gap > 100 * noise + 1e-6 * abs(slope) and gap > 0.7 * wider:
+        apart = gap > 100 * noise + 1e-6 * abs(slope) and gap > 0.7 * wider
+        doubt = guess + noise + apart * gap  # the point is on no line between those beside it
+        if doubt < error:
+            best, error = slope, doubt
+        if apart:
             shrinking = gap < SLOWLY * wider
             sides = narrow if sides is None or gap > SEEN * noise else sides
         elif guess <= CONVERGED * abs(slope) + noise and _is_steady(value, slope, h, noise):

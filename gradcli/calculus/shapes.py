@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from gradcli.language.program import Program
 Shape = tuple[int, ...]
 
 SIZE = 3  # of every dimension while ranks are tried
+EVEN = 4  # the same for what is cut in halves
 MOST_TRIES = 400
+MOST = 300  # numbers in all, where sizes may be chosen
 
 
 @contextmanager
@@ -40,11 +43,18 @@ def sample(shape: Shape, number: int = 0) -> Any:
 
 
 def larger(shapes: Mapping[str, Shape], guessed: Mapping[str, Shape]) -> dict[str, Shape]:
-    """The shapes with every size that nobody gave made larger, equal ones equally; empty if none is."""
+    """The shapes with every size that nobody gave made larger, equal ones equally; empty if none is.
+
+    Empty, too, where those would be too many numbers.
+    """
     fixed = {n for name, s in shapes.items() if name not in guessed for n in s}
     free = {n for s in guessed.values() for n in s} - fixed
     found = {n: tuple(k + 2 if k in free else k for k in s) for n, s in shapes.items()}
-    return found if found != dict(shapes) else {}
+    return found if found != dict(shapes) and _count(found) <= MOST else {}
+
+
+def _count(shapes: Mapping[str, Shape]) -> int:
+    return sum(map(prod, shapes.values()))
 
 
 def guess_shapes(
@@ -120,13 +130,12 @@ def _searched(
         if arrays or declared
         else [SIZE]
     )
-    for tried, ranks in enumerate(_ranks(free)):
-        if tried >= MOST_TRIES:
-            break
-        for size in sizes if len(sizes) < 4 else [SIZE]:
-            shapes = {n: (size,) * r for n, r in zip(free, ranks, strict=True)}
-            if runs(shapes):
-                return _loosened(_with_vectors(shapes, size, outcome), runs)
+    for size_of_all in (sizes if len(sizes) < 4 else [SIZE]), [EVEN]:
+        for ranks in _ranks(free)[:MOST_TRIES]:
+            for size in size_of_all:
+                shapes = {n: (size,) * r for n, r in zip(free, ranks, strict=True)}
+                if runs(shapes):
+                    return _loosened(_with_vectors(shapes, size, outcome), runs)
     return _fitted(free, {**{n: a.shape for n, a in arrays.items()}, **declared}, runs)
 
 
@@ -189,7 +198,11 @@ def _ranks(free: Sequence[str]) -> list[tuple[int, ...]]:
     if len(free) > 6:
         return [tuple(order[0] for order in likely), (1,) * len(free), (2,) * len(free)]
     every = product(*likely)
-    return sorted(every, key=lambda ranks: sum(p[r] for p, r in zip(places, ranks, strict=True)))
+    found = sorted(every, key=lambda ranks: sum(p[r] for p, r in zip(places, ranks, strict=True)))
+    if len(free) > 3:
+        return found
+    batched = (ranks for ranks in product(range(5), repeat=len(free)) if max(ranks) > 2)
+    return found + sorted(batched, key=lambda ranks: (max(ranks), -sum(ranks)))
 
 
 def _fitted(free: Sequence[str], given: Mapping[str, Shape], runs: Any) -> dict[str, Shape] | None:
@@ -224,7 +237,8 @@ def _loosened(shapes: dict[str, Shape], runs: Any) -> dict[str, Shape]:
         for n, i in group:
             current[n][i] = size
         left = [a for a in others if a not in group]
-    return {n: tuple(s) for n, s in current.items()}
+    found = {n: tuple(s) for n, s in current.items()}
+    return found if _count(found) <= MOST else shapes
 
 
 def _group(first: Any, others: list[Any], current: Any, size: int, runs: Any) -> list[Any] | None:

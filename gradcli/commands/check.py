@@ -19,6 +19,7 @@ from gradcli.commands.points import (
     Point,
     note_guesses,
     point,
+    shapes_said,
     wanted_names,
 )
 from gradcli.commands.request import Request
@@ -527,6 +528,7 @@ def _compare(
     from gradcli.calculus.compare import RTOL, compare_formula
 
     how: dict[str, Any] = {"rtol": RTOL if rtol is None else rtol, "atol": atol}
+    agreed: list[dict[str, Any]] = []
     for number, arrays in enumerate(points):
         with _checked(request, arrays):
             found = compare_formula(
@@ -534,6 +536,7 @@ def _compare(
             )
         if not found.ok:
             break
+        agreed.append(arrays)
     if request.style.form == "json":
         by = {
             name: {
@@ -549,8 +552,15 @@ def _compare(
         output.write(f"ok: {name} (max error {found.error:.1e}{suffix})")
     else:
         output.write("\n".join(_formula_lines(request, name, found, arrays)))
+        if agreed and all(_shapes(a) != _shapes(arrays) for a in agreed):
+            yes, no = (shapes_said(_shapes(a)) for a in (agreed[-1], arrays))
+            output.note(f"right for {yes}; wrong for {no}; say which is meant with --shape")
     if not found.ok:
         ctx.exit(1)
+
+
+def _shapes(arrays: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    return {n: a.shape for n, a in arrays.items()}
 
 
 def _formula_lines(

@@ -119,7 +119,7 @@ def wanted_names(request: Request, point: Point) -> list[str]:
 def note_guesses(point: Point, general: bool | None = None) -> None:
     """Say which shapes were worked out, for nobody gave them; and whether what is said holds in others."""
     if point.guessed:
-        said = ", ".join(f"{n} of shape {_sizes(s)}" for n, s in point.guessed.items())
+        said = shapes_said(point.guessed)
         first = next(iter(point.guessed))
         output.note(
             f"shapes worked out: {said}; say others with --shape {first}=… or --{first} VALUE"
@@ -128,5 +128,6 @@ def note_guesses(point: Point, general: bool | None = None) -> None:
             output.note("sizes stand in this as numbers: it holds for these shapes alone")
 
 
-def _sizes(shape: tuple[int, ...]) -> str:
-    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+def shapes_said(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """`x of shape (3,), y of shape ()`."""
+    return ", ".join(f"{n} of shape {s}" for n, s in shapes.items())

@@ -883,6 +883,10 @@ def _source_check(name: str, self: Any, dim: int, index: Any, source: Any) -> tu
             f"{name}(): self ({scalar_name(self)}) and source ({scalar_name(source)}) must have the "
             "same scalar type"
         )
+    if at and at >= source.ndim:
+        raise RuntimeError(
+            f"{name}(): Indexing dim {at} is out of bounds of the source tensor with dim {source.ndim}"
+        )
     n = source.shape[at] if source.ndim else 1
     if line.size != n:
         raise RuntimeError(
@@ -890,7 +894,7 @@ def _source_check(name: str, self: Any, dim: int, index: Any, source: Any) -> tu
             f"for dim: {at}"
         )
     rest = [a.shape[:at] + a.shape[at + 1 :] for a in (self, source)]
-    if (self.ndim != source.ndim and self.ndim) or rest[0] != rest[1]:
+    if self.ndim != source.ndim or rest[0] != rest[1]:
         raise RuntimeError(
             "source tensor shape must match self tensor shape, excluding the specified dimension. "
             f"Got self.shape = {list(self.shape)} source.shape = {list(source.shape)}"
@@ -970,7 +974,7 @@ def _index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
             f"({source.shape[at]})"
         )
     rest = [a.shape[:at] + a.shape[at + 1 :] for a in (self, source)]
-    if self.ndim and source.ndim and rest[0] != rest[1]:
+    if rest[0] != rest[1]:
         sizes = [" ".join(map(str, r)) for r in rest]
         raise RuntimeError(
             "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice "

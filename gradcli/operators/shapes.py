@@ -198,6 +198,10 @@ def unflatten(input: Array, dim: int, sizes: Any) -> Any:
     shape = tuple(input.shape)
     if not given:
         raise RuntimeError("unflatten: sizes must be non-empty")
+    if not shape:
+        raise RuntimeError(
+            "unflatten got an unexpected error:\nDimension specified as 0 but tensor has no dimensions"
+        )
     open_, rest = list(given).count(-1), prod(k for k in given if k != -1)
     if open_ > 1:
         raise RuntimeError("unflatten got an unexpected error:\nonly one dimension can be inferred")

@@ -255,6 +255,9 @@ def test_every_sample_of_the_table(text: str) -> None:
         ("a*sum(log(softmax(x, 0)))", {"a": (), "x": ()}),
         ("log(det(A))", {"A": (3, 3)}),
         ("x@A@x", {"x": (3,), "A": (3, 3)}),
+        ("bmm(A, B)", {"A": (4, 5, 6), "B": (4, 6, 7)}),
+        ("F.conv2d(x, w)", {"x": (3, 3, 3, 3), "w": (3, 3, 3, 3)}),
+        ("F.glu(x, 0)", {"x": (4,)}),
     ],
     parts=1,
 )

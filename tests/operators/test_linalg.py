@@ -191,7 +191,7 @@ STACKED = """
 
 
 @sweep("call", re.findall(r"[^;\s][^;\n]*", STACKED))
-def test_a_stack_is_each_of_its_matrices(torch: Any, call: str) -> None:
+def test_a_stack_is_each_of_its_matrices(call: str) -> None:
     """Values and gradients; there are other numbers of matrices than of rows and columns."""
     rng = np.random.default_rng(3)
     square = rng.normal(size=(4, 3, 3))
@@ -203,7 +203,7 @@ def test_a_stack_is_each_of_its_matrices(torch: Any, call: str) -> None:
     }
 
     def found(at: Any) -> tuple[list[Any], list[Any]]:
-        given = {n: torch.tensor(a[at], requires_grad=True) for n, a in arrays.items()}
+        given = {n: gradcli.tensor(a[at], requires_grad=True) for n, a in arrays.items()}
         out = language.run(language.parse(call), given).value
         outs = [o for o in (out if isinstance(out, tuple) else (out,)) if o.numel()]
         smooth = [o for o in outs if o.requires_grad]

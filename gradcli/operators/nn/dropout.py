@@ -98,6 +98,12 @@ def plain_dropout(input: Array, p: float, train: bool) -> Any:
 
 
 def _over_channels(n: int, input: Array, p: float, training: bool, inplace: bool) -> Any:
+    if n == 1 and input.ndim not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that "
+            "dropout1d exists to provide channel-wise dropout on inputs with 1 spatial dimension, "
+            "a channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs)."
+        )
     unbatched = (n == 1 and input.ndim == 2) or (n == 3 and input.ndim == 4)
     if not unbatched:
         return dropped(input, p, training, feature=True, inplace=inplace)

@@ -236,8 +236,8 @@ def renorm_rows(weight: Any, indices: Any, max_norm: float, norm_type: float) ->
 
 
 def _check_padding(input: Any, weight: Any, padding_idx: Any, *others: Any) -> None:
-    if padding_idx is not None:
-        rows = weight.shape[0]
+    if padding_idx:
+        rows = weight.size(0)
         inside = padding_idx < rows if padding_idx > 0 else padding_idx >= -rows
         if not inside:
             raise AssertionError("Padding_idx must be within num_embeddings")
@@ -265,7 +265,10 @@ def embedding(
     sparse: bool,
 ) -> Any:
     """The rows of a table that indices name."""
-    padding_idx = -1 if padding_idx is None else padding_idx % weight.size(0)
+    if padding_idx is None:
+        padding_idx = -1
+    elif padding_idx < 0:
+        padding_idx += weight.size(0)
     if max_norm is not None:
         renorm_rows(weight, input, max_norm, norm_type)
     return embedding_row(weight, input, padding_idx, scale_grad_by_freq, sparse)

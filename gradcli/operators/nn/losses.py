@@ -42,6 +42,7 @@ from gradcli.operators.helpers import (
 from gradcli.operators.nn.activations import NUMBERS, log_sigmoid_row, logsigmoid
 from gradcli.operators.nn.pairs import last
 from gradcli.operators.reductions import mean_all
+from gradcli.operators.shapes import broadcast_tensors
 from gradcli.operators.signatures import Python
 from gradcli.operators.table import Array, function, operator, resolve
 
@@ -154,7 +155,7 @@ _BROADCAST = (
 
 
 def _beside(input: Any, target: Any) -> tuple[Any, Any]:
-    """Two tensors as their expanded views of one shape, with a warning where they have two."""
+    """Two tensors of one shape, the smaller one expanded, with a warning where they have two."""
     shape, other = input.shape, target.shape
     if shape == other:
         return input, target
@@ -163,8 +164,8 @@ def _beside(input: Any, target: Any) -> tuple[Any, Any]:
     refusal = mismatch([tuple(shape), tuple(other)])
     if refusal is not None:
         raise refusal
-    shape = np.broadcast_shapes(tuple(shape), tuple(other))
-    return input.expand(shape), target.expand(shape)
+    found: tuple[Any, Any] = broadcast_tensors(input, target)
+    return found
 
 
 def _samples(name: str, *more: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcli.engine.memory import afresh
-from gradcli.engine.tensor import Tensor, wrap
+from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import add_scalar
 from gradcli.operators.helpers import expect_alike, implemented, refuse_grad, unrecorded
@@ -492,6 +492,7 @@ def _check_batch(input: Any, *others: Any) -> None:
 def _normed(*values: Any) -> Any:
     """What the row makes of a batch whose channels have the statistics and parameters given."""
     _check_channels(*values[:5])
+    wrap_dim(1, values[0].ndim)
     refuse_grad("native_batch_norm", running_mean=values[3], running_var=values[4])
     return native_batch_norm_row(*values)
 
@@ -565,6 +566,7 @@ def instance_norm(
         raise RuntimeError(
             "Expected running_mean and running_var to be defined when use_input_stats is false"
         )
+    wrap_dim(1, input.ndim)
     b, c = input.shape[:2]
     scale, shift = (x if x is None else x.repeat(b) for x in (weight, bias))
     means, variances = (

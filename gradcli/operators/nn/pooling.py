@@ -720,14 +720,15 @@ def _unpool(self: Array, indices: Array, output_size: Any) -> Array:
     n = len(output_size)
     lead = self.shape[:-n]
     flat = np.zeros((prod(lead), prod(output_size)), self.dtype)
-    places = indices.reshape(flat.shape[0], -1)
+    windows = (flat.shape[0], prod(self.shape[-n:]))
+    places = indices.reshape(windows)
     if places.size and (places.min() < 0 or places.max() >= flat.shape[1]):
         wrong = int(places[(places < 0) | (places >= flat.shape[1])].flat[0])
         raise RuntimeError(
             f"Found an invalid max index: {wrong} (output volumes are of size "
             f"{'x'.join(map(str, output_size))}"
         )
-    flat[np.arange(flat.shape[0])[:, None], places] = self.reshape(flat.shape[0], -1)
+    flat[np.arange(flat.shape[0])[:, None], places] = self.reshape(windows)
     return flat.reshape(*lead, *output_size)
 
 
