@@ -77,9 +77,9 @@ def _mean(reader: Reader, made: Call, args: list[Any]) -> Expression:
     shape = shape_of(made.args[0])
     dim, keepdim = (args[1], args[2]) if "dim" in made.row.names else (None, False)
     outer, own = alg.scalars_out(args[0])
-    if not own.shape:
-        return args[0]  # type: ignore[no-any-return]
     axes = axes_of(dim, len(shape))
+    if not own.shape and all(shape[i] for i in axes):  # of nothing it is nan
+        return args[0]  # type: ignore[no-any-return]
     options: list[tuple[str, Any]] = []
     if len(axes) == len(shape):  # one number, whatever dimensions of one element it has
         found = call("mean", [full(own, shape)], ())

@@ -215,6 +215,8 @@ def _integers_hint(
     places, values = program.children(row), list(operands)
     if program.rows[4 * row] in (_K["call"], _K["call_keywords"]):
         places, values = places[1:], list(operands[0]) if isinstance(operands[0], list) else []
+    elif isinstance(operands[1], tuple):  # indices of several dimensions
+        places, values = program.children(places[1]), list(operands[1])
     pairs = list(zip(places, values, strict=False))
     for place, value in reversed(pairs[:1] if "argument #1" in message else pairs):
         if not hasattr(value, "array") or value.array.dtype.kind != "f" or value.array.size > 20:

@@ -294,6 +294,12 @@ def test_latex() -> None:
     ]
 
 
+@pytest.mark.parametrize("loss", ["F.mse_loss(x, y)", "F.huber_loss(x, y)", "mean(x*y)"])
+def test_the_mean_of_nothing_is_no_zero(loss: str) -> None:
+    code = run("diff", loss, "--x", "[]", "--y", "[]", "--format", "numpy").stdout
+    assert "value = np.mean(" in code
+
+
 def test_orders_of_vectors_say_what_they_are() -> None:
     result = run("diff", "sum(x**3)", "--shape", "x=3", "--order", "3")
     assert result.stdout == "full_like(x, 6)\n"
