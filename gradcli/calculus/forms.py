@@ -293,6 +293,11 @@ def _first(word: str, names: str = "") -> Handler:
     return handle
 
 
+def _one_hot(reader: Reader, made: Call, args: list[Any]) -> Expression:
+    own = full(args[0], shape_of(made.args[0]), discrete=True)
+    return call("one_hot", [own], made.outputs[0].shape, [("", args[1])])
+
+
 def _dist(reader: Reader, made: Call, args: list[Any]) -> Any:
     """Its slopes ask which differences are the largest: of the same expression, to the last digit."""
     a, b, order = args
@@ -538,6 +543,7 @@ def _held(reader: Reader, made: Call, args: list[Any]) -> Any:
 
 
 FORMS: dict[str, Handler] = {
+    "one_hot": _one_hot,
     **ELEMENTWISE_FORMS,
     **LAYER_FORMS,
     "held": _held,

@@ -423,6 +423,14 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("addcdiv(x, y, tensor([3, 4]), value=0.5)*s", {"x": (2,), "y": (2,), "s": 0.5}),
         ("ldexp(x, -1)", {"x": (2,)}),
     ],
+    "classes are ones among zeros": [
+        (
+            "-(F.one_hot(t, 3)*log_softmax(z, 1)).sum(1).mean()",
+            {"z": (2, 3), "t": np.array([0, 2])},
+        ),
+        ("F.one_hot(t, 3).double()@w", {"w": (3,), "t": np.array([[0, 2], [1, 1]])}),
+        ("sum(F.one_hot((x > 0.2).long(), 2).double()@w*x)", {"x": (3,), "w": (2,)}),
+    ],
     "NumPy's functions go where the language's go": [
         ("mvlgamma(-x, 2)*s", {"x": [2.2, 1.3], "s": 0.5}),
         ("F.gelu(x.detach(), approximate='tanh')*s", {"x": (3,), "s": 0.5}),

@@ -14,12 +14,13 @@ from gradcli.engine.tensor import wrap
 from gradcli.operators import batches
 from gradcli.operators.arithmetic import mul_scalar
 from gradcli.operators.helpers import conj, implemented, masked_fill, total, unsqueeze
+from gradcli.operators.helpers import numbers as decided
 from gradcli.operators.indexing import index_select
 from gradcli.operators.nn.dropout import dropped
 from gradcli.operators.nn.pairs import last
 from gradcli.operators.products import addmm, matmul
 from gradcli.operators.signatures import checked
-from gradcli.operators.table import Array, function, operator
+from gradcli.operators.table import Array, function, operator, row
 
 FAMILY = "nn"
 
@@ -274,13 +275,24 @@ def embedding(
     return embedding_row(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
+def _one_hot(self: Array, num_classes: int) -> Array:
+    return np.equal(self[..., None], np.arange(num_classes)).astype(np.int64)
+
+
+@row(_one_hot, batch="folded", spelled="one_hot")
+class one_hot_row:
+    """1 where the class is, 0 elsewhere."""
+
+
 @function(
     "nn.functional.one_hot(Tensor input, int num_classes=-1)",
+    rows=[one_hot_row],
     samples=["nn.functional.one_hot(tensor([0,2,1]), 3)"],
 )
 def one_hot(tensor: Array, num_classes: int) -> Any:
     """1 where the class is, 0 elsewhere."""
-    classes = np.asarray(numbers(tensor.array))
+    # How many there are may be read off the values, of which nothing else follows.
+    classes = np.asarray(numbers(tensor.array if num_classes == -1 else decided(tensor)))
     if classes.dtype != np.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if num_classes == -1 and is_batched(tensor):
@@ -296,8 +308,7 @@ def one_hot(tensor: Array, num_classes: int) -> Any:
         num_classes = int(classes.max()) + 1
     elif classes.size and num_classes <= classes.max():
         raise RuntimeError("Class values must be smaller than num_classes.")
-    own = tensor.array.reshape((*tensor.shape, 1))
-    return wrap(np.equal(own, np.arange(num_classes)).astype(np.int64))
+    return one_hot_row(tensor, num_classes)
 
 
 # -- attention ------------------------------------------------------------------------------------
