@@ -33,6 +33,8 @@ OF_EXACT = 1e-12  # the same by a complex step, which is as exact as the gradien
 STEP = 1e-3  # of the first difference, relative to the element; halved for the extrapolation
 ODD = 633 / 1024  # times a power of two: it moves exactly, and few periods are a part of it
 SLOWLY = 0.95  # a gap that is smaller by this with every four halvings vanishes in the end
+MANY = 1000  # elements that are looked at one by one; of more, all together and a sample
+SOME = 50  # elements are in it
 SHRINK = 16.0  # the first step is made smaller by this until the extrapolation converges
 SHRINKS = 8
 CLOSE = 3  # steps that small numbers get besides, relative to them
@@ -80,7 +82,7 @@ class Checked:
     error: the largest relative error; index: where. kinks: where the function has one. method: how the
     numerical side was found. triangular: whether the function reads one triangle of a symmetric matrix,
     and the gradient is, as PyTorch has it, that of symmetric changes. unbounded: from where on a
-    numerical slope is none.
+    numerical slope is none. seen: how many elements were looked at one by one.
     """
 
     __slots__ = (
@@ -91,6 +93,7 @@ class Checked:
         "method",
         "numerical",
         "ok",
+        "seen",
         "triangular",
         "unbounded",
     )
@@ -107,7 +110,7 @@ class Checked:
         unbounded: Any = UNBOUNDED,
     ) -> None:
         self.analytical, self.numerical = analytical, numerical
-        self.kinks, self.method = kinks, method
+        self.kinks, self.method, self.seen = kinks, method, np.size(analytical)
         self.unbounded = np.broadcast_to(unbounded, np.shape(analytical))
         difference = np.asarray(np.abs(analytical - numerical))
         size = np.maximum(np.abs(analytical), np.abs(numerical))
@@ -216,11 +219,13 @@ def check_point(
     rtol: float = RTOL,
     atol: float | None = None,
     analytic: bool = False,
+    many: int = MANY,
 ) -> dict[str, Checked]:
     """Check the gradients of `function(**tensors)` at a point.
 
     arrays: name -> NumPy array. rtol, atol: see `compare.allowed`. analytic: whether a complex step may
-    be taken. Raises NotFinite where the function has no finite value.
+    be taken. many: elements of a variable that are looked at one by one; of more, a sample and all
+    together along random directions. Raises NotFinite where the function has no finite value.
     """
     leaves = {n: wrap(np.array(arrays[n]), requires_grad=True) for n in wrt}
     rest = {n: wrap(np.array(a)) for n, a in arrays.items() if n not in wrt}
@@ -266,11 +271,11 @@ def check_point(
     def compared(name: str, mine: Any, scale: float) -> Checked:
         array = np.asarray(arrays[name])
         try:
-            return _compare(name, array, mine, along, scale, rtol, atol, analytic)
+            return _compare(name, array, mine, along, scale, rtol, atol, analytic, many)
         except (*REFUSALS, LanguageError):
             if not analytic:
                 raise
-            return _compare(name, array, mine, along, scale, rtol, atol, False)
+            return _compare(name, array, mine, along, scale, rtol, atol, False, many)
 
     mine = {
         n: np.zeros(np.shape(arrays[n]), np.asarray(arrays[n]).dtype) if g is None else g.numpy()
@@ -338,46 +343,61 @@ def _compare(
     rtol: float,
     atol: float | None,
     analytic: bool,
+    many: int,
 ) -> Checked:
-    numerical = np.zeros(array.shape, array.dtype)
-    uncertain = np.zeros(array.shape)
-    kinks: list[Kink] = []
+    """One variable's gradient, both ways; of more than `many` elements, all together and a sample."""
     method = "complex step" if analytic and array.dtype.kind == "f" else "differences"
     centre = np.real(along(name, np.array(array))) if method == "differences" else 0.0
-    for i in np.ndindex(array.shape):
+
+    def line(where: Any, axis: complex = 1.0) -> Callable[[float], float]:
+        """The value along an element, or a direction, by the step; nan outside of the domain."""
+
+        def value(step: float) -> float:
+            try:
+                return float(np.real(along(name, _moved(array, where, step * axis))))
+            except (*REFUSALS, LanguageError):  # at the point it is inside
+                return np.nan
+
+        return value
+
+    def imaginary(where: Any, step: float) -> float:
+        return float(np.imag(along(name, _moved(array, where, 1j * step))) / step)
+
+    def agrees(direction: Any) -> bool:
+        """Whether the slope along a direction, about as large as the array is, is the gradient's."""
+        terms = np.real(np.conj(direction) * analytical)
+        own, size, sides = float(terms.sum()), float(np.linalg.norm(terms)), None
         if method == "complex step":
-            size = float(np.abs(array[i]))
+            slope, error = imaginary(direction, COMPLEX_STEP), ROUNDING * scale
+        else:
+            slope, error, sides = _slope(line(direction), centre, scale, 1.0)
+        if sides is not None:
+            return Kink((), sides, own).ok
+        return bool(abs(slope - own) <= rtol * size + 10 * error)
+
+    places = list(np.ndindex(array.shape)) if array.size <= many else _sample(array, agrees)
+    numerical = np.array(analytical)
+    uncertain = np.zeros(array.shape)
+    kinks: list[Kink] = []
+    for i in places:
+        size = float(np.abs(array[i]))
+        if method == "complex step":
             step = min(COMPLEX_STEP, size * COMPLEX_PART) or COMPLEX_STEP
-
-            def imaginary(step: float, i: Any = i) -> float:
-                moved = array.astype(np.complex128)
-                moved[i] += 1j * step
-                return float(np.imag(along(name, moved)) / step)
-
-            numerical[i] = slope = imaginary(step)
+            numerical[i] = slope = imaginary(i, step)
             # As far as the value itself is known, and what the step takes below the range.
             uncertain[i] = ROUNDING * scale / max(size, 1) + SMALLEST / step
             if abs(slope - analytical[i]) > 10 * uncertain[i]:
-                apart = abs(imaginary(step * FARTHER) - slope)
+                apart = abs(imaginary(i, step * FARTHER) - slope)
                 uncertain[i] += apart / FARTHER**2  # what the step adds: of the third derivative
                 wrong = abs(slope - analytical[i]) > 10 * uncertain[i]
                 if wrong and apart > abs(slope):
                     # A root of the step: the function is not analytic there.
-                    return _compare(name, array, analytical, along, scale, rtol, atol, False)
+                    return _compare(name, array, analytical, along, scale, rtol, atol, False, many)
             continue
         parts: list[tuple[float, float]] = []
         for axis in (1.0, 1j) if array.dtype.kind == "c" else (1.0,):
-
-            def value(step: float, i: Any = i, axis: Any = axis) -> float:
-                moved = np.array(array)
-                moved[i] += step * axis
-                try:
-                    return float(np.real(along(name, moved)))
-                except (*REFUSALS, LanguageError):  # outside the domain; at the point it is inside
-                    return np.nan
-
+            value = line(i, axis)
             own = float(np.real(np.conj(axis) * analytical[i]))
-            size = float(np.abs(array[i]))
             slope, error, sides = _slope(value, centre, scale, size)
             if np.isnan(slope):
                 slope, error = _inside(value, centre, scale, size)
@@ -391,7 +411,48 @@ def _compare(
         numerical[i] = parts[0][0] if len(parts) == 1 else complex(parts[0][0], parts[1][0])
         uncertain[i] = max(e for _, e in parts)
     bound = UNBOUNDED * np.maximum(scale / np.where(array == 0, 1.0, np.abs(array)), 1.0)
-    return Checked(analytical, numerical, uncertain, kinks, method, rtol, atol, bound)
+    found = Checked(analytical, numerical, uncertain, kinks, method, rtol, atol, bound)
+    found.seen = len(places)
+    if not found.ok and found.seen < array.size and array.shape[-2:-1] == array.shape[-1:]:
+        # It may be that of one triangle, which all elements tell.
+        whole = _compare(name, array, analytical, along, scale, rtol, atol, analytic, array.size)
+        return whole if whole.triangular else found
+    return found
+
+
+def _moved(array: Any, where: Any, by: complex) -> Any:
+    """The array with one element moved, where that is an index, or all along a direction."""
+    if not isinstance(where, tuple):
+        return array + by * where
+    kind = np.result_type(array, np.complex128) if isinstance(by, complex) else array.dtype
+    moved = np.array(array, kind)
+    moved[where] += by
+    return moved
+
+
+def _sample(array: Any, agrees: Callable[[Any], bool]) -> list[tuple[int, ...]]:
+    """Some of many elements, and those that make the gradient along a direction wrong, if it is.
+
+    Such an element is found in half of the direction, and half of that, and so on.
+    """
+    rng = np.random.default_rng(array.size)
+    found = {0, array.size - 1, *rng.choice(array.size, SOME).tolist()}
+    for axis in (1.0, 1j) if array.dtype.kind == "c" else (1.0, 1.0):
+        direction = rng.choice([-1.0, 1.0], array.size) * np.maximum(np.abs(array).ravel(), 0.1)
+        support = np.arange(array.size)
+
+        def part(of: Any, whole: Any = direction * axis) -> Any:
+            made = np.zeros_like(whole)
+            made[of] = whole[of]
+            return made.reshape(array.shape)
+
+        if agrees(part(support)):
+            continue
+        while support.size > 1:
+            first, second = np.array_split(support, 2)
+            support = second if agrees(part(first)) else first
+        found.add(int(support[0]))
+    return [tuple(map(int, np.unravel_index(k, array.shape))) for k in sorted(found)]
 
 
 def _steps(size: float) -> list[float]:

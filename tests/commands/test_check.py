@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -363,6 +364,27 @@ def test_wrong_functions_are_caught_at_any_scale(
     result = run("check", "own(x)", "--load", str(path), "--x", at)
     assert result.exit_code == 1, result.output
     assert result.stdout.startswith("wrong gradient: x") and "to blame: Made" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("forward", "slope", "at", "words"),
+    [
+        ("(x*x).abs()", "2*g*x", "", "52 of 12000 elements, all together"),
+        ("(x*x).abs()", "2*g*x*(1 + (arange(12000).view(x.shape) == 7001)*0.5)", "[116, 41]", ""),
+        ("(x*x).abs()", "2*g*x*(1 - (arange(12000).view(x.shape) == 11)*2.0)", "[0, 11]", ""),
+        ("x**3", "3.0001*g*x*x", "", "relative error 3"),
+    ],
+)
+def test_of_many_elements_the_wrong_one_is_found(
+    forward: str, slope: str, at: str, words: str, tmp_path: Path
+) -> None:
+    path, data = tmp_path / "own.py", tmp_path / "x.npy"
+    own = f"from gradcli import arange\nown = function(lambda x: {forward}, lambda g, x: {slope})\n"
+    path.write_text(OWN + own)
+    np.save(data, np.random.default_rng(3).uniform(-2, 2, (200, 60)))
+    result = run("check", "own(x).sum()", "--load", str(path), "--x", f"@{data}")
+    assert result.exit_code == (slope != "2*g*x")
+    assert words in result.stdout and f"x{at}" in result.stdout
 
 
 @sweep(("expr", "at"), NASTY, parts=2, often=1)
