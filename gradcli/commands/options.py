@@ -29,6 +29,7 @@ from gradcli.commands.request import (
     SessionNames,
     is_called,
     is_known,
+    is_namespace,
     name_list,
     normal,
     variables,
@@ -212,8 +213,9 @@ class ExpressionCommand(Command):
             for name in names
             if name in bound
             or not known_by(program, name)
-            # `seed*2`: the name of an option and of a function, and not called
-            or (f"--{name}" in declared and not is_called(program, name))
+            # `seed*2`: the name of an option and of a function, and not called; in `torch.exp(x)`
+            # the name of `graph --torch` is the namespace
+            or (f"--{name}" in declared and not is_called(program, name) and not is_namespace(name))
             or (not lenient and self.is_variable(program, name))
         ]
         ctx.meta["gradcli.variables"] = _options_for(shown, declared)

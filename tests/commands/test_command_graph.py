@@ -96,6 +96,12 @@ def test_a_leaf_and_several_results():
     assert out("x.unbind()", "--x", "1,2").count("UnbindBackward0") >= 1
 
 
+def test_the_namespace_torch_is_not_the_option():
+    assert out("torch.exp(x)", "--x", "1").startswith("ExpBackward0")
+    assert out("torch*x", "--x", "1", "--let", "torch=2").startswith("MulBackward0")
+    assert "which has the name of an option" in run("torch*x", "--x", "1").output
+
+
 def test_precision():
     assert "0.333" in out("x*w", "--x", "1", "--w", "0.3333333", "--saved", "--precision", "3")
 
