@@ -354,11 +354,6 @@ def _check_dtypes(n: int, input: Any, weight: Any, transposed: bool) -> None:
     if own != other and own.kind == "c":
         kinds = f"({_type(input)}) and weight type ({_type(weight)})"
         raise RuntimeError(f"Input type {kinds} should be the same")
-    if own != other and own == np.float16:
-        raise RuntimeError(
-            f"Input type ({_type(input)}) and weight type ({_type(weight)}) should be the same or "
-            "input should be a MKLDNN tensor and weight is a dense tensor"
-        )
     if transposed:
         implemented(f"slow_conv_transpose{max(n, 2)}d_out_cpu", own, "efdlFD")
     else:
