@@ -114,14 +114,14 @@ def _derivative(
     program: Program, arrays: Mapping[str, Any], name: str, names: Mapping[str, Any]
 ) -> str | None:
     from gradcli.calculus.derivative import differentiate
+    from gradcli.calculus.printed import spelled_out
     from gradcli.calculus.reading import NoExpression
-    from gradcli.calculus.text import to_text
 
     try:
         found = differentiate(program, arrays, [name], follow=True, names=names)
     except (LanguageError, NoExpression):
         return None
-    return to_text(found.by[name])
+    return spelled_out(found.by[name])
 
 
 __all__ = ["Comparison", "NotFinite", "allowed", "compare_formula", "formula_at"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gradcli.calculus.derivative import Derivatives
+from gradcli.calculus.expressions import Expression
 from gradcli.calculus.sharing import shared_parts, size_of
 from gradcli.calculus.text import Printer
 
@@ -40,27 +43,38 @@ def printed(found: Derivatives, form: str = "text", cse: bool | None = None) -> 
 
     cse: whether what occurs more than once has a name; None: where it is long without.
     """
-    if form == "latex":
-        from gradcli.calculus.latex import to_latex
-
-        return Printed(form, {n: to_latex(e) for n, e in found.by.items()})
-    if form not in ("text", "json"):
+    if form not in ("text", "json", "latex"):
         from gradcli.calculus import programs
 
         return Printed(form, {}, code=programs.write(found, form))
+    printer, called = _notation(form)
     roots = list(found.by.values())
-    if cse is None or form == "json":
-        cse = form == "text" and max(map(size_of, roots), default=0) > LONGEST
+    if cse is None:
+        cse = max(map(size_of, roots), default=0) > LONGEST
     names: dict[int, str] = {}
     shared = []
     if cse:
         for word, part in shared_parts(roots, taken=found.variables):
-            shared.append((word, Printer(names).text(part)))
-            names[id(part)] = word
-    printer = Printer(names)
-    return Printed(
-        form, {n: names.get(id(e)) or printer.text(e) for n, e in found.by.items()}, shared
-    )
+            shared.append((called(word), printer(names).text(part)))
+            names[id(part)] = called(word)
+    last = printer(names)
+    return Printed(form, {n: names.get(id(e)) or last.text(e) for n, e in found.by.items()}, shared)
 
 
-__all__ = ["Printed", "printed"]
+def _notation(form: str) -> tuple[type[Printer], Callable[[str], str]]:
+    """What prints expressions in a format, and how a name is written there."""
+    if form == "latex":
+        from gradcli.calculus.latex import LatexPrinter, symbol
+
+        return LatexPrinter, symbol
+    return Printer, str
+
+
+def spelled_out(expression: Expression, form: str = "text") -> str | None:
+    """The expression without names for its parts; None where that would be too long."""
+    if size_of(expression) > LONGEST:
+        return None
+    return _notation(form)[0]().text(expression)
+
+
+__all__ = ["Printed", "printed", "spelled_out"]

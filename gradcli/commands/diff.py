@@ -25,6 +25,7 @@ from gradcli.language.errors import refused
 if TYPE_CHECKING:
     from gradcli.calculus.assumptions import Assumptions
     from gradcli.calculus.derivative import Derivatives
+    from gradcli.calculus.expressions import Expression
     from gradcli.calculus.printed import Printed
     from gradcli.calculus.steps import Step
 
@@ -328,16 +329,16 @@ def _write_json(
                 own["value"] = shown[label]
     old = {"derivatives": made.by, "shapes": shapes, **({"values": shown} if shown else {})}
     report: dict[str, Any] = {"expression": request.source, "wrt": wrt, **old}
+    if made.shared:
+        report["shared"] = dict(made.shared)
     if taken:
-        from gradcli.calculus.text import to_text
-
         report["steps"] = [
             {
                 "of": step.of,
                 "by": step.by,
-                "factor": None if step.local is None else to_text(step.local),
+                "factor": None if step.local is None else _spelled(step.local),
                 "rule": step.rule,
-                "product": to_text(step.product),
+                "product": _spelled(step.product),
                 "leaf": step.is_leaf,
             }
             for step in taken
@@ -353,16 +354,21 @@ def _steps(request: Request, where: Point, wanted: list[str]) -> list[Step]:
     return steps(request.program, where.arrays, wanted, follow=given, names=request.loaded)
 
 
+def _spelled(expression: Expression, form: str = "text") -> str:
+    """In full, or three dots where only names of its parts would make it readable."""
+    from gradcli.calculus.printed import spelled_out
+
+    return spelled_out(expression, form) or (r"\dots" if form == "latex" else "…")
+
+
 def _step_lines(taken: list[Step], where: Point, request: Request, form: str) -> list[str]:
     """A line a step: the piece, what it is differentiated by, the factor, the product so far."""
     if form == "latex":
         return _step_latex(taken, where, request)
-    from gradcli.calculus.text import to_text
-
     rows = [("step", "of", "by", "factor", "product so far")]
     for number, step in enumerate(taken, 1):
-        factor = step.rule if step.local is None else to_text(step.local)
-        product = to_text(step.product)
+        factor = step.rule if step.local is None else _spelled(step.local)
+        product = _spelled(step.product)
         product += f"  → {step.by}.grad" if step.is_leaf else ""
         rows.append((str(number), step.of, step.by, factor, product))
     widths = [min(max(len(row[i]) for row in rows), WIDEST) for i in range(4)]
@@ -374,18 +380,17 @@ def _step_lines(taken: list[Step], where: Point, request: Request, form: str) ->
 
 def _step_latex(taken: list[Step], where: Point, request: Request) -> list[str]:
     from gradcli.calculus.derivative import positions
-    from gradcli.calculus.latex import to_latex
     from gradcli.calculus.steps import piece
 
     places = positions(request.program)
 
     def shown(text: str) -> str:
         found = piece(text, where.arrays, places)
-        return rf"\text{{{text}}}" if found is None else to_latex(found)
+        return rf"\text{{{text}}}" if found is None else _spelled(found, "latex")
 
     lines = [r"\begin{aligned}"]
     for step in taken:
         left = rf"\frac{{\partial}}{{\partial\,{shown(step.by)}}}\,{shown(step.of)}"
-        factor = rf"\text{{{step.rule}}}" if step.local is None else to_latex(step.local)
-        lines.append(rf"  {left} &= {factor} & \to{{}} & {to_latex(step.product)} \\")
+        factor = rf"\text{{{step.rule}}}" if step.local is None else _spelled(step.local, "latex")
+        lines.append(rf"  {left} &= {factor} & \to{{}} & {_spelled(step.product, 'latex')} \\")
     return [*lines, r"\end{aligned}"]

@@ -300,6 +300,18 @@ def test_the_mean_of_nothing_is_no_zero(loss: str) -> None:
     assert "value = np.mean(" in code
 
 
+@pytest.mark.parametrize(
+    "options", [[], ["--json"], ["--format", "latex"], ["--show-steps"], ["--show-steps", "--json"]]
+)
+def test_what_is_long_is_not_spelled_out(options: list[str]) -> None:
+    """Each step has the one before it twice: a million times, after twenty."""
+    result = run("diff", "for k in range(20): x = sin(x)*x\nx", "--x", "0.3", *options)
+    assert result.exit_code == 0 and len(result.stdout) < 200_000
+    if "--json" in options:
+        found = json.loads(result.stdout)
+        assert "v1" in found["shared"] and "v1" in found["shared"]["v2"]
+
+
 def test_orders_of_vectors_say_what_they_are() -> None:
     result = run("diff", "sum(x**3)", "--shape", "x=3", "--order", "3")
     assert result.stdout == "full_like(x, 6)\n"
