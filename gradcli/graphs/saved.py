@@ -73,7 +73,8 @@ def _single(value: Any, name_of: Namer, names: Mapping[int, str]) -> Single:
         return Freed()
     if not values.is_tensor(value):
         return SavedScalar(value)
-    shape = tuple(int(n) for n in value.shape)
+    whole = values.as_array(value) if hasattr(value, "array") else value  # of a batch, all entries
+    shape = tuple(int(n) for n in whole.shape)
     dtype = values.dtype_name(value.dtype)
     held = value if hasattr(value, "nbytes") else values.as_array(value)
     return SavedTensor(value, name_of(value, names), shape, dtype, int(held.nbytes))

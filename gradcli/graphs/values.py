@@ -15,10 +15,12 @@ STRIDED = "torch.strided"  # sparse tensors have another layout
 
 
 def as_array(value: Any) -> Any:
-    """Return the numpy array behind a tensor, an array or a number."""
+    """Return the numpy array behind a tensor, an array or a number; of a batch, all its entries."""
     array = getattr(value, "array", None)
     if array is not None:
-        return array
+        from gradcli.engine.batch import numbers
+
+        return numbers(array)
     if isinstance(value, Stats):
         value = value.whole
     import numpy as np

@@ -96,6 +96,12 @@ def test_a_leaf_and_several_results():
     assert out("x.unbind()", "--x", "1,2").count("UnbindBackward0") >= 1
 
 
+@pytest.mark.parametrize("options", [["--saved"], ["--values"], ["--json"], ["--format", "html"]])
+def test_nodes_of_a_map_show_the_numbers_of_all_its_entries(options):
+    shown = out("func.vmap(func.grad(lambda a: a**3))(x).sum()", "--x", "1,2", *options)
+    assert re.search(r"\[1(\.0)?, ?2(\.0)?\]", shown)
+
+
 def test_the_namespace_torch_is_not_the_option():
     assert out("torch.exp(x)", "--x", "1").startswith("ExpBackward0")
     assert out("torch*x", "--x", "1", "--let", "torch=2").startswith("MulBackward0")
