@@ -219,13 +219,12 @@ def check_point(
     rtol: float = RTOL,
     atol: float | None = None,
     analytic: bool = False,
-    many: int = MANY,
 ) -> dict[str, Checked]:
     """Check the gradients of `function(**tensors)` at a point.
 
     arrays: name -> NumPy array. rtol, atol: see `compare.allowed`. analytic: whether a complex step may
-    be taken. many: elements of a variable that are looked at one by one; of more, a sample and all
-    together along random directions. Raises NotFinite where the function has no finite value.
+    be taken. Of many elements of a variable a sample is looked at one by one, and all together along
+    random directions. Raises NotFinite where the function has no finite value.
     """
     leaves = {n: wrap(np.array(arrays[n]), requires_grad=True) for n in wrt}
     rest = {n: wrap(np.array(a)) for n, a in arrays.items() if n not in wrt}
@@ -271,11 +270,11 @@ def check_point(
     def compared(name: str, mine: Any, scale: float) -> Checked:
         array = np.asarray(arrays[name])
         try:
-            return _compare(name, array, mine, along, scale, rtol, atol, analytic, many)
+            return _compare(name, array, mine, along, scale, rtol, atol, analytic)
         except (*REFUSALS, LanguageError):
             if not analytic:
                 raise
-            return _compare(name, array, mine, along, scale, rtol, atol, False, many)
+            return _compare(name, array, mine, along, scale, rtol, atol, False)
 
     mine = {
         n: np.zeros(np.shape(arrays[n]), np.asarray(arrays[n]).dtype) if g is None else g.numpy()
@@ -343,7 +342,7 @@ def _compare(
     rtol: float,
     atol: float | None,
     analytic: bool,
-    many: int,
+    many: int = MANY,
 ) -> Checked:
     """One variable's gradient, both ways; of more than `many` elements, all together and a sample."""
     method = "complex step" if analytic and array.dtype.kind == "f" else "differences"
