@@ -294,6 +294,7 @@ def test_what_differs_is_not_written_to_what_does_not(write: Any, says: str) -> 
         func.vmap(lambda x, i: write(gradcli.ones(3), x, i))(x, i)
 
 
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # as in PyTorch
 def test_batches_of_nothing_and_of_values() -> None:
     x = gradcli.rand(3, 2, 2)
     made = func.vmap(gradcli.fill)(x, x[:, 0, 0])
