@@ -446,7 +446,7 @@ def _variable_lines(
         suffix = f" {shown}" if shown else ""
         size = checked.analytical.size
         sample = (
-            "" if checked.seen == size else f"; {checked.seen} of {size} elements, all together"
+            "" if checked.seen == size else f"; {checked.seen} of {size} elements, and all together"
         )
         yield f"ok: {name}{suffix} (max error {checked.error:.1e}, {checked.method}{sample})"
         return

@@ -369,7 +369,7 @@ def test_wrong_functions_are_caught_at_any_scale(
 @pytest.mark.parametrize(
     ("forward", "slope", "at", "words"),
     [
-        ("(x*x).abs()", "2*g*x", "", " of 1200 elements, all together"),
+        ("(x*x).abs()", "2*g*x", "", " of 1200 elements, and all together"),
         ("(x*x).abs()", "2*g*x*(1 + (arange(1200).view(x.shape) == 701)*0.5)", "[11, 41]", ""),
         ("(x*x).abs()", "2*g*x*(1 - (arange(1200).view(x.shape) == 11)*2.0)", "[0, 11]", ""),
         ("x**3", "3.0001*g*x*x", "", "relative error 3"),
