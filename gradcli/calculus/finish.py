@@ -28,6 +28,14 @@ from gradcli.calculus.polynomials import collected
 from gradcli.calculus.quotients import angles, one_sigmoid, partly, sigmoids, terms_of, together
 from gradcli.calculus.rewriting import rewrite
 
+# What takes no integers beside floating numbers; and what writes one into the other, at places that are
+# its second operand.
+FLOATING = frozenset(
+    "matmul dot einsum mean cross linalg.cross linalg.solve linalg.solve_triangular cholesky_solve "
+    "linalg.lu_solve conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d".split()
+)
+WRITING = frozenset("scatter scatter_add index_put index_add index_copy put masked_scatter".split())
+
 
 def finish(expression: Expression, variable: Expression) -> Expression:
     """The derivative as it is printed, in the shape of its variable."""
@@ -46,9 +54,13 @@ def simplified(expression: Expression) -> Expression:
 def _last(node: Expression) -> Expression:
     """Signs out of chains of matrices; what is left there of masks, when factors went, is of floats."""
     node = chains.without_sign(node)
-    if not is_call(node, "matmul", "dot") or not any(map(alg.is_integral, node.args)):
+    if node.op != "call" or node.data[0] not in FLOATING | WRITING:
         return node
-    return call(node.data[0], [alg.floating(a) for a in node.args], node.shape)
+    places = node.args[1:2] if node.data[0] in WRITING else ()
+    given = [a if a in places else alg.floating(a) for a in node.args]
+    if all(a is b for a, b in zip(given, node.args, strict=True)):
+        return node
+    return call(node.data[0], given, node.shape, node.data[1])
 
 
 def shaped(expression: Expression, variable: Expression) -> Expression:

@@ -423,6 +423,13 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("addcdiv(x, y, tensor([3, 4]), value=0.5)*s", {"x": (2,), "y": (2,), "s": 0.5}),
         ("ldexp(x, -1)", {"x": (2,)}),
     ],
+    "a mask that lost its factor is of floating numbers": [
+        ("(3*relu(x[t])).clip(max=0.5).mean()", {"x": [0.1, 0.9, -1], "t": np.array([2, 0, 1])}),
+        ("(3*relu(gather(x, 0, t))).clip(max=0.5).mean()", {"x": (3,), "t": np.array([2, 0, 1])}),
+        ("(3*relu(linalg.solve(X, x))).clip(max=0.5).mean()", {"X": (3, 3), "x": (3,)}),
+        ("(3*relu(linalg.cross(x, y))).clip(max=0.5).mean()", {"x": (3,), "y": (3,)}),
+        ("(2*relu(F.conv1d(X, Y))).clip(max=0.5).mean()", {"X": (1, 1, 3), "Y": (1, 1, 2)}),
+    ],
     "classes are ones among zeros": [
         (
             "-(F.one_hot(t, 3)*log_softmax(z, 1)).sum(1).mean()",
