@@ -610,6 +610,8 @@ def is_integral(expression: Expression) -> bool:
         return False
     if expression.data[0] == "where":
         return is_integral(expression.args[1]) and is_integral(expression.args[2])
+    if expression.data[0] == "one_hot":
+        return True
     if expression.data[0] == "to":
         return not expression.data[1][0][1].is_floating_point
     if expression in (integers.get() or ()):

@@ -436,6 +436,11 @@ FOUND: dict[str, list[tuple[str, dict[str, Any]]]] = {
             {"z": (2, 3), "t": np.array([0, 2])},
         ),
         ("F.one_hot(t, 3).double()@w", {"w": (3,), "t": np.array([[0, 2], [1, 1]])}),
+        ("sum(F.one_hot(t, 3)[:, None]*w@X)", {"w": (2, 3), "X": (3, 2), "t": np.array([0, 2])}),
+        (
+            "F.cross_entropy(maximum(X, x)@Y.T, t)**2",
+            {"X": (3, 1), "x": (4,), "Y": (5, 4), "t": np.array([0, 2, 4])},
+        ),
         ("sum(F.one_hot((x > 0.2).long(), 2).double()@w*x)", {"x": (3,), "w": (2,)}),
     ],
     "NumPy's functions go where the language's go": [
