@@ -7,8 +7,10 @@ functions of expressions: `gradcli.grad("x**2", x=3)`. Everything is loaded when
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 
+from gradcli import namespaces
 from gradcli.version import __version__
 
 TYPE_CHECKING = False  # typing takes milliseconds, in which Ctrl-C would not be ours yet
@@ -55,6 +57,8 @@ _NAMESPACES = frozenset(
         *("engine", "operators", "language", "graphs", "calculus", "plan", "rows", "commands"),
     ]
 )
+
+namespaces.torch = sys.modules[__name__]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+
+TYPE_CHECKING = False  # loaded with the package, before typing may be
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+# What programs call `torch`: the package itself, which enters itself here; no lower room imports it.
+torch: Any = None
 
 
 def filled(module: str, prefix: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcli import namespaces
 from gradcli.calculus.derivative import Derivatives
 from gradcli.calculus.expressions import Expression, is_call, order
 from gradcli.calculus.helpers import HELPERS, SCALAR, SPECIAL
@@ -462,9 +463,8 @@ def function_text(found: Derivatives, printer: Any, roots: list[Expression]) -> 
 def modules(form: str, code: str) -> dict[str, Any]:
     """What a printed program imports and defines before its last function, by name."""
     if form == "torch":
-        import gradcli
-
-        return {"math": math, "torch": gradcli, "F": gradcli.nn.functional}
+        torch = namespaces.torch
+        return {"math": math, "torch": torch, "F": torch.nn.functional}
     found: dict[str, Any] = {"math": math} if "import math\n" in code else {}
     if "import numpy as np\n" in code:
         found["np"] = np

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,15 +21,11 @@ from gradcli.calculus.expressions import (
     value_of,
 )
 from gradcli.calculus.numbers import MINUS_ONE, ONE, Number
+from gradcli.calculus.rule_interface import Handler, Reader
 from gradcli.calculus.simplify import function
 from gradcli.calculus.spelling import NoExpression
 from gradcli.engine.dtypes import dtype as Dtype
 from gradcli.recording.graph import Call, Value
-
-if TYPE_CHECKING:
-    from gradcli.calculus.reading import Reader
-
-Handler = Callable[["Reader", Call, list[Any]], Any]
 
 
 def _with_alpha(sign: Number) -> Handler:

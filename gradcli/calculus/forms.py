@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,16 +23,14 @@ from gradcli.calculus.arrays import (
     vector_of,
 )
 from gradcli.calculus.constants import as_number
-from gradcli.calculus.elementwise import ELEMENTWISE_FORMS, Handler
+from gradcli.calculus.elementwise import ELEMENTWISE_FORMS
 from gradcli.calculus.expressions import Expression, array, call, is_call, is_number, number, order
 from gradcli.calculus.layers import LAYER_FORMS
 from gradcli.calculus.numbers import MINUS_ONE, ONE, Number
+from gradcli.calculus.rule_interface import Handler, Reader
 from gradcli.calculus.simplify import full, function
 from gradcli.calculus.spelling import NoExpression, chosen, no_expression, shape_of
 from gradcli.recording.graph import Call, Value
-
-if TYPE_CHECKING:
-    from gradcli.calculus.reading import Reader
 
 
 def _sum(reader: Reader, made: Call, args: list[Any]) -> Expression:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,13 +11,10 @@ from gradcli.calculus import simplify as alg
 from gradcli.calculus.arrays import in_full, permuted, reshaped
 from gradcli.calculus.expressions import Expression, array, call, is_number, number
 from gradcli.calculus.numbers import ONE, Number
+from gradcli.calculus.rule_interface import Handler, Reader
 from gradcli.calculus.simplify import full
 from gradcli.calculus.spelling import no_expression, shape_of
 from gradcli.recording.graph import Call
-
-if TYPE_CHECKING:
-    from gradcli.calculus.elementwise import Handler
-    from gradcli.calculus.reading import Reader
 
 Shape = tuple[int, ...]
 Sizes = tuple[int, ...]

@@ -50,7 +50,7 @@ class Reader:
         self.guards, self.again = guards, again
         self.made: dict[int, Expression] = {id(t): e for t, e in variables}
         self.kept: list[Value] = [t for t, _ in variables]  # so that no id is used again
-        self.given = frozenset(given)
+        self.given: Collection[int] = frozenset(given)
         # The terms of sums that are read together with the one sum that they are in.
         self.sums: dict[int, list[tuple[Expression, Number]]] = {}
 

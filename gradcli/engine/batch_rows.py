@@ -32,17 +32,17 @@ from gradcli.engine.tensor import Tensor, wrap, wrap_dim
 from gradcli.engine.threads import applied
 
 if TYPE_CHECKING:
-    from gradcli.engine.operator import Row
+    from gradcli.engine.declaration import Declaration
 
 
-def _sparse(row: Row, operands: list[Any], level: Level) -> Any:
+def _sparse(row: Declaration, operands: list[Any], level: Level) -> Any:
     """The row on batches of zeros but for few elements, where that gives one; else None."""
     operands = [common(v, level) for v in operands]
     kept = _diagonal(row, operands, level)
     return scattered.run(row, operands, level) if kept is None else kept
 
 
-def _diagonal(row: Row, operands: list[Any], level: Level) -> Any:
+def _diagonal(row: Declaration, operands: list[Any], level: Level) -> Any:
     """The row on diagonals, where that gives one; else None."""
     inside: list[Any] = [v for v in operands if isinstance(v, Batched) and v.level is level]
     if not inside or not all(map(is_diagonal, inside)) or not row.single or row.view:
@@ -82,7 +82,7 @@ def _entry(value: Any, k: int, level: Level) -> Any:
     return out
 
 
-def run(row: Row, operands: list[Any]) -> Any:
+def run(row: Declaration, operands: list[Any]) -> Any:
     """A row's kernel on arrays and options of which some may be batched."""
     if row.rare or not is_batched(operands):  # the kernels of `engine.batching` know of batches
         return row.run(operands)
@@ -95,7 +95,7 @@ def run(row: Row, operands: list[Any]) -> Any:
     return tuple(Batched(m, level) for m in made)
 
 
-def _apply(row: Row, operands: list[Any], level: Level) -> Any:
+def _apply(row: Declaration, operands: list[Any], level: Level) -> Any:
     """The results with the batch in front."""
     rule = WAYS[row.batch] if isinstance(row.batch, str) else row.batch
     if not level.size and callable(row.batch):  # one entry's shapes are told by a run on zeros
@@ -109,7 +109,7 @@ def _apply(row: Row, operands: list[Any], level: Level) -> Any:
     return by_entry(row, operands, level) if found is None else found
 
 
-def by_entry(row: Row, operands: list[Any], level: Level) -> Any:
+def by_entry(row: Declaration, operands: list[Any], level: Level) -> Any:
     """The row on every entry by itself; the level remembers that."""
     if level.size > 1:
         level.slow[row.title] = None
@@ -133,7 +133,7 @@ def by_entry(row: Row, operands: list[Any], level: Level) -> Any:
     return made[0] if row.single else made
 
 
-def elementwise(row: Row, operands: list[Any], level: Level) -> Any:
+def elementwise(row: Declaration, operands: list[Any], level: Level) -> Any:
     """Operands that broadcast against each other."""
     at = [
         i
@@ -158,7 +158,7 @@ def _on_rows(ufunc: Any, a: Any, b: Any) -> Any:
     return applied(ufunc, a, b, least=1) if known else None
 
 
-def filled(row: Row, operands: list[Any], level: Level) -> list[Any] | None:
+def filled(row: Declaration, operands: list[Any], level: Level) -> list[Any] | None:
     """The operands with the batch in front of every tensor; None where an option is batched."""
     ready = list(operands)
     for i, v in enumerate(operands):
@@ -174,13 +174,13 @@ def filled(row: Row, operands: list[Any], level: Level) -> list[Any] | None:
     return ready
 
 
-def _leading(row: Row, operands: list[Any], level: Level) -> Any:
+def _leading(row: Declaration, operands: list[Any], level: Level) -> Any:
     """For kernels of the last dimensions, which take any number of others in front."""
     ready = filled(row, operands, level)
     return None if ready is None else run(row, ready)
 
 
-def along(row: Row, operands: list[Any], level: Level) -> Any:
+def along(row: Declaration, operands: list[Any], level: Level) -> Any:
     """Options that are dimensions (`axes`) move by one, sizes (`sizes`) get the batch in front.
 
     A name in `axes` with a plus counts dimensions of the result, which has one more; None stands for all
@@ -230,14 +230,14 @@ def along(row: Row, operands: list[Any], level: Level) -> Any:
     return results[0] if row.single else results
 
 
-def _view_of_numbers(row: Row, operands: list[Any], level: Level) -> Any:
+def _view_of_numbers(row: Declaration, operands: list[Any], level: Level) -> Any:
     """A view of 0-d entries along a dimension that they do not have: refused, or themselves."""
     run(row, [_entry(v, 0, level) for v in operands])
     every = full(operands[0], level)
     return every[...]
 
 
-def _folded(row: Row, operands: list[Any], level: Level) -> Any:
+def _folded(row: Declaration, operands: list[Any], level: Level) -> Any:
     """For kernels that treat every item of the first dimension alike: the batch is merged with it."""
     ready = filled(row, operands, level)
     if ready is None:
@@ -256,7 +256,7 @@ def _folded(row: Row, operands: list[Any], level: Level) -> Any:
     return results[0] if row.single else results
 
 
-def _same(row: Row, operands: list[Any], level: Level) -> Any:
+def _same(row: Declaration, operands: list[Any], level: Level) -> Any:
     """Sizes alone: the batch in front of the sizes, ones where the operand has fewer dimensions."""
     source, at = operands[0], row.position[row.sizes]
     sizes = tuple(operands[at])
@@ -268,12 +268,12 @@ def _same(row: Row, operands: list[Any], level: Level) -> Any:
     return run(row, ready)
 
 
-def _dynamic(row: Row, operands: list[Any], level: Level) -> Any:
+def _dynamic(row: Declaration, operands: list[Any], level: Level) -> Any:
     """For rows whose result's shape depends on the numbers."""
     raise RuntimeError(DYNAMIC.format(row.title))
 
 
-def _drawn(row: Row, operands: list[Any], level: Level) -> Any:
+def _drawn(row: Declaration, operands: list[Any], level: Level) -> Any:
     """A row that draws random numbers: for every entry by itself, where that is allowed."""
     if level.randomness == "error":
         raise RuntimeError(RANDOM)
@@ -285,7 +285,7 @@ def _drawn(row: Row, operands: list[Any], level: Level) -> Any:
         level.slow = slow
 
 
-WAYS: dict[str, Callable[[Row, list[Any], Level], Any]] = {
+WAYS: dict[str, Callable[[Declaration, list[Any], Level], Any]] = {
     "elementwise": elementwise,
     "leading": _leading,
     "along": along,

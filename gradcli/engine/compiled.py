@@ -23,7 +23,7 @@ from gradcli.engine.promotion import promote, shape_error
 from gradcli.engine.tensor import LAZY, Tensor, edge, lend, refuse_inference, scalar, track
 
 if TYPE_CHECKING:
-    from gradcli.engine.operator import Row
+    from gradcli.engine.declaration import Declaration
 
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()  # no argument given
 _MADE: dict[str, Any] = {}  # rows of one shape share the work of compiling
@@ -43,7 +43,7 @@ def function(name: str, signature: str, body: list[str], values: dict[str, Any])
     return made
 
 
-def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., Any]:
+def call(row: Declaration, fallback: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """The function that runs and records the row.
 
     Fast for rows of required tensors with one result; any other row gets `general` itself.
@@ -63,7 +63,7 @@ def call(row: Row, fallback: Callable[..., Any] | None = None) -> Callable[..., 
     return _made(row, ", ".join(spec), body, general, row.plain, {})
 
 
-def _general(row: Row) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
+def _general(row: Declaration) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
     general, ordered, count = row.general, row.ordered, len(row.names)
 
     def call(args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -75,7 +75,7 @@ def _general(row: Row) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
 
 
 def bound(
-    row: Row,
+    row: Declaration,
     unusual: Callable[[tuple[Any, ...], dict[str, Any]], Any],
     tests: dict[int, str],
     space: dict[str, Any],
@@ -96,7 +96,7 @@ def bound(
 
 
 def _straight(
-    row: Row,
+    row: Declaration,
     unusual: Callable[..., Any],
     tests: dict[int, str],
     numbers: bool = True,
@@ -123,12 +123,12 @@ def _straight(
     return _made(row, spec, body, unusual, None, space or {})
 
 
-def _local(row: Row) -> dict[str, str]:
+def _local(row: Declaration) -> dict[str, str]:
     """The variables of the code, by argument."""
     return {n: f"t{i}" if i in row.tensors else f"o{i}" for i, n in enumerate(row.names)}
 
 
-def _variable(row: Row, name: str) -> str:
+def _variable(row: Declaration, name: str) -> str:
     """The variable of an argument or of a result."""
     if name in row.position:
         return _local(row)[name]
@@ -136,7 +136,7 @@ def _variable(row: Row, name: str) -> str:
 
 
 def _made(
-    row: Row,
+    row: Declaration,
     spec: str,
     operands: list[str],
     general: Callable[..., Any],
@@ -162,7 +162,7 @@ def _made(
     return made  # type: ignore[no-any-return]
 
 
-def record(row: Row) -> Callable[[list[Any], tuple[Any, ...], tuple[Any, ...]], Any]:
+def record(row: Declaration) -> Callable[[list[Any], tuple[Any, ...], tuple[Any, ...]], Any]:
     """`record(values, results, edges)`: the node of a call of any row; results: as arrays."""
     lists = any(row.kinds[i] == "list" for i in row.differentiated)
     body = [
@@ -179,13 +179,13 @@ def record(row: Row) -> Callable[[list[Any], tuple[Any, ...], tuple[Any, ...]], 
 
 
 @cache
-def option(row: Row, field: str) -> Callable[[list[Any], tuple[Any, ...]], Any]:
+def option(row: Declaration, field: str) -> Callable[[list[Any], tuple[Any, ...]], Any]:
     """`option(values, results)`: what a rule asks for of a call that is no tensor."""
     body = [*_unpacked(row), f"return {_option(row, field)}"]
     return function("option", "values, results", body, _RUNTIME)  # type: ignore[no-any-return]
 
 
-def _unpacked(row: Row) -> list[str]:
+def _unpacked(row: Declaration) -> list[str]:
     """From a call's operands and results to the variables of the code."""
     body = [f"{''.join(f'{v}, ' for v in _local(row).values())} = values"]
     body += [f"a{i} = t{i}.array" for i in row.tensors if row.kinds[i] == "tensor"]
@@ -194,7 +194,7 @@ def _unpacked(row: Row) -> list[str]:
     return body
 
 
-def straight(row: Row) -> bool:
+def straight(row: Declaration) -> bool:
     """Whether straight-line code covers the row."""
     return (
         row.single
@@ -218,7 +218,7 @@ def given(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 # -- the parts of the code -------------------------------------------------------------------------
-def _operands(row: Row, unusual: str, more: str = "", numbers: bool = True) -> list[str]:
+def _operands(row: Declaration, unusual: str, more: str = "", numbers: bool = True) -> list[str]:
     """From the arguments to arrays; numbers become operands, all else is unusual."""
     strange = " or ".join(f"t{i}.__class__ is not Tensor" for i in row.tensors)
     special = f"(special and local.state is not None){more}"
@@ -242,12 +242,12 @@ def _operands(row: Row, unusual: str, more: str = "", numbers: bool = True) -> l
     return body
 
 
-def _mixes(row: Row) -> bool:
+def _mixes(row: Declaration) -> bool:
     """Whether operands may need a cast: then `same` says that they have one dtype, `t`."""
     return row.types == "float" or (row.types is not None and len(row.tensors) == 2)
 
 
-def _promotion(row: Row) -> list[str]:
+def _promotion(row: Declaration) -> list[str]:
     body = []
     arrays = [f"a{i}" for i in row.tensors]
     if _mixes(row):
@@ -274,7 +274,7 @@ def _promotion(row: Row) -> list[str]:
 _SYMBOLS: dict[Any, str] = {operator.mul: "*", operator.truediv: "/"}
 
 
-def _kernel(row: Row, plain: str | None) -> str:
+def _kernel(row: Declaration, plain: str | None) -> str:
     """The kernel's call on arrays. plain: the kernel as Python's operator."""
     symbol = _SYMBOLS.get(row.kernel) or plain
     passed = []
@@ -284,7 +284,7 @@ def _kernel(row: Row, plain: str | None) -> str:
     return f"a0 {symbol} a1" if symbol else f"kernel({', '.join(passed)})"
 
 
-def _result(row: Row, plain: str | None) -> list[str]:
+def _result(row: Declaration, plain: str | None) -> list[str]:
     """From arrays to the tensor `out`, not recorded yet."""
     run = f"y = {_kernel(row, plain)}"
     arrays = ", ".join(f"a{i}" for i in row.tensors)
@@ -302,7 +302,7 @@ def _result(row: Row, plain: str | None) -> list[str]:
     return body
 
 
-def _quickly(row: Row, plain: str | None, slowly: list[str]) -> list[str]:
+def _quickly(row: Declaration, plain: str | None, slowly: list[str]) -> list[str]:
     """All that where operands of one shape and dtype are recorded: then the result has them too."""
     edges = [f"e{i}" for i in row.tensors]
     same = [f"{e}._meta is e0._meta" for e in edges[1:]]
@@ -320,7 +320,7 @@ def _quickly(row: Row, plain: str | None, slowly: list[str]) -> list[str]:
     ]
 
 
-def _admit(row: Row, again: str) -> list[str]:
+def _admit(row: Declaration, again: str) -> list[str]:
     """Return `out` as it is where nothing is recorded; the edges and the result's Meta."""
     edges = [f"e{i}" for i in row.differentiated]
     body = [f"e{i} = t{i}.node" for i in row.differentiated]
@@ -346,7 +346,7 @@ def _admit(row: Row, again: str) -> list[str]:
     ]
 
 
-def _refusals(row: Row) -> list[str]:
+def _refusals(row: Declaration) -> list[str]:
     """Refuse tensors made in inference mode that would have to be saved."""
     body = []
     for i in row.tensors if len(row.tensors) > 1 else ():
@@ -358,7 +358,7 @@ def _refusals(row: Row) -> list[str]:
     return ["if inferred:", *body] if body else []
 
 
-def _record(row: Row, make: str) -> list[str]:
+def _record(row: Declaration, make: str) -> list[str]:
     """Make the node, with what it keeps."""
     saved = []
     for field in row.saved_fields:
@@ -411,7 +411,7 @@ def measured(field: str) -> tuple[str, str]:
     return ("", "") if found is None else (field.removesuffix(found), _MEASURES[found])
 
 
-def _option(row: Row, field: str) -> str:
+def _option(row: Declaration, field: str) -> str:
     """The expression for what a rule asks for that is no tensor."""
     if field in row.position:
         return _variable(row, field)

@@ -20,10 +20,10 @@ from gradcli.engine.node import FREED, FREED_MESSAGE, OWNED, AccumulateGrad
 from gradcli.engine.stale import check_versions
 
 if TYPE_CHECKING:
-    from gradcli.engine.operator import Row
+    from gradcli.engine.declaration import Declaration
 
 
-def gradients(row: Row) -> tuple[list[str], dict[int, str], dict[str, Any]] | None:
+def gradients(row: Declaration) -> tuple[list[str], dict[int, str], dict[str, Any]] | None:
     """(statements before, {position: expression of its gradient}, values); None: not that simple."""
     plain = (
         not row.many
@@ -62,7 +62,7 @@ def gradients(row: Row) -> tuple[list[str], dict[int, str], dict[str, Any]] | No
 _IDENTITY = (lambda g: g).__code__.co_code
 
 
-def backward(row: Row) -> Callable[..., Any]:
+def backward(row: Declaration) -> Callable[..., Any]:
     """`backward(node, grad)` on arrays: a gradient per edge, None where not needed."""
     made = gradients(row) if row.flat else None
     if made is None:
@@ -77,7 +77,7 @@ def backward(row: Row) -> Callable[..., Any]:
     return function("backward", "n, g", [*body, f"return ({', '.join(results)},)"], values)  # type: ignore[no-any-return]
 
 
-def push(row: Row | None) -> Callable[..., Any]:
+def push(row: Declaration | None) -> Callable[..., Any]:
     """`push(node, grad, retain)`: see `Node.push`."""
     made = None if row is None or not row.flat else gradients(row)
     if made is None:
@@ -136,7 +136,7 @@ def _send(text: str, known: bool, saved: str) -> list[str]:
     return [f" d = {text}", *(f" {line}" for line in lines)]
 
 
-def _with_fields(text: str, row: Row) -> str:
+def _with_fields(text: str, row: Declaration) -> str:
     """An expression in the fields that a row saves, over the slots of its node."""
     slots = {
         f: f"s{k}.array" if f in row.position else f"s{k}" for k, f in enumerate(row.saved_fields)
@@ -145,7 +145,7 @@ def _with_fields(text: str, row: Row) -> str:
     return re.sub(r"\w+", lambda word: slots.get(word[0], word[0]), text)
 
 
-def keeps(row: Row, text: str) -> bool:
+def keeps(row: Declaration, text: str) -> bool:
     """Whether a gradient has the shape and dtype of the result, where all operands have."""
     return (
         text == "g"

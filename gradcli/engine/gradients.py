@@ -9,7 +9,7 @@ import numpy as np
 
 from gradcli.engine import dtypes, forks, versions
 from gradcli.engine.memory import IN_MEMORY, copied
-from gradcli.engine.node import OWNED, AccumulateGrad, Edge, Node
+from gradcli.engine.node import OWNED, AccumulateGrad, Edge, Node, Variable
 from gradcli.engine.stale import check_versions
 from gradcli.engine.tensor import Tensor, wrap
 
@@ -55,11 +55,11 @@ def of_inputs(
     if row is not None and node._seq < versions.last:
         check_versions(node)
     if recorded and row is not None and history is not None:
-        return row.backward_recorded(node, grad, history)
+        return row.backward_recorded(node, grad, history)  # type: ignore[no-any-return]
     if recorded:
         return node.apply_recorded(grad)  # type: ignore[no-any-return]
     if row is not None and hooks is not None and hooks.packed:
-        return row.backward_read(node, grad)
+        return row.backward_read(node, grad)  # type: ignore[no-any-return]
     return node.apply(grad)  # type: ignore[no-any-return]
 
 
@@ -118,7 +118,7 @@ def first(leaf: AccumulateGrad, d: Any, saved: tuple[Any, ...]) -> None:
     leaf._mark = OWNED
 
 
-def add_to_grad(variable: Tensor, grad: Any) -> None:
+def add_to_grad(variable: Variable, grad: Any) -> None:
     """Add to `.grad`."""
     if variable.node is None:  # it has stopped requiring grad since the graph was made
         return

@@ -6,16 +6,13 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from gradcli.engine import dtypes
+from gradcli.engine.declaration import Declaration
 from gradcli.engine.hooks import RARE, add, node_hooks
-
-if TYPE_CHECKING:
-    from gradcli.engine.operator import Row
-    from gradcli.engine.tensor import Tensor
 
 new = object.__new__
 N = TypeVar("N", bound="Node")
@@ -26,6 +23,21 @@ FREED_MESSAGE = (
     ".backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the "
     "graph a second time or if you need to access saved tensors after calling backward."
 )
+
+
+class Variable(Protocol):
+    """What a node knows of the tensor that its gradients are of."""
+
+    array: Any
+    node: Any
+    label: str | None
+    hooks: Any
+    post_hooks: Any
+    _grad: Any
+    _grad_dtype: Any
+
+    @property
+    def output_nr(self) -> int: ...
 
 
 class Meta:
@@ -103,7 +115,7 @@ class Node:
     _result_tick: Any = _Rarely()  # when an in-place operation had written its saved result
     _tangents: Any = _Rarely()  # in forward mode, {output number: tangent of that result}
     _notes: Any = _Rarely()
-    _row: Row | None = None
+    _row: Declaration | None = None
     _eager = False  # True: runs even where no gradient arrives (custom functions)
 
     def name(self) -> str:
@@ -152,7 +164,7 @@ class Node:
         """Call `hook(grad_outputs)` before the node runs; what it returns replaces them."""
         return add(node_hooks(self).pre, hook)
 
-    def _register_hook_dict(self, tensor: Tensor) -> None:
+    def _register_hook_dict(self, tensor: Variable) -> None:
         node_hooks(self).tensor.setdefault(tensor.output_nr, {})
 
     # -- running ----------------------------------------------------------------------------------
@@ -266,7 +278,7 @@ class AccumulateGrad(Node):
 
     __slots__ = ("_grad", "_mark", "variable")
     _edges = ()
-    variable: Tensor
+    variable: Variable
 
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
@@ -296,7 +308,7 @@ class AccumulateGrad(Node):
 AccumulateGrad.__module__ = "builtins"
 
 
-def accumulator(variable: Tensor) -> AccumulateGrad:
+def accumulator(variable: Variable) -> AccumulateGrad:
     """A fresh AccumulateGrad of a leaf."""
     node, array = new(AccumulateGrad), variable.array
     node._more = node.span = node._mark = node._grad = None
@@ -373,7 +385,7 @@ class _SavedField:
         return node._row.saved_attribute(node, self.name)
 
 
-def node_class(row: Row, name: str, base: type[Node]) -> type[Node]:
+def node_class(row: Declaration, name: str, base: type[Node]) -> type[Node]:
     """The class of a row's nodes, which reads as PyTorch's do."""
     fields = {n: _SavedField(n) for n in row.saved_names()}
     return type(name, (base,), {"__slots__": (), "__module__": "builtins", "_row": row, **fields})

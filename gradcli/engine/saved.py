@@ -11,7 +11,7 @@ from gradcli.engine.node import FREED_MESSAGE, Node, Port
 from gradcli.engine.tensor import LAZY, Scalar, Tensor, edge, wrap
 
 if TYPE_CHECKING:
-    from gradcli.engine.operator import Row
+    from gradcli.engine.declaration import Declaration
 
 FREED = (
     "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of "
@@ -102,7 +102,7 @@ def pack_value(value: Any, hooks: tuple[Any, Any], history: Node | Port | None) 
     return Packed(tensor, content, hooks[1])
 
 
-def pack(node: Node, row: Row, stack: tuple[Any, ...]) -> None:
+def pack(node: Node, row: Declaration, stack: tuple[Any, ...]) -> None:
     """Send what a node saved through the innermost pair of hooks."""
     if not node._saved or stack[-1][0] is None:
         return
@@ -113,7 +113,7 @@ def pack(node: Node, row: Row, stack: tuple[Any, ...]) -> None:
     node_hooks(node).packed = True
 
 
-def _history(node: Node, row: Row, field: str) -> Node | Port | None:
+def _history(node: Node, row: Declaration, field: str) -> Node | Port | None:
     if field in row.position:
         return None
     if not row.many and row.outputs.index(field) >= row.differentiable:

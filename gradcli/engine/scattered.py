@@ -16,7 +16,7 @@ import numpy as np
 from gradcli.engine.batch import Batched, Level, Sparse, is_batched, is_diagonal
 
 if TYPE_CHECKING:
-    from gradcli.engine.operator import Row
+    from gradcli.engine.declaration import Declaration
 
 SMALL = 1 << 14  # up to this many elements, zeros cost less than the search for them
 MOST = 64  # elements of an entry that are not zero
@@ -121,7 +121,7 @@ def merged(places: Any, values: Any) -> tuple[Any, Any]:
     return made, sums
 
 
-def run(row: Row, operands: list[Any], level: Level) -> Any:
+def run(row: Declaration, operands: list[Any], level: Level) -> Any:
     """A row of operands that are zero but at few places, where its result is so too; else None."""
     found: Scattered | None = None
     inside = [i for i, v in enumerate(operands) if is_batched(v)]
@@ -149,7 +149,7 @@ def _with(operands: list[Any], x: Scattered, own: Any) -> list[Any]:
     return [own if v is x else v for v in operands]
 
 
-def _elementwise(row: Row, operands: list[Any], x: Scattered) -> Scattered | None:
+def _elementwise(row: Declaration, operands: list[Any], x: Scattered) -> Scattered | None:
     """Of elements by themselves: their factors are those at the places."""
     tensors = [v for i, v in enumerate(operands) if i in row.tensors and v is not None]
     if np.broadcast_shapes(*map(np.shape, tensors)) != x.shape:
@@ -166,7 +166,7 @@ def _elementwise(row: Row, operands: list[Any], x: Scattered) -> Scattered | Non
     return Scattered(x.places, row.run(ready), x.shape, x.level)
 
 
-def _picked(row: Row, operands: list[Any], x: Scattered) -> Scattered | None:
+def _picked(row: Declaration, operands: list[Any], x: Scattered) -> Scattered | None:
     """Of a row that only picks elements, repeats them, or puts them among zeros: where each goes."""
     names, order, known = _names(x.size)
     found = row.run(_with(operands, x, names.reshape(x.shape)))

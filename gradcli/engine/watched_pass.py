@@ -22,7 +22,7 @@ from gradcli.engine.gradients import accumulating, add_to_grad, fit, of_inputs, 
 from gradcli.engine.hooks import RARE
 from gradcli.engine.lending import lends
 from gradcli.engine.memory import given_up
-from gradcli.engine.node import AccumulateGrad, Edge, Node, Port
+from gradcli.engine.node import AccumulateGrad, Edge, Node, Port, Variable
 from gradcli.engine.order import exact_order
 from gradcli.engine.tensor import Tensor, wrap
 
@@ -332,7 +332,7 @@ def _run_leaf(node: AccumulateGrad, grad: Any, create: bool, captured: Captured 
     _tell("finish", node, ())
 
 
-def _check_post_hook(result: Any, variable: Tensor) -> None:
+def _check_post_hook(result: Any, variable: Variable) -> None:
     if result is None or result is variable:
         return
     if not isinstance(result, Tensor):

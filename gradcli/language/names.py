@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import Any
 
 import gradcli.budget as budget
+from gradcli import namespaces
 
 
 def words(*lines: str) -> frozenset[str]:
@@ -231,7 +232,7 @@ _HOMES: dict[str, str] = {
     **{"Size": "size", "device": "device", "Generator": "random", "set_printoptions": "printing"},
     "Tensor": "tensor",
 }
-# Functions of functions: the Python API's own, which is the root of the package.
+# Functions of functions: the Python API's own.
 _TRANSFORMS = frozenset(
     (
         "vmap",
@@ -255,9 +256,7 @@ def qualified(name: str) -> Any:
         module = import_module(f"gradcli.engine.{_HOMES[name]}")
         return getattr(module, name.rpartition(".")[2])
     if name in _TRANSFORMS:
-        import gradcli
-
-        return Builtin(name.rpartition(".")[2], attrgetter(name)(gradcli))
+        return Builtin(name.rpartition(".")[2], attrgetter(name)(namespaces.torch))
     if name in NAMESPACES:
         return Namespace(name)
     from gradcli.operators import table

@@ -31,4 +31,7 @@ print(*sorted(m for m in sys.modules if m.startswith("gradcli.") and not m.start
 def test_it_differentiates_twice() -> None:
     run = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
     found = run.stdout.strip()
-    assert (found, run.stderr) == ("gradcli.budget gradcli.engine gradcli.version", "")
+    assert (found, run.stderr) == (
+        "gradcli.budget gradcli.engine gradcli.namespaces gradcli.version",
+        "",
+    )
