@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from gradcli.calculus import batched, trees
 from gradcli.calculus.vmap import lift_to_open, vmap
-from gradcli.engine import modes
+from gradcli.engine import levels
 from gradcli.engine.backward import grad as pull
 from gradcli.engine.backward import tell
 from gradcli.engine.batch import Level, opened
@@ -23,9 +22,6 @@ from gradcli.engine.batching import remove_batch_dim
 from gradcli.engine.tensor import Tensor, wrap
 
 Argnums = int | tuple[int, ...]
-
-# How many differentiating functions run inside one another: all but the outermost keep their graphs.
-_depth: ContextVar[int] = ContextVar("depth", default=0)
 
 
 def _tensors(value: Any) -> list[Tensor]:
@@ -39,50 +35,19 @@ def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
     return trees.unflatten([function(v) if isinstance(v, Tensor) else v for v in leaves], spec)
 
 
-class _Level:
-    """One differentiating function at work."""
-
-    def __enter__(self) -> None:
-        self.token = _depth.set(_depth.get() + 1)
-        self.outer = modes.transforms.set(modes.transforms.get() + 1)
-        self.mode = modes.enable_grad()
-        self.mode.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        self.mode.__exit__(*error)
-        modes.transforms.reset(self.outer)
-        _depth.reset(self.token)
+def _closed(level: levels.Level, *values: Any, again: bool = False) -> Any:
+    """What a level returns, as the level below gets it; again: its graph is needed again."""
+    leaves, spec = trees.flatten(values)
+    found = iter(level.close([v for v in leaves if isinstance(v, Tensor)], again))
+    made = trees.unflatten([next(found) if isinstance(v, Tensor) else v for v in leaves], spec)
+    return made if len(values) > 1 else made[0]
 
 
-def _keeps(*values: Any) -> bool:
-    """Whether the derivative must be differentiable itself: for an outer function, or for the caller."""
-    return _depth.get() > 1 or any(t.requires_grad for t in _tensors(values))
-
-
-def _settled(value: Any, *inputs: Any) -> Any:
-    """The result: part of a graph only where an outer function or the caller asked for one."""
-    return value if _keeps(*inputs) else _mapped(lambda t: t.detach(), value)
-
-
-def _variable(tensor: Any) -> Any:
-    """A tensor to differentiate by: connected to the given one where that requires grad."""
+def _lifted(tensor: Any) -> Any:
+    """A tensor to differentiate by, in the batches of the open `vmap`s; ValueError for anything else."""
     if not isinstance(tensor, Tensor):
         raise ValueError(f"Thing passed to transform API must be Tensor, got {type(tensor)}")
-    tensor = lift_to_open(tensor)
-    if tensor.requires_grad:
-        return tensor.view_as(tensor)
-    out = tensor.detach()
-    out._set_requires_grad(True, "only Tensors of floating point dtype can require gradients")
-    out.tangent = tensor.tangent
-    return out
-
-
-def _point(tensor: Any) -> Any:
-    """A tensor to push from: an object of its own, even where one is given twice."""
-    if not isinstance(tensor, Tensor):
-        raise ValueError(f"Thing passed to transform API must be Tensor, got {type(tensor)}")
-    tensor = lift_to_open(tensor)
-    return tensor.view_as(tensor) if tensor.requires_grad else tensor.detach()
+    return lift_to_open(tensor)
 
 
 def _wanted(argnums: Any, count: int) -> tuple[int, ...]:
@@ -104,13 +69,13 @@ def _wanted(argnums: Any, count: int) -> tuple[int, ...]:
 
 
 def _chosen(
-    args: tuple[Any, ...], argnums: Argnums, make: Callable[[Any], Any] = _variable
+    args: tuple[Any, ...], argnums: Argnums, make: Callable[[Any], Any]
 ) -> tuple[list[Any], Any]:
-    """(arguments with the chosen ones as variables, the chosen: one or a tuple)."""
+    """(arguments with the chosen ones made variables or points, the chosen: one or a tuple)."""
     given = list(args)
     for i in (wanted := _wanted(argnums, len(args))):
         leaves, spec = trees.flatten(args[i])
-        given[i] = trees.unflatten(map(make, leaves), spec)
+        given[i] = trees.unflatten([make(_lifted(v)) for v in leaves], spec)
     chosen = tuple(given[i] for i in wanted)
     return given, chosen if isinstance(argnums, tuple) else chosen[0]
 
@@ -169,8 +134,8 @@ def grad_and_value(
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         call = "grad_and_value(f)(*args)"
-        with _Level():
-            given, chosen = _chosen(args, argnums)
+        with levels.Level() as level:
+            given, chosen = _chosen(args, argnums, level.variable)
             result, aux = _split_aux(func(*given, **kwargs), has_aux, call)
             if not isinstance(result, Tensor):
                 raise RuntimeError(
@@ -181,9 +146,9 @@ def grad_and_value(
                     f"{call}: Expected f(*args) to return a scalar Tensor, got tensor with "
                     f"{result.ndim} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
-            keep = _keeps(args)
+            keep = level.needs([result, *_tensors(aux)])
             grads = _gradients([result], chosen, [None], keep, keep)
-            grads, result, aux = (_settled(v, args) for v in (grads, result, aux))
+            grads, result, aux = _closed(level, grads, result, aux)
         return (grads, (result, aux)) if has_aux else (grads, result)
 
     return wrapper
@@ -220,8 +185,8 @@ def grad(
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """(value, function of a cotangent that gives a tuple of gradients)."""
     call = "vjp(f, *primals)"
-    with _Level():
-        given = tuple(_chosen(primals, tuple(range(len(primals))))[0])
+    with levels.Level() as level:
+        given = tuple(_chosen(primals, tuple(range(len(primals))), level.variable)[0])
         result, aux = _split_aux(func(*given), has_aux, call)
         outputs = _outputs(result, call)
         for out in outputs:
@@ -230,6 +195,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                     "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got "
                     f"Tensor with dtype {out.dtype}"
                 )
+        level.forget_below([*outputs, *_tensors(aux)])
+        shown, aux = _closed(level, result, aux, again=True)
 
     def pullback(
         cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None
@@ -241,13 +208,12 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
                 "Expected pytree structure of cotangents to be the same as pytree structure of "
                 f"outputs to the function. cotangents: {_brief(spec)}, primal output: {_brief(own)}"
             )
-        with _Level():
-            keep = _keeps(primals, cotangents) if create_graph is None else create_graph
+        with levels.Level() as again:
+            keep = again.needs([*outputs, *_tensors(cotangents)])
+            keep = keep if create_graph is None else create_graph
             grads = _gradients(outputs, given, leaves, keep, retain_graph)
-            return grads if len(primals) == 1 and keep else _settled(grads, primals, cotangents)
+            return _closed(again, grads, again=True)
 
-    keep = _depth.get() > 0 or any(t.requires_grad for t in _tensors(primals))
-    shown = result if keep else _mapped(lambda t: t.detach(), result)
     return (shown, pullback, aux) if has_aux else (shown, pullback)
 
 
@@ -280,8 +246,10 @@ def jvp(
             "if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure "
             f"{spec} and tangents with structure {other}"
         )
-    with _Level():
-        result, pushed, aux = _pushed(func, points, directions, spec, has_aux, call)
+    from gradcli.calculus import forward_ad
+
+    with levels.Level(tangents=forward_ad.current_level() < 0) as level:
+        result, pushed, aux = _pushed(level, func, points, directions, spec, has_aux, call)
         leaves, out_spec = trees.flatten(result)
         if strict and any(t is None for t in pushed):
             raise RuntimeError(
@@ -293,11 +261,12 @@ def jvp(
             for o, t in zip(leaves, pushed, strict=True)
         ]
         found = trees.unflatten(filled, out_spec)
-        result, found, aux = (_settled(v, primals, tangents) for v in (result, found, aux))
+        result, found, aux = _closed(level, result, found, aux)
     return (result, found, aux) if has_aux else (result, found)
 
 
 def _pushed(
+    level: levels.Level,
     func: Any,
     points: list[Any],
     directions: list[Any],
@@ -311,9 +280,11 @@ def _pushed(
     if (
         forward_ad.current_level() >= 0
     ):  # an outer one's tangents travel: differentiate backward twice
-        leaves = [_variable(p) for p in points]
+        leaves = [level.variable(_lifted(p)) for p in points]
         result, aux = _split_aux(func(*trees.unflatten(leaves, spec)), has_aux, call)
-        return result, batched.pushed(_outputs(result, call), leaves, directions), aux
+        pushed = batched.pushed(_outputs(result, call), leaves, directions, level)
+        return result, pushed, aux
+    points = [level.point(p) for p in points]
     with forward_ad.dual_level():
         duals = [forward_ad.make_dual(p, t) for p, t in zip(points, directions, strict=True)]
         result, aux = _split_aux(func(*trees.unflatten(duals, spec)), has_aux, call)
@@ -350,20 +321,20 @@ def jacrev(
     @functools.wraps(func)
     def wrapper(*args: Any) -> Any:
         _refuse_complex("jacrev", args)
-        with _Level():
-            given, chosen = _chosen(args, argnums)
+        with levels.Level() as level:
+            given, chosen = _chosen(args, argnums, level.variable)
             result, aux = _split_aux(func(*given), has_aux, "vjp(f, *primals)")
             outputs = _outputs(result, "vjp(f, *primals)")
             leaves, spec = trees.flatten(chosen)
-            keep = _keeps(args)
+            keep = level.needs([*outputs, *_tensors(aux)])
             rows = []
             for out in outputs:
-                level = Level(out.numel(), linear=True)
-                found = batched.reverse(out, leaves, level, keep, chunk_size)
-                tell(level)
+                batch = Level(out.numel(), linear=True)
+                found = batched.reverse(out, leaves, batch, keep, chunk_size)
+                tell(batch)
                 rows.append(trees.unflatten(found, spec))
             made = trees.unflatten(rows, trees.flatten(result)[1])
-            made, aux = _settled(made, args), _settled(aux, args)
+            made, aux = _closed(level, made, aux)
         return (made, aux) if has_aux else made
 
     return wrapper
@@ -388,12 +359,12 @@ def jacfwd(
         if forward_ad.current_level() >= 0:  # tangents of one level travel at a time
             return backward(*args)
         call = "jvp(f, primals, tangents)"
-        with _Level():
-            given, chosen = _chosen(args, argnums, _point)
+        with levels.Level(tangents=True) as level:
+            given, chosen = _chosen(args, argnums, level.point)
             points, spec = trees.flatten(chosen)
-            level = Level(sum(p.numel() for p in points), randomness, linear=True)
-            with forward_ad.dual_level(), opened(level):
-                units = batched.units(points, level)
+            batch = Level(sum(p.numel() for p in points), randomness, linear=True)
+            with forward_ad.dual_level(), opened(batch):
+                units = batched.units(points, batch)
                 duals = [forward_ad.make_dual(p, u) for p, u in zip(points, units, strict=True)]
                 swapped = dict(zip(map(id, points), duals, strict=True))
                 given = [_mapped(lambda t: swapped.get(id(t), t), g) for g in given]
@@ -402,13 +373,13 @@ def jacfwd(
                 for out in _outputs(result, call):
                     pushed = forward_ad.unpack_dual(out).tangent
                     pushed = wrap(np.zeros_like(out.array)) if pushed is None else pushed
-                    every = remove_batch_dim(pushed, out.ndim, level)
+                    every = remove_batch_dim(pushed, out.ndim, batch)
                     columns.append(_blocks(every, out, points, spec))
                 if has_aux:
                     aux = _mapped(lambda t: forward_ad.unpack_dual(t).primal, aux)
-            tell(level)
+            tell(batch)
             made = trees.unflatten(columns, trees.flatten(result)[1])
-            made, aux = _settled(made, args), _settled(aux, args)
+            made, aux = _closed(level, made, aux)
         return (made, aux) if has_aux else made
 
     return wrapper

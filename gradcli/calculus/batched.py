@@ -232,13 +232,18 @@ def watched(output: Tensor) -> bool:
 
 
 def pushed(
-    outputs: Sequence[Tensor], wrt: Sequence[Tensor], vectors: Sequence[Tensor]
+    outputs: Sequence[Tensor], wrt: Sequence[Tensor], vectors: Sequence[Tensor], level: Any = None
 ) -> list[Any]:
-    """The products of outputs' Jacobians with vectors, recorded; None where there is no dependence."""
+    """The products of outputs' Jacobians with vectors, recorded; None where there is no dependence.
+
+    level: whose variables `wrt` are (engine.levels).
+    """
     recorded = [o for o in outputs if o.requires_grad]
     if not recorded:
         return [None] * len(outputs)
     seeds = [wrap(np.ones_like(o.array), requires_grad=True) for o in recorded]
+    for seed in seeds:
+        seed.level = level
     slopes = grad(recorded, wrt, seeds, create_graph=True, allow_unused=True)
     used = [
         (s, v) for s, v in zip(slopes, vectors, strict=True) if s is not None and s.requires_grad

@@ -347,14 +347,16 @@ def _admit(row: Declaration, again: str) -> list[str]:
 
 
 def _refusals(row: Declaration) -> list[str]:
-    """Refuse tensors made in inference mode that would have to be saved."""
+    """Refuse tensors that this level has made in inference mode and would have to save."""
     body = []
     for i in row.tensors if len(row.tensors) > 1 else ():
         if row.names[i] in row.saved_fields and row.kinds[i] != "list":
             guard = row.guards.get(row.names[i])
             tests = [f"t{i} is not None"] if row.kinds[i] == "optional" else []
             tests += [f"e{guard[0]} is not None"] if guard else []
-            body += [f" if {' and '.join([*tests, f't{i}.inference'])}: raise refuse_inference()"]
+            body += [
+                f" if {' and '.join([*tests, f't{i}.inference > depth()'])}: raise refuse_inference()"
+            ]
     return ["if inferred:", *body] if body else []
 
 
@@ -432,6 +434,7 @@ _NOTHING = Meta((), np.dtype(np.void))
 
 _RUNTIME: dict[str, Any] = {
     "inferred": modes.inference_used,
+    "depth": modes.depth.get,
     "special": modes.unusual,
     "Meta": Meta,
     "NOTHING": _NOTHING,

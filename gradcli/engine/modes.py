@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # How many functions that `func` has made (grad, vjp, jvp, vmap, ...) run inside one another.
 transforms: ContextVar[int] = ContextVar("transforms", default=0)
+# How many of these differentiate: the level at work (engine.levels), counted from the program's.
+depth: ContextVar[int] = ContextVar("depth", default=0)
 
 
 class Recorder(Protocol):

@@ -249,7 +249,7 @@ class Row(Declaration):
         if state is not None:
             if state.inference and not (self.view and not values[0].inference):
                 for out in made:
-                    out.inference = True
+                    out.inference = 1 + modes.depth.get()
             if state.intercept is not None:
                 state.intercept(self, values, made)
         return made[0] if self.single else tuple(made)

@@ -72,7 +72,8 @@ class Tensor:
     detached = 0  # when `detach_` took the history away
     label: str | None = None
     wrapped = False  # a Python number in disguise: weak in promotion
-    inference = False
+    inference: int = False  # made in inference mode: 1 + the level that entered it
+    level: Any = None  # whose variable a leaf is: None for the program's (engine.levels)
     retained = False
     # A leaf's AccumulateGrad (a weak reference): None where there is none, or where `edge` must look.
     accumulates: Any = staticmethod(lambda: None)
@@ -382,7 +383,7 @@ class Tensor:
         out = wrap(self.memory())
         out.versions = self.shared_versions()
         if self.inference:
-            out.inference = True
+            out.inference = self.inference
         return out
 
     def detach_(self) -> Tensor:
@@ -512,7 +513,7 @@ class Tensor:
 
     def is_inference(self) -> bool:
         """True for tensors made in inference mode."""
-        return self.inference
+        return bool(self.inference)
 
     @property
     def layout(self) -> Any:
@@ -822,7 +823,7 @@ def track(out: Tensor, source: Tensor) -> Tensor:
     Views of inference tensors are not tracked.
     """
     if source.inference:
-        out.inference, out.versions = True, source.shared_versions()
+        out.inference, out.versions = source.inference, source.shared_versions()
         return source
     base = source.base
     if base is None:

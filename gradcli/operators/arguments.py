@@ -93,7 +93,7 @@ def finish(
     out = wrap(array if array.ndim else array[()], requires_grad)
     state = modes.local.state
     if state is not None and state.inference:
-        out.inference = True
+        out.inference = 1 + modes.depth.get()
     return out
 
 
