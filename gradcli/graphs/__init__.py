@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from gradcli.graphs.trace import Trace, tracing
 
 _HOME = {
-    "Anomaly": "anomaly",
-    "find_anomaly": "anomaly",
-    "watching": "forward",
-    "Graph": "graph",
-    "inspect": "graph",
-    "Trace": "trace",
-    "tracing": "trace",
+    "Anomaly": "gradcli.graphs.anomaly",
+    "find_anomaly": "gradcli.graphs.anomaly",
+    "watching": "gradcli.graphs.forward",
+    "Graph": "gradcli.graphs.graph",
+    "inspect": "gradcli.graphs.graph",
+    "Trace": "gradcli.graphs.trace",
+    "tracing": "gradcli.graphs.trace",
 }
 
 __all__ = ["Anomaly", "Graph", "Trace", "find_anomaly", "inspect", "tracing", "watching"]
@@ -30,4 +30,4 @@ __all__ = ["Anomaly", "Graph", "Trace", "find_anomaly", "inspect", "tracing", "w
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return getattr(import_module(_HOME[name]), name)

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from gradcli.language.values import read_value as read_value
 
 _HOMES = {
-    "LanguageError": "errors",
-    "Machine": "interpreter",
-    "Program": "program",
-    "Result": "interpreter",
-    "as_tensor": "values",
-    "evaluate": "values",
-    "parse": "parser",
-    "read_value": "values",
-    "run": "interpreter",
+    "LanguageError": "gradcli.language.errors",
+    "Machine": "gradcli.language.interpreter",
+    "Program": "gradcli.language.program",
+    "Result": "gradcli.language.interpreter",
+    "as_tensor": "gradcli.language.values",
+    "evaluate": "gradcli.language.values",
+    "parse": "gradcli.language.parser",
+    "read_value": "gradcli.language.values",
+    "run": "gradcli.language.interpreter",
 }
 __all__ = [*_HOMES]
 
@@ -33,7 +33,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         from importlib import import_module
 
-        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        value = getattr(import_module(_HOMES[name]), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

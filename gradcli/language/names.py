@@ -224,13 +224,21 @@ _MODES = (
     *("is_inference_mode_enabled",),
 )
 _HOMES: dict[str, str] = {
-    **dict.fromkeys(_MODES, "modes"),
-    **{f"autograd.{name}": "modes" for name in (*_MODES, "detect_anomaly", "set_detect_anomaly")},
-    **dict.fromkeys(("get_default_dtype", "set_default_dtype"), "dtypes"),
-    **{f"autograd.{name}": "backward" for name in ("grad", "backward")},
-    **dict.fromkeys(("finfo", "iinfo"), "finfo"),
-    **{"Size": "size", "device": "device", "Generator": "random", "set_printoptions": "printing"},
-    "Tensor": "tensor",
+    **dict.fromkeys(_MODES, "gradcli.engine.modes"),
+    **{
+        f"autograd.{name}": "gradcli.engine.modes"
+        for name in (*_MODES, "detect_anomaly", "set_detect_anomaly")
+    },
+    **dict.fromkeys(("get_default_dtype", "set_default_dtype"), "gradcli.engine.dtypes"),
+    **{f"autograd.{name}": "gradcli.engine.backward" for name in ("grad", "backward")},
+    **dict.fromkeys(("finfo", "iinfo"), "gradcli.engine.finfo"),
+    **{
+        "Size": "gradcli.engine.size",
+        "device": "gradcli.engine.device",
+        "Generator": "gradcli.engine.random",
+        "set_printoptions": "gradcli.engine.printing",
+    },
+    "Tensor": "gradcli.engine.tensor",
 }
 # Functions of functions: the Python API's own.
 _TRANSFORMS = frozenset(
@@ -253,8 +261,7 @@ def qualified(name: str) -> Any:
     if name in _HOMES:
         from importlib import import_module
 
-        module = import_module(f"gradcli.engine.{_HOMES[name]}")
-        return getattr(module, name.rpartition(".")[2])
+        return getattr(import_module(_HOMES[name]), name.rpartition(".")[2])
     if name in _TRANSFORMS:
         return Builtin(name.rpartition(".")[2], attrgetter(name)(namespaces.torch))
     if name in NAMESPACES:

@@ -164,8 +164,8 @@ Function.__module__ = "builtins"
 
 # -- filling the table ----------------------------------------------------------------------------
 def home(module: str) -> str:
-    """A module's name below this package, as the index has it: `nn.losses`."""
-    return module.removeprefix(f"{__package__}.")
+    """A module's name, as the index has it: `operators.casting`."""
+    return module.removeprefix("gradcli.")
 
 
 @cache
@@ -361,22 +361,27 @@ def tensor_property(name: str, get: Callable[[Any], Any]) -> None:
 
 
 # -- looking things up ----------------------------------------------------------------------------
+# The rooms whose files enter operators here: imported by name, when one of their names is asked for.
+ROOMS = ("operators",)
+
+
 @cache
 def load() -> None:
-    """Import every family: all modules beside and below this one."""
+    """Import every family: all modules of the rooms that enter operators."""
     from pathlib import Path
 
-    here = Path(__file__).parent
-    for file in sorted(here.rglob("[a-z]*.py")):
-        if file.stem != "make_index":
-            name = ".".join(file.relative_to(here).with_suffix("").parts)
-            import_module(f"{__package__}.{name}")
+    package = Path(__file__).parents[1]
+    for room in ROOMS:
+        for file in sorted((package / room).rglob("[a-z]*.py")):
+            if file.stem != "make_index":
+                name = ".".join(file.relative_to(package).with_suffix("").parts)
+                import_module(f"gradcli.{name}")
 
 
 @cache
 def base() -> None:
     """Import what every tensor needs: Python's operators."""
-    import_module(f"{__package__}.arithmetic")
+    import_module("gradcli.operators.arithmetic")
 
 
 Index = tuple[dict[str, str], frozenset[str], frozenset[str], frozenset[str], dict[str, str]]
@@ -415,7 +420,7 @@ def _find(name: str) -> Function | None:
         base()
         module = _index()[0].get(name) or _index()[4].get(name)
         if module is not None:
-            import_module(f"{__package__}.{module}")
+            import_module(f"gradcli.{module}")
         inplace = name.endswith("_") and name[:-1] in _index()[0]
         if name not in FUNCTIONS and name not in PROPERTIES and not inplace:
             load()  # an index that is older than the table costs time, not names
@@ -528,7 +533,7 @@ class _Subscript:
         self.name = name
 
     def __get__(self, x: Tensor | None, kind: type[Tensor]) -> Any:
-        found = getattr(import_module(f"{__package__}.subscript"), self.name.strip("_"))
+        found = getattr(import_module("gradcli.operators.subscript"), self.name.strip("_"))
         setattr(Tensor, self.name, found)
         return getattr(kind if x is None else x, self.name)
 
