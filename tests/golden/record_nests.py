@@ -1,0 +1,32 @@
+"""Record random nests of transforms from torch: `python tests/golden/record_nests.py` writes nests.json."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import random
+import sys
+from pathlib import Path
+
+NESTS = Path(__file__).parent / "nests.json"
+COUNT = 80
+
+
+def main() -> None:
+    """Run every program and write one line for each."""
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from tests.fuzz import nests
+
+    torch = importlib.import_module("torch")
+    torch.set_num_threads(1)
+    lines = []
+    for number in range(COUNT):
+        source = nests.Maker(random.Random(f"recorded {number}")).program()
+        seen = nests.look(source, torch)
+        lines.append(json.dumps({"source": source, "seen": seen.plain()}, ensure_ascii=False))
+    NESTS.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+    print(f"{COUNT} programs, torch {torch.__version__}")
+
+
+if __name__ == "__main__":
+    main()

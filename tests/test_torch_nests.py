@@ -1,0 +1,78 @@
+"""Random nests of `func`'s transforms over what they close over give what they gave in torch."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gradcli
+from tests.fuzz import nests
+from tests.sweep import sweep
+
+RECORDED: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parent / "golden" / "nests.json").read_text(encoding="utf-8")
+)
+
+# Where gradcli differs: the programs' numbers, and why.
+KNOWN_DIFFERENCES: dict[int, str] = dict.fromkeys(
+    (1, 3, 4, 17, 24, 29, 45, 49, 52, 53, 59, 61, 65, 69, 77, 78), "transforms have no levels yet"
+)
+
+
+@sweep("number", [n for n in range(len(RECORDED)) if n not in KNOWN_DIFFERENCES], name=str, often=1)
+def test_a_nest_gives_what_it_gave_in_torch(number: int) -> None:
+    source = RECORDED[number]["source"]
+    theirs = nests.Seen.of(RECORDED[number]["seen"])
+    failure = nests.difference(nests.look(source, gradcli), theirs)
+    assert failure is None, f"{failure}\n{source}"
+
+
+def test_nests_reach_every_transform_four_deep() -> None:
+    text = "\n".join(one["source"] for one in RECORDED)
+    for name in ("grad", "grad_and_value", "vjp", "jvp", "jacrev", "jacfwd", "hessian", "vmap"):
+        assert f"func.{name}(" in text
+    assert all(f"{name}.apply(" in text for name in nests.FUNCTIONS)
+    assert all(f"torch.{name}()" in text for name in nests.MODES)
+    assert any("                def " in one["source"] for one in RECORDED)
+
+
+@pytest.mark.long
+@pytest.mark.needs("torch")
+def test_torch_still_gives_it() -> None:
+    torch = importlib.import_module("torch")
+    for one in RECORDED:
+        again = nests.look(one["source"], torch)
+        assert nests.difference(again, nests.Seen.of(one["seen"])) is None, one["source"]
+
+
+class _Planted:
+    """gradcli whose `func.grad` is twice the gradient."""
+
+    class func:
+        jvp = staticmethod(gradcli.func.jvp)
+
+        @staticmethod
+        def grad(function: Any) -> Any:
+            return lambda x: 2 * gradcli.func.grad(function)(x)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(gradcli, name)
+
+
+@pytest.mark.long
+@pytest.mark.needs("torch")
+def test_a_planted_fault_is_found_and_shrunk() -> None:
+    torch = importlib.import_module("torch")
+    source = nests.program_of(
+        "def f1(x2):\n    r3 = x2.sin()\n    return (r3*d).sum()\n"
+        "r4, r5 = func.jvp(f1, (c,), (c,))\nr6 = func.grad(f1)(c)"
+    )
+    assert nests.attempt(source, torch, gradcli) is None
+    failure = nests.attempt(source, torch, _Planted())
+    assert failure is not None and failure.kind == "values"
+    small, _ = nests.shrunk(source, failure, torch, _Planted())
+    assert "func.grad" in small and "jvp" not in small and "sin" not in small
