@@ -98,19 +98,18 @@ def _table(
     pattern: str, wanted: Mapping[str, str | None], missing: str, forced: bool
 ) -> Table | None:
     from gradcli.rows.sums import Column
+    from gradcli.tables.columns import own, select
     from gradcli.tables.parts import Parts
     from gradcli.tables.reading import matching
-    from gradcli.tables.table import ArrayTable, is_list, own
 
     parts = Parts(pattern)
-    shell = ArrayTable(pattern, parts.names, [])
     columns = {}
     for name, text in wanted.items():
         if text is None:
             all_of_them = own(parts.names, parts.width)
             columns[name] = Column(all_of_them, len(all_of_them) > 1)
         else:
-            columns[name] = Column(shell.find(text), is_list(text))
+            columns[name] = Column(*select(pattern, parts.names, text, output.note))
     used = list(dict.fromkeys(i for column in columns.values() for i in column.columns))
     if not forced:
         size = sum(map(_size, matching(pattern)))
@@ -504,8 +503,8 @@ def _direction(made: Passes, name: str, value: str) -> Any:
     from gradcli.language.values import file_reference, table_error
     from gradcli.rows.sums import Column
     from gradcli.tables import TableError
+    from gradcli.tables.columns import select
     from gradcli.tables.reading import split
-    from gradcli.tables.table import ArrayTable, is_list
 
     table = made.table
     column = table.columns.get(name)
@@ -514,8 +513,7 @@ def _direction(made: Passes, name: str, value: str) -> Any:
         try:
             pattern, wanted = split(reference)
             if pattern == table.parts.pattern and wanted is not None:
-                shell = ArrayTable(pattern, table.parts.names, [])
-                found = Column(shell.find(wanted), is_list(wanted))
+                found = Column(*select(pattern, table.parts.names, wanted, output.note))
                 if found.shape(1) == column.shape(1):
                     return found
         except TableError as error:

@@ -203,12 +203,13 @@ def files_of(request: Request) -> Reader | None:
     references = [file_reference(text) for text in request.texts.values()]
     if not any(references):
         return None
+    from gradcli.commands.output import note
     from gradcli.tables import Reader, TableError
 
     try:
-        return Reader(sys.stdin, request.missing, [r for r in references if r])
+        return Reader(sys.stdin, request.missing, [r for r in references if r], note)
     except TableError:  # said again, better, where that option is read
-        return Reader(sys.stdin, request.missing)
+        return Reader(sys.stdin, request.missing, tell=note)
 
 
 def read_variable(request: Request, name: str, files: Reader | None) -> Any:

@@ -20,6 +20,7 @@ from gradcli.language.errors import LanguageError, did_you_mean, suggest
 
 if TYPE_CHECKING:
     from gradcli.rows.job import RowJob, Tally
+    from gradcli.tables.columns import Selection
     from gradcli.tables.parts import Part
     from gradcli.tables.stream import Stream
     from gradcli.tables.writing import Sink
@@ -201,20 +202,21 @@ class Asked:
 
         self.request, self.names = request, stream.names
         self.table_name = stream.name
-        bound = _bound(columns, stream)
-        self.columns: dict[str, list[int]] = {}
-        vectors = {name for name, (_, is_vector) in bound.items() if is_vector}
+        bound = self._bound(columns)
+        self.columns = {name: found.columns for name, found in bound.items()}
+        vectors = {name for name, found in bound.items() if found.is_matrix}
         free = list(ctx.meta.get(OPEN, []))
-        for name, (found, _) in bound.items():
+        for name in bound:
             if name not in free:
                 known = ", ".join(free) or "none"
                 raise usage(
                     f"--columns: {name!r} is no open variable (there are: {known})", kind="name"
                 )
-            self.columns[name] = found
         for name in free:
-            if name not in bound and name not in request.loaded:
-                self.columns[name] = [self._column(name)]
+            if name in bound or name in request.loaded:
+                continue
+            if (column := self._column(name)) is not None:
+                self.columns[name] = [column]
         files = files_of(request)
         tensors = {name: read_variable(request, name, files) for name in request.names}
         self.shared = {name: tensor.detach().array for name, tensor in tensors.items()}
@@ -250,33 +252,60 @@ class Asked:
         if self.shared[name].dtype.kind not in "fc":
             raise cannot_require_grad(self.request, name, self.tensors[name])
 
-    def _column(self, name: str) -> int:
-        found = [i for i, column in enumerate(self.names) if column == name]
-        if len(found) == 1:
-            return found[0]
-        program = self.request.program
+    def _column(self, name: str) -> int | None:
+        """The column that an open variable is; None for a class of the language's that is none."""
         from gradcli.commands.options import where_read
+        from gradcli.language.names import is_plain_function, meaning
+        from gradcli.tables import TableError
+        from gradcli.tables.columns import column
         from gradcli.tables.errors import listed
 
-        close = did_you_mean(suggest(name, self.names))
-        problem = f"is {len(found)} columns" if found else "is no column"
-        raise usage(
-            f"{name} {problem} of {self.table_name}, and has no value",
-            hint=f"{close or f'add --{name} VALUE'} (its columns are: {listed(self.names)})",
-            source=program.source,
-            span=where_read(program, name),
-            kind="name",
-        )
+        try:
+            return column(self.table_name, self.names, name, output.note)
+        except TableError as error:
+            message, hint, absent = error.message, error.hint, error.wrong is not None
+        if absent:
+            is_function = is_plain_function(name)
+            if meaning(name) is not None and not is_function:
+                return None
+            message = f"{name} is no column of {self.table_name}, and has no value"
+            if is_function:
+                message = f"{name} is a function, and no column of {self.table_name}"
+            close = did_you_mean(suggest(name, self.names))
+            hint = f"{close or f'give --{name} VALUE'} (its columns are: {listed(self.names)})"
+        program = self.request.program
+        span = where_read(program, name)
+        raise usage(message, hint=hint, source=program.source, span=span, kind="name")
 
     def _kept(self, keep: Sequence[str]) -> list[int]:
-        from gradcli.tables.table import ArrayTable, own
+        from gradcli.tables.columns import own
 
         if not keep or "all" in keep:
             return own(self.names, len(self.names))
         if "none" in keep:
             return []
-        shell = ArrayTable(self.table_name, self.names, [])
-        return sorted({i for words in keep for i in shell.find(words)})
+        return sorted({i for words in keep for i in self._select(words).columns})
+
+    def _select(self, wanted: str) -> Selection:
+        """The columns of the table that a text means."""
+        from gradcli.tables.columns import select
+
+        return select(self.table_name, self.names, wanted, output.note)
+
+    def _bound(self, items: Iterable[str]) -> dict[str, Selection]:
+        """`x=x1,x2`: the columns of a variable, which make a vector if they are several."""
+        found: dict[str, Selection] = {}
+        for item in items:
+            name, equals, wanted = item.partition("=")
+            name = name.strip()
+            if not equals or not name.isidentifier() or not wanted.strip():
+                raise usage(
+                    f"--columns wants NAME=COLUMNS, not {item!r}", hint="as in --columns 'x=x1,x2'"
+                )
+            if name in found:
+                raise usage(f"--columns: {name} is bound twice")
+            found[name] = self._select(wanted)
+        return found
 
     def propagate(self, items: Sequence[str], covariances: Sequence[str], budget: bool) -> None:
         """Take in the uncertainties: a number, or a column, for an input."""
@@ -332,11 +361,10 @@ class Asked:
         import numpy as np
 
         from gradcli.tables import TableError
-        from gradcli.tables.table import ArrayTable
 
         shape, option = self.job.shape(name), f"--jvp {name}"
         try:
-            columns = ArrayTable(self.table_name, self.names, []).find(text)
+            columns = self._select(text).columns
         except TableError:
             columns = []
         if columns:
@@ -428,25 +456,6 @@ def say(tally: Tally, bad_rows: str) -> None:
         output.note(f"{counted(tally.left_out, 'row')} left out for a number that is missing")
     if tally.alone is not None:
         output.note(f"the rows ran one by one: {tally.alone}")
-
-
-def _bound(items: Iterable[str], stream: Stream) -> dict[str, tuple[list[int], bool]]:
-    """`x=x1,x2`: the columns of a variable, and whether they make a vector."""
-    from gradcli.tables.table import ArrayTable, is_list
-
-    shell = ArrayTable(stream.name, stream.names, [])
-    found: dict[str, tuple[list[int], bool]] = {}
-    for item in items:
-        name, equals, wanted = item.partition("=")
-        name = name.strip()
-        if not equals or not name.isidentifier() or not wanted.strip():
-            raise usage(
-                f"--columns wants NAME=COLUMNS, not {item!r}", hint="as in --columns 'x=x1,x2'"
-            )
-        if name in found:
-            raise usage(f"--columns: {name} is bound twice")
-        found[name] = (shell.find(wanted), is_list(wanted))
-    return found
 
 
 # -- where it goes ----------------------------------------------------------------------------------

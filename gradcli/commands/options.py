@@ -557,6 +557,7 @@ def _unbound(
 ) -> Exception:
     """The error for a variable without a value; what is called is a function that nobody knows."""
     from gradcli.language import translations
+    from gradcli.language.names import is_plain_function
     from gradcli.language.parser import parses
 
     span = where_read(program, name)
@@ -575,6 +576,8 @@ def _unbound(
         hint = translated or did_you_mean(suggest(name, suggestions()))
         hint = hint or "gradcli ops lists the functions"
         return error(f"no function is called `{name}`", hint)
+    if is_plain_function(name):
+        return error(f"{name} is a function", translated or f"give --{name} VALUE")
     hint = f"add --{name} VALUE" + "; Euler's number is torch.e" * (name == "e")
     return error(f"no value for {name}", translated or hint)
 

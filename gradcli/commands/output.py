@@ -388,11 +388,14 @@ def _standard_output() -> Any:
 
 
 def note(text: str, kind: str = "note") -> None:
-    """A remark, on standard error and among the `notes` of the object that --json prints.
+    """A remark, on standard error and among the `notes` of the object that --json prints; once a command.
 
     Lost on standard error where the caller closed that, for click would use the other.
     """
-    _notes().append(text if kind == "note" else f"{kind}: {text}")
+    notes, said = _notes(), text if kind == "note" else f"{kind}: {text}"
+    if said in notes:
+        return
+    notes.append(said)
     if sys.stderr is not None:
         echo(visible(f"gradcli: {kind}: {text}"), sys.stderr)
 

@@ -25,15 +25,10 @@ class OpenCommand(ExpressionCommand):
     draws = False
 
     def is_variable(self, program: Program | None, name: str) -> bool:
-        """A function's name that is never called is a variable: `std**2`."""
-        from gradcli.language.checks import is_only_called
-        from gradcli.language.names import meaning
-        from gradcli.operators.table import Function
+        """So it may, where nothing needs a value."""
+        from gradcli.language.checks import may_be_variable
 
-        if program is None or is_only_called(program, name):
-            return False
-        found = meaning(name)
-        return found is None or isinstance(found, Function)
+        return program is not None and may_be_variable(program, name)
 
     def may_stay_open(self, ctx: click.Context, program: Program, name: str) -> bool:
         """Every variable may; what is only called is a function that nobody knows."""

@@ -264,6 +264,15 @@ def is_variable(program: Program, name: str) -> bool:
     return names.is_namespace(name) and is_bare(program, name)
 
 
+def may_be_variable(program: Program, name: str) -> bool:
+    """The same where nobody gives values: a function's name that is not only called stands for one."""
+    from gradcli.language import names
+
+    if is_only_called(program, name):
+        return False
+    return names.is_plain_function(name) or names.meaning(name) is None
+
+
 def is_bare(program: Program, name: str) -> bool:
     """True if a name is never called and no attribute of it is taken."""
     _, called, held = program.uses[name]

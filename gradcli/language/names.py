@@ -217,6 +217,9 @@ _BUILTINS: dict[str, Any] = {
     },
 }  # fmt: skip
 
+_FUNCTIONS = words(
+    "len range enumerate zip reversed sorted repr id type isinstance callable print display"
+)
 
 # What belongs to the engine and not to the operator table: name -> module, imported when asked for.
 _MODES = (
@@ -297,6 +300,13 @@ def meaning(name: str) -> Any:
     if found is None and (whole := functional(name)) is not None:
         return qualified(whole)
     return found
+
+
+def is_plain_function(name: str) -> bool:
+    """Whether a name is a function's, and no class, which programs hand on: `norm`, `len`; not `float`."""
+    from gradcli.operators.table import Function
+
+    return name in _FUNCTIONS or isinstance(meaning(name), Function)
 
 
 def is_known(name: str) -> bool:

@@ -20,6 +20,7 @@ from gradcli.language.errors import (
 from gradcli.language.program import Program
 
 _K = tree.KIND
+_CALLS = (_K["call"], _K["call_keywords"])
 _SHAPES = re.compile(
     r"shape|size|dimension|broadcast|1D tensors expected|mat1 and mat2|must match|inconsistent tensor"
     r"|must be a matrix|vector \+ matrix",
@@ -101,6 +102,10 @@ def refusal(
     hint: str | None = None
     span = program.span(row) if row >= 0 else None
     notes: tuple[str, ...] = ()
+    if (place := _function_in_place(program, row, error, visible)) is not None:
+        name = program.words[program.rows[4 * place + 1]]
+        message, hint, span = f"{name} is a function", f"give --{name} VALUE", program.span(place)
+        return LanguageError(message, kind="name", source=program.source, span=span, hint=hint)
     if isinstance(error, UnknownName):
         usage = "local variable" not in message and "free variable" not in message
         called = span is not None and program.source[span[1] : span[1] + 1] == "("
@@ -132,6 +137,27 @@ def refusal(
         usage=usage,
         notes=notes,
     )
+
+
+# How Python and the engine call a function that they are given for a value.
+_IS_FUNCTION = re.compile(r"builtin_function_or_method|'(?:type|function)'|\bnot type\b")
+
+
+def _function_in_place(
+    program: Program, row: int, error: Exception, visible: Mapping[str, Any]
+) -> int | None:
+    """Where the row has the name of a function in place of a value: `norm*2`."""
+    if row < 0 or not _IS_FUNCTION.search(str(error)):
+        return None
+    inside = range(program.subtree(row), row)
+    called = {program.children(i)[0] for i in (*inside, row) if program.kinds[i] in _CALLS}
+    for place in inside:
+        word = (
+            program.words[program.rows[4 * place + 1]] if program.kinds[place] == tree.NAME else ""
+        )
+        if word and place not in called and word not in visible and known.is_plain_function(word):
+            return place
+    return None
 
 
 def called_from(
@@ -213,7 +239,7 @@ def _integers_hint(
 ) -> str | None:
     """How the argument that should be of integers is given as such: the last that is whole."""
     places, values = program.children(row), list(operands)
-    if program.rows[4 * row] in (_K["call"], _K["call_keywords"]):
+    if program.rows[4 * row] in _CALLS:
         places, values = places[1:], list(operands[0]) if isinstance(operands[0], list) else []
     elif isinstance(operands[1], tuple):  # indices of several dimensions
         places, values = program.children(places[1]), list(operands[1])
@@ -290,7 +316,7 @@ def _signature_hint(program: Program, row: int, visible: Mapping[str, Any]) -> s
 
 def _callee(program: Program, row: int) -> str | None:
     """The dotted name of the function that a row calls."""
-    if program.rows[4 * row] not in (_K["call"], _K["call_keywords"]):
+    if program.rows[4 * row] not in _CALLS:
         return None
     callee = program.children(row)[0]
     start, end = program.span(callee)
@@ -303,7 +329,7 @@ def _shapes(program: Program, row: int, operands: tuple[Any, Any]) -> tuple[str,
     kind = program.rows[4 * row]
     children = program.children(row)
     values: list[Any]
-    if kind in (_K["call"], _K["call_keywords"]):
+    if kind in _CALLS:
         values = list(operands[0]) if isinstance(operands[0], list) else []
         callee, *children = children
         holder = getattr(operands[1], "__self__", None)

@@ -236,7 +236,7 @@ class Session:
 
     def report(self, error: LanguageError) -> None:
         """Show an error, and remember that there was one."""
-        if error.kind == "name" and (error.hint or "").startswith("give it a value"):
+        if error.kind == "name" and (error.hint or "").startswith("give "):
             error.hint = "assign it first"
         self.failed = error
         self.frontend.report(error)

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from gradcli.language.checks import free_names, is_only_called
+from gradcli.language.checks import free_names, may_be_variable
 from gradcli.language.errors import LanguageError, did_you_mean, suggest
-from gradcli.language.names import meaning
-from gradcli.operators.table import Function
 from gradcli.plan import compiled as plan
 from gradcli.plan.compiled import as_array
 from gradcli.rows.job import RowJob
 from gradcli.tables import POLICIES, TableError
 from gradcli.tables.arrow import ArrowTable
+from gradcli.tables.columns import column
 from gradcli.tables.errors import listed
 from gradcli.tables.extra import pyarrow
 from gradcli.tables.parts import ROWS
@@ -86,25 +85,23 @@ class Compiled(plan.Compiled):
         shared: dict[str, Any],
         names: list[str],
     ) -> RowJob:
-        places = {name: i for i, name in enumerate(names)}
-
         def place(name: str) -> int:
-            if name not in places:
+            if name not in names:
                 close = did_you_mean(suggest(name, names))
                 found = f"the columns are {listed(names)}"
                 raise ValueError(
                     f"{name!r} is no column of the table, and has no value ({close or found})"
                 )
-            return places[name]
+            try:
+                return column("the table", names, name)
+            except TableError as error:
+                raise ValueError(error.message) from None
 
         variables = list(self.names)
         if self.program is not None:  # a function's name that is never called is a variable: `T**2`
             for name in free_names(self.program):
-                of = meaning(name)
-                if (of is None or isinstance(of, Function)) and not is_only_called(
-                    self.program, name
-                ):
-                    variables += [name] * (name not in variables)
+                if name not in variables and may_be_variable(self.program, name):
+                    variables.append(name)
         for name in (*shared, *columns):
             if name not in variables:
                 raise TypeError(f"{self.title} has no variable {name!r}")

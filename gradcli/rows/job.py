@@ -21,7 +21,7 @@ from gradcli.rows import uncertainty
 from gradcli.rows.mapped import Results, Rows, direction, elements, jvp, nth
 from gradcli.tables import TableError
 from gradcli.tables.delimited import is_missing
-from gradcli.tables.errors import MISSING_HINT, listed
+from gradcli.tables.errors import MISSING_HINT, other_columns
 
 if TYPE_CHECKING:
     from gradcli.tables import Table
@@ -226,10 +226,7 @@ class RowJob:
         """Another file of the pattern may have its columns in another order."""
         others = set(table.names) - set(self.names) if self.narrowed else set()
         if sorted(n for n in table.names if n not in others) != sorted(self.names):
-            raise _usage(
-                f"{table.name} has other columns than the files before it",
-                hint=f"it has {listed(table.names)}; they have {listed(self.names)}",
-            )
+            raise table_error(other_columns(table.name, table.names, self.names))
         self._renumber({i: table.names.index(name) for i, name in enumerate(self.names)})
         self.names = table.names
 

@@ -63,7 +63,7 @@ def _head(stream: Any, name: str, size: int | None) -> tuple[tuple[int, ...], bo
         raise TableError(f"{name}: not a NumPy file of numbers ({words})") from None
     if dtype.hasobject:
         raise TableError(f"{name}: not a NumPy file of numbers (it holds Python objects)")
-    if any(n < 0 or n >= 1 << 63 for n in shape) or len(shape) > 64:
+    if any(type(n) is not int or not 0 <= n < 1 << 63 for n in shape) or len(shape) > 64:
         raise TableError(f"{name}: not a NumPy file of numbers (shape {shape})")
     wanted = prod(shape) * dtype.itemsize
     if size is not None and wanted > size:
@@ -110,6 +110,26 @@ def npy_header(path: str) -> tuple[tuple[int, ...], Any, int, bool]:
         return shape, dtype, stream.tell(), not fortran or len(shape) < 2
 
 
+def field_names(dtype: Any) -> list[str]:
+    """The columns of a structured array: a field, or `NAME[j]` for the elements of one that is an array."""
+    return [heading for heading, _, _ in _fields(dtype)]
+
+
+def field_columns(array: Array) -> list[Array]:
+    """The arrays of those columns."""
+    rows: tuple[Any, ...] = (slice(None),) * array.ndim
+    return [array[name][rows + index] for _, name, index in _fields(array.dtype)]
+
+
+def _fields(dtype: Any) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+    """(heading, the field's name, which of its elements) of each column."""
+    import numpy as np
+
+    for name in dtype.names or ():
+        for index in np.ndindex(dtype[name].shape):
+            yield (f"{name}[{','.join(map(str, index))}]" if index else name), name, index
+
+
 def npy_rows(path: str, first: int, rows: int, batch: int) -> Iterator[ArrayTable]:
     """Rows of a `.npy` file, in batches; names where it is a structured array."""
     import numpy as np
@@ -117,13 +137,13 @@ def npy_rows(path: str, first: int, rows: int, batch: int) -> Iterator[ArrayTabl
     shape, dtype, offset, in_order = npy_header(path)
     full = os.path.expanduser(path)
     wide = shape[1] if len(shape) > 1 else 1
-    names = dtype.names or ()
+    names = field_names(dtype)
     for start in range(first, max(first + rows, first + 1), batch):
         m = min(batch, first + rows - start)
         if in_order:
             begin = offset + start * wide * dtype.itemsize
             data = np.fromfile(full, dtype, m * wide, offset=begin)
-            arrays = [data[n] for n in names] or list(data.reshape(m, wide).T)
+            arrays = field_columns(data) or list(data.reshape(m, wide).T)
         else:
             begins = [offset + (k * shape[0] + start) * dtype.itemsize for k in range(wide)]
             arrays = [np.fromfile(full, dtype, m, offset=begin) for begin in begins]

@@ -35,10 +35,18 @@ _LISTED = 30  # names of columns in a hint
 
 def listed(names: Iterable[str]) -> str:
     """Names of columns for a hint, which ends where nobody reads on."""
-    known = [name for name in names if name]
+    known = [f'"{name}"' if "," in name else name for name in names if name]
     return ", ".join(known[:_LISTED]) + ", …" * (len(known) > _LISTED)
 
 
 def counted(number: int, what: str = "value") -> str:
     """`1 value`, `2 values`."""
     return f"{number} {what}{'s' * (number != 1)}"
+
+
+def other_columns(name: str, names: Iterable[str], before: Iterable[str]) -> TableError:
+    """The error about a file whose columns are not those of the files before it."""
+    return TableError(
+        f"{name} has other columns than the files before it",
+        hint=f"it has {listed(names)}; they have {listed(before)}",
+    )

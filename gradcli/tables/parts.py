@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gradcli.tables.binary import npy_header, npy_rows
-from gradcli.tables.errors import TableError, listed
+from gradcli.tables.binary import field_names, npy_header, npy_rows
+from gradcli.tables.errors import TableError, other_columns
 from gradcli.tables.reading import folder_keys, matching
 from gradcli.tables.source import STANDARD_INPUT, Opened, opened
 from gradcli.tables.stream import Stream
@@ -103,10 +103,7 @@ class Parts:
             for part in parts:
                 part.keys = keys
         if self.parts and (names != self.names or width != self.width):
-            raise TableError(
-                f"{path} has other columns than the files before it",
-                hint=f"it has {listed(names)}; they have {listed(self.names)}",
-            )
+            raise other_columns(path, names, self.names)
         self.names, self.width = names, width
         self.parts += parts
 
@@ -177,7 +174,8 @@ def _parts(file: Opened, path: str) -> tuple[list[str], int, list[Part]]:
             Part(path, kind, k, first, min(_RUN, shape[0] - first)) for k, first in enumerate(runs)
         ]
         if dtype.names:
-            return list(dtype.names), len(dtype.names), found
+            names = field_names(dtype)
+            return names, len(names), found
         return [], shape[1] if len(shape) > 1 else 1, found
     stream = Stream(path)
     stream.close()

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from gradcli.tables import delimited
+from gradcli.tables.columns import Tell, is_pattern, own, select, words
 from gradcli.tables.delimited import Dialect, Row
-from gradcli.tables.errors import TableError
+from gradcli.tables.errors import TableError, other_columns
 from gradcli.tables.source import ENDINGS, PACKED, STANDARD_INPUT, Opened, opened
 from gradcli.tables.table import (
     ArrayTable,
@@ -17,10 +18,7 @@ from gradcli.tables.table import (
     KeyedTable,
     Table,
     chosen,
-    is_list,
-    own,
     stacked,
-    words,
 )
 
 if TYPE_CHECKING:
@@ -57,13 +55,18 @@ class Reader:
     """The files of one command line, each read once.
 
     stdin: what `-` reads. missing: error, nan or skip (see `tables.chosen`). references: every `FILE:COLUMNS`
-    that will be asked for, so that `skip` leaves the same rows out of all columns of a file.
+    that will be asked for, so that `skip` leaves the same rows out of all columns of a file. tell: takes
+    remarks about how names of columns are read (see `columns.column`).
     """
 
     def __init__(
-        self, stdin: IO[Any] | None = None, missing: str = "error", references: Sequence[str] = ()
+        self,
+        stdin: IO[Any] | None = None,
+        missing: str = "error",
+        references: Sequence[str] = (),
+        tell: Tell | None = None,
     ) -> None:
-        self.stdin, self.missing = stdin, missing
+        self.stdin, self.missing, self.tell = stdin, missing, tell
         self.references = [split(reference) for reference in references]
         self._contents: dict[str, Any] = {}
         self._tables: dict[tuple[str, bool], Table] = {}
@@ -80,13 +83,26 @@ class Reader:
         if len(paths) == 1 and not _is_table(contents[0]):
             return _member(contents[0], wanted, paths[0])
         tables = self.tables(pattern, wanted)
-        columns = [table.find(wanted) for table in tables]
+        columns, is_matrix = self._selected(tables, wanted)
         also: list[list[int]] = []
         if self.missing == "skip":
             others = [w for p, w in self.references if p == pattern and w is not None]
-            also = [[i for other in others for i in table.find(other)] for table in tables]
+            found = [self._selected(tables, other)[0] for other in others]
+            also = [[i for one in found for i in one[k]] for k in range(len(tables))]
         arrays = chosen(tables, columns, self.missing, also)
-        return stacked(arrays) if is_list(wanted) else arrays[0]
+        return stacked(arrays) if is_matrix else arrays[0]
+
+    def _selected(self, tables: Sequence[Table], wanted: str) -> tuple[list[list[int]], bool]:
+        """The columns of each table that a text means, which have the same names in all of them."""
+        first = tables[0]
+        found = select(first.name, first.names, wanted, self.tell)
+        names = [first.names[i] for i in found.columns]
+        columns = [found.columns]
+        for table in tables[1:]:
+            columns.append(select(table.name, table.names, wanted, self.tell).columns)
+            if [table.names[i] for i in columns[-1]] != names:
+                raise other_columns(table.name, table.names, first.names)
+        return columns, found.is_matrix
 
     def tables(self, pattern: str, wanted: str = "*") -> list[Table]:
         """The tables that a path or a pattern names, read for their columns' names."""
@@ -112,8 +128,8 @@ class Reader:
         if key not in self._tables:
             content = self._content(path)
             if isinstance(content, Text):
-                names = frozenset(words(wanted)) if wanted is not None else frozenset()
-                asked = None if wanted is None else lambda head: not names.isdisjoint(head)
+                known = {wanted, *(word for word, _ in words(wanted))} if wanted else set()
+                asked = None if wanted is None else lambda head: not known.isdisjoint(head)
                 self._tables[key] = text_table(content, asked)
             elif isinstance(content, Table):
                 self._tables[key] = content
@@ -160,13 +176,13 @@ def _is_table(content: Any) -> bool:
 def read_open(file: Opened) -> Any:
     """What a file holds: an array, an archive, a table, text or a value of JSON."""
     if file.kind == "npy":
-        from gradcli.tables.binary import read_array
+        from gradcli.tables.binary import field_columns, field_names, read_array
 
         array = read_array(file)
         if array.dtype.names is None:
             return array
-        columns = [array[name].ravel() for name in array.dtype.names]
-        return ArrayTable(file.name, array.dtype.names, columns)
+        columns = [column.ravel() for column in field_columns(array)]
+        return ArrayTable(file.name, field_names(array.dtype), columns)
     if file.kind == "npz":
         from gradcli.tables.binary import Archive
 
@@ -308,9 +324,9 @@ def _member(content: Any, wanted: str, path: str) -> Any:
         names = content.names
         if wanted in names:
             return content.member(wanted)
-        if is_list(wanted):
-            shell = ArrayTable(content.name, names, [])
-            return _side_by_side([(names[i], content.member(names[i])) for i in shell.find(wanted)])
+        if len(words(wanted)) > 1 or is_pattern(wanted):
+            some = [names[i] for i in select(content.name, names, wanted).columns]
+            return _side_by_side([(name, content.member(name)) for name in some])
         listed = ", ".join(names) or "none"
         raise TableError(
             f"{content.name}: there is no array {wanted!r}",
@@ -320,9 +336,12 @@ def _member(content: Any, wanted: str, path: str) -> Any:
         )
     if isinstance(content, Json):
         value = content.value
-        if is_list(wanted) and isinstance(value, dict):
-            return _side_by_side([(w, _key(value, w, path)) for w in words(wanted)])
-        return Json(_key(value, wanted, path))
+        if isinstance(value, dict) and wanted in value:
+            return Json(value[wanted])
+        several = [word for word, _ in words(wanted)]
+        if len(several) > 1:
+            return _side_by_side([(word, _key(value, word, path)) for word in several])
+        return Json(_key(value, several[0], path))
     raise TableError(f"{path} has no names of columns", hint=f"`{path}` alone is all that it holds")
 
 

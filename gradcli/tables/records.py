@@ -14,13 +14,13 @@ from gradcli.tables.table import CellTable
 LONGEST_NUMBER = 4000  # digits
 
 
-class _TooLong(Exception):
-    """An integer that no float holds, and that takes long to read."""
+class _Unusable(Exception):
+    """What JSON allows, and no table can hold."""
 
 
 def _whole(text: str) -> int:
     if len(text) > LONGEST_NUMBER:
-        raise _TooLong(f"an integer of {len(text):,} digits is too large for a float")
+        raise _Unusable(f"an integer of {len(text):,} digits is too large for a float")
     return int(text)
 
 
@@ -28,10 +28,26 @@ def _constant(word: str) -> float:
     return float(word.replace("Infinity", "inf"))
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _Unusable(f"an object has the key {twice!r} twice")
+    return found
+
+
+_HOOKS: dict[str, Any] = {
+    "parse_int": _whole,
+    "parse_constant": _constant,
+    "object_pairs_hook": _object,
+}
+
+
 def parse_json(body: str, name: str, first: int = 1) -> Any:
     """The value of a JSON text. Raises TableError with the line and the place in it."""
     try:
-        return json.loads(body, parse_int=_whole, parse_constant=_constant)
+        return json.loads(body, **_HOOKS)
     except json.JSONDecodeError as error:
         lines = body.split("\n")
         line = lines[error.lineno - 1] if error.lineno <= len(lines) else ""
@@ -40,7 +56,7 @@ def parse_json(body: str, name: str, first: int = 1) -> Any:
             line=line,
             span=(error.colno - 1, error.colno),
         ) from None
-    except _TooLong as error:
+    except _Unusable as error:
         raise TableError(f"{name}: {error}") from None
     except RecursionError:
         raise TableError(f"{name}: nested too deeply") from None
@@ -94,7 +110,7 @@ def json_list(texts: Iterator[str], name: str) -> Iterator[list[Any]]:
 
     Raises TableError with the line and the place in it for what is no list of values.
     """
-    decoder = json.JSONDecoder(parse_int=_whole, parse_constant=_constant)
+    decoder = json.JSONDecoder(**_HOOKS)
     rest, lines = "", 0
     expected = "["  # then an item or the end, then a comma or the end; at last nothing
     for text in itertools.chain(texts, [None]):
@@ -126,7 +142,7 @@ def json_list(texts: Iterator[str], name: str) -> Iterator[list[Any]]:
                     ):
                         break  # the rest of it is still to come
                     raise _misplaced(error.msg, rest, error.pos, name, lines) from None
-                except _TooLong as error:
+                except _Unusable as error:
                     raise TableError(f"{name}: {error}") from None
                 except RecursionError:
                     raise TableError(f"{name}: nested too deeply") from None

@@ -76,64 +76,6 @@ class Table:
             hint=hint,
         )
 
-    # -- columns by name -------------------------------------------------------------------------
-    def find(self, wanted: str) -> list[int]:
-        """The columns that a list of names and patterns means: `L`, `x1,x2`, `x*`."""
-        if not self.names:
-            raise TableError(
-                f"{self.name} has no names of columns",
-                hint="its first line must name them, if they are to be chosen by name",
-            )
-        return [index for word in words(wanted) for index in self._one(word)]
-
-    def _one(self, word: str) -> list[int]:
-        found = [i for i, name in enumerate(self.names) if name == word]
-        if len(found) == 1:
-            return found
-        if found:
-            raise TableError(f"{self.name}: {len(found)} columns are called {word!r}")
-        if is_pattern(word):
-            from fnmatch import fnmatchcase
-
-            mine = own(self.names, self.width)
-            found = [i for i in mine if fnmatchcase(self.names[i], word)]
-            if found:
-                return found
-        raise TableError(
-            f"{self.name}: there is no column {word!r}", wrong=word, known=tuple(self.names)
-        )
-
-
-def own(names: Sequence[str], width: int) -> list[int]:
-    """The columns that are the user's: all but the index that pandas writes beside those of a frame."""
-    found = [i for i, name in enumerate(names) if not _INDEX.fullmatch(name)]
-    return found or list(range(width))
-
-
-_INDEX = re.compile(r"__index_level_\d+__")
-
-
-def words(wanted: str) -> list[str]:
-    """The names in `a,b`; a name with a comma in it stands in quotes."""
-    found = []
-    for quoted, bare in re.findall(r"\s*(?:\"([^\"]*)\"|([^,]*))\s*(?:,|$)", wanted):
-        if word := quoted or bare.strip():
-            found.append(word)
-    if not found:
-        raise TableError("the name of a column is missing behind `:`")
-    return found
-
-
-def is_pattern(word: str) -> bool:
-    """Whether a word stands for several names."""
-    return any(mark in word for mark in "*?[")
-
-
-def is_list(wanted: str) -> bool:
-    """Whether columns are asked for as a matrix: by several names or a pattern."""
-    found = words(wanted)
-    return len(found) > 1 or is_pattern(found[0])
-
 
 class CellTable(Table):
     """Cells as they were read: text, or the values of JSON."""

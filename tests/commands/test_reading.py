@@ -71,6 +71,71 @@ READ = [
 ]
 
 
+# A heading comes before what its text may mean besides; what is read into a name is said.
+HEADINGS = 'L [m],T (s),"w, kg",v/c,x1,x*,"a,b",a,b,w.grad[0],w.grad[1],w.grad[2]\n'
+NAMED = [
+    ("L [m]", "1", ""),
+    ("w, kg", "3", ""),
+    ('"w, kg"', "3", ""),
+    ('"w, kg",x1', "[3, 5]", ""),
+    ("x*", "6", ""),
+    ("x?", "[5, 6]", ""),
+    ("w.grad[0]", "10", ""),
+    ("w.grad[1],w.grad[2]", "[11, 12]", ""),
+    ("w.grad[[]?]", "[10, 11, 12]", ""),
+    ("L", "1", "note: L is the column 'L [m]' of f.csv"),
+    ("T", "2", "note: T is the column 'T (s)' of f.csv"),
+    ("w", "3", "note: w is the column 'w, kg' of f.csv"),
+    ("v,L", "[4, 1]", "note: v is the column 'v/c' of f.csv"),
+    ("w.grad", "", "there is no column 'w.grad'"),
+    ('"x?"', "", "there is no column 'x?'"),
+    ("a,b", "", '"a,b" or "a","b"'),
+    ('"a,b"', "7", ""),
+    ('"a","b"', "[8, 9]", ""),
+]
+
+
+@pytest.mark.parametrize("columns, expected, words", NAMED)
+def test_a_column_is_what_its_heading_says(columns, expected, words, folder):
+    (folder / "f.csv").write_text(HEADINGS + "1,2,3,4,5,6,7,8,9,10,11,12\n" * 2)
+    for more in ([], ["--by-rows"]):
+        code, out, err = run("eval", "mean(x, 0)", "--x", f"@f.csv:{columns}", *more)
+        assert (code, out.strip()) == (0 if expected else 2, expected)
+        assert words in err and bool(words) == bool(err)
+
+
+def test_columns_that_nobody_can_tell_apart(folder):
+    for name, content, columns, words in [
+        ("f.csv", "x,x,y\n1,2,3\n", "x", "2 columns are called 'x'"),
+        ("f.csv", "x,x,y\n1,2,3\n", "x*", "2 columns are called 'x'"),
+        ("f.csv", "L [m],L [mm]\n1,2\n", "L", "L may be any of the columns L [m], L [mm]"),
+        ("f.csv", "L/m,m\n1,2\n", "L", "there is no column 'L'"),  # perhaps what it is by m
+        ("f.jsonl", '{"x": 1, "x": 2}\n{"x": 3}\n', "x", "an object has the key 'x' twice"),
+    ]:
+        (folder / name).write_text(content)
+        code, _, err = run("eval", "x", "--x", f"@{name}:{columns}")
+        assert code == 2 and words in err, (columns, err)
+
+
+def test_files_of_one_pattern_have_the_same_columns(folder):
+    for first, second in [("x1,x2", "x1,x3"), ("L [m],T", "L [mm],T")]:
+        (folder / "a.csv").write_text(f"{first}\n1,2\n")
+        (folder / "b.csv").write_text(f"{second}\n1,2\n")
+        code, _, err = run("eval", "x", "--x", f"@?.csv:{first[0]}*")
+        assert code == 2 and "b.csv has other columns than the files before it" in err
+
+
+def test_fields_that_are_arrays_have_a_column_an_element(folder):
+    array = np.zeros(2, [("a", "f8"), ("b", "f8", (2,))])
+    array["b"] = [[1, 2], [3, 4]]
+    np.save("f.npy", array)
+    for columns, expected in [("a", "[0, 0]"), ("b[1]", "[2, 4]"), ("b*", "[[1, 2], [3, 4]]")]:
+        assert run("eval", "x", "--x", f"@f.npy:{columns}") == (0, f"{expected}\n", "")
+    assert run("eval", "x", "--x", "@f.npy")[1] == "[[0, 1, 2], [0, 3, 4]]\n"
+    assert run("eval", "sum(x)", "--x", "@f.npy:b[0]", "--by-rows")[1] == "4\n"
+    assert run("map", "a + 1", "f.npy")[1] == "a,b[0],b[1],value,a.grad\n0,1,2,1,1\n0,3,4,1,1\n"
+
+
 @pytest.mark.parametrize("content, columns, expected", [row for row in READ if row[2]])
 def test_text_is_read_the_same_whatever_way_it_comes(content, columns, expected, folder):
     for way in ("file", "no ending", "gz", "stdin", "at stdin"):
@@ -388,6 +453,7 @@ LIARS = {
     "huge.npy": changed(npy(), b"(3,), }        ", b"(3000000000,), "),
     "type.npy": changed(npy(), b"'<f8'", b"'<q9'"),
     "negative.npy": changed(npy(), b"(3,), }  ", b"(-3,), } "),
+    "true.npy": changed(npy(), b"(3,), }    ", b"(True,), } "),
     "version.npy": b"\x93NUMPY\x09\x00" + npy()[8:],
     "nothing.npy": b"",
     "object.npy": npy(np.array(["a", "b"])),

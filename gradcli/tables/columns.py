@@ -1,0 +1,126 @@
+"""Which columns a text means: a name, several with commas between them, or a pattern."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from gradcli.tables.errors import TableError, listed
+
+Tell = Callable[[str], object]
+_INDEX = re.compile(r"__index_level_\d+__")
+_WORD = re.compile(r'\s*(?:"((?:[^"]|"")*)"\s*(?=,|$)|([^,]*))(?:,|$)')
+_UNIT = re.compile(r"(.*?\S)\s*(?:\[([^][]+)\]|\(([^()]+)\)|[/,]\s*([^/,]*[^/,\s]))", re.S)
+_PLACES = re.compile(r"[\d,:\s]*")  # what stands in the brackets of `w.grad[0,1]`
+
+
+class Selection(NamedTuple):
+    """Columns, and whether they are asked for as a matrix: by several names, or by a pattern."""
+
+    columns: list[int]
+    is_matrix: bool
+
+
+def select(name: str, names: Sequence[str], wanted: str, tell: Tell | None = None) -> Selection:
+    """The columns of the table `name` that a text means: `L`, `x1,x2`, `x*`, `"w, kg"`.
+
+    A heading comes before all else that its text may mean. tell: see `column`.
+    """
+    if not names:
+        raise TableError(
+            f"{name} has no names of columns",
+            hint="its first line must name them, if they are to be chosen by name",
+        )
+    whole, asked = wanted.strip(), words(wanted)
+    if whole in names:
+        if len(asked) > 1 and {word for word, _ in asked} <= set(names):
+            one, others = quoted(whole), ",".join(quoted(word) for word, _ in asked)
+            raise TableError(
+                f"{name}: {whole!r} is the name of a column, and names of several",
+                hint=f"names in quotes are what they are: {one} or {others}",
+            )
+        asked = [(whole, True)]
+    found: list[int] = []
+    is_matrix = len(asked) > 1
+    for word, is_quoted in asked:
+        if is_quoted or word in names or not is_pattern(word):
+            found.append(column(name, names, word, tell))
+            continue
+        is_matrix = True
+        matches = [i for i in own(names, len(names)) if fnmatchcase(names[i], word)]
+        if not matches:
+            raise _no_column(name, names, word)
+        for i in matches:
+            _check_single(name, names, names[i])
+        found += matches
+    return Selection(found, is_matrix)
+
+
+def column(name: str, names: Sequence[str], word: str, tell: Tell | None = None) -> int:
+    """The column of that heading; or the only one whose heading is the word and a unit: `L [m]`, `L/m`.
+
+    tell: takes the remark that it is read so; without it no heading is.
+    """
+    if word in names:
+        _check_single(name, names, word)
+        return names.index(word)
+    close = [heading for heading in names if _without_unit(heading, names) == word]
+    if tell is None or not close:
+        raise _no_column(name, names, word, close)
+    if len(close) > 1:
+        raise TableError(
+            f"{name}: {word} may be any of the columns {listed(close)}",
+            hint=f"write the whole of its name, as in {quoted(close[0])}",
+        )
+    tell(f"{word} is the column {close[0]!r} of {name}")
+    return names.index(close[0])
+
+
+def _without_unit(heading: str, names: Sequence[str]) -> str | None:
+    """The name in front of a heading's unit. What is the name of a column, or an index, is none."""
+    match = _UNIT.fullmatch(heading)
+    unit = next(filter(None, match.groups()[1:])) if match else ""
+    return None if match is None or unit in names or _PLACES.fullmatch(unit) else match[1]
+
+
+def _check_single(name: str, names: Sequence[str], word: str) -> None:
+    if (count := names.count(word)) > 1:
+        raise TableError(f"{name}: {count} columns are called {word!r}", hint="rename one of them")
+
+
+def _no_column(name: str, names: Sequence[str], word: str, close: Sequence[str] = ()) -> TableError:
+    return TableError(
+        f"{name}: there is no column {word!r}",
+        hint=f"there is {listed(close)}" if close else None,
+        wrong=word,
+        known=tuple(names),
+    )
+
+
+def own(names: Sequence[str], width: int) -> list[int]:
+    """The columns that are the user's: all but the index that pandas writes beside those of a frame."""
+    found = [i for i, name in enumerate(names) if not _INDEX.fullmatch(name)]
+    return found or list(range(width))
+
+
+def words(wanted: str) -> list[tuple[str, bool]]:
+    """The names in `a,b`, and which of them stand in quotes: there a comma or `*` is a name's own."""
+    found = []
+    for quotes, bare in _WORD.findall(wanted):
+        if word := quotes.replace('""', '"') or bare.strip():
+            found.append((word, bool(quotes)))
+    if not found:
+        raise TableError("the name of a column is missing behind `:`")
+    return found
+
+
+def quoted(word: str) -> str:
+    """A name as `words` reads it, whatever is in it."""
+    return '"' + word.replace('"', '""') + '"'
+
+
+def is_pattern(word: str) -> bool:
+    """Whether a word may stand for several names."""
+    return any(mark in word for mark in "*?[")
