@@ -46,6 +46,16 @@ SHOWN: list[tuple[str, list[str]]] = [
          "import torch as t\nt.ones(2)"],
     ),
     (
+        "Comprehensions and dicts",
+        ["[i**2 for i in range(5) if i % 2]", "{name: len(name) for name in ['w', 'bias']}",
+         "p = {'w': ones(2), 'b': 3}; p['b'] += 1; p.get('c', 0), 'w' in p, p['b']",
+         "p = {'w': 2., 'b': 3.}\nfor name, value in p.items():\n    print(name, value)",
+         "def line(x, w=1., b=0.):\n    return w*x + b\nline(*[2.], **{'b': 3.})",
+         "sum(i*i for i in range(4)), max(i % 3 for i in range(4))",
+         "sum([ones(2), ones(2)]), sum(ones(2))",
+         "first = (i for i in range(10**9) if i*i > 50); next(first)"],
+    ),
+    (
         "Gradients, graphs, hooks",
         ["x = arange(4.0, requires_grad=True)\ny = 2*dot(x, x)\ny.backward()\nx.grad",
          "x = ones(1, requires_grad=True)\n(2*x).grad_fn.next_functions[0][0].name()",
@@ -53,11 +63,21 @@ SHOWN: list[tuple[str, list[str]]] = [
          "y.sum().backward()\nx.grad"],
     ),
 ]  # fmt: skip
-REFUSED = ["x^2", "2(3)", "foo(1)", "ones(2) + ones(3)", "class A: pass", "(1).__class__", "1 +"]
+REFUSED = [
+    "x^2",
+    "2(3)",
+    "foo(1)",
+    "ones(2) + ones(3)",
+    "class A: pass",
+    "(1).__class__",
+    "{1, 2}",
+    "1 +",
+]
 VALUES = ["3", "0,1,2,3", "3,", "1,2;3,4", "[[1,2],[3,4]]", "0:4", "0:1:0.25", "2*pi", "ones(3)",
           "inf", "-1e-3", "1+2j", "tensor([1,2], dtype=int64)"]  # fmt: skip
 ATTRIBUTES = [("a tensor", "ones(2, 2)"), ("a node", "ones(1, requires_grad=True).sum().grad_fn"),
-              ("a string", "''"), ("a list", "[1]"), ("a dtype", "float64")]  # fmt: skip
+              ("a string", "''"), ("a list", "[1]"), ("a dict", "{}"),
+              ("a dtype", "float64")]  # fmt: skip
 
 
 def commands() -> str:

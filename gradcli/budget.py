@@ -7,9 +7,11 @@ none is refused (MemoryError) wherever it is made, and no process is killed for 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
-MAX_ITEMS = 10_000_000  # of a list, a tuple, a string
+MAX_ITEMS = 10_000_000  # of a list, a tuple, a string, a dict
 MAX_TENSORS = 1_000_000  # that one call may cut another into
 MAX_ELEMENTS = 10**11  # of a view that repeats elements, which costs no memory
 MAX_RANGE = 1_000_000_000  # numbers of a value such as `0:1e9`
@@ -17,6 +19,10 @@ MAX_BITS = 1 << 20  # of an integer
 _RESERVE = 0.05  # of what is free, left to others
 _LEAST = 1 << 28  # what a process may take however little is free: NumPy alone wants some
 _UNLIMITED = 1 << 60
+_MAX_KEY_DEPTH = 100  # of tuples in tuples as a key: Python hashes them on the stack of C
+_EMPTY: dict[Any, Any] = {}
+_VIEWS = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
+NESTED = frozenset((list, tuple, dict, *_VIEWS))  # what holds other values
 
 
 class TooMany(ValueError):
@@ -26,8 +32,9 @@ class TooMany(ValueError):
 TooMany.__name__, TooMany.__module__ = "ValueError", "builtins"  # to programs that catch it
 
 
-def items(count: int, what: str = "a list", limit: int = MAX_ITEMS) -> None:
-    """Raise TooMany if so many items are more than the limit."""
+def items(count: int, what: str = "a list", limit: int = 0) -> None:
+    """Raise TooMany if so many items are more than the limit: MAX_ITEMS, where none is given."""
+    limit = limit or MAX_ITEMS
     if count > limit:
         raise TooMany(f"{what} of {spelt(count)} items is too long (at most {limit})")
 
@@ -50,12 +57,42 @@ def size_of(values: Any) -> int:
         return 0
 
 
+def collected(values: Iterable[Any], what: str = "a list") -> list[Any]:
+    """All that a value yields, as a list, where that is not too much."""
+    items(size_of(values), what)
+    found = list(islice(values, MAX_ITEMS + 1))
+    if len(found) > MAX_ITEMS:  # of a generator nobody knows the size
+        raise TooMany(f"{what} of more than {MAX_ITEMS} items is too long")
+    return found
+
+
+def key(value: Any) -> Any:
+    """A key of a dict, unless it is a tuple that would take forever to hash."""
+    if type(value) is tuple:
+        nested(value)
+        level, depth = [value], 0
+        while level:
+            depth += 1
+            if depth > _MAX_KEY_DEPTH:
+                raise TooMany(f"a key of tuples nested more than {_MAX_KEY_DEPTH} deep")
+            level = [item for part in level for item in part if type(item) is tuple]
+    return value
+
+
+def _held(value: Any) -> Iterable[Any]:
+    """What a list, a tuple, a dict or a view of one holds."""
+    if type(value) in (list, tuple):
+        return value  # type: ignore[no-any-return]
+    mapping = value if type(value) is dict else value.mapping
+    return [*mapping.keys(), *mapping.values()]
+
+
 def nested(value: Any) -> None:
     """Refuse lists in lists that hold too many items, shared ones counted as often as they are reached.
 
-    A list that holds itself is counted once, as Python shows it.
+    A list that holds itself is counted once, as Python shows it. A dict counts as its keys and values.
     """
-    if type(value) not in (list, tuple):
+    if type(value) not in NESTED:
         return
     counted: dict[int, int] = {}
     open_lists: set[int] = set()
@@ -65,7 +102,7 @@ def nested(value: Any) -> None:
         key = id(found)
         if not done and (key in counted or key in open_lists):
             continue
-        inner = [item for item in found if type(item) in (list, tuple)]
+        inner = [item for item in _held(found) if type(item) in NESTED]
         if done:
             open_lists.discard(key)
             counted[key] = len(found) + sum(counted.get(id(item), 1) for item in inner)
@@ -77,8 +114,8 @@ def nested(value: Any) -> None:
 
 
 def is_cyclic(value: Any) -> bool:
-    """Whether a list holds itself, at whatever depth."""
-    if type(value) not in (list, tuple):
+    """Whether a list or dict holds itself, at whatever depth."""
+    if type(value) not in NESTED:
         return False
     done: set[int] = set()
     path: set[int] = set()
@@ -94,7 +131,7 @@ def is_cyclic(value: Any) -> bool:
         elif key not in done:
             path.add(key)
             waiting.append((found, True))
-            waiting += ((item, False) for item in found if type(item) in (list, tuple))
+            waiting += ((item, False) for item in _held(found) if type(item) in NESTED)
     return False
 
 

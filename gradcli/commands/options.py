@@ -306,11 +306,11 @@ def _looks_known(program: Program | None, name: str) -> bool:
 
 
 def where_read(program: Program, name: str) -> tuple[int, int] | None:
-    """The span where a name is first read."""
-    for kind, word, _, span in program.walk():
-        if kind == "name" and word == name:
-            return span
-    return None
+    """The span where a variable is first read."""
+    from gradcli.language.checks import free_reads
+
+    row = free_reads(program).get(name)
+    return None if row is None else program.span(row)
 
 
 def _options_for(names: list[str], declared: dict[str, click.Option]) -> list[click.Option]:

@@ -165,9 +165,7 @@ def to_text(value: Any, style: Style) -> str:
     """The value for a person to read, on one line."""
     array = as_array(value)
     if array is None:
-        if isinstance(value, tuple | list) and type(value).__name__ != "Size":
-            return _sequence_text(value, style)
-        return _other_text(value)
+        return _sequence_text(value, style) if _holds(value) else _other_text(value)
     if style.summarise and array.size > SUMMARY_THRESHOLD:
         return _summary(array, style.precision)
     numbers, kind = parts(array, style.precision), array.dtype.kind
@@ -178,6 +176,11 @@ def to_text(value: Any, style: Style) -> str:
     return _spelt(_shaped(numbers, array.shape), kind)
 
 
+def _holds(value: Any) -> bool:
+    """Whether a value is written item by item."""
+    return isinstance(value, tuple | list | dict) and type(value).__name__ != "Size"
+
+
 class Written(str):
     """Text between the items of a sequence, as against an item that is a text."""
 
@@ -185,7 +188,7 @@ class Written(str):
 
 
 def _sequence_text(value: Any, style: Style) -> str:
-    """Lists and tuples within each other as Python writes them, however deep they are."""
+    """Lists, tuples and dicts within each other as Python writes them, however deep they are."""
     budget.nested(value)
     pieces: list[str] = []
     around: dict[int, None] = {}
@@ -194,17 +197,22 @@ def _sequence_text(value: Any, style: Style) -> str:
         item = rest.pop()
         if isinstance(item, Written):
             pieces.append(item)
-            if item[-1] in "])":
+            if item[-1] in "])}":
                 around.popitem()
-        elif isinstance(item, tuple | list) and id(item) in around:
-            pieces.append("[...]")
-        elif isinstance(item, tuple | list) and type(item).__name__ != "Size":
+        elif _holds(item) and id(item) in around:
+            pieces.append("{...}" if isinstance(item, dict) else "[...]")
+        elif _holds(item):
             around[id(item)] = None
-            start, end = "[]" if isinstance(item, list) else "()"
+            start, end = (
+                "[]" if isinstance(item, list) else "{}" if isinstance(item, dict) else "()"
+            )
             pieces.append(start)
             rest.append(Written(f",{end}" if start == "(" and len(item) == 1 else end))
+            keys = list(item) if isinstance(item, dict) else range(len(item))
             for index in range(len(item) - 1, -1, -1):
-                rest.append(item[index])
+                rest.append(item[keys[index]])
+                if isinstance(item, dict):
+                    rest += (Written(": "), keys[index])
                 if index:
                     rest.append(Written(", "))
         else:  # a text among others is quoted, as in Python

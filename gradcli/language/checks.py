@@ -21,6 +21,10 @@ _LOOPS = frozenset(_K[name] for name in ("while", "for"))
 _CALLS = frozenset(_K[name] for name in ("call", "call_keywords"))
 _ATTRIBUTES = frozenset(_K[name] for name in ("attribute", "target_attribute"))
 _FUNCTIONS = frozenset(_K[name] for name in ("function", "function_annotated", "lambda"))
+_COMPREHENSIONS = frozenset(
+    _K[name] for name in ("list_comprehension", "dict_comprehension", "generator")
+)
+_SCOPES = _FUNCTIONS | _COMPREHENSIONS  # rows whose names are their own
 _SILENT = frozenset(_K[name] for name in ("annotated", "annotated_default", "function_annotated"))
 
 
@@ -38,6 +42,8 @@ def check(program: Program) -> None:
                 raise CannotAssign(program.source, tree.KINDS[kinds[target]], program.span(target))
         elif kind in _FUNCTIONS:
             _parameters(program, row)
+        elif kind in _COMPREHENSIONS:
+            _no_walrus(program, row)
         elif kind == _K["try"]:
             handlers = program.children(row)[1:]
             for handler in handlers[:-1]:
@@ -54,16 +60,17 @@ def check(program: Program) -> None:
 
 
 def _check_nesting(program: Program) -> None:
-    """Functions inside functions: a hundred deep at most, so that scopes stay cheap."""
+    """Functions and comprehensions inside each other: so deep at most that scopes stay cheap."""
     enclosing: list[int] = []
     for row in range(len(program) - 1, -1, -1):
         while enclosing and enclosing[-1] > row:
             enclosing.pop()
-        if program.kinds[row] in _FUNCTIONS:
+        if program.kinds[row] in _SCOPES:
             enclosing.append(program.subtree(row))
             if len(enclosing) > MAX_NESTED_FUNCTIONS:
+                what = "functions" if program.kinds[row] in _FUNCTIONS else "comprehensions"
                 raise LanguageError(
-                    f"functions are nested more than {MAX_NESTED_FUNCTIONS} deep",
+                    f"{what} are nested more than {MAX_NESTED_FUNCTIONS} deep",
                     source=program.source,
                     span=program.span(row),
                 )
@@ -82,6 +89,18 @@ def parameters(program: Program, row: int) -> list[tuple[int, int | None]]:
         elif kind in (_K["parameter_default"], _K["annotated_default"]):
             found.append((program.rows[4 * parts[0] + 1], parts[-1]))
     return found
+
+
+def _no_walrus(program: Program, row: int) -> None:
+    """In Python `:=` binds outside of the comprehension that it stands in; here it is refused."""
+    walrus = program.kinds.find(_K["walrus"], program.subtree(row), row)
+    if walrus >= 0:
+        raise LanguageError(
+            "`:=` in a comprehension is not part of this language",
+            source=program.source,
+            span=program.span(walrus),
+            hint="write a loop",
+        )
 
 
 def _parameters(program: Program, row: int) -> None:
@@ -130,29 +149,31 @@ def _check_places(program: Program) -> None:
 
 def free_names(program: Program) -> list[str]:
     """The names that are read before the program binds them, in order of first appearance."""
+    words, kinds = program.words, program.kinds
+    if any(kind in kinds for kind in (*_BINDERS, *_SCOPES)):
+        return list(free_reads(program))
+    pairs = zip(kinds, program.operands, strict=True)
+    reads = (operand for kind, operand in pairs if kind == tree.NAME)
+    return [words[word] for word in dict.fromkeys(reads)]
+
+
+def free_reads(program: Program) -> dict[str, int]:
+    """For each name that is read before the program binds it, the first row that does."""
     words, rows, kinds = program.words, program.rows, program.kinds
     name = tree.NAME
-    if not any(kind in kinds for kind in (*_BINDERS, *_FUNCTIONS)):
-        reads = (
-            operand for kind, operand in zip(kinds, program.operands, strict=True) if kind == name
-        )
-        return [words[word] for word in dict.fromkeys(reads)]
-    local = {} if program.straight else scopes(program)
+    local, later = ({}, set()) if program.straight else scopes(program)
     binds, silent = _bindings(program, local)
     everywhere = {word for found in binds.values() for word in found}
     bound: set[int] = set()
-    free: dict[int, None] = {}
+    free: dict[int, int] = {}
     for row, kind in enumerate(kinds):
         if kind == name and row not in silent:
             word = rows[4 * row + 1]
-            own = local.get(row)
-            if own is None:
-                if word not in bound:
-                    free.setdefault(word)
-            elif word not in everywhere and not any(word in scope for scope in own):
-                free.setdefault(word)
+            known = everywhere if row in later else bound
+            if word not in known and not any(word in scope for scope in local.get(row, ())):
+                free.setdefault(word, row)
         bound.update(binds.get(row, ()))
-    return [words[word] for word in free]
+    return {words[word]: row for word, row in free.items()}
 
 
 _TARGETS = frozenset(_K[name] for name in ("target", "module"))
@@ -196,37 +217,55 @@ def _bindings(
     return binds, frozenset(silent)
 
 
-def scopes(program: Program) -> dict[int, tuple[frozenset[int], ...]]:
-    """For every row inside a function: the names that are local to it and to what encloses it."""
+def scopes(program: Program) -> tuple[dict[int, tuple[frozenset[int], ...]], set[int]]:
+    """(names of its own and of what encloses it, for every row inside a scope; rows run when called).
+
+    A scope is a function's or a comprehension's.
+    """
     kinds = program.kinds
     inside: dict[int, tuple[frozenset[int], ...]] = {}
+    later: set[int] = set()
     for row in range(len(kinds) - 1, -1, -1):
-        if kinds[row] not in _FUNCTIONS:
+        if kinds[row] not in _SCOPES:
             continue
-        names = local_names(program, row)
-        outer = inside.get(row, ())
-        own = (names, *outer)
-        for child in body_rows(program, row):
-            inside[child] = own
-    return inside
+        own = (local_names(program, row), *inside.get(row, ()))
+        for part in _own_rows(program, row):
+            inside.update(dict.fromkeys(part, own))
+            if kinds[row] in _FUNCTIONS:
+                later.update(part)
+    return inside, later
 
 
-def body_rows(program: Program, row: int) -> range:
-    """The rows of a function's body."""
-    body = program.children(row)[-1]
-    return range(program.subtree(body), body + 1)
+def _own_rows(program: Program, row: int) -> tuple[range, ...]:
+    """The rows that run in a scope: a function's body; of a comprehension all but what it begins from."""
+    children = program.children(row)
+    if program.kinds[row] in _FUNCTIONS:
+        return (range(program.subtree(children[-1]), children[-1] + 1),)
+    values = program.children(children[1])[1]
+    return range(program.subtree(row), program.subtree(values)), range(values + 1, row)
 
 
 def local_names(program: Program, row: int) -> frozenset[int]:
-    """The names that a function binds: its parameters and what its body assigns to."""
+    """The names that a scope binds: a function's parameters and what its body assigns to; targets."""
     kinds, rows = program.kinds, program.rows
+    if kinds[row] in _COMPREHENSIONS:
+        targets = (program.children(clause)[0] for clause in program.children(row)[1:])
+        return frozenset(
+            rows[4 * i + 1]
+            for target in targets
+            for i in range(program.subtree(target), target + 1)
+            if kinds[i] == _K["target"]
+        )
     names: set[int] = {word for word, _ in parameters(program, row)}
     children = program.children(row)
     body = children[-1]
     inner = program.subtree(body)
     skip: set[int] = set()
     for i in range(body, inner - 1, -1):
-        if kinds[i] in _FUNCTIONS and i not in skip:
+        if kinds[i] in _COMPREHENSIONS and i not in skip:
+            for part in _own_rows(program, i):
+                skip.update(part)
+        elif kinds[i] in _FUNCTIONS and i not in skip:
             found = program.children(i)
             if kinds[i] != _K["lambda"]:
                 names.add(rows[4 * found[0] + 1])

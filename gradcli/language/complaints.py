@@ -14,8 +14,6 @@ _UNKNOWN: dict[str, tuple[str, str]] = {
     "!": ("`!` is not an operator", "for negation, write `not` (numbers) or `~` (masks)"),
     "$": ("`$` means nothing here", "in a shell, put the expression in single quotes"),
     "?": ("`?` means nothing here", "a choice is written `a if condition else b`"),
-    "{": ("dictionaries and sets are not part of this language", "use a list: `[1, 2]`"),
-    "}": ("`}` closes nothing", "use round or square brackets"),
     "\\": ("a backslash may only end a line", "remove it"),
     "`": ("a backquote means nothing here", "in a shell, put the expression in single quotes"),
     "×": ("`×` is not an operator here", "to multiply, write `*`"),
@@ -35,12 +33,15 @@ _UNKNOWN: dict[str, tuple[str, str]] = {
     "‘": ("this is not a quotation mark of Python's", "write `'`"),
     "’": ("this is not a quotation mark of Python's", "write `'`"),
 }
-_CLOSER = {"(": ")", "[": "]"}
+_CLOSER = {"(": ")", "[": "]", "{": "}"}
 _BLOCKS = frozenset(("def", "if", "elif", "else", "while", "for", "with", "try", "except"))
 # Keywords that people take for names: `lambda*x`, `2*in`.
 _NAMELIKE = frozenset(("lambda", "in", "is", "not", "if", "for", "as", "from", "with", "while"))
 _AFTER_VALUE = frozenset(
-    ("*", "/", "//", "%", "@", "**", "<", "<=", ">", ">=", "==", "!=", "&", "|", ")", "]", ",")
+    (
+        *("*", "/", "//", "%", "@", "**", "<", "<=", ">", ">=", "==", "!=", "&", "|"),
+        *(")", "]", "}", ","),
+    )
 )
 _MORE_AFTER_LAMBDA = frozenset(("+", "-", "[", ";"))
 _NESTED_STRINGS = 5  # f-strings in f-strings, each in other quotes than those around it
@@ -72,7 +73,7 @@ def syntax_error(
         return _ended(source, previous, bracket, takes)
     if bare.startswith("\0"):
         return _invented(source, bare, end, takes)
-    if bare in (")", "]"):
+    if bare in (")", "]", "}"):
         if bracket is None:
             return _error(source, (start, end), f"`{bare}` closes nothing", "remove it")
         which, where = bracket
@@ -85,6 +86,10 @@ def syntax_error(
             )
     if takes("INDENT"):
         return _error(source, (start, end), *_block_missing(source, previous))
+    if bracket is not None and bracket[0] == "{" and bare in (",", "}", "for") and takes(":"):
+        where = bracket[1]
+        why = "their order differs from run to run: use a list, or a dict's keys"
+        return _error(source, (where, where + 1), "sets are not part of this language", why)
     if bare.endswith(":=") and len(bare) > 2:
         return _error(
             source,
@@ -125,7 +130,7 @@ def _block_missing(source: str, previous: list[tuple[str, int]]) -> tuple[str, s
     """After the line that opens a block: which keyword it began with."""
     closed = 0
     for text, where in reversed(previous):
-        closed += (text in (")", "]")) - (text in _CLOSER)
+        closed += (text in (")", "]", "}")) - (text in _CLOSER)
         if not closed and text in _BLOCKS and _begins_line(source, where):
             return f"expected an indented block after `{text}`", "indent this line"
     return "an indented block is missing here", "indent this line"
@@ -156,7 +161,7 @@ def _keyword_as_name(
         return None
     if last == "not":
         operand = len(previous) < 2 or previous[-2][0] != "is"
-        operand = operand and text not in (")", "]", ",")
+        operand = operand and text not in (")", "]", "}", ",")
     else:
         operand = last == "lambda" or (
             last in ("if", "for", "while", "with") and _begins_line(source, where)
@@ -230,9 +235,9 @@ def _open_bracket(tokens: list[tuple[str, int]]) -> tuple[str, int] | None:
     """The innermost bracket that is still open."""
     waiting = []
     for text, position in tokens:
-        if text in ("(", "["):
+        if text in _CLOSER:
             waiting.append((text, position))
-        elif text in (")", "]") and waiting:
+        elif text in (")", "]", "}") and waiting:
             waiting.pop()
     return waiting[-1] if waiting else None
 
@@ -357,12 +362,7 @@ def _value_missing(source: str, text: str, start: int, end: int, last: str) -> L
     if last in ("def", "import", "from", "as"):
         return _error(source, (start, end), f"a name is missing between `{last}` and `{text}`")
     if text in ("*", "**") and last in ("(", ","):
-        return _error(
-            source,
-            (start, end),
-            f"`{text}` cannot stand before an argument",
-            "write the arguments one by one",
-        )
+        return _error(source, (start, end), f"`{text}` cannot stand here")
     if text == last and text in ("&", "|"):
         hint = f"write `{'and' if text == '&' else 'or'}` for conditions, `{text}` for masks"
     elif text == "*" and last == "*":
@@ -376,7 +376,7 @@ def _operator_missing(
     source: str, text: str, start: int, end: int, last: str, takes: Any
 ) -> LanguageError:
     line_ends = "\n" in text or "\r" in text
-    if line_ends or text in (")", "]", ",", ";", ":"):
+    if line_ends or text in (")", "]", "}", ",", ";", ":"):
         found = _missing(source, start, takes)
         if found is not None:
             return found
@@ -402,10 +402,7 @@ def _operator_missing(
             return _error(source, (start, end), "`not` cannot follow a value", "write `not in`")
         if last == "else" and text == "if":
             return _error(source, (start, end), "write `elif`")
-        hint = (
-            "comprehensions are not part of this language: write a loop" if text == "for" else None
-        )
-        return _error(source, (start, end), f"`{text}` cannot stand here", hint)
+        return _error(source, (start, end), f"`{text}` cannot stand here")
     if value:
         shown = text if len(text) <= 20 else "this"
         name = re.fullmatch(r"[^\W\d]\w*", last)
@@ -415,7 +412,7 @@ def _operator_missing(
             return _error(source, (start, end), f"`{text}` cannot follow `{last}`")
         if name:
             hint = f"to call it, write `{last}({text})`; to multiply, `{last}*{text}`"
-        elif last and (last[-1].isalnum() or last in (")", "]")):
+        elif last and (last[-1].isalnum() or last in (")", "]", "}")):
             multiply = f"`{last}*{text}`" if last[-1].isalnum() else "`*`"
             hint = f"to multiply, write {multiply}; between list items, a comma"
         else:

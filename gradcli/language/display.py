@@ -44,7 +44,13 @@ def _indented(value: Any, indent: int) -> str:
     """The text of a value whose first line begins at column `indent`."""
     kind = type(value)
     if kind is tuple or kind is list:
-        return _sequence(value, indent)
+        shown = [_indented(item, indent + 1) for item in value]
+        return _sequence("[]" if kind is list else "()", shown, indent)
+    if kind is dict:
+        keys = [f"{_indented(key, indent + 1)}: " for key in value]
+        pairs = zip(keys, value.values(), strict=True)
+        shown = [key + _indented(item, indent + 1 + len(key)) for key, item in pairs]
+        return _sequence("{}", shown, indent)
     if kind is str:
         return repr(value)
     return _shown(value).replace("\n", "\n" + " " * indent)
@@ -60,10 +66,9 @@ def _shown(value: Any) -> str:
     return repr(value)
 
 
-def _sequence(items: Any, indent: int) -> str:
-    opening, closing = "[]" if type(items) is list else "()"
-    shown = [_indented(item, indent + 1) for item in items]
-    tail = "," if closing == ")" and len(items) == 1 else ""
+def _sequence(brackets: str, shown: list[str], indent: int) -> str:
+    opening, closing = brackets[0], brackets[1]
+    tail = "," if closing == ")" and len(shown) == 1 else ""
     line = f"{opening}{', '.join(shown)}{tail}{closing}"
     if "\n" not in line and indent + len(line) <= WIDTH:
         return line

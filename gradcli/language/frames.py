@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import gradcli.budget as budget
 from gradcli.language import names as known
 from gradcli.language import operations as ops
 from gradcli.language import tree
@@ -86,6 +87,12 @@ def _inplace(machine: Machine, frame: Frame, kind: int, row: int) -> None:
     stack = frame.stack
     b, a = stack[-1], stack[-2]
     if not (isinstance(a, machine.tensor) or isinstance(b, machine.tensor)):
+        if type(a) is list and type(b) not in (
+            list,
+            tuple,
+            int,
+        ):  # what extends a list, or is refused
+            b = budget.collected(b)
         ops.guard(kind, a, b)
     value = ops.INPLACE[kind](a, b)
     stack.pop()

@@ -16,6 +16,8 @@ from gradcli.language.program import Code, Program
 from gradcli.language.tree import (
     AND_JUMP,
     CHAIN,
+    COLLECT,
+    COMPREHEND,
     FOR_NEXT,
     INPLACE,
     JUMP,
@@ -204,9 +206,7 @@ class UserFunction:
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """For callers outside programs: hooks, transformations, Python."""
         machine = self.machine
-        if machine.runs >= MAX_NESTED_RUNS:
-            raise RecursionError("maximum recursion depth exceeded")
-        return execute(machine, self.frame(list(args), keywords, -1))
+        return called_back(machine, self.frame(list(args), keywords, -1))
 
     def frame(self, args: list[Any], keywords: dict[str, Any], where: int) -> Frame:
         """A call that is about to be run; where: the row that calls."""
@@ -280,6 +280,28 @@ class Frame:
         self.at, self.instructions = block, iter(self.code.blocks[block])
 
 
+def comprehended(machine: Machine, outer: Frame, spec: FunctionSpec, row: int) -> Frame | None:
+    """The frame of a comprehension over the iterator on the stack, or None: a generator takes its place."""
+    closure = outer.closure if outer.scope is machine.names else (outer.scope, *outer.closure)
+    frame = Frame(spec.code, {}, closure, row)
+    frame.stack += (spec.begun(), outer.stack[-1])
+    if frame.stack[0] is known.Generator.DONE:
+        outer.stack[-1] = known.Generator(lambda: called_back(machine, frame))
+        return None
+    if machine.depth >= MAX_DEPTH:
+        raise RecursionError("maximum recursion depth exceeded")
+    machine.depth += 1
+    outer.stack.pop()
+    return frame
+
+
+def called_back(machine: Machine, frame: Frame) -> Any:
+    """What a frame returns, or a generator's next item, where Python or the engine asks for it."""
+    if machine.runs >= MAX_NESTED_RUNS:
+        raise RecursionError("maximum recursion depth exceeded")
+    return execute(machine, frame)
+
+
 def execute(machine: Machine, first: Frame) -> Any:
     """Run a frame, and those it calls, until it returns."""
     frames: list[Frame] = [first]
@@ -310,10 +332,11 @@ def execute(machine: Machine, first: Frame) -> Any:
 
 
 def _calls(frames: list[Frame]) -> tuple[Call, ...]:
-    """The calls that led to the innermost frame, outermost first."""
+    """The calls that led to the innermost frame, outermost first. Comprehensions are none."""
     return tuple(
         Call(frame.code.name, outer.code.program.span(frame.where), outer.code.program.source)
         for outer, frame in pairwise(frames)
+        if frame.code.name
     )
 
 
@@ -465,6 +488,13 @@ def _run(machine: Machine, frames: list[Frame]) -> Any:
                     push(value)
                 elif operation == POP:
                     pop()
+                elif operation == COLLECT:
+                    ops.collect(stack[0], pop())
+                elif operation == COMPREHEND:
+                    inner = comprehended(machine, frame, argument, row)
+                    if inner is not None:
+                        frames.append(inner)
+                        return None
                 elif operation == AND_JUMP:
                     if not stack[-1]:
                         break

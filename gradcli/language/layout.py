@@ -27,7 +27,7 @@ from gradcli.language.tokens import (
 )
 
 # The last characters of the tokens that matter here; all others pass through untouched.
-_MARKS = frozenset("()[] \t\f\r\n'\"")
+_MARKS = frozenset("()[]{} \t\f\r\n'\"")
 
 
 # A backslash that continues a line whose indentation has only begun.
@@ -97,10 +97,10 @@ class Layout:
             mark = text[-1]
             stripped = text.lstrip(BLANKS)
             if stripped[:1] not in ("", "#"):
-                if mark in "([":
+                if mark in "([{":
                     self.depth += 1
                     continue
-                if mark in ")]":
+                if mark in ")]}":
                     self.depth -= self.depth > 0
                     continue
                 if mark in "'\"" and len(stripped) > 1 and "f" in stripped[:2].lower():
@@ -305,9 +305,9 @@ class Layout:
                 )
             if not text:
                 continue  # a newline inside triple quotes
-            if text in ("(", "["):
+            if text in ("(", "[", "{"):
                 depth += 1
-            elif text in (")", "]"):
+            elif text in (")", "]", "}"):
                 depth -= 1
             if (
                 text[-1] in "'\""

@@ -14,6 +14,7 @@ from typing import Any
 
 from gradcli.language import tree
 from gradcli.language.checks import local_names, parameters
+from gradcli.language.names import Generator
 from gradcli.language.program import Code, Program
 
 _K = tree.KIND
@@ -29,7 +30,7 @@ class Label:
 
 
 class FunctionSpec:
-    """A function's place in the tree; its instructions are made when it is first called."""
+    """A function's or comprehension's place in the tree; its instructions are made when first run."""
 
     __slots__ = ("_code", "enclosing", "name", "program", "row")
 
@@ -46,8 +47,13 @@ class FunctionSpec:
     def code(self) -> Code:
         """The instructions of the body."""
         if self._code is None:
-            self._code = _Writer(self.program, self.name, self.enclosing).function(self.row)
+            writer = _Writer(self.program, self.name, self.enclosing)
+            self._code = writer.function(self.row) if self.name else writer.comprehension(self.row)
         return self._code
+
+    def begun(self) -> Any:
+        """What a comprehension collects its items in; for a generator, what says that there are no more."""
+        return _COLLECTIONS[self.program.kinds[self.row]]()
 
 
 # Where a statement stands: ("loop", break label, continue label, is a for) / ("with",) / ("try",), parent.
@@ -92,6 +98,32 @@ class _Writer:
         if not is_lambda:
             self.emit(tree.CONSTANT, 0, row)
         self.emit(tree.RETURN, 1, row)
+        return self.finish()
+
+    def comprehension(self, row: int) -> Code:
+        """A loop in a loop: below their iterators lies what is collected, and the first is there already."""
+        element, *clauses = self.program.children(row)
+        self.own = local_names(self.program, row)
+        steps: list[Callable[[], None]] = []
+        behind: list[Callable[[], None]] = []  # the ends of the loops, innermost first
+        for i, clause in enumerate(clauses):
+            target, values, *conditions = self.program.children(clause)
+            again, skip, end = Label(), Label(), Label()
+            if i:
+                steps += [self.visit(values), self.writes(tree.GET_ITERATOR, 0, values)]
+            steps += [self.place(again), self.writes(tree.FOR_NEXT, end, values)]
+            steps.append(self.store(target))
+            for condition in conditions:
+                steps += [self.visit(condition), self.writes(tree.JUMP_IF_FALSE, skip, condition)]
+            closing = self.place(skip), self.writes(tree.JUMP_BACK, again, clause), self.place(end)
+            behind[:0] = closing
+        generates = self.kinds[row] == _K["generator"]
+        # A generator's frame is left with each item, and goes on from there.
+        steps += [
+            self.visit(element),
+            self.writes(tree.RETURN if generates else tree.COLLECT, 0, row),
+        ]
+        self._run(lambda: self.then(*steps, *behind, self.writes(tree.RETURN, 0, row)))
         return self.finish()
 
     def finish(self) -> Code:
@@ -367,6 +399,15 @@ class _Writer:
             steps.append(self.writes(tree.STORE, self.operands[children[0]], children[0]))
         self.then(*steps)
 
+    def comprehend(self, row: int, children: list[int], context: Context) -> None:
+        values = self.program.children(children[1])[1]
+        enclosing = self.enclosing if self.own is None else (self.own, *self.enclosing)
+        self.then(
+            self.visit(values),
+            self.writes(tree.GET_ITERATOR, 0, values),
+            self.writes(tree.COMPREHEND, FunctionSpec(self.program, row, "", enclosing), row),
+        )
+
     def with_(self, row: int, children: list[int], context: Context) -> None:
         *items, body = children
         steps = []
@@ -414,6 +455,11 @@ def _resolved(argument: Any) -> Any:
     return argument
 
 
+_COLLECTIONS: dict[int, Callable[[], Any]] = {
+    _K["list_comprehension"]: list,
+    _K["dict_comprehension"]: dict,
+    _K["generator"]: lambda: Generator.DONE,
+}
 # Straight rows that are written otherwise among instructions.
 _REWRITTEN = frozenset(_K[name] for name in ("expression", "assign", "block"))
 _SPECIAL: dict[int, Callable[[_Writer, int, list[int], Context], None]] = {
@@ -436,6 +482,9 @@ _SPECIAL: dict[int, Callable[[_Writer, int, list[int], Context], None]] = {
     _K["function"]: _Writer.function_,
     _K["function_annotated"]: _Writer.function_,
     _K["lambda"]: _Writer.function_,
+    _K["list_comprehension"]: _Writer.comprehend,
+    _K["dict_comprehension"]: _Writer.comprehend,
+    _K["generator"]: _Writer.comprehend,
     _K["with"]: _Writer.with_,
     _K["try"]: _Writer.try_,
 }

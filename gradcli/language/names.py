@@ -87,38 +87,89 @@ class Builtin:
         self.__name__ = name
         self.function = function
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
     @property
     def target(self) -> Any:
         """The class that a function stands for, as `list` does in `isinstance(x, list)`."""
-        return {"list": list, "tuple": tuple}.get(self.__name__, self)
+        return {"list": list, "tuple": tuple, "dict": dict}.get(self.__name__, self)
 
     def __repr__(self) -> str:
         return f"<built-in function {self.__name__}>"
 
 
+class Generator:
+    """A generator expression under way: `advance` gives its next item, or DONE."""
+
+    __slots__ = ("_advance",)
+    DONE = object()
+
+    def __init__(self, advance: Callable[[], Any]) -> None:
+        self._advance: Callable[[], Any] | None = advance
+
+    def __iter__(self) -> Generator:
+        return self
+
+    def __next__(self) -> Any:
+        advance, self._advance = self._advance, _executing
+        value = Generator.DONE
+        try:
+            if advance is not None:
+                value = advance()
+        finally:
+            self._advance = None if value is Generator.DONE else advance
+        if value is Generator.DONE:
+            raise StopIteration
+        return value
+
+    def __repr__(self) -> str:
+        return "<generator object <genexpr>>"
+
+
+def _executing() -> Any:
+    raise ValueError("generator already executing")
+
+
 # In messages as Python names them.
 Builtin.__name__ = "builtin_function_or_method"
 Namespace.__name__ = Constants.__name__ = "module"
+Generator.__name__ = Generator.__qualname__ = "generator"
 Builtin.__module__ = Namespace.__module__ = Constants.__module__ = "builtins"
+Generator.__module__ = "builtins"
 
 
 def _list(values: Iterable[Any] = (), /) -> list[Any]:
-    budget.items(budget.size_of(values))
-    return list(values)
+    return budget.collected(values)
 
 
 def _tuple(values: Iterable[Any] = (), /) -> tuple[Any, ...]:
-    budget.items(budget.size_of(values), "a tuple")
-    return tuple(values)
+    return values if type(values) is tuple else tuple(budget.collected(values, "a tuple"))
+
+
+def _dict(values: Any = (), /, **keywords: Any) -> dict[Any, Any]:
+    return dict(_entries(values), **keywords)
+
+
+def _entries(values: Any) -> dict[Any, Any]:
+    """What a dict is made from: another, or pairs."""
+    if type(values) is dict:
+        return values
+    found: dict[Any, Any] = {}
+    for i, pair in enumerate(budget.collected(values, "a dict")):
+        parts = pair if type(pair) in (tuple, list) else budget.collected(pair, "a pair")
+        if len(parts) != 2:
+            raise ValueError(
+                f"dictionary update sequence element #{i} has length {len(parts)}; 2 is required"
+            )
+        found[budget.key(parts[0])] = parts[1]
+    return found
 
 
 def _sorted(values: Iterable[Any], /, *, key: Any = None, reverse: bool = False) -> list[Any]:
-    budget.items(budget.size_of(values))
-    budget.nested(values)
-    return sorted(values, key=key, reverse=reverse)
+    found = budget.collected(values)
+    budget.nested(found)
+    return sorted(found, key=key, reverse=reverse)
 
 
 class _Zip(zip):  # type: ignore[type-arg]
@@ -204,7 +255,8 @@ def class_text(kind: type) -> str:
 _BUILTINS: dict[str, Any] = {
     "len": len, "range": range, "enumerate": _Enumerate, "zip": _Zip, "reversed": reversed,
     "sorted": Builtin("sorted", _sorted), "list": Builtin("list", _list),
-    "tuple": Builtin("tuple", _tuple), "repr": Builtin("repr", lambda value, /: text_of(value)), "id": id,
+    "tuple": Builtin("tuple", _tuple), "dict": Builtin("dict", _dict), "next": next,
+    "repr": Builtin("repr", lambda value, /: text_of(value)), "id": id,
     "type": TypeOf, "isinstance": Builtin("isinstance", _is_instance), "callable": callable,
     "float": float, "int": int, "bool": bool, "str": str, "complex": complex,
     **{
@@ -369,6 +421,7 @@ _NODE = words(
     "label",
 )
 _LISTS = words("append extend insert pop index count reverse remove clear copy")
+_DICTS = words("items keys values get update pop setdefault copy clear")
 _TUPLES = frozenset(("index", "count", "numel"))
 _NUMBERS = frozenset(("real", "imag", "conjugate", "is_integer"))
 _DTYPES = frozenset(("is_floating_point", "is_complex", "is_signed", "itemsize", "name"))
@@ -398,6 +451,8 @@ def attribute(value: Any, name: str) -> Any:
             return _string_method(value, name)
         if kind is list:
             return _list_method(value, name)
+        if kind is dict:
+            return _dict_method(value, name)
         return getattr(value, name)
     if kind is ModulePath:
         return ModulePath(f"{value}.{name}")
@@ -439,6 +494,7 @@ def _closed_lists() -> tuple[tuple[type, frozenset[str]], ...]:
         (Node, _NODE),
         (str, _STRINGS),
         (list, _LISTS),
+        (dict, _DICTS),
         (bool, _NUMBERS),
         (int, _NUMBERS),
         (float, _NUMBERS),
@@ -472,6 +528,7 @@ def attributes(value: Any) -> list[str]:
         *_NODE,
         *_STRINGS,
         *_LISTS,
+        *_DICTS,
         *_TUPLES,
         *_NUMBERS,
         *_DTYPES,
@@ -542,8 +599,9 @@ def _string_method(value: str, name: str) -> Builtin:
         check_lazy(args)
         texts = [a for a in args if isinstance(a, str)]
         size = len(value) * max(map(len, texts), default=1)
-        if name == "join" and len(args) == 1 and isinstance(args[0], (list, tuple)):
-            parts = args[0]
+        if name == "join" and len(args) == 1 and not texts:
+            parts = budget.collected(args[0])
+            args = (parts,)
             size = len(value) * len(parts) + sum(len(p) for p in parts if isinstance(p, str))
         budget.items(max([size, *(a for a in args if isinstance(a, int))]), "a string")
         return method(*args, **kwargs)
@@ -556,7 +614,7 @@ def _list_method(values: list[Any], name: str) -> Any:
     if name in ("index", "count", "remove"):
 
         def look(item: Any, /, *bounds: Any) -> Any:
-            if isinstance(item, (list, tuple)):  # compared with each, item by item
+            if type(item) in budget.NESTED:  # compared with each, item by item
                 budget.nested(values)
             return method(item, *bounds)
 
@@ -565,10 +623,31 @@ def _list_method(values: list[Any], name: str) -> Any:
         return method
 
     def extend(more: Iterable[Any], /) -> None:
-        budget.items(len(values) + budget.size_of(more))
-        method(more)
+        items = budget.collected(more)
+        budget.items(len(values) + len(items))
+        method(items)
 
     return Builtin(name, extend)
+
+
+def _dict_method(values: dict[Any, Any], name: str) -> Any:
+    method = getattr(values, name)
+    if name == "update":
+
+        def update(more: Any = (), /, **keywords: Any) -> None:
+            found = _entries(more)
+            budget.items(len(values) + len(found) + len(keywords), "a dict")
+            method(found, **keywords)
+
+        return Builtin(name, update)
+    if name not in ("get", "pop", "setdefault"):
+        return method
+
+    def at_key(key: Any, /, *default: Any) -> Any:
+        budget.items(len(values) + (name == "setdefault"), "a dict")
+        return method(budget.key(key), *default)
+
+    return Builtin(name, at_key)
 
 
 def _format(template: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

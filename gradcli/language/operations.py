@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import MethodType
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,9 @@ _MAX_DIMENSIONS = 64
 
 
 def _contains(item: Any, values: Any) -> bool:
-    if isinstance(values, names.LAZY):
+    if type(values) in budget.NESTED:
+        budget.key(item)  # of lists too: compared item by item, it takes as long
+    elif isinstance(values, names.LAZY):
         if isinstance(values, range) and isinstance(item, (float, complex)):
             item = item.real if not item.imag else 0.5
             return item.is_integer() and int(item) in values
@@ -85,7 +87,8 @@ UNARY: dict[int, Callable[[Any], Any]] = {
     KIND["invert"]: operator.invert,
 }
 _ADD, _MUL, _POW, _MOD = KIND["add"], KIND["mul"], KIND["pow"], KIND["mod"]
-_GUARDED = frozenset((_ADD, _MUL, _POW, _MOD))
+_BITOR = KIND["bitor"]
+_GUARDED = frozenset((_ADD, _MUL, _POW, _MOD, _BITOR))
 _SEQUENCES = (str, list, tuple)
 
 
@@ -93,7 +96,7 @@ def plain(kind: int, a: Any, b: Any) -> Any:
     """A binary operator between values that are not tensors."""
     if kind in _GUARDED:
         guard(kind, a, b)
-    elif (type(a) is list or type(a) is tuple) and a is not b:  # to be compared item by item
+    elif type(a) in budget.NESTED and a is not b:  # to be compared item by item
         budget.nested(a)
         budget.nested(b)
     return BINARY[kind](a, b)
@@ -117,6 +120,9 @@ def guard(kind: int, a: Any, b: Any) -> None:
     elif kind == _ADD:
         if isinstance(a, _SEQUENCES):
             budget.items(len(a) + budget.size_of(b), "a sequence")
+    elif kind == _BITOR:
+        if isinstance(a, dict):
+            budget.items(len(a) + budget.size_of(b), "a dict")
     elif isinstance(a, str):
         names.check_specification(a)
         values = b if isinstance(b, tuple) else (b,)
@@ -147,6 +153,10 @@ def call(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
             _check_arguments(args)
         return function(*args, **keywords)
     _check_arguments(args)
+    if args and type(args[0]) in _ITERABLES:
+        python = _OF_ITEMS.get(function.name)
+        if python is not None and not _plain_numbers(args[0]):
+            return python(*args, **keywords)
     wanted = _wanted.get(function)
     if wanted is None:
         wanted = _wanted[function] = function.tensor_args
@@ -156,6 +166,26 @@ def call(function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
     if wanted:
         args, keywords = _lifted(function, args, keywords, wanted)
     return function(*args, **keywords)
+
+
+def _sum(values: Iterable[Any], /, start: Any = 0) -> Any:
+    from gradcli.engine.tensor import Tensor
+
+    if isinstance(start, str):
+        raise TypeError("sum() can't sum strings [use ''.join(seq) instead]")
+    for value in values:
+        if not isinstance(value, Tensor):
+            guard(_ADD, start, value)
+        start = start + value
+    return start
+
+
+# Python's functions of what is iterated over, where torch's of that name take none but tensors.
+_OF_ITEMS: dict[str, Callable[..., Any]] = {
+    **{"sum": _sum, "any": any, "all": all},
+    **{"max": max, "min": min},
+}
+_ITERABLES = frozenset((*budget.NESTED, *names.LAZY, names.Generator))
 
 
 def _check_arguments(args: list[Any]) -> None:
@@ -230,12 +260,15 @@ def lift(value: Any) -> Any:
 
     if type(value) in _NUMBERS:
         return table.lift(value)
-    if isinstance(value, list) and value and _plain_numbers(value):
+    if _plain_numbers(value):
         return as_tensor(value)
     return value
 
 
-def _plain_numbers(values: list[Any]) -> bool:
+def _plain_numbers(values: Any) -> bool:
+    """Whether a value is a list of numbers, or of such lists."""
+    if type(values) is not list or not values:
+        return False
     waiting: list[Any] = [values]
     while waiting:
         item = waiting.pop()
@@ -389,6 +422,8 @@ def truth(value: Any) -> bool:
 
 def subscript(value: Any, index: Any) -> Any:
     """`value[index]`, for values that programs may index."""
+    if type(value) is dict:
+        return value[budget.key(index)]
     _check_index(index)
     if type(index) is str:
         with _without_advice():
@@ -400,9 +435,16 @@ def set_subscript(value: Any, index: Any, new: Any) -> None:
     """`value[index] = new`, for tensors and lists."""
     from gradcli.engine.tensor import Tensor
 
+    if type(value) is dict:
+        budget.items(len(value) + 1, "a dict")
+        value[budget.key(index)] = new
+        return
     if not isinstance(value, (Tensor, list)):
         raise TypeError(f"{type(value).__name__!r} object does not support item assignment")
     _check_index(index)
+    if type(index) is slice and type(value) is list:
+        new = budget.collected(new)
+        budget.items(len(value) + len(new))
     textual = type(index) is str
     if textual:
         with _without_advice():
@@ -445,6 +487,8 @@ _ATTRIBUTE, _SUBSCRIPT, _NOT = KIND["attribute"], KIND["subscript"], KIND["not"]
 _NEG, _INVERT = KIND["neg"], KIND["invert"]
 _TARGET, _KEYWORD_NAME, _KEYWORD = KIND["target"], KIND["keyword_name"], KIND["keyword"]
 _WALRUS, _TUPLE, _LIST, _SLICE = KIND["walrus"], KIND["tuple"], KIND["list"], KIND["slice"]
+_DICT, _PAIR, _STARRED = KIND["dict"], KIND["pair"], KIND["starred"]
+_DOUBLE_STARRED = KIND["double_starred"]
 _TARGET_TUPLE, _PASS, _MODULE = KIND["target_tuple"], KIND["pass"], KIND["module"]
 _BLOCK = KIND["block"]
 _JOINED, _FORMAT, _FORMAT_SPEC = KIND["joined"], KIND["format"], KIND["format_spec"]
@@ -461,6 +505,21 @@ class Keyword:
     def __init__(self, name: str, value: Any) -> None:
         self.name = name
         self.value = value
+
+
+class Starred:
+    """What stands behind a star, or two, on its way to a call or a dict."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+class DoubleStarred(Starred):
+    """What stands behind two stars."""
+
+    __slots__ = ()
 
 
 class Field:
@@ -514,15 +573,57 @@ def pop_many(stack: list[Any], count: int) -> list[Any]:
 
 def split_arguments(items: list[Any]) -> tuple[list[Any], dict[str, Any]]:
     """Positional and keyword arguments of a call."""
-    if not items or type(items[-1]) is not Keyword:
-        return items, {}
-    args = [item for item in items if type(item) is not Keyword]
+    args: list[Any] = []
     keywords: dict[str, Any] = {}
-    for item in items[len(args) :]:
-        if item.name in keywords:
-            raise TypeError(f"keyword argument repeated: {item.name}")
-        keywords[item.name] = item.value
+    for item in items:
+        kind = type(item)
+        if kind is Starred:
+            args += budget.collected(item.value, "a tuple")
+            budget.items(len(args), "a tuple")
+        elif kind is not Keyword and kind is not DoubleStarred:
+            args.append(item)
+        else:
+            given = {item.name: item.value} if kind is Keyword else _keywords(item.value)
+            if repeated := keywords.keys() & given.keys():
+                raise TypeError(f"keyword argument repeated: {min(repeated)}")
+            keywords |= given
     return args, keywords
+
+
+def _keywords(value: Any) -> dict[str, Any]:
+    """What stands behind two stars in a call: names, as the language has them, and their values."""
+    if type(value) is not dict:
+        raise TypeError(f"argument after ** must be a mapping, not {type(value).__name__}")
+    for name in value:
+        if type(name) is not str:
+            raise TypeError("keywords must be strings")
+        if name.startswith("__"):
+            raise TypeError(f"`{name}` is not part of this language")
+    return value
+
+
+def make_dict(items: list[Any]) -> dict[Any, Any]:
+    """A dict of pairs, and of dicts behind two stars."""
+    found: dict[Any, Any] = {}
+    for item in items:
+        if type(item) is not DoubleStarred:
+            collect(found, item)
+        elif type(item.value) is dict:
+            budget.items(len(found) + len(item.value), "a dict")
+            found |= item.value
+        else:
+            raise TypeError(f"{type(item.value).__name__!r} object is not a mapping")
+    return found
+
+
+def collect(collection: Any, item: Any) -> None:
+    """One more item of a list, or pair of a dict."""
+    if type(collection) is list:
+        budget.items(len(collection) + 1)
+        collection.append(item)
+    else:
+        budget.items(len(collection) + 1, "a dict")
+        collection[budget.key(item[0])] = item[1]
 
 
 def _formatted(value: Any, specification: str) -> str:
@@ -596,6 +697,15 @@ def simple(
         stack.append(tuple(pop_many(stack, operand)))
     elif kind == _LIST:
         stack.append(pop_many(stack, operand))
+    elif kind == _DICT:
+        stack.append(make_dict(pop_many(stack, operand)))
+    elif kind == _PAIR:
+        value = stack.pop()
+        stack[-1] = (stack[-1], value)
+    elif kind == _STARRED:
+        stack[-1] = Starred(stack[-1])
+    elif kind == _DOUBLE_STARRED:
+        stack[-1] = DoubleStarred(stack[-1])
     elif kind == _SLICE:
         stack.append(make_slice(operand, pop_many(stack, operand.bit_count())))
     elif kind == _NOT:

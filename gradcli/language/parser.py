@@ -38,7 +38,7 @@ _KNOWN = 5000  # tokens; of long numbers no more are remembered, for no two may 
 _DEEPEST = 32  # states that a stack has before what follows gets one of its own
 _FIRST_WORD = 17  # among the terminals: those from here on are spelt one way, and have no value
 _MOST = 20_000  # stacks that are remembered
-_OPENING = ("(", "[", "INDENT", "FORMAT_OPEN", "FORMAT_FIELD")
+_OPENING = ("(", "[", "{", "INDENT", "FORMAT_OPEN", "FORMAT_FIELD")
 
 # (number of the terminal, index of its value, characters without the blanks before)
 Token = tuple[int, int, int]

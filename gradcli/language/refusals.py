@@ -81,7 +81,7 @@ _HINTS: tuple[tuple[str, str], ...] = (
         r"out of range$|int too (big|large) to convert",
         "numbers overflow where tensors give inf: write `tensor(1e200)`",
     ),
-    (r"Index put requires|item assignment", "only tensors and lists can be written to"),
+    (r"Index put requires|item assignment", "only tensors, lists and dicts can be written to"),
     (
         r"is an integer of more than",
         "with a decimal point, as in `9.0**9`, the numbers are floats",
@@ -116,6 +116,8 @@ def refusal(
     elif isinstance(error, AttributeError):
         left_out = (text for pattern, text in _LEFT_OUT if re.search(pattern, message))
         hint = next(left_out, None) or _attribute_hint(program, row, operands[0])
+    elif isinstance(error, KeyError) and type(operands[0]) is dict:
+        hint = _keys_hint(operands[0], error.args[0])
     else:
         hint = next((text for pattern, text in _HINTS if re.search(pattern, message)), None)
     if isinstance(error, NameError | AttributeError | TypeError) and program.source:
@@ -158,6 +160,14 @@ def _function_in_place(
         if word and place not in called and word not in visible and known.is_plain_function(word):
             return place
     return None
+
+
+def _keys_hint(values: dict[Any, Any], key: object) -> str:
+    """What a dict has in place of a key that it has not."""
+    if isinstance(key, str) and (near := suggest(key, [k for k in values if isinstance(k, str)])):
+        return did_you_mean(near) or ""
+    some = ", ".join(repr(k) for k in list(values)[:8] if isinstance(k, (str, int, float)))
+    return f"its keys are {some}{', …' if len(values) > 8 else ''}" if values else "it is empty"
 
 
 def called_from(

@@ -304,6 +304,8 @@ class _Reader:
             self.take()
             if text in _SEPARATORS:
                 flush(blank + text)
+            elif text == "for" and closer:
+                raise _Lost  # a comprehension is Python's
             elif text in KEYWORDS:
                 section.append(("", "", False))
                 flush(f"{blank}{text}")

@@ -38,6 +38,10 @@ _STRAIGHT: list[tuple[str, int]] = [
     ("slice", BITS),
     ("tuple", COUNTED),
     ("list", COUNTED),
+    ("dict", COUNTED),
+    ("pair", 2),
+    ("starred", 1),
+    ("double_starred", 1),
     ("target", 0),
     ("target_tuple", COUNTED),
     ("joined", COUNTED),
@@ -68,6 +72,10 @@ _CONTROL: list[tuple[str, int]] = [
     ("parameter_default", 2),
     ("annotated", 2),
     ("annotated_default", 3),
+    ("clause", COUNTED_PLUS_2),
+    ("list_comprehension", COUNTED_PLUS_1),
+    ("dict_comprehension", COUNTED_PLUS_1),
+    ("generator", COUNTED_PLUS_1),
     ("lambda", COUNTED_PLUS_1),
     ("function", COUNTED_PLUS_2),
     ("function_annotated", COUNTED_PLUS_3),
@@ -126,7 +134,9 @@ CONTROL = len(_STRAIGHT)  # rows of this kind and above need jumps: see lower.py
     LOAD_LOCAL,
     LOAD_OUTER,
     DELETE,
-) = range(128, 158)
+    COMPREHEND,
+    COLLECT,
+) = range(128, 160)
 
 NAME = KIND["name"]
 CONSTANT = KIND["constant"]
@@ -199,6 +209,8 @@ def aliases() -> dict[str, tuple[int, int, int]]:
         "list_last": (COUNT, KIND["list"], 1),
         "list_empty": (EMIT, KIND["list"], 0),
         "list_one": (EMIT, KIND["list"], 1),
+        "dict_empty": (EMIT, KIND["dict"], 0),
+        "clause_alone": (EMIT, KIND["clause"], 0),
         "call_none": (EMIT, KIND["call"], 0),
         "call_one": (EMIT, KIND["call"], 1),
     }

@@ -50,7 +50,10 @@ def _node(n: Any) -> Any:
         case ast.IfExp():
             return ("conditional", _node(n.body), _node(n.test), _node(n.orelse))
         case ast.Call():
-            keywords = [("keyword", k.arg, _node(k.value)) for k in n.keywords]
+            keywords = [
+                ("keyword", k.arg, _node(k.value)) if k.arg else ("double_starred", _node(k.value))
+                for k in n.keywords
+            ]
             return ("call", _node(n.func), *map(_node, n.args), *keywords)
         case ast.Attribute():
             kind = "target_attribute" if isinstance(n.ctx, ast.Store) else "attribute"
@@ -64,6 +67,17 @@ def _node(n: Any) -> Any:
             kind = "list" if isinstance(n, ast.List) else "tuple"
             kind = "target_tuple" if isinstance(n.ctx, ast.Store) else kind
             return (kind, *map(_node, n.elts))
+        case ast.Starred():
+            return ("starred", _node(n.value))
+        case ast.Dict():
+            pairs = zip(n.keys, n.values, strict=True)
+            return ("dict", *(_pair(k, _node(v)) for k, v in pairs))
+        case ast.ListComp() | ast.GeneratorExp():
+            kind = "list_comprehension" if isinstance(n, ast.ListComp) else "generator"
+            return (kind, _node(n.elt), *map(_clause, n.generators))
+        case ast.DictComp():
+            element = _pair(n.key, _node(n.value))
+            return ("dict_comprehension", element, *map(_clause, n.generators))
         case ast.Assign():
             return ("assign", *map(_node, n.targets), _node(n.value))
         case ast.AugAssign():
@@ -104,6 +118,14 @@ def _node(n: Any) -> Any:
             return _text(n)
         case _:
             return (type(n).__name__.lower(),)
+
+
+def _pair(key: Any, value: Any) -> Any:
+    return ("double_starred", value) if key is None else ("pair", _node(key), value)
+
+
+def _clause(c: ast.comprehension) -> Any:
+    return ("clause", _node(c.target), _node(c.iter), *map(_node, c.ifs))
 
 
 def _stored(target: Any) -> Any:

@@ -34,7 +34,13 @@ def _binary(draw: st.DrawFn, inner: st.SearchStrategy[str]) -> str:
 def _call(draw: st.DrawFn, inner: st.SearchStrategy[str]) -> str:
     positional = draw(st.lists(inner, max_size=3))
     keywords = draw(st.lists(st.tuples(names, inner), max_size=2, unique_by=lambda pair: pair[0]))
+    if positional and draw(st.booleans()):
+        positional.insert(draw(st.integers(0, len(positional))), f"*{draw(names)}")
     items = positional + [f"{name}{draw(BLANK)}={value}" for name, value in keywords]
+    if draw(st.integers(0, 3)) == 0:
+        items.append(f"**{draw(names)}")
+    elif len(items) == 1 and not keywords and items[0][0] != "*" and draw(st.booleans()):
+        return f"{draw(names)}({items[0]}{draw(_clauses(inner))})"
     trailing = "," if items and draw(st.booleans()) else ""
     return f"{draw(names)}({','.join(items)}{trailing})"
 
@@ -58,6 +64,34 @@ def _lambda(draw: st.DrawFn, inner: st.SearchStrategy[str]) -> str:
     default = draw(st.lists(st.sampled_from(rest), max_size=1))
     parameters = ", ".join([*plain, *(f"{n}={draw(inner)}" for n in default)])
     return f"(lambda {parameters}: {draw(inner)})"
+
+
+@st.composite
+def _clauses(draw: st.DrawFn, inner: st.SearchStrategy[str]) -> str:
+    text = ""
+    for _ in range(draw(st.integers(1, 2))):
+        target = draw(st.sampled_from(("x", "y, z", "(a, b), c", "_b,")))
+        text += f" for {target} in ({draw(inner)})"
+        text += "".join(f" if ({draw(inner)})" for _ in range(draw(st.integers(0, 2))))
+    return text
+
+
+@st.composite
+def _comprehension(draw: st.DrawFn, inner: st.SearchStrategy[str]) -> str:
+    element, clauses = draw(inner), draw(_clauses(inner))
+    pair = f"{draw(inner)}{draw(BLANK)}: {element}"
+    kinds = (f"[{element}{clauses}]", f"({element}{clauses})", f"{{{pair}{clauses}}}")
+    return draw(st.sampled_from(kinds))
+
+
+@st.composite
+def _dict(draw: st.DrawFn, inner: st.SearchStrategy[str]) -> str:
+    items = [
+        f"**{draw(names)}" if draw(st.integers(0, 4)) == 0 else f"{draw(inner)}: {draw(inner)}"
+        for _ in range(draw(st.integers(0, 3)))
+    ]
+    trailing = "," if items and draw(st.booleans()) else ""
+    return f"{{{', '.join(items)}{trailing}}}"
 
 
 @st.composite
@@ -99,6 +133,8 @@ def _extend(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]"),
         st.lists(inner, min_size=1, max_size=3).map(lambda items: f"({', '.join(items)},)"),
         _lambda(inner),
+        _comprehension(inner),
+        _dict(inner),
         _f_string(),
     )
 
@@ -171,7 +207,7 @@ programs = _nested.map("\n".join)
 
 soup = st.lists(
     st.sampled_from(
-        (*NAMES, *NUMBERS, *BINARY, *COMPARE, "(", ")", "[", "]", ",", ":", ";", "=", " ", "\n", "\n  ", "if ",
+        (*NAMES, *NUMBERS, *BINARY, *COMPARE, "(", ")", "[", "]", "{", "}", ",", ":", ";", "=", " ", "\n", "\n  ", "if ",
          "else ", "lambda ", "not ", "and ", ".T", "def f(x):", "return ", "'s'", "f'{x}'", "#c\n", "^", "+=",
          "x=", "\\\n", "for ", " in ", "with ", "try:", "except:", "pass"),
     ),

@@ -27,7 +27,7 @@ def _indent(lines: list[str]) -> list[str]:
 
 @st.composite
 def _statement(draw: st.DrawFn, depth: int, loop: bool, function: bool) -> list[str]:
-    simple = 9 + 2 * loop + 2 * function
+    simple = 12 + 2 * loop + 2 * function
     kind = draw(st.integers(0, simple if depth == 0 else simple + 9))
     name, value = draw(NAMES), draw(VALUES)
     if kind <= 2:
@@ -46,7 +46,9 @@ def _statement(draw: st.DrawFn, depth: int, loop: bool, function: bool) -> list[
         return [f"assert {draw(TESTS)}, {value}"]
     if kind == 9:
         return [f"{name} = 10 // {draw(NAMES)}"]
-    if kind in (10, 11) and loop:
+    if kind <= 12:
+        return draw(_collection(name, value))
+    if kind in (13, 14) and loop:
         return [f"if {draw(TESTS)}: {draw(st.sampled_from(('break', 'continue')))}"]
     if kind <= simple and function:
         return [f"if {draw(TESTS)}: return {value}"]
@@ -76,6 +78,36 @@ def _statement(draw: st.DrawFn, depth: int, loop: bool, function: bool) -> list[
     inner = _indent(draw(_block(depth - 1, False, True)))
     defined = f"f{depth}"
     return [f"def {defined}({name}, d={value}):", *inner, f"print({defined}({draw(VALUES)}))"]
+
+
+@st.composite
+def _collection(draw: st.DrawFn, name: str, value: str) -> list[str]:
+    """Comprehensions, generators and dicts: what they close over, their order, when they are run."""
+    inner, test = draw(NAMES), draw(TESTS)
+    clauses = f"for {inner} in range(({draw(VALUES)})**2 % 4) if {test}"
+    if draw(st.booleans()):
+        clauses += f" for {draw(NAMES)}, c in zip([1, {inner}], [{value}, 2])"
+    return draw(
+        st.sampled_from(
+            (
+                [f"{name} = len([{value} {clauses}])"],
+                [f"print([({inner}, {value}) {clauses}], {{{inner}: {value} {clauses}}})"],
+                [f"{name} = sum({value} {clauses})"],
+                [f"g = ({value} {clauses})", f"{inner} = 5", f"{name} = sum(g)"],
+                [f"{name} = any(print({inner}) {clauses})"],
+                [f"{name} = [f() for f in [lambda: {value} + {inner} {clauses}]][-1]"],
+                [f"{name} = [[{value} {clauses}] for {name} in [{draw(VALUES)}]][0][0]"],
+                [
+                    f"d = {{'a': {value}, **{{{inner}: 1}}}}",
+                    f"d['a'] -= {inner}",
+                    "print(d, 'a' in d)",
+                ],
+                [f"{name} = {{1: {value}, 2: 3}}.get({inner}, {draw(VALUES)})"],
+                [f"{name} = (lambda a, b=1, c=2: a - b*c)(*[{value}], **{{'c': {inner}}})"],
+                [f"for k, v in dict(p={inner}, q={value}).items():", "  print(k, v)"],
+            )
+        )
+    )
 
 
 @st.composite

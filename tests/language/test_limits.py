@@ -41,6 +41,32 @@ def test_depths() -> None:
         parse("lambda: " * 101 + "1")
 
 
+@sweep(
+    "text",
+    [
+        "list(i for i in range(10**9))",
+        "a = []; a += (i for i in range(10**9))",
+        "a = [1]; a[0:0] = (i for i in range(10**9))",
+        "','.join('a' for i in range(10**9))",
+        "d = {i: i for i in range(10**9)}",
+        "dict(zip(range(10**9), range(10**9)))",
+        "print(*range(10**9))",
+        "t = (1,)\nfor i in range(60): t = (t, t)\n{t: 1}",
+        "t = (1,)\nfor i in range(200): t = (t,)\n{}.get(t)",
+        "d = {}\nfor i in range(60): d = {'a': d, 'b': d}\nprint(d)",
+        "[" * 101 + "1" + " for x in y]" * 101,
+    ],
+    parts=4,
+)
+def test_what_grows_is_bounded(text: str) -> None:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytest.raises(LanguageError, match=r"too long|deep"),
+    ):
+        patch.setattr("gradcli.budget.MAX_ITEMS", 10_000)
+        run(parse(text))
+
+
 @pytest.mark.parametrize("args", ["2, x", "[1, 2], x", "x, [3]", "x, x"])
 def test_a_call_is_run_once(args: str) -> None:
     calls = []
@@ -79,7 +105,12 @@ def test_a_call_is_run_once(args: str) -> None:
         "sin.target",
         "[].__class__",
         "x.grad_fn.__class__",
-        "(x for x in [1])",
+        "(x for x in [1]).gi_frame",
+        "{}.fromkeys",
+        "{'a': 1}.items().mapping",
+        "sin(**{'__class__': 1})",
+        "'{a.__class__}'.format(**{'a': x})",
+        "dict.mro()",
     ],
     parts=1,
 )

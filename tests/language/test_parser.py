@@ -261,6 +261,27 @@ def test_tables_are_built_in_memory_where_missing(monkeypatch: pytest.MonkeyPatc
 def test_free_variables_in_order() -> None:
     assert parse("y = a*x; sum(y + b) + pi + y").free_variables() == ["a", "x", "b"]
     assert parse("t(x) + e + i").free_variables() == ["x", "e", "i"]
+
+
+@pytest.mark.parametrize(
+    ("source", "free"),
+    [
+        ("[a*x for x in xs]", "a xs"),
+        ("[x for x in x]", "x"),
+        ("[a for x in xs]; a = 3", "a xs"),
+        ("(a for x in xs); a = 3", "a xs"),
+        ("f = lambda: [a for x in xs]; a = 3; f()", "xs"),
+        ("{k: v*c for k, v in {'p': q}.items()}", "c q"),
+        ("[x*y for x in xs for y in x if y > c]", "xs c"),
+        ("def f(u):\n  return [u*i*b for i in range(3)]\nf(w)", "b w"),
+        ("def f(u):\n  [u for u in u]\n  v = [i for i in u]\n  return i\nf(w)", "i w"),
+        ("sum(t for t in ts) + t", "ts t"),
+        ("[[i + j for j in i] for i in m] + [j]", "m j"),
+        ("f(*a, **b)", "a b"),
+    ],
+)
+def test_names_of_a_comprehension_are_its_own(source: str, free: str) -> None:
+    assert " ".join(n for n in parse(source).free_variables() if n != "f") == free
     assert parse("t*2").free_variables() == ["t"]
     assert parse("T*mT + x.T + x.mH").free_variables() == ["T", "mT", "x"]
     assert parse("def f(u, v=w):\n  z = u*c\n  return z\nf(x) + g0").free_variables() == [
