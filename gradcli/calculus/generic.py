@@ -7,6 +7,9 @@ and what these import, takes a sixth of the time in which NumPy itself is there.
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -29,3 +32,22 @@ class Generic:
         bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         bits ^= bits >> np.uint64(31)
         return (low + (high - low) * ((bits >> np.uint64(11)) * 2.0**-53)).reshape(shape)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Inside, programs run at points that nobody gave, of which nobody wants to be warned."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def sample(shape: tuple[int, ...], number: int = 0) -> Any:
+    """Generic values of a shape: positive, different from each other, square matrices well conditioned."""
+    values = Generic(number + 1).uniform(0.5, 1.5, shape)
+    if len(shape) == 2 and shape[0] == shape[1]:
+        values = (values + values.T) / 4 + np.eye(shape[0]) * (1 + shape[0] / 2)
+    return np.asarray(values)
+
+
+__all__ = ["Generic", "quiet", "sample"]

@@ -17,10 +17,10 @@ import numpy as np
 from gradcli.calculus.derivative import CONSTANTS, Derivatives, differentiate
 from gradcli.calculus.evaluation import evaluate
 from gradcli.calculus.expressions import Expression, is_size, name, order
-from gradcli.calculus.generic import Generic
+from gradcli.calculus.generic import Generic, quiet, sample
 from gradcli.calculus.higher import gradients
 from gradcli.calculus.printed import Printed, printed
-from gradcli.calculus.shapes import larger, quiet, sample
+from gradcli.calculus.shapes import larger
 from gradcli.calculus.sizes import other_sizes, size_of, sized
 from gradcli.engine import dtypes
 from gradcli.engine.backward import grad

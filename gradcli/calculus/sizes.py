@@ -20,9 +20,8 @@ from gradcli.calculus import simplify as alg
 from gradcli.calculus.derivative import Derivatives
 from gradcli.calculus.expressions import Expression, call, is_size, make, name, number, order
 from gradcli.calculus.finish import length, simplified
-from gradcli.calculus.generic import Generic
+from gradcli.calculus.generic import Generic, sample
 from gradcli.calculus.numbers import ONE, ZERO, Number
-from gradcli.calculus.shapes import sample
 
 Arrays = Mapping[str, Any]
 Shape = tuple[int, ...]

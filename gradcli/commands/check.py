@@ -50,7 +50,7 @@ Examples:
   gradcli check "x**3" --against "3*x**2" --wrt x --samples 5""",
 )
 @expression_options
-@shape_option("Shape of a variable without a value (else a scalar).")
+@shape_option("Shape of a variable without a value; A=m,n in letters.")
 @click.option("--second-order", is_flag=True, help="Check the second derivatives too.")
 @click.option("--samples", metavar="N", type=Whole(1), help="Check at N random points instead.")
 @click.option(
@@ -124,7 +124,8 @@ def _asked(
 
     shape_at = None if against is None else _formula_shape(request, against)
     suits = None if shape_at is None else _suits(request, shape_at)
-    where = point(ctx, request, shapes, suits)
+    exact = None if shape_at is None else _suits(request, shape_at, exact=True)
+    where = point(ctx, request, shapes, *(s for s in (exact, suits) if s))
     dtypes.set_default_dtype(dtypes.float64)
     where.arrays = {n: _double(a) for n, a in where.arrays.items()}
     wanted = wanted_names(request, where)
@@ -211,15 +212,20 @@ def _formula_shape(
 
 
 def _suits(
-    request: Request, shape_at: Callable[[Mapping[str, Any]], tuple[int, ...] | None]
+    request: Request,
+    shape_at: Callable[[Mapping[str, Any]], tuple[int, ...] | None],
+    exact: bool = False,
 ) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether a formula can be the gradient at a point: it has a value there, and the variable's shape."""
+    """Whether a formula can be the gradient at a point: it has a value there, and the variable's shape.
+
+    exact: not even a single number does for an array.
+    """
 
     def suits(arrays: Mapping[str, Any]) -> bool:
         names = [n for n in request.wrt or arrays if n in arrays and n not in request.no_grad]
         found = shape_at(arrays)
         return found is not None and (
-            set(found) <= {1} or any(found == arrays[n].shape for n in names)
+            (not exact and set(found) <= {1}) or any(found == arrays[n].shape for n in names)
         )
 
     return suits
@@ -239,7 +245,7 @@ def _readings(
     array among numbers, or for arrays of one size (`2*(x - y)/x.numel()` for a loss).
     """
     from gradcli.calculus.compare import compare_formula
-    from gradcli.calculus.shapes import sample
+    from gradcli.calculus.generic import sample
     from gradcli.calculus.verdicts import function_of
 
     if name in where.given:
@@ -338,7 +344,7 @@ def _drawn(
     """Random arrays: of both signs, then positive, then with well-conditioned square matrices."""
     import numpy as np
 
-    from gradcli.calculus.shapes import sample
+    from gradcli.calculus.generic import sample
 
     low, high = limits
     for tried in range(TRIES):

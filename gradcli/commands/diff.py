@@ -44,7 +44,7 @@ Examples:
 """,
 )
 @expression_options
-@shape_option("Shape of a variable without a value (else a scalar).")
+@shape_option("Shape of a variable without a value; A=m,n in letters.")
 @click.option("--order", metavar="N", type=Whole(1, 20), default=1, help="Differentiate N times.")
 @click.option(
     "--jacobian", "rows", is_flag=True, help="Print the Jacobian of a vector, as a matrix."
@@ -86,8 +86,9 @@ def command(
 ) -> None:
     """Print the derivative of EXPR as an expression of the same language.
 
-    A variable x of EXPR is a scalar, unless --x VALUE or --shape x=3,4 says otherwise. With several
-    variables each has its line, `x.grad = …`. With --order 2 of several variables, or of a vector, it
+    The shapes of variables are worked out (a scalar, where nothing asks for more) and said, unless
+    --x VALUE, --shape x=3,4 or, in letters, --shape A=m,n says them. With several variables each has
+    its line, `x.grad = …`. With --order 2 of several variables, or of a vector, it
     is the Hessian, a line for each pair of variables.
     """
     from gradcli.calculus.reading import NoExpression

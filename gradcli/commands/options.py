@@ -498,7 +498,8 @@ def _draw(
     shapes: Iterable[str], names: list[str], texts: dict[str, str], options: dict[str, str]
 ) -> None:
     """Let the variables of --shape be drawn from the normal distribution."""
-    for name, sizes in shapes_of(shapes, [n for n in names if n not in texts], texts).items():
+    free = [n for n in names if n not in texts]
+    for name, sizes in shapes_of(shapes, free, texts, numbers=True).items():
         texts[name] = f"randn({', '.join(map(str, sizes)) or '()'})"
         options[name] = f"--shape {name}="
         note(f"{name} is {texts[name]}; --manual-seed N draws other numbers")

@@ -44,18 +44,21 @@ class Point:
     """The variables of a program: those with values, and those that only have a shape.
 
     arrays: a value for each, made up where none was given. given: the names with values of their own.
-    guessed: the shapes that nobody gave and that are no scalars.
+    guessed: the shapes, but for scalars, of which nobody gave a size in numbers. letters: the user's, by
+    the sizes that stand for them.
     """
 
-    __slots__ = ("arrays", "given", "guessed", "tensors")
+    __slots__ = ("arrays", "given", "guessed", "letters", "tensors")
 
     def __init__(
         self,
         arrays: dict[str, Any],
         tensors: dict[str, Any],
         guessed: dict[str, tuple[int, ...]],
+        letters: Mapping[int, str] | None = None,
     ) -> None:
         self.arrays, self.tensors, self.guessed = arrays, tensors, guessed
+        self.letters = letters or {}
         self.given = list(tensors)
 
 
@@ -63,12 +66,14 @@ def point(
     ctx: click.Context,
     request: Request,
     shapes: Iterable[str],
-    suits: Callable[[Mapping[str, Any]], bool] | None = None,
+    *suits: Callable[[Mapping[str, Any]], bool],
 ) -> Point:
     """The values of the command line, and made-up ones for the variables that have none.
 
-    suits: see `guess_shapes`.
+    suits: see `infer`.
     """
+    import numpy as np
+
     from gradcli.calculus.shapes import made_up
     from gradcli.commands.evaluation import files_of, read_variable, set_up
 
@@ -86,9 +91,15 @@ def point(
         declared,
         open_names,
         request.loaded,
-        suits,
+        *suits,
     )
-    return Point(arrays, tensors, {n: s for n, s in guessed.items() if s})
+    letters = {
+        size: letter
+        for name, sizes in declared.items()
+        for size, letter in zip(np.shape(arrays[name]), sizes, strict=True)
+        if isinstance(letter, str)
+    }
+    return Point(arrays, tensors, {n: s for n, s in guessed.items() if s}, letters)
 
 
 def wanted_names(request: Request, point: Point) -> list[str]:
@@ -113,14 +124,37 @@ def wanted_names(request: Request, point: Point) -> list[str]:
 
 def note_guesses(point: Point, general: bool | None = None) -> None:
     """Say which shapes were worked out, for nobody gave them; and whether what is said holds in others."""
-    if point.guessed:
-        said = shapes_said(point.guessed)
-        first = next(iter(point.guessed))
-        output.note(
-            f"shapes worked out: {said}; say others with --shape {first}=… or --{first} VALUE"
-        )
-        if general is False:
-            output.note("sizes stand in this as numbers: it holds for these shapes alone")
+    if not point.guessed:
+        return
+    letters = _letters(point)
+    shapes = {n: a.shape for n, a in point.arrays.items() if n not in point.given}
+    said = ", ".join(f"{n} ∈ {_space(s, letters)}" for n, s in shapes.items())
+    first = next(iter(point.guessed))
+    output.note(f"shapes: {said}; say others with --shape {first}=… or --{first} VALUE")
+    if general is False:
+        own = ", ".join(f"{letter} = {n}" for n, letter in letters.items())
+        output.note(f"sizes stand in this as numbers: it holds for {own} alone")
+
+
+LETTERS = "nmkpqrstuv"  # for sizes, in this order
+_RAISED = str.maketrans(
+    "0123456789nmkpqrstuvabcdefghijlowxyz", "⁰¹²³⁴⁵⁶⁷⁸⁹ⁿᵐᵏᵖᑫʳˢᵗᵘᵛᵃᵇᶜᵈᵉᶠᵍʰⁱʲˡᵒʷˣʸᶻ"
+)
+
+
+def _letters(point: Point) -> dict[int, str]:
+    """A letter for each size that nobody gave: the user's own, else n for that of the first vector, or of
+    a matrix's columns."""
+    free = iter([k for k in LETTERS if k not in point.letters.values()])
+    fixed = {k for n, a in point.arrays.items() if n not in point.guessed for k in a.shape}
+    shapes = sorted(point.guessed.values(), key=len)
+    sizes = [k for s in shapes for k in reversed(s) if k not in fixed]
+    return {k: point.letters.get(k) or next(free, str(k)) for k in dict.fromkeys(sizes)}
+
+
+def _space(shape: tuple[int, ...], letters: Mapping[int, str]) -> str:
+    """`R`, `Rⁿ`, `Rᵐˣⁿ`."""
+    return "R" + "ˣ".join(letters.get(k, str(k)).translate(_RAISED) for k in shape)
 
 
 def shapes_said(shapes: Mapping[str, tuple[int, ...]]) -> str:

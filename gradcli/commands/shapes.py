@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable
+from string import ascii_letters
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,20 +23,26 @@ def shape_option(help: str) -> Callable[[F], F]:
 
 
 def shapes_of(
-    texts: Iterable[str], names: list[str], given: Container[str]
-) -> dict[str, tuple[int, ...]]:
-    """The sizes of every `NAME=SIZES`; names: the variables that may have one. given: those with a value."""
-    found: dict[str, tuple[int, ...]] = {}
-    for text in texts:
+    texts: Iterable[str], names: list[str], given: Container[str], numbers: bool = False
+) -> dict[str, tuple[int | str, ...]]:
+    """The sizes of every `NAME=SIZES`, numbers or letters (`A=n,n`); several may stand in one text.
+
+    names: the variables that may have one. given: those with a value. numbers: whether there are no
+    letters, since values are drawn.
+    """
+    found: dict[str, tuple[int | str, ...]] = {}
+    letters, example = (("",), "x=3,4") if numbers else (("", *ascii_letters), "x=3,4 or A=m,n")
+    for text in (part for given_text in texts for part in re.split(r",(?=\s*\w+\s*=)", given_text)):
         name, equals, sizes = text.partition("=")
         name = name.strip()
-        if not equals or not re.fullmatch(r"[\s()\[\]\d,x]*", sizes):
-            hint = f"--let shape={text}" if "shape" in names else "as in --shape x=3,4"
+        listed = re.split(r"\s*[,x×]\s*", sizes.strip("()[], "))
+        if not equals or not all(size.isdigit() or size in letters for size in listed):
+            hint = f"--let shape={text}" if "shape" in names else f"as in --shape {example}"
             raise usage(f"--shape wants NAME=SIZES, not {text!r}", hint=hint)
         if name in given:
             raise usage(f"--shape: {name} has a value, which has a shape", hint="leave out one")
         if name not in names:
             known = ", ".join(names) if names else "none"
             raise usage(f"--shape: {name!r} is no variable (there are: {known})", kind="name")
-        found[name] = tuple(int(n) for n in re.findall(r"\d+", sizes))
+        found[name] = tuple(int(n) if n.isdigit() else n for n in listed if n)
     return found

@@ -84,6 +84,7 @@ class Declaration:
         batch: Any = None,
         axes: str = "",
         sizes: str = "",
+        index: str = "",
         dynamic: str = "",
         guarded: bool = True,
         spelled: str = "",
@@ -101,7 +102,7 @@ class Declaration:
             batch = "along"
         elif batch is None and (kind == "elementwise" or self.numpy is not None):
             batch = "elementwise"
-        self.batch, self.axes, self.sizes = batch, axes, sizes
+        self.batch, self.axes, self.sizes, self.index = batch, axes, sizes, index
         self.dynamic = dynamic or ("always" if batch == "dynamic" else "")
         self.rare = batch == "level"  # a way into a batch or out of it: no node of a plain pass
         # PyTorch's generated code goes through the rules in the order of their names.

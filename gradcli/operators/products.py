@@ -942,6 +942,7 @@ def _diagonal() -> Any:
     kind="linear",
     numpy=np.trace,
     samples=("trace(randn(3,3))", "trace(randn(2,3))", "trace(randn(0,0))"),
+    index="ii",
     batch=_by(lambda rules: rules.of(rules.traced, _diagonal)),
     signature="trace(Tensor input)",
 )

@@ -764,6 +764,7 @@ def _diagonal(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Arr
         "diagonal(randn(2,3,3), 0, -2, -1)",
     ),
     axes="dim1 dim2",
+    index="ii",
     spelled="diagonal",
     signature="diagonal(Tensor input, int offset=0, int dim1=0, int dim2=1)",
 )

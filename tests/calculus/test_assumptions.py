@@ -13,8 +13,8 @@ import gradcli
 from gradcli import language
 from gradcli.calculus.assumptions import KINDS, BadAssumption, read
 from gradcli.calculus.derivative import differentiate
+from gradcli.calculus.generic import sample
 from gradcli.calculus.proof import Unproved, proved
-from gradcli.calculus.shapes import sample
 from gradcli.cli import main
 from tests.sweep import sweep
 

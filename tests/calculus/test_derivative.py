@@ -17,9 +17,10 @@ import gradcli
 from gradcli import language
 from gradcli.calculus import simplify
 from gradcli.calculus.derivative import differentiate
+from gradcli.calculus.generic import sample
 from gradcli.calculus.latex import to_latex
 from gradcli.calculus.reading import NoExpression
-from gradcli.calculus.shapes import guess_shapes, sample
+from gradcli.calculus.shapes import infer
 from gradcli.calculus.text import to_text
 from tests.calculus import samples
 from tests.calculus.test_formulas import ROWS, derivative, values
@@ -252,7 +253,24 @@ def test_every_sample_of_the_table(text: str) -> None:
         ("sin(x)*y", {"x": (), "y": ()}),
         ("2*dot(x,x)", {"x": (3,)}),
         ("sum((X@w-y)**2)", {"X": (4, 5), "w": (5,), "y": (4,)}),
-        ("a*sum(log(softmax(x, 0)))", {"a": (), "x": ()}),
+        # what is taken together, or along a dimension, is a vector, or a matrix
+        ("a*sum(log(softmax(x, 0)))", {"a": (), "x": (3,)}),
+        ("sum(softmax(x, 0)*y)", {"x": (3,), "y": (3,)}),
+        ("sum((x - mu)**2)/sigma**2", {"x": (3,), "mu": (), "sigma": ()}),
+        ("d = x - mu; norm(d)", {"x": (3,), "mu": ()}),
+        ("sum(a*b)", {"a": (3,), "b": (3,)}),
+        ("sum(exp(X))", {"X": (4, 5)}),
+        ("std(x)", {"x": (3,)}),
+        # what is added to a vector is one, beside data a number
+        ("norm(A@x - b)", {"A": (4, 5), "x": (5,), "b": (4,)}),
+        ("mean((X@w + b - y)**2)", {"X": (4, 5), "w": (5,), "b": (), "y": (4,)}),
+        ("w@w/2 + C*sum(relu(1 - y*(X@w)))", {"w": (4,), "C": (), "y": (5,), "X": (5, 4)}),
+        # equal letters of an index are equal sizes
+        ("trace(X)", {"X": (3, 3)}),
+        ("trace(A@X)", {"A": (4, 5), "X": (5, 4)}),
+        ("trace(X.T@A@X)", {"X": (4, 5), "A": (4, 4)}),
+        ("a = sin(s); b = a[None]; b[0]", {"s": ()}),
+        ("1/sqrt(x - 5) + log(y - 20)", {"x": (), "y": ()}),
         ("log(det(A))", {"A": (3, 3)}),
         ("x@A@x", {"x": (3,), "A": (3, 3)}),
         ("bmm(A, B)", {"A": (4, 5, 6), "B": (4, 6, 7)}),
@@ -263,7 +281,7 @@ def test_every_sample_of_the_table(text: str) -> None:
 )
 def test_shapes_are_worked_out(source: str, expected: dict[str, tuple[int, ...]]) -> None:
     program = language.parse(source)
-    assert guess_shapes(program, {}, {}, list(expected), {}) == expected
+    assert infer(program, {}, {}, list(expected), {}) == expected
 
 
 def test_a_branch_needs_values() -> None:

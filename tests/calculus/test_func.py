@@ -154,4 +154,4 @@ def test_functions_of_functions_in_the_language(program: str) -> None:
 def test_functions_of_functions_in_commands(command: str, answer: str) -> None:
     given = [] if command.startswith("diff") else ["--x", "1,2,3"]
     found = CliRunner().invoke(main, [*shlex.split(command), *given])
-    assert found.output.startswith(answer), found.output
+    assert found.stdout.startswith(answer), found.output

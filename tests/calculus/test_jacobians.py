@@ -9,9 +9,9 @@ import pytest
 
 from gradcli import language
 from gradcli.calculus import jacobians
+from gradcli.calculus.generic import sample
 from gradcli.calculus.printed import printed
 from gradcli.calculus.proof import Difference, prove, proved
-from gradcli.calculus.shapes import sample
 from gradcli.calculus.spelling import NoExpression
 from tests.sweep import sweep
 

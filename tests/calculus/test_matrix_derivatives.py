@@ -15,7 +15,7 @@ import numpy as np
 import gradcli
 from gradcli import language
 from gradcli.calculus.derivative import differentiate
-from gradcli.calculus.shapes import sample
+from gradcli.calculus.generic import sample
 from gradcli.calculus.text import to_text
 from tests.calculus.measure import letters, operations
 from tests.sweep import sweep

@@ -13,10 +13,9 @@ import gradcli
 from gradcli import language
 from gradcli.calculus import proof
 from gradcli.calculus.derivative import differentiate
-from gradcli.calculus.generic import Generic
+from gradcli.calculus.generic import Generic, sample
 from gradcli.calculus.printed import Printed, printed
 from gradcli.calculus.proof import Claim, Difference, points, prove
-from gradcli.calculus.shapes import sample
 from gradcli.cli import main
 from tests.sweep import sweep
 

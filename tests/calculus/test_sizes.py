@@ -10,9 +10,9 @@ import pytest
 from gradcli import language
 from gradcli.calculus import jacobians, sizes
 from gradcli.calculus.code import NumpyPrinter
+from gradcli.calculus.generic import sample
 from gradcli.calculus.latex import to_latex
 from gradcli.calculus.proof import proved
-from gradcli.calculus.shapes import sample
 from tests.sweep import sweep
 
 X, XY = {"x": (4,)}, {"x": (4,), "y": (4,)}

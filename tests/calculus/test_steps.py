@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from gradcli import language
 from gradcli.calculus.derivative import differentiate
-from gradcli.calculus.shapes import sample
+from gradcli.calculus.generic import sample
 from gradcli.calculus.steps import steps
 from gradcli.calculus.text import to_text
 from gradcli.cli import main

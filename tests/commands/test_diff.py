@@ -192,7 +192,7 @@ def test_a_warning_is_said_once() -> None:
 def test_notes_go_to_standard_error() -> None:
     result = run("diff", "2*dot(x,x)")
     assert result.stdout == "4*x\n"
-    assert "x of shape (3,)" in result.stderr
+    assert "x ∈ Rⁿ" in result.stderr
 
 
 @sweep(
@@ -278,8 +278,41 @@ def test_a_formula_is_proved_at_other_sizes(source: str, alone: bool) -> None:
     """What holds for the sizes that were worked out alone says so."""
     result = run("diff", source)
     assert result.exit_code == 0
-    assert "shapes worked out" in result.stderr
-    assert ("it holds for these shapes alone" in result.stderr) is alone
+    assert "note: shapes: " in result.stderr
+    assert ("sizes stand in this as numbers: it holds for " in result.stderr) is alone
+
+
+@sweep(
+    ("argv", "said", "answer"),
+    [
+        (["log(sum(exp(x)))"], "x ∈ Rⁿ", "softmax(x, 0)"),
+        (["trace(A@X)", "--wrt=A"], "A ∈ Rᵐˣⁿ, X ∈ Rⁿˣᵐ", "X.T"),
+        (
+            ["mean((y - a*x - b)**2)", "--wrt=b"],
+            "y ∈ Rⁿ, a ∈ R, x ∈ Rⁿ, b ∈ R",
+            "-2*mean(y - a*x - b)",
+        ),
+        (["x@A@x", "--shape", "A=k,k", "--wrt=A"], "x ∈ Rᵏ, A ∈ Rᵏˣᵏ", "outer(x, x)"),
+        (
+            ["sum(A@x)", "--shape", "A=m,n,x=n", "--wrt=x"],
+            "A ∈ Rᵐˣⁿ, x ∈ Rⁿ",
+            "sum(A, 0)",
+        ),
+        (["sum(A@x)", "--shape", "A=m,n", "--x", "1,2", "--wrt=A"], "A ∈ Rᵐˣ²", "x.expand_as(A)"),
+    ],
+    parts=1,
+)
+def test_shapes_are_said_in_letters(argv: list[str], said: str, answer: str) -> None:
+    result = run("diff", *argv)
+    assert (result.exit_code, result.stdout) == (0, answer + "\n"), result.output
+    assert f"note: shapes: {said}; say others with --shape" in result.stderr
+
+
+def test_no_variable_of_a_formula_of_numbers_becomes_an_array() -> None:
+    """NaN is a matter of the point: about 1 this is the root of a negative number."""
+    result = run("diff", "sqrt(omega**2/c**2 - pi**2/d**2)", "--wrt", "omega")
+    assert result.stdout == "omega/(c**2*sqrt(omega**2/c**2 - pi**2/d**2))\n"
+    assert result.stderr == ""
 
 
 def test_latex() -> None:

@@ -8,8 +8,8 @@ from random import Random
 import numpy as np
 
 from gradcli import language
+from gradcli.calculus.generic import sample
 from gradcli.calculus.proof import Unproved, proved
-from gradcli.calculus.shapes import sample
 from gradcli.engine import dtypes
 from gradcli.language.checks import free_names
 from tests import fuzz
