@@ -216,7 +216,7 @@ def _push(row: Any, values: Any, outputs: Any) -> None:
         return
     if not any(_tangent(v) is not None for v in _flat(values)):
         return
-    before = modes.change(intercept=None)
+    before = modes.change(intercept=None, rules=not isinstance(row, BackwardCFunction))
     try:
         if isinstance(row, BackwardCFunction):
             tangents = _custom(row, values, outputs)

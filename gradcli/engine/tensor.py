@@ -7,6 +7,7 @@ the instance's dictionary, made on demand; class attributes are its defaults.
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from math import prod
@@ -20,7 +21,7 @@ from gradcli.engine import dtypes, forks, modes, versions
 from gradcli.engine.batch import NO_STORAGE, Batched
 from gradcli.engine.dtypes import scalar_name
 from gradcli.engine.hooks import RARE, add, node_hooks
-from gradcli.engine.memory import address, copied, element_strides, memory_of
+from gradcli.engine.memory import ARRAYS, address, copied, element_strides, memory_of
 from gradcli.engine.node import (
     OWN,
     AccumulateGrad,
@@ -551,6 +552,9 @@ class Tensor:
         budget.items(self.array.size)
         return self.array.tolist()
 
+    def _has_tangent(self) -> bool:
+        return self.tangent is not None and modes.current().intercept is not None
+
     def numpy(self, *, force: bool = False) -> Any:
         """The elements as a NumPy array over the same memory."""
         if self.node is not None and not force and modes.is_grad_enabled():
@@ -558,7 +562,7 @@ class Tensor:
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                 "instead."
             )
-        if isinstance(self.array, Batched):
+        if isinstance(self.array, Batched) or (self._has_tangent() and modes.transforms.get()):
             raise RuntimeError(NO_STORAGE)
         array = self.memory()  # numbers, which a recorded array may have to refuse
         return array if isinstance(array, np.ndarray) else np.asarray(array)
@@ -641,7 +645,7 @@ class Tensor:
             suffixes.append(f"grad_fn=<{name}>")
         elif self.node is not None:
             suffixes.append("requires_grad=True")
-        if self.tangent is not None and modes.current().intercept is not None:
+        if self._has_tangent():
             suffixes.append(f"tangent={self.tangent[1]}")
         if isinstance(self.array, Batched):
             return self.array.show(lambda array: repr(wrap(array)))
@@ -681,25 +685,88 @@ class Tensor:
         def __getitem__(self, index: Any) -> Any: ...
         def __add__(self, other: Any) -> Any: ...
 
+    def __array_wrap__(self, array: Any, context: Any = None, scalar: bool = False) -> Tensor:
+        dtypes.of(array.dtype)  # raises where no tensor is of it
+        return wrap(array)
+
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kwargs: Any) -> Any:
-        row = _meaning(ufunc)
-        if method != "__call__" or row is None:
-            return NotImplemented
-        return row(*args, **kwargs)
+        if method == "__call__" and not kwargs:
+            # An operator of Python's calls here, too: a number of NumPy's leaves that to the tensor.
+            operator = any(isinstance(a, np.generic) for a in args)
+            if (row := _row_of(ufunc, args, operator)) is not None:
+                return row(*args)
+        if any(isinstance(out, Tensor) for out in kwargs.get("out", ())):
+            raise TypeError("return arrays must be of ArrayType")
+        if method == "at" and isinstance(args[0], Tensor):
+            raise TypeError("first operand must be array")
+        given = [np.asarray(a) if isinstance(a, Tensor) else a for a in args]
+        named = {k: np.asarray(v) if isinstance(v, Tensor) else v for k, v in kwargs.items()}
+        found = getattr(ufunc, method)(*given, **named)
+        if found is None or "out" in kwargs or method == "outer":
+            return found
+        if isinstance(found, tuple):
+            return tuple([self.__array_wrap__(np.asarray(f)) for f in found])
+        return self.__array_wrap__(np.asarray(found))
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        row = _meaning(function)
-        return NotImplemented if row is None else row(*args, **kwargs)
+        row = _row_of(function, (args, kwargs), function in _METHODS)
+        if row is not None:
+            try:
+                return row(*args, **kwargs)
+            except TypeError:  # arguments that are NumPy's alone
+                if modes.current().rules:
+                    raise
+        before, _numpy.answers = _numpy.answers, True
+        try:
+            return function._implementation(*args, **kwargs)
+        finally:
+            _numpy.answers = before
 
 
 # PyTorch's signature has no annotations.
 Tensor.backward.__annotations__.clear()
 
 
-def _meaning(function: Any) -> Any:
-    found = NUMPY.get(function)
-    return found if found is not None or meaning is None else meaning(function)
+def _row_of(function: Any, arguments: Any, ours: bool) -> Any:
+    """What a function of NumPy's means on tensors; None where NumPy answers, as it does PyTorch's tensors.
 
+    These it asks for their numbers (`__array__`). So a function has a meaning of its own to rules, on
+    tensors that are more than numbers (not where functions of NumPy's call it), and where it is `ours`.
+    """
+    state = modes.local.state
+    rule = state is not None and state.rules
+    if not (rule or ours or (not _numpy.answers and _withheld(arguments))):
+        return None
+    found = NUMPY.get(function)
+    if found is None and meaning is not None:
+        found = meaning(function)
+    if found is None and rule:
+        raise TypeError(
+            f"a rule calls {function.__name__} of NumPy's, which means nothing on tensors"
+        )
+    return found
+
+
+def _withheld(value: Any) -> bool:
+    """Whether a tensor among arguments is more than numbers: recorded, batched, with a tangent."""
+    if isinstance(value, Tensor):
+        kept = value.node is not None and modes.is_grad_enabled()
+        return kept or value._has_tangent() or not isinstance(value.array, ARRAYS)
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return False
+    return any(map(_withheld, value))
+
+
+class _Numpy(threading.local):
+    answers = False  # a function of NumPy's is running, and calls others
+
+
+_numpy = _Numpy()
+
+# Called with an `axis` on whatever has a method of that name, which PyTorch's refuse.
+_METHODS = frozenset([np.sum, np.prod, np.mean, np.max, np.min, np.any, np.all, np.amax, np.amin])
 
 # NumPy's functions as rules use them: what they mean on tensors. Filled by the operator table, whose
 # `meaning` knows the families that have not been imported yet.

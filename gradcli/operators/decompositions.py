@@ -152,7 +152,6 @@ def _inv_backward(g: Any, inverse: Any) -> Any:
     "LinalgInvExBackward0",
     outputs="inverse info",
     differentiable=1,
-    numpy=np.linalg.inv,
     batch="leading",
     spelled="linalg.inv",
 )

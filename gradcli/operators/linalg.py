@@ -102,6 +102,7 @@ def _inverse(A: Any, name: str) -> Any:
     "linalg.inv(Tensor A, *, Tensor? out=None)",
     rows=[rows.inv_ex],
     samples=[f"linalg.inv({_REGULAR})", "linalg.inv(eye(2) + rand(4,2,2))"],
+    numpy=np.linalg.inv,
 )
 def linalg_inv(A: Array) -> Any:
     """The inverses of square matrices."""
