@@ -37,6 +37,7 @@ LONG = {
     "checkpoint/nested checkpoint",
     "function/deep graphs of custom nodes",
     "engine_more/deep reentrant",
+    "function_transforms/every rule in every transform",
 }
 ASKED = [identity for identity in QUESTIONS if identity not in KNOWN_DIFFERENCES]
 

@@ -34,15 +34,17 @@ class Level:
 
     A higher number was opened later; of nested batches the one of the highest number is outermost.
     randomness: "error", "same" or "different": what random numbers inside are. linear: everything in the
-    batch depends linearly on it (gradients, tangents), so that a diagonal stays one.
+    batch depends linearly on it (gradients, tangents), so that a diagonal stays one. depth: how many
+    derivatives were at work around it when it was opened.
     """
 
-    __slots__ = ("linear", "number", "randomness", "size", "slow")
+    __slots__ = ("depth", "linear", "number", "randomness", "size", "slow")
 
     def __init__(self, size: int, randomness: str = "error", linear: bool = False) -> None:
         self.number, self.size = _numbers(), size
         self.randomness, self.linear = randomness, linear
         self.slow: dict[str, None] = {}
+        self.depth = modes.depth.get()
 
     def __repr__(self) -> str:
         return f"<batch of {self.size}>"

@@ -6,11 +6,11 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from gradcli.engine import batching, dtypes, modes, versions
+from gradcli.engine import batching, dtypes, modes, versions, vmap_rules
 from gradcli.engine.batch import Level, batch_of, is_batched
 from gradcli.engine.hooks import RARE
 from gradcli.engine.memory import copied
@@ -41,11 +41,6 @@ _LEGACY = (
 )
 
 
-_NO_VMAP = (
-    "You tried to vmap over {}, but it does not have vmap support. Please override and implement the "
-    "vmap staticmethod or set generate_vmap_rule=True. For more details, please see "
-    "https://pytorch.org/docs/main/notes/extending.func.html"
-)
 _NOT_INPUT = (
     "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been "
     "mutated should be passed to ctx.mark_dirty()."
@@ -134,6 +129,7 @@ class BackwardCFunction(Wide, FunctionCtx):
     _fixed: frozenset[int] = frozenset()  # the outputs that were marked non-differentiable
     _is_pure_view = False
     _taken = False  # the saved tensors were handed over for good
+    _batch: frozenset[Level] = frozenset()  # that the operation ran on, as `backward` will
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
@@ -205,13 +201,12 @@ class BackwardCFunction(Wide, FunctionCtx):
 
     def apply_recorded(self, grad: Any) -> Any:
         grads = list(grad) if isinstance(grad, list) else [grad]
-        if is_batched(grads) and not self._is_batch():
+        if self._batch:
+            with vmap_rules.reopened(self._batch):
+                return self._call_backward(grads)
+        if is_batched(grads):
             return batching.by_entry(self.name(), self._call_backward, grads)
         return self._call_backward(grads)
-
-    def _is_batch(self) -> bool:
-        """Whether the operation ran on a batch: then so does `backward`, which reads what it saved."""
-        return self._function.generate_vmap_rule or is_batched(self._saved or ())
 
     def _call_backward(self, grads: list[Any]) -> tuple[Any, ...]:
         if self._materialize:
@@ -369,11 +364,19 @@ class Function(FunctionCtx):
         separate = cls.setup_context is not Function.setup_context
         if separate:
             args, kwargs = _with_defaults(cls.forward, args, kwargs), {}
-        if modes.unusual and is_batched(args):
-            level = _mapped_over(args)
-            if level is not None and not cls.generate_vmap_rule:
-                return _by_own_rule(cls, args, level)
-            args = tuple(batching.lift(a, batch_of(args)) for a in args)
+        forward: Callable[..., Any] = cls.forward
+        if modes.transforms.get():
+            if not separate:
+                raise RuntimeError(vmap_rules.NO_CONTEXT)
+            if modes.current().levels:
+                level = vmap_rules.mapped_by_itself(cls, Function.vmap, args)
+                if level is not None:
+                    if modes.depth.get() <= level.depth:
+                        return vmap_rules.by_rule(cls, args, level)
+                    given = args
+                    forward = lambda *_: vmap_rules.by_rule(cls, given, level)  # noqa: E731
+        if modes.unusual and (wanted := batch_of(args)):
+            args, ctx._batch = tuple(batching.lift(a, wanted) for a in args), wanted
         tensors = [a for a in args if isinstance(a, Tensor)]
         recorded = modes.is_grad_enabled() and any(t.requires_grad for t in tensors)
         ctx._flags = tuple(isinstance(a, Tensor) for a in args)
@@ -383,7 +386,7 @@ class Function(FunctionCtx):
         before = modes.change(enabled=False, intercept=None)
         try:
             if separate:
-                output = cls.forward(*args)
+                output = forward(*args)
                 cls.setup_context(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args, **kwargs)
@@ -399,46 +402,6 @@ class Function(FunctionCtx):
             for field in ("to_save", "dirty_tensors", "non_differentiable"):
                 ctx.__dict__.pop(field, None)
         return outputs if isinstance(output, tuple) else outputs[0]
-
-
-class VmapInfo(NamedTuple):
-    """What a Function's `vmap` is told of the batch."""
-
-    batch_size: int
-    randomness: str
-
-
-def _mapped_over(args: tuple[Any, ...]) -> Level | None:
-    """The innermost `vmap` that arguments differ in; None where only gradients and tangents do."""
-    found = [level for level in batch_of(args) if not level.linear]
-    return max(found, key=lambda level: level.number) if found else None
-
-
-def _by_own_rule(cls: type[Function], args: tuple[Any, ...], level: Level) -> Any:
-    """The operation on a batch as the Function's own `vmap` has it, outside of that batch."""
-    if cls.vmap is Function.vmap:
-        raise RuntimeError(_NO_VMAP.format(cls.__name__))
-    dims = tuple(0 if level in batch_of(a) else None for a in args)
-    whole = [
-        a if d is None else batching.remove_batch_dim(a, 0, level)
-        for a, d in zip(args, dims, strict=True)
-    ]
-    outside = tuple(each for each in modes.current().levels if each is not level)
-    before = modes.change(levels=outside)
-    try:
-        made, out_dims = cls.vmap(VmapInfo(level.size, level.randomness), dims, *whole)
-    finally:
-        modes.restore(before)
-    if not isinstance(made, tuple):
-        return _in_batch(made, out_dims, level)
-    places = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(made)
-    return tuple(_in_batch(o, d, level) for o, d in zip(made, places, strict=True))
-
-
-def _in_batch(output: Any, dim: int | None, level: Level) -> Any:
-    if dim is None or not isinstance(output, Tensor):
-        return output
-    return batching.add_batch_dim(output, dim % output.ndim, level)
 
 
 def _context_class(cls: type[Function]) -> type[BackwardCFunction]:
