@@ -54,7 +54,7 @@ def _close(mine: dict[str, Any] | None, torchs: dict[str, Any] | None, what: str
 
 
 # The generator's state, and constructors from data or from another tensor's dtype.
-WITHOUT_SAMPLES = {"sampling", "creation"}
+WITHOUT_SAMPLES = {"operators.sampling", "operators.creation"}
 
 
 def test_every_entry_has_samples() -> None:
